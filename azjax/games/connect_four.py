@@ -1,0 +1,179 @@
+"""Connect Four: seven columns, six rows, four in a row wins."""
+
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+from azjax.games import bitboard, rendering
+from azjax.games.core import Game, Symmetry, identity, register, select
+
+HEIGHT, WIDTH = 6, 7
+# Eight bits a column, the bottom cell lowest: four columns fill a word, and two empty
+# bits above each column keep lines from running over into the next.
+COLUMN_BITS = 8
+# Bit of each cell, top row first as a board is drawn.
+CELLS = np.arange(HEIGHT)[::-1, None] + COLUMN_BITS * np.arange(WIDTH)[None, :]
+DIRECTIONS = (1, COLUMN_BITS, COLUMN_BITS - 1, COLUMN_BITS + 1)
+
+
+@struct.dataclass
+class State:
+    """A Connect Four position, 19 bytes.
+
+    stones: `[2, 2]` uint32; the bitboards of players 0 and 1, low word first.
+    current_player: `[]` int8; the player to move, 0 moves first.
+    outcome: `[]` int8; +1, 0, -1 for player 0 once `terminated`, 0 before.
+    terminated: `[]` bool.
+    """
+
+    stones: jax.Array
+    current_player: jax.Array
+    outcome: jax.Array
+    terminated: jax.Array
+
+
+@register
+class ConnectFour(Game[State]):
+    """Connect Four by the rules of the boxed game (Milton Bradley, 1974).
+
+    Action `a` drops a disc into column `a`, counted from the left. The first to have
+    four discs in a row, column or diagonal wins; a full board is a draw.
+    """
+
+    name: ClassVar[str] = "connect_four"
+    num_actions = WIDTH
+    observation_shape = (HEIGHT, WIDTH, 2)
+    max_moves = HEIGHT * WIDTH
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """The identity and the mirror image."""
+        mirror = Symmetry(
+            lambda observation: jnp.flip(observation, axis=-2),
+            np.arange(WIDTH)[::-1].copy(),
+        )
+        return (identity(WIDTH), mirror)
+
+    def init(self) -> State:
+        """Returns the empty board."""
+        return State(
+            stones=jnp.zeros((2, 2), jnp.uint32),
+            current_player=jnp.int8(0),
+            outcome=jnp.int8(0),
+            terminated=jnp.bool(False),
+        )
+
+    def step(self, state: State, action: jax.Array) -> State:
+        """Drops a disc of the player to move into column `action`."""
+        first, second = state.stones[0], state.stones[1]
+        second_to_move = state.current_player == 1
+        mine = jnp.where(second_to_move, second, first)
+        occupied = first | second
+        # Adding the column's bottom bit carries up to its lowest empty cell.
+        bottom = _column_words(action, 1)
+        column = _column_words(action, (1 << HEIGHT) - 1)
+        disc = (occupied + bottom) & column
+        is_legal = (disc != 0).any()
+        mine = mine | disc
+        wins = bitboard.has_line(mine, 4, DIRECTIONS)
+        is_full = ((occupied | disc) == _full_board()).all()
+        mover_result = jnp.where(is_legal, wins.astype(jnp.int8), jnp.int8(-1))
+        after = State(
+            stones=jnp.stack(
+                [
+                    jnp.where(second_to_move, first, mine),
+                    jnp.where(second_to_move, mine, second),
+                ]
+            ),
+            current_player=jnp.int8(1) - state.current_player,
+            outcome=jnp.where(second_to_move, -mover_result, mover_result),
+            terminated=~is_legal | wins | is_full,
+        )
+        return select(state.terminated, state, after)
+
+    def legal_action_mask(self, state: State) -> jax.Array:
+        """Returns `[7]` bool, True for the columns that are not full."""
+        occupied = state.stones[0] | state.stones[1]
+        return ~bitboard.planes(occupied, CELLS[0])
+
+    def observe(self, state: State) -> jax.Array:
+        """Returns `[6, 7, 2]` float32: discs of the player to move, of the opponent.
+
+        The top row comes first.
+        """
+        stones = jnp.where(
+            state.current_player == 1, state.stones[::-1], state.stones
+        )
+        return bitboard.planes(stones, CELLS).astype(jnp.float32)
+
+    def rewards(self, state: State) -> jax.Array:
+        """Returns `[2]` float32: 1 to the winner, -1 to the loser."""
+        outcome = state.outcome.astype(jnp.float32)
+        return jnp.stack([outcome, -outcome])
+
+    def action_to_text(self, action: int) -> str:
+        """Returns the column's number, `1` to `7` from the left."""
+        return str(action + 1)
+
+    def text_to_action(self, text: str) -> int:
+        """Reads a column's number, `1` to `7`."""
+        if text.strip() not in [str(column + 1) for column in range(WIDTH)]:
+            raise ValueError(
+                f"{text.strip()!r} is no column of connect_four; columns are 1 to 7"
+            )
+        return int(text) - 1
+
+    def to_text(self, state: State, last_action: int | None = None) -> str:
+        """Draws the board, `X` for player 0 and `O` for player 1."""
+        board = _board(state)
+        return rendering.board_to_text(
+            board,
+            last_cell=_top_cell(board, last_action),
+            column_labels=[str(column + 1) for column in range(WIDTH)],
+        )
+
+    def to_svg(self, state: State, last_action: int | None = None) -> str:
+        """Draws the board as discs in round holes."""
+        board = _board(state)
+        return rendering.discs_to_svg(
+            board,
+            last_cell=_top_cell(board, last_action),
+            column_labels=[str(column + 1) for column in range(WIDTH)],
+        )
+
+
+def _column_words(action: jax.Array, bits: int) -> jax.Array:
+    """Returns `[2]` uint32 with `bits` placed at the bottom of column `action`; none
+    where `action` is no column."""
+    column = jnp.asarray(action).astype(jnp.uint32)
+    word = jnp.uint32(bits) << (COLUMN_BITS * (column % 4))
+    is_column = column < WIDTH
+    is_low = column < 4
+    zero = jnp.uint32(0)
+    return jnp.stack(
+        [
+            jnp.where(is_column & is_low, word, zero),
+            jnp.where(is_column & ~is_low, word, zero),
+        ]
+    )
+
+
+def _full_board() -> np.ndarray:
+    full = sum(1 << int(cell) for cell in CELLS.flat)
+    return np.array([full % 2**32, full >> 32], np.uint32)
+
+
+def _board(state: State) -> np.ndarray:
+    """Returns `[6, 7]` int: 0 or 1 where that player has a disc, -1 where empty."""
+    discs = np.asarray(bitboard.planes(state.stones, CELLS))
+    return np.where(discs[..., 0], 0, np.where(discs[..., 1], 1, -1))
+
+
+def _top_cell(board: np.ndarray, column: int | None) -> tuple[int, int] | None:
+    """Returns (row, column) of the highest disc in a column, if there is one."""
+    if column is None or not 0 <= column < WIDTH or (board[:, column] < 0).all():
+        return None
+    return int((board[:, column] >= 0).argmax()), column

@@ -1,0 +1,22 @@
+"""The player that moves at random."""
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from azjax.games import Game, State
+from azjax.players.core import Choice
+
+
+@struct.dataclass
+class RandomPlayer:
+    """Chooses every legal move with the same probability."""
+
+    game: Game = struct.field(pytree_node=False)
+
+    def choose(self, rng_key: jax.Array, states: State) -> Choice:
+        """Chooses a move in each of B positions; the key is consumed."""
+        legal = jax.vmap(self.game.legal_action_mask)(states)
+        action = jax.random.categorical(rng_key, jnp.where(legal, 0.0, -jnp.inf))
+        policy = legal / legal.sum(axis=-1, keepdims=True)
+        return Choice(action.astype(jnp.int32), policy, jnp.zeros(policy.shape[:1]))
