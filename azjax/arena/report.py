@@ -1,0 +1,121 @@
+"""How strong a trained player is: against perfect play, chance, and its own start."""
+
+from typing import Any, NamedTuple
+
+import jax
+
+from azjax.arena.matches import MatchResult, play_match
+from azjax.arena.solved import Grade, SolvedPositions, grade
+from azjax.players import (
+    AlphaZeroPlayer,
+    NetworkPlayer,
+    Player,
+    RandomPlayer,
+    TrainedPlayer,
+    first_network,
+)
+
+OPENING_MOVES = 2
+
+
+class Report(NamedTuple):
+    """What `evaluate` found.
+
+    simulations: of the search.
+    network: mistakes of the network alone; None for a game without solved positions.
+    search: mistakes of the search with the network; likewise.
+    matches: results of `network` and of `search` against `random` and `first`, by the
+        two names.
+    """
+
+    simulations: int
+    network: Grade | None
+    search: Grade | None
+    matches: dict[tuple[str, str], MatchResult]
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns what `azjax evaluate --json` prints."""
+        grades = {"network": self.network, "search": self.search}
+        return {
+            **{name: _grade_json(grade) for name, grade in grades.items() if grade},
+            "simulations": self.simulations,
+            "matches": [
+                {"player": player, "opponent": opponent, **_match_json(result)}
+                for (player, opponent), result in self.matches.items()
+            ],
+        }
+
+
+def evaluate(
+    trained: TrainedPlayer,
+    positions: SolvedPositions | None,
+    rng_key: jax.Array,
+    *,
+    simulations: int,
+    num_games: int,
+) -> Report:
+    """Grades a trained player and lets it play matches; the key is consumed.
+
+    Args:
+        trained: the player.
+        positions: solved positions of its game, if there are any.
+        rng_key: for openings and opponents.
+        simulations: network evaluations a move of the search.
+        num_games: in each match, from openings of two random moves; an even number, or
+            0 for no matches.
+    """
+    game, network = trained.game, trained.network
+    players: dict[str, Player] = {
+        "network": NetworkPlayer(game, network, trained.variables),
+        "search": AlphaZeroPlayer(
+            game, trained.search, simulations, network, trained.variables
+        ),
+    }
+    grades = {
+        name: grade(player, positions, rng_key) if positions is not None else None
+        for name, player in players.items()
+    }
+    opponents: dict[str, Player] = {"random": RandomPlayer(game)}
+    # A network with modules of the user's own cannot be built again from here.
+    if not trained.has_own_parts:
+        _, first = first_network(trained.seed, game, trained.config)
+        opponents["first"] = NetworkPlayer(game, network, first)
+    matches = {
+        (name, opponent): play_match(
+            game,
+            player,
+            opponents[opponent],
+            rng_key,
+            num_games,
+            random_opening_moves=OPENING_MOVES,
+        )
+        for opponent in (opponents if num_games else ())
+        for name, player in players.items()
+    }
+    return Report(simulations, grades["network"], grades["search"], matches)
+
+
+def _grade_json(graded: Grade) -> dict[str, Any]:
+    return {
+        "mean": graded.mean,
+        "interval": list(graded.mean_interval),
+        "groups": {
+            name: {
+                "mistake_rate": group.rate,
+                "interval": list(group.interval),
+                "positions": group.positions,
+            }
+            for name, group in graded.groups.items()
+        },
+    }
+
+
+def _match_json(result: MatchResult) -> dict[str, Any]:
+    total = result.total
+    return {
+        "wins": total.wins,
+        "draws": total.draws,
+        "losses": total.losses,
+        "score": total.score,
+        "interval": list(total.interval),
+    }

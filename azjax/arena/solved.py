@@ -1,0 +1,360 @@
+"""Positions whose value is known, and how often a player goes wrong in them."""
+
+import csv
+import dataclasses
+import importlib.resources
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.arena import exhaustive
+from azjax.games import Game, State
+from azjax.games.core import select
+from azjax.players.core import Player, choose
+
+_Z_95 = 1.959964  # of the normal distribution, for intervals that hold in 95 of 100
+_ONE_GROUP = "all"
+# Games this short are solved on the spot.
+_EXHAUSTIVE_MAX_MOVES = 9
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SolvedPositions:
+    """N unfinished positions of a game with the values of their moves.
+
+    game: whose positions they are.
+    states: leaves `[N, ...]`, NumPy arrays.
+    action_values: `[N, A]` float32; what each action is worth under perfect play to
+        the player to move: 1 win, 0 draw, -1 loss; NaN where illegal.
+    groups: `[N]` str; the group in which a position is reported.
+    """
+
+    game: Game
+    states: State
+    action_values: np.ndarray
+    groups: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def take(self, rows: np.ndarray) -> "SolvedPositions":
+        """Returns the positions at `rows`, `[M]` int."""
+        return dataclasses.replace(
+            self,
+            states=jax.tree.map(lambda leaf: leaf[rows], self.states),
+            action_values=self.action_values[rows],
+            groups=self.groups[rows],
+        )
+
+    def subset(self, count: int, seed: int = 0) -> "SolvedPositions":
+        """Returns `count` positions, or all if there are fewer, drawn at random.
+
+        Every group gives the same number, as far as it has them.
+        """
+        if count < 1:
+            raise ValueError(f"count must be >= 1: {count}")
+        order = np.random.default_rng(seed).permutation(len(self))
+        rank = np.zeros(len(self), int)
+        for name in dict.fromkeys(self.groups):
+            members = order[self.groups[order] == name]
+            rank[members] = np.arange(len(members))
+        return self.take(np.sort(order[np.argsort(rank[order], kind="stable")[:count]]))
+
+
+class MistakeRate(NamedTuple):
+    """How often a player went wrong.
+
+    mistakes: moves after which the game is worth less than it was.
+    positions: in which the player chose a move.
+    """
+
+    mistakes: int
+    positions: int
+
+    @property
+    def rate(self) -> float:
+        """The share of the positions in which the player went wrong."""
+        return self.mistakes / self.positions
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95% confidence interval of the rate."""
+        return wilson_interval(self.rate, self.positions)
+
+
+class Grade(NamedTuple):
+    """A player's mistakes in solved positions.
+
+    groups: the mistakes in each group, in the order of the positions.
+    is_mistake: `[N]` bool, for each position.
+    """
+
+    groups: dict[str, MistakeRate]
+    is_mistake: np.ndarray
+
+    @property
+    def mean(self) -> float:
+        """The mean of the groups' rates; each group weighs the same."""
+        return sum(group.rate for group in self.groups.values()) / len(self.groups)
+
+    @property
+    def mean_interval(self) -> tuple[float, float]:
+        """The 95% confidence interval of `mean`.
+
+        The groups' intervals are combined by the square-and-add rule (Zou and Donner
+        2008, "Construction of confidence limits about effect measures", eq. 4).
+        """
+        groups = self.groups.values()
+        below = np.hypot.reduce([group.rate - group.interval[0] for group in groups])
+        above = np.hypot.reduce([group.interval[1] - group.rate for group in groups])
+        return (
+            float(self.mean - below / len(groups)),
+            float(self.mean + above / len(groups)),
+        )
+
+
+def wilson_interval(rate: float, trials: int) -> tuple[float, float]:
+    """Returns the 95% confidence interval of a rate seen in independent trials.
+
+    It keeps within [0, 1] and has a width even at the ends (Wilson 1927, "Probable
+    inference, the law of succession, and statistical inference").
+    """
+    z = _Z_95
+    centre = (rate + z**2 / (2 * trials)) / (1 + z**2 / trials)
+    spread = (rate * (1 - rate) / trials + z**2 / (4 * trials**2)) ** 0.5
+    half = z * spread / (1 + z**2 / trials)
+    # At the ends the limit is the rate itself; rounding must not pass it.
+    return min(rate, max(0.0, centre - half)), max(rate, min(1.0, centre + half))
+
+
+def grade(
+    player: Player,
+    positions: SolvedPositions,
+    rng_key: jax.Array,
+    batch_size: int = 512,
+) -> Grade:
+    """Counts the positions in which a player throws value away.
+
+    A mistake is a chosen action that is worth less than the best one; an illegal action
+    is a mistake. The key is consumed.
+
+    Args:
+        player: compiled once for each kind of player, not for each set of weights.
+        positions: N of them, at least one.
+        rng_key: split among the batches.
+        batch_size: positions that the player sees at once; the last batch is filled up.
+    """
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be >= 1: {batch_size}")
+    if not len(positions):
+        raise ValueError("no positions to grade")
+    starts = range(0, len(positions), batch_size)
+    actions = []
+    for start, key in zip(starts, jax.random.split(rng_key, len(starts)), strict=True):
+        rows = np.arange(start, start + batch_size).clip(max=len(positions) - 1)
+        actions.append(choose(player, key, positions.take(rows).states).action)
+    chosen = np.concatenate(actions)[: len(positions), None]
+    chosen_value = np.take_along_axis(positions.action_values, chosen, axis=1)[:, 0]
+    # Not `<`: the NaN of an illegal action must count as a mistake.
+    is_mistake = ~(chosen_value >= np.nanmax(positions.action_values, axis=1))
+    groups = {}
+    for name in dict.fromkeys(positions.groups):
+        of_group = is_mistake[positions.groups == name]
+        groups[str(name)] = MistakeRate(int(of_group.sum()), len(of_group))
+    return Grade(groups, is_mistake)
+
+
+def shipped(game: Game) -> SolvedPositions | None:
+    """Returns the solved positions that come with azjax for a game, if there are any.
+
+    They are a file in `azjax/arena/data` with the name of the game, for a game without
+    options. A game of at most nine moves needs none: all its unfinished positions are
+    found and solved on the spot.
+    """
+    data = importlib.resources.files("azjax.arena") / "data" / f"{game.name}.csv"
+    if data.is_file() and not game.options:
+        with importlib.resources.as_file(data) as path:
+            return read(game, path)
+    if game.max_moves > _EXHAUSTIVE_MAX_MOVES:
+        return None
+    solution = exhaustive.solve(game)
+    rows = np.flatnonzero(~solution.states.terminated)
+    groups = np.full(len(solution.values), _ONE_GROUP)
+    everything = SolvedPositions(game, solution.states, solution.action_values, groups)
+    return everything.take(rows)
+
+
+def read(game: Game, path: str | os.PathLike[str]) -> SolvedPositions:
+    """Reads solved positions from a CSV file.
+
+    The header names the columns, in any order; others than these are ignored.
+
+    moves: the numbers of the actions from the first position, counted from 1. They are
+        separated by spaces, which may be left out in a game of at most nine actions.
+    q0, q1, ...: what each action is worth under perfect play to the player to move, 1
+        win, 0 draw, -1 loss; empty where it is illegal.
+    set: the group in which the position is reported; without this column all are in
+        one group, `all`.
+
+    Raises:
+        ValueError: the file cannot be read or is wrong; the message says in which line.
+    """
+    path = Path(path)
+    rows = _read_rows(game, path)
+    num_moves = max(len(row.moves) for row in rows)
+    moves = np.full((len(rows), num_moves), -1, np.int32)
+    for index, row in enumerate(rows):
+        moves[index, : len(row.moves)] = row.moves
+    states, faults, legal = jax.tree.map(np.asarray, _replay(game, moves))
+    action_values = np.stack([row.values for row in rows])
+    for index, row in enumerate(rows):
+        fault = _row_fault(
+            row, faults[index], legal[index], bool(states.terminated[index])
+        )
+        if fault:
+            raise ValueError(f"{path}, line {row.line}: {fault}")
+    groups = np.array([row.group for row in rows])
+    return SolvedPositions(game, states, action_values, groups)
+
+
+class _Row(NamedTuple):
+    """A line of a file: its number, actions, `[A]` values and group."""
+
+    line: int
+    moves: list[int]
+    values: np.ndarray
+    group: str
+
+
+def _read_rows(game: Game, path: Path) -> list[_Row]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not a text file"
+        raise ValueError(f"{path}: {reason}") from error
+    reader = csv.reader(text.splitlines())
+    rows = []
+    try:
+        header = next(reader, [])
+        _check_header(game, header)
+        for fields in filter(None, reader):
+            rows.append(_parse_row(game, header, fields, reader.line_num))
+    except (ValueError, csv.Error) as error:
+        line = max(reader.line_num, 1)
+        raise ValueError(f"{path}, line {line}: {error}") from None
+    if not rows:
+        raise ValueError(f"{path}, line 1: no positions after the header")
+    return rows
+
+
+def _check_header(game: Game, header: list[str]) -> None:
+    values = [f"q{action}" for action in range(game.num_actions)]
+    missing = [name for name in ["moves", *values] if name not in header]
+    if missing:
+        raise ValueError(
+            f"no column {missing[0]!r} in the header; {game.name} needs moves, "
+            f"{values[0]}, ..., {values[-1]}"
+        )
+    surplus = f"q{game.num_actions}"
+    if surplus in header:
+        raise ValueError(
+            f"column {surplus!r} in the header, but {game.name} has "
+            f"{game.num_actions} actions, the last of them {values[-1]}"
+        )
+
+
+def _parse_row(game: Game, header: list[str], fields: list[str], line: int) -> _Row:
+    if len(fields) != len(header):
+        raise ValueError(f"{len(fields)} fields, but the header has {len(header)}")
+    row = dict(zip(header, fields, strict=True))
+    values = [
+        _parse_value(f"q{action}", row[f"q{action}"].strip())
+        for action in range(game.num_actions)
+    ]
+    return _Row(
+        line,
+        _parse_moves(game, row["moves"]),
+        np.array(values, np.float32),
+        row.get("set", _ONE_GROUP),
+    )
+
+
+def _parse_moves(game: Game, text: str) -> list[int]:
+    """Returns the actions that a text names."""
+    is_compact = game.num_actions <= 9
+    numbers = list("".join(text.split())) if is_compact else text.split()
+    known = {str(action + 1): action for action in range(game.num_actions)}
+    for index, number in enumerate(numbers):
+        if number not in known:
+            raise ValueError(
+                f"move {index + 1} is {number!r}, not a number from 1 to "
+                f"{game.num_actions}"
+            )
+    if len(numbers) > game.max_moves:
+        raise ValueError(
+            f"{len(numbers)} moves, but no game is longer than {game.max_moves}"
+        )
+    return [known[number] for number in numbers]
+
+
+def _parse_value(name: str, text: str) -> float:
+    """Returns the value of an action, NaN if there is none."""
+    if not text:
+        return np.nan
+    if text not in ("-1", "0", "1"):
+        raise ValueError(f"{name} is {text!r}; a value is 1, 0 or -1")
+    return float(text)
+
+
+_NO_FAULT, _ILLEGAL, _GAME_OVER = range(3)
+
+
+@jax.jit(static_argnames="game")
+def _replay(game: Game, moves: jax.Array) -> tuple[State, jax.Array, jax.Array]:
+    """Plays sequences of moves out from the first position.
+
+    Args:
+        game: whose moves they are.
+        moves: `[N, T]` int32, -1 after the last move.
+
+    Returns:
+        The states after the moves, leaves `[N, ...]`; `[N, T]` int32, what is wrong
+        with each move; and `[N, A]` bool, the actions that are legal next.
+    """
+
+    def play_move(state, action):
+        is_legal = game.legal_action_mask(state)[action]
+        fault = jnp.where(is_legal, _NO_FAULT, _ILLEGAL)
+        fault = jnp.where(state.terminated, _GAME_OVER, fault)
+        is_move = action >= 0
+        after = select(is_move, game.step(state, action), state)
+        return after, jnp.where(is_move, fault, _NO_FAULT)
+
+    states, faults = jax.vmap(lambda row: jax.lax.scan(play_move, game.init(), row))(
+        moves
+    )
+    return states, faults, jax.vmap(game.legal_action_mask)(states)
+
+
+def _row_fault(
+    row: _Row, faults: np.ndarray, legal: np.ndarray, is_over: bool
+) -> str | None:
+    """Returns what is wrong with a row, given what `_replay` says of it."""
+    if faults.any():
+        index = int((faults != _NO_FAULT).argmax())
+        number = row.moves[index] + 1
+        reason = "is illegal" if faults[index] == _ILLEGAL else "follows the game's end"
+        return f"move {index + 1}, {number}, {reason}"
+    if is_over:
+        return "the game is over after these moves"
+    has_value = ~np.isnan(row.values)
+    if (has_value == legal).all():
+        return None
+    action = int((has_value != legal).argmax())
+    if legal[action]:
+        return f"q{action} is empty, but the action is legal"
+    return f"q{action} has a value, but the action is illegal"

@@ -1,0 +1,88 @@
+import functools
+
+import jax
+import numpy as np
+import pytest
+
+from azjax import games
+from azjax.arena import exhaustive
+
+GAME = games.make("tic_tac_toe")
+LINES = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8)]
+LINES += [(0, 4, 8), (2, 4, 6)]
+
+
+@pytest.fixture(scope="module")
+def solution():
+    return exhaustive.solve(GAME)
+
+
+@functools.cache
+def minimax(board: tuple[int, ...]) -> int:
+    """Returns a board's value to the mover: cells are 1 (mine), -1 (theirs), 0."""
+    if any(all(board[cell] == -1 for cell in line) for line in LINES):
+        return -1
+    values = [
+        -minimax(
+            tuple(-1 if cell == move else -mark for cell, mark in enumerate(board))
+        )
+        for move in range(9)
+        if board[move] == 0
+    ]
+    return max(values, default=0)
+
+
+def boards(states) -> np.ndarray:
+    """Returns `[N, 9]`: 1 the mover's marks, -1 the opponent's, 0 empty."""
+    observations = np.asarray(jax.vmap(GAME.observe)(states))
+    return (observations[..., 0] - observations[..., 1]).reshape(-1, 9).astype(int)
+
+
+def test_tic_tac_toe_has_5478_positions(solution):
+    assert len(solution.values) == 5478
+
+
+def test_in_958_of_them_the_game_is_over(solution):
+    assert solution.states.terminated.sum() == 958
+
+
+@pytest.mark.parametrize(("reward", "count"), [(1, 626), (-1, 316), (0, 16)])
+def test_finished_games_have_the_known_results(solution, reward, count):
+    rewards = np.asarray(jax.vmap(GAME.rewards)(solution.states))[:, 0]
+    assert (rewards[solution.states.terminated] == reward).sum() == count
+
+
+def test_positions_by_number_of_moves_are_the_known_counts(solution):
+    counts = np.bincount(solution.num_moves)
+    assert counts.tolist() == [1, 9, 72, 252, 756, 1260, 1520, 1140, 390, 78]
+
+
+def test_no_two_positions_are_the_same(solution):
+    assert len(np.unique(boards(solution.states), axis=0)) == 5478
+
+
+def test_the_empty_board_is_a_draw(solution):
+    assert solution.values[0] == 0
+    np.testing.assert_array_equal(solution.action_values[0], np.zeros(9))
+
+
+def test_every_value_is_that_of_a_plain_minimax(solution):
+    expected = [minimax(tuple(board)) for board in boards(solution.states).tolist()]
+    np.testing.assert_array_equal(solution.values, expected)
+
+
+def test_the_best_action_is_worth_the_position(solution):
+    is_going = ~solution.states.terminated
+    best = np.nanmax(solution.action_values[is_going], axis=1)
+    np.testing.assert_array_equal(best, solution.values[is_going])
+
+
+def test_actions_have_values_where_they_are_legal_and_the_game_goes_on(solution):
+    legal = (boards(solution.states) == 0) & ~solution.states.terminated[:, None]
+    np.testing.assert_array_equal(~np.isnan(solution.action_values), legal)
+
+
+def test_a_game_with_too_many_positions_is_refused(monkeypatch):
+    monkeypatch.setattr(exhaustive, "MAX_POSITIONS", 1000)
+    with pytest.raises(ValueError, match="tic_tac_toe has more than 1000 positions"):
+        exhaustive.solve(GAME)

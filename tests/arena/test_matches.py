@@ -1,0 +1,162 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import struct
+
+from azjax import arena, games
+from azjax.players.core import Choice
+from azjax.players.random import RandomPlayer
+
+CONNECT_FOUR = games.make("connect_four")
+TIC_TAC_TOE = games.make("tic_tac_toe")
+TRACED = []
+
+
+@struct.dataclass
+class PreferringPlayer:
+    """Chooses the legal action that it likes best."""
+
+    preference: jax.Array  # [A]
+    game: games.Game = struct.field(pytree_node=False)
+
+    def choose(self, rng_key, states) -> Choice:
+        del rng_key
+        TRACED.append(self.game)
+        legal = jax.vmap(self.game.legal_action_mask)(states)
+        action = jnp.where(legal, self.preference, -jnp.inf).argmax(axis=-1)
+        policy = jax.nn.one_hot(action, self.game.num_actions)
+        return Choice(action.astype(jnp.int32), policy, jnp.zeros(action.shape))
+
+
+@struct.dataclass
+class IllegalPlayer:
+    """Chooses what is no action."""
+
+    def choose(self, rng_key, states) -> Choice:
+        del rng_key
+        action = jnp.full(states.terminated.shape, 7)
+        return Choice(action, jnp.zeros((*action.shape, 7)), jnp.zeros(action.shape))
+
+
+LEFT = PreferringPlayer(-jnp.arange(7.0), CONNECT_FOUR)
+RIGHT = PreferringPlayer(jnp.arange(7.0), CONNECT_FOUR)
+
+
+def test_every_game_is_counted_once_and_half_with_each_colour():
+    player = RandomPlayer(CONNECT_FOUR)
+    result = arena.play_match(CONNECT_FOUR, player, player, jax.random.key(0), 50)
+    assert result.as_first.games == result.as_second.games == 25
+    assert result.total.games == 50
+
+
+def test_the_first_to_build_a_column_of_four_wins():
+    result = arena.play_match(
+        CONNECT_FOUR, LEFT, RIGHT, jax.random.key(0), 6, random_opening_moves=0
+    )
+    assert result == (arena.Record(3, 0, 0), arena.Record(0, 0, 3))
+
+
+def test_after_one_random_move_player_1_is_the_first_to_build():
+    # Player 0's disc decides only if it lies below its own column of three.
+    result = arena.play_match(
+        CONNECT_FOUR, LEFT, RIGHT, jax.random.key(0), 200, random_opening_moves=1
+    )
+    assert result.as_second.wins > result.as_first.wins
+
+
+def test_an_equal_player_wins_as_often_as_it_loses():
+    # Same openings with colours swapped: what one wins in a game, the other does in
+    # the game's twin.
+    result = arena.play_match(CONNECT_FOUR, LEFT, LEFT, jax.random.key(0), 100)
+    assert result.as_first == arena.Record(*reversed(result.as_second))
+
+
+def test_openings_differ():
+    result = arena.play_match(CONNECT_FOUR, LEFT, LEFT, jax.random.key(0), 200)
+    assert min(result.as_first.wins, result.as_first.losses) > 0
+
+
+def test_games_are_drawn_when_the_board_fills_without_a_line():
+    # X takes 1 2 6 7 and the last cell, O 3 4 5 and what is left:
+    #   X X O
+    #   O O X
+    #   X . .
+    first = PreferringPlayer(jnp.array([9, 8, 2, 3, 4, 7, 6, 1, 5.0]), TIC_TAC_TOE)
+    second = PreferringPlayer(jnp.array([2, 3, 9, 7, 8, 4, 1, 6, 5.0]), TIC_TAC_TOE)
+    result = arena.play_match(
+        TIC_TAC_TOE, first, second, jax.random.key(0), 2, random_opening_moves=0
+    )
+    assert result.as_first == arena.Record(0, 1, 0)
+
+
+def test_an_illegal_move_loses():
+    result = arena.play_match(
+        CONNECT_FOUR,
+        RandomPlayer(CONNECT_FOUR),
+        IllegalPlayer(),
+        jax.random.key(0),
+        10,
+        random_opening_moves=2,
+    )
+    assert result.total == arena.Record(10, 0, 0)
+
+
+def test_openings_that_end_the_game_are_drawn_again():
+    # After eight random moves most games of tic-tac-toe are over.
+    player = RandomPlayer(TIC_TAC_TOE)
+    result = arena.play_match(
+        TIC_TAC_TOE, player, player, jax.random.key(0), 100, random_opening_moves=8
+    )
+    # One cell is left: player 0 marks it and wins or draws.
+    assert result.as_first.losses == result.as_second.wins == 0
+
+
+def test_new_weights_are_not_compiled_again():
+    TRACED.clear()
+    for weight in (1.0, 2.0):
+        player = PreferringPlayer(weight * jnp.arange(9.0), TIC_TAC_TOE)
+        arena.play_match(
+            TIC_TAC_TOE, player, RandomPlayer(TIC_TAC_TOE), jax.random.key(0), 4
+        )
+    assert len(TRACED) == 1
+
+
+def test_a_match_uses_no_key_twice():
+    player = RandomPlayer(TIC_TAC_TOE)
+    with jax.debug_key_reuse(True):
+        arena.play_match(TIC_TAC_TOE, player, player, jax.random.key(0), 4)
+
+
+@pytest.mark.parametrize("num_games", [0, 3, -2])
+def test_an_odd_or_empty_number_of_games_is_refused(num_games):
+    with pytest.raises(ValueError, match="num_games must be even and >= 2"):
+        arena.play_match(CONNECT_FOUR, LEFT, RIGHT, jax.random.key(0), num_games)
+
+
+@pytest.mark.parametrize("num_moves", [-1, 9])
+def test_openings_that_leave_no_game_are_refused(num_moves):
+    player = RandomPlayer(TIC_TAC_TOE)
+    with pytest.raises(ValueError, match="random_opening_moves must"):
+        arena.play_match(
+            TIC_TAC_TOE,
+            player,
+            player,
+            jax.random.key(0),
+            4,
+            random_opening_moves=num_moves,
+        )
+
+
+def test_a_draw_is_half_a_point():
+    assert arena.Record(wins=1, draws=2, losses=1).score == 0.5
+
+
+def test_the_interval_of_a_score_holds_it_even_at_the_ends():
+    low, high = arena.Record(wins=10, draws=0, losses=0).interval
+    np.testing.assert_allclose((low, high), (0.7225, 1.0), atol=1e-4)
+
+
+def test_the_total_adds_both_colours_up():
+    result = arena.MatchResult(arena.Record(1, 2, 3), arena.Record(10, 20, 30))
+    assert result.total == arena.Record(11, 22, 33)

@@ -1,0 +1,367 @@
+import csv
+import importlib.resources
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import struct
+
+from azjax import arena, games
+from azjax.games.connect_four import ConnectFour
+from azjax.games.tic_tac_toe import TicTacToe
+from azjax.players.core import Choice
+from azjax.players.random import RandomPlayer
+
+GAME = games.make("tic_tac_toe")
+HEADER = "moves,q0,q1,q2,q3,q4,q5,q6,q7,q8"
+EMPTY_BOARD = ",0,0,0,0,0,0,0,0,0"
+AFTER_CENTRE = "5,0,-1,0,-1,,-1,0,-1,0"  # a corner draws, an edge loses
+STAGES = {
+    "opening": (0, 7),
+    "early": (8, 14),
+    "middle": (15, 21),
+    "late": (22, 28),
+    "end": (29, 41),
+}
+TRACED = []
+
+
+@struct.dataclass
+class TablePlayer:
+    """Looks its move up by the marks on a tic-tac-toe board."""
+
+    table: jax.Array  # [512, 512] int32, by the mover's marks and the opponent's
+
+    def choose(self, rng_key, states) -> Choice:
+        del rng_key
+        mine, theirs = marks(states)
+        action = self.table[mine, theirs]
+        return Choice(action, jax.nn.one_hot(action, 9), jnp.zeros(action.shape))
+
+
+def marks(states) -> tuple[jax.Array, jax.Array]:
+    """Returns two `[N]` int32: marks of the mover and of the opponent, a bit a cell."""
+    observations = jax.vmap(GAME.observe)(states).astype(int)
+    bits = observations.reshape(-1, 9, 2) << jnp.arange(9)[:, None]
+    return bits[..., 0].sum(axis=1), bits[..., 1].sum(axis=1)
+
+
+@struct.dataclass
+class FixedPlayer:
+    """Always chooses the same action, and notes the batches it is compiled for."""
+
+    action: jax.Array
+
+    def choose(self, rng_key, states) -> Choice:
+        del rng_key
+        TRACED.append(len(states.terminated))
+        action = jnp.full(states.terminated.shape, self.action)
+        return Choice(action, jax.nn.one_hot(action, 9), jnp.zeros(action.shape))
+
+
+class WideTicTacToe(TicTacToe):
+    """Tic-tac-toe with three more actions, none of them ever legal."""
+
+    num_actions = 12
+
+    def legal_action_mask(self, state):
+        return jnp.append(super().legal_action_mask(state), jnp.zeros(3, bool))
+
+
+@pytest.fixture(scope="module")
+def positions():
+    return arena.shipped(GAME)
+
+
+@pytest.fixture(scope="module")
+def connect_four():
+    return arena.shipped(games.make("connect_four"))
+
+
+def table_player(positions, actions) -> TablePlayer:
+    table = np.zeros((512, 512), np.int32)
+    table[tuple(np.asarray(side) for side in marks(positions.states))] = actions
+    return TablePlayer(jnp.asarray(table))
+
+
+def discs(positions) -> np.ndarray:
+    """Returns `[N, 6, 7, 2]` float32."""
+    return np.asarray(jax.vmap(positions.game.observe)(positions.states))
+
+
+def as_bytes(array):
+    return [row.tobytes() for row in array]
+
+
+def read(tmp_path, *lines, game=GAME):
+    path = tmp_path / "positions.csv"
+    path.write_text("\n".join(lines))
+    return arena.read(game, path)
+
+
+# Reading
+
+
+def test_moves_are_played_from_the_first_position(tmp_path):
+    states = read(tmp_path, HEADER, EMPTY_BOARD, AFTER_CENTRE).states
+    mine, theirs = marks(states)
+    assert (mine.tolist(), theirs.tolist()) == ([0, 0], [0, 1 << 4])
+    assert states.current_player.tolist() == [0, 1]
+
+
+def test_action_values_are_nan_where_illegal(tmp_path):
+    values = read(tmp_path, HEADER, EMPTY_BOARD, AFTER_CENTRE).action_values
+    expected = [[0] * 9, [0, -1, 0, -1, np.nan, -1, 0, -1, 0]]
+    np.testing.assert_array_equal(values, expected)
+
+
+def test_without_a_set_column_there_is_one_group(tmp_path):
+    assert read(tmp_path, HEADER, EMPTY_BOARD).groups.tolist() == ["all"]
+
+
+def test_the_set_column_names_the_groups_and_others_are_ignored(tmp_path):
+    header = "note,set," + HEADER
+    positions = read(tmp_path, header, "x,start," + EMPTY_BOARD)
+    assert positions.groups.tolist() == ["start"]
+
+
+def test_blank_lines_are_skipped(tmp_path):
+    assert len(read(tmp_path, HEADER, "", EMPTY_BOARD, "")) == 1
+
+
+def test_moves_of_more_than_nine_actions_are_separated_by_spaces(tmp_path):
+    header = ",".join(["moves", *(f"q{action}" for action in range(12))])
+    line = "5 1,,0,-1,0,,-1,-1,0,0,,,"
+    positions = read(tmp_path, header, line, game=WideTicTacToe())
+    mine, theirs = marks(positions.states)
+    assert (mine.tolist(), theirs.tolist()) == ([1 << 4], [1 << 0])
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([], "line 1: no column 'moves'"),
+        (["5,0,0,0,0,,0,0,0,0"], "line 1: no column 'moves'"),
+        ([HEADER.replace("q3,", ""), EMPTY_BOARD], "line 1: no column 'q3'"),
+        ([HEADER + ",q9", EMPTY_BOARD + ","], "line 1: column 'q9'.* 9 actions"),
+        ([HEADER], "line 1: no positions"),
+        ([HEADER, EMPTY_BOARD, "5,0,0"], "line 3: 3 fields, but the header has 10"),
+        ([HEADER, "50" + EMPTY_BOARD], "line 2: move 2 is '0', not a number from 1"),
+        ([HEADER, "5a" + EMPTY_BOARD], "line 2: move 2 is 'a', not a number from 1"),
+        ([HEADER, "1234567891" + EMPTY_BOARD], "line 2: 10 moves, but no game is"),
+        ([HEADER, "5125" + EMPTY_BOARD], "line 2: move 4, 5, is illegal"),
+        ([HEADER, "142537" + EMPTY_BOARD], "line 2: move 6, 7, follows the game's end"),
+        ([HEADER, "", "14253" + EMPTY_BOARD], "line 3: the game is over"),
+        ([HEADER, ",0,0,,0,0,0,0,0,0"], "line 2: q2 is empty, but the action is legal"),
+        ([HEADER, "5" + EMPTY_BOARD], "line 2: q4 has a value, but the action is ill"),
+        ([HEADER, ",0,0,0.5,0,0,0,0,0,0"], "line 2: q2 is '0.5'; a value is 1, 0 or"),
+        ([HEADER, ",0,0,2,0,0,0,0,0,0"], "line 2: q2 is '2'; a value is 1, 0 or -1"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_name_line_and_fault(tmp_path, lines, message):
+    with pytest.raises(ValueError, match=rf"positions\.csv, {message}") as error:
+        read(tmp_path, *lines)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"nothing\.csv: No such file"):
+        arena.read(GAME, tmp_path / "nothing.csv")
+
+
+def test_a_file_that_is_not_text_is_refused(tmp_path):
+    (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ValueError, match=r"binary\.csv: not a text file"):
+        arena.read(GAME, tmp_path / "binary.csv")
+
+
+# Grading
+
+
+def test_a_perfect_player_makes_no_mistake(positions):
+    best = np.nanargmax(positions.action_values, axis=1)
+    grade = arena.grade(table_player(positions, best), positions, jax.random.key(0))
+    assert grade.groups == {"all": arena.MistakeRate(0, 4520)}
+
+
+def test_the_worst_player_errs_wherever_a_mistake_is_possible(positions):
+    values = positions.action_values
+    worst = np.nanargmin(values, axis=1)
+    grade = arena.grade(table_player(positions, worst), positions, jax.random.key(0))
+    is_possible = np.nanmin(values, axis=1) < np.nanmax(values, axis=1)
+    np.testing.assert_array_equal(grade.is_mistake, is_possible)
+
+
+def test_a_random_player_errs_as_often_as_chance_says(positions):
+    values = positions.action_values
+    is_bad = values < np.nanmax(values, axis=1, keepdims=True)
+    chance = is_bad.sum(axis=1) / (~np.isnan(values)).sum(axis=1)
+    deviation = np.sqrt((chance * (1 - chance)).sum())
+    grade = arena.grade(RandomPlayer(GAME), positions, jax.random.key(0))
+    assert abs(grade.is_mistake.sum() - chance.sum()) < 5 * deviation
+
+
+def test_batches_make_no_difference_to_a_player_without_chance(positions):
+    worst = np.nanargmin(positions.action_values, axis=1)
+    player, key = table_player(positions, worst), jax.random.key(0)
+    by_seven = arena.grade(player, positions.take(np.arange(100)), key, batch_size=7)
+    at_once = arena.grade(player, positions.take(np.arange(100)), key, batch_size=100)
+    np.testing.assert_array_equal(by_seven.is_mistake, at_once.is_mistake)
+
+
+def test_an_illegal_action_is_a_mistake(tmp_path):
+    positions = read(tmp_path, HEADER, EMPTY_BOARD, AFTER_CENTRE)
+    grade = arena.grade(FixedPlayer(jnp.int32(4)), positions, jax.random.key(0))
+    assert grade.is_mistake.tolist() == [False, True]
+
+
+def test_new_weights_and_a_short_last_batch_are_not_compiled_again(positions):
+    some = positions.take(np.arange(25))
+    TRACED.clear()
+    for action in (0, 1):
+        arena.grade(FixedPlayer(jnp.int32(action)), some, jax.random.key(0), 10)
+    assert TRACED == [10]
+
+
+def test_every_batch_has_a_key_of_its_own(tmp_path):
+    positions = read(tmp_path, HEADER, *[EMPTY_BOARD.replace("0,0", "1,0")] * 64)
+    grade = arena.grade(RandomPlayer(GAME), positions, jax.random.key(0), batch_size=1)
+    assert 0 < grade.is_mistake.sum() < 64
+
+
+def test_grading_uses_no_key_twice(positions):
+    with jax.debug_key_reuse(True):
+        arena.grade(RandomPlayer(GAME), positions, jax.random.key(0))
+
+
+def test_mistakes_are_counted_by_group_and_groups_weigh_the_same(tmp_path):
+    lines = ["a," + EMPTY_BOARD, *["b," + AFTER_CENTRE] * 3]
+    positions = read(tmp_path, "set," + HEADER, *lines)
+    grade = arena.grade(FixedPlayer(jnp.int32(1)), positions, jax.random.key(0))
+    assert grade.groups == {
+        "a": arena.MistakeRate(0, 1),
+        "b": arena.MistakeRate(3, 3),
+    }
+    assert grade.mean == 0.5
+
+
+@pytest.mark.parametrize(
+    ("successes", "trials", "low", "high"),
+    [(0, 10, 0.0, 0.2775), (5, 50, 0.0434, 0.2136), (10, 10, 0.7225, 1.0)],
+)
+def test_the_interval_of_a_rate_is_wilsons(successes, trials, low, high):
+    interval = arena.wilson_interval(successes / trials, trials)
+    np.testing.assert_allclose(interval, (low, high), atol=1e-4)
+
+
+def test_the_interval_of_one_groups_mean_is_that_of_the_group():
+    grade = arena.Grade({"all": arena.MistakeRate(5, 50)}, np.zeros(50, bool))
+    np.testing.assert_allclose(grade.mean_interval, grade.groups["all"].interval)
+
+
+def test_the_interval_of_the_mean_holds_the_truth_in_95_of_100():
+    rng, rates = np.random.default_rng(0), (0.02, 0.1, 0.4)
+    holds = 0
+    for _ in range(1000):
+        groups = {
+            str(rate): arena.MistakeRate(int(rng.binomial(200, rate)), 200)
+            for rate in rates
+        }
+        low, high = arena.Grade(groups, np.zeros(0, bool)).mean_interval
+        holds += low <= sum(rates) / 3 <= high
+    assert 915 < holds < 985
+
+
+# Subsets
+
+
+def test_a_subset_takes_the_same_number_of_every_group(connect_four):
+    groups, counts = np.unique(connect_four.subset(50).groups, return_counts=True)
+    assert dict(zip(groups, counts, strict=True)) == dict.fromkeys(STAGES, 10)
+
+
+def test_a_small_group_is_made_up_for_by_the_others(tmp_path):
+    lines = ["a," + EMPTY_BOARD] + ["b," + AFTER_CENTRE] * 9
+    subset = read(tmp_path, "set," + HEADER, *lines).subset(6)
+    assert sorted(subset.groups) == ["a", *"bbbbb"]
+
+
+def test_a_subset_keeps_states_with_their_values(connect_four):
+    subset = connect_four.subset(50)
+    legal = jax.vmap(connect_four.game.legal_action_mask)(subset.states)
+    np.testing.assert_array_equal(~np.isnan(subset.action_values), legal)
+
+
+def test_no_position_is_twice_in_a_subset(connect_four):
+    boards = discs(connect_four.subset(500)).reshape(500, -1)
+    assert len(np.unique(boards, axis=0)) == 500
+
+
+def test_a_subset_of_more_than_all_is_all(positions):
+    assert len(positions.subset(10_000)) == len(positions)
+
+
+# The positions that come with azjax
+
+
+def test_all_unfinished_tic_tac_toe_positions_are_solved(positions):
+    assert len(positions) == 4520
+
+
+def test_a_long_game_without_a_file_has_no_positions():
+    class Unknown(ConnectFour):
+        name = "unknown"
+
+    assert arena.shipped(Unknown()) is None
+
+
+def test_a_game_with_options_has_no_positions_of_the_usual_one():
+    class Sized(ConnectFour):
+        options = {"size": 8}  # noqa: RUF012
+
+    assert arena.shipped(Sized()) is None
+
+
+def test_stages_of_connect_four_have_equal_numbers(connect_four):
+    groups, counts = np.unique(connect_four.groups, return_counts=True)
+    assert dict(zip(groups, counts, strict=True)) == dict.fromkeys(STAGES, 600)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_of_connect_four_is_a_range_of_discs(connect_four, stage):
+    of_stage = connect_four.take(np.flatnonzero(connect_four.groups == stage))
+    counts = discs(of_stage).sum(axis=(1, 2, 3))
+    low, high = STAGES[stage]
+    assert low <= counts.min()
+    assert counts.max() <= high
+
+
+def test_connect_four_positions_differ_even_when_mirrored(connect_four):
+    game = connect_four.game
+    observations = discs(connect_four)
+    images = [
+        np.asarray(symmetry.observation(observations)).reshape(len(connect_four), -1)
+        for symmetry in game.symmetries
+    ]
+    canonical = {min(rows) for rows in zip(*map(as_bytes, images), strict=True)}
+    assert len(canonical) == len(connect_four)
+
+
+def test_a_mistake_is_possible_in_every_connect_four_position(connect_four):
+    values = connect_four.action_values
+    assert (np.nanmin(values, axis=1) < np.nanmax(values, axis=1)).all()
+
+
+def test_a_solver_agrees_with_the_connect_four_values():
+    bitbully = pytest.importorskip("bitbully")
+    solver = bitbully.BitBully()
+    data = importlib.resources.files("azjax.arena") / "data" / "connect_four.csv"
+    rows = csv.DictReader(data.read_text().splitlines())
+    for row in itertools.islice(rows, 0, None, 20):
+        board = bitbully.Board([int(move) - 1 for move in row["moves"]])
+        scores = solver.score_all_moves(board)
+        expected = {action: np.sign(score) for action, score in scores.items()}
+        values = {action: row[f"q{action}"] for action in range(7)}
+        assert expected == {a: int(q) for a, q in values.items() if q}
