@@ -1,0 +1,29 @@
+"""Everything that can choose a move."""
+
+from azjax.players.alphazero import AlphaZeroPlayer
+from azjax.players.core import Choice, Player, choose
+from azjax.players.directory import (
+    TrainedPlayer,
+    first_network,
+    load_player,
+    save_player,
+)
+from azjax.players.network import NetworkPlayer
+from azjax.players.random import RandomPlayer
+from azjax.players.specification import DEFAULT_SIMULATIONS, load, load_run
+
+__all__ = [
+    "DEFAULT_SIMULATIONS",
+    "AlphaZeroPlayer",
+    "Choice",
+    "NetworkPlayer",
+    "Player",
+    "RandomPlayer",
+    "TrainedPlayer",
+    "choose",
+    "first_network",
+    "load",
+    "load_player",
+    "load_run",
+    "save_player",
+]

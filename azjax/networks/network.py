@@ -1,0 +1,257 @@
+"""The network: a trunk with a policy head and a value head."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from azjax.networks.heads import PolicyHead, ValueHead
+from azjax.networks.trunks import ConvTrunk, DenseTrunk
+
+# Two, so that a module that mixes up the batch axis with another one is found.
+CHECKED_BATCH = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class NetworkConfig:
+    """The network's make.
+
+    Attributes:
+        trunk: `conv`, a residual convolutional tower, best on an accelerator; `dense`,
+            one convolution and residual dense layers, several times faster on a CPU.
+        num_blocks: residual blocks (AlphaZero: 19).
+        channels: width of the `conv` tower (AlphaZero: 256).
+        global_pooling: whether every third block of `conv` sees the whole board at
+            once.
+        width: of the dense layers of `dense`.
+        stem_channels: features of each window of `dense`.
+        window: height and width of the windows of `dense` (cells).
+        value_head: `wdl` (win, draw and loss) or `scalar` (the expected score).
+        dtype: of the computation, `float32` or `bfloat16`; parameters are float32.
+    """
+
+    trunk: Literal["conv", "dense"] = "dense"
+    num_blocks: int = 2
+    channels: int = 64
+    global_pooling: bool = False
+    width: int = 256
+    stem_channels: int = 64
+    window: int = 4
+    value_head: Literal["wdl", "scalar"] = "wdl"
+    dtype: Literal["float32", "bfloat16"] = "float32"
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        for name, allowed in (
+            ("trunk", ("conv", "dense")),
+            ("value_head", ("wdl", "scalar")),
+            ("dtype", ("float32", "bfloat16")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise ValueError(
+                    f"network.{name} must be {' or '.join(allowed)}: "
+                    f"{getattr(self, name)!r}"
+                )
+        for name, low in (
+            ("num_blocks", 0),
+            ("channels", 1),
+            ("width", 1),
+            ("stem_channels", 1),
+            ("window", 1),
+        ):
+            if getattr(self, name) < low:
+                raise ValueError(
+                    f"network.{name} must be >= {low}: {getattr(self, name)}"
+                )
+
+
+TrunkFactory = Callable[[tuple[int, int, int], nnx.Rngs], nnx.Module]
+HeadFactory = Callable[[tuple[int, ...], nnx.Rngs], nnx.Module]
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """Modules of the user's own, in place of those that a `NetworkConfig` describes.
+
+    trunk: `trunk(observation_shape, rngs)` makes a module that maps `[B, H, W, C]`
+        observations to features `[B, ...]`.
+    policy_head: `policy_head(features_shape, rngs)` makes a module that maps features
+        to `[B, A]` logits.
+    value_head: `value_head(features_shape, rngs)` makes a module that maps features
+        to `[B, 3]` or `[B, 1]` logits (see `ValueHead`).
+    """
+
+    trunk: TrunkFactory | None = None
+    policy_head: HeadFactory | None = None
+    value_head: HeadFactory | None = None
+
+
+class Network(NamedTuple):
+    """The network's structure, without arrays.
+
+    train_def: computes as in training.
+    eval_def: computes as in play; differs only where a module has two modes.
+    """
+
+    train_def: nnx.GraphDef
+    eval_def: nnx.GraphDef
+
+
+class Variables(NamedTuple):
+    """The network's arrays.
+
+    params: what is learnt, float32.
+    batch_stats: running averages of modules that have them; empty otherwise.
+    """
+
+    params: nnx.State
+    batch_stats: nnx.State
+
+
+class Prediction(NamedTuple):
+    """What the network says of B positions.
+
+    policy_logits: `[B, A]` float32, illegal moves not masked.
+    value_logits: `[B, 3]` or `[B, 1]` float32, for the player to move.
+    """
+
+    policy_logits: jax.Array
+    value_logits: jax.Array
+
+
+class AlphaZeroNetwork(nnx.Module):
+    """Joins a trunk and two heads."""
+
+    def __init__(
+        self, trunk: nnx.Module, policy_head: nnx.Module, value_head: nnx.Module
+    ):
+        self.trunk = trunk
+        self.policy_head = policy_head
+        self.value_head = value_head
+
+    def __call__(self, observation: jax.Array) -> Prediction:
+        """Maps `[B, H, W, C]` observations to a `Prediction`."""
+        features = self.trunk(observation)
+        return Prediction(
+            self.policy_head(features).astype(jnp.float32),
+            self.value_head(features).astype(jnp.float32),
+        )
+
+
+def init_network(
+    rng_key: jax.Array,
+    observation_shape: tuple[int, int, int],
+    num_actions: int,
+    config: NetworkConfig,
+    parts: Parts | None = None,
+) -> tuple[Network, Variables]:
+    """Builds a network with random parameters.
+
+    Args:
+        rng_key: consumed.
+        observation_shape: (H, W, C).
+        num_actions: A.
+        config: the network's make.
+        parts: modules to use instead.
+
+    Raises:
+        ValueError: a module in `parts` returns something of the wrong shape.
+    """
+    parts = parts or Parts()
+    rngs = nnx.Rngs(rng_key)
+    make_trunk = parts.trunk or _trunk_factory(config)
+    trunk = make_trunk(observation_shape, rngs)
+    observation = jnp.zeros((CHECKED_BATCH, *observation_shape))
+    features_shape = _features_shape(_inference(trunk)(observation))
+    dtype = jnp.dtype(config.dtype)
+    policy_head = (
+        parts.policy_head(features_shape, rngs)
+        if parts.policy_head
+        else PolicyHead(features_shape, num_actions, dtype=dtype, rngs=rngs)
+    )
+    value_head = (
+        parts.value_head(features_shape, rngs)
+        if parts.value_head
+        else ValueHead(features_shape, config.value_head, dtype=dtype, rngs=rngs)
+    )
+    model = AlphaZeroNetwork(trunk, policy_head, value_head)
+    train_def, params, batch_stats = nnx.split(model, nnx.Param, nnx.BatchStat)
+    network = Network(train_def, nnx.graphdef(_inference(model)))
+    variables = Variables(*nnx.as_pure((params, batch_stats)))
+    _check_shapes(predict(network, variables, observation), num_actions)
+    return network, variables
+
+
+def predict(
+    network: Network, variables: Variables, observation: jax.Array
+) -> Prediction:
+    """Evaluates B positions as in play; `observation` is `[B, H, W, C]`."""
+    return nnx.merge(network.eval_def, *variables)(observation)
+
+
+def predict_in_training(
+    network: Network, variables: Variables, observation: jax.Array
+) -> tuple[Prediction, nnx.State]:
+    """Evaluates B positions as in training; also returns the new batch statistics."""
+    model = nnx.merge(network.train_def, *variables)
+    prediction = model(observation)
+    return prediction, nnx.as_pure(nnx.state(model, nnx.BatchStat))
+
+
+def _trunk_factory(config: NetworkConfig) -> TrunkFactory:
+    dtype = jnp.dtype(config.dtype)
+    if config.trunk == "conv":
+        return lambda observation_shape, rngs: ConvTrunk(
+            observation_shape,
+            num_blocks=config.num_blocks,
+            channels=config.channels,
+            global_pooling=config.global_pooling,
+            dtype=dtype,
+            rngs=rngs,
+        )
+    return lambda observation_shape, rngs: DenseTrunk(
+        observation_shape,
+        num_blocks=config.num_blocks,
+        width=config.width,
+        stem_channels=config.stem_channels,
+        window=config.window,
+        dtype=dtype,
+        rngs=rngs,
+    )
+
+
+def _inference(module: nnx.Module) -> nnx.Module:
+    """Returns the module as it computes in play, sharing its arrays."""
+    return nnx.view(
+        module,
+        use_running_average=True,
+        deterministic=True,
+        raise_if_not_found=False,
+    )
+
+
+def _features_shape(features: jax.Array) -> tuple[int, ...]:
+    if features.ndim < 2 or features.shape[0] != CHECKED_BATCH:
+        raise ValueError(
+            "the trunk must return features [B, ...] of a batch of observations; of "
+            f"{CHECKED_BATCH} observations it made {features.shape}"
+        )
+    return features.shape[1:]
+
+
+def _check_shapes(prediction: Prediction, num_actions: int) -> None:
+    policy_shape = prediction.policy_logits.shape
+    if policy_shape != (CHECKED_BATCH, num_actions):
+        raise ValueError(
+            f"the policy head must return [B, {num_actions}] logits; of "
+            f"{CHECKED_BATCH} observations it made {policy_shape}"
+        )
+    value_shape = prediction.value_logits.shape
+    if value_shape not in ((CHECKED_BATCH, 1), (CHECKED_BATCH, 3)):
+        raise ValueError(
+            "the value head must return [B, 3] or [B, 1] logits; of "
+            f"{CHECKED_BATCH} observations it made {value_shape}"
+        )

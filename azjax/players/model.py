@@ -1,0 +1,73 @@
+"""Where a game and a network become the model that search and self-play walk."""
+
+import jax
+import jax.numpy as jnp
+import mctx
+
+from azjax.games import Game, State
+from azjax.networks import (
+    Network,
+    Variables,
+    expected_value,
+    predict,
+    result_probabilities,
+)
+
+
+def evaluate(
+    game: Game, network: Network, variables: Variables, states: State
+) -> tuple[jax.Array, jax.Array]:
+    """Asks the network about B positions.
+
+    Returns:
+        `[B, A]` float32 policy logits, the lowest number where illegal, and `[B, 3]`
+        float32 probabilities of win, draw and loss for the player to move.
+    """
+    observation = jax.vmap(game.observe)(states)
+    prediction = predict(network, variables, observation)
+    legal = jax.vmap(game.legal_action_mask)(states)
+    logits = jnp.where(legal, prediction.policy_logits, jnp.finfo(jnp.float32).min)
+    return logits, result_probabilities(prediction.value_logits)
+
+
+def make_root(
+    policy_logits: jax.Array, result: jax.Array, states: State
+) -> mctx.RootFnOutput:
+    """Returns where a search begins: B positions and what `evaluate` says of them."""
+    # mctx's records hide their fields from type checkers, hence the dictionaries.
+    fields = {
+        "prior_logits": policy_logits,
+        "value": expected_value(result),
+        "embedding": states,
+    }
+    return mctx.RootFnOutput(**fields)
+
+
+def make_recurrent_fn(game: Game, network: Network) -> mctx.RecurrentFn:
+    """Returns the model: `(variables, rng_key, action, states)` to what follows.
+
+    Rewards are those of the player who moves, values those of the player who is to
+    move next, hence the discount of -1. A finished position is absorbing: it gives no
+    further reward, and its value and discount are 0.
+    """
+
+    def recurrent_fn(variables, rng_key, action, states):
+        del rng_key  # games and network are deterministic
+        after = jax.vmap(game.step)(states, action)
+        logits, result = evaluate(game, network, variables, after)
+        fields = {
+            "reward": mover_reward(game, states, after),
+            "discount": jnp.where(after.terminated, 0.0, -1.0),
+            "prior_logits": logits,
+            "value": jnp.where(after.terminated, 0.0, expected_value(result)),
+        }
+        return mctx.RecurrentFnOutput(**fields), after
+
+    return recurrent_fn
+
+
+def mover_reward(game: Game, before: State, after: State) -> jax.Array:
+    """Returns `[B]` float32, what each move brought to the player who made it."""
+    rewards = jax.vmap(game.rewards)(after)
+    of_mover = jnp.where(before.current_player == 1, rewards[:, 1], rewards[:, 0])
+    return jnp.where(before.terminated, 0.0, of_mover)

@@ -1,0 +1,101 @@
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from flax import nnx
+
+from azjax.networks import (
+    PolicyHead,
+    ValueHead,
+    expected_value,
+    result_probabilities,
+    value_loss,
+)
+
+BOARD_FEATURES = (3, 4, 5)
+DENSE_FEATURES = (6,)
+
+
+def rngs():
+    return nnx.Rngs(jax.random.key(0))
+
+
+@pytest.mark.parametrize("shape", [BOARD_FEATURES, DENSE_FEATURES, (2, 6)])
+def test_the_policy_head_makes_a_logit_for_each_action(shape):
+    head = PolicyHead(shape, 7, dtype=jnp.float32, rngs=rngs())
+    chex.assert_shape(head(jnp.ones((2, *shape))), (2, 7))
+
+
+@pytest.mark.parametrize("shape", [BOARD_FEATURES, DENSE_FEATURES])
+@pytest.mark.parametrize(("kind", "num_outputs"), [("wdl", 3), ("scalar", 1)])
+def test_the_value_head_makes_logits_of_its_kind(shape, kind, num_outputs):
+    head = ValueHead(shape, kind, dtype=jnp.float32, rngs=rngs())
+    chex.assert_shape(head(jnp.ones((2, *shape))), (2, num_outputs))
+
+
+@pytest.mark.parametrize("shape", [BOARD_FEATURES, DENSE_FEATURES])
+def test_a_head_of_bfloat16_features_answers_in_float32(shape):
+    head = PolicyHead(shape, 7, dtype=jnp.bfloat16, rngs=rngs())
+    logits = head(jnp.ones((2, *shape), jnp.bfloat16))
+    chex.assert_type([logits, *jax.tree.leaves(nnx.state(head))], jnp.float32)
+
+
+def test_even_logits_are_a_third_each():
+    result = result_probabilities(jnp.zeros((2, 3)))
+    np.testing.assert_allclose(result, np.full((2, 3), 1 / 3), rtol=1e-6)
+
+
+def test_a_scalar_logit_is_a_chance_to_win_and_to_lose():
+    result = result_probabilities(jnp.log(jnp.array([[3.0]])))
+    np.testing.assert_allclose(result, [[0.75, 0.0, 0.25]], rtol=1e-6)
+
+
+def test_the_expected_value_is_wins_less_losses():
+    result = jnp.array([[0.5, 0.3, 0.2], [0, 1, 0], [0, 0, 1]])
+    np.testing.assert_allclose(expected_value(result), [0.3, 0, -1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("num_logits", [1, 3])
+def test_values_stay_in_their_range_however_large_the_logits(num_logits):
+    logits = jnp.array([[1e9], [-1e9]]) * jnp.eye(1, num_logits)
+    value = expected_value(result_probabilities(logits))
+    assert (jnp.abs(value) <= 1).all()
+
+
+def test_the_loss_of_even_logits_is_the_logarithm_of_their_number():
+    target = jnp.array([[1.0, 0, 0], [0.2, 0.5, 0.3]])
+    np.testing.assert_allclose(
+        value_loss(jnp.zeros((2, 3)), target), np.log([3, 3]), rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        value_loss(jnp.zeros((2, 1)), target), np.log([2, 2]), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("num_logits", [1, 3])
+def test_the_loss_is_least_where_the_expected_value_is_the_targets(num_logits):
+    target = jnp.array([[0.6, 0.3, 0.1]])
+    logits = jnp.zeros((1, num_logits))
+    optimizer = optax.sgd(4.0)
+    gradient = jax.grad(lambda logits: value_loss(logits, target).sum())
+
+    def update(carry, _):
+        logits, state = carry
+        updates, state = optimizer.update(gradient(logits), state)
+        return (optax.apply_updates(logits, updates), state), None
+
+    carry = (logits, optimizer.init(logits))
+    logits = jax.lax.scan(update, carry, length=200)[0][0]
+    value = expected_value(result_probabilities(logits))
+    np.testing.assert_allclose(value, [0.5], atol=1e-3)
+
+
+@pytest.mark.parametrize("num_logits", [1, 3])
+def test_a_certain_wrong_value_has_a_finite_loss(num_logits):
+    logits = jnp.full((1, num_logits), -1e4).at[0, -1].set(1e4)
+    target = jnp.array([[1.0, 0, 0]]) if num_logits == 3 else jnp.array([[0, 0, 1.0]])
+    loss = value_loss(logits, target)
+    assert jnp.isfinite(loss).all()
+    assert loss[0] > 1e3

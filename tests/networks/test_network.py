@@ -1,0 +1,276 @@
+import dataclasses
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+from azjax.networks import (
+    NetworkConfig,
+    Parts,
+    Variables,
+    init_network,
+    predict,
+    predict_in_training,
+)
+
+BOARD = (3, 4, 2)
+NUM_ACTIONS = 5
+CONV = NetworkConfig(trunk="conv", num_blocks=3, channels=4, global_pooling=True)
+DENSE = NetworkConfig(
+    trunk="dense", num_blocks=1, width=6, stem_channels=3, window=2
+)
+CONFIGS = pytest.mark.parametrize("config", [CONV, DENSE], ids=["conv", "dense"])
+
+
+class NormalisedTrunk(nnx.Module):
+    """A linear layer and BatchNorm."""
+
+    def __init__(self, observation_shape, rngs):
+        height, width, planes = observation_shape
+        self.linear = nnx.Linear(height * width * planes, 6, rngs=rngs)
+        self.norm = nnx.BatchNorm(6, momentum=0.9, rngs=rngs)
+
+    def __call__(self, observation):
+        return self.norm(self.linear(observation.reshape(len(observation), -1)))
+
+
+class LinearHead(nnx.Module):
+    """A linear layer."""
+
+    def __init__(self, features_shape, num_outputs, rngs):
+        self.linear = nnx.Linear(features_shape[-1], num_outputs, rngs=rngs)
+
+    def __call__(self, features):
+        return self.linear(features)
+
+
+class Returns(nnx.Module):
+    """Returns the same array whatever comes in."""
+
+    def __init__(self, shape):
+        self.shape = shape
+
+    def __call__(self, x):
+        return jnp.zeros(self.shape)
+
+
+class DroppingTrunk(nnx.Module):
+    """Has a random state of its own."""
+
+    def __init__(self, observation_shape, rngs):
+        self.dropout = nnx.Dropout(0.5, rngs=rngs)
+
+    def __call__(self, observation):
+        return self.dropout(observation)
+
+
+def init(config=DENSE, parts=None, seed=0):
+    return init_network(jax.random.key(seed), BOARD, NUM_ACTIONS, config, parts)
+
+
+def observations(batch_size=4):
+    return 3 + jax.random.normal(jax.random.key(1), (batch_size, *BOARD))
+
+
+def perturbed(variables: Variables) -> Variables:
+    """New weights, so that nothing is zero as at the start."""
+    leaves, structure = jax.tree.flatten(variables)
+    keys = jax.random.split(jax.random.key(2), len(leaves))
+    leaves = [
+        leaf + 0.1 * jax.random.normal(key, leaf.shape)
+        for leaf, key in zip(leaves, keys, strict=True)
+    ]
+    return jax.tree.unflatten(structure, leaves)
+
+
+@CONFIGS
+@pytest.mark.parametrize(("value_head", "num_logits"), [("wdl", 3), ("scalar", 1)])
+def test_a_prediction_has_logits_of_moves_and_of_the_result(
+    config, value_head, num_logits
+):
+    network, variables = init(dataclasses.replace(config, value_head=value_head))
+    prediction = predict(network, variables, observations())
+    chex.assert_shape(prediction.policy_logits, (4, NUM_ACTIONS))
+    chex.assert_shape(prediction.value_logits, (4, num_logits))
+
+
+@CONFIGS
+def test_training_and_play_agree_exactly(config):
+    network, variables = init(config)
+    variables = perturbed(variables)
+    in_play = predict(network, variables, observations())
+    in_training, _ = predict_in_training(network, variables, observations())
+    chex.assert_trees_all_equal(in_play, in_training)
+
+
+@CONFIGS
+def test_our_networks_keep_no_batch_statistics(config):
+    network, variables = init(config)
+    _, batch_stats = predict_in_training(network, variables, observations())
+    assert not jax.tree.leaves((variables.batch_stats, batch_stats))
+
+
+@CONFIGS
+def test_a_bfloat16_network_learns_and_answers_in_float32(config):
+    network, variables = init(dataclasses.replace(config, dtype="bfloat16"))
+    prediction = predict(network, variables, observations())
+    chex.assert_type(jax.tree.leaves((variables, prediction)), jnp.float32)
+
+
+@CONFIGS
+def test_a_bfloat16_network_answers_nearly_as_a_float32_one(config):
+    network, variables = init(config)
+    low_network, _ = init(dataclasses.replace(config, dtype="bfloat16"))
+    variables = perturbed(variables)
+    exact = predict(network, variables, observations())
+    near = predict(low_network, variables, observations())
+    chex.assert_trees_all_close(near, exact, rtol=0.05, atol=0.1)
+    assert not np.array_equal(near.policy_logits, exact.policy_logits)
+
+
+@CONFIGS
+def test_the_same_key_draws_the_same_parameters(config):
+    chex.assert_trees_all_equal(init(config)[1], init(config)[1])
+
+
+@CONFIGS
+def test_networks_made_alike_are_not_compiled_twice(config):
+    compiled = jax.jit(predict)
+    for seed in range(2):
+        compiled(*init(config, seed=seed), observations())
+    assert compiled._cache_size() == 1
+
+
+@CONFIGS
+def test_every_parameter_can_learn(config):
+    network, variables = init(config)
+
+    def loss(params):
+        variables_ = perturbed(Variables(params, variables.batch_stats))
+        policy_logits, value_logits = predict(network, variables_, observations())
+        return (policy_logits**2).sum() + (value_logits**2).sum()
+
+    gradients = jax.tree.leaves(jax.jit(jax.grad(loss))(variables.params))
+    assert all((gradient != 0).any() for gradient in gradients)
+
+
+def test_the_users_own_trunk_and_heads_are_used():
+    parts = Parts(
+        trunk=NormalisedTrunk,
+        policy_head=lambda shape, rngs: LinearHead(shape, NUM_ACTIONS, rngs),
+        value_head=lambda shape, rngs: LinearHead(shape, 1, rngs),
+    )
+    network, variables = init(parts=parts)
+    assert set(variables.params["trunk"]) == {"linear", "norm"}
+    prediction = predict(network, variables, observations())
+    chex.assert_shape(prediction.policy_logits, (4, NUM_ACTIONS))
+    chex.assert_shape(prediction.value_logits, (4, 1))
+
+
+@pytest.mark.parametrize("part", ["trunk", "policy_head", "value_head"])
+def test_one_part_alone_can_be_the_users_own(part):
+    factories = {
+        "trunk": NormalisedTrunk,
+        "policy_head": lambda shape, rngs: LinearHead(shape, NUM_ACTIONS, rngs),
+        "value_head": lambda shape, rngs: LinearHead(shape, 3, rngs),
+    }
+    network, variables = init(parts=Parts(**{part: factories[part]}))
+    prediction = predict(network, variables, observations())
+    chex.assert_shape(prediction, [(4, NUM_ACTIONS), (4, 3)])
+
+
+def test_batch_statistics_move_a_tenth_of_the_way_in_training():
+    network, variables = init(parts=Parts(trunk=NormalisedTrunk))
+    x = observations()
+    linear = variables.params["trunk"]["linear"]
+    features = x.reshape(len(x), -1) @ linear["kernel"] + linear["bias"]
+    _, batch_stats = predict_in_training(network, variables, x)
+    # From mean 0 and variance 1, with momentum 0.9.
+    norm = batch_stats["trunk"]["norm"]
+    np.testing.assert_allclose(norm["mean"], 0.1 * features.mean(axis=0), atol=1e-5)
+    np.testing.assert_allclose(
+        norm["var"], 0.9 + 0.1 * features.var(axis=0), rtol=1e-4
+    )
+
+
+def test_play_normalises_by_the_batch_statistics():
+    network, variables = init(parts=Parts(trunk=NormalisedTrunk))
+    stats = variables.batch_stats["trunk"]["norm"]
+    moved = jax.tree.map(lambda stat: stat + 1, variables.batch_stats)
+    assert set(stats) == {"mean", "var"}
+    before = predict(network, variables, observations())
+    after = predict(network, variables._replace(batch_stats=moved), observations())
+    assert (before.policy_logits != after.policy_logits).all()
+
+
+def test_play_treats_positions_apart_even_with_batch_statistics():
+    network, variables = init(parts=Parts(trunk=NormalisedTrunk))
+    x = observations()
+    together = predict(network, variables, x)
+    alone = predict(network, variables, x[:1])
+    chex.assert_trees_all_close(
+        jax.tree.map(lambda leaf: leaf[:1], together), alone, atol=1e-5
+    )
+
+
+def test_play_and_evaluation_change_no_variables():
+    network, variables = init(parts=Parts(trunk=NormalisedTrunk))
+    before = jax.tree.map(np.array, variables)
+    predict(network, variables, observations())
+    predict_in_training(network, variables, observations())
+    chex.assert_trees_all_equal(variables, before)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (
+            Parts(trunk=lambda shape, rngs: Returns((6,))),
+            r"trunk must return features \[B, ...\].*made \(6,\)",
+        ),
+        (
+            Parts(policy_head=lambda shape, rngs: Returns((2, 4))),
+            r"policy head must return \[B, 5\] logits.*made \(2, 4\)",
+        ),
+        (
+            Parts(policy_head=lambda shape, rngs: Returns((5,))),
+            r"policy head must return \[B, 5\] logits.*made \(5,\)",
+        ),
+        (
+            Parts(value_head=lambda shape, rngs: Returns((2, 2))),
+            r"value head must return \[B, 3\] or \[B, 1\] logits.*made \(2, 2\)",
+        ),
+        (
+            Parts(value_head=lambda shape, rngs: Returns((2,))),
+            r"value head must return \[B, 3\] or \[B, 1\] logits.*made \(2,\)",
+        ),
+    ],
+)
+def test_a_part_of_the_wrong_shape_is_refused(parts, message):
+    with pytest.raises(ValueError, match=message) as error:
+        init(parts=parts)
+    assert "\n" not in str(error.value)
+
+
+def test_a_part_with_a_random_state_is_refused():
+    with pytest.raises(ValueError, match="Dropout"):
+        init(parts=Parts(trunk=DroppingTrunk))
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"trunk": "transformer"}, "network.trunk must be conv or dense"),
+        ({"value_head": "tanh"}, "network.value_head must be wdl or scalar"),
+        ({"dtype": "float16"}, "network.dtype must be float32 or bfloat16"),
+        ({"num_blocks": -1}, "network.num_blocks must be >= 0"),
+        ({"channels": 0}, "network.channels must be >= 1"),
+        ({"window": 0}, "network.window must be >= 1"),
+    ],
+)
+def test_a_wrong_setting_is_refused(setting, message):
+    with pytest.raises(ValueError, match=message):
+        NetworkConfig(**setting)

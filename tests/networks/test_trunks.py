@@ -1,0 +1,170 @@
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+from azjax.networks import ConvTrunk, DenseTrunk
+from azjax.networks.trunks import ConvBlock, DenseBlock
+
+BOARD = (3, 4, 2)
+
+
+def conv_trunk(num_blocks=2, channels=5, global_pooling=False, dtype=jnp.float32):
+    return ConvTrunk(
+        BOARD,
+        num_blocks=num_blocks,
+        channels=channels,
+        global_pooling=global_pooling,
+        dtype=dtype,
+        rngs=nnx.Rngs(jax.random.key(0)),
+    )
+
+
+def dense_trunk(num_blocks=2, window=2, shape=BOARD, dtype=jnp.float32):
+    return DenseTrunk(
+        shape,
+        num_blocks=num_blocks,
+        width=6,
+        stem_channels=3,
+        window=window,
+        dtype=dtype,
+        rngs=nnx.Rngs(jax.random.key(0)),
+    )
+
+
+def observations(shape=BOARD, batch_size=2):
+    return jax.random.normal(jax.random.key(1), (batch_size, *shape))
+
+
+def set_ones(variable: nnx.Param) -> None:
+    variable.set_value(jnp.ones_like(variable[...]))
+
+
+@pytest.mark.parametrize("num_blocks", [0, 1, 3])
+def test_the_conv_trunk_keeps_the_board(num_blocks):
+    features = conv_trunk(num_blocks, global_pooling=True)(observations())
+    chex.assert_shape(features, (2, 3, 4, 5))
+
+
+@pytest.mark.parametrize("num_blocks", [0, 2])
+def test_the_dense_trunk_makes_a_vector(num_blocks):
+    chex.assert_shape(dense_trunk(num_blocks)(observations()), (2, 6))
+
+
+@pytest.mark.parametrize("global_pooling", [False, True])
+def test_a_new_conv_trunk_is_its_stem(global_pooling):
+    trunk = conv_trunk(3, global_pooling=global_pooling)
+    x = observations()
+    np.testing.assert_array_equal(trunk(x), nnx.relu(trunk.stem(x)))
+
+
+def test_a_new_dense_block_is_the_identity():
+    block = DenseBlock(6, dtype=jnp.float32, rngs=nnx.Rngs(jax.random.key(0)))
+    x = observations((6,))
+    np.testing.assert_array_equal(block(x), x)
+
+
+def test_a_block_adds_two_convolutions_of_its_scaled_input():
+    # One cell and one channel: only the centre of each kernel matters.
+    block = ConvBlock(
+        1,
+        scale=0.5,
+        global_pooling=False,
+        dtype=jnp.float32,
+        rngs=nnx.Rngs(jax.random.key(0)),
+    )
+    set_ones(block.conv1.kernel)
+    set_ones(block.conv2.kernel)
+    x = jnp.array([4.0, -4.0]).reshape(2, 1, 1, 1)
+    np.testing.assert_allclose(block(x).ravel(), [4 + 0.5 * 4, -4])
+
+
+def test_a_block_scales_its_input_down_by_the_root_of_its_height():
+    scales = [block.scale for block in conv_trunk(4).blocks]
+    np.testing.assert_allclose(scales, [1, 2**-0.5, 3**-0.5, 0.5])
+
+
+def test_every_third_block_pools():
+    blocks = conv_trunk(6, global_pooling=True).blocks
+    assert [b.pooled is not None for b in blocks] == [False, False, True] * 2
+
+
+def test_no_block_pools_unless_asked():
+    assert all(block.pooled is None for block in conv_trunk(6).blocks)
+
+
+def test_without_pooling_a_block_sees_two_cells_far():
+    assert not sees_across_the_board(global_pooling=False)
+
+
+def test_with_pooling_a_block_sees_the_whole_board():
+    assert sees_across_the_board(global_pooling=True)
+
+
+def sees_across_the_board(*, global_pooling: bool) -> bool:
+    block = ConvBlock(
+        2,
+        scale=1.0,
+        global_pooling=global_pooling,
+        dtype=jnp.float32,
+        rngs=nnx.Rngs(jax.random.key(0)),
+    )
+    set_ones(block.conv1.kernel)
+    set_ones(block.conv2.kernel)
+    if block.pooled is not None:
+        set_ones(block.pooled.kernel)
+    x = jnp.ones((1, 9, 9, 2))
+    changed = block(x.at[0, 0, 0].set(2.0)) - block(x)
+    return bool(changed[0, -1, -1, 0] != 0)
+
+
+def test_pooling_is_the_mean_and_the_maximum():
+    block = ConvBlock(
+        1,
+        scale=1.0,
+        global_pooling=True,
+        dtype=jnp.float32,
+        rngs=nnx.Rngs(jax.random.key(0)),
+    )
+    centre = jnp.zeros((3, 3, 1, 1)).at[1, 1].set(1.0)
+    block.conv1.kernel.set_value(centre)
+    block.conv2.kernel.set_value(centre)
+    assert block.pooled is not None
+    block.pooled.kernel.set_value(jnp.array([[10.0], [100.0]]))
+    x = jnp.array([1.0, 2.0, 6.0]).reshape(1, 1, 3, 1)
+    # x + (x + 10 * mean + 100 * maximum)
+    np.testing.assert_allclose(block(x).ravel(), [632, 634, 642])
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, 9])
+def test_the_windows_of_a_dense_trunk_cover_the_board(window):
+    # Whichever cell changes, some window sees it.
+    trunk = dense_trunk(0, window=window)
+    x = observations(batch_size=1)
+    windows = jnp.abs(jax.jacobian(trunk.stem)(x)).sum(axis=(0, 1, 2, 3, 4, 7))
+    assert windows.shape == (3, 4)
+    assert (windows > 0).all()
+
+
+def test_a_window_larger_than_the_board_is_cut_to_it():
+    trunk = dense_trunk(0, window=9)
+    chex.assert_shape(trunk.stem(observations()), (2, 1, 1, 3))
+
+
+@pytest.mark.parametrize("trunk", [conv_trunk, dense_trunk])
+def test_a_bfloat16_trunk_computes_in_bfloat16(trunk):
+    assert trunk(dtype=jnp.bfloat16)(observations()).dtype == jnp.bfloat16
+
+
+@pytest.mark.parametrize("trunk", [conv_trunk, dense_trunk])
+def test_the_parameters_of_a_bfloat16_trunk_are_float32(trunk):
+    chex.assert_type(jax.tree.leaves(nnx.state(trunk(dtype=jnp.bfloat16))), jnp.float32)
+
+
+@pytest.mark.parametrize("trunk", [conv_trunk, dense_trunk])
+def test_a_trunk_treats_positions_apart(trunk):
+    x = observations(batch_size=3)
+    model = trunk()
+    np.testing.assert_allclose(model(x)[1:2], model(x[1:2]), rtol=1e-5, atol=1e-6)
