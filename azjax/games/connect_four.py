@@ -16,6 +16,8 @@ HEIGHT, WIDTH = 6, 7
 COLUMN_BITS = 8
 # Bit of each cell, top row first as a board is drawn.
 CELLS = np.arange(HEIGHT)[::-1, None] + COLUMN_BITS * np.arange(WIDTH)[None, :]
+NUM_BITS = COLUMN_BITS * WIDTH
+FULL_BOARD = bitboard.constant(CELLS, NUM_BITS)
 DIRECTIONS = (1, COLUMN_BITS, COLUMN_BITS - 1, COLUMN_BITS + 1)
 
 
@@ -23,13 +25,13 @@ DIRECTIONS = (1, COLUMN_BITS, COLUMN_BITS - 1, COLUMN_BITS + 1)
 class State:
     """A Connect Four position, 19 bytes.
 
-    stones: `[2, 2]` uint32; the bitboards of players 0 and 1, low word first.
+    stones: the bitboards of players 0 and 1, two `[]` uint32 words each.
     current_player: `[]` int8; the player to move, 0 moves first.
     outcome: `[]` int8; +1, 0, -1 for player 0 once `terminated`, 0 before.
     terminated: `[]` bool.
     """
 
-    stones: jax.Array
+    stones: tuple[bitboard.Board, bitboard.Board]
     current_player: jax.Array
     outcome: jax.Array
     terminated: jax.Array
@@ -59,8 +61,9 @@ class ConnectFour(Game[State]):
 
     def init(self) -> State:
         """Returns the empty board."""
+        no_stones = bitboard.empty(NUM_BITS)
         return State(
-            stones=jnp.zeros((2, 2), jnp.uint32),
+            stones=(no_stones, no_stones),
             current_player=jnp.int8(0),
             outcome=jnp.int8(0),
             terminated=jnp.bool(False),
@@ -68,26 +71,17 @@ class ConnectFour(Game[State]):
 
     def step(self, state: State, action: jax.Array) -> State:
         """Drops a disc of the player to move into column `action`."""
-        first, second = state.stones[0], state.stones[1]
+        first, second = state.stones
         second_to_move = state.current_player == 1
-        mine = jnp.where(second_to_move, second, first)
-        occupied = first | second
-        # Adding the column's bottom bit carries up to its lowest empty cell.
-        bottom = _column_words(action, 1)
-        column = _column_words(action, (1 << HEIGHT) - 1)
-        disc = (occupied + bottom) & column
-        is_legal = (disc != 0).any()
-        mine = mine | disc
+        occupied = bitboard.union(first, second)
+        disc = _drop(occupied, action)
+        mine = bitboard.union(select(second_to_move, second, first), disc)
+        is_legal = bitboard.has_any(disc)
         wins = bitboard.has_line(mine, 4, DIRECTIONS)
-        is_full = ((occupied | disc) == _full_board()).all()
+        is_full = bitboard.is_equal(bitboard.union(occupied, disc), FULL_BOARD)
         mover_result = jnp.where(is_legal, wins.astype(jnp.int8), jnp.int8(-1))
         after = State(
-            stones=jnp.stack(
-                [
-                    jnp.where(second_to_move, first, mine),
-                    jnp.where(second_to_move, mine, second),
-                ]
-            ),
+            stones=select(second_to_move, (first, mine), (mine, second)),
             current_player=jnp.int8(1) - state.current_player,
             outcome=jnp.where(second_to_move, -mover_result, mover_result),
             terminated=~is_legal | wins | is_full,
@@ -96,17 +90,15 @@ class ConnectFour(Game[State]):
 
     def legal_action_mask(self, state: State) -> jax.Array:
         """Returns `[7]` bool, True for the columns that are not full."""
-        occupied = state.stones[0] | state.stones[1]
-        return ~bitboard.planes(occupied, CELLS[0])
+        return ~bitboard.cells_set(bitboard.union(*state.stones), CELLS[0])
 
     def observe(self, state: State) -> jax.Array:
         """Returns `[6, 7, 2]` float32: discs of the player to move, of the opponent.
 
         The top row comes first.
         """
-        stones = jnp.where(
-            state.current_player == 1, state.stones[::-1], state.stones
-        )
+        first, second = state.stones
+        stones = select(state.current_player == 1, (second, first), (first, second))
         return bitboard.planes(stones, CELLS).astype(jnp.float32)
 
     def rewards(self, state: State) -> jax.Array:
@@ -135,35 +127,34 @@ class ConnectFour(Game[State]):
             column_labels=[str(column + 1) for column in range(WIDTH)],
         )
 
-    def to_svg(self, state: State, last_action: int | None = None) -> str:
-        """Draws the board as discs in round holes."""
+    def to_svg(
+        self,
+        state: State,
+        last_action: int | None = None,
+        policies: rendering.Policies | None = None,
+    ) -> str:
+        """Draws the board as discs in round holes, policies as bars above it."""
         board = _board(state)
         return rendering.discs_to_svg(
             board,
             last_cell=_top_cell(board, last_action),
             column_labels=[str(column + 1) for column in range(WIDTH)],
+            policies=policies,
         )
 
 
-def _column_words(action: jax.Array, bits: int) -> jax.Array:
-    """Returns `[2]` uint32 with `bits` placed at the bottom of column `action`; none
-    where `action` is no column."""
+def _drop(occupied: bitboard.Board, action: jax.Array) -> bitboard.Board:
+    """Returns the disc that falls into column `action`: no bit where the column is full
+    or there is no such column."""
     column = jnp.asarray(action).astype(jnp.uint32)
-    word = jnp.uint32(bits) << (COLUMN_BITS * (column % 4))
-    is_column = column < WIDTH
-    is_low = column < 4
-    zero = jnp.uint32(0)
-    return jnp.stack(
-        [
-            jnp.where(is_column & is_low, word, zero),
-            jnp.where(is_column & ~is_low, word, zero),
-        ]
+    word_of_column = jnp.where(column < WIDTH, column // 4, len(occupied))
+    bottom = jnp.uint32(1) << (COLUMN_BITS * (column % 4))
+    cells = bottom * jnp.uint32((1 << HEIGHT) - 1)
+    # Adding the column's bottom bit carries up to its lowest empty cell.
+    return tuple(
+        jnp.where(word_of_column == index, (word + bottom) & cells, jnp.uint32(0))
+        for index, word in enumerate(occupied)
     )
-
-
-def _full_board() -> np.ndarray:
-    full = sum(1 << int(cell) for cell in CELLS.flat)
-    return np.array([full % 2**32, full >> 32], np.uint32)
 
 
 def _board(state: State) -> np.ndarray:

@@ -79,6 +79,10 @@ class Game(abc.ABC, Generic[S]):
     def __hash__(self) -> int:
         return hash((type(self), *sorted(self.options.items())))
 
+    def __repr__(self) -> str:
+        options = ",".join(f"{key}={value}" for key, value in self.options.items())
+        return f"{self.name}:{options}" if options else self.name
+
     @property
     def options(self) -> dict[str, int | float | str | bool]:
         """The constructor arguments that make an equal game."""
@@ -128,8 +132,20 @@ class Game(abc.ABC, Generic[S]):
         """Draws the position as text, with the last move marked if it is given."""
 
     @abc.abstractmethod
-    def to_svg(self, state: S, last_action: int | None = None) -> str:
-        """Draws the position as an SVG document, with the last move marked."""
+    def to_svg(
+        self,
+        state: S,
+        last_action: int | None = None,
+        policies: Mapping[str, np.ndarray] | None = None,
+    ) -> str:
+        """Draws the position as an SVG document.
+
+        Args:
+            state: the position.
+            last_action: the move that led to it, to be marked.
+            policies: `[A]` probabilities of the next move, by the name of the one who
+                holds them, for instance network and search; drawn into the picture.
+        """
 
 
 _GAMES: dict[str, type[Game]] = {}

@@ -1,5 +1,7 @@
 """Tic-tac-toe: three in a row on a board of nine cells."""
 
+import functools
+import operator
 from typing import ClassVar
 
 import jax
@@ -13,21 +15,21 @@ from azjax.games.core import Game, Symmetry, register, select
 SIZE = 3
 CELLS = np.arange(SIZE * SIZE).reshape(SIZE, SIZE)
 _ROWS = [*CELLS, *CELLS.T, CELLS.diagonal(), CELLS[:, ::-1].diagonal()]
-LINES = np.array([sum(1 << int(cell) for cell in row) for row in _ROWS], np.uint32)
-FULL_BOARD = np.uint32((1 << SIZE * SIZE) - 1)
+LINES = [bitboard.constant(row, SIZE * SIZE) for row in _ROWS]
+FULL_BOARD = bitboard.constant(CELLS, SIZE * SIZE)
 
 
 @struct.dataclass
 class State:
     """A tic-tac-toe position, 11 bytes.
 
-    stones: `[2, 1]` uint32; the bitboards of players 0 and 1, row by row.
+    stones: the bitboards of players 0 and 1, one `[]` uint32 word each, row by row.
     current_player: `[]` int8; the player to move, 0 moves first.
     outcome: `[]` int8; +1, 0, -1 for player 0 once `terminated`, 0 before.
     terminated: `[]` bool.
     """
 
-    stones: jax.Array
+    stones: tuple[bitboard.Board, bitboard.Board]
     current_player: jax.Array
     outcome: jax.Array
     terminated: jax.Array
@@ -58,8 +60,9 @@ class TicTacToe(Game[State]):
 
     def init(self) -> State:
         """Returns the empty board."""
+        no_stones = bitboard.empty(SIZE * SIZE)
         return State(
-            stones=jnp.zeros((2, 1), jnp.uint32),
+            stones=(no_stones, no_stones),
             current_player=jnp.int8(0),
             outcome=jnp.int8(0),
             terminated=jnp.bool(False),
@@ -67,32 +70,31 @@ class TicTacToe(Game[State]):
 
     def step(self, state: State, action: jax.Array) -> State:
         """Marks cell `action` for the player to move."""
-        cell = jnp.asarray(action).astype(jnp.uint32)
-        mark = jnp.where(cell < SIZE * SIZE, jnp.uint32(1) << cell, jnp.uint32(0))
-        occupied = state.stones[0, 0] | state.stones[1, 0]
-        is_legal = mark & ~occupied != 0
-        is_mover = jnp.arange(2) == state.current_player
-        stones = state.stones[:, 0] | jnp.where(is_mover & is_legal, mark, 0)
-        mine = jnp.where(state.current_player == 1, stones[1], stones[0])
-        wins = ((mine & LINES) == LINES).any()
+        first, second = state.stones
+        second_to_move = state.current_player == 1
+        occupied = bitboard.union(first, second)
+        mark = _mark(occupied, action)
+        mine = bitboard.union(select(second_to_move, second, first), mark)
+        is_legal = bitboard.has_any(mark)
+        wins = _has_line(mine)
+        is_full = bitboard.is_equal(bitboard.union(occupied, mark), FULL_BOARD)
         mover_result = jnp.where(is_legal, wins.astype(jnp.int8), jnp.int8(-1))
         after = State(
-            stones=stones[:, None],
+            stones=select(second_to_move, (first, mine), (mine, second)),
             current_player=jnp.int8(1) - state.current_player,
-            outcome=jnp.where(state.current_player == 1, -mover_result, mover_result),
-            terminated=~is_legal | wins | (occupied | mark == FULL_BOARD),
+            outcome=jnp.where(second_to_move, -mover_result, mover_result),
+            terminated=~is_legal | wins | is_full,
         )
         return select(state.terminated, state, after)
 
     def legal_action_mask(self, state: State) -> jax.Array:
         """Returns `[9]` bool, True for the empty cells."""
-        return ~bitboard.planes(state.stones[0] | state.stones[1], CELLS).ravel()
+        return ~bitboard.cells_set(bitboard.union(*state.stones), CELLS.ravel())
 
     def observe(self, state: State) -> jax.Array:
         """Returns `[3, 3, 2]` float32: marks of the player to move, of the opponent."""
-        stones = jnp.where(
-            state.current_player == 1, state.stones[::-1], state.stones
-        )
+        first, second = state.stones
+        stones = select(state.current_player == 1, (second, first), (first, second))
         return bitboard.planes(stones, CELLS).astype(jnp.float32)
 
     def rewards(self, state: State) -> jax.Array:
@@ -118,14 +120,40 @@ class TicTacToe(Game[State]):
             row_labels="321",
         )
 
-    def to_svg(self, state: State, last_action: int | None = None) -> str:
-        """Draws the board as marks on a grid."""
+    def to_svg(
+        self,
+        state: State,
+        last_action: int | None = None,
+        policies: rendering.Policies | None = None,
+    ) -> str:
+        """Draws the board as marks on a grid, policies as bars in the empty cells."""
+        cells = {
+            name: np.reshape(policy, (SIZE, SIZE))
+            for name, policy in (policies or {}).items()
+        }
         return rendering.marks_to_svg(
             _board(state),
             last_cell=None if last_action is None else divmod(last_action, SIZE),
             column_labels="abc",
             row_labels="321",
+            policies=cells,
         )
+
+
+def _mark(occupied: bitboard.Board, action: jax.Array) -> bitboard.Board:
+    """Returns the mark in cell `action`: no bit where the cell is taken or there is no
+    such cell."""
+    cell = jnp.asarray(action).astype(jnp.uint32)
+    mark = jnp.where(cell < SIZE * SIZE, jnp.uint32(1) << cell, jnp.uint32(0))
+    return (mark & ~occupied[0],)
+
+
+def _has_line(board: bitboard.Board) -> jax.Array:
+    """Returns `[]` bool: whether one of the eight lines is complete."""
+    complete = (
+        bitboard.is_equal(bitboard.intersection(board, line), line) for line in LINES
+    )
+    return functools.reduce(operator.or_, complete)
 
 
 def _transform(array, turns: int, mirror: bool, axes: tuple[int, int]):

@@ -1,0 +1,20 @@
+"""The persistent compilation cache: a second start compiles nothing again."""
+
+import os
+from pathlib import Path
+
+import jax
+
+
+def enable_compilation_cache() -> None:
+    """Lets JAX keep what it compiles in the user's cache directory.
+
+    A directory that was chosen before, by `JAX_COMPILATION_CACHE_DIR` or in
+    `jax.config`, stays chosen; the variable set to nothing means no cache.
+    """
+    is_chosen = jax.config.jax_compilation_cache_dir is not None
+    if is_chosen or "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    jax.config.update("jax_compilation_cache_dir", str(Path(cache) / "azjax" / "jax"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)

@@ -1,0 +1,90 @@
+"""A game against a player, line by line, in any terminal or pipe."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.games import Game, State
+from azjax.players import Choice, Player, choose
+
+HELP = "moves as below, `hint` for the opponent's advice, `quit` to stop"
+
+
+def play(
+    game: Game,
+    opponent: Player,
+    *,
+    user_player: int,
+    seed: int = 0,
+    read: Callable[[str], str] = input,
+    write: Callable[[str], object] = print,
+) -> None:
+    """Conducts one game between the user and an opponent.
+
+    Args:
+        game: what is played.
+        opponent: who answers.
+        user_player: 0 if the user begins, 1 if the opponent does.
+        seed: of the opponent's chance.
+        read: asks for a line and returns it; raises EOFError at the end.
+        write: shows a line.
+    """
+    step = jax.jit(game.step)
+    state, last_action, rng_key = game.init(), None, jax.random.key(seed)
+    write(HELP)
+    while not bool(state.terminated):
+        write("\n" + game.to_text(state, last_action))
+        rng_key, move_key = jax.random.split(rng_key)
+        if int(state.current_player) == user_player:
+            action = _ask(game, state, opponent, move_key, read, write)
+            if action is None:
+                return
+        else:
+            choice = _choose_one(opponent, move_key, state)
+            action = int(choice.action[0])
+            write(
+                f"the opponent plays {game.action_to_text(action)} "
+                f"(expects {float(choice.value[0]):+.2f})"
+            )
+        state, last_action = step(state, jnp.int32(action)), action
+    write("\n" + game.to_text(state, last_action))
+    result = float(game.rewards(state)[user_player])
+    write("you win" if result > 0 else "you lose" if result < 0 else "a draw")
+
+
+def _ask(
+    game: Game,
+    state: State,
+    opponent: Player,
+    rng_key: jax.Array,
+    read: Callable[[str], str],
+    write: Callable[[str], object],
+) -> int | None:
+    """Returns the user's move, or None if there will be no more."""
+    legal = np.asarray(game.legal_action_mask(state))
+    moves = " ".join(game.action_to_text(int(a)) for a in np.flatnonzero(legal))
+    while True:
+        try:
+            text = read(f"your move ({moves}): ").strip()
+        except (EOFError, KeyboardInterrupt):
+            return None
+        if text in ("quit", "q"):
+            return None
+        if text == "hint":
+            choice = _choose_one(opponent, rng_key, state)
+            write(f"try {game.action_to_text(int(choice.action[0]))}")
+            continue
+        try:
+            action = game.text_to_action(text)
+        except ValueError as error:
+            write(str(error))
+            continue
+        if legal[action]:
+            return action
+        write(f"{text} is not legal here; legal moves: {moves}")
+
+
+def _choose_one(player: Player, rng_key: jax.Array, state: State) -> Choice:
+    return choose(player, rng_key, jax.tree.map(lambda leaf: leaf[None], state))

@@ -1,0 +1,297 @@
+"""What a training run is told: a tree of frozen dataclasses, and presets."""
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+import jax
+
+from azjax import games
+from azjax.networks import NetworkConfig
+from azjax.search import SearchConfig
+
+PresetName = Literal["auto", "cpu", "accelerator"]
+
+
+def _check_at_least(part: str, config: Any, **limits: float) -> None:
+    for name, low in limits.items():
+        if not getattr(config, name) >= low:
+            raise ValueError(f"{part}.{name} must be >= {low}: {getattr(config, name)}")
+
+
+def _check_fraction(part: str, config: Any, *names: str) -> None:
+    for name in names:
+        if not 0 <= getattr(config, name) <= 1:
+            raise ValueError(
+                f"{part}.{name} must be between 0 and 1: {getattr(config, name)}"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class SelfPlayConfig:
+    """How games are played to learn from.
+
+    Attributes:
+        games: B, played at once.
+        moves_per_chunk: T, moves in each game between two rounds of updates.
+        simulations: network evaluations a move, one number for each of equal parts of the
+            run: `(16, 32, 32)` searches less in the first third (AlphaZero: 800).
+        empty_openings: share of the games that begin with the empty board.
+        short_openings: share that begin after 0 to `short_opening_moves` random moves; the
+            rest begins after 0 to `long_opening_moves`.
+        short_opening_moves: see above (moves).
+        long_opening_moves: see above (moves); cut to three quarters of the longest game.
+        sampled_moves: in the first moves after the opening the move is drawn from the
+            improved policy; after them it is the best found (AlphaZero: 30 in chess).
+    """
+
+    games: int = 256
+    moves_per_chunk: int = 32
+    simulations: tuple[int, ...] = (16, 32, 32, 32, 32)
+    empty_openings: float = 0.25
+    short_openings: float = 0.4
+    short_opening_moves: int = 12
+    long_opening_moves: int = 30
+    sampled_moves: int = 8
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        _check_at_least("self_play", self, games=1, moves_per_chunk=2)
+        _check_at_least(
+            "self_play",
+            self,
+            short_opening_moves=0,
+            long_opening_moves=0,
+            sampled_moves=0,
+        )
+        _check_fraction("self_play", self, "empty_openings", "short_openings")
+        if self.empty_openings + self.short_openings > 1:
+            raise ValueError(
+                "self_play.empty_openings + self_play.short_openings must be <= 1: "
+                f"{self.empty_openings} + {self.short_openings}"
+            )
+        if not self.simulations or min(self.simulations) < 1:
+            raise ValueError(
+                "self_play.simulations must be one or more numbers >= 1: "
+                f"{self.simulations}"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class ReplayConfig:
+    """Which positions are learnt from.
+
+    Attributes:
+        capacity: positions kept at most.
+        window: share of all positions so far from which batches are drawn, the newest ones.
+        min_window: but never fewer than this many (positions).
+        min_positions: collected before the first update (positions).
+    """
+
+    capacity: int = 524_288
+    window: float = 0.5
+    min_window: int = 65_536
+    min_positions: int = 16_384
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        _check_at_least("replay", self, capacity=1, min_window=1, min_positions=0)
+        if not 0 < self.window <= 1:
+            raise ValueError(
+                f"replay.window must be more than 0 and at most 1: {self.window}"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class LearnerConfig:
+    """How the network learns.
+
+    Attributes:
+        batch_size: N, positions an update.
+        uses: times that a position is drawn, on average.
+        learning_rate: of AdamW at its highest.
+        warm_up: share of the run in which the rate rises to it from 0.
+        final_rate: the share of the highest rate that cosine annealing leaves at the end.
+        weight_decay: of kernels, as a share of the weight for each unit of learning rate.
+        max_gradient_norm: longer gradients are scaled down to it.
+        averaging: decay of the averaged weights, which play and are evaluated, an update.
+        value_weight: of the value loss against the policy loss (AlphaZero: 1).
+        trace: lambda, how far value targets look ahead: 1 is the game's result, 0 the
+            search's value of the next position.
+    """
+
+    batch_size: int = 512
+    uses: float = 4.0
+    learning_rate: float = 2e-3
+    warm_up: float = 0.02
+    final_rate: float = 0.0
+    weight_decay: float = 1e-2
+    max_gradient_norm: float = 1.0
+    averaging: float = 0.998
+    value_weight: float = 1.0
+    trace: float = 0.8
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        _check_at_least("learner", self, batch_size=1, weight_decay=0, value_weight=0)
+        _check_fraction("learner", self, "warm_up", "final_rate", "trace")
+        for name in ("uses", "learning_rate", "max_gradient_norm"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"learner.{name} must be > 0: {getattr(self, name)}")
+        if not 0 <= self.averaging < 1:
+            raise ValueError(
+                f"learner.averaging must be at least 0 and below 1: {self.averaging}"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluationConfig:
+    """How often and how the run is measured while it lasts.
+
+    Attributes:
+        times: evaluations in the run, evenly spaced; the first network comes in addition.
+        positions: solved positions graded each time, where the game has any.
+        simulations: of the search that is graded.
+        games: against the random player, each time.
+    """
+
+    times: int = 20
+    positions: int = 1000
+    simulations: int = 64
+    games: int = 128
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        _check_at_least(
+            "evaluation", self, times=1, positions=1, simulations=1, games=2
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckpointConfig:
+    """How often the run is saved, beside at its end.
+
+    Attributes:
+        every_minutes: between two checkpoints, in a run measured in minutes or not.
+        keep: the newest checkpoints kept, beside the best.
+    """
+
+    every_minutes: float = 2.0
+    keep: int = 2
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        _check_at_least("checkpoint", self, every_minutes=0, keep=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainConfig:
+    """A training run.
+
+    Attributes:
+        game: what `azjax.games.make` takes, for example `connect_four`.
+        minutes: how long the run lasts, compilation and evaluation included.
+        iterations: how long the run lasts instead, in chunks of self-play with their
+            updates. Exactly one of the two is given.
+        seed: of all chance in the run.
+        run_dir: where everything is written, `runs/GAME` by default.
+    """
+
+    game: str = "connect_four"
+    minutes: float | None = None
+    iterations: int | None = None
+    seed: int = 0
+    run_dir: str | None = None
+    network: NetworkConfig = NetworkConfig()
+    search: SearchConfig = SearchConfig()
+    self_play: SelfPlayConfig = SelfPlayConfig()
+    replay: ReplayConfig = ReplayConfig()
+    learner: LearnerConfig = LearnerConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
+    checkpoint: CheckpointConfig = CheckpointConfig()
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        games.make(self.game)
+        if (self.minutes is None) == (self.iterations is None):
+            raise ValueError(
+                "exactly one of minutes and iterations must be given: "
+                f"minutes={self.minutes}, iterations={self.iterations}"
+            )
+        if self.minutes is not None and not self.minutes > 0:
+            raise ValueError(f"minutes must be > 0: {self.minutes}")
+        if self.iterations is not None and self.iterations < 1:
+            raise ValueError(f"iterations must be >= 1: {self.iterations}")
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(f"seed must be from 0 to 2**32 - 1: {self.seed}")
+        if self.replay.capacity < self.chunk_positions:
+            raise ValueError(
+                f"replay.capacity must hold one chunk of {self.chunk_positions} "
+                f"positions: {self.replay.capacity}"
+            )
+
+    @property
+    def directory(self) -> Path:
+        """Where everything is written."""
+        return Path(self.run_dir or f"runs/{re.sub('[^a-z0-9]+', '_', self.game)}")
+
+    @property
+    def chunk_positions(self) -> int:
+        """Positions in one chunk of self-play."""
+        return self.self_play.games * self.self_play.moves_per_chunk
+
+    @property
+    def replay_chunks(self) -> int:
+        """Chunks that the replay holds."""
+        return self.replay.capacity // self.chunk_positions
+
+    @property
+    def updates_per_iteration(self) -> int:
+        """Updates after each chunk of self-play."""
+        drawn = self.learner.uses * self.chunk_positions
+        return max(1, round(drawn / self.learner.batch_size))
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns what `from_json` reads."""
+        return dataclasses.asdict(self)
+
+
+def preset(name: PresetName, game: str = "connect_four", **changes: Any) -> TrainConfig:
+    """Returns the settings that suit a machine and a game.
+
+    Args:
+        name: `cpu`, `accelerator`, or `auto` for what JAX finds here.
+        game: what `azjax.games.make` takes.
+        **changes: fields of `TrainConfig` that differ; the run lasts 20 minutes unless
+            `minutes` or `iterations` says otherwise.
+
+    Raises:
+        ValueError: the preset or the game is unknown, or a value is not allowed.
+    """
+    if name not in ("auto", "cpu", "accelerator"):
+        raise ValueError(
+            f"unknown preset {name!r}; presets are auto, cpu and accelerator"
+        )
+    if changes.get("minutes") is None and changes.get("iterations") is None:
+        changes["minutes"] = 20.0
+    if name == "auto":
+        name = "cpu" if jax.default_backend() == "cpu" else "accelerator"
+    if name == "cpu":
+        return TrainConfig(game=game, **changes)
+    accelerator = {
+        "network": NetworkConfig(
+            trunk="conv",
+            num_blocks=6,
+            channels=128,
+            global_pooling=True,
+            dtype="bfloat16",
+        ),
+        "self_play": SelfPlayConfig(
+            games=4096, simulations=(16, 32, 32, 32, 64, 64, 64, 64)
+        ),
+        "replay": ReplayConfig(capacity=2**21, min_window=2**19, min_positions=2**17),
+        "learner": LearnerConfig(batch_size=4096),
+        "evaluation": EvaluationConfig(positions=3000, games=512),
+    }
+    return TrainConfig(game=game, **accelerator | changes)

@@ -1,0 +1,344 @@
+"""`train`: the whole of learning by self-play."""
+
+import dataclasses
+import functools
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from flax import struct
+
+from azjax import games as game_register
+from azjax.compilation_cache import enable_compilation_cache
+from azjax.games import Game
+from azjax.networks import Network, Parts
+from azjax.players import TrainedPlayer, first_network, save_player
+from azjax.training.checkpoints import Checkpoints
+from azjax.training.config import TrainConfig
+from azjax.training.evaluation import Evaluator
+from azjax.training.learner import (
+    LearnerState,
+    init_learner,
+    learning_rate,
+    make_optimizer,
+    make_update,
+)
+from azjax.training.replay import Replay, empty_replay, insert, make_index
+from azjax.training.reporting import Reporter
+from azjax.training.run_directory import open_run_directory
+from azjax.training.self_play import Games, make_self_play, start_games
+from azjax.training.signals import StopSignals
+
+
+@struct.dataclass
+class TrainState:
+    """All that a run is made of; saving it is a checkpoint.
+
+    learner: parameters, their average, the optimiser.
+    games: in progress.
+    replay: positions to learn from.
+    rng_key: of the run; never changed, since every draw folds in a counter.
+    iteration: `[]` int32; iterations done.
+    """
+
+    learner: LearnerState
+    games: Games
+    replay: Replay
+    rng_key: jax.Array
+    iteration: jax.Array
+
+
+@dataclasses.dataclass
+class Progress:
+    """What the host counts, saved beside the state.
+
+    iteration: done.
+    seconds: used, over all sessions.
+    games: finished.
+    updates: made.
+    evaluations: made, beside that of the first network.
+    first: the evaluation of the first network.
+    last: the newest evaluation.
+    """
+
+    iteration: int = 0
+    seconds: float = 0.0
+    games: int = 0
+    updates: int = 0
+    evaluations: int = 0
+    first: dict[str, Any] | None = None
+    last: dict[str, Any] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What training leaves.
+
+    directory: the run's.
+    player: what was learnt.
+    finished: whether the run came to its end, or was stopped and can go on.
+    first: the evaluation of the first network.
+    last: the newest evaluation.
+    """
+
+    directory: Path
+    player: TrainedPlayer
+    finished: bool
+    first: dict[str, Any] | None
+    last: dict[str, Any] | None
+
+
+def train(
+    config: TrainConfig,
+    *,
+    optimizer: optax.GradientTransformation | None = None,
+    parts: Parts | None = None,
+    on_evaluation: Callable[[Mapping[str, Any]], None] | None = None,
+) -> Run:
+    """Learns a game by self-play, or goes on where a run with this directory stopped.
+
+    SIGINT and SIGTERM end the run after the chunk in progress; it is saved then.
+
+    Args:
+        config: the run's settings.
+        optimizer: in place of AdamW with its schedule.
+        parts: modules of the user's own in the network.
+        on_evaluation: called with each evaluation, once its plot is drawn.
+
+    Raises:
+        ValueError: the run directory holds another run, or no checkpoint in it can be
+            read.
+        OSError: the run directory cannot be written.
+    """
+    started = time.monotonic()
+    directory = open_run_directory(config)
+    enable_compilation_cache()
+    game = game_register.make(config.game)
+    network, variables = first_network(config.seed, game, config.network, parts)
+    trainer = _Trainer(
+        config, game, network, optimizer or make_optimizer(config.learner)
+    )
+    state, progress = trainer.init(variables), Progress()
+    checkpoints = Checkpoints(directory / "checkpoints", keep=config.checkpoint.keep)
+    notes: list[str] = []
+    restored = checkpoints.restore(state, notes.append)
+    if restored:
+        state, saved = restored
+        fields = [field.name for field in dataclasses.fields(Progress)]
+        progress = Progress(**{name: saved[name] for name in fields})
+        notes.append(f"going on after iteration {progress.iteration} in {directory}")
+    reporter = Reporter(directory, config, saved if restored else None)
+    used_before = progress.seconds
+
+    def player(state: TrainState) -> TrainedPlayer:
+        return TrainedPlayer(
+            game=game,
+            network=network,
+            variables=state.learner.averaged,
+            config=config.network,
+            search=config.search,
+            seed=config.seed,
+            has_own_parts=parts is not None,
+        )
+
+    def save(state: TrainState, *, evaluated: bool) -> None:
+        progress.seconds = used_before + time.monotonic() - started
+        mistakes = (progress.last or {}).get("network_mistakes") if evaluated else None
+        checkpoints.save(state, dataclasses.asdict(progress), mistakes=mistakes)
+        save_player(directory / "player", player(state))
+
+    with reporter, StopSignals() as signals:
+        for note in notes:
+            reporter.message(note)
+        evaluator = Evaluator(game, config)
+        saved_at = time.monotonic()
+        while True:
+            progress.seconds = used_before + time.monotonic() - started
+            share = trainer.share(progress)
+            finished = share >= 1
+            evaluated = share * config.evaluation.times >= progress.evaluations + 1
+            if progress.first is None or evaluated or finished:
+                reporter.compiling("evaluation")
+                row = evaluator.evaluate(player(state)) | trainer.counts(progress)
+                reporter.evaluation(row)
+                if on_evaluation is not None:
+                    on_evaluation(row)
+                progress.first = progress.first or row
+                progress.last = row
+                progress.evaluations = int(share * config.evaluation.times)
+            if finished or signals.stopping:
+                break
+            since_save = time.monotonic() - saved_at
+            if evaluated or since_save > 60 * config.checkpoint.every_minutes:
+                save(state, evaluated=evaluated)
+                saved_at = time.monotonic()
+            state = trainer.iterate(state, progress, share, reporter)
+        save(state, evaluated=finished)
+        checkpoints.close()
+        if not finished:
+            reporter.message(
+                f"stopped after iteration {progress.iteration}; saved in {directory}; "
+                "the same command goes on from there"
+            )
+    return Run(directory, player(state), finished, progress.first, progress.last)
+
+
+class _Trainer:
+    """The compiled functions of a run; it holds no arrays."""
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        game: Game,
+        network: Network,
+        optimizer: optax.GradientTransformation,
+    ):
+        self.config = config
+        self.game = game
+        self.optimizer = optimizer
+        self.update = make_update(game, network, optimizer, config.learner)
+        self.insert = jax.jit(insert, donate_argnums=0)
+        self.index = jax.jit(functools.partial(make_index, trace=config.learner.trace))
+        self.self_play = functools.cache(
+            lambda num_simulations: make_self_play(
+                game,
+                network,
+                config.search,
+                config.self_play,
+                num_simulations=num_simulations,
+            )
+        )
+
+    def init(self, variables) -> TrainState:
+        """Returns the state before the first iteration."""
+        config = self.config
+        run_key, games_key = jax.random.split(jax.random.key(config.seed + 1))
+        return TrainState(
+            learner=init_learner(variables, self.optimizer),
+            games=jax.jit(start_games, static_argnums=(0, 1))(
+                self.game, config.self_play, games_key
+            ),
+            replay=empty_replay(
+                self.game,
+                num_chunks=config.replay_chunks,
+                moves_per_chunk=config.self_play.moves_per_chunk,
+                num_games=config.self_play.games,
+            ),
+            rng_key=run_key,
+            iteration=jnp.int32(0),
+        )
+
+    def share(self, progress: Progress) -> float:
+        """Returns the share of the run that is over, in [0, 1]."""
+        if self.config.iterations is not None:
+            return progress.iteration / self.config.iterations
+        assert self.config.minutes is not None
+        return min(1.0, progress.seconds / (60 * self.config.minutes))
+
+    def counts(self, progress: Progress) -> dict[str, Any]:
+        """Returns what every row of the metrics begins with."""
+        return {
+            "iteration": progress.iteration,
+            "seconds": progress.seconds,
+            "positions": progress.iteration * self.config.chunk_positions,
+            "games": progress.games,
+            "updates": progress.updates,
+        }
+
+    def iterate(
+        self, state: TrainState, progress: Progress, share: float, reporter: Reporter
+    ) -> TrainState:
+        """Plays one chunk and learns from the replay; donates the state."""
+        config = self.config
+        stages = config.self_play.simulations
+        simulations = stages[min(int(share * len(stages)), len(stages) - 1)]
+        play_key, update_key = jax.random.split(
+            jax.random.fold_in(state.rng_key, progress.iteration)
+        )
+        began = time.monotonic()
+        reporter.compiling(f"self-play with {simulations} simulations")
+        games, chunk, played = self.self_play(simulations)(
+            state.learner.averaged, state.games, play_key
+        )
+        replay = self.insert(state.replay, chunk, state.iteration)
+        played = jax.device_get(played)
+        self_play_seconds = time.monotonic() - began
+
+        progress.iteration += 1
+        learner, losses = state.learner, None
+        if progress.iteration * config.chunk_positions >= config.replay.min_positions:
+            reporter.compiling("the update")
+            learner, losses = self._learn(learner, replay, update_key, progress, share)
+        seconds = time.monotonic() - began
+        progress.games += int(played.games)
+        progress.seconds += seconds
+        reporter.iteration(
+            self.counts(progress)
+            | {
+                "positions_per_second": config.chunk_positions / seconds,
+                "simulations": simulations,
+                "policy_loss": None,
+                "value_loss": None,
+                "gradient_norm": None,
+                "learning_rate": float(learning_rate(config.learner, share)),
+                **({} if losses is None else losses),
+                **{
+                    name: float(value)
+                    for name, value in played._asdict().items()
+                    if name != "games"
+                },
+                "self_play_seconds": self_play_seconds,
+                "update_seconds": seconds - self_play_seconds,
+            }
+        )
+        return TrainState(
+            learner=learner,
+            games=games,
+            replay=replay,
+            rng_key=state.rng_key,
+            iteration=state.iteration + 1,
+        )
+
+    def _learn(
+        self,
+        learner: LearnerState,
+        replay: Replay,
+        rng_key: jax.Array,
+        progress: Progress,
+        share: float,
+    ) -> tuple[LearnerState, dict[str, float] | None]:
+        """Makes an iteration's updates; returns the mean of what they saw."""
+        config = self.config
+        window = max(
+            config.replay.min_window,
+            config.replay.window * progress.iteration * config.chunk_positions,
+        )
+        num_moves = progress.iteration * config.self_play.moves_per_chunk
+        index = self.index(
+            replay,
+            jnp.int32(num_moves),
+            jnp.int32(min(window, config.replay.capacity) // config.self_play.games),
+        )
+        if int(index.count) == 0:  # no game has ended yet
+            return learner, None
+        seen = []
+        for _ in range(config.updates_per_iteration):
+            learner, metrics = self.update(
+                learner,
+                replay,
+                index,
+                jax.random.fold_in(rng_key, progress.updates),
+                jnp.float32(share),
+            )
+            seen.append(metrics)
+            progress.updates += 1
+        means = {
+            name: float(np.mean([getattr(metrics, name) for metrics in seen]))
+            for name in seen[0]._fields
+        }
+        return learner, means

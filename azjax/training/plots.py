@@ -1,0 +1,329 @@
+"""The picture of a training run, drawn from its metrics."""
+
+import io
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+
+METRICS_FILE = "metrics.jsonl"
+PLOT_FILE = "plots/learning.png"
+
+Row = Mapping[str, Any]
+Place = Literal["best", "upper right"]
+
+# The colours of Okabe and Ito, which colour-blind people tell apart.
+NETWORK, SEARCH = "#0072b2", "#d55e00"
+POLICY, VALUE = "#009e73", "#cc79a7"
+POSITIONS, GAMES = "#009e73", "#e69f00"
+INK, PALE_INK, GRID = "#26333f", "#66737f", "#e3e6e8"
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """Reads the rows of a metrics file; there are none if there is no file.
+
+    A last line that is cut off, because its writer was killed or is still writing, is
+    left out.
+
+    Raises:
+        ValueError: another line is no JSON object.
+    """
+    if not path.exists():
+        return []
+    # What was written whole ends with a newline, hence what follows the last is cut.
+    *lines, _ = path.read_bytes().split(b"\n")
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            row = json.loads(line)
+        except ValueError:
+            row = None
+        if not isinstance(row, dict):
+            raise ValueError(f"line {number} of {path} is no JSON object: {line[:80]}")
+        rows.append(row)
+    return rows
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Writes a file; at any moment the old or the new content is there, whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def game_title(spec: str) -> str:
+    """Returns a game's name for people: `go:size=9` is "Go (size=9)"."""
+    name, _, options = spec.partition(":")
+    title = name.replace("_", " ").title()
+    return f"{title} ({options.replace(',', ', ')})" if options else title
+
+
+def plot_learning(run_dir: Path, game: str | None = None) -> Path:
+    """Draws `plots/learning.png` of a run from its metrics.
+
+    Args:
+        run_dir: the run directory; needs at least one evaluation in its metrics.
+        game: stands in the title; by default what the run's `config.json` says.
+
+    Returns:
+        The path of the picture.
+
+    Raises:
+        ValueError: there are no evaluations.
+    """
+    rows = read_metrics(run_dir / METRICS_FILE)
+    if game is None:
+        config = run_dir / "config.json"
+        content = json.loads(config.read_text()) if config.exists() else {}
+        game = str(content.get("game", run_dir.resolve().name))
+    buffer = io.BytesIO()
+    draw_learning(rows, game_title(game)).savefig(buffer, format="png")
+    replace_file(run_dir / PLOT_FILE, buffer.getvalue())
+    return run_dir / PLOT_FILE
+
+
+def draw_learning(rows: Sequence[Row], title: str) -> Figure:
+    """Draws mistakes, losses and speed over time.
+
+    Args:
+        rows: of kind `evaluation`, at least one, and of kind `iteration`.
+        title: what was learnt.
+
+    Raises:
+        ValueError: there are no evaluations.
+    """
+    evaluations = [row for row in rows if row["kind"] == "evaluation"]
+    iterations = [row for row in rows if row["kind"] == "iteration"]
+    if not evaluations:
+        raise ValueError("there is nothing to draw: the run has no evaluation yet")
+    longest = max(row["seconds"] for row in [*evaluations, *iterations])
+    unit, seconds = _time_unit(longest)
+    figure = Figure(
+        figsize=(9, 6.4),
+        dpi=150,
+        facecolor="white",
+        layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1, hspace=0.04, wspace=0.03),
+    )
+    panels = figure.subplot_mosaic(
+        [["strength", "strength"], ["loss", "speed"]], height_ratios=[1.75, 1]
+    )
+    for axes in panels.values():
+        _style(axes)
+        axes.set_xlim(0, max(longest, 1.0) / seconds)
+        axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.set_xlabel(unit, color=PALE_INK, fontsize=9)
+    if any("network_mistakes" in row for row in evaluations):
+        _draw_mistakes(panels["strength"], evaluations, seconds)
+        heading = f"{title}: mistakes against perfect play"
+    else:
+        _draw_score(panels["strength"], evaluations, seconds)
+        heading = f"{title}: score against the random player"
+    panels["strength"].set_title(
+        heading, loc="left", color=INK, fontsize=14, fontweight="bold", pad=12
+    )
+    _draw_losses(panels["loss"], iterations, seconds)
+    _draw_speed(panels["speed"], iterations, seconds)
+    return figure
+
+
+def _time_unit(longest: float) -> tuple[str, float]:
+    """Returns the unit in which so many seconds read best, and its length."""
+    if longest < 120:
+        return "seconds", 1.0
+    return ("minutes", 60.0) if longest < 3 * 3600 else ("hours", 3600.0)
+
+
+def _draw_mistakes(axes: Axes, evaluations: Sequence[Row], seconds: float) -> None:
+    rows = [row for row in evaluations if "network_mistakes" in row]
+    players = {"network": ("network alone", NETWORK), "search": ("with search", SEARCH)}
+    rates = np.array(
+        [[row[f"{player}_mistakes"] for row in rows] for player in players]
+    )
+    smallest = 100 * min(rates[rates > 0], default=0.01)
+    if (rates == 0).any():
+        axes.set_yscale("symlog", linthresh=smallest, linscale=0.4)
+        bottom = 0.0
+    else:
+        axes.set_yscale("log")
+        bottom = smallest / 2
+    for player, (label, colour) in players.items():
+        _draw_interval(
+            axes,
+            rows,
+            f"{player}_mistakes",
+            seconds,
+            label=label,
+            colour=colour,
+            bottom=bottom,
+        )
+    top = max(row[f"{player}_mistakes_high"] for row in rows for player in players)
+    ticks = [digit * 10.0**power for power in range(-4, 3) for digit in (1, 2, 5)]
+    # Near a zero at the bottom the scale is linear, and labels would touch each other.
+    with_zero = [0.0, *(tick for tick in ticks if tick >= smallest)]
+    axes.set_yticks(with_zero if bottom == 0 else ticks)
+    axes.set_ylim(bottom, 130 * max(top, 0.01))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}%"))
+    _legend(axes, "upper right", fontsize=11)
+
+
+def _draw_score(axes: Axes, evaluations: Sequence[Row], seconds: float) -> None:
+    _draw_interval(
+        axes,
+        evaluations,
+        "random_score",
+        seconds,
+        label="network alone",
+        colour=NETWORK,
+        bottom=0.0,
+    )
+    lowest = 100 * min(row["random_score_low"] for row in evaluations)
+    axes.set_ylim(min(45.0, lowest - 3), 102)
+    axes.axhline(50, color=PALE_INK, linewidth=1, linestyle=(0, (2, 3)), zorder=1)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}%"))
+    _legend(axes, "best", fontsize=11)
+
+
+def _draw_interval(
+    axes: Axes,
+    rows: Sequence[Row],
+    key: str,
+    seconds: float,
+    *,
+    label: str,
+    colour: str,
+    bottom: float,
+) -> None:
+    """Draws a rate in percent with its interval; the legend has the first and last."""
+    times, rate, low, high = (
+        np.array([row[name] for row in rows])
+        for name in ("seconds", key, f"{key}_low", f"{key}_high")
+    )
+    change = f"{100 * rate[0]:.1f}% → " if len(rows) > 1 else ""
+    times = times / seconds
+    axes.fill_between(
+        times,
+        np.maximum(100 * low, bottom),
+        100 * high,
+        color=colour,
+        alpha=0.18,
+        linewidth=0,
+    )
+    if len(rows) == 1:  # an area of no width cannot be seen
+        axes.vlines(times, np.maximum(100 * low, bottom), 100 * high, color=colour)
+    axes.plot(
+        times,
+        100 * rate,
+        color=colour,
+        linewidth=2.2,
+        marker="o",
+        markersize=5,
+        markeredgecolor="white",
+        markeredgewidth=0.8,
+        clip_on=False,
+        zorder=3,
+        label=f"{label}: {change}{100 * rate[-1]:.1f}%",
+    )
+
+
+def _draw_losses(axes: Axes, iterations: Sequence[Row], seconds: float) -> None:
+    _subtitle(axes, "Losses")
+    rows = [row for row in iterations if row["policy_loss"] is not None]
+    if not rows:
+        _no_data(axes)
+        return
+    times = np.array([row["seconds"] for row in rows]) / seconds
+    for key, label, colour in (
+        ("policy_loss", "policy", POLICY),
+        ("value_loss", "value", VALUE),
+    ):
+        _line(axes, times, np.array([row[key] for row in rows]), label, colour)
+    _legend(axes, "best")
+
+
+def _draw_speed(axes: Axes, iterations: Sequence[Row], seconds: float) -> None:
+    _subtitle(axes, "Self-play, a second")
+    if not iterations:
+        _no_data(axes)
+        return
+    columns = ("seconds", "positions", "games", "positions_per_second", "simulations")
+    times, positions, games, speed, simulations = (
+        np.array([row[name] for row in iterations], float) for name in columns
+    )
+    times = times / seconds
+    share = np.diff(games, prepend=0) / np.maximum(np.diff(positions, prepend=0), 1)
+    axes.set_yscale("log")
+    _line(axes, times, speed, "positions", POSITIONS)
+    rate = share * speed
+    # A chunk in which no game ends has no place on a logarithmic scale.
+    _line(axes, times, np.where(rate > 0, rate, np.nan), "games", GAMES)
+    low, high = axes.get_ylim()
+    axes.set_ylim(low / 2, high * 4)
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    stages = np.flatnonzero(np.diff(simulations, prepend=0))
+    for index in stages[1:]:
+        axes.axvline(float(times[index]), color=PALE_INK, linewidth=0.8, alpha=0.5)
+    numbers = " → ".join(f"{simulations[index]:.0f}" for index in stages)
+    axes.set_title(f"{numbers} simulations", loc="right", color=PALE_INK, fontsize=9)
+    _legend(axes, "upper right", ncols=2)
+
+
+def _style(axes: Axes) -> None:
+    axes.set_axisbelow(True)
+    axes.grid(axis="y", color=GRID, linewidth=0.8)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["bottom"].set_color(PALE_INK)
+    axes.tick_params(colors=PALE_INK, labelsize=9, length=0)
+
+
+def _subtitle(axes: Axes, text: str) -> None:
+    axes.set_title(text, loc="left", color=INK, fontsize=10.5, fontweight="bold")
+
+
+def _line(
+    axes: Axes, times: np.ndarray, values: np.ndarray, label: str, colour: str
+) -> None:
+    marker = "o" if len(times) == 1 else ""
+    axes.plot(times, values, color=colour, linewidth=1.5, label=label, marker=marker)
+
+
+def _legend(axes: Axes, place: Place, *, fontsize: float = 9, ncols: int = 1) -> None:
+    axes.legend(
+        loc=place,
+        fontsize=fontsize,
+        ncols=ncols,
+        labelcolor=INK,
+        facecolor="white",
+        edgecolor="none",
+        framealpha=0.85,
+    )
+
+
+def _no_data(axes: Axes) -> None:
+    axes.set_yticks([])
+    axes.text(
+        0.5,
+        0.5,
+        "not yet",
+        transform=axes.transAxes,
+        ha="center",
+        va="center",
+        color=PALE_INK,
+        fontsize=9,
+    )

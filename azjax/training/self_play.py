@@ -1,0 +1,207 @@
+"""One chunk of moves by many games at once."""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import mctx
+from flax import struct
+
+from azjax.games import Game, State
+from azjax.games.core import select
+from azjax.networks import Network, Variables, expected_value
+from azjax.players.model import evaluate, make_recurrent_fn, mover_reward
+from azjax.search import SearchConfig, improved_value, run_search
+from azjax.training.config import SelfPlayConfig
+
+
+@struct.dataclass
+class Games:
+    """B games in progress.
+
+    state: the positions, leaves `[B, ...]`; none is finished.
+    moves: `[B]` int32; moves made since each game's opening.
+    """
+
+    state: State
+    moves: jax.Array
+
+
+class Chunk(NamedTuple):
+    """T moves by B games, in time order.
+
+    state: the position before the move, leaves `[T, B, ...]`.
+    policy: `[T, B, A]` float16; the search's improved policy.
+    value: `[T, B]` float32; the search's value, for the player to move.
+    draw: `[T, B]` float32; the network's probability of a draw.
+    reward: `[T, B]` float32; what the move brought to the player who made it.
+    terminated: `[T, B]` bool; whether the move ended the game.
+    """
+
+    state: State
+    policy: jax.Array
+    value: jax.Array
+    draw: jax.Array
+    reward: jax.Array
+    terminated: jax.Array
+
+
+class SelfPlayMetrics(NamedTuple):
+    """What happened in a chunk, scalars.
+
+    games: finished.
+    first_player_score: its mean result, in [-1, 1].
+    policy_entropy: of the improved policy (nats).
+    policy_gain: divergence of the improved policy from the network's (nats).
+    value_gain: mean distance of the search's value from the network's.
+    """
+
+    games: jax.Array
+    first_player_score: jax.Array
+    policy_entropy: jax.Array
+    policy_gain: jax.Array
+    value_gain: jax.Array
+
+
+def random_opening(game: Game, rng_key: jax.Array, max_moves: jax.Array) -> State:
+    """Returns a position after 0 to `max_moves` random legal moves, none of which ends
+    the game. The key is consumed.
+
+    Args:
+        game: the game.
+        rng_key: one key.
+        max_moves: `[]` int32; at most three quarters of the longest game are made.
+    """
+    length_key, moves_key = jax.random.split(rng_key)
+    limit = (3 * game.max_moves) // 4
+    length = jax.random.randint(length_key, (), 0, jnp.minimum(max_moves, limit) + 1)
+
+    def play_move(state: State, inputs: tuple[jax.Array, jax.Array]):
+        index, key = inputs
+        legal = game.legal_action_mask(state)
+        action = jax.random.categorical(key, jnp.where(legal, 0.0, -jnp.inf))
+        after = game.step(state, action)
+        return select((index < length) & ~after.terminated, after, state), None
+
+    keys = jax.random.split(moves_key, limit)
+    return jax.lax.scan(play_move, game.init(), (jnp.arange(limit), keys))[0]
+
+
+def random_openings(
+    game: Game, config: SelfPlayConfig, rng_key: jax.Array, count: int
+) -> State:
+    """Returns `count` positions from which games begin, in the mixture that `config`
+    describes. The key is consumed."""
+    kind_key, opening_key = jax.random.split(rng_key)
+    kind = jax.random.uniform(kind_key, (count,))
+    max_moves = jnp.select(
+        [
+            kind < config.empty_openings,
+            kind < config.empty_openings + config.short_openings,
+        ],
+        [0, config.short_opening_moves],
+        config.long_opening_moves,
+    )
+    keys = jax.random.split(opening_key, count)
+    return jax.vmap(functools.partial(random_opening, game))(keys, max_moves)
+
+
+def start_games(game: Game, config: SelfPlayConfig, rng_key: jax.Array) -> Games:
+    """Returns the first B games, spread over all stages so that they do not move in
+    step. The key is consumed."""
+    keys = jax.random.split(rng_key, config.games)
+    state = jax.vmap(lambda key: random_opening(game, key, jnp.int32(game.max_moves)))(
+        keys
+    )
+    return Games(state=state, moves=jnp.zeros(config.games, jnp.int32))
+
+
+def make_self_play(
+    game: Game,
+    network: Network,
+    search: SearchConfig,
+    config: SelfPlayConfig,
+    *,
+    num_simulations: int,
+):
+    """Returns a jitted `(variables, games, rng_key) -> (games, chunk, metrics)`.
+
+    It makes `config.moves_per_chunk` moves in every game; a finished game is replaced
+    at once by one from a pool of openings drawn for the chunk. The games are donated,
+    the key is consumed.
+    """
+    recurrent_fn = make_recurrent_fn(game, network)
+    # A game from a random opening rarely lasts less than 16 moves; should the pool run
+    # out all the same, its first openings are used again.
+    pool_size = max(config.games, config.games * config.moves_per_chunk // 16)
+
+    def play_move(variables: Variables, pool: State, carry, rng_key: jax.Array):
+        games, num_finished = carry
+        search_key, sample_key = jax.random.split(rng_key)
+        logits, result = evaluate(game, network, variables, games.state)
+        value = expected_value(result)
+        output = run_search(
+            search,
+            variables,
+            search_key,
+            mctx.RootFnOutput(
+                prior_logits=logits, value=value, embedding=games.state
+            ),
+            recurrent_fn,
+            num_simulations,
+            invalid_actions=~jax.vmap(game.legal_action_mask)(games.state),
+            noise=1.0,
+        )
+        sampled = jax.random.categorical(sample_key, jnp.log(output.action_weights))
+        is_sampled = games.moves < config.sampled_moves
+        action = jnp.where(is_sampled, sampled, output.action)
+        after = jax.vmap(game.step)(games.state, action)
+        search_value = improved_value(output)
+        chunk = Chunk(
+            state=games.state,
+            policy=output.action_weights.astype(jnp.float16),
+            value=search_value,
+            draw=result[:, 1],
+            reward=mover_reward(game, games.state, after),
+            terminated=after.terminated,
+        )
+        first_player_score = jax.vmap(game.rewards)(after)[:, 0].sum()
+        log_prior = jax.nn.log_softmax(logits)
+        log_policy = jnp.log(jnp.maximum(output.action_weights, 1e-9))
+        entropy = -(output.action_weights * log_policy).sum(axis=-1).mean()
+        gain = (output.action_weights * (log_policy - log_prior)).sum(axis=-1).mean()
+        value_gain = jnp.abs(search_value - value).mean()
+
+        finished = after.terminated
+        rank = num_finished + jnp.cumsum(finished) - 1
+        fresh = jax.tree.map(lambda leaf: leaf[rank % pool_size], pool)
+        games = Games(
+            state=jax.vmap(select)(finished, fresh, after),
+            moves=jnp.where(finished, 0, games.moves + 1),
+        )
+        num_finished = num_finished + finished.sum()
+        return (games, num_finished), (
+            chunk,
+            (first_player_score, entropy, gain, value_gain),
+        )
+
+    def play_chunk(variables: Variables, games: Games, rng_key: jax.Array):
+        pool_key, moves_key = jax.random.split(rng_key)
+        pool = random_openings(game, config, pool_key, pool_size)
+        (games, num_finished), (chunk, sums) = jax.lax.scan(
+            functools.partial(play_move, variables, pool),
+            (games, jnp.int32(0)),
+            jax.random.split(moves_key, config.moves_per_chunk),
+        )
+        score, entropy, gain, value_gain = sums
+        metrics = SelfPlayMetrics(
+            games=num_finished,
+            first_player_score=score.sum() / jnp.maximum(num_finished, 1),
+            policy_entropy=entropy.mean(),
+            policy_gain=gain.mean(),
+            value_gain=value_gain.mean(),
+        )
+        return games, chunk, metrics
+
+    return jax.jit(play_chunk, donate_argnums=1)
