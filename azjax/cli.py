@@ -22,6 +22,7 @@ from azjax.training.config import PresetName
 from azjax.training.summary import print_run
 
 USAGE_ERROR = 2
+INTERRUPTED = 130  # 128 and the number of SIGINT, as shells count
 MAX_GAMES = 100_000
 
 
@@ -35,7 +36,9 @@ def main(args: Sequence[str] | None = None) -> None:
     app.command(play_command, name="play")
     with one_line_errors():
         # `train` has all settings of a run, whose defaults depend on the preset.
-        if args[:1] == ["train"] and len(args) > 1 and not args[1].startswith("-"):
+        if args[:1] == ["train"] and len(args) > 1 and args[1] not in ("-h", "--help"):
+            if args[1].startswith("-"):
+                raise ValueError("the game comes first: azjax train GAME [OPTIONS]")
             config = parse_train_config(args[1], args[2:], prog=f"azjax train {args[1]}")
             print_run(Console(), train(config))
         else:
@@ -57,6 +60,8 @@ def one_line_errors() -> Iterator[None]:
         if not _is_raised_here(error):
             raise
         _fail(str(error))
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
 
 
 def _fail(message: str) -> None:
@@ -165,8 +170,7 @@ def evaluate_command(
         raise ValueError(f"--simulations must be >= 1: {simulations}")
     if not 0 <= games <= MAX_GAMES or games % 2:
         raise ValueError(f"--games must be even, from 0 to {MAX_GAMES}: {games}")
-    if not 0 <= seed < 2**32:
-        raise ValueError(f"--seed must be from 0 to 2**32 - 1: {seed}")
+    _check_seed(seed)
     enable_compilation_cache()
     trained = load_run(run, _make_game(game))
     solved = read(trained.game, positions) if positions else shipped(trained.game)
@@ -199,6 +203,7 @@ def play_command(
         second: let the opponent begin.
         seed: of the opponent's chance.
     """
+    _check_seed(seed)
     enable_compilation_cache()
     board_game = games.make(game)
     play(board_game, load(opponent, board_game), user_player=int(second), seed=seed)
@@ -251,6 +256,11 @@ def print_report(console: Console, report: Report) -> None:
                 _percent(total.score, total.interval),
             )
         console.print(table)
+
+
+def _check_seed(seed: int) -> None:
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"--seed must be from 0 to 2**32 - 1: {seed}")
 
 
 def _make_game(name: str | None) -> games.Game | None:

@@ -12,13 +12,13 @@ import collections
 import dataclasses
 import sys
 import time
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pgx
 import pyspiel
-
 import tyro
 
 from azjax import games
@@ -26,14 +26,17 @@ from azjax import games
 # Positions that can be reached in exactly so many moves: OEIS A212693, begun, and for
 # tic-tac-toe the parts of the well-known 5,478.
 NUM_POSITIONS = {
-    "connect_four": (1, 7, 49, 238, 1120, 4263, 16422, 54859, 184275),
-    "tic_tac_toe": (1, 9, 72, 252, 756, 1260, 1520, 1140, 390, 78),
+    "connect_four": [1, 7, 49, 238, 1120, 4263, 16422, 54859, 184275],
+    "tic_tac_toe": [1, 9, 72, 252, 756, 1260, 1520, 1140, 390, 78],
 }
 # Ways to play so many moves.
 NUM_LINES = {
-    "connect_four": (1, 7, 49, 343, 2401, 16807, 117649, 823536, 5673234),
-    "tic_tac_toe": (1, 9, 72, 504, 3024, 15120, 54720, 148176, 200448, 127872),
+    "connect_four": [1, 7, 49, 343, 2401, 16807, 117649, 823536, 5673234],
+    "tic_tac_toe": [1, 9, 72, 504, 3024, 15120, 54720, 148176, 200448, 127872],
 }
+
+
+CHUNK = 4096  # positions that are stepped at once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,51 +177,63 @@ def _board_texts(planes: np.ndarray, player: np.ndarray) -> list[list[str]]:
     return symbols.view(f"<U{symbols.shape[-1]}")[..., 0].tolist()
 
 
-def count_positions(game: games.Game, num_moves: int) -> list[int]:
-    """Returns how many different positions 0, 1, ... `num_moves` moves lead to."""
-    states, counts = _first_position(game), [1]
+class Ply(NamedTuple):
+    """All positions after some number of moves.
+
+    states: the different positions, `[N]`.
+    ways: `[N]` in how many ways each can be reached.
+    """
+
+    states: games.State
+    ways: np.ndarray
+
+    def num_positions(self) -> int:
+        """Counts the different positions."""
+        return len(self.ways)
+
+    def num_lines(self) -> int:
+        """Counts the ways to play so many moves."""
+        return int(self.ways.sum())
+
+    def num_finished_games(self) -> int:
+        """Counts the ways to end a game with the last of the moves."""
+        return int(self.ways[np.asarray(self.states.terminated)].sum())
+
+
+def enumerate_plies(game: games.Game, num_moves: int) -> list[Ply]:
+    """Returns all positions after 0, 1, ... `num_moves` moves, by moves."""
+    first = jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init())
+    plies = [Ply(first, np.ones(1, np.int64))]
+    actions = jnp.arange(game.num_actions)
+    step = jax.jit(jax.vmap(jax.vmap(game.step, (None, 0)), (0, None)))
+    legal_action_mask = jax.jit(jax.vmap(game.legal_action_mask))
     for _ in range(num_moves):
-        states = _distinct(_successors(game, states))
-        counts.append(len(states.terminated))
-    return counts
+        states, ways = plies[-1]
+        children, parents = [], []
+        for start in range(0, len(ways), CHUNK):
+            index = np.arange(start, start + CHUNK)
+            # The last chunk is filled up with copies, so that only one size compiles.
+            rows = np.minimum(index, len(ways) - 1)
+            chunk = jax.tree.map(lambda leaf, rows=rows: leaf[rows], states)
+            legal = np.array(legal_action_mask(chunk))
+            legal[np.asarray(chunk.terminated) | (index >= len(ways))] = False
+            after = step(chunk, actions)
+            children.append(
+                jax.tree.map(lambda leaf, m=legal: np.asarray(leaf)[m], after)
+            )
+            parents.append(rows[legal.nonzero()[0]])
+        states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *children)
+        plies.append(_merge(states, ways[np.concatenate(parents)]))
+    return plies
 
 
-def count_lines(game: games.Game, num_moves: int) -> list[int]:
-    """Returns how many ways there are to play 0, 1, ... `num_moves` moves."""
-    states, counts = _first_position(game), [1]
-    for move in range(num_moves):
-        legal = jax.vmap(game.legal_action_mask)(states) & ~states.terminated[:, None]
-        counts.append(int(legal.sum()))
-        if move < num_moves - 1:
-            states = _successors(game, states)
-    return counts
-
-
-def count_games(game: games.Game) -> int:
-    """Returns how many ways there are to play a game to its end."""
-    states, count = _first_position(game), 0
-    while len(states.terminated):
-        states = _successors(game, states)
-        count += int(states.terminated.sum())
-    return count
-
-
-def _first_position(game: games.Game):
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init())
-
-
-def _successors(game: games.Game, states):
-    """Returns the positions after every legal action in every unfinished position."""
-    legal = jax.vmap(game.legal_action_mask)(states) & ~states.terminated[:, None]
-    parent, action = np.nonzero(np.asarray(legal))
-    states = jax.tree.map(lambda leaf: np.asarray(leaf)[parent], states)
-    return jax.vmap(game.step)(states, jnp.asarray(action, jnp.int32))
-
-
-def _distinct(states):
-    columns = [np.asarray(leaf) for leaf in jax.tree.leaves(states)]
-    _, index = np.unique(np.stack(columns, 1), axis=0, return_index=True)
-    return jax.tree.map(lambda leaf: leaf[index], states)
+def _merge(states: games.State, ways: np.ndarray) -> Ply:
+    """Returns the different states, and the sums of the ways to reach each."""
+    facts = np.stack(jax.tree.leaves(states), axis=1)
+    _, index, which = np.unique(facts, axis=0, return_index=True, return_inverse=True)
+    sums = np.zeros(len(index), np.int64)
+    np.add.at(sums, which, ways)
+    return Ply(jax.tree.map(lambda leaf: leaf[index], states), sums)
 
 
 def verify(name: str, settings: Settings) -> bool:
@@ -226,7 +241,7 @@ def verify(name: str, settings: Settings) -> bool:
     game = games.make(name)
     pgx_counts, open_spiel_counts = collections.Counter(), collections.Counter()
     compare_with_pgx, record = make_pgx_comparison(game), make_recorder(game)
-    seconds = collections.Counter()
+    seconds = {"pgx": 0.0, "open_spiel": 0.0}
     keys = jax.random.split(jax.random.key(settings.seed), settings.games)
     for start in range(0, settings.games, settings.batch_size):
         batch = keys[start : start + settings.batch_size]
@@ -246,11 +261,11 @@ def verify(name: str, settings: Settings) -> bool:
             f"{illegal:,} illegal endings, {seconds[library]:.0f} s; "
             f"disagreements {dict(counts)}"
         )
-    for what, count, published in (
-        ("positions", count_positions, NUM_POSITIONS[name]),
-        ("lines", count_lines, NUM_LINES[name]),
+    plies = enumerate_plies(game, len(NUM_POSITIONS[name]) - 1)
+    for what, counted, published in (
+        ("positions", [ply.num_positions() for ply in plies], NUM_POSITIONS[name]),
+        ("lines", [ply.num_lines() for ply in plies], NUM_LINES[name]),
     ):
-        counted = tuple(count(game, len(published) - 1))
         agree &= counted == published
         print(f"{name}, {what} by moves played: {counted}, published {published}")
     return agree

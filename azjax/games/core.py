@@ -26,6 +26,7 @@ class State(Protocol):
 
 
 S = TypeVar("S", bound=State)
+T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -231,6 +232,6 @@ def _parse_value(text: str) -> int | float | str | bool:
     return text
 
 
-def select(predicate: jax.Array, on_true: S, on_false: S) -> S:
+def select(predicate: jax.Array, on_true: T, on_false: T) -> T:
     """Returns, leaf by leaf, `on_true` where the scalar `predicate` is True."""
     return jax.tree.map(lambda t, f: jnp.where(predicate, t, f), on_true, on_false)

@@ -103,7 +103,12 @@ def discs_to_svg(
     ]
     mark = [] if last_cell is None else [_circle(*_centre(*last_cell), 28, "white", 4)]
     return _document(
-        board, [ground, *pieces, *mark], last_cell, column_labels, row_labels, policies
+        board,
+        [ground, *pieces, *mark],
+        last_cell=last_cell,
+        column_labels=column_labels,
+        row_labels=row_labels,
+        policies=policies,
     )
 
 
@@ -143,16 +148,17 @@ def marks_to_svg(
     return _document(
         board,
         [ground, *shade, *lines, *pieces],
-        last_cell,
-        column_labels,
-        row_labels,
-        policies,
+        last_cell=last_cell,
+        column_labels=column_labels,
+        row_labels=row_labels,
+        policies=policies,
     )
 
 
 def _document(
     board: np.ndarray,
     elements: list[str],
+    *,
     last_cell: Cell | None,
     column_labels: Sequence[str],
     row_labels: Sequence[str] | None,
@@ -265,7 +271,7 @@ def _percent(probability: float) -> str:
 
 
 def _rectangle(
-    x: float, y: float, width: float, height: float, colour: str, radius: float = 0
+    x: float, y: float, width: float, height: float, colour: str, *, radius: float = 0
 ) -> str:
     return (
         f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:.4g}" '

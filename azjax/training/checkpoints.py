@@ -4,32 +4,39 @@ A checkpoint is whole or not there (Orbax renames it into place), and carries a 
 of its arrays, so that damage is noticed.
 """
 
+import itertools
+import json
 import logging
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
 from orbax.checkpoint import checkpoint_managers
 
+from azjax.training.run_directory import disk_errors
+
 FORMAT = 1
 
 
 class Checkpoints:
-    """The checkpoints of a run.
+    """The checkpoints of a run; a context manager that waits for them at its end.
 
     directory: made if it is not there.
     keep: the newest ones that are kept, beside the best.
     """
 
     def __init__(self, directory: Path, *, keep: int):
-        logging.getLogger("absl").setLevel(logging.ERROR)
+        # Orbax logs the traceback of each failure in each of its threads; the failure
+        # itself is raised.
+        logging.getLogger("absl").setLevel(logging.CRITICAL)
         policies = checkpoint_managers.preservation_policy
+        self._directory = directory.resolve()
         self._manager = ocp.CheckpointManager(
-            directory.resolve(),
+            self._directory,
             options=ocp.CheckpointManagerOptions(
                 preservation_policy=policies.AnyPreservationPolicy(
                     [
@@ -45,27 +52,46 @@ class Checkpoints:
             ),
         )
 
+    def __enter__(self) -> Self:
+        """Returns itself."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Waits and lets go of the directory."""
+        with disk_errors(self._directory):
+            self._manager.close()
+
     def save(
         self, state: Any, progress: Mapping[str, Any], *, mistakes: float | None
     ) -> None:
-        """Saves in the background; `wait` for the end of it.
+        """Saves in the background, unless the checkpoint is there; `wait` for its end.
 
         Args:
             state: a pytree of arrays.
-            progress: numbers beside it; `iteration` names the checkpoint.
+            progress: JSON values beside it; `iteration` names the checkpoint.
             mistakes: the rate by which the best checkpoint is chosen, if it is known.
+
+        Raises:
+            OSError: this or the last checkpoint cannot be written; those before it are
+                whole.
         """
-        self._manager.save(
-            progress["iteration"],
-            args=ocp.args.Composite(
-                state=ocp.args.StandardSave(state),
-                progress=ocp.args.JsonSave(
-                    dict(progress) | {"format": FORMAT, "digest": digest(state)}
+        if progress["iteration"] == self._manager.latest_step():
+            return
+        about = {
+            "format": FORMAT,
+            "structure": structure(state),
+            "digest": digest(state, progress),
+        }
+        with disk_errors(self._directory):
+            self._manager.save(
+                progress["iteration"],
+                args=ocp.args.Composite(
+                    state=ocp.args.StandardSave(state),
+                    progress=ocp.args.JsonSave({**progress, **about}),
                 ),
-            ),
-            metrics=None if mistakes is None else {"mistakes": mistakes},
-            force=True,
-        )
+                metrics=None if mistakes is None else {"mistakes": mistakes},
+                force=True,
+            )
 
     def restore(
         self, state: Any, report: Callable[[str], None]
@@ -77,65 +103,85 @@ class Checkpoints:
             report: is told of each checkpoint that cannot be used. It is set aside.
 
         Raises:
-            ValueError: there are checkpoints and none can be used.
+            ValueError: there are checkpoints and none can be used, or they are of
+                another version, network or optimiser.
         """
         steps = sorted(self._manager.all_steps(), reverse=True)
         for step in steps:
             try:
                 return self._restore_step(step, state)
-            except _OtherVersionError as error:
-                raise ValueError(str(error)) from None
+            except _OtherRunError as error:
+                raise ValueError(
+                    f"checkpoint {step} in {self._directory} {error}, or start in "
+                    "another run directory"
+                ) from None
             except Exception as error:  # Orbax has no common class for damage
                 reason = str(error).strip().splitlines() or [type(error).__name__]
+                aside = self._set_aside(step)
                 report(
-                    f"checkpoint {step} is damaged and was set aside as "
-                    f"{step}.damaged: {reason[0]}"
+                    f"checkpoint {step} is damaged and was set aside as {aside.name}: "
+                    f"{reason[0]}"
                 )
-                directory = Path(self._manager.directory)
-                (directory / str(step)).rename(directory / f"{step}.damaged")
-                self._manager.reload()
         if steps:
             raise ValueError(
-                f"none of the checkpoints in {self._manager.directory} can be read; "
+                f"none of the checkpoints in {self._directory} can be read; "
                 "start again in another run directory"
             )
         return None
 
     def wait(self) -> None:
-        """Returns when what was saved is on the disk."""
-        self._manager.wait_until_finished()
+        """Returns when what was saved is on the disk.
 
-    def close(self) -> None:
-        """Waits and lets go of the directory."""
-        self._manager.close()
+        Raises:
+            OSError: it cannot be written; the checkpoints before it are whole.
+        """
+        with disk_errors(self._directory):
+            self._manager.wait_until_finished()
+
+    def _set_aside(self, step: int) -> Path:
+        """Renames a checkpoint, so that it is one no more; returns where it is."""
+        names = (f"{step}.damaged" + "+" * count for count in itertools.count())
+        aside = next(
+            path for name in names if not (path := self._directory / name).exists()
+        )
+        (self._directory / str(step)).rename(aside)
+        self._manager.reload()
+        return aside
 
     def _restore_step(self, step: int, state: Any) -> tuple[Any, dict[str, Any]]:
         progress = self._manager.restore(
             step, args=ocp.args.Composite(progress=ocp.args.JsonRestore())
         )["progress"]
-        if progress.get("format") != FORMAT:
-            raise _OtherVersionError(
-                f"checkpoint {step} has format {progress.get('format')!r}; this "
-                f"version of azjax reads format {FORMAT}: finish the run with the "
-                "version that began it, or start in another run directory"
+        saved_format = progress.pop("format")
+        if saved_format != FORMAT:
+            raise _OtherRunError(
+                f"has format {saved_format!r}; this version of azjax reads format "
+                f"{FORMAT}: finish the run with the version that began it"
             )
+        if progress.pop("structure") != structure(state):
+            raise _OtherRunError(
+                "was written with another network or optimizer than the one given: "
+                "give the same `parts` and `optimizer` again"
+            )
+        saved_digest = progress.pop("digest")
         restored = self._manager.restore(
             step,
             args=ocp.args.Composite(state=ocp.args.StandardRestore(state)),
         )["state"]
-        found = digest(restored)
-        if found != progress["digest"]:
-            raise ValueError(f"its arrays have digest {found}, not the one saved")
+        found = digest(restored, progress)
+        if found != saved_digest:
+            raise ValueError(f"its content has digest {found}, not {saved_digest}")
         return restored, progress
 
 
-class _OtherVersionError(Exception):
-    """A checkpoint of another version."""
+class _OtherRunError(Exception):
+    """A checkpoint that is whole, but not for this program."""
 
 
-def digest(state: Any) -> int:
-    """Returns a checksum (CRC-32) of all arrays in a pytree, shapes and types too."""
-    value = 0
+def digest(state: Any, progress: Mapping[str, Any]) -> int:
+    """Returns a checksum (CRC-32) of all arrays in a pytree, shapes and types too, and
+    of JSON values beside it."""
+    value = zlib.crc32(json.dumps(progress, sort_keys=True).encode())
     for leaf in jax.tree.leaves(state):
         if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             leaf = jax.random.key_data(leaf)  # noqa: PLW2901
@@ -143,3 +189,12 @@ def digest(state: Any) -> int:
         value = zlib.crc32(f"{array.shape}{array.dtype}".encode(), value)
         value = zlib.crc32(np.ascontiguousarray(array), value)
     return value
+
+
+def structure(state: Any) -> int:
+    """Returns a checksum (CRC-32) of the names, shapes and types of a pytree's arrays."""
+    leaves = [
+        (jax.tree_util.keystr(path), leaf.shape, str(leaf.dtype))
+        for path, leaf in jax.tree.leaves_with_path(state)
+    ]
+    return zlib.crc32(repr(leaves).encode())

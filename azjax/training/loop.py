@@ -22,6 +22,7 @@ from azjax.training.checkpoints import Checkpoints
 from azjax.training.config import TrainConfig
 from azjax.training.evaluation import Evaluator
 from azjax.training.learner import (
+    LearnerMetrics,
     LearnerState,
     init_learner,
     learning_rate,
@@ -30,7 +31,7 @@ from azjax.training.learner import (
 )
 from azjax.training.replay import Replay, empty_replay, insert, make_index
 from azjax.training.reporting import Reporter
-from azjax.training.run_directory import open_run_directory
+from azjax.training.run_directory import disk_errors, open_run_directory
 from azjax.training.self_play import Games, make_self_play, start_games
 from azjax.training.signals import StopSignals
 
@@ -150,9 +151,10 @@ def train(
         progress.seconds = used_before + time.monotonic() - started
         mistakes = (progress.last or {}).get("network_mistakes") if evaluated else None
         checkpoints.save(state, dataclasses.asdict(progress), mistakes=mistakes)
-        save_player(directory / "player", player(state))
+        with disk_errors(directory):
+            save_player(directory / "player", player(state))
 
-    with reporter, StopSignals() as signals:
+    with reporter, StopSignals() as signals, checkpoints:
         for note in notes:
             reporter.message(note)
         evaluator = Evaluator(game, config)
@@ -161,8 +163,11 @@ def train(
             progress.seconds = used_before + time.monotonic() - started
             share = trainer.share(progress)
             finished = share >= 1
-            evaluated = share * config.evaluation.times >= progress.evaluations + 1
-            if progress.first is None or evaluated or finished:
+            # A run that has finished and is started again was measured at its end.
+            evaluated = share * config.evaluation.times >= progress.evaluations + 1 or (
+                finished and (progress.last or {}).get("iteration") != progress.iteration
+            )
+            if progress.first is None or evaluated:
                 reporter.compiling("evaluation")
                 row = evaluator.evaluate(player(state)) | trainer.counts(progress)
                 reporter.evaluation(row)
@@ -178,8 +183,8 @@ def train(
                 save(state, evaluated=evaluated)
                 saved_at = time.monotonic()
             state = trainer.iterate(state, progress, share, reporter)
-        save(state, evaluated=finished)
-        checkpoints.close()
+        save(state, evaluated=evaluated)
+        checkpoints.wait()
         if not finished:
             reporter.message(
                 f"stopped after iteration {progress.iteration}; saved in {directory}; "
@@ -235,10 +240,11 @@ class _Trainer:
 
     def share(self, progress: Progress) -> float:
         """Returns the share of the run that is over, in [0, 1]."""
-        if self.config.iterations is not None:
-            return progress.iteration / self.config.iterations
-        assert self.config.minutes is not None
-        return min(1.0, progress.seconds / (60 * self.config.minutes))
+        lengths = (
+            (progress.iteration, self.config.iterations),
+            (progress.seconds / 60, self.config.minutes),
+        )
+        return min(1.0, *(done / length for done, length in lengths if length))
 
     def counts(self, progress: Progress) -> dict[str, Any]:
         """Returns what every row of the metrics begins with."""
@@ -337,8 +343,8 @@ class _Trainer:
             )
             seen.append(metrics)
             progress.updates += 1
-        means = {
-            name: float(np.mean([getattr(metrics, name) for metrics in seen]))
-            for name in seen[0]._fields
+        columns = zip(*jax.device_get(seen), strict=True)
+        return learner, {
+            name: float(np.mean(column))
+            for name, column in zip(LearnerMetrics._fields, columns, strict=True)
         }
-        return learner, means

@@ -1,6 +1,10 @@
 """The run directory: made, checked against the configuration, written atomically."""
 
+import contextlib
 import json
+import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +12,7 @@ from azjax.training.config import TrainConfig
 
 FORMAT = 1
 CONFIG_FILE = "config.json"
+_PARTIAL_FILE = f".{CONFIG_FILE}"
 
 
 def open_run_directory(config: TrainConfig) -> Path:
@@ -18,30 +23,43 @@ def open_run_directory(config: TrainConfig) -> Path:
         OSError: it cannot be written.
     """
     directory = config.directory
-    file = directory / CONFIG_FILE
-    wanted = {"format": FORMAT, **_as_json(config)}
-    if file.exists():
-        found = read_config(directory)
-        differences = _differences(found, wanted)
-        if differences:
+    with disk_errors(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+        if (directory / CONFIG_FILE).exists():
+            _check_same_run(directory, config)
+        elif any(path.name != _PARTIAL_FILE for path in directory.iterdir()):
             raise ValueError(
-                f"{directory} holds a run with another configuration "
-                f"({'; '.join(differences)}): give the same one to go on, or another "
-                "--run-dir"
+                f"{directory} is not empty and holds no run: give another --run-dir"
             )
-        # Find out now, and not after the first chunk, that nothing can be saved.
-        _write(directory / f".{CONFIG_FILE}", file.read_text())
-        (directory / f".{CONFIG_FILE}").unlink()
-        return directory
-    if directory.exists() and any(directory.iterdir()):
-        raise ValueError(
-            f"{directory} is not empty and holds no run: give another --run-dir"
-        )
-    directory.mkdir(parents=True, exist_ok=True)
-    partial = directory / f".{CONFIG_FILE}"
-    _write(partial, json.dumps(wanted, indent=2) + "\n")
-    partial.replace(file)
+        # Also where the run goes on: find out now, and not after the first chunk, that
+        # nothing can be saved.
+        partial = directory / _PARTIAL_FILE
+        partial.write_text(json.dumps(_as_json(config), indent=2) + "\n")
+        partial.replace(directory / CONFIG_FILE)
     return directory
+
+
+@contextlib.contextmanager
+def disk_errors(directory: Path) -> Iterator[None]:
+    """A context in which what the file system refuses is an OSError that names the
+    directory and says what to do.
+
+    TensorStore, which writes the arrays of a checkpoint, raises a ValueError with the
+    system's error number in its text.
+    """
+    try:
+        yield
+    except Exception as error:
+        code = re.search(r"os_error_code='(\d+)'", str(error))
+        number = error.errno if isinstance(error, OSError) else code and int(code[1])
+        if not number:
+            raise
+        raise OSError(
+            number,
+            f"{os.strerror(number)}; the run cannot be saved there, what was saved "
+            "before is whole: make it writable, make room, or give another --run-dir",
+            str(directory),
+        ) from error
 
 
 def read_config(directory: Path) -> dict[str, Any]:
@@ -65,10 +83,20 @@ def read_config(directory: Path) -> dict[str, Any]:
     return found
 
 
+def _check_same_run(directory: Path, config: TrainConfig) -> None:
+    differences = _differences(read_config(directory), _as_json(config))
+    if differences:
+        raise ValueError(
+            f"{directory} holds a run with another configuration "
+            f"({'; '.join(differences)}): give the same one to go on, or another "
+            "--run-dir"
+        )
+
+
 def _as_json(config: TrainConfig) -> dict[str, Any]:
     """Returns the configuration as JSON would give it back; a run directory that was
     moved or is reached by another path is still the same run."""
-    values = json.loads(json.dumps(config.to_json()))
+    values = json.loads(json.dumps({"format": FORMAT, **config.to_json()}))
     del values["run_dir"]
     return values
 
@@ -84,7 +112,3 @@ def _differences(
         elif old != new:
             differences.append(f"{prefix}{key} was {old}, is {new}")
     return differences
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text)

@@ -2,6 +2,7 @@
 
 import signal
 import types
+from typing import Any, Self
 
 
 class StopSignals:
@@ -13,9 +14,9 @@ class StopSignals:
 
     def __init__(self) -> None:
         self.stopping = False
-        self._previous: dict[int, signal.Handlers] = {}
+        self._previous: dict[int, Any] = {}
 
-    def __enter__(self) -> "StopSignals":
+    def __enter__(self) -> Self:
         try:
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._previous[number] = signal.signal(number, self._stop)

@@ -1,0 +1,232 @@
+"""Measures random play: azjax and pgx side by side, in games' steps a second.
+
+Both play the same number of games at once, and start a game again in the step in which
+it ends. After every step, state, legal actions and observation of the position reached
+lie in memory, ready for a network; in pgx they are parts of the state. Both use the
+same sampler. The cheap one draws 32 bits for each game from a linear congruential
+generator (a multiplication and an addition) and plays legal action number
+`bits // 2**16 * count // 2**16`, so that next to nothing but the rules is measured; the
+other one, `jax.random.categorical` over the legal actions, is what training code uses.
+
+    python experiments/bench/games.py --games connect_four tic_tac_toe
+"""
+
+import dataclasses
+import itertools
+import json
+import statistics
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pgx
+import rich
+import rich.table
+import tyro
+
+from azjax import games
+from azjax.games.core import select
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What is measured.
+
+    games: names of games that both libraries have.
+    batch_size: games at once.
+    num_steps: steps of each game in a run.
+    repeats: runs of each library, taken in turns; the median counts.
+    json: print JSON in place of the table.
+    """
+
+    games: tuple[str, ...] = ("connect_four", "tic_tac_toe")
+    batch_size: int = 1024
+    num_steps: int = 500
+    repeats: int = 7
+    json: bool = False
+
+
+class Position(NamedTuple):
+    """What a network needs, and what the rules need to go on."""
+
+    state: games.State
+    legal_action_mask: jax.Array
+    observation: jax.Array
+
+
+class Play(NamedTuple):
+    """One game at a time by one library; a position has a `legal_action_mask`.
+
+    reset: `() -> position`.
+    step: `(position, action) -> position`, the first one again where the game ended.
+    """
+
+    reset: Callable
+    step: Callable
+
+
+def azjax_play(name: str) -> Play:
+    """Returns play by azjax."""
+    game = games.make(name)
+
+    def look(state):
+        return Position(state, game.legal_action_mask(state), game.observe(state))
+
+    def step(position, action):
+        state = game.step(position.state, action)
+        return look(select(state.terminated, game.init(), state))
+
+    return Play(lambda: look(game.init()), step)
+
+
+def pgx_play(name: str) -> Play:
+    """Returns play by pgx."""
+    env = pgx.make(name)  # pyright: ignore[reportArgumentType]
+
+    def reset():
+        return env.init(jax.random.key(0))
+
+    def step(state, action):
+        state = env.step(state, action)
+        return select(state.terminated, reset(), state)
+
+    return Play(reset, step)
+
+
+def cheap_sample(bits: jax.Array, legal: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Returns the next `[]` uint32 bits and a legal action chosen by them."""
+    bits = bits * jnp.uint32(1664525) + jnp.uint32(1013904223)
+    # Unrolled: XLA fuses this with the rules, a cumulative sum it would not.
+    counts = list(itertools.accumulate(legal.astype(jnp.uint32)))
+    rank = (bits >> 16) * counts[-1] >> 16
+    return bits, sum(((c <= rank).astype(jnp.int32) for c in counts), jnp.int32(0))
+
+
+def categorical_sample(key: jax.Array, legal: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Returns the next key and a legal action chosen by `jax.random.categorical`."""
+    key, action_key = jax.random.split(key)
+    logits = jnp.where(legal, 0.0, -jnp.inf)
+    return key, jax.random.categorical(action_key, logits)
+
+
+def make_runner(play: Play, sample: Callable, randomness: jax.Array, num_steps: int):
+    """Returns a compiled function without arguments that plays and waits."""
+
+    def step(position, randomness):
+        randomness, action = sample(randomness, position.legal_action_mask)
+        return play.step(position, action), randomness
+
+    def run(randomness):
+        position = jax.vmap(lambda _: play.reset())(randomness)
+        return jax.lax.scan(
+            lambda carry, _: (jax.vmap(step)(*carry), None),
+            (position, randomness),
+            length=num_steps,
+        )[0]
+
+    compiled = jax.jit(run).lower(randomness).compile()
+    return lambda: jax.block_until_ready(compiled(randomness))
+
+
+def measure(name: str, settings: Settings) -> dict:
+    """Returns the measurements of one game, by what was measured."""
+    libraries = {"azjax": azjax_play(name), "pgx": pgx_play(name)}
+    samplers = {
+        "cheap": (cheap_sample, jax.random.bits),
+        "categorical": (categorical_sample, jax.random.split),
+    }
+    result: dict = {"game": name}
+    for library, play in libraries.items():
+        result[f"{library}_state_bytes"] = state_bytes(play)
+        result[f"{library}_compile_seconds"] = compile_seconds(play, settings)
+    for sampler, (sample, make_randomness) in samplers.items():
+        randomness = make_randomness(jax.random.key(0), settings.batch_size)
+        runs = {
+            library: make_runner(play, sample, randomness, settings.num_steps)
+            for library, play in libraries.items()
+        }
+        seconds = time_in_turns(runs, settings.repeats)
+        steps = settings.batch_size * settings.num_steps
+        for library in libraries:
+            result[f"{library}_{sampler}_steps_per_second"] = steps / seconds[library]
+        result[f"{sampler}_ratio"] = seconds["pgx"] / seconds["azjax"]
+    return result
+
+
+def state_bytes(play: Play) -> int:
+    """Returns the bytes of what a search has to store of one position."""
+    position = jax.eval_shape(play.reset)
+    state = position.state if isinstance(position, Position) else position
+    # pgx keeps no key in a state; every leaf is an array of numbers.
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
+
+
+def compile_seconds(play: Play, settings: Settings) -> float:
+    """Returns how long it takes to trace and compile one step of all games."""
+    reset = jax.vmap(lambda _: play.reset())
+    positions = jax.eval_shape(reset, np.arange(settings.batch_size))
+    actions = jax.ShapeDtypeStruct((settings.batch_size,), jnp.int32)
+    start = time.perf_counter()
+    jax.jit(jax.vmap(play.step)).lower(positions, actions).compile()
+    return time.perf_counter() - start
+
+
+def time_in_turns(runs: dict[str, Callable], repeats: int) -> dict[str, float]:
+    """Returns the median seconds of each run; they take turns, after a warm-up."""
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for run in runs.values():
+        run()
+    for _ in range(repeats):
+        for name, run in runs.items():
+            start = time.perf_counter()
+            run()
+            seconds[name].append(time.perf_counter() - start)
+    return {name: statistics.median(times) for name, times in seconds.items()}
+
+
+def make_table(results: list[dict], settings: Settings) -> rich.table.Table:
+    """Returns the measurements as a table, a row for each game and measurement."""
+    table = rich.table.Table(
+        "game",
+        "measured",
+        *(rich.table.Column(name, justify="right") for name in ("azjax", "pgx", "")),
+        title=f"{settings.batch_size:,} games at once on {jax.devices()[0].platform}",
+    )
+    for result in results:
+        for sampler in "cheap", "categorical":
+            table.add_row(
+                result["game"],
+                f"million steps/s, {sampler} sampler",
+                *(
+                    f"{result[f'{library}_{sampler}_steps_per_second'] / 1e6:.2f}"
+                    for library in ("azjax", "pgx")
+                ),
+                f"{result[f'{sampler}_ratio']:.1f} times",
+            )
+        for what, unit in ("compile_seconds", "seconds"), ("state_bytes", "bytes"):
+            ours, theirs = result[f"azjax_{what}"], result[f"pgx_{what}"]
+            table.add_row(
+                result["game"],
+                {"seconds": "seconds to compile a step", "bytes": "bytes a state"}[
+                    unit
+                ],
+                *(f"{value:.3g}" for value in (ours, theirs)),
+                f"{theirs / ours:.1f} times",
+            )
+    return table
+
+
+def main(settings: Settings) -> None:
+    """Measures and prints."""
+    results = [measure(name, settings) for name in settings.games]
+    if settings.json:
+        print(json.dumps(results, indent=2))
+    else:
+        rich.print(make_table(results, settings))
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Settings, description=__doc__))

@@ -1,0 +1,148 @@
+import itertools
+
+import jax
+import numpy as np
+import pytest
+
+from azjax.games import bitboard, connect_four, make
+
+GAME = make("connect_four")
+DRAWN = "656173566152215676422337377473141445425321"
+WON_WITH_THE_LAST_DISC = "571376236345225146673541242612413735415776"
+
+
+def play(columns):
+    """Returns the position after moves written as columns, 1 to 7."""
+    step = jax.jit(GAME.step)
+    state = GAME.init()
+    for column in columns:
+        assert not state.terminated
+        state = step(state, int(column) - 1)
+    return state
+
+
+def all_lines():
+    """Returns the cells of every four in a row, as (row, column)."""
+    for row, column in np.ndindex(6, 7):
+        for down, right in (0, 1), (1, 0), (1, 1), (1, -1):
+            line = [(row + down * i, column + right * i) for i in range(4)]
+            if all(0 <= r < 6 and 0 <= c < 7 for r, c in line):
+                yield line
+
+
+def has_line(board):
+    """Returns whether a `[6, 7]` bool board has four in a row, by the rules of
+    `azjax`."""
+    cells = bitboard.constant(connect_four.CELLS[board], connect_four.NUM_BITS)
+    return bitboard.has_line(cells, 4, connect_four.DIRECTIONS)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        pytest.param("1122334", id="row at the left edge"),
+        pytest.param("4455667", id="row at the right edge"),
+        pytest.param("1212121", id="column at the left edge"),
+        pytest.param("7171717", id="column at the right edge"),
+        pytest.param("12234334744", id="diagonal that rises"),
+        pytest.param("76654554144", id="diagonal that falls"),
+    ],
+)
+def test_four_in_a_row_win_for_player_0(columns):
+    state = play(columns)
+    assert state.terminated
+    np.testing.assert_array_equal(GAME.rewards(state), [1, -1])
+
+
+def test_four_in_a_row_win_for_player_1():
+    state = play("71212131")
+    assert state.terminated
+    np.testing.assert_array_equal(GAME.rewards(state), [-1, 1])
+
+
+def test_three_in_a_row_do_not_end_the_game():
+    assert not play("112233").terminated
+
+
+def test_a_full_board_is_a_draw():
+    state = play(DRAWN)
+    assert state.terminated
+    assert not GAME.legal_action_mask(state).any()
+    np.testing.assert_array_equal(GAME.rewards(state), [0, 0])
+
+
+def test_the_last_disc_can_win():
+    state = play(WON_WITH_THE_LAST_DISC)
+    assert state.terminated
+    np.testing.assert_array_equal(GAME.rewards(state), [-1, 1])
+
+
+def test_a_full_column_is_illegal():
+    mask = GAME.legal_action_mask(play("444444"))
+    np.testing.assert_array_equal(mask, [True, True, True, False, True, True, True])
+
+
+def test_there_are_69_lines_and_each_is_found():
+    lines = list(all_lines())
+    assert len(lines) == 69
+    for line in lines:
+        board = np.zeros((6, 7), bool)
+        board[tuple(np.transpose(line))] = True
+        assert has_line(board)
+
+
+def test_four_cells_that_are_no_line_are_not_taken_for_one():
+    lines = {frozenset(line) for line in all_lines()}
+    starts = itertools.product(np.ndindex(6, 7), range(1, 15))
+    for (row, column), stride in starts:
+        # Evenly spaced cells in reading order, which wrap around the edges.
+        cells = [7 * row + column + stride * i for i in range(4)]
+        if cells[-1] < 42:
+            board = np.isin(np.arange(42), cells).reshape(6, 7)
+            is_line = frozenset(divmod(cell, 7) for cell in cells) in lines
+            assert has_line(board) == is_line
+
+
+def test_discs_are_drawn_as_they_fell_with_the_last_in_brackets():
+    state = play("4432")
+    assert GAME.to_text(state, last_action=1).splitlines() == [
+        " 1  2  3  4  5  6  7",
+        " .  .  .  .  .  .  .",
+        " .  .  .  .  .  .  .",
+        " .  .  .  .  .  .  .",
+        " .  .  .  .  .  .  .",
+        " .  .  .  O  .  .  .",
+        " . [O] X  X  .  .  .",
+    ]
+
+
+def test_the_player_to_move_sees_the_own_discs_first():
+    observation = GAME.observe(play("445"))
+    mine, theirs = np.zeros((6, 7)), np.zeros((6, 7))
+    mine[4, 3] = 1
+    theirs[5, 3] = theirs[5, 4] = 1
+    np.testing.assert_array_equal(observation, np.stack([mine, theirs], axis=-1))
+
+
+def test_the_mirror_image_reverses_the_columns():
+    _, mirror = GAME.symmetries
+    np.testing.assert_array_equal(mirror.actions, [6, 5, 4, 3, 2, 1, 0])
+    np.testing.assert_array_equal(
+        mirror.observation(GAME.observe(play("112"))), GAME.observe(play("776"))
+    )
+
+
+def test_numbers_that_are_no_column_are_refused_with_those_that_are():
+    with pytest.raises(ValueError, match=r"'8' .* 1 to 7"):
+        GAME.text_to_action("8")
+
+
+@pytest.mark.parametrize(
+    "num_moves", [6, pytest.param(8, marks=pytest.mark.slow, id="slow")]
+)
+def test_positions_and_lines_are_as_many_as_published(verify_games, num_moves):
+    plies = verify_games.enumerate_plies(GAME, num_moves)
+    positions = verify_games.NUM_POSITIONS["connect_four"][: num_moves + 1]
+    lines = verify_games.NUM_LINES["connect_four"][: num_moves + 1]
+    assert [ply.num_positions() for ply in plies] == positions
+    assert [ply.num_lines() for ply in plies] == lines
