@@ -17,7 +17,7 @@ from azjax.arena import Grade, Report, evaluate, read, shipped
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.terminal import play
 from azjax.players import DEFAULT_SIMULATIONS, load, load_run
-from azjax.training import Run, TrainConfig, preset, train
+from azjax.training import TrainConfig, preset, train
 from azjax.training.config import PresetName
 from azjax.training.summary import print_run
 
@@ -39,7 +39,9 @@ def main(args: Sequence[str] | None = None) -> None:
         if args[:1] == ["train"] and len(args) > 1 and args[1] not in ("-h", "--help"):
             if args[1].startswith("-"):
                 raise ValueError("the game comes first: azjax train GAME [OPTIONS]")
-            config = parse_train_config(args[1], args[2:], prog=f"azjax train {args[1]}")
+            config = parse_train_config(
+                args[1], args[2:], prog=f"azjax train {args[1]}"
+            )
             print_run(Console(), train(config))
         else:
             app.cli(prog="azjax", args=args)
@@ -103,7 +105,9 @@ def parse_train_config(
     Raises:
         ValueError: a value is not allowed.
     """
-    length, rest = tyro.cli(_Length, args=args, return_unknown_args=True, add_help=False)
+    length, rest = tyro.cli(
+        _Length, args=args, return_unknown_args=True, add_help=False
+    )
     if length.minutes is not None or length.iterations is not None:
         changes |= {"minutes": length.minutes, "iterations": length.iterations}
     default = preset(length.preset, game, **changes)
@@ -128,7 +132,7 @@ def games_command() -> None:
         table.add_row(
             name,
             str(game.num_actions),
-            "×".join(map(str, game.observation_shape)),
+            "×".join(map(str, game.observation_shape)),  # noqa: RUF001
             f"{game.max_moves} moves",
             ", ".join(str(option) for option in games.game_options(name).values())
             or "-",
@@ -148,6 +152,7 @@ def train_command(game: tyro.conf.Positional[str]) -> None:
 def evaluate_command(
     run: tyro.conf.Positional[str],
     /,
+    *,
     game: str | None = None,
     positions: str | None = None,
     simulations: int = DEFAULT_SIMULATIONS,

@@ -24,7 +24,7 @@ INK, PALE_INK, PAPER = "#26333f", "#66737f", "#faf9f6"
 CELL_SIZE = 64
 MARGIN = 30  # around the board, room for the labels
 BAR_ROOM = 92  # above the board, for the bars of a policy over columns
-LEGEND_ROOM = 26
+LEGEND_ROOM = 32
 
 
 def cell_to_text(row: int, column: int, height: int) -> str:
@@ -94,7 +94,7 @@ def discs_to_svg(
     """
     height, width = board.shape
     ground = _rectangle(
-        0, 0, width * CELL_SIZE, height * CELL_SIZE, "#1d4e89", radius=14
+        0, 0, width * CELL_SIZE, height * CELL_SIZE, "#2a66ad", radius=14
     )
     draw = {-1: _hole, 0: _crossed_disc, 1: _ringed_disc}
     pieces = [
@@ -216,7 +216,7 @@ def _column_bars(policies: Policies) -> Iterator[str]:
     for index, (policy, colour) in enumerate(
         zip(policies.values(), _colours(), strict=False)
     ):
-        for column, probability in enumerate(policy):
+        for column, probability in enumerate(policy.tolist()):
             tall = (BAR_ROOM - 22) * probability / highest
             left = column * CELL_SIZE + 4 + index * pitch
             yield _rectangle(left + 2, -8 - tall, pitch - 4, tall, colour, radius=2)
@@ -230,12 +230,13 @@ def _cell_bars(policies: Policies, board: np.ndarray) -> Iterator[str]:
     for index, (policy, colour) in enumerate(
         zip(policies.values(), _colours(), strict=False)
     ):
-        for row, column in np.argwhere(board < 0):
-            long = (CELL_SIZE - 12) * policy[row, column] / highest
-            left, top = column * CELL_SIZE + 6, row * CELL_SIZE + 4 + index * pitch
-            yield _rectangle(left, top + pitch - 9, long, 6, colour, radius=2)
-            number = _percent(policy[row, column])
-            yield _text(left + CELL_SIZE / 2 - 6, top + pitch - 12, number, 12)
+        for row, column in np.argwhere(board < 0).tolist():
+            probability = float(policy[row, column])
+            left = column * CELL_SIZE + 6
+            bottom = row * CELL_SIZE + 4 + (index + 1) * pitch
+            long = (CELL_SIZE - 12) * probability / highest
+            yield _rectangle(left, bottom - 9, long, 6, colour, radius=2)
+            yield _text(left, bottom - 12, _percent(probability), 12, anchor="start")
 
 
 def _legend(names: Sequence[str], y: float) -> Iterator[str]:
@@ -247,7 +248,7 @@ def _legend(names: Sequence[str], y: float) -> Iterator[str]:
 
 
 def _hole(x: float, y: float) -> str:
-    return _disc(x, y, 25, "#eaf0f6")
+    return _disc(x, y, 25, "#123a69")
 
 
 def _crossed_disc(x: float, y: float) -> str:

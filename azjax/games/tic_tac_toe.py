@@ -49,10 +49,8 @@ class TicTacToe(Game[State]):
         """The eight rotations and reflections of the square."""
         return tuple(
             Symmetry(
-                lambda observation, turns=turns, mirror=mirror: _transform(
-                    observation, turns, mirror, axes=(-3, -2)
-                ),
-                np.asarray(_transform(CELLS, turns, mirror, axes=(0, 1))).ravel(),
+                functools.partial(_transform, turns=turns, mirror=mirror),
+                np.rot90(CELLS[:, ::-1] if mirror else CELLS, turns).ravel(),
             )
             for mirror in (False, True)
             for turns in range(4)
@@ -156,11 +154,10 @@ def _has_line(board: bitboard.Board) -> jax.Array:
     return functools.reduce(operator.or_, complete)
 
 
-def _transform(array, turns: int, mirror: bool, axes: tuple[int, int]):
-    """Mirrors, then turns by quarters, the board in two axes of an array."""
-    numpy = np if isinstance(array, np.ndarray) else jnp
-    array = numpy.flip(array, axes[1]) if mirror else array
-    return numpy.rot90(array, turns, axes)
+def _transform(observation: jax.Array, turns: int, mirror: bool) -> jax.Array:
+    """Mirrors `[..., 3, 3, C]` left to right, then turns it by quarters."""
+    mirrored = jnp.flip(observation, axis=-2) if mirror else observation
+    return jnp.rot90(mirrored, turns, axes=(-3, -2))
 
 
 def _board(state: State) -> np.ndarray:

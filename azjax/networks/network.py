@@ -158,7 +158,8 @@ def init_network(
         parts: modules to use instead.
 
     Raises:
-        ValueError: a module in `parts` returns something of the wrong shape.
+        ValueError: a module in `parts` returns something of the wrong shape, or has
+            variables that are neither parameters nor batch statistics.
     """
     parts = parts or Parts()
     rngs = nnx.Rngs(rng_key)
@@ -178,7 +179,10 @@ def init_network(
         else ValueHead(features_shape, config.value_head, dtype=dtype, rngs=rngs)
     )
     model = AlphaZeroNetwork(trunk, policy_head, value_head)
-    train_def, params, batch_stats = nnx.split(model, nnx.Param, nnx.BatchStat)
+    train_def, params, batch_stats, rest = nnx.split(
+        model, nnx.Param, nnx.BatchStat, ...
+    )
+    _check_nothing_else(rest)
     network = Network(train_def, nnx.graphdef(_inference(model)))
     variables = Variables(*nnx.as_pure((params, batch_stats)))
     _check_shapes(predict(network, variables, observation), num_actions)
@@ -240,6 +244,18 @@ def _features_shape(features: jax.Array) -> tuple[int, ...]:
             f"{CHECKED_BATCH} observations it made {features.shape}"
         )
     return features.shape[1:]
+
+
+def _check_nothing_else(rest: nnx.State) -> None:
+    names = [
+        jax.tree_util.keystr(path, simple=True, separator=".")
+        for path, _ in jax.tree.leaves_with_path(rest)
+    ]
+    if names:
+        raise ValueError(
+            "a network's variables must be nnx.Param or nnx.BatchStat; others, such "
+            f"as Dropout's, are not kept: {', '.join(names)}"
+        )
 
 
 def _check_shapes(prediction: Prediction, num_actions: int) -> None:

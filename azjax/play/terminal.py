@@ -38,7 +38,7 @@ def play(
         write("\n" + game.to_text(state, last_action))
         rng_key, move_key = jax.random.split(rng_key)
         if int(state.current_player) == user_player:
-            action = _ask(game, state, opponent, move_key, read, write)
+            action = _ask(game, state, opponent, move_key, read=read, write=write)
             if action is None:
                 return
         else:
@@ -59,6 +59,7 @@ def _ask(
     state: State,
     opponent: Player,
     rng_key: jax.Array,
+    *,
     read: Callable[[str], str],
     write: Callable[[str], object],
 ) -> int | None:

@@ -187,12 +187,12 @@ def digest(state: Any, progress: Mapping[str, Any]) -> int:
             leaf = jax.random.key_data(leaf)  # noqa: PLW2901
         array = np.asarray(leaf)
         value = zlib.crc32(f"{array.shape}{array.dtype}".encode(), value)
-        value = zlib.crc32(np.ascontiguousarray(array), value)
+        value = zlib.crc32(array.tobytes(), value)
     return value
 
 
 def structure(state: Any) -> int:
-    """Returns a checksum (CRC-32) of the names, shapes and types of a pytree's arrays."""
+    """Returns a checksum (CRC-32) of the names, shapes and types of all arrays."""
     leaves = [
         (jax.tree_util.keystr(path), leaf.shape, str(leaf.dtype))
         for path, leaf in jax.tree.leaves_with_path(state)

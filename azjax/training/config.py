@@ -1,6 +1,7 @@
 """What a training run is told: a tree of frozen dataclasses, and presets."""
 
 import dataclasses
+import math
 import re
 from pathlib import Path
 from typing import Any, Literal
@@ -35,13 +36,14 @@ class SelfPlayConfig:
     Attributes:
         games: B, played at once.
         moves_per_chunk: T, moves in each game between two rounds of updates.
-        simulations: network evaluations a move, one number for each of equal parts of the
-            run: `(16, 32, 32)` searches less in the first third (AlphaZero: 800).
+        simulations: network evaluations a move, one number for each of equal parts of
+            the run: `(16, 32, 32)` searches less in the first third (AlphaZero: 800).
         empty_openings: share of the games that begin with the empty board.
-        short_openings: share that begin after 0 to `short_opening_moves` random moves; the
-            rest begins after 0 to `long_opening_moves`.
+        short_openings: share that begin after 0 to `short_opening_moves` random moves;
+            the rest begins after 0 to `long_opening_moves`.
         short_opening_moves: see above (moves).
-        long_opening_moves: see above (moves); cut to three quarters of the longest game.
+        long_opening_moves: see above (moves); cut to three quarters of the longest
+            game.
         sampled_moves: in the first moves after the opening the move is drawn from the
             improved policy; after them it is the best found (AlphaZero: 30 in chess).
     """
@@ -84,7 +86,8 @@ class ReplayConfig:
 
     Attributes:
         capacity: positions kept at most.
-        window: share of all positions so far from which batches are drawn, the newest ones.
+        window: share of all positions so far from which batches are drawn, the newest
+            ones.
         min_window: but never fewer than this many (positions).
         min_positions: collected before the first update (positions).
     """
@@ -112,10 +115,13 @@ class LearnerConfig:
         uses: times that a position is drawn, on average.
         learning_rate: of AdamW at its highest.
         warm_up: share of the run in which the rate rises to it from 0.
-        final_rate: the share of the highest rate that cosine annealing leaves at the end.
-        weight_decay: of kernels, as a share of the weight for each unit of learning rate.
+        final_rate: the share of the highest rate that cosine annealing leaves at the
+            end.
+        weight_decay: of kernels, as a share of the weight for each unit of learning
+            rate.
         max_gradient_norm: longer gradients are scaled down to it.
-        averaging: decay of the averaged weights, which play and are evaluated, an update.
+        averaging: decay of the averaged weights, which play and are evaluated, an
+            update.
         value_weight: of the value loss against the policy loss (AlphaZero: 1).
         trace: lambda, how far value targets look ahead: 1 is the game's result, 0 the
             search's value of the next position.
@@ -137,8 +143,10 @@ class LearnerConfig:
         _check_at_least("learner", self, batch_size=1, weight_decay=0, value_weight=0)
         _check_fraction("learner", self, "warm_up", "final_rate", "trace")
         for name in ("uses", "learning_rate", "max_gradient_norm"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"learner.{name} must be > 0: {getattr(self, name)}")
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(
+                    f"learner.{name} must be > 0 and finite: {getattr(self, name)}"
+                )
         if not 0 <= self.averaging < 1:
             raise ValueError(
                 f"learner.averaging must be at least 0 and below 1: {self.averaging}"
@@ -150,7 +158,8 @@ class EvaluationConfig:
     """How often and how the run is measured while it lasts.
 
     Attributes:
-        times: evaluations in the run, evenly spaced; the first network comes in addition.
+        times: evaluations in the run, evenly spaced; the first network comes in
+            addition.
         positions: solved positions graded each time, where the game has any.
         simulations: of the search that is graded.
         games: against the random player, each time.
@@ -166,6 +175,8 @@ class EvaluationConfig:
         _check_at_least(
             "evaluation", self, times=1, positions=1, simulations=1, games=2
         )
+        if self.games % 2:
+            raise ValueError(f"evaluation.games must be even: {self.games}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,8 +214,8 @@ class TrainConfig:
     iterations: int | None = None
     seed: int = 0
     run_dir: str | None = None
-    network: NetworkConfig = NetworkConfig()
-    search: SearchConfig = SearchConfig()
+    network: NetworkConfig = dataclasses.field(default_factory=NetworkConfig)
+    search: SearchConfig = dataclasses.field(default_factory=SearchConfig)
     self_play: SelfPlayConfig = SelfPlayConfig()
     replay: ReplayConfig = ReplayConfig()
     learner: LearnerConfig = LearnerConfig()
@@ -253,7 +264,7 @@ class TrainConfig:
         return max(1, round(drawn / self.learner.batch_size))
 
     def to_json(self) -> dict[str, Any]:
-        """Returns what `from_json` reads."""
+        """Returns the settings as `json.dumps` takes them."""
         return dataclasses.asdict(self)
 
 

@@ -75,6 +75,18 @@ class Progress:
     first: dict[str, Any] | None = None
     last: dict[str, Any] | None = None
 
+    def is_evaluation_due(self, share: float, times: int) -> bool:
+        """Returns whether to evaluate at this share of the run: before it, `times`
+        times in it, and at its end, but not again when a finished run is begun."""
+        if self.first is None or int(share * times) > self.evaluations:
+            return True
+        return share >= 1 and (self.last or {}).get("iteration") != self.iteration
+
+    def add_evaluation(self, row: dict[str, Any], evaluations: int) -> None:
+        """Takes note of an evaluation."""
+        self.first, self.last = self.first or row, row
+        self.evaluations = evaluations
+
 
 @dataclasses.dataclass(frozen=True)
 class Run:
@@ -122,64 +134,51 @@ def train(
     game = game_register.make(config.game)
     network, variables = first_network(config.seed, game, config.network, parts)
     trainer = _Trainer(
-        config, game, network, optimizer or make_optimizer(config.learner)
+        config,
+        game,
+        network,
+        optimizer or make_optimizer(config.learner),
+        has_own_parts=parts is not None,
     )
     state, progress = trainer.init(variables), Progress()
     checkpoints = Checkpoints(directory / "checkpoints", keep=config.checkpoint.keep)
     notes: list[str] = []
     restored = checkpoints.restore(state, notes.append)
     if restored:
-        state, saved = restored
-        fields = [field.name for field in dataclasses.fields(Progress)]
-        progress = Progress(**{name: saved[name] for name in fields})
+        state, progress = restored[0], Progress(**restored[1])
         notes.append(f"going on after iteration {progress.iteration} in {directory}")
-    reporter = Reporter(directory, config, saved if restored else None)
-    used_before = progress.seconds
-
-    def player(state: TrainState) -> TrainedPlayer:
-        return TrainedPlayer(
-            game=game,
-            network=network,
-            variables=state.learner.averaged,
-            config=config.network,
-            search=config.search,
-            seed=config.seed,
-            has_own_parts=parts is not None,
-        )
+    reporter = Reporter(directory, config, restored and restored[1])
+    started -= progress.seconds  # as if all sessions had been one
 
     def save(state: TrainState, *, evaluated: bool) -> None:
-        progress.seconds = used_before + time.monotonic() - started
+        progress.seconds = time.monotonic() - started
         mistakes = (progress.last or {}).get("network_mistakes") if evaluated else None
         checkpoints.save(state, dataclasses.asdict(progress), mistakes=mistakes)
         with disk_errors(directory):
-            save_player(directory / "player", player(state))
+            save_player(directory / "player", trainer.player(state))
 
+    evaluator = Evaluator(game, config)
     with reporter, StopSignals() as signals, checkpoints:
         for note in notes:
             reporter.message(note)
-        evaluator = Evaluator(game, config)
         saved_at = time.monotonic()
         while True:
-            progress.seconds = used_before + time.monotonic() - started
+            progress.seconds = time.monotonic() - started
             share = trainer.share(progress)
             finished = share >= 1
-            # A run that has finished and is started again was measured at its end.
-            evaluated = share * config.evaluation.times >= progress.evaluations + 1 or (
-                finished and (progress.last or {}).get("iteration") != progress.iteration
-            )
-            if progress.first is None or evaluated:
+            evaluated = progress.is_evaluation_due(share, config.evaluation.times)
+            if evaluated:
                 reporter.compiling("evaluation")
-                row = evaluator.evaluate(player(state)) | trainer.counts(progress)
+                row = evaluator.evaluate(trainer.player(state))
+                row |= trainer.counts(progress)
+                progress.add_evaluation(row, int(share * config.evaluation.times))
                 reporter.evaluation(row)
                 if on_evaluation is not None:
                     on_evaluation(row)
-                progress.first = progress.first or row
-                progress.last = row
-                progress.evaluations = int(share * config.evaluation.times)
             if finished or signals.stopping:
                 break
-            since_save = time.monotonic() - saved_at
-            if evaluated or since_save > 60 * config.checkpoint.every_minutes:
+            minutes = (time.monotonic() - saved_at) / 60
+            if evaluated or minutes > config.checkpoint.every_minutes:
                 save(state, evaluated=evaluated)
                 saved_at = time.monotonic()
             state = trainer.iterate(state, progress, share, reporter)
@@ -190,7 +189,9 @@ def train(
                 f"stopped after iteration {progress.iteration}; saved in {directory}; "
                 "the same command goes on from there"
             )
-    return Run(directory, player(state), finished, progress.first, progress.last)
+    return Run(
+        directory, trainer.player(state), finished, progress.first, progress.last
+    )
 
 
 class _Trainer:
@@ -202,9 +203,12 @@ class _Trainer:
         game: Game,
         network: Network,
         optimizer: optax.GradientTransformation,
+        has_own_parts: bool,
     ):
         self.config = config
         self.game = game
+        self.network = network
+        self.has_own_parts = has_own_parts
         self.optimizer = optimizer
         self.update = make_update(game, network, optimizer, config.learner)
         self.insert = jax.jit(insert, donate_argnums=0)
@@ -236,6 +240,18 @@ class _Trainer:
             ),
             rng_key=run_key,
             iteration=jnp.int32(0),
+        )
+
+    def player(self, state: TrainState) -> TrainedPlayer:
+        """Returns the player that the averaged weights make."""
+        return TrainedPlayer(
+            game=self.game,
+            network=self.network,
+            variables=state.learner.averaged,
+            config=self.config.network,
+            search=self.config.search,
+            seed=self.config.seed,
+            has_own_parts=self.has_own_parts,
         )
 
     def share(self, progress: Progress) -> float:

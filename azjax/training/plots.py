@@ -2,10 +2,9 @@
 
 import io
 import json
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,10 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-METRICS_FILE = "metrics.jsonl"
+from azjax.training.metrics import METRICS_FILE, Row, read_metrics, replace_file
+
 PLOT_FILE = "plots/learning.png"
 
-Row = Mapping[str, Any]
 Place = Literal["best", "upper right"]
 
 # The colours of Okabe and Ito, which colour-blind people tell apart.
@@ -24,45 +23,6 @@ NETWORK, SEARCH = "#0072b2", "#d55e00"
 POLICY, VALUE = "#009e73", "#cc79a7"
 POSITIONS, GAMES = "#009e73", "#e69f00"
 INK, PALE_INK, GRID = "#26333f", "#66737f", "#e3e6e8"
-
-
-def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """Reads the rows of a metrics file; there are none if there is no file.
-
-    A last line that is cut off, because its writer was killed or is still writing, is
-    left out.
-
-    Raises:
-        ValueError: another line is no JSON object.
-    """
-    if not path.exists():
-        return []
-    # What was written whole ends with a newline, hence what follows the last is cut.
-    *lines, _ = path.read_bytes().split(b"\n")
-    rows = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            row = json.loads(line)
-        except ValueError:
-            row = None
-        if not isinstance(row, dict):
-            raise ValueError(f"line {number} of {path} is no JSON object: {line[:80]}")
-        rows.append(row)
-    return rows
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Writes a file; at any moment the old or the new content is there, whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def game_title(spec: str) -> str:

@@ -1,65 +1,31 @@
 """What a person sees of a training run, and what it leaves to be looked at."""
 
 import contextlib
-import json
-import os
-import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-import jax
-import numpy as np
-from rich.columns import Columns
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
-from tensorboardX.proto import event_pb2, summary_pb2
-from tensorboardX.record_writer import RecordWriter
 
-from azjax.games import Game
-from azjax.players import Choice
 from azjax.training.config import TrainConfig
-from azjax.training.plots import (
+from azjax.training.metrics import (
     METRICS_FILE,
-    PLOT_FILE,
+    EventFile,
+    MetricsFile,
     Row,
-    game_title,
-    plot_learning,
+    json_line,
     read_metrics,
     replace_file,
 )
+from azjax.training.plots import game_title, plot_learning
 
 PLAIN_INTERVAL = 15.0  # between two lines where there is no terminal (seconds)
-FLUSH_INTERVAL = 10.0  # between two moments when TensorBoard can see news (seconds)
-SUMMARY_MOVES = 10  # of the opening position
-
-TAGS = {
-    "policy_loss": "loss/policy",
-    "value_loss": "loss/value",
-    "gradient_norm": "learner/gradient_norm",
-    "learning_rate": "learner/learning_rate",
-    "games": "self_play/games",
-    "simulations": "self_play/simulations",
-    "policy_entropy": "self_play/policy_entropy",
-    "policy_gain": "self_play/policy_gain",
-    "value_gain": "self_play/value_gain",
-    "first_player_score": "self_play/first_player_score",
-    "positions_per_second": "speed/positions_per_second",
-    "self_play_seconds": "speed/self_play_seconds",
-    "update_seconds": "speed/update_seconds",
-    "network_mistakes": "mistakes/network",
-    "search_mistakes": "mistakes/search",
-    "random_score": "score/random",
-}
-
-# Protobuf makes these classes at import, out of sight of a type checker.
-_Event, _SessionLog = vars(event_pb2)["Event"], vars(event_pb2)["SessionLog"]
-_Summary = vars(summary_pb2)["Summary"]
 
 
 class Reporter:
@@ -110,12 +76,12 @@ class Reporter:
         path = self._run_dir / METRICS_FILE
         rows = read_metrics(path)
         kept = [row for row in rows if row["iteration"] <= self._start["iteration"]]
-        replace_file(path, b"".join(map(_json_line, kept)))
-        self._metrics = _MetricsFile(path)
+        replace_file(path, b"".join(map(json_line, kept)))
+        self._metrics = MetricsFile(path)
         newest = max((row["positions"] for row in kept), default=-1)
-        self._events: _EventFile | None = None
+        self._events: EventFile | None = None
         with self._surviving("TensorBoard events"):
-            self._events = _EventFile(
+            self._events = EventFile(
                 self._run_dir / "tensorboard", newest + 1 if rows else None
             )
         evaluations = [row for row in kept if row["kind"] == "evaluation"]
@@ -174,8 +140,9 @@ class Reporter:
         self._record("evaluation", row)
         self.first = self.first or row
         self.last = row
-        with self._surviving("the plot"):
-            plot_learning(self._run_dir, self._config.game)
+        if not self._metrics.waiting:  # what is drawn is what the file holds
+            with self._surviving("the plot"):
+                plot_learning(self._run_dir, self._config.game)
         if not self._live:
             name, parts = _strength(row, None)
             self._print(f"[{duration(row['seconds'])}] {name}: {_plain(parts)}")
@@ -221,7 +188,7 @@ class Reporter:
         head.add_column(ratio=1, min_width=4)
         head.add_column(no_wrap=True, min_width=4, justify="right")
         head.add_column(no_wrap=True, overflow="ellipsis")
-        bar = ProgressBar(total=1.0, completed=share)
+        bar = ProgressBar(total=1.0, completed=share, complete_style="cyan")
         head.add_row(title, bar, f"{share:.0%}", Text(spent, "dim"))
         body = Table.grid(padding=(0, 2), expand=True)
         body.add_column(no_wrap=True, style="cyan", min_width=9)
@@ -250,107 +217,6 @@ class Reporter:
         return min(done / self._config.iterations, 1.0), left
 
 
-class _MetricsFile:
-    """A file of JSON lines that is appended to.
-
-    What could not be written stays here and is tried again with the next row.
-    """
-
-    def __init__(self, path: Path):
-        self._path = path
-        self._size = path.stat().st_size
-        self._waiting = b""
-
-    def append(self, row: Row) -> None:
-        self._waiting += _json_line(row)
-        with self._path.open("ab") as file:
-            file.truncate(self._size)  # the part of a row that a full disk took
-            file.write(self._waiting)
-        self._size += len(self._waiting)
-        self._waiting = b""
-
-
-class _EventFile:
-    """TensorBoard events.
-
-    `SummaryWriter` writes in a thread of its own; when the disk is full the thread
-    dies, its queue fills, and the run waits for it for ever. Here errors are raised.
-    """
-
-    def __init__(self, directory: Path, purge_step: int | None):
-        """Begins a file; TensorBoard forgets what older ones say from `purge_step`."""
-        directory.mkdir(parents=True, exist_ok=True)
-        name = f"events.out.tfevents.{time.time():.0f}.azjax.{os.getpid()}"
-        self._writer = RecordWriter(str(directory / name))
-        self._flushed_at = -FLUSH_INTERVAL
-        self._add(file_version="brain.Event:2")
-        if purge_step is not None:
-            start = _SessionLog(status=_SessionLog.START)
-            self._add(step=purge_step, session_log=start)
-
-    def write(self, row: Row) -> None:
-        values = [
-            _Summary.Value(tag=tag, simple_value=row[name])
-            for name, tag in TAGS.items()
-            if row.get(name) is not None
-        ]
-        self._add(step=row["positions"], summary=_Summary(value=values))
-        if time.monotonic() - self._flushed_at > FLUSH_INTERVAL:
-            self._writer.flush()
-            self._flushed_at = time.monotonic()
-
-    def close(self) -> None:
-        self._writer.close()
-
-    def _add(self, **fields: Any) -> None:
-        event = _Event(wall_time=time.time(), **fields)
-        self._writer.write(event.SerializeToString())
-
-
-def print_summary(
-    console: Console,
-    *,
-    game: Game,
-    run_dir: Path,
-    first: Row | None,
-    last: Row,
-    network_choice: Choice,
-    search_choice: Choice,
-) -> None:
-    """Prints what a run came to, where it is, and how to play against it.
-
-    Args:
-        console: where to print.
-        game: what was learnt.
-        run_dir: the run directory.
-        first: the evaluation of the first network, if it is known.
-        last: the newest evaluation.
-        network_choice: of the network alone in the opening position, a batch of one.
-        search_choice: the same with search.
-    """
-    results = Table.grid(padding=(0, 2))
-    results.add_column(style="cyan", no_wrap=True)
-    for name, text in _results(first, last):
-        results.add_row(name, text)
-    for name, path in (("run", ""), ("plot", PLOT_FILE), ("player", "player")):
-        results.add_row(name, Text(str(run_dir / path), overflow="fold"))
-    run = shlex.quote(str(run_dir))
-    opponent = shlex.quote(f"alphazero:{run_dir}")
-    opinions = _opinions(game, network_choice, search_choice)
-    board = Text(game.to_text(game.init()), no_wrap=True, overflow="crop")
-    console.print(Text(f"\n{game_title(repr(game))}: learnt by self-play", "bold"))
-    console.print(results)
-    heading = "\nThe opening position (value: 1 the mover wins, -1 loses)"
-    console.print(Text(heading, "bold"))
-    console.print(Columns([board, opinions], padding=(0, 4)))
-    for words, command in (
-        ("Play against it", f"azjax play {game!r} --opponent {opponent}"),
-        ("Measure it", f"azjax evaluate {run}"),
-    ):
-        line = Text.assemble((f"{words}:  ", "bold"), (command, "green"))
-        console.print(line, soft_wrap=True)
-
-
 def duration(seconds: float) -> str:
     """Returns a time as people say it: `45 s`, `7 min 24 s`, `2 h 05 min`."""
     seconds = round(seconds)
@@ -367,46 +233,6 @@ def _clock(seconds: float) -> str:
     hours, minutes = divmod(minutes, 60)
     clock = f"{minutes}:{seconds:02}"
     return f"{hours}:{clock:0>5}" if hours else clock
-
-
-def _results(first: Row | None, last: Row) -> Iterator[tuple[str, str]]:
-    yield "time", duration(last["seconds"])
-    yield "played", f"{last['games']:,} games, {last['positions']:,} positions"
-    for key, name in (
-        ("network_mistakes", "mistakes, network alone"),
-        ("search_mistakes", "mistakes, with search"),
-        ("random_score", "score against random"),
-    ):
-        if key in last:
-            before = f"{_with_interval(first, key)} → " if first else ""
-            yield name, before + _with_interval(last, key)
-
-
-def _with_interval(row: Row, key: str) -> str:
-    low, high = 100 * row[f"{key}_low"], 100 * row[f"{key}_high"]
-    return f"{row[key]:.1%} ({low:.1f} to {high:.1f})"
-
-
-def _opinions(game: Game, network: Choice, search: Choice) -> Table:
-    """Returns a table of the moves in the opening position, the likeliest if many."""
-    legal = np.flatnonzero(np.asarray(game.legal_action_mask(game.init())))
-    policies = np.asarray(jax.device_get([network.policy[0], search.policy[0]]))
-    likeliest = legal[np.argsort(-policies[1, legal], kind="stable")]
-    shown = legal if len(legal) <= SUMMARY_MOVES else likeliest[:SUMMARY_MOVES]
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
-    for name in ("move", "network", "search"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for action in shown:
-        shares = (f"{policies[player, action]:.1%}" for player in range(2))
-        style = "bold" if action == likeliest[0] else ""
-        table.add_row(game.action_to_text(int(action)), *shares, style=style)
-    if len(shown) < len(legal):
-        rest = policies[:, likeliest[SUMMARY_MOVES:]].sum(axis=1)
-        name = f"{len(legal) - len(shown)} more"
-        table.add_row(name, *(f"{share:.1%}" for share in rest), style="dim")
-    values = (f"{float(choice.value[0]):+.2f}" for choice in (network, search))
-    table.add_row("value", *values, style="cyan")
-    return table
 
 
 def _length(config: TrainConfig) -> str:
@@ -457,7 +283,3 @@ def _join(parts: Sequence[Text]) -> Text:
 
 def _plain(parts: Sequence[Text]) -> str:
     return ", ".join(part.plain for part in parts)
-
-
-def _json_line(row: Row) -> bytes:
-    return json.dumps(row).encode() + b"\n"

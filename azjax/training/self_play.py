@@ -145,9 +145,7 @@ def make_self_play(
             search,
             variables,
             search_key,
-            mctx.RootFnOutput(
-                prior_logits=logits, value=value, embedding=games.state
-            ),
+            mctx.RootFnOutput(prior_logits=logits, value=value, embedding=games.state),
             recurrent_fn,
             num_simulations,
             invalid_actions=~jax.vmap(game.legal_action_mask)(games.state),

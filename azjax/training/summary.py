@@ -1,13 +1,25 @@
 """What a person sees at the end of a run."""
 
-import jax
-from rich.console import Console
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
 
-from azjax.players import AlphaZeroPlayer, NetworkPlayer, choose
+import jax
+import numpy as np
+from rich.columns import Columns
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from azjax.games import Game
+from azjax.players import AlphaZeroPlayer, Choice, NetworkPlayer, choose
 from azjax.training.loop import Run
-from azjax.training.reporting import print_summary
+from azjax.training.metrics import Row
+from azjax.training.plots import PLOT_FILE, game_title
+from azjax.training.reporting import duration
 
 SIMULATIONS = 200
+SUMMARY_MOVES = 10  # of the opening position
 
 
 def print_run(console: Console, run: Run) -> None:
@@ -30,3 +42,87 @@ def print_run(console: Console, run: Run) -> None:
         network_choice=choose(network, jax.random.key(0), opening),
         search_choice=choose(search, jax.random.key(0), opening),
     )
+
+
+def print_summary(
+    console: Console,
+    *,
+    game: Game,
+    run_dir: Path,
+    first: Row | None,
+    last: Row,
+    network_choice: Choice,
+    search_choice: Choice,
+) -> None:
+    """Prints what a run came to, where it is, and how to play against it.
+
+    Args:
+        console: where to print.
+        game: what was learnt.
+        run_dir: the run directory.
+        first: the evaluation of the first network, if it is known.
+        last: the newest evaluation.
+        network_choice: of the network alone in the opening position, a batch of one.
+        search_choice: the same with search.
+    """
+    results = Table.grid(padding=(0, 2))
+    results.add_column(style="cyan", no_wrap=True)
+    for name, text in _results(first, last):
+        results.add_row(name, text)
+    for name, path in (("run", ""), ("plot", PLOT_FILE), ("player", "player")):
+        results.add_row(name, Text(str(run_dir / path), overflow="fold"))
+    run = shlex.quote(str(run_dir))
+    opponent = shlex.quote(f"alphazero:{run_dir}")
+    opinions = _opinions(game, network_choice, search_choice)
+    board = Text(game.to_text(game.init()), no_wrap=True, overflow="crop")
+    console.print(Text(f"\n{game_title(repr(game))}: learnt by self-play", "bold"))
+    console.print(results)
+    heading = "\nThe opening position (value: 1 the mover wins, -1 loses)"
+    console.print(Text(heading, "bold"))
+    console.print(Columns([board, opinions], padding=(0, 4)))
+    for words, command in (
+        ("Play against it", f"azjax play {game!r} --opponent {opponent}"),
+        ("Measure it", f"azjax evaluate {run}"),
+    ):
+        line = Text.assemble((f"{words}:  ", "bold"), (command, "green"))
+        console.print(line, soft_wrap=True)
+
+
+def _results(first: Row | None, last: Row) -> Iterator[tuple[str, str]]:
+    yield "time", duration(last["seconds"])
+    yield "played", f"{last['games']:,} games, {last['positions']:,} positions"
+    for key, name in (
+        ("network_mistakes", "mistakes, network alone"),
+        ("search_mistakes", "mistakes, with search"),
+        ("random_score", "score against random"),
+    ):
+        if key in last:
+            before = f"{_with_interval(first, key)} → " if first else ""
+            yield name, before + _with_interval(last, key)
+
+
+def _with_interval(row: Row, key: str) -> str:
+    low, high = 100 * row[f"{key}_low"], 100 * row[f"{key}_high"]
+    return f"{row[key]:.1%} ({low:.1f} to {high:.1f})"
+
+
+def _opinions(game: Game, network: Choice, search: Choice) -> Table:
+    """Returns a table of the moves in the opening position, the likeliest if many."""
+    legal = np.flatnonzero(np.asarray(game.legal_action_mask(game.init())))
+    policies = np.asarray(jax.device_get([network.policy[0], search.policy[0]]))
+    likeliest = legal[np.argsort(-policies[1, legal], kind="stable")]
+    shown = legal if len(legal) <= SUMMARY_MOVES else likeliest[:SUMMARY_MOVES]
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
+    for name in ("move", "network", "search"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for action in shown:
+        shares = (f"{policies[player, action]:.1%}" for player in range(2))
+        style = "bold" if action == likeliest[0] else ""
+        table.add_row(game.action_to_text(int(action)), *shares, style=style)
+    if len(shown) < len(legal):
+        rest = policies[:, likeliest[SUMMARY_MOVES:]].sum(axis=1)
+        name = f"{len(legal) - len(shown)} more"
+        table.add_row(name, *(f"{share:.1%}" for share in rest), style="dim")
+    values = (f"{float(choice.value[0]):+.2f}" for choice in (network, search))
+    table.add_row("value", *values, style="cyan")
+    return table

@@ -102,7 +102,10 @@ def cheap_sample(bits: jax.Array, legal: jax.Array) -> tuple[jax.Array, jax.Arra
     # Unrolled: XLA fuses this with the rules, a cumulative sum it would not.
     counts = list(itertools.accumulate(legal.astype(jnp.uint32)))
     rank = (bits >> 16) * counts[-1] >> 16
-    return bits, sum(((c <= rank).astype(jnp.int32) for c in counts), jnp.int32(0))
+    action = jnp.int32(0)
+    for count in counts:
+        action += count <= rank
+    return bits, action
 
 
 def categorical_sample(key: jax.Array, legal: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -160,7 +163,6 @@ def state_bytes(play: Play) -> int:
     """Returns the bytes of what a search has to store of one position."""
     position = jax.eval_shape(play.reset)
     state = position.state if isinstance(position, Position) else position
-    # pgx keeps no key in a state; every leaf is an array of numbers.
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
 
 

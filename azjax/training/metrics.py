@@ -1,0 +1,143 @@
+"""What a run measures, as files: `metrics.jsonl` and TensorBoard events."""
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tensorboardX.proto import event_pb2, summary_pb2
+from tensorboardX.record_writer import RecordWriter
+
+METRICS_FILE = "metrics.jsonl"
+FLUSH_INTERVAL = 10.0  # between two moments when TensorBoard can see news (seconds)
+
+Row = Mapping[str, Any]
+
+TAGS = {
+    "policy_loss": "loss/policy",
+    "value_loss": "loss/value",
+    "gradient_norm": "learner/gradient_norm",
+    "learning_rate": "learner/learning_rate",
+    "games": "self_play/games",
+    "simulations": "self_play/simulations",
+    "policy_entropy": "self_play/policy_entropy",
+    "policy_gain": "self_play/policy_gain",
+    "value_gain": "self_play/value_gain",
+    "first_player_score": "self_play/first_player_score",
+    "positions_per_second": "speed/positions_per_second",
+    "self_play_seconds": "speed/self_play_seconds",
+    "update_seconds": "speed/update_seconds",
+    "network_mistakes": "mistakes/network",
+    "search_mistakes": "mistakes/search",
+    "random_score": "score/random",
+}
+
+# Protobuf makes these classes at import, out of sight of a type checker.
+_Event, _SessionLog = vars(event_pb2)["Event"], vars(event_pb2)["SessionLog"]
+_Summary = vars(summary_pb2)["Summary"]
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """Reads the rows of a metrics file; there are none if there is no file.
+
+    A last line that is cut off, because its writer was killed or is still writing, is
+    left out.
+
+    Raises:
+        ValueError: another line is no JSON object.
+    """
+    if not path.exists():
+        return []
+    # What was written whole ends with a newline, hence what follows the last is cut.
+    *lines, _ = path.read_bytes().split(b"\n")
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            row = json.loads(line)
+        except ValueError:
+            row = None
+        if not isinstance(row, dict):
+            raise ValueError(f"line {number} of {path} is no JSON object: {line[:80]}")
+        rows.append(row)
+    return rows
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Writes a file; at any moment the old or the new content is there, whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def json_line(row: Row) -> bytes:
+    """Returns a row as a line of a metrics file."""
+    return json.dumps(row).encode() + b"\n"
+
+
+class MetricsFile:
+    """A file of JSON lines that is appended to.
+
+    waiting: what could not be written; it is tried again with the next row.
+    """
+
+    def __init__(self, path: Path):
+        self._path = path
+        self._size = path.stat().st_size
+        self.waiting = b""
+
+    def append(self, row: Row) -> None:
+        """Writes a row, and those that could not be written before."""
+        self.waiting += json_line(row)
+        with self._path.open("ab") as file:
+            file.truncate(self._size)  # the part of a row that a full disk took
+            file.write(self.waiting)
+        self._size += len(self.waiting)
+        self.waiting = b""
+
+
+class EventFile:
+    """TensorBoard events.
+
+    `SummaryWriter` writes in a thread of its own; when the disk is full the thread
+    dies, its queue fills, and the run waits for it for ever. Here errors are raised.
+    """
+
+    def __init__(self, directory: Path, purge_step: int | None):
+        """Begins a file; TensorBoard forgets what older ones say from `purge_step`."""
+        directory.mkdir(parents=True, exist_ok=True)
+        name = f"events.out.tfevents.{time.time():.6f}.{os.getpid()}"
+        self._writer = RecordWriter(str(directory / name))
+        self._flushed_at = -FLUSH_INTERVAL
+        self._add(file_version="brain.Event:2")
+        if purge_step is not None:
+            start = _SessionLog(status=_SessionLog.START)
+            self._add(step=purge_step, session_log=start)
+
+    def write(self, row: Row) -> None:
+        """Writes what `TAGS` names of a row, at the row's number of positions."""
+        values = [
+            _Summary.Value(tag=tag, simple_value=row[name])
+            for name, tag in TAGS.items()
+            if row.get(name) is not None
+        ]
+        self._add(step=row["positions"], summary=_Summary(value=values))
+        if time.monotonic() - self._flushed_at > FLUSH_INTERVAL:
+            self._writer.flush()
+            self._flushed_at = time.monotonic()
+
+    def close(self) -> None:
+        """Writes what is left."""
+        self._writer.close()
+
+    def _add(self, **fields: Any) -> None:
+        event = _Event(wall_time=time.time(), **fields)
+        self._writer.write(event.SerializeToString())

@@ -1,0 +1,61 @@
+"""The experiments' notebook, run from top to bottom as a user would."""
+
+import pathlib
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+NOTEBOOK = pathlib.Path(__file__).parents[1] / "experiments" / "connect4.ipynb"
+
+# What the test puts below the notebook's settings: the smallest of networks and runs.
+TINY_RUN = """
+from azjax import networks, training
+
+SIMULATIONS = 2
+config = azjax.TrainConfig(
+    "connect_four",
+    iterations=2,
+    network=networks.NetworkConfig(num_blocks=1, width=8, stem_channels=4),
+    self_play=training.SelfPlayConfig(games=8, moves_per_chunk=24, simulations=(2,)),
+    replay=training.ReplayConfig(capacity=384, min_positions=1),
+    learner=training.LearnerConfig(batch_size=64),
+    evaluation=training.EvaluationConfig(
+        times=2, positions=10, simulations=2, games=2
+    ),
+)
+"""
+
+
+@pytest.fixture
+def notebook() -> nbformat.NotebookNode:
+    return nbformat.read(NOTEBOOK, as_version=4)
+
+
+def test_it_is_kept_without_outputs(notebook):
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert not any(cell.outputs or cell.execution_count for cell in cells)
+
+
+def test_it_runs_from_top_to_bottom(notebook, tmp_path):
+    (settings,) = [
+        index
+        for index, cell in enumerate(notebook.cells)
+        if "parameters" in cell.metadata.get("tags", ())
+    ]
+    notebook.cells.insert(settings + 1, nbformat.v4.new_code_cell(TINY_RUN))
+    client = NotebookClient(
+        notebook, timeout=300, resources={"metadata": {"path": tmp_path}}
+    )
+    client.execute()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    shown = {kind for output in outputs for kind in output.get("data", ())}
+    assert "image/png" in shown  # the plot
+    assert "application/vnd.jupyter.widget-view+json" in shown  # the game
+    boards = [
+        output.data["text/html"].count("<img")
+        for output in outputs
+        if "data:image/svg" in output.get("data", {}).get("text/html", "")
+    ]
+    assert boards[:2] == [1, 7]
+    assert (tmp_path / "runs" / "connect_four" / "plots" / "learning.png").exists()

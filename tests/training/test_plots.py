@@ -1,0 +1,116 @@
+import json
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from azjax.training.plots import (
+    draw_learning,
+    game_title,
+    plot_learning,
+)
+
+
+def iteration_row(iteration, **changes):
+    row = {
+        "kind": "iteration",
+        "iteration": iteration,
+        "seconds": 10.0 * iteration,
+        "positions": 1000 * iteration,
+        "games": 40 * iteration,
+        "positions_per_second": 100.0,
+        "simulations": 8 if iteration < 3 else 16,
+        "policy_loss": 1.5,
+        "value_loss": 0.9,
+    }
+    return row | changes
+
+
+def evaluation_row(iteration, *, mistakes=None, score=0.8):
+    rates = {"random_score": score}
+    if mistakes is not None:
+        rates |= {"network_mistakes": mistakes, "search_mistakes": mistakes / 2}
+    row = {"kind": "evaluation", "iteration": iteration, "seconds": 10.0 * iteration}
+    for name, rate in rates.items():
+        row |= {name: rate, f"{name}_low": 0.9 * rate, f"{name}_high": 1.1 * rate}
+    return row
+
+
+def write_rows(run_dir, rows):
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    (run_dir / "metrics.jsonl").write_text(lines)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [evaluation_row(0, mistakes=0.4)],
+        [evaluation_row(0)],
+        [evaluation_row(0, mistakes=0.0)],
+        [
+            evaluation_row(0, mistakes=0.4),
+            iteration_row(1, policy_loss=None, value_loss=None, games=0),
+            evaluation_row(1, mistakes=0.0),
+        ],
+        [
+            evaluation_row(0, mistakes=0.4),
+            *map(iteration_row, range(1, 5)),
+            evaluation_row(4, mistakes=0.1),
+        ],
+        [evaluation_row(0), *map(iteration_row, range(1, 5)), evaluation_row(4)],
+        [
+            evaluation_row(0, mistakes=0.4),
+            iteration_row(2000, policy_loss=float("nan")),
+            evaluation_row(2000, mistakes=0.001),
+        ],
+    ],
+)
+def test_the_plot_is_a_picture_with_colours(tmp_path, rows):
+    write_rows(tmp_path, rows)
+    pixels = imread(plot_learning(tmp_path))
+    assert pixels.shape[1] == 1350
+    assert np.ptp(pixels[..., :3], axis=-1).max() > 0.5
+
+
+def test_mistakes_are_drawn_where_they_are_known_and_else_the_score():
+    def labels(rows):
+        _, labels = draw_learning(rows, "Go").axes[0].get_legend_handles_labels()
+        return labels
+
+    known = [evaluation_row(0, mistakes=0.4), evaluation_row(1, mistakes=0.1)]
+    assert labels(known) == [
+        "network alone: 40.0% → 10.0%",
+        "with search: 20.0% → 5.0%",
+    ]
+    assert labels([evaluation_row(0, score=0.5)]) == ["network alone: 50.0%"]
+
+
+def test_a_run_without_evaluations_cannot_be_drawn(tmp_path):
+    write_rows(tmp_path, [iteration_row(1)])
+    with pytest.raises(ValueError, match="no evaluation yet"):
+        plot_learning(tmp_path)
+
+
+def test_the_title_names_the_game_of_the_configuration(tmp_path, monkeypatch):
+    titles = []
+    draw = draw_learning
+    monkeypatch.setattr(
+        "azjax.training.plots.draw_learning",
+        lambda rows, title: titles.append(title) or draw(rows, title),
+    )
+    write_rows(tmp_path, [evaluation_row(0)])
+    plot_learning(tmp_path)
+    (tmp_path / "config.json").write_text('{"game": "tic_tac_toe"}')
+    plot_learning(tmp_path)
+    assert titles == [game_title(tmp_path.name), "Tic Tac Toe"]
+
+
+def test_a_title_shows_the_options_of_the_game():
+    assert game_title("go:size=9,komi=7") == "Go (size=9, komi=7)"
+
+
+def test_the_plot_leaves_nothing_beside_it(tmp_path):
+    write_rows(tmp_path, [evaluation_row(0)])
+    path = plot_learning(tmp_path)
+    plot_learning(tmp_path)
+    assert [file.name for file in path.parent.iterdir()] == ["learning.png"]

@@ -1,0 +1,166 @@
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax import games
+from azjax.networks import NetworkConfig
+from azjax.players import first_network
+from azjax.search import SearchConfig
+from azjax.training import SelfPlayConfig
+from azjax.training.self_play import (
+    make_self_play,
+    random_opening,
+    random_openings,
+    start_games,
+)
+
+GAME = games.make("tic_tac_toe")
+CONFIG = SelfPlayConfig(
+    games=8,
+    moves_per_chunk=12,
+    empty_openings=0.5,
+    short_openings=0.25,
+    short_opening_moves=2,
+    long_opening_moves=4,
+)
+NETWORK = NetworkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
+SEARCHES = {
+    "gumbel": SearchConfig(),
+    "alphazero": SearchConfig(algorithm="alphazero"),
+}
+
+
+@functools.cache
+def played(algorithm):
+    """Two chunks, one after the other, with the games before and after them."""
+    network, variables = first_network(0, GAME, NETWORK)
+    play = make_self_play(GAME, network, SEARCHES[algorithm], CONFIG, num_simulations=3)
+    start = start_games(GAME, CONFIG, jax.random.key(1))
+    carried, chunks = jax.tree.map(jnp.copy, start), []
+    for key in jax.random.split(jax.random.key(2), 2):
+        carried, chunk, metrics = play(variables, carried, key)
+        chunks.append(chunk)
+    again = play(
+        variables,
+        jax.tree.map(jnp.copy, start),
+        jax.random.split(jax.random.key(2), 2)[0],
+    )
+    return start, chunks, carried, metrics, again[1]
+
+
+@pytest.fixture(scope="module", params=sorted(SEARCHES))
+def run(request):
+    return played(request.param)
+
+
+@pytest.fixture(scope="module")
+def joined(run):
+    """Both chunks as one of 24 moves, in NumPy."""
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *run[1])
+
+
+def test_only_legal_moves_are_played(joined):
+    """What a move leads to is the next position, or the game's end."""
+    steps = jax.jit(
+        jax.vmap(jax.vmap(jax.vmap(GAME.step, (None, 0)), (0, None)), (0, None))
+    )
+    after = steps(joined.state, jnp.arange(9))  # [T, B, A]
+    legal = jax.vmap(jax.vmap(GAME.legal_action_mask))(joined.state)
+    following = jax.tree.map(lambda leaf: leaf[1:, :, None], joined.state)
+    same = jax.tree.map(lambda a, b: np.asarray(a[:-1] == b), after, following)
+    is_successor = functools.reduce(np.logical_and, jax.tree.leaves(same))
+    goes_on = ~joined.terminated[:-1]
+    assert ((is_successor & np.asarray(legal[:-1])).any(-1) | ~goes_on).all()
+    # The loser of an illegal move is its mover: no such reward was ever seen.
+    assert (joined.reward >= 0).all()
+
+
+def test_no_position_in_a_chunk_is_finished(joined):
+    assert not joined.state.terminated.any()
+
+
+def test_a_finished_game_is_followed_at_once_by_another(joined):
+    stones = jax.vmap(jax.vmap(GAME.observe))(joined.state).sum((-3, -2, -1))
+    began = np.asarray(stones[1:])[joined.terminated[:-1]]
+    assert joined.terminated.sum() > 8
+    assert (began <= CONFIG.long_opening_moves).all()
+    goes_on = ~joined.terminated[:-1]
+    grew = np.asarray(stones[1:] - stones[:-1])
+    assert (grew[goes_on] == 1).all()
+
+
+def test_games_are_carried_from_chunk_to_chunk(run):
+    start, chunks, _, _, _ = run
+    first = jax.tree.map(lambda leaf: leaf[0], chunks[0].state)
+    jax.tree.map(np.testing.assert_array_equal, first, start.state)
+    assert not run[2].state.terminated.any()
+
+
+def test_only_a_games_last_move_brings_a_reward(joined):
+    assert (joined.reward[~joined.terminated] == 0).all()
+
+
+def test_policies_are_distributions_over_legal_moves(joined):
+    legal = jax.vmap(jax.vmap(GAME.legal_action_mask))(joined.state)
+    np.testing.assert_allclose(joined.policy.astype(np.float32).sum(-1), 1, atol=5e-3)
+    assert (joined.policy[~np.asarray(legal)] == 0).all()
+
+
+def test_values_lie_in_their_range(joined):
+    assert (np.abs(joined.value) <= 1).all()
+    assert ((joined.draw >= 0) & (joined.draw <= 1)).all()
+
+
+def test_the_same_key_plays_the_same_chunk(run):
+    jax.tree.map(np.testing.assert_array_equal, run[4], run[1][0])
+
+
+def test_the_metrics_count_what_the_chunk_shows(run):
+    chunk, metrics = run[1][1], run[3]
+    assert metrics.games == chunk.terminated.sum()
+    first_moved = np.where(chunk.state.current_player == 0, 1, -1)
+    score = (chunk.reward * first_moved).sum() / chunk.terminated.sum()
+    assert metrics.first_player_score == pytest.approx(score, abs=1e-6)
+    assert metrics.policy_entropy > 0
+
+
+def num_stones(state):
+    return np.asarray(jax.vmap(GAME.observe)(state).sum((-3, -2, -1)))
+
+
+@pytest.mark.parametrize("name", games.available())
+def test_an_opening_is_not_finished_and_keeps_its_limit(name):
+    game = games.make(name)
+    keys = jax.random.split(jax.random.key(0), 500)
+    limits = jnp.arange(500) % (game.max_moves + 1)
+    opening = jax.jit(jax.vmap(functools.partial(random_opening, game)))
+    state = opening(keys, limits)
+    stones = np.asarray(jax.vmap(game.observe)(state).sum((-3, -2, -1)))
+    assert not state.terminated.any()
+    assert (stones <= np.minimum(limits, 3 * game.max_moves // 4)).all()
+    assert len(set(stones.tolist())) > 5
+
+
+def test_openings_come_in_the_mixture_that_was_asked_for():
+    config = SelfPlayConfig(
+        empty_openings=0.5,
+        short_openings=0.5,
+        short_opening_moves=1,
+        long_opening_moves=6,
+    )
+    make = jax.jit(random_openings, static_argnums=(0, 1, 3))
+    stones = num_stones(make(GAME, config, jax.random.key(0), 2000))
+    # Half of the short ones are empty, too: lengths are drawn from 0 to the limit.
+    assert stones.max() == 1
+    assert (stones == 0).mean() == pytest.approx(0.75, abs=0.05)
+
+
+def test_the_first_games_are_spread_over_all_stages():
+    config = SelfPlayConfig(games=200)
+    start = jax.jit(start_games, static_argnums=(0, 1))(GAME, config, jax.random.key(0))
+    assert not start.state.terminated.any()
+    assert (start.moves == 0).all()
+    assert set(num_stones(start.state).tolist()) == {0, 1, 2, 3, 4, 5, 6}

@@ -1,0 +1,78 @@
+import io
+
+import jax.numpy as jnp
+import numpy as np
+from rich.console import Console
+
+from azjax import games
+from azjax.players import Choice
+from azjax.training import summary as summaries
+from azjax.training.summary import print_summary
+
+
+def counts(iteration):
+    return {
+        "iteration": iteration,
+        "seconds": 30.0 * iteration,
+        "positions": 1000 * iteration,
+        "games": 40 * iteration,
+        "updates": 5 * iteration,
+    }
+
+
+def evaluation_row(iteration, network=0.4, search=0.2):
+    row = counts(iteration)
+    rates = {
+        "network_mistakes": network,
+        "search_mistakes": search,
+        "random_score": 0.75,
+    }
+    for name, rate in rates.items():
+        row |= {name: rate, f"{name}_low": 0.9 * rate, f"{name}_high": 1.1 * rate}
+    return row
+
+
+def summary(run_dir, **changes):
+    policy = np.full((1, 9), 0.05, np.float32)
+    policy[0, 4] = 0.6
+    choice = Choice(jnp.array([4]), jnp.array(policy), jnp.array([0.25]))
+    file = io.StringIO()
+    settings = {
+        "game": games.make("tic_tac_toe"),
+        "run_dir": run_dir,
+        "first": evaluation_row(0),
+        "last": evaluation_row(2, network=0.1),
+        "network_choice": choice,
+        "search_choice": choice._replace(value=jnp.array([-0.5])),
+    }
+    print_summary(Console(file=file, width=250), **settings | changes)
+    return file.getvalue()
+
+
+def test_the_summary_tells_results_opinions_and_commands(tmp_path):
+    text = summary(tmp_path)
+    for part in (
+        "1 min 00 s",
+        "80 games, 2,000 positions",
+        "40.0% (36.0 to 44.0) → 10.0% (9.0 to 11.0)",
+        "+0.25",
+        "-0.50",
+        f"azjax play tic_tac_toe --opponent alphazero:{tmp_path}",
+        f"azjax evaluate {tmp_path}",
+        str(tmp_path / "plots" / "learning.png"),
+    ):
+        assert part in text
+    assert text.count("60.0%") == 2
+
+
+def test_the_summary_quotes_a_directory_with_spaces(tmp_path):
+    text = summary(tmp_path / "my run")
+    assert f"azjax evaluate '{tmp_path}/my run'" in text
+
+
+def test_the_summary_shows_the_likeliest_of_many_moves(tmp_path, monkeypatch):
+    monkeypatch.setattr(summaries, "SUMMARY_MOVES", 3)
+    text = summary(tmp_path, first=None)
+    assert "6 more" in text
+    assert "30.0%" in text  # six moves of 5%
+    assert "→" not in text
