@@ -37,6 +37,7 @@ def test_it_is_kept_without_outputs(notebook):
     assert not any(cell.outputs or cell.execution_count for cell in cells)
 
 
+@pytest.mark.slow
 def test_it_runs_from_top_to_bottom(notebook, tmp_path):
     (settings,) = [
         index
@@ -57,5 +58,5 @@ def test_it_runs_from_top_to_bottom(notebook, tmp_path):
         for output in outputs
         if "data:image/svg" in output.get("data", {}).get("text/html", "")
     ]
-    assert boards[:2] == [1, 7]
+    assert boards[:2] == [1, 7]  # the opening; seven games
     assert (tmp_path / "runs" / "connect_four" / "plots" / "learning.png").exists()

@@ -27,18 +27,18 @@ class NetworkConfig:
         global_pooling: whether every third block of `conv` sees the whole board at
             once.
         width: of the dense layers of `dense`.
-        stem_channels: features of each window of `dense`.
+        stem_channels: features of each window of `dense`; its second layer halves them.
         window: height and width of the windows of `dense` (cells).
         value_head: `wdl` (win, draw and loss) or `scalar` (the expected score).
         dtype: of the computation, `float32` or `bfloat16`; parameters are float32.
     """
 
     trunk: Literal["conv", "dense"] = "dense"
-    num_blocks: int = 2
+    num_blocks: int = 3
     channels: int = 64
     global_pooling: bool = False
     width: int = 256
-    stem_channels: int = 64
+    stem_channels: int = 128
     window: int = 4
     value_head: Literal["wdl", "scalar"] = "wdl"
     dtype: Literal["float32", "bfloat16"] = "float32"

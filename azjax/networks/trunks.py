@@ -106,16 +106,16 @@ class ConvBlock(nnx.Module):
 
 
 class DenseTrunk(nnx.Module):
-    """One convolution over windows of the board, then residual dense layers.
+    """Two layers on every window of the board, then residual dense layers on them all.
 
-    Where four in a row are what matters, each window of the stem holds whole lines. On
-    a CPU about ten times faster than a convolutional tower that learns as fast per
-    position.
+    Where a line of four is what matters, a window of 4x4 cells holds whole lines. On a
+    CPU several times faster than a convolutional tower of the same strength.
 
     observation_shape: (H, W, C).
     num_blocks: residual blocks of two dense layers.
     width: of the dense layers.
-    stem_channels: features of each window.
+    stem_channels: features of each window, of which the second layer makes half as
+        many.
     window: height and width of a window (cells), cut to the board's.
     dtype: of the computation; parameters are float32.
     """
@@ -143,8 +143,12 @@ class DenseTrunk(nnx.Module):
             dtype=dtype,
             rngs=rngs,
         )
+        channels = max(1, stem_channels // 2)
+        self.mix = nnx.Linear(
+            stem_channels, channels, kernel_init=_he, dtype=dtype, rngs=rngs
+        )
         self.project = nnx.Linear(
-            num_windows * stem_channels, width, kernel_init=_he, dtype=dtype, rngs=rngs
+            num_windows * channels, width, kernel_init=_he, dtype=dtype, rngs=rngs
         )
         self.blocks = nnx.List(
             [DenseBlock(width, dtype=dtype, rngs=rngs) for _ in range(num_blocks)]
@@ -152,7 +156,7 @@ class DenseTrunk(nnx.Module):
 
     def __call__(self, observation: jax.Array) -> jax.Array:
         """Returns `[B, width]`."""
-        x = nnx.relu(self.stem(observation))
+        x = nnx.relu(self.mix(nnx.relu(self.stem(observation))))
         x = self.project(x.reshape(x.shape[0], -1))
         for block in self.blocks:
             x = block(x)

@@ -12,6 +12,9 @@ from azjax.games import Game
 from azjax.games.rendering import CELL_SIZE, MARGIN
 from azjax.players import Choice, Player, choose
 
+_WIDGET_MARGIN = 2  # that ipywidgets leave around each widget (pixels)
+_INDENTED = f"0 {MARGIN + _WIDGET_MARGIN}px"  # flush with the board in its picture
+
 
 def play(
     game: Game, opponent: Player, *, user_player: int = 0, seed: int = 0
@@ -37,13 +40,13 @@ class _Match:
         self.opponent = opponent
         self.step = jax.jit(game.step)
         self.rng_key = jax.random.key(seed)
-        self.status = ipywidgets.HTML(layout={"margin": f"0 {MARGIN}px"})
+        self.status = ipywidgets.HTML(layout={"margin": _INDENTED})
         self.board = ipywidgets.HTML()
         self.moves = [
             _button(
                 game.action_to_text(action),
                 functools.partial(self.play_on, action),
-                width=f"{CELL_SIZE - 4}px",  # beside the margins of 2 pixels
+                width=f"{CELL_SIZE - 2 * _WIDGET_MARGIN}px",
             )
             for action in range(game.num_actions)
         ]
@@ -52,8 +55,8 @@ class _Match:
         answer = _button("new game, you are second", functools.partial(self.begin, 1))
         self.widget = ipywidgets.VBox(
             [
-                self.status,
                 self.board,
+                self.status,
                 _row(self.moves, width=f"{CELL_SIZE * game.observation_shape[1]}px"),
                 _row([self.hint, begin, answer]),
             ]
@@ -130,5 +133,5 @@ def _button(
 
 
 def _row(buttons: Sequence[ipywidgets.Button], width: str = "auto") -> ipywidgets.HBox:
-    layout = {"width": width, "margin": f"0 {MARGIN}px", "flex_flow": "row wrap"}
+    layout = {"width": width, "margin": _INDENTED, "flex_flow": "row wrap"}
     return ipywidgets.HBox(buttons, layout=layout)

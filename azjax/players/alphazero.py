@@ -22,7 +22,10 @@ class AlphaZeroPlayer:
     variables: Variables
 
     def choose(self, rng_key: jax.Array, states: State) -> Choice:
-        """Chooses a move in each of B positions; the key is consumed."""
+        """Chooses a move in each of B positions; the key is consumed.
+
+        It matters only to the algorithm `alphazero`, where it breaks ties.
+        """
         logits, result = evaluate(self.game, self.network, self.variables, states)
         output = run_search(
             self.search,

@@ -114,8 +114,9 @@ def load_player(directory: Path, parts: Parts | None = None) -> TrainedPlayer:
         directory = directory / "player"
     try:
         config = json.loads((directory / CONFIG_FILE).read_text())
-        with np.load(directory / WEIGHTS_FILE, allow_pickle=False) as file:
-            weights = dict(file)
+        # Given a path, NumPy leaves the file open when it is damaged.
+        with (directory / WEIGHTS_FILE).open("rb") as file:
+            weights = dict(np.load(file, allow_pickle=False))
     except FileNotFoundError:
         raise ValueError(
             f"no player in {directory}: {CONFIG_FILE} and {WEIGHTS_FILE} are written "

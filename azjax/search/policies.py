@@ -134,7 +134,7 @@ def alphazero_policy(
     Silver et al. 2018, "A general reinforcement learning algorithm that masters chess,
     shogi, and Go through self-play", and its pseudocode: values lie in [-1, 1] and are
     mapped to [0, 1]; an unvisited action counts as lost. The action weights are the
-    visit counts, normalised.
+    visit counts, normalised. Ties are broken by the key, with or without noise.
 
     Args:
         params: passed on to `recurrent_fn`.

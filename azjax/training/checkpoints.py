@@ -33,16 +33,18 @@ class Checkpoints:
         # Orbax logs the traceback of each failure in each of its threads; the failure
         # itself is raised.
         logging.getLogger("absl").setLevel(logging.CRITICAL)
-        policies = checkpoint_managers.preservation_policy
         self._directory = directory.resolve()
+        self._forget_damaged_metrics()
+        policies = checkpoint_managers.preservation_policy
         self._manager = ocp.CheckpointManager(
             self._directory,
             options=ocp.CheckpointManagerOptions(
+                best_fn=_merit,  # without it the metrics are not written
                 preservation_policy=policies.AnyPreservationPolicy(
                     [
                         policies.LatestN(keep),
                         policies.BestN(
-                            get_metric_fn=lambda metrics: -metrics["mistakes"],
+                            get_metric_fn=_merit,
                             n=1,
                             keep_checkpoints_without_metrics=False,
                         ),
@@ -138,6 +140,14 @@ class Checkpoints:
         with disk_errors(self._directory):
             self._manager.wait_until_finished()
 
+    def _forget_damaged_metrics(self) -> None:
+        """Removes metrics that cannot be read, on which Orbax would give up."""
+        for path in self._directory.glob("*/metrics/metrics"):
+            try:
+                _merit(json.loads(path.read_bytes()))
+            except (ValueError, TypeError, LookupError):
+                path.unlink()
+
     def _set_aside(self, step: int) -> Path:
         """Renames a checkpoint, so that it is one no more; returns where it is."""
         names = (f"{step}.damaged" + "+" * count for count in itertools.count())
@@ -172,6 +182,10 @@ class Checkpoints:
         if found != saved_digest:
             raise ValueError(f"its content has digest {found}, not {saved_digest}")
         return restored, progress
+
+
+def _merit(metrics: Mapping[str, float]) -> float:
+    return -metrics["mistakes"]
 
 
 class _OtherRunError(Exception):

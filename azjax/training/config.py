@@ -127,7 +127,7 @@ class LearnerConfig:
             search's value of the next position.
     """
 
-    batch_size: int = 512
+    batch_size: int = 256
     uses: float = 4.0
     learning_rate: float = 2e-3
     warm_up: float = 0.02

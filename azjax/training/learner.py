@@ -51,7 +51,7 @@ def learning_rate(config: LearnerConfig, progress: jax.Array | float) -> jax.Arr
         progress: the share of the run that is over, in [0, 1].
     """
     progress = jnp.clip(progress, 0.0, 1.0)
-    rise = jnp.minimum(1.0, progress / max(config.warm_up, 1e-9))
+    rise = jnp.minimum(1.0, progress / config.warm_up) if config.warm_up else 1.0
     span = max(1.0 - config.warm_up, 1e-9)
     fall = jnp.clip((progress - config.warm_up) / span, 0.0, 1.0)
     cosine = 0.5 * (1 + jnp.cos(math.pi * fall))

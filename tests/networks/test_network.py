@@ -75,6 +75,11 @@ def observations(batch_size=4):
     return 3 + jax.random.normal(jax.random.key(1), (batch_size, *BOARD))
 
 
+def leaves(state, *path) -> dict[str, jax.Array]:
+    """The arrays of one module."""
+    return dict(functools.reduce(lambda inner, name: inner[name], path, state))
+
+
 def perturbed(variables: Variables) -> Variables:
     """New weights, so that nothing is zero as at the start."""
     rng = np.random.default_rng(0)
@@ -184,18 +189,18 @@ def test_one_part_alone_can_be_the_users_own(part):
 def test_batch_statistics_move_a_tenth_of_the_way_in_training():
     network, variables = init(parts=Parts(trunk=NormalisedTrunk))
     x = observations()
-    linear = variables.params["trunk"]["linear"]
+    linear = leaves(variables.params, "trunk", "linear")
     features = x.reshape(len(x), -1) @ linear["kernel"] + linear["bias"]
     _, batch_stats = predict_in_training(network, variables, x)
     # From mean 0 and variance 1, with momentum 0.9.
-    norm = batch_stats["trunk"]["norm"]
+    norm = leaves(batch_stats, "trunk", "norm")
     np.testing.assert_allclose(norm["mean"], 0.1 * features.mean(axis=0), atol=1e-5)
     np.testing.assert_allclose(norm["var"], 0.9 + 0.1 * features.var(axis=0), rtol=1e-4)
 
 
 def test_play_normalises_by_the_batch_statistics():
     network, variables = init(parts=Parts(trunk=NormalisedTrunk))
-    stats = variables.batch_stats["trunk"]["norm"]
+    stats = leaves(variables.batch_stats, "trunk", "norm")
     moved = jax.tree.map(lambda stat: stat + 1, variables.batch_stats)
     assert set(stats) == {"mean", "var"}
     before = predict(network, variables, observations())

@@ -1,7 +1,6 @@
 import dataclasses
 import functools
-from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any
 
 import chex
 import jax
@@ -27,8 +26,9 @@ CONFIGS = pytest.mark.parametrize(
     "config", [GUMBEL, ALPHAZERO], ids=["gumbel", "alphazero"]
 )
 TINY = NetworkConfig(num_blocks=0, width=4, stem_channels=2, window=2)
-CONNECT_FOUR = games.make("connect_four")
-TIC_TAC_TOE = games.make("tic_tac_toe")
+GAME = games.make("connect_four")
+BATCH_SIZE = 4
+NUM_SIMULATIONS = 200
 
 # Player 0 has three in column 1 and is to move; so has player 1 in column 2.
 CAN_WIN = "121212"
@@ -42,60 +42,75 @@ MUST_BLOCK = "12131"
 #   O O O X O X O
 #   X X O X O O X
 NEARLY_FULL = "762711426515432146731162632426343747"
-# No line yet; X has the corner and the centre, O two edges:
-#   X O .
-#   O X .
-#   . . .
-FOUR_PLIES = ("a3", "b3", "b2", "a2")
+# Player 1 is to move, and player 0 has an open row of three: columns 2 and 6 win.
+IS_LOST = "33445"
 
 
-def position(game: games.Game, moves: Iterable[str]):
-    state = game.init()
+def position(moves: str):
+    state = GAME.init()
     for move in moves:
-        state = game.step(state, jnp.int32(game.text_to_action(move)))
+        state = GAME.step(state, jnp.int32(GAME.text_to_action(move)))
     assert not state.terminated
     return state
 
 
-def positions(game: games.Game, *moves: Iterable[str]):
-    states = [position(game, text) for text in moves]
+def positions(*moves: str):
+    states = [position(text) for text in moves]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
 
 
 @functools.cache
-def network_for(game: games.Game, config: NetworkConfig = TINY):
+def init(config: NetworkConfig = TINY):
     return init_network(
-        jax.random.key(0), game.observation_shape, game.num_actions, config
+        jax.random.key(0), GAME.observation_shape, GAME.num_actions, config
     )
 
 
-@functools.cache
-def searcher(game, config, num_simulations, network_config=TINY):
-    """A compiled `(variables, rng_key, states, noise) -> PolicyOutput`."""
-    network, _ = network_for(game, network_config)
+def indifferent():
+    """A network that knows nothing."""
+    return jax.tree.map(jnp.zeros_like, init()[1])
 
-    def search(variables, rng_key, states, noise):
+
+def preferring(*logits: float):
+    """A network that likes the same moves everywhere, and knows nothing else."""
+    variables = indifferent()
+    variables.params["policy_head"]["linear"]["bias"] = jnp.array(logits)
+    return variables
+
+
+def optimistic():
+    """A network that likes all moves, and expects to win more often than not."""
+    variables = indifferent()
+    variables.params["value_head"]["linear"]["bias"] = jnp.array([1.0, 0.0, 0.0])
+    return variables
+
+
+@functools.cache
+def searcher(config, num_simulations, network_config=TINY):
+    """A compiled `(variables, rng_key, states, noise) -> PolicyOutput`."""
+    network, _ = init(network_config)
+
+    def run(variables, rng_key, states, noise):
         return run_search(
             config,
             variables,
             rng_key,
-            make_root(*evaluate(game, network, variables, states), states),
-            make_recurrent_fn(game, network),
+            make_root(*evaluate(GAME, network, variables, states), states),
+            make_recurrent_fn(GAME, network),
             num_simulations,
-            invalid_actions=~jax.vmap(game.legal_action_mask)(states),
+            invalid_actions=~jax.vmap(GAME.legal_action_mask)(states),
             noise=noise,
         )
 
-    return jax.jit(search, static_argnames="noise")
+    return jax.jit(run)
 
 
-def search(game, states, config, num_simulations, *, noise=0.0, seed=0, zero=True):
-    """Searches with a network that knows nothing if `zero`, else a random one."""
-    _, variables = network_for(game)
-    if zero:
-        variables = jax.tree.map(jnp.zeros_like, variables)
-    run = searcher(game, config, num_simulations)
-    return run(variables, jax.random.key(seed), states, noise)
+def search(config, variables, *moves, noise=0.0, seed=0):
+    """Searches the positions after `moves`; all calls share one compiled function."""
+    padded = (*moves, *[moves[0]] * (BATCH_SIZE - len(moves)))
+    run = searcher(config, NUM_SIMULATIONS)
+    output = run(variables, jax.random.key(seed), positions(*padded), noise)
+    return jax.tree.map(lambda leaf: leaf[: len(moves)], output)
 
 
 def test_gumbel_policy_is_mctx_with_the_settings_passed_on():
@@ -129,102 +144,66 @@ def test_alphazero_policy_is_mctx_with_values_mapped_to_0_to_1():
 
 
 def call(policy, **settings):
-    """Searches tic-tac-toe with a random network."""
-    network, variables = network_for(TIC_TAC_TOE)
-    states = positions(TIC_TAC_TOE, (), FOUR_PLIES)
-    legal = jax.vmap(TIC_TAC_TOE.legal_action_mask)(states)
+    """Searches with a random network."""
+    network, variables = init()
+    states = positions("", NEARLY_FULL)
     run = functools.partial(
         policy,
-        recurrent_fn=make_recurrent_fn(TIC_TAC_TOE, network),
+        recurrent_fn=make_recurrent_fn(GAME, network),
         num_simulations=12,
-        invalid_actions=~legal,
+        invalid_actions=~jax.vmap(GAME.legal_action_mask)(states),
         **settings,
     )
-    root = make_root(*evaluate(TIC_TAC_TOE, network, variables, states), states)
+    root = make_root(*evaluate(GAME, network, variables, states), states)
     return jax.jit(run)(variables, jax.random.key(3), root)
 
 
 @CONFIGS
 @pytest.mark.parametrize("column", [1, 7])
 def test_search_finds_the_winning_move(config, column):
-    moves = CAN_WIN.replace("1", str(column))
-    output = search(CONNECT_FOUR, positions(CONNECT_FOUR, moves), config, 64)
+    output = search(config, indifferent(), CAN_WIN.replace("1", str(column)))
+    qvalues = output.search_tree.summary().qvalues[0]
     assert output.action[0] == column - 1
-    np.testing.assert_allclose(
-        output.search_tree.summary().qvalues[0, column - 1], 1.0, rtol=1e-6
-    )
+    np.testing.assert_allclose(qvalues[column - 1], 1.0, rtol=1e-6)
 
 
 @CONFIGS
 @pytest.mark.parametrize("column", [1, 7])
 def test_search_blocks_what_would_lose_at_once(config, column):
-    moves = MUST_BLOCK.replace("1", str(column))
-    output = search(CONNECT_FOUR, positions(CONNECT_FOUR, moves), config, 128)
+    output = search(config, indifferent(), MUST_BLOCK.replace("1", str(column)))
     assert output.action[0] == column - 1
 
 
 @CONFIGS
-def test_search_knows_who_wins_by_force(config):
-    # X at a1 and a3 and c1 against b1 and a2: b2 and b3 both win, O stops one.
-    states = positions(TIC_TAC_TOE, ("a3", "b1", "a1", "a2", "c1"))
-    output = search(TIC_TAC_TOE, states, config, 200)
-    assert improved_value(output)[0] < -0.8
+def test_search_knows_that_a_double_threat_loses(config):
+    output = search(config, indifferent(), IS_LOST)
+    assert improved_value(output)[0] < -0.5
 
 
 @CONFIGS
 def test_no_illegal_move_is_in_the_tree_even_if_the_network_wants_it(config):
-    tree = tree_of_a_misled_search(CONNECT_FOUR, config)
-    assert (tree.expanded & ~tree.legal & ~tree.terminated[..., None]).sum() == 0
+    wants_full_columns = preferring(30, 30, 0, 30, 0, 30, 5)
+    tree = search(config, wants_full_columns, NEARLY_FULL).search_tree
+    legal = jax.vmap(jax.vmap(GAME.legal_action_mask))(tree.embeddings)
+    goes_on = ~tree.embeddings.terminated[..., None] & (tree.node_visits > 0)[..., None]
+    assert not (goes_on & (tree.children_index >= 0) & ~legal).any()
     # The tree is deep enough to hold columns that fill up only within it.
-    at_the_root = tree.legal[:, :1]
-    assert (at_the_root & ~tree.legal & ~tree.terminated[..., None]).any()
+    assert (goes_on & legal[:, :1] & ~legal).any()
 
 
 @CONFIGS
 def test_action_weights_of_illegal_moves_are_zero(config):
-    states = positions(CONNECT_FOUR, NEARLY_FULL)
-    output = search(CONNECT_FOUR, states, config, 16, noise=1.0, zero=False)
-    np.testing.assert_array_equal(
-        output.action_weights[0] > 0, [False, False, True, False, True, False, True]
-    )
+    wants_full_columns = preferring(30, 30, 0, 30, 0, 30, 5)
+    output = search(config, wants_full_columns, NEARLY_FULL, noise=1.0)
+    np.testing.assert_array_equal(output.action_weights[0, np.array([0, 1, 3, 5])], 0)
     np.testing.assert_allclose(output.action_weights.sum(), 1, rtol=1e-6)
-
-
-class MisledTree(NamedTuple):
-    """What is in a tree of nodes N, `[B, N, ...]`."""
-
-    expanded: np.ndarray
-    legal: np.ndarray
-    terminated: np.ndarray
-    tree: mctx.Tree
-
-
-def tree_of_a_misled_search(game, config) -> MisledTree:
-    """Searches a nearly full board with a network that wants full columns."""
-    states = positions(game, NEARLY_FULL)
-    _, variables = network_for(game)
-    variables = jax.tree.map(jnp.zeros_like, variables)
-    head = variables.params["policy_head"]["linear"]
-    head["bias"] = jnp.array([30.0, 30, 0, 30, 0, 30, 5])
-    output = searcher(game, config, 64)(variables, jax.random.key(0), states, 0.0)
-    tree = output.search_tree
-    legal = jax.vmap(jax.vmap(game.legal_action_mask))(tree.embeddings)
-    assert (tree.node_visits > 0).all()
-    return MisledTree(
-        np.asarray(tree.children_index >= 0),
-        np.asarray(legal),
-        np.asarray(tree.embeddings.terminated),
-        tree,
-    )
 
 
 @CONFIGS
 def test_after_the_end_there_is_neither_reward_nor_value(config):
-    states = positions(CONNECT_FOUR, CAN_WIN)
-    tree = search(CONNECT_FOUR, states, config, 64, zero=False).search_tree
+    tree = search(config, optimistic(), CAN_WIN).search_tree
     ended = np.asarray(tree.embeddings.terminated)
-    below = ended[..., None] & np.asarray(tree.children_index >= 0)
-    assert below.any(), "the search went on after the end"
+    assert (ended[..., None] & (tree.children_index >= 0)).any(), "nothing to see"
     for numbers in (
         tree.raw_values[ended],
         tree.node_values[ended],
@@ -237,91 +216,89 @@ def test_after_the_end_there_is_neither_reward_nor_value(config):
 
 @CONFIGS
 def test_the_edge_into_the_end_has_the_reward_and_no_discount(config):
-    states = positions(CONNECT_FOUR, CAN_WIN)
-    tree = search(CONNECT_FOUR, states, config, 64, zero=False).search_tree
+    tree = search(config, optimistic(), CAN_WIN).search_tree
     child = tree.children_index[0, 0, 0]
     assert tree.embeddings.terminated[0, child]
     assert tree.children_rewards[0, 0, 0] == 1
     assert tree.children_discounts[0, 0, 0] == 0
-    # Elsewhere the game goes on, and the opponent moves.
+
+
+@CONFIGS
+def test_the_other_edges_have_no_reward_and_turn_the_value_round(config):
+    tree = search(config, optimistic(), CAN_WIN).search_tree
+    visited = np.asarray(tree.children_visits[0, 0] > 0)[1:]
+    assert visited.any()
     assert (tree.children_rewards[0, 0, 1:] == 0).all()
-    went_on = tree.children_index[0, 0, 1:] >= 0
-    assert (tree.children_discounts[0, 0, 1:] == jnp.where(went_on, -1, 0)).all()
+    assert (tree.children_discounts[0, 0, 1:][visited] == -1).all()
 
 
 def test_gumbel_search_without_noise_does_not_depend_on_the_key():
-    # On the empty board all moves are equal to a network that knows nothing.
-    states = positions(TIC_TAC_TOE, (), FOUR_PLIES)
-    outputs = [search(TIC_TAC_TOE, states, GUMBEL, 32, seed=seed) for seed in (1, 2)]
-    outputs = [dataclasses.replace(output, search_tree=None) for output in outputs]
-    chex.assert_trees_all_equal(*outputs)
+    # All moves are equal to a network that knows nothing.
+    outputs = [search(GUMBEL, indifferent(), "", CAN_WIN, seed=seed) for seed in (1, 2)]
+    chex.assert_trees_all_equal(*(output.search_tree for output in outputs))
+    np.testing.assert_array_equal(outputs[0].action, outputs[1].action)
 
 
-def test_alphazero_search_without_noise_does_not_depend_on_the_key_but_for_ties():
-    states = positions(CONNECT_FOUR, CAN_WIN, MUST_BLOCK)
+def test_alphazero_search_without_noise_or_ties_does_not_depend_on_the_key():
+    variables = preferring(0.53, 0.31, 0.97, 0.11, 0.71, 0.23, 0.41)
     outputs = [
-        search(CONNECT_FOUR, states, ALPHAZERO, 64, seed=seed, zero=False)
-        for seed in (1, 2)
+        search(ALPHAZERO, variables, "", MUST_BLOCK, seed=seed) for seed in (1, 2)
     ]
-    outputs = [dataclasses.replace(output, search_tree=None) for output in outputs]
-    chex.assert_trees_all_equal(*outputs)
+    chex.assert_trees_all_equal(*(output.search_tree for output in outputs))
+    np.testing.assert_array_equal(outputs[0].action, outputs[1].action)
 
 
 def test_alphazero_search_without_noise_breaks_ties_by_the_key():
-    states = positions(TIC_TAC_TOE, *[()] * 64)
-    output = search(TIC_TAC_TOE, states, ALPHAZERO, 2)
-    assert len(np.unique(output.action)) > 1
+    outputs = [search(ALPHAZERO, indifferent(), "", seed=seed) for seed in (1, 2)]
+    trees = [output.search_tree.action_from_parent for output in outputs]
+    assert (trees[0] != trees[1]).any()
 
 
 @CONFIGS
 def test_noise_makes_search_depend_on_the_key(config):
-    states = positions(TIC_TAC_TOE, *[()] * 64)
-    output = search(TIC_TAC_TOE, states, config, 8, noise=1.0, zero=False)
+    output = search(config, indifferent(), *[""] * BATCH_SIZE, noise=1.0)
     assert len(np.unique(output.action)) > 1
 
 
 @CONFIGS
 def test_the_same_key_searches_the_same(config):
-    states = positions(TIC_TAC_TOE, (), FOUR_PLIES)
-    outputs = [search(TIC_TAC_TOE, states, config, 8, noise=1.0) for _ in range(2)]
-    chex.assert_trees_all_equal(outputs[0].search_tree, outputs[1].search_tree)
+    outputs = [search(config, init()[1], "", noise=1.0) for _ in range(2)]
+    chex.assert_trees_all_equal(*(output.search_tree for output in outputs))
 
 
 def test_action_weights_of_alphazero_are_the_visit_counts():
-    states = positions(TIC_TAC_TOE, (), FOUR_PLIES)
-    output = search(TIC_TAC_TOE, states, ALPHAZERO, 40, noise=1.0, zero=False)
+    output = search(ALPHAZERO, init()[1], "", MUST_BLOCK, noise=1.0)
     visits = output.search_tree.children_visits[:, 0]
-    np.testing.assert_array_equal(visits.sum(axis=-1), [40, 40])
-    np.testing.assert_allclose(output.action_weights, visits / 40, rtol=1e-6)
+    np.testing.assert_array_equal(visits.sum(axis=-1), NUM_SIMULATIONS)
+    np.testing.assert_allclose(
+        output.action_weights, visits / NUM_SIMULATIONS, rtol=1e-6
+    )
 
 
 def test_alphazero_without_noise_takes_a_most_visited_move():
-    states = positions(TIC_TAC_TOE, (), FOUR_PLIES)
-    output = search(TIC_TAC_TOE, states, ALPHAZERO, 40, zero=False)
+    output = search(ALPHAZERO, init()[1], "", CAN_WIN, MUST_BLOCK)
     visits = output.search_tree.children_visits[:, 0]
-    chosen = visits[jnp.arange(2), output.action]
+    chosen = visits[jnp.arange(3), output.action]
     np.testing.assert_array_equal(chosen, visits.max(axis=-1))
 
 
 def test_gumbel_considers_as_many_moves_as_it_is_told():
-    states = positions(TIC_TAC_TOE, ())
-    config = SearchConfig(max_considered_actions=3)
-    output = search(TIC_TAC_TOE, states, config, 20, noise=1.0)
-    assert (output.search_tree.children_visits[:, 0] > 0).sum() == 3
+    run = searcher(SearchConfig(max_considered_actions=3), 20)
+    output = run(init()[1], jax.random.key(0), positions(""), 1.0)
+    assert (output.search_tree.children_visits[0, 0] > 0).sum() == 3
 
 
 @CONFIGS
 def test_a_bfloat16_network_is_searched_in_float32_with_integer_counts(config):
     low = dataclasses.replace(TINY, dtype="bfloat16")
-    _, variables = network_for(TIC_TAC_TOE, low)
-    states = positions(TIC_TAC_TOE, ())
-    run = searcher(TIC_TAC_TOE, config, 4, low)
-    output = run(variables, jax.random.key(0), states, 1.0)
+    output = jax.eval_shape(
+        searcher(config, 4, low), init(low)[1], jax.random.key(0), positions(""), 1.0
+    )
     tree = output.search_tree
     chex.assert_type(
         [
             output.action_weights,
-            improved_value(output),
+            jax.eval_shape(improved_value, output),
             tree.node_values,
             tree.raw_values,
             tree.children_values,
@@ -335,18 +312,18 @@ def test_a_bfloat16_network_is_searched_in_float32_with_integer_counts(config):
 
 
 def test_a_bfloat16_root_is_refused():
-    network, variables = network_for(TIC_TAC_TOE)
-    states = positions(TIC_TAC_TOE, ())
-    logits = jnp.zeros((1, 9), jnp.bfloat16)
-    with pytest.raises(AssertionError):
+    network, variables = init()
+    with pytest.raises(AssertionError, match="bfloat16"):
         run_search(
             GUMBEL,
             variables,
             jax.random.key(0),
-            make_root(logits, jnp.zeros((1, 3)), states),
-            make_recurrent_fn(TIC_TAC_TOE, network),
+            make_root(
+                jnp.zeros((1, 7), jnp.bfloat16), jnp.zeros((1, 3)), positions("")
+            ),
+            make_recurrent_fn(GAME, network),
             2,
-            invalid_actions=jnp.zeros((1, 9), bool),
+            invalid_actions=jnp.zeros((1, 7), bool),
             noise=0.0,
         )
 
@@ -354,28 +331,30 @@ def test_a_bfloat16_root_is_refused():
 def searched_root(visits, qvalues, action_weights, *, root_value) -> mctx.PolicyOutput:
     """A tree of the root alone, after which the opponent moves."""
     visits = jnp.array([visits], jnp.int32)
-    nodes = jnp.zeros((1, 1))
-    unused = {
-        field: nodes
-        for field in ("raw_values", "parents", "action_from_parent", "embeddings")
-    }
-    tree = mctx.Tree(
-        node_visits=1 + visits.sum(axis=-1, keepdims=True),
-        node_values=jnp.array([[root_value]]),
-        children_index=jnp.where(visits > 0, 1, -1)[:, None],
-        children_prior_logits=jnp.zeros((1, 1, visits.shape[-1])),
-        children_visits=visits[:, None],
-        children_rewards=jnp.zeros((1, 1, visits.shape[-1])),
-        children_discounts=-jnp.ones((1, 1, visits.shape[-1])),
-        children_values=-jnp.array([[qvalues]]),
-        root_invalid_actions=jnp.zeros(visits.shape, bool),
-        extra_data=None,
-        **unused,
-    )
     weights = jnp.array([action_weights])
-    return mctx.PolicyOutput(
-        action=weights.argmax(axis=-1), action_weights=weights, search_tree=tree
-    )
+    nodes = jnp.zeros((1, 1))
+    tree: dict[str, Any] = {
+        "node_visits": 1 + visits.sum(axis=-1, keepdims=True),
+        "raw_values": nodes,
+        "node_values": jnp.array([[root_value]]),
+        "parents": nodes,
+        "action_from_parent": nodes,
+        "children_index": jnp.where(visits > 0, 1, -1)[:, None],
+        "children_prior_logits": jnp.zeros((1, *visits.shape)),
+        "children_visits": visits[:, None],
+        "children_rewards": jnp.zeros((1, *visits.shape)),
+        "children_discounts": -jnp.ones((1, *visits.shape)),
+        "children_values": -jnp.array([[qvalues]]),
+        "embeddings": nodes,
+        "root_invalid_actions": jnp.zeros(visits.shape, bool),
+        "extra_data": None,
+    }
+    output: dict[str, Any] = {
+        "action": weights.argmax(axis=-1),
+        "action_weights": weights,
+        "search_tree": mctx.Tree(**tree),
+    }
+    return mctx.PolicyOutput(**output)
 
 
 def test_the_improved_value_weighs_the_visited_moves_by_the_policy():
@@ -397,9 +376,8 @@ def test_the_improved_value_is_the_roots_where_the_policy_likes_no_visited_move(
 
 
 @CONFIGS
-def test_the_improved_value_lies_between_the_best_and_the_worst_move(config):
-    states = positions(CONNECT_FOUR, CAN_WIN, MUST_BLOCK, NEARLY_FULL)
-    output = search(CONNECT_FOUR, states, config, 16, noise=1.0, zero=False)
+def test_the_improved_value_of_a_won_position_is_higher_than_of_a_lost_one(config):
+    output = search(config, optimistic(), CAN_WIN, IS_LOST, noise=1.0)
     value = improved_value(output)
     assert (jnp.abs(value) <= 1 + 1e-6).all()
     assert value[0] > value[1]
@@ -421,6 +399,6 @@ def test_a_wrong_setting_is_refused(setting, message):
 
 
 def test_a_whole_number_is_a_dirichlet_alpha_too():
-    config = SearchConfig(algorithm="alphazero", dirichlet_alpha=1)
-    output = search(TIC_TAC_TOE, positions(TIC_TAC_TOE, ()), config, 2, noise=1.0)
-    assert 0 <= output.action[0] < 9
+    run = searcher(SearchConfig(algorithm="alphazero", dirichlet_alpha=1), 2)
+    output = jax.eval_shape(run, init()[1], jax.random.key(0), positions(""), 1.0)
+    assert output.action.shape == (1,)

@@ -123,7 +123,7 @@ def test_the_metrics_count_what_the_chunk_shows(run):
     assert metrics.games == chunk.terminated.sum()
     first_moved = np.where(chunk.state.current_player == 0, 1, -1)
     score = (chunk.reward * first_moved).sum() / chunk.terminated.sum()
-    assert metrics.first_player_score == pytest.approx(score, abs=1e-6)
+    assert float(metrics.first_player_score) == pytest.approx(float(score), abs=1e-6)
     assert metrics.policy_entropy > 0
 
 

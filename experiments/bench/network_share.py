@@ -1,0 +1,176 @@
+"""Measures what share of self-play's time the network takes.
+
+Self-play makes `moves` moves in each of `games` games of Connect Four, each move with a
+search of `simulations` network evaluations and one of the root. Beside it the network
+alone makes as many evaluations, in batches of `games`, back to back within one compiled
+loop, so that no time is lost between them. Both run in turns, and the medians count.
+Whatever the network does not take is the search's: selection, rules, bookkeeping.
+
+    python experiments/bench/network_share.py
+"""
+
+import dataclasses
+import json
+import statistics
+import time
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import rich
+import rich.table
+import tyro
+
+from azjax import games
+from azjax.networks import NetworkConfig, predict
+from azjax.players import first_network
+from azjax.search import SearchConfig
+from azjax.training.config import SelfPlayConfig, preset
+from azjax.training.self_play import make_self_play, start_games
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What is measured.
+
+    games: games at once, and positions in a batch of the network's.
+    simulations: of each search.
+    moves: of each game in a run.
+    repeats: runs of each kind, taken in turns; the median counts.
+    quick: only show that it works: few games, simulations, moves and repeats.
+    json: print JSON in place of the table.
+    """
+
+    games: int = 256
+    simulations: int = 32
+    moves: int = 16
+    repeats: int = 5
+    quick: bool = False
+    json: bool = False
+
+
+NETWORKS = {
+    "conv, 4 blocks of 64 channels": NetworkConfig(
+        trunk="conv", num_blocks=4, channels=64
+    ),
+    "dense, as in the cpu preset": preset("cpu").network,
+}
+
+
+def measure(name: str, settings: Settings) -> dict:
+    """Returns the measurements of one network, by what was measured."""
+    game = games.make("connect_four")
+    network, variables = first_network(0, game, NETWORKS[name])
+    evaluations = (settings.simulations + 1) * settings.moves
+    seconds = time_in_turns(
+        {
+            "self_play": self_play_run(game, network, variables, settings),
+            "network": network_run(game, network, variables, evaluations, settings),
+        },
+        settings.repeats,
+    )
+    return {
+        "network": name,
+        "device": jax.devices()[0].device_kind,
+        "games": settings.games,
+        "simulations": settings.simulations,
+        "self_play_seconds": seconds["self_play"],
+        "network_seconds": seconds["network"],
+        "positions_per_second": settings.games * settings.moves / seconds["self_play"],
+        "evaluations_per_second": settings.games * evaluations / seconds["network"],
+        "network_share": seconds["network"] / seconds["self_play"],
+    }
+
+
+def self_play_run(game, network, variables, settings: Settings) -> Callable:
+    """Returns a function without arguments that plays a chunk and waits.
+
+    The games go on from run to run, as in training.
+    """
+    config = SelfPlayConfig(games=settings.games, moves_per_chunk=settings.moves)
+    play_chunk = make_self_play(
+        game, network, SearchConfig(), config, num_simulations=settings.simulations
+    )
+    in_progress = start_games(game, config, jax.random.key(1))
+    rng_key = jax.random.key(2)
+
+    def run() -> None:
+        nonlocal in_progress, rng_key
+        rng_key, chunk_key = jax.random.split(rng_key)
+        in_progress, chunk, _ = play_chunk(variables, in_progress, chunk_key)
+        jax.block_until_ready((in_progress, chunk))
+
+    return run
+
+
+def network_run(
+    game, network, variables, evaluations: int, settings: Settings
+) -> Callable:
+    """Returns a function without arguments that evaluates batches and waits."""
+
+    @jax.jit
+    def run(variables, observation):
+        def evaluate(observation, _):
+            prediction = predict(network, variables, observation)
+            # The next batch depends on this one, so that none can be left out; the
+            # change is too small to matter.
+            outputs = prediction.policy_logits.mean() + prediction.value_logits.mean()
+            return observation + 1e-9 * outputs, None
+
+        return jax.lax.scan(evaluate, observation, length=evaluations)[0]
+
+    first = start_games(game, SelfPlayConfig(games=settings.games), jax.random.key(1))
+    observation = jax.vmap(game.observe)(first.state).astype(jnp.float32)
+    return lambda: jax.block_until_ready(run(variables, observation))
+
+
+def time_in_turns(runs: dict[str, Callable], repeats: int) -> dict[str, float]:
+    """Returns the median seconds of each run; they take turns, after a warm-up."""
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for run in runs.values():
+        run()
+    for _ in range(repeats):
+        for name, run in runs.items():
+            start = time.perf_counter()
+            run()
+            seconds[name].append(time.perf_counter() - start)
+    return {name: statistics.median(times) for name, times in seconds.items()}
+
+
+def make_table(results: list[dict]) -> rich.table.Table:
+    """Returns the measurements as a table, a row for each network."""
+    first = results[0]
+    table = rich.table.Table(
+        "network",
+        *(
+            rich.table.Column(name, justify="right")
+            for name in ("positions/s", "evaluations/s", "network's share")
+        ),
+        title=f"Connect Four, {first['games']:,} games at once, "
+        f"{first['simulations']} simulations a move, on {first['device']}",
+    )
+    for result in results:
+        table.add_row(
+            result["network"],
+            f"{result['positions_per_second']:,.0f}",
+            f"{result['evaluations_per_second']:,.0f}",
+            f"{result['network_share']:.0%}",
+        )
+    return table
+
+
+def main(settings: Settings) -> None:
+    """Measures and prints."""
+    if settings.quick:
+        settings = dataclasses.replace(
+            settings, games=8, simulations=4, moves=2, repeats=1
+        )
+    results = [measure(name, settings) for name in NETWORKS]
+    if settings.json:
+        print(json.dumps(results, indent=2))
+    else:
+        rich.print(make_table(results))
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Settings, description=__doc__))

@@ -1,0 +1,37 @@
+"""A small trained player of each game, as training writes it."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from azjax import games
+from azjax.networks import NetworkConfig
+from azjax.players import TrainedPlayer, first_network
+from azjax.search import SearchConfig
+
+CONFIG = NetworkConfig(num_blocks=1, width=5, stem_channels=2, window=2)
+
+
+@pytest.fixture(scope="session")
+def trained() -> TrainedPlayer:
+    """A player of tic-tac-toe whose parameters are not those it began with."""
+    game = games.make("tic_tac_toe")
+    network, variables = first_network(3, game, CONFIG)
+    return TrainedPlayer(
+        game=game,
+        network=network,
+        variables=jax.tree.map(lambda leaf: leaf + 0.1, variables),
+        config=CONFIG,
+        search=SearchConfig(algorithm="alphazero", c_init=2.5),
+        seed=3,
+    )
+
+
+@pytest.fixture(scope="session")
+def states(trained):
+    """The positions of tic-tac-toe after a3, after a3 b2 and after a3 b2 c1."""
+    state, found = trained.game.init(), []
+    for action in (0, 4, 8):
+        state = trained.game.step(state, jnp.int32(action))
+        found.append(state)
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *found)

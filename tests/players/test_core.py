@@ -1,0 +1,67 @@
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax.players import AlphaZeroPlayer, NetworkPlayer, RandomPlayer, choose
+from azjax.players import first_network as make_network
+
+KINDS = pytest.mark.parametrize("kind", ["random", "network", "alphazero"])
+
+
+def make_player(kind, trained, seed=0, simulations=4):
+    # Built afresh, as from another run's directory.
+    network, variables = make_network(seed, trained.game, trained.config)
+    if kind == "random":
+        return RandomPlayer(trained.game)
+    if kind == "network":
+        return NetworkPlayer(trained.game, network, variables)
+    return AlphaZeroPlayer(
+        trained.game, trained.search, simulations, network, variables
+    )
+
+
+def not_traced(*arguments):
+    raise AssertionError("traced")
+
+
+@KINDS
+def test_every_player_answers_with_a_legal_move_a_policy_and_a_value(
+    kind, trained, states
+):
+    choice = choose(make_player(kind, trained), jax.random.key(0), states)
+    legal = np.asarray(jax.vmap(trained.game.legal_action_mask)(states))
+    chex.assert_shape(choice, [(3,), (3, 9), (3,)])
+    chex.assert_type(choice, [jnp.int32, jnp.float32, jnp.float32])
+    assert legal[np.arange(3), choice.action].all()
+    assert (choice.policy >= 0).all()
+    assert (np.asarray(choice.policy)[~legal] == 0).all()
+    np.testing.assert_allclose(choice.policy.sum(axis=-1), 1, rtol=1e-5)
+    assert (jnp.abs(choice.value) <= 1).all()
+
+
+@pytest.mark.parametrize("kind", ["network", "alphazero"])
+def test_new_weights_are_not_compiled_again(kind, trained, states, monkeypatch):
+    first, second = (make_player(kind, trained, seed) for seed in (1, 2))
+    before = choose(first, jax.random.key(0), states)
+    monkeypatch.setattr(type(first), "choose", not_traced)
+    after = choose(second, jax.random.key(0), states)
+    assert (before.value != after.value).any()
+
+
+def test_other_settings_are_compiled_anew(trained, states, monkeypatch):
+    choose(make_player("alphazero", trained), jax.random.key(0), states)
+    monkeypatch.setattr(AlphaZeroPlayer, "choose", not_traced)
+    with pytest.raises(AssertionError, match="traced"):
+        choose(
+            make_player("alphazero", trained, simulations=5), jax.random.key(0), states
+        )
+
+
+@KINDS
+def test_the_weights_of_a_player_are_its_leaves(kind, trained):
+    leaves = jax.tree.leaves(make_player(kind, trained))
+    num_weights = len(jax.tree.leaves(trained.variables))
+    assert len(leaves) == (0 if kind == "random" else num_weights)
+    chex.assert_type(leaves, jnp.float32)

@@ -1,0 +1,241 @@
+import dataclasses
+import json
+import threading
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+from azjax.networks import Parts
+from azjax.players import TrainedPlayer, first_network, load_player, save_player
+from azjax.players.directory import pretrained_directory
+
+
+class FlatTrunk(nnx.Module):
+    """No layer at all, and no parameters that would not fit."""
+
+    def __init__(self, observation_shape, rngs):
+        pass
+
+    def __call__(self, observation):
+        return observation.reshape(len(observation), -1)
+
+
+@pytest.fixture
+def directory(trained, tmp_path):
+    save_player(tmp_path / "player", trained)
+    return tmp_path / "player"
+
+
+def change_config(directory, **changes):
+    path = directory / "config.json"
+    config = json.loads(path.read_text()) | changes
+    path.write_text(json.dumps(config))
+
+
+def assert_refused(directory, match, parts=None):
+    with pytest.raises(ValueError, match=match) as error:
+        load_player(directory, parts)
+    assert "\n" not in str(error.value)
+
+
+def test_a_loaded_player_is_the_saved_one(trained, directory):
+    loaded = load_player(directory)
+    chex.assert_trees_all_equal(loaded.variables, trained.variables)
+    settings = dataclasses.asdict(
+        dataclasses.replace(loaded, variables=None, network=None)
+    )
+    assert settings == dataclasses.asdict(
+        dataclasses.replace(trained, variables=None, network=None)
+    )
+
+
+def test_float16_is_close_and_becomes_float32_again(trained, tmp_path):
+    save_player(tmp_path, trained, dtype="float16")
+    loaded = load_player(tmp_path)
+    chex.assert_type(jax.tree.leaves(loaded.variables), jnp.float32)
+    chex.assert_trees_all_close(
+        loaded.variables, trained.variables, rtol=2**-11, atol=1e-6
+    )
+
+
+def test_float16_takes_less_space(trained, tmp_path):
+    for dtype in ("float16", "float32"):
+        save_player(tmp_path / dtype, trained, dtype=dtype)
+    sizes = [
+        (tmp_path / dtype / "weights.npz").stat().st_size
+        for dtype in ("float16", "float32")
+    ]
+    assert sizes[0] < sizes[1]
+
+
+def test_a_run_has_a_player_in_it(trained, directory):
+    assert load_player(directory.parent).game == trained.game
+
+
+def test_only_two_files_are_left(directory):
+    names = sorted(path.name for path in directory.iterdir())
+    assert names == ["config.json", "weights.npz"]
+
+
+def test_a_reader_never_sees_half_a_player(trained, directory):
+    other = dataclasses.replace(
+        trained, variables=jax.tree.map(lambda leaf: leaf + 1, trained.variables)
+    )
+    done = threading.Event()
+
+    def write():
+        for _ in range(10):
+            save_player(directory, other)
+            save_player(directory, trained)
+        done.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    while not done.is_set():
+        with np.load(directory / "weights.npz") as file:
+            weights = dict(file)
+        assert len(weights) == len(jax.tree.leaves(trained.variables))
+        json.loads((directory / "config.json").read_text())
+    writer.join()
+
+
+def test_a_failed_save_leaves_the_player_as_it_was(trained, directory, monkeypatch):
+    def write_a_little(file, **weights):
+        file.write(b"PK")
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(np, "savez_compressed", write_a_little)
+    zero = jax.tree.map(jnp.zeros_like, trained.variables)
+    with pytest.raises(OSError, match="no space"):
+        save_player(directory, dataclasses.replace(trained, variables=zero))
+    chex.assert_trees_all_equal(load_player(directory).variables, trained.variables)
+
+
+def test_saving_again_replaces_the_player(trained, directory):
+    zero = jax.tree.map(jnp.zeros_like, trained.variables)
+    save_player(directory, dataclasses.replace(trained, variables=zero))
+    chex.assert_trees_all_equal(load_player(directory).variables, zero)
+
+
+def test_where_there_is_no_player_that_is_said(tmp_path):
+    assert_refused(tmp_path / "nowhere", "no player in .*nowhere")
+
+
+@pytest.mark.parametrize("name", ["config.json", "weights.npz"])
+def test_a_missing_file_is_missed(directory, name):
+    (directory / name).unlink()
+    assert_refused(directory, "no player in")
+
+
+@pytest.mark.parametrize("name", ["config.json", "weights.npz"])
+@pytest.mark.parametrize("size", [0, 20, 150])
+def test_a_file_cut_short_is_damage(directory, name, size):
+    content = (directory / name).read_bytes()
+    (directory / name).write_bytes(content[:size])
+    assert_refused(directory, "damaged")
+
+
+def test_a_changed_byte_in_the_weights_is_damage(directory):
+    content = bytearray((directory / "weights.npz").read_bytes())
+    # Within the first array's compressed numbers, after its header and name.
+    content[150] ^= 0xFF
+    (directory / "weights.npz").write_bytes(content)
+    assert_refused(directory, "damaged")
+
+
+def test_pickled_objects_are_not_loaded(directory):
+    with (directory / "weights.npz").open("wb") as file:
+        np.savez(file, weights=np.array([{"a": 1}], dtype=object))
+    assert_refused(directory, "damaged")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": 2}, "its format is 2, not 1"),
+        ({"game": "chequers"}, "unknown game 'chequers'"),
+        ({"options": {"size": 5}}, "no option 'size'"),
+        ({"options": 5}, "does not fit"),
+        ({"network": {"depth": 5}}, "depth"),
+        ({"network": {"trunk": "transformer"}}, "network.trunk must be"),
+        ({"search": {"temperature": 5}}, "temperature"),
+        ({"seed": "x"}, "does not fit"),
+        ({"network": {"width": 6}}, "do not fit the network"),
+    ],
+)
+def test_another_configuration_is_refused(directory, change, message):
+    change_config(directory, **change)
+    assert_refused(directory, message)
+
+
+@pytest.mark.parametrize("key", ["format", "game", "options", "network", "seed"])
+def test_a_configuration_that_lacks_something_is_refused(directory, key):
+    config = json.loads((directory / "config.json").read_text())
+    del config[key]
+    (directory / "config.json").write_text(json.dumps(config))
+    assert_refused(directory, f"config.json lacks '{key}'")
+
+
+def test_a_configuration_that_is_none_is_refused(directory):
+    (directory / "config.json").write_text("[1, 2]")
+    assert_refused(directory, "does not fit")
+
+
+def test_weights_of_another_network_are_refused(trained, directory, tmp_path):
+    config = dataclasses.replace(trained.config, num_blocks=2)
+    network, variables = first_network(0, trained.game, config)
+    larger = dataclasses.replace(
+        trained, network=network, variables=variables, config=config
+    )
+    save_player(tmp_path / "larger", larger)
+    weights = (tmp_path / "larger" / "weights.npz").read_bytes()
+    (directory / "weights.npz").write_bytes(weights)
+    assert_refused(directory, r"params/trunk/blocks/1/.* expected None")
+
+
+def own_player(trained) -> TrainedPlayer:
+    network, variables = first_network(
+        0, trained.game, trained.config, Parts(trunk=FlatTrunk)
+    )
+    return dataclasses.replace(
+        trained, network=network, variables=variables, has_own_parts=True
+    )
+
+
+def test_a_network_with_modules_of_the_users_own_is_loaded_with_them(trained, tmp_path):
+    player = own_player(trained)
+    save_player(tmp_path, player)
+    loaded = load_player(tmp_path, Parts(trunk=FlatTrunk))
+    assert loaded.has_own_parts
+    chex.assert_trees_all_equal(loaded.variables, player.variables)
+
+
+def test_a_network_with_modules_of_the_users_own_is_not_loaded_without(
+    trained, tmp_path
+):
+    save_player(tmp_path, own_player(trained))
+    assert_refused(tmp_path, "modules of the user's own, .* as `parts`")
+
+
+def test_modules_that_do_not_fit_are_refused(directory):
+    assert_refused(directory, "do not fit the network", Parts(trunk=FlatTrunk))
+
+
+def test_the_first_network_is_the_same_for_the_same_seed(trained):
+    first, again, other = (
+        first_network(seed, trained.game, trained.config)[1] for seed in (1, 1, 2)
+    )
+    chex.assert_trees_all_equal(first, again)
+    assert any(
+        (a != b).any()
+        for a, b in zip(jax.tree.leaves(first), jax.tree.leaves(other), strict=True)
+    )
+
+
+def test_a_game_without_a_pretrained_player_is_named():
+    with pytest.raises(ValueError, match="no pretrained player ships for 'chequers'"):
+        pretrained_directory("chequers")

@@ -1,0 +1,126 @@
+import functools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax import games
+from azjax.networks import NetworkConfig, expected_value, init_network
+from azjax.players.model import evaluate, make_recurrent_fn, make_root, mover_reward
+
+GAME = games.make("tic_tac_toe")
+# X to move wins at c3:    O to move wins at c2:    The last cell, c1, draws:
+#   X X .                    X X .                    X O X
+#   O O .                    O O .                    X O O
+#   . . .                    X . .                    O X .
+X_WINS = ("a3", "a2", "b3", "b2", "c3")
+O_WINS = ("a3", "a2", "b3", "b2", "a1", "c2")
+DRAWS = ("a3", "b3", "c3", "b2", "a2", "c2", "b1", "a1", "c1")
+
+
+def position(moves):
+    return functools.reduce(
+        lambda state, move: GAME.step(state, jnp.int32(GAME.text_to_action(move))),
+        moves,
+        GAME.init(),
+    )
+
+
+def batch(*states):
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
+
+
+@functools.cache
+def network():
+    config = NetworkConfig(num_blocks=0, width=4, stem_channels=2, window=2)
+    return init_network(jax.random.key(0), (3, 3, 2), 9, config)
+
+
+@functools.cache
+def last_moves():
+    """What the model says of the last moves of the three games, and what follows."""
+    games_ = (X_WINS, O_WINS, DRAWS)
+    before = batch(*(position(moves[:-1]) for moves in games_))
+    actions = jnp.array([GAME.text_to_action(moves[-1]) for moves in games_])
+    structure, variables = network()
+    recurrent_fn = jax.jit(make_recurrent_fn(GAME, structure))
+    output, after = recurrent_fn(variables, jax.random.key(0), actions, before)
+    return recurrent_fn, actions, output, after
+
+
+def test_the_reward_is_the_movers():
+    _, _, output, _ = last_moves()
+    np.testing.assert_array_equal(output.reward, [1, 1, 0])
+
+
+def test_nothing_follows_the_end():
+    _, _, output, after = last_moves()
+    assert after.terminated.all()
+    np.testing.assert_array_equal(output.discount, 0)
+    np.testing.assert_array_equal(output.value, 0)
+
+
+def test_a_move_after_the_end_brings_nothing():
+    recurrent_fn, actions, _, after = last_moves()
+    _, variables = network()
+    for action in (actions, actions * 0 + 7):
+        output, still = recurrent_fn(variables, jax.random.key(0), action, after)
+        chex.assert_trees_all_equal(still, after)
+        for numbers in (output.reward, output.discount, output.value):
+            np.testing.assert_array_equal(numbers, 0)
+
+
+def test_an_illegal_move_costs_the_mover_the_game():
+    recurrent_fn, _, _, _ = last_moves()
+    _, variables = network()
+    before = batch(GAME.init(), position(["a3"]), position(["a3", "b3"]))
+    # Where a mark already is, but on the first board.
+    actions = jnp.zeros(3, jnp.int32)
+    output, after = recurrent_fn(variables, jax.random.key(0), actions, before)
+    np.testing.assert_array_equal(output.reward, [0, -1, -1])
+    np.testing.assert_array_equal(after.terminated, [False, True, True])
+
+
+def test_while_the_game_goes_on_the_value_is_the_networks_of_the_next_position():
+    recurrent_fn, _, _, _ = last_moves()
+    structure, variables = network()
+    before = batch(GAME.init(), position(["a3"]), position(["a3", "b3"]))
+    actions = jnp.full(3, 8)
+    output, after = recurrent_fn(variables, jax.random.key(0), actions, before)
+    logits, result = evaluate(GAME, structure, variables, after)
+    np.testing.assert_array_equal(output.reward, 0)
+    np.testing.assert_array_equal(output.discount, -1)
+    np.testing.assert_allclose(output.value, expected_value(result), rtol=1e-5)
+    np.testing.assert_allclose(output.prior_logits, logits, rtol=1e-5)
+
+
+def test_illegal_moves_have_no_prior_probability():
+    structure, variables = network()
+    states = batch(GAME.init(), position(["a3", "b2"]))
+    logits, _ = evaluate(GAME, structure, variables, states)
+    prior = np.asarray(jax.nn.softmax(logits))
+    legal = np.ones((2, 9), bool)
+    legal[1, [0, 4]] = False
+    np.testing.assert_array_equal(prior > 0, legal)
+
+
+def test_the_results_probabilities_add_up():
+    structure, variables = network()
+    _, result = evaluate(GAME, structure, variables, batch(GAME.init(), GAME.init()))
+    np.testing.assert_allclose(result.sum(axis=-1), 1, rtol=1e-6)
+
+
+def test_a_root_has_the_networks_opinion():
+    states = batch(GAME.init())
+    root = make_root(jnp.ones((1, 9)), jnp.array([[0.5, 0.3, 0.2]]), states)
+    np.testing.assert_allclose(root.value, [0.3], rtol=1e-6)
+    np.testing.assert_array_equal(root.prior_logits, 1)
+    chex.assert_trees_all_equal(root.embedding, states)
+
+
+def test_the_movers_reward_is_that_of_whoever_moved():
+    before = batch(*(position(moves[:-1]) for moves in (X_WINS, O_WINS, DRAWS)))
+    after = batch(*(position(moves) for moves in (X_WINS, O_WINS, DRAWS)))
+    np.testing.assert_array_equal(mover_reward(GAME, before, after), [1, 1, 0])
+    np.testing.assert_array_equal(mover_reward(GAME, after, after), 0)

@@ -1,0 +1,257 @@
+import re
+import subprocess
+import sys
+import textwrap
+
+import chex
+import jax
+import jax.numpy as jnp
+import pytest
+from flax import struct
+
+from azjax.training import checkpoints as module
+from azjax.training.checkpoints import Checkpoints, digest
+
+
+# When Orbax meets a damaged file, it leaves coroutines of its own behind.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+
+
+@struct.dataclass
+class State:
+    weights: jax.Array
+    halves: jax.Array
+    small: jax.Array
+    flags: jax.Array
+    words: jax.Array
+    rng_key: jax.Array
+    iteration: jax.Array
+
+
+def make_state(seed: int) -> State:
+    keys = jax.random.split(jax.random.key(seed), 3)
+    return State(
+        weights=jax.random.normal(keys[0], (500, 20)).at[0, 0].set(jnp.nan),
+        halves=jax.random.normal(keys[1], (40,), jnp.float16),
+        small=jnp.arange(-5, 5, dtype=jnp.int8),
+        flags=jnp.array([True, False]),
+        words=jnp.array([0, 2**32 - 1], jnp.uint32),
+        rng_key=keys[2],
+        iteration=jnp.int32(seed),
+    )
+
+
+def make_progress(iteration: int) -> dict:
+    return {"iteration": iteration, "seconds": 0.1 + iteration, "last": {"rate": None}}
+
+
+def save(directory, iterations, mistakes=None, keep=2):
+    with Checkpoints(directory, keep=keep) as checkpoints:
+        for iteration in iterations:
+            checkpoints.save(
+                make_state(iteration),
+                make_progress(iteration),
+                mistakes=mistakes and mistakes[iteration],
+            )
+
+
+def restore(directory, target=None):
+    reports = []
+    with Checkpoints(directory, keep=2) as checkpoints:
+        found = checkpoints.restore(target or make_state(99), reports.append)
+    return found, reports
+
+
+def names(directory):
+    return sorted(path.name for path in directory.iterdir())
+
+
+def largest_file(directory):
+    files = (path for path in directory.rglob("*") if path.is_file())
+    return max(files, key=lambda path: path.stat().st_size)
+
+
+def assert_bits_equal(a: State, b: State) -> None:
+    chex.assert_trees_all_equal(a, b, strict=True)
+    assert digest(a, {}) == digest(b, {})
+
+
+def test_what_is_restored_is_what_was_saved_bit_for_bit(tmp_path):
+    save(tmp_path, [3])
+    (state, progress), reports = restore(tmp_path)
+    assert_bits_equal(state, make_state(3))
+    assert progress == make_progress(3)
+    assert reports == []
+
+
+def test_without_checkpoints_there_is_nothing_to_restore(tmp_path):
+    assert restore(tmp_path / "new") == (None, [])
+
+
+def test_donating_the_state_at_once_does_not_damage_what_is_saved(tmp_path):
+    change = jax.jit(
+        lambda state: state.replace(weights=state.weights * 0), donate_argnums=0
+    )
+    with Checkpoints(tmp_path, keep=2) as checkpoints:
+        state = make_state(1)
+        checkpoints.save(state, make_progress(1), mistakes=None)
+        change(state)
+    (state, _), _ = restore(tmp_path)
+    assert_bits_equal(state, make_state(1))
+
+
+def test_the_newest_and_the_best_are_kept(tmp_path):
+    mistakes = {1: 0.9, 2: 0.2, 3: 0.4, 4: 0.5, 5: 0.6}
+    save(tmp_path, mistakes, mistakes)
+    assert names(tmp_path) == ["2", "4", "5"]
+
+
+def test_the_best_is_known_after_a_restart(tmp_path):
+    save(tmp_path, [1, 2, 3], {1: 0.9, 2: 0.2, 3: 0.4}, keep=1)
+    save(tmp_path, [4, 5], keep=1)
+    assert names(tmp_path) == ["2", "5"]
+
+
+def test_metrics_that_are_damaged_cost_no_more_than_the_rank(tmp_path):
+    save(tmp_path, [1, 2], {1: 0.1, 2: 0.2})
+    (tmp_path / "1" / "metrics" / "metrics").write_bytes(bytes(20))
+    save(tmp_path, [3, 4], {3: 0.3, 4: 0.4})
+    assert names(tmp_path) == ["2", "3", "4"]
+
+
+def test_a_checkpoint_that_is_there_is_not_saved_again(tmp_path):
+    save(tmp_path, [1, 2])
+    save(tmp_path, [2])
+    assert names(tmp_path) == ["1", "2"]
+
+
+def truncate(directory):
+    path = largest_file(directory)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def empty(directory):
+    largest_file(directory).write_bytes(b"")
+
+
+def flip_bit(directory):
+    path = largest_file(directory)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def remove_arrays(directory):
+    largest_file(directory).unlink()
+
+
+def change_progress(directory):
+    path = directory / "progress" / "metadata"
+    path.write_text(path.read_text().replace('"seconds": 2.1', '"seconds": 9.1'))
+
+
+@pytest.mark.parametrize(
+    "damage", [truncate, empty, flip_bit, remove_arrays, change_progress]
+)
+def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_used(tmp_path, damage):
+    save(tmp_path, [1, 2])
+    damage(tmp_path / "2")
+    (state, progress), reports = restore(tmp_path)
+    assert_bits_equal(state, make_state(1))
+    assert progress["iteration"] == 1
+    assert len(reports) == 1
+    assert "\n" not in reports[0]
+    assert "checkpoint 2 is damaged and was set aside as 2.damaged: " in reports[0]
+    assert names(tmp_path) == ["1", "2.damaged"]
+
+
+def test_a_checkpoint_can_be_saved_in_place_of_a_damaged_one(tmp_path):
+    save(tmp_path, [1])
+    for _ in range(2):  # what was set aside before is not overwritten
+        save(tmp_path, [2])
+        truncate(tmp_path / "2")
+        assert restore(tmp_path)[0][1]["iteration"] == 1
+    save(tmp_path, [2])
+    (state, _), reports = restore(tmp_path)
+    assert_bits_equal(state, make_state(2))
+    assert reports == []
+    assert names(tmp_path) == ["1", "2", "2.damaged", "2.damaged+"]
+
+
+def test_if_all_are_damaged_the_user_is_told_and_nothing_is_lost(tmp_path):
+    save(tmp_path, [1, 2])
+    truncate(tmp_path / "1")
+    flip_bit(tmp_path / "2")
+    with pytest.raises(ValueError, match="start again in another run directory"):
+        restore(tmp_path)
+    assert names(tmp_path) == ["1.damaged", "2.damaged"]
+
+
+def test_a_checkpoint_of_another_version_is_refused_and_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "FORMAT", 7)
+    save(tmp_path, [1, 2])
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="has format 7; this version of azjax reads"):
+        restore(tmp_path)
+    assert names(tmp_path) == ["1", "2"]
+
+
+def test_a_checkpoint_of_another_network_or_optimizer_is_refused_and_kept(tmp_path):
+    save(tmp_path, [1, 2])
+    for other in (
+        make_state(0).replace(weights=jnp.zeros((500, 21))),
+        make_state(0).replace(halves={"momentum": jnp.zeros(40, jnp.float16)}),
+        make_state(0).replace(small=jnp.arange(10)),
+    ):
+        with pytest.raises(ValueError, match="same `parts` and `optimizer`") as error:
+            restore(tmp_path, other)
+        assert "\n" not in str(error.value)
+    assert names(tmp_path) == ["1", "2"]
+
+
+def test_what_a_kill_left_behind_is_ignored(tmp_path):
+    save(tmp_path, [1])
+    (tmp_path / "2.orbax-checkpoint-tmp" / "state").mkdir(parents=True)
+    (_, progress), reports = restore(tmp_path)
+    assert progress["iteration"] == 1
+    assert reports == []
+
+
+# The largest file that may be written stands in for the space on a disk: the failure
+# comes at the same place, in the thread that saves.
+FULL_DISK = """
+    import resource, sys
+    import jax
+    from azjax.training.checkpoints import Checkpoints
+
+    state = {"weights": jax.random.uniform(jax.random.key(0), (100_000,))}
+    with Checkpoints(__import__("pathlib").Path(sys.argv[1]), keep=2) as checkpoints:
+        checkpoints.save(state, {"iteration": 1}, mistakes=None)
+        checkpoints.wait()
+        unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, unlimited[1]))
+        try:
+            checkpoints.save(state, {"iteration": 2}, mistakes=None)
+            checkpoints.wait()
+        except OSError as error:
+            print(error)
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    with Checkpoints(__import__("pathlib").Path(sys.argv[1]), keep=2) as checkpoints:
+        print(checkpoints.restore(state, print)[1])
+"""
+
+
+def test_a_disk_that_is_full_is_an_os_error_and_the_earlier_checkpoint_whole(tmp_path):
+    pytest.importorskip("resource")
+    result = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(FULL_DISK), tmp_path],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    message, progress = result.stdout.splitlines()
+    assert re.search(r"\[Errno \d+\] File too large; the run cannot be saved", message)
+    assert progress == "{'iteration': 1}"
+    assert result.stderr == ""

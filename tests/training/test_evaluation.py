@@ -1,0 +1,48 @@
+import pytest
+
+from azjax import games
+from azjax.networks import NetworkConfig
+from azjax.players import TrainedPlayer, first_network
+from azjax.search import SearchConfig
+from azjax.training import EvaluationConfig, TrainConfig
+from azjax.training import evaluation as module
+from azjax.training.evaluation import Evaluator
+
+GAME = games.make("tic_tac_toe")
+NETWORK = NetworkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
+CONFIG = TrainConfig(
+    game="tic_tac_toe",
+    iterations=1,
+    evaluation=EvaluationConfig(positions=50, simulations=2, games=4),
+)
+RATES = ("network_mistakes", "search_mistakes", "random_score")
+
+
+@pytest.fixture(scope="module")
+def trained():
+    network, variables = first_network(0, GAME, NETWORK)
+    return TrainedPlayer(GAME, network, variables, NETWORK, SearchConfig(), seed=0)
+
+
+@pytest.fixture(scope="module")
+def row(trained):
+    return Evaluator(GAME, CONFIG).evaluate(trained)
+
+
+def test_every_rate_lies_in_its_interval(row):
+    assert set(row) == {
+        f"{rate}{end}" for rate in RATES for end in ("", "_low", "_high")
+    }
+    for rate in RATES:
+        assert 0 <= row[f"{rate}_low"] <= row[rate] <= row[f"{rate}_high"] <= 1
+
+
+def test_the_same_network_is_measured_alike(row, trained):
+    assert Evaluator(GAME, CONFIG).evaluate(trained) == row
+
+
+def test_a_game_without_solved_positions_has_its_matches(row, trained, monkeypatch):
+    monkeypatch.setattr(module, "shipped", lambda game: None)
+    unsolved = Evaluator(GAME, CONFIG).evaluate(trained)
+    assert unsolved["random_score"] == row["random_score"]
+    assert not any("mistakes" in name for name in unsolved)

@@ -1,0 +1,322 @@
+import contextlib
+import dataclasses
+import json
+import os
+import shutil
+import signal
+
+import jax
+import numpy as np
+import optax
+import pytest
+from flax import nnx
+
+from azjax import games, players
+from azjax.networks import NetworkConfig, Parts
+from azjax.training import (
+    CheckpointConfig,
+    EvaluationConfig,
+    LearnerConfig,
+    ReplayConfig,
+    SelfPlayConfig,
+    TrainConfig,
+    train,
+)
+from azjax.training import loop as module
+from azjax.training.loop import Progress
+from azjax.training.reporting import Reporter
+
+GAME = games.make("tic_tac_toe")
+# As Orbax does, which looks at a damaged file: see `test_checkpoints`.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+
+
+def config(directory, **changes) -> TrainConfig:
+    settings = {
+        "game": "tic_tac_toe",
+        "iterations": 6,
+        "run_dir": str(directory),
+        "network": NetworkConfig(width=16, num_blocks=1, stem_channels=8, window=3),
+        "self_play": SelfPlayConfig(
+            games=8, moves_per_chunk=4, simulations=(2,), sampled_moves=2
+        ),
+        "replay": ReplayConfig(capacity=96, min_window=48, min_positions=64),
+        "learner": LearnerConfig(batch_size=16, uses=1.0),
+        "evaluation": EvaluationConfig(times=2, positions=32, simulations=2, games=4),
+        "checkpoint": CheckpointConfig(every_minutes=0.0),
+    }
+    return TrainConfig(**settings | changes)
+
+
+@contextlib.contextmanager
+def stopping_after(iteration, number=signal.SIGTERM):
+    """Sends a signal to this process when so many iterations are done."""
+
+    def report(self, row, original=Reporter.iteration):
+        original(self, row)
+        if row["iteration"] == iteration:
+            os.kill(os.getpid(), number)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Reporter, "iteration", report)
+        yield
+
+
+def metrics(run):
+    lines = (run.directory / "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def counted(rows):
+    """Rows without what the clock decides."""
+    return [
+        {
+            name: value
+            for name, value in row.items()
+            if "seconds" not in name and name != "positions_per_second"
+        }
+        for row in rows
+    ]
+
+
+def names(directory):
+    return sorted(path.name for path in directory.iterdir())
+
+
+def assert_same_player(a, b):
+    jax.tree.map(np.testing.assert_array_equal, a.player.variables, b.player.variables)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    return train(config(tmp_path_factory.mktemp("runs") / "undisturbed"))
+
+
+@pytest.fixture(scope="module")
+def resumed(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("runs") / "resumed"
+    runs = []
+    for iteration, number in ((2, signal.SIGTERM), (3, signal.SIGINT)):
+        with stopping_after(iteration, number):
+            runs.append(train(config(directory)))
+    return [*runs, train(config(directory))]
+
+
+def test_a_run_leaves_what_it_should(undisturbed):
+    assert undisturbed.finished
+    assert names(undisturbed.directory) == [
+        "checkpoints",
+        "config.json",
+        "metrics.jsonl",
+        "player",
+        "plots",
+        "tensorboard",
+    ]
+    assert {"5", "6"} <= set(names(undisturbed.directory / "checkpoints"))
+    assert undisturbed.first["iteration"] == 0
+    assert undisturbed.last["iteration"] == 6
+
+
+def test_the_metrics_hold_every_iteration_and_evaluation_once(undisturbed):
+    rows = metrics(undisturbed)
+    iterations = [r["iteration"] for r in rows if r["kind"] == "iteration"]
+    evaluations = [r["iteration"] for r in rows if r["kind"] == "evaluation"]
+    assert iterations == [1, 2, 3, 4, 5, 6]
+    assert evaluations == [0, 3, 6]
+    last = rows[-1]
+    assert last["positions"] == 6 * 32
+    assert last["games"] > 0
+    seconds = [row["seconds"] for row in rows]
+    assert seconds == sorted(seconds)
+
+
+def test_learning_begins_once_there_are_positions(undisturbed):
+    rows = [row for row in metrics(undisturbed) if row["kind"] == "iteration"]
+    assert rows[0]["policy_loss"] is None
+    assert rows[0]["updates"] == 0
+    # 64 positions were asked for, and each makes 32 / 16 updates from then on.
+    assert [row["updates"] for row in rows[1:]] == [2, 4, 6, 8, 10]
+    assert all(row["policy_loss"] >= 0 for row in rows[1:])
+
+
+def test_a_run_that_was_stopped_and_resumed_is_the_same_run(undisturbed, resumed):
+    assert [run.finished for run in resumed] == [False, False, True]
+    assert_same_player(resumed[-1], undisturbed)
+    assert counted(metrics(resumed[-1])) == counted(metrics(undisturbed))
+    states = [
+        module.Checkpoints(run.directory / "checkpoints", keep=2).restore(
+            fresh_state(run), pytest.fail
+        )[0]
+        for run in (undisturbed, resumed[-1])
+    ]
+    jax.tree.map(assert_bits_equal, *states)
+
+
+def fresh_state(run):
+    trained = run.player
+    settings = config(run.directory)
+    optimizer = module.make_optimizer(settings.learner)
+    trainer = module._Trainer(
+        settings, trained.game, trained.network, optimizer, has_own_parts=False
+    )
+    return trainer.init(trained.variables)
+
+
+def assert_bits_equal(a, b):
+    if jax.dtypes.issubdtype(a.dtype, jax.dtypes.prng_key):
+        a, b = jax.random.key_data(a), jax.random.key_data(b)
+    assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+def test_a_stopped_run_can_be_played_against_already(resumed):
+    # The three runs share a directory: the player is that of the last.
+    assert resumed[0].directory == resumed[-1].directory
+    loaded = players.load_player(resumed[-1].directory)
+    jax.tree.map(
+        np.testing.assert_array_equal, loaded.variables, resumed[-1].player.variables
+    )
+
+
+def test_the_player_alone_suffices_to_play(undisturbed, tmp_path):
+    shutil.copytree(undisturbed.directory / "player", tmp_path / "elsewhere")
+    player = players.load(f"alphazero:{tmp_path / 'elsewhere'}?simulations=2")
+    opening = jax.tree.map(lambda leaf: leaf[None], GAME.init())
+    choice = players.choose(player, jax.random.key(0), opening)
+    assert 0 <= int(choice.action[0]) < 9
+    loaded = players.load_player(tmp_path / "elsewhere")
+    jax.tree.map(
+        np.testing.assert_array_equal, loaded.variables, undisturbed.player.variables
+    )
+
+
+def test_a_finished_run_that_is_started_again_stays_as_it_is(undisturbed):
+    def content():
+        files = undisturbed.directory.rglob("*")
+        return {
+            path: path.read_bytes()
+            for path in files
+            if path.is_file() and "tensorboard" not in path.parts
+        }
+
+    before = content()
+    again = train(config(undisturbed.directory))
+    assert again.finished
+    assert (again.first, again.last) == (undisturbed.first, undisturbed.last)
+    assert_same_player(again, undisturbed)
+    after = content()
+    assert after.keys() == before.keys()
+    # The compressed weights carry the time at which they were written.
+    changed = {path.name for path in after if after[path] != before[path]}
+    assert changed <= {"weights.npz"}
+
+
+def test_another_configuration_is_refused_and_nothing_overwritten(undisturbed):
+    before = (undisturbed.directory / "metrics.jsonl").read_bytes()
+    with pytest.raises(ValueError, match=r"iterations was 6, is 7\): give the same"):
+        train(config(undisturbed.directory, iterations=7))
+    assert (undisturbed.directory / "metrics.jsonl").read_bytes() == before
+
+
+def test_another_optimizer_is_refused_and_the_checkpoints_kept(undisturbed, tmp_path):
+    directory = tmp_path / "copy"
+    shutil.copytree(undisturbed.directory, directory)
+    before = names(directory / "checkpoints")
+    with pytest.raises(ValueError, match="give the same `parts` and `optimizer`"):
+        train(config(directory), optimizer=optax.sgd(1e-2))
+    assert names(directory / "checkpoints") == before
+
+
+def test_a_damaged_checkpoint_is_set_aside_and_the_run_comes_out_the_same(
+    undisturbed, tmp_path, capsys
+):
+    directory = tmp_path / "copy"
+    shutil.copytree(undisturbed.directory, directory)
+    for path in (directory / "checkpoints" / "6" / "state").rglob("*"):
+        if path.is_file():
+            path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    run = train(config(directory))
+    out = capsys.readouterr().out
+    assert "checkpoint 6 is damaged and was set aside as 6.damaged" in out
+    assert "going on after iteration 5" in out
+    assert_same_player(run, undisturbed)
+    assert counted(metrics(run)) == counted(metrics(undisturbed))
+    assert {"5", "6", "6.damaged"} <= set(names(directory / "checkpoints"))
+
+
+def test_a_run_in_minutes_goes_on_from_the_time_used(tmp_path, monkeypatch):
+    def settings():
+        return config(
+            tmp_path / "run", iterations=None, minutes=60.0, evaluation=evaluation
+        )
+
+    evaluation = EvaluationConfig(times=1, positions=8, simulations=2, games=2)
+    with stopping_after(1):
+        first = train(settings())
+    assert not first.finished
+    progress = latest_progress(first)
+    assert progress["seconds"] > 0
+    # An hour has passed on the run's clock: it has nothing left to do but to end.
+    monkeypatch.setattr(module, "Progress", AnHourLater)
+    run = train(settings())
+    assert run.finished
+    assert run.last["seconds"] >= 3600 + progress["seconds"]
+    assert run.last["iteration"] == 1
+
+
+@dataclasses.dataclass
+class AnHourLater(Progress):
+    def __post_init__(self):
+        self.seconds += 3600
+
+
+def latest_progress(run):
+    checkpoints = run.directory / "checkpoints"
+    newest = max((name for name in names(checkpoints) if name.isdigit()), key=int)
+    return json.loads((checkpoints / newest / "progress" / "metadata").read_text())
+
+
+class Trunk(nnx.Module):
+    def __init__(self, observation_shape, rngs):
+        height, width, planes = observation_shape
+        self.linear = nnx.Linear(height * width * planes, 12, rngs=rngs)
+        self.norm = nnx.BatchNorm(12, rngs=rngs)
+
+    def __call__(self, observation):
+        features = observation.reshape(observation.shape[0], -1)
+        return nnx.relu(self.norm(self.linear(features)))
+
+
+def test_own_parts_and_optimizer_learn_and_load_again(tmp_path):
+    parts = Parts(trunk=Trunk)
+    run = train(
+        config(tmp_path / "run", iterations=3),
+        parts=parts,
+        optimizer=optax.adam(1e-3),
+    )
+    assert run.finished
+    assert run.last["updates"] == 4
+    assert run.player.has_own_parts
+    loaded = players.load_player(run.directory, parts)
+    jax.tree.map(
+        np.testing.assert_array_equal, loaded.variables, run.player.variables
+    )
+    with pytest.raises(ValueError, match="modules of the user's own"):
+        players.load_player(run.directory)
+
+
+def test_a_full_disk_ends_the_run_and_keeps_the_checkpoint_before(
+    undisturbed, tmp_path, monkeypatch
+):
+    def save_player(directory, player):
+        raise OSError(28, "No space left on device")
+
+    directory = tmp_path / "run"
+    with stopping_after(1):
+        train(config(directory))
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "save_player", save_player)
+        with pytest.raises(OSError, match="make room, or give another --run-dir"):
+            train(config(directory))
+    assert_same_player(train(config(directory)), undisturbed)
