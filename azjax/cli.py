@@ -30,10 +30,10 @@ def main(args: Sequence[str] | None = None) -> None:
     """Runs the command that the arguments name."""
     args = list(sys.argv[1:] if args is None else args)
     app = tyro.extras.SubcommandApp()
-    app.command(games_command, name="games")
-    app.command(train_command, name="train")
-    app.command(evaluate_command, name="evaluate")
-    app.command(play_command, name="play")
+    app.command(name="games")(games_command)
+    app.command(name="train")(train_command)
+    app.command(name="evaluate")(evaluate_command)
+    app.command(name="play")(play_command)
     with one_line_errors():
         # `train` has all settings of a run, whose defaults depend on the preset.
         if args[:1] == ["train"] and len(args) > 1 and args[1] not in ("-h", "--help"):
@@ -51,7 +51,7 @@ def main(args: Sequence[str] | None = None) -> None:
 def one_line_errors() -> Iterator[None]:
     """A context in which a user's mistake ends the program with one line and status 2.
 
-    Mistakes are what azjax itself refuses by a ValueError, and what the file system
+    Mistakes are what azjax or its script refuses by a ValueError, and what the file system
     refuses; everything else is a fault of the program and keeps its traceback.
     """
     try:
@@ -76,7 +76,7 @@ def _is_raised_here(error: BaseException) -> bool:
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
     name = traceback.tb_frame.f_globals.get("__name__", "") if traceback else ""
-    return name.split(".")[0] == "azjax"
+    return name.split(".")[0] in ("azjax", "__main__")
 
 
 @dataclasses.dataclass(frozen=True)

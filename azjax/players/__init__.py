@@ -7,6 +7,7 @@ from azjax.players.directory import (
     first_network,
     load_player,
     save_player,
+    shipped_players,
 )
 from azjax.players.network import NetworkPlayer
 from azjax.players.random import RandomPlayer
@@ -26,4 +27,5 @@ __all__ = [
     "load_player",
     "load_run",
     "save_player",
+    "shipped_players",
 ]

@@ -144,13 +144,18 @@ def load_player(directory: Path, parts: Parts | None = None) -> TrainedPlayer:
     )
 
 
+def shipped_players() -> Path:
+    """Returns the directory of the players that ship with azjax, one for each game."""
+    return Path(str(importlib.resources.files("azjax.players") / PRETRAINED))
+
+
 def pretrained_directory(game: str) -> Path:
     """Returns where the player that ships for a game lies.
 
     Raises:
         ValueError: none ships for it.
     """
-    shipped = Path(str(importlib.resources.files("azjax.players") / PRETRAINED))
+    shipped = shipped_players()
     names = sorted(path.parent.name for path in shipped.glob(f"*/{CONFIG_FILE}"))
     if game not in names:
         raise ValueError(

@@ -7,12 +7,14 @@ of its arrays, so that damage is noticed.
 import itertools
 import json
 import logging
+import sys
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
 from orbax.checkpoint import checkpoint_managers
@@ -33,6 +35,8 @@ class Checkpoints:
         # Orbax logs the traceback of each failure in each of its threads; the failure
         # itself is raised.
         logging.getLogger("absl").setLevel(logging.CRITICAL)
+        if not isinstance(sys.unraisablehook, _EchoFilter):
+            sys.unraisablehook = _EchoFilter(sys.unraisablehook)
         self._directory = directory.resolve()
         self._forget_damaged_metrics()
         policies = checkpoint_managers.preservation_policy
@@ -82,7 +86,8 @@ class Checkpoints:
         about = {
             "format": FORMAT,
             "structure": structure(state),
-            "digest": digest(state, progress),
+            "digest": digest(state),
+            "progress_digest": _json_digest(progress),
         }
         with disk_errors(self._directory):
             self._manager.save(
@@ -118,12 +123,12 @@ class Checkpoints:
                     "another run directory"
                 ) from None
             except Exception as error:  # Orbax has no common class for damage
-                reason = str(error).strip().splitlines() or [type(error).__name__]
-                aside = self._set_aside(step)
-                report(
-                    f"checkpoint {step} is damaged and was set aside as {aside.name}: "
-                    f"{reason[0]}"
-                )
+                reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            aside = self._set_aside(step)
+            report(
+                f"checkpoint {step} is damaged and was set aside as {aside.name}: "
+                f"{reason}"
+            )
         if steps:
             raise ValueError(
                 f"none of the checkpoints in {self._directory} can be read; "
@@ -173,14 +178,14 @@ class Checkpoints:
                 "was written with another network or optimizer than the one given: "
                 "give the same `parts` and `optimizer` again"
             )
-        saved_digest = progress.pop("digest")
+        saved = progress.pop("digest"), progress.pop("progress_digest")
         restored = self._manager.restore(
             step,
             args=ocp.args.Composite(state=ocp.args.StandardRestore(state)),
         )["state"]
-        found = digest(restored, progress)
-        if found != saved_digest:
-            raise ValueError(f"its content has digest {found}, not {saved_digest}")
+        found = digest(restored), _json_digest(progress)
+        if found != saved:
+            raise ValueError(f"its content has digests {found}, not {saved}")
         return restored, progress
 
 
@@ -192,12 +197,31 @@ class _OtherRunError(Exception):
     """A checkpoint that is whole, but not for this program."""
 
 
-def digest(state: Any, progress: Mapping[str, Any]) -> int:
-    """Returns a checksum (CRC-32) of all arrays in a pytree, shapes and types too, and
-    of JSON values beside it."""
-    value = zlib.crc32(json.dumps(progress, sort_keys=True).encode())
+class _EchoFilter:
+    """An unraisable hook that leaves out the echoes of a failure in Orbax.
+
+    After the failure itself, which is raised, each of its unfinished coroutines, and
+    each of TensorStore's unfinished operations, would print a traceback of its own.
+
+    show: the hook for all else.
+    """
+
+    def __init__(self, show: Callable[[Any], object]):
+        self._show = show
+
+    def __call__(self, unraisable: Any) -> None:
+        code = getattr(unraisable.object, "cr_code", None)
+        is_coroutine = code is not None and "orbax" in code.co_filename
+        is_operation = str(unraisable.exc_value) == "Event loop is closed"
+        if not is_coroutine and not is_operation:
+            self._show(unraisable)
+
+
+def digest(state: Any) -> int:
+    """Returns a checksum (CRC-32) of all arrays in a pytree, shapes and types too."""
+    value = 0
     for leaf in jax.tree.leaves(state):
-        if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             leaf = jax.random.key_data(leaf)  # noqa: PLW2901
         array = np.asarray(leaf)
         value = zlib.crc32(f"{array.shape}{array.dtype}".encode(), value)
@@ -212,3 +236,7 @@ def structure(state: Any) -> int:
         for path, leaf in jax.tree.leaves_with_path(state)
     ]
     return zlib.crc32(repr(leaves).encode())
+
+
+def _json_digest(values: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(values, sort_keys=True).encode())

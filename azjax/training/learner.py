@@ -66,9 +66,9 @@ def make_optimizer(config: LearnerConfig) -> optax.GradientTransformationExtraAr
     Its `update` takes the extra argument `progress`, `[]` in [0, 1].
     """
 
-    def scale_by_progress(updates, state, params=None, *, progress, **_):
+    def scale_by_progress(updates, state, params=None, **extra_args):
         del params
-        rate = learning_rate(config, progress)
+        rate = learning_rate(config, extra_args["progress"])
         return jax.tree.map(lambda update: -rate * update, updates), state
 
     return optax.chain(
@@ -128,7 +128,7 @@ def make_update(
             gradients, learner.opt_state, learner.variables.params, progress=progress
         )
         params = optax.apply_updates(learner.variables.params, updates)
-        variables = Variables(params, batch_stats)
+        variables = learner.variables._replace(params=params, batch_stats=batch_stats)
         count = learner.updates + 1
         decay = jnp.minimum(config.averaging, count / (count + 10.0))
         averaged = jax.tree.map(

@@ -346,7 +346,7 @@ class _Trainer:
             jnp.int32(num_moves),
             jnp.int32(min(window, config.replay.capacity) // config.self_play.games),
         )
-        if int(index.count) == 0:  # no game has ended yet
+        if int(index.size) == 0:  # no game has ended yet
             return learner, None
         seen = []
         for _ in range(config.updates_per_iteration):

@@ -25,14 +25,14 @@ class Replay:
 class Index(NamedTuple):
     """Which positions can be drawn, and what their results were.
 
-    position: `[C * B]` int32; the first `count` are flat indices of positions whose
+    position: `[C * B]` int32; the first `size` are flat indices of positions whose
         game is finished and which lie in the window; the rest is filler.
-    count: `[]` int32.
+    size: `[]` int32.
     result: `[C * B, 3]` float32; the value target of every position.
     """
 
     position: jax.Array
-    count: jax.Array
+    size: jax.Array
     result: jax.Array
 
 
@@ -124,7 +124,7 @@ def make_index(
     unrolled = jnp.zeros_like(result).at[rows].set(result, unique_indices=True)
     return Index(
         position=flat.ravel()[chosen],
-        count=is_eligible.sum(),
+        size=is_eligible.sum(),
         result=unrolled.reshape(-1, 3),
     )
 
@@ -137,7 +137,7 @@ def sample(
     The draws are independent, so equal parts of the batch, one for each symmetry, are
     as good as drawing the symmetries. The key is consumed.
     """
-    draw = jax.random.randint(rng_key, (batch_size,), 0, index.count)
+    draw = jax.random.randint(rng_key, (batch_size,), 0, index.size)
     position = index.position[draw]
     state: State
     state, policy = jax.tree.map(

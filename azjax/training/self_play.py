@@ -5,13 +5,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import mctx
 from flax import struct
 
 from azjax.games import Game, State
 from azjax.games.core import select
 from azjax.networks import Network, Variables, expected_value
-from azjax.players.model import evaluate, make_recurrent_fn, mover_reward
+from azjax.players.model import evaluate, make_recurrent_fn, make_root, mover_reward
 from azjax.search import SearchConfig, improved_value, run_search
 from azjax.training.config import SelfPlayConfig
 
@@ -145,7 +144,7 @@ def make_self_play(
             search,
             variables,
             search_key,
-            mctx.RootFnOutput(prior_logits=logits, value=value, embedding=games.state),
+            make_root(logits, result, games.state),
             recurrent_fn,
             num_simulations,
             invalid_actions=~jax.vmap(game.legal_action_mask)(games.state),
@@ -158,7 +157,7 @@ def make_self_play(
         search_value = improved_value(output)
         chunk = Chunk(
             state=games.state,
-            policy=output.action_weights.astype(jnp.float16),
+            policy=jnp.asarray(output.action_weights, jnp.float16),
             value=search_value,
             draw=result[:, 1],
             reward=mover_reward(game, games.state, after),

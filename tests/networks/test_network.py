@@ -20,7 +20,7 @@ from azjax.networks import (
 BOARD = (3, 4, 2)
 NUM_ACTIONS = 5
 CONV = NetworkConfig(trunk="conv", num_blocks=3, channels=4, global_pooling=True)
-DENSE = NetworkConfig(trunk="dense", num_blocks=1, width=6, stem_channels=3, window=2)
+DENSE = NetworkConfig(trunk="dense", num_blocks=1, width=6, stem_channels=8, window=2)
 CONFIGS = pytest.mark.parametrize("config", [CONV, DENSE], ids=["conv", "dense"])
 
 

@@ -9,7 +9,7 @@ from azjax.networks import NetworkConfig
 from azjax.players import TrainedPlayer, first_network
 from azjax.search import SearchConfig
 
-CONFIG = NetworkConfig(num_blocks=1, width=5, stem_channels=2, window=2)
+CONFIG = NetworkConfig(num_blocks=1, width=5, stem_channels=8, window=2)
 
 
 @pytest.fixture(scope="session")

@@ -27,9 +27,10 @@ O_MUST_BLOCK = ("a3", "b2", "b3")
 def choice_of(trained):
     """The choices in the three positions of a player whose network knows nothing."""
     game = trained.game
+    step = jax.jit(game.step)
     states = [
         functools.reduce(
-            lambda state, move: game.step(state, jnp.int32(game.text_to_action(move))),
+            lambda state, move: step(state, game.text_to_action(move)),
             moves,
             game.init(),
         )

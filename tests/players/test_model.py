@@ -10,6 +10,7 @@ from azjax.networks import NetworkConfig, expected_value, init_network
 from azjax.players.model import evaluate, make_recurrent_fn, make_root, mover_reward
 
 GAME = games.make("tic_tac_toe")
+step = jax.jit(GAME.step)
 # X to move wins at c3:    O to move wins at c2:    The last cell, c1, draws:
 #   X X .                    X X .                    X O X
 #   O O .                    O O .                    X O O
@@ -21,7 +22,7 @@ DRAWS = ("a3", "b3", "c3", "b2", "a2", "c2", "b1", "a1", "c1")
 
 def position(moves):
     return functools.reduce(
-        lambda state, move: GAME.step(state, jnp.int32(GAME.text_to_action(move))),
+        lambda state, move: step(state, GAME.text_to_action(move)),
         moves,
         GAME.init(),
     )
@@ -33,7 +34,7 @@ def batch(*states):
 
 @functools.cache
 def network():
-    config = NetworkConfig(num_blocks=0, width=4, stem_channels=2, window=2)
+    config = NetworkConfig(num_blocks=0, width=4, stem_channels=8, window=2)
     return init_network(jax.random.key(0), (3, 3, 2), 9, config)
 
 

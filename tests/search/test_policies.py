@@ -25,8 +25,9 @@ ALPHAZERO = SearchConfig(algorithm="alphazero")
 CONFIGS = pytest.mark.parametrize(
     "config", [GUMBEL, ALPHAZERO], ids=["gumbel", "alphazero"]
 )
-TINY = NetworkConfig(num_blocks=0, width=4, stem_channels=2, window=2)
+TINY = NetworkConfig(num_blocks=0, width=4, stem_channels=8, window=2)
 GAME = games.make("connect_four")
+step = jax.jit(GAME.step)
 BATCH_SIZE = 4
 NUM_SIMULATIONS = 200
 
@@ -49,7 +50,7 @@ IS_LOST = "33445"
 def position(moves: str):
     state = GAME.init()
     for move in moves:
-        state = GAME.step(state, jnp.int32(GAME.text_to_action(move)))
+        state = step(state, GAME.text_to_action(move))
     assert not state.terminated
     return state
 
@@ -74,7 +75,7 @@ def indifferent():
 def preferring(*logits: float):
     """A network that likes the same moves everywhere, and knows nothing else."""
     variables = indifferent()
-    variables.params["policy_head"]["linear"]["bias"] = jnp.array(logits)
+    variables.params["policy_head"]["linear"]["bias"] = jnp.float32(logits)
     return variables
 
 
@@ -146,16 +147,20 @@ def test_alphazero_policy_is_mctx_with_values_mapped_to_0_to_1():
 def call(policy, **settings):
     """Searches with a random network."""
     network, variables = init()
-    states = positions("", NEARLY_FULL)
-    run = functools.partial(
-        policy,
-        recurrent_fn=make_recurrent_fn(GAME, network),
-        num_simulations=12,
-        invalid_actions=~jax.vmap(GAME.legal_action_mask)(states),
-        **settings,
-    )
-    root = make_root(*evaluate(GAME, network, variables, states), states)
-    return jax.jit(run)(variables, jax.random.key(3), root)
+
+    @jax.jit
+    def run(states):
+        return policy(
+            variables,
+            jax.random.key(3),
+            make_root(*evaluate(GAME, network, variables, states), states),
+            make_recurrent_fn(GAME, network),
+            12,
+            invalid_actions=~jax.vmap(GAME.legal_action_mask)(states),
+            **settings,
+        )
+
+    return run(positions("", NEARLY_FULL))
 
 
 @CONFIGS

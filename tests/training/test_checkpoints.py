@@ -13,12 +13,6 @@ from azjax.training import checkpoints as module
 from azjax.training.checkpoints import Checkpoints, digest
 
 
-# When Orbax meets a damaged file, it leaves coroutines of its own behind.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning"
-)
-
-
 @struct.dataclass
 class State:
     weights: jax.Array
@@ -75,7 +69,7 @@ def largest_file(directory):
 
 def assert_bits_equal(a: State, b: State) -> None:
     chex.assert_trees_all_equal(a, b, strict=True)
-    assert digest(a, {}) == digest(b, {})
+    assert digest(a) == digest(b)
 
 
 def test_what_is_restored_is_what_was_saved_bit_for_bit(tmp_path):

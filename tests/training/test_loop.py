@@ -27,10 +27,6 @@ from azjax.training.loop import Progress
 from azjax.training.reporting import Reporter
 
 GAME = games.make("tic_tac_toe")
-# As Orbax does, which looks at a damaged file: see `test_checkpoints`.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning"
-)
 
 
 def config(directory, **changes) -> TrainConfig:
@@ -299,9 +295,7 @@ def test_own_parts_and_optimizer_learn_and_load_again(tmp_path):
     assert run.last["updates"] == 4
     assert run.player.has_own_parts
     loaded = players.load_player(run.directory, parts)
-    jax.tree.map(
-        np.testing.assert_array_equal, loaded.variables, run.player.variables
-    )
+    jax.tree.map(np.testing.assert_array_equal, loaded.variables, run.player.variables)
     with pytest.raises(ValueError, match="modules of the user's own"):
         players.load_player(run.directory)
 

@@ -54,7 +54,7 @@ def filled(num_chunks, moves):
 def eligible(replay, num_chunks, window=CAPACITY, trace=1.0):
     """The moves' numbers, in each slot, that can be drawn, and the index."""
     index = index_of(replay, jnp.int32(num_chunks * T), jnp.int32(window), trace=trace)
-    flat = np.asarray(index.position[: index.count])
+    flat = np.asarray(index.position[: index.size])
     assert len(set(flat.tolist())) == len(flat)
     value = np.asarray(replay.chunk.value).ravel()[flat]
     moves = np.rint(100 * value).astype(int)
@@ -70,7 +70,7 @@ def moves():
 def test_nothing_can_be_drawn_before_a_game_has_ended(moves):
     numbers, index = eligible(filled(1, moves), 1)
     assert numbers == [[], []]
-    assert index.count == 0
+    assert index.size == 0
 
 
 def test_only_positions_of_finished_games_can_be_drawn(moves):
@@ -127,7 +127,7 @@ def test_every_symmetry_of_a_position_is_drawn(moves):
     replay = filled(6, moves)
     _, index = eligible(replay, 6)
     only = index._replace(
-        position=jnp.full_like(index.position, 9 * B), count=jnp.int32(1)
+        position=jnp.full_like(index.position, 9 * B), size=jnp.int32(1)
     )
     batch = draw(GAME, replay, only, jax.random.key(0), 64)
     state = jax.tree.map(lambda leaf: leaf[9, 0], replay.chunk.state)

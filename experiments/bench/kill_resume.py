@@ -1,0 +1,317 @@
+"""Kills a training run again and again, and checks that nothing is lost.
+
+    python experiments/bench/kill_resume.py --kills 10 --seed 0
+
+A small Connect Four run, saved after every iteration, is killed with SIGKILL: in the
+middle of a save, at any moment of its work, and at any moment of its start. After each
+kill a whole checkpoint must be found, the run must go on from the newest committed one,
+and the metrics must hold each iteration once. At the end the whole state of the run
+must be that of a run that was left alone, bit for bit. Ends with an error if not.
+"""
+
+import contextlib
+import dataclasses
+import itertools
+import json
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+ITERATIONS_PER_KILL = 12
+RUN_OPTIONS_TEXT = """
+    --network.width 16 --network.num-blocks 1 --network.stem-channels 8
+    --self-play.games 16 --self-play.moves-per-chunk 4 --self-play.simulations 2
+    --replay.capacity 4096 --replay.min-window 512 --replay.min-positions 128
+    --learner.batch-size 32 --learner.uses 2
+    --evaluation.times 4 --evaluation.positions 16 --evaluation.simulations 2
+    --evaluation.games 2
+    --checkpoint.every-minutes 0 --checkpoint.keep 2
+"""
+RUN_OPTIONS = RUN_OPTIONS_TEXT.split()
+AIMS = ("save", "work", "save", "start")
+GOING_ON = re.compile(r"^going on after iteration (\d+)", re.MULTILINE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What is tried.
+
+    kills: of one run.
+    seed: of the moments.
+    patience: how long any one step may last, compilation included (seconds).
+    directory: for the two runs, which are removed first if they are there; a temporary
+        one by default.
+    """
+
+    kills: int = 10
+    seed: int = 0
+    patience: float = 600.0
+    directory: Path | None = None
+
+    def __post_init__(self):
+        if self.kills < 1:
+            raise ValueError(f"kills must be >= 1: {self.kills}")
+        if not self.patience > 0:
+            raise ValueError(f"patience must be > 0: {self.patience}")
+
+
+class LossError(Exception):
+    """Something was lost, or did not happen in time."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Kill:
+    """What was found after a kill.
+
+    aim: at what.
+    resumed: the iteration after which the killed session had gone on; None if it had
+        not come so far, or began anew.
+    rows: iterations in the metrics.
+    is_saving: whether an unfinished checkpoint was left.
+    newest: the newest committed checkpoint; None before the first.
+    """
+
+    aim: str
+    resumed: int | None
+    rows: int
+    is_saving: bool
+    newest: int | None
+
+
+class TrainingRun:
+    """A run of `azjax train`, one process after the other.
+
+    directory: the run directory.
+    iterations: its length.
+    patience: how long to wait for anything (seconds).
+    """
+
+    def __init__(self, directory: Path, iterations: int, patience: float):
+        self.directory = directory
+        self.checkpoints = directory / "checkpoints"
+        self.log = directory.with_suffix(".log")
+        self.patience = patience
+        self.command = [
+            *(sys.executable, "-m", "azjax", "train", "connect_four"),
+            *("--preset", "cpu", "--iterations", str(iterations)),
+            *("--run-dir", str(directory), *RUN_OPTIONS),
+        ]
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[subprocess.Popen]:
+        """A context in which the run goes on; it is killed at the end, if it lasts."""
+        with self.log.open("w") as log:
+            process = subprocess.Popen(self.command, stdout=log, stderr=log)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+    def finish(self) -> None:
+        """Lets the run go on to its end."""
+        with self.session() as process:
+            try:
+                status = process.wait(self.patience)
+            except subprocess.TimeoutExpired:
+                raise LossError(f"no end within {self.patience:g} seconds") from None
+        if status:
+            raise LossError(f"a session ended with status {status}:\n{self.output()}")
+
+    def wait(self, process: subprocess.Popen, condition: Callable[[], object]) -> None:
+        """Returns as soon as the condition holds."""
+        deadline = time.monotonic() + self.patience
+        while not condition():
+            if process.poll() is not None:
+                raise LossError(f"a session ended by itself:\n{self.output()}")
+            if time.monotonic() > deadline:
+                raise LossError(f"no progress within {self.patience:g} seconds")
+            time.sleep(0.001)
+
+    def output(self) -> str:
+        """Returns what the newest session has printed."""
+        return self.log.read_text()
+
+    def resumed(self) -> int | None:
+        """Returns the iteration after which the newest session went on, if it did."""
+        found = GOING_ON.search(self.output())
+        return int(found[1]) if found else None
+
+    def is_learning(self) -> bool:
+        """Returns whether the newest session has said from where it goes on."""
+        output = self.output()
+        has_begun = "\nlearn connect_four" in f"\n{output}"
+        return has_begun or GOING_ON.search(output) is not None
+
+    def newest(self) -> int | None:
+        """Returns the newest committed checkpoint."""
+        steps = (int(path.name) for path in self._saved() if path.name.isdigit())
+        return max(steps, default=None)
+
+    def is_saving(self) -> bool:
+        """Returns whether a checkpoint is being written, or was at a kill."""
+        return any("orbax-checkpoint-tmp" in path.name for path in self._saved())
+
+    def iterations(self) -> list[int]:
+        """Returns the iterations in the metrics, in their order."""
+        return [row["iteration"] for row in self.rows() if row["kind"] == "iteration"]
+
+    def rows(self) -> list[dict]:
+        """Returns the metrics, without a last line that a kill has cut short."""
+        path = self.directory / "metrics.jsonl"
+        text = path.read_text() if path.exists() else ""
+        return [json.loads(line) for line in text.splitlines(True) if line[-1] == "\n"]
+
+    def digest(self) -> int:
+        """Returns the checksum of the newest checkpoint's arrays: the whole state."""
+        path = self.checkpoints / str(self.newest()) / "progress" / "metadata"
+        return json.loads(path.read_text())["digest"]
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Returns the player's weights."""
+        with np.load(self.directory / "player" / "weights.npz") as file:
+            return dict(file)
+
+    def _saved(self) -> list[Path]:
+        return list(self.checkpoints.iterdir()) if self.checkpoints.exists() else []
+
+
+def main(settings: Settings) -> None:
+    """Tries, prints a table, and ends with an error if anything was lost."""
+    console = Console()
+    iterations = ITERATIONS_PER_KILL * settings.kills
+    with contextlib.ExitStack() as stack:
+        root = settings.directory
+        if root is None:
+            root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        root.mkdir(parents=True, exist_ok=True)
+        undisturbed, killed = (
+            TrainingRun(root / name, iterations, settings.patience)
+            for name in ("undisturbed", "killed")
+        )
+        for run in (undisturbed, killed):
+            shutil.rmtree(run.directory, ignore_errors=True)
+        kills = []
+        try:
+            console.print(f"a run of {iterations} iterations is left alone")
+            undisturbed.finish()
+            for kill in kill_often(killed, settings):
+                kills.append(kill)
+                console.print(f"kill {len(kills)}, aimed at its {kill.aim}")
+            newest = killed.newest()
+            killed.finish()
+            check_resumed(killed, newest)
+            check_equal(undisturbed, killed)
+        except LossError as error:
+            print_kills(console, kills)
+            console.print(f"failed: {error}", style="bold red", markup=False)
+            raise SystemExit(1) from None
+    print_kills(console, kills)
+    console.print(
+        f"nothing was lost: after {len(kills)} kills the state of the run is, bit for "
+        "bit, that of the one left alone"
+    )
+
+
+def kill_often(run: TrainingRun, settings: Settings) -> Iterator[Kill]:
+    """Kills the run, and checks what is left; yields what was found."""
+    rng = random.Random(settings.seed)
+    start_seconds = 1.0
+    for aim in itertools.islice(itertools.cycle(AIMS), settings.kills):
+        newest = run.newest()
+        with run.session() as process:
+            began = time.monotonic()
+            if aim == "start":
+                time.sleep(rng.uniform(0, start_seconds))
+            else:
+                run.wait(process, run.is_learning)
+                start_seconds = time.monotonic() - began
+                target = (newest or 0) + rng.randint(1, 4)
+                run.wait(process, lambda n=target: len(run.iterations()) >= n)
+                # Within an iteration, however long it is, or within a save.
+                time.sleep(rng.uniform(0, 0.3) if aim == "work" else 0)
+            if aim == "save":
+                run.wait(process, run.is_saving)
+                time.sleep(rng.uniform(0, 0.05))
+            if process.poll() is not None:
+                raise LossError(f"a session ended by itself:\n{run.output()}")
+        if run.is_learning():
+            check_resumed(run, newest)
+        check_metrics(run)
+        yield Kill(
+            aim, run.resumed(), len(run.iterations()), run.is_saving(), run.newest()
+        )
+
+
+def check_resumed(run: TrainingRun, newest: int | None) -> None:
+    """Checks that the newest session went on from the checkpoint `newest`."""
+    if "damaged" in run.output():
+        raise LossError(f"a checkpoint was damaged:\n{run.output()}")
+    if run.resumed() != newest:
+        raise LossError(f"checkpoint {newest} was there, but:\n{run.output()}")
+
+
+def check_metrics(run: TrainingRun) -> None:
+    """Checks that the metrics hold each iteration once, up to the newest checkpoint."""
+    found = run.iterations()
+    if found != list(range(1, len(found) + 1)):
+        raise LossError(f"iterations in the metrics: {found}")
+    if len(found) < (run.newest() or 0):
+        raise LossError(f"checkpoint {run.newest()}, but {len(found)} iterations")
+
+
+def check_equal(a: TrainingRun, b: TrainingRun) -> None:
+    """Checks that two runs ended alike."""
+    check_metrics(b)
+    for what in ("iterations", "newest", "digest"):
+        if getattr(a, what)() != getattr(b, what)():
+            raise LossError(f"{what}: {getattr(a, what)()} and {getattr(b, what)()}")
+    evaluations = [
+        [row["iteration"] for row in run.rows() if row["kind"] == "evaluation"]
+        for run in (a, b)
+    ]
+    if evaluations[0] != evaluations[1]:
+        raise LossError(f"evaluations: {evaluations[0]} and {evaluations[1]}")
+    ours, theirs = a.weights(), b.weights()
+    if ours.keys() != theirs.keys() or any(
+        ours[name].tobytes() != theirs[name].tobytes() for name in ours
+    ):
+        raise LossError("the players' weights differ")
+
+
+def print_kills(console: Console, kills: list[Kill]) -> None:
+    """Prints what was found."""
+    table = Table(
+        "kill",
+        "aimed at",
+        "went on after",
+        "iterations done",
+        "unfinished save left",
+        "newest checkpoint",
+        box=None,
+    )
+    for number, kill in enumerate(kills, start=1):
+        table.add_row(
+            str(number),
+            kill.aim,
+            "-" if kill.resumed is None else str(kill.resumed),
+            str(kill.rows),
+            "yes" if kill.is_saving else "no",
+            "-" if kill.newest is None else str(kill.newest),
+        )
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Settings, description=__doc__))

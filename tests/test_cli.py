@@ -1,0 +1,328 @@
+import contextlib
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from azjax import cli, games
+from azjax.training.reporting import Reporter
+
+TINY_TEXT = """
+    --network.width 16 --network.num-blocks 1 --network.stem-channels 8
+    --network.window 3 --self-play.games 8 --self-play.moves-per-chunk 4
+    --self-play.simulations 2 --replay.capacity 128 --replay.min-window 64
+    --replay.min-positions 32 --learner.batch-size 16 --learner.uses 1
+    --evaluation.times 1 --evaluation.positions 32 --evaluation.simulations 2
+    --evaluation.games 2 --checkpoint.every-minutes 0
+"""
+TINY = TINY_TEXT.split()
+HEADER = "moves,q0,q1,q2,q3,q4,q5,q6,q7,q8"
+
+
+def train(run_dir, *args):
+    options = ["--run-dir", str(run_dir), *TINY, *args]
+    if "--iterations" not in args:
+        options += ["--iterations", "2"]
+    cli.main(["train", "tic_tac_toe", *options])
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The directory of a finished run."""
+    directory = tmp_path_factory.mktemp("runs") / "tiny"
+    with contextlib.redirect_stdout(io.StringIO()):
+        train(directory)
+    return directory
+
+
+@pytest.fixture
+def refused(capsys):
+    """Calls a function that must be refused by one line; returns the line."""
+
+    def call(function, *args):
+        with pytest.raises(SystemExit) as error:
+            function(*args)
+        assert error.value.code == 2
+        lines = capsys.readouterr().err.splitlines()
+        assert len(lines) == 1
+        assert lines[0].startswith("azjax: ")
+        return lines[0]
+
+    return call
+
+
+def content(directory):
+    return {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def test_games_are_listed_with_their_sizes(capsys):
+    cli.main(["games"])
+    out = capsys.readouterr().out
+    for name in games.available():
+        assert name in out
+    assert "3×3×2" in out  # noqa: RUF001
+    assert "42 moves" in out
+
+
+def test_training_says_what_it_came_to_and_how_to_play(tmp_path, capsys):
+    train(tmp_path / "run")
+    out = capsys.readouterr().out
+    assert "learn tic_tac_toe for 2 iterations" in out
+    assert "azjax play tic_tac_toe" in out
+    assert (tmp_path / "run" / "player" / "weights.npz").exists()
+
+
+def test_evaluate_prints_one_json_object(run, capsys):
+    cli.main(["evaluate", str(run), "--json", "--simulations", "2", "--games", "2"])
+    found = json.loads(capsys.readouterr().out)
+    for player in ("network", "search"):
+        assert 0 <= found[player]["mean"] <= 1
+        assert list(found[player]["groups"]) == ["all"]
+        group = found[player]["groups"]["all"]
+        assert 0 <= group["mistake_rate"] <= 1
+        assert group["positions"] == 4520
+    assert {match["opponent"] for match in found["matches"]} == {"random", "first"}
+
+
+def test_evaluate_takes_a_file_of_positions(run, tmp_path, capsys):
+    path = tmp_path / "positions.csv"
+    path.write_text(
+        f"set,{HEADER}\nopening,,0,0,0,0,0,0,0,0,0\n"
+        "end,1245,,,1,,,0,0,0,0\nend,12453,,,,,,-1,1,-1,-1\n"
+    )
+    options = ["--positions", str(path), "--simulations", "2", "--games", "0"]
+    cli.main(["evaluate", str(run), *options, "--json"])
+    found = json.loads(capsys.readouterr().out)
+    counts = {
+        name: group["positions"] for name, group in found["search"]["groups"].items()
+    }
+    assert counts == {"opening": 1, "end": 2}
+    assert found["search"]["groups"]["opening"]["mistake_rate"] == 0
+    assert found["matches"] == []
+    cli.main(["evaluate", str(run), *options])
+    assert "mistakes against perfect play" in capsys.readouterr().out
+
+
+def test_play_reads_moves_from_the_standard_input(run, capsys, monkeypatch):
+    for opponent in ("random", f"network:{run}"):
+        monkeypatch.setattr("sys.stdin", io.StringIO("b2\nquit\n"))
+        cli.main(["play", "tic_tac_toe", "--opponent", opponent])
+        assert "the opponent plays" in capsys.readouterr().out
+
+
+def test_a_finished_run_may_be_started_again(run, capsys):
+    before = content(run / "checkpoints")
+    train(run)
+    assert "going on after iteration 2" in capsys.readouterr().out
+    assert content(run / "checkpoints") == before
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["train", "nim"], "unknown game 'nim'; known games: connect_four"),
+        (["train", "tic_tac_toe:3"], "tic_tac_toe has no option '3'; it has none"),
+        (["train", "tic_tac_toe", "--minutes", "0"], "minutes must be > 0: 0.0"),
+        (
+            ["train", "tic_tac_toe", "--minutes", "1", "--iterations", "1"],
+            "exactly one of minutes and iterations",
+        ),
+        (
+            ["train", "--minutes", "3", "tic_tac_toe"],
+            "the game comes first: azjax train GAME [OPTIONS]",
+        ),
+        (["play", "nim"], "unknown game 'nim'"),
+        (["play", "tic_tac_toe", "--opponent", "god"], "unknown player 'god'; players"),
+        (["play", "tic_tac_toe", "--seed", "-1"], "--seed must be from 0"),
+        (["evaluate", "nowhere"], "no player in nowhere"),
+        (["evaluate", "pretrained"], "needs to know the game: --game NAME"),
+        (["evaluate", "x", "--games", "3"], "--games must be even, from 0 to"),
+        (["evaluate", "x", "--simulations", "0"], "--simulations must be >= 1: 0"),
+        (["evaluate", "x", "--seed", str(2**32)], "--seed must be from 0 to 2**32 - 1"),
+    ],
+)
+def test_a_wrong_argument_is_refused_in_one_line(refused, args, says):
+    assert says in refused(cli.main, args)
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["train", "tic_tac_toe", "--preset", "gpu"], "'cpu', 'accelerator'"),
+        (["train", "tic_tac_toe", "--minuts", "3"], "Unrecognized options: --minuts"),
+        (["train", "tic_tac_toe", "--self-play.games", "0"], "games must be >= 1: 0"),
+        (["train", "tic_tac_toe", "--learner.uses", "many"], "many"),
+        (["solve"], "Available subcommands: games, train, evaluate, play"),
+        (["evaluate"], "required"),
+    ],
+)
+def test_what_the_parser_refuses_is_explained(args, says, capsys):
+    with pytest.raises(SystemExit) as error:
+        cli.main(args)
+    assert error.value.code == 2
+    written = capsys.readouterr()
+    text = " ".join((written.out + written.err).replace("│", " ").split())
+    assert says in text
+    assert "Traceback" not in text
+
+
+def test_help_shows_the_settings_with_their_defaults(capsys):
+    with pytest.raises(SystemExit) as error:
+        cli.main(["train", "connect_four", "--help"])
+    assert error.value.code in (0, None)
+    out = capsys.readouterr().out
+    assert "--minutes" in out
+    assert "--self-play.games" in out
+    assert "20.0" in out
+
+
+def test_another_configuration_is_refused_with_the_differences(run, refused):
+    before = content(run)
+    message = refused(train, run, "--seed", "3")
+    assert "seed was 0, is 3" in message
+    assert "give the same one to go on, or another --run-dir" in message
+    assert content(run) == before
+
+
+@pytest.mark.parametrize("name", ["file/run", "file"])
+def test_a_run_directory_that_cannot_be_made_is_refused(tmp_path, refused, name):
+    (tmp_path / "file").write_text("in the way")
+    message = refused(train, tmp_path / name)
+    assert f"{tmp_path / name}: " in message
+    assert "give another --run-dir" in message
+    assert (tmp_path / "file").read_text() == "in the way"
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs Linux")
+def test_a_run_directory_that_cannot_be_written_is_refused(refused):
+    assert "give another --run-dir" in refused(train, "/proc/run")
+
+
+def test_a_directory_with_something_else_in_it_is_refused(tmp_path, refused):
+    (tmp_path / "thesis.tex").write_text("words")
+    assert "is not empty and holds no run" in refused(train, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("moves,q0,q1\n", "no column 'q2' in the header"),
+        ("", "no column 'moves' in the header"),
+        (f"{HEADER},q9\n", "column 'q9' in the header, but tic_tac_toe has 9"),
+        (f"{HEADER}\n", "no positions after the header"),
+        (f"{HEADER}\n11,,0,0,0,0,0,0,0,0\n", "line 2: move 2, 1, is illegal"),
+        (f"{HEADER}\n0,0,0,0,0,0,0,0,0,0\n", "line 2: move 1 is '0', not a number"),
+        (f"{HEADER}\n12437,,,,,0,0,,0,0\n", "line 2: the game is over after"),
+        (f"{HEADER}\n1,,0,0,0,0,0,0,0,2\n", "line 2: q8 is '2'; a value is 1, 0 or"),
+        (f"{HEADER}\n1,0,0,0,0,0,0,0,0,0\n", "q0 has a value, but the action is il"),
+    ],
+)
+def test_a_wrong_file_of_positions_is_refused(run, tmp_path, refused, text, says):
+    path = tmp_path / "positions.csv"
+    path.write_text(text)
+    message = refused(cli.main, ["evaluate", str(run), "--positions", str(path)])
+    assert message.startswith(f"azjax: {path}")
+    assert says in message
+
+
+def test_a_file_of_positions_that_is_not_there_is_refused(run, refused):
+    args = ["evaluate", str(run), "--positions", "nowhere.csv"]
+    assert "nowhere.csv: No such file or directory" in refused(cli.main, args)
+
+
+def test_a_checkpoint_of_another_version_is_refused_and_kept(run, tmp_path, refused):
+    directory = tmp_path / "run"
+    shutil.copytree(run, directory)
+    for path in directory.glob("checkpoints/*/progress/metadata"):
+        values = json.loads(path.read_text())
+        path.write_text(json.dumps(values | {"format": 9}))
+    before = content(directory / "checkpoints")
+    message = refused(train, directory)
+    assert "has format 9; this version of azjax reads format 1" in message
+    assert "or start in another run directory" in message
+    assert content(directory / "checkpoints") == before
+
+
+@pytest.mark.parametrize("file", ["config.json", "player/config.json"])
+def test_files_of_another_version_are_refused_and_kept(run, tmp_path, refused, file):
+    directory = tmp_path / "run"
+    shutil.copytree(run, directory)
+    path = directory / file
+    path.write_text(path.read_text().replace('"format": 1', '"format": 9'))
+    before = content(directory)
+    if file == "config.json":
+        assert "holds a run of format 9" in refused(train, directory)
+    else:
+        assert "format is 9" in refused(cli.main, ["evaluate", str(directory)])
+    assert content(directory) == before
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 4 MB."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(path)]
+    if not shutil.which("mount") or subprocess.run(command, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    yield path
+    subprocess.run(["umount", str(path)], check=True)
+
+
+def test_a_full_disk_ends_the_run_which_then_goes_on(small_disk, monkeypatch, refused):
+    original = Reporter.iteration
+
+    def fill(self, row):
+        original(self, row)
+        if row["iteration"] == 2:
+            with contextlib.suppress(OSError), filler.open("wb", 0) as file:
+                while True:
+                    file.write(bytes(4096))
+
+    filler, run_dir = small_disk / "filler", small_disk / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(Reporter, "iteration", fill)
+        message = refused(train, run_dir, "--iterations", "5")
+    assert "No space left on device; the run cannot be saved there" in message
+    assert "make room, or give another --run-dir" in message
+    filler.unlink()
+    train(run_dir, "--iterations", "5")
+    rows = map(json.loads, (run_dir / "metrics.jsonl").read_text().splitlines())
+    iterations = [row["iteration"] for row in rows if row["kind"] == "iteration"]
+    assert iterations == [1, 2, 3, 4, 5]
+
+
+def test_ctrl_c_before_the_run_has_begun_ends_without_a_traceback(monkeypatch):
+    def interrupted(config):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(cli, "train", interrupted)
+    with pytest.raises(SystemExit) as error:
+        cli.main(["train", "tic_tac_toe"])
+    assert error.value.code == 130
+
+
+def test_a_fault_of_the_program_keeps_its_traceback(monkeypatch):
+    def faulty(config):
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(cli, "train", faulty)
+    with pytest.raises(ValueError, match="a bug"):
+        cli.main(["train", "tic_tac_toe"])
+
+
+def test_parsed_settings_start_from_the_preset():
+    config = cli.parse_train_config(
+        "tic_tac_toe",
+        ["--preset", "accelerator", "--iterations", "4", "--learner.batch-size", "7"],
+        prog="test",
+        minutes=2.0,
+    )
+    assert (config.minutes, config.iterations) == (None, 4)
+    assert config.network.trunk == "conv"
+    assert config.learner.batch_size == 7

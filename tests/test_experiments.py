@@ -1,0 +1,92 @@
+"""Every script in `experiments/` runs, on a tiny budget."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+FOLDER = pathlib.Path(__file__).parents[1] / "experiments"
+TINY_TEXT = """
+    --iterations 2 --network.width 16 --network.num-blocks 1
+    --network.stem-channels 8 --self-play.games 8 --self-play.moves-per-chunk 4
+    --self-play.simulations 2 --replay.capacity 128 --replay.min-window 64
+    --replay.min-positions 32 --learner.batch-size 16 --learner.uses 1
+    --evaluation.times 1 --evaluation.positions 32 --evaluation.simulations 2
+    --evaluation.games 2
+"""
+TINY = TINY_TEXT.split()
+
+
+def run(script, *args, folder):
+    """Runs a script in a folder of its own; returns what it printed."""
+    result = subprocess.run(
+        [sys.executable, FOLDER / script, *map(str, args)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_every_script_is_tested_here():
+    tested = pathlib.Path(__file__).read_text()
+    for script in FOLDER.glob("*.py"):
+        assert f'"{script.name}"' in tested
+
+
+@pytest.mark.parametrize(
+    ("script", "name"),
+    [("connect4.py", "connect_four"), ("tic_tac_toe.py", "tic_tac_toe")],
+)
+def test_a_training_script_learns_and_says_how_to_play(script, name, tmp_path):
+    out = run(script, *TINY, folder=tmp_path)
+    assert f"azjax play {name}" in out
+    assert (tmp_path / "runs" / name / "player" / "weights.npz").exists()
+    again = run(script, *TINY, folder=tmp_path)
+    assert "going on after iteration 2" in again
+
+
+def test_a_training_script_refuses_a_wrong_setting_in_one_line(tmp_path):
+    result = subprocess.run(
+        [sys.executable, FOLDER / "connect4.py", "--minutes", "-1"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 2
+    assert result.stderr == "azjax: minutes must be > 0: -1.0\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_solved_positions_can_be_made(tmp_path):
+    pytest.importorskip("bitbully")
+    path = tmp_path / "positions.csv"
+    run(
+        "make_solved_positions.py",
+        *("--output", path, "--positions-per-stage", "2"),
+        folder=tmp_path,
+    )
+    lines = path.read_text().splitlines()
+    assert lines[0] == "set,moves,q0,q1,q2,q3,q4,q5,q6"
+    assert len(lines) == 1 + 5 * 2
+
+
+@pytest.mark.slow
+def test_the_games_can_be_verified(tmp_path):
+    for name in ("pgx", "pyspiel"):
+        pytest.importorskip(name)
+    run(
+        "verify_games.py",
+        *("--games", "20", "--batch-size", "20", "--names", "tic_tac_toe"),
+        folder=tmp_path,
+    )
+
+
+@pytest.mark.slow
+def test_a_killed_run_loses_nothing(tmp_path):
+    out = run("bench/kill_resume.py", "--kills", "2", folder=tmp_path)
+    assert "nothing was lost" in out
