@@ -51,8 +51,8 @@ def main(args: Sequence[str] | None = None) -> None:
 def one_line_errors() -> Iterator[None]:
     """A context in which a user's mistake ends the program with one line and status 2.
 
-    Mistakes are what azjax or its script refuses by a ValueError, and what the file system
-    refuses; everything else is a fault of the program and keeps its traceback.
+    Mistakes are what azjax or its script refuses by a ValueError, and what the file
+    system refuses; everything else is a fault of the program and keeps its traceback.
     """
     try:
         yield

@@ -12,7 +12,7 @@ def enable_compilation_cache() -> None:
     A directory that was chosen before, by `JAX_COMPILATION_CACHE_DIR` or in
     `jax.config`, stays chosen; the variable set to nothing means no cache.
     """
-    is_chosen = jax.config.jax_compilation_cache_dir is not None
+    is_chosen = jax.config.values["jax_compilation_cache_dir"] is not None
     if is_chosen or "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"

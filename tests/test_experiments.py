@@ -1,10 +1,15 @@
 """Every script in `experiments/` runs, on a tiny budget."""
 
 import pathlib
+import runpy
 import subprocess
 import sys
 
 import pytest
+
+from azjax import games, players
+from azjax.networks import NetworkConfig
+from azjax.search import SearchConfig
 
 FOLDER = pathlib.Path(__file__).parents[1] / "experiments"
 TINY_TEXT = """
@@ -45,8 +50,6 @@ def test_a_training_script_learns_and_says_how_to_play(script, name, tmp_path):
     out = run(script, *TINY, folder=tmp_path)
     assert f"azjax play {name}" in out
     assert (tmp_path / "runs" / name / "player" / "weights.npz").exists()
-    again = run(script, *TINY, folder=tmp_path)
-    assert "going on after iteration 2" in again
 
 
 def test_a_training_script_refuses_a_wrong_setting_in_one_line(tmp_path):
@@ -60,6 +63,29 @@ def test_a_training_script_refuses_a_wrong_setting_in_one_line(tmp_path):
     assert result.returncode == 2
     assert result.stderr == "azjax: minutes must be > 0: -1.0\n"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_player_can_be_shipped_at_half_its_size(tmp_path, monkeypatch):
+    game, config = games.make("tic_tac_toe"), NetworkConfig(width=16, num_blocks=1)
+    network, variables = players.first_network(0, game, config)
+    trained = players.TrainedPlayer(
+        game, network, variables, config, SearchConfig(), seed=0
+    )
+    players.save_player(tmp_path / "run" / "player", trained)
+    script = runpy.run_path(str(FOLDER / "ship_player.py"))
+    names = script["main"].__globals__
+    monkeypatch.setitem(names, "shipped_players", lambda: tmp_path / "shipped")
+    script["main"](str(tmp_path / "run"))
+    loaded = players.load_player(tmp_path / "shipped" / "tic_tac_toe")
+    assert loaded.game == game
+    weights = [
+        folder / "weights.npz"
+        for folder in (
+            tmp_path / "shipped" / "tic_tac_toe",
+            tmp_path / "run" / "player",
+        )
+    ]
+    assert weights[0].stat().st_size < 0.7 * weights[1].stat().st_size
 
 
 def test_the_solved_positions_can_be_made(tmp_path):

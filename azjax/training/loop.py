@@ -140,7 +140,9 @@ def train(
         optimizer or make_optimizer(config.learner),
         has_own_parts=parts is not None,
     )
-    state, progress = trainer.init(variables), Progress()
+    # Placed as a checkpoint's arrays are, or a run that goes on is compiled anew.
+    state = jax.device_put(trainer.init(variables), jax.devices()[0])
+    progress = Progress()
     checkpoints = Checkpoints(directory / "checkpoints", keep=config.checkpoint.keep)
     notes: list[str] = []
     restored = checkpoints.restore(state, notes.append)

@@ -1,0 +1,62 @@
+import dataclasses
+
+import jax
+import pytest
+
+from azjax import arena, games, players
+
+GAME = games.make("tic_tac_toe")
+PLAYER = players.load_run("pretrained", GAME)
+
+
+@pytest.fixture(scope="module")
+def report():
+    return arena.evaluate(
+        PLAYER,
+        arena.shipped(GAME),
+        jax.random.key(0),
+        simulations=16,
+        num_games=20,
+    )
+
+
+def test_the_network_and_the_search_are_graded_on_all_positions(report):
+    for grade in (report.network, report.search):
+        assert sum(group.positions for group in grade.groups.values()) == 4520
+
+
+def test_network_and_search_play_chance_and_the_first_network(report):
+    assert set(report.matches) == {
+        (player, opponent)
+        for player in ("network", "search")
+        for opponent in ("random", "first")
+    }
+    assert all(result.total.games == 20 for result in report.matches.values())
+
+
+def test_a_trained_player_beats_the_network_it_began_with(report):
+    assert report.matches["search", "first"].total.score > 0.7
+
+
+def test_the_json_has_rates_between_0_and_1_and_their_plain_mean(report):
+    for name in ("network", "search"):
+        content = report.to_json()[name]
+        rates = [group["mistake_rate"] for group in content["groups"].values()]
+        assert all(0 <= rate <= 1 for rate in rates)
+        assert content["mean"] == pytest.approx(sum(rates) / len(rates))
+
+
+def test_without_solved_positions_only_matches_are_played():
+    report = arena.evaluate(
+        PLAYER, None, jax.random.key(0), simulations=16, num_games=20
+    )
+    assert report.network is None
+    assert set(report.to_json()) == {"simulations", "matches"}
+
+
+def test_a_network_with_parts_of_the_users_own_does_not_meet_its_start():
+    player = dataclasses.replace(PLAYER, has_own_parts=True)
+    report = arena.evaluate(
+        player, None, jax.random.key(0), simulations=16, num_games=20
+    )
+    assert {opponent for _, opponent in report.matches} == {"random"}
