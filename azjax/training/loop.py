@@ -140,9 +140,7 @@ def train(
         optimizer or make_optimizer(config.learner),
         has_own_parts=parts is not None,
     )
-    # Placed as a checkpoint's arrays are, or a run that goes on is compiled anew.
-    state = jax.device_put(trainer.init(variables), jax.devices()[0])
-    progress = Progress()
+    state, progress = trainer.init(variables), Progress()
     checkpoints = Checkpoints(directory / "checkpoints", keep=config.checkpoint.keep)
     notes: list[str] = []
     restored = checkpoints.restore(state, notes.append)
@@ -229,7 +227,7 @@ class _Trainer:
         """Returns the state before the first iteration."""
         config = self.config
         run_key, games_key = jax.random.split(jax.random.key(config.seed + 1))
-        return TrainState(
+        state = TrainState(
             learner=init_learner(variables, self.optimizer),
             games=jax.jit(start_games, static_argnums=(0, 1))(
                 self.game, config.self_play, games_key
@@ -243,6 +241,8 @@ class _Trainer:
             rng_key=run_key,
             iteration=jnp.int32(0),
         )
+        # Placed as a checkpoint's arrays are, or a run that goes on is compiled anew.
+        return jax.device_put(state, jax.devices()[0])
 
     def player(self, state: TrainState) -> TrainedPlayer:
         """Returns the player that the averaged weights make."""
