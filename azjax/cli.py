@@ -16,7 +16,7 @@ from azjax import games
 from azjax.arena import Grade, Report, evaluate, read, shipped
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.terminal import play
-from azjax.players import DEFAULT_SIMULATIONS, load, load_run
+from azjax.players import DEFAULT_SIMULATIONS, MAX_SIMULATIONS, load, load_run
 from azjax.training import TrainConfig, preset, train
 from azjax.training.config import PresetName
 from azjax.training.summary import print_run
@@ -171,8 +171,10 @@ def evaluate_command(
         seed: of openings and opponents.
         as_json: print one JSON object.
     """
-    if simulations < 1:
-        raise ValueError(f"--simulations must be >= 1: {simulations}")
+    if not 1 <= simulations <= MAX_SIMULATIONS:
+        raise ValueError(
+            f"--simulations must be from 1 to {MAX_SIMULATIONS}: {simulations}"
+        )
     if not 0 <= games <= MAX_GAMES or games % 2:
         raise ValueError(f"--games must be even, from 0 to {MAX_GAMES}: {games}")
     _check_seed(seed)

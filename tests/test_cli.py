@@ -126,7 +126,10 @@ def test_a_finished_run_may_be_started_again(run, capsys):
     [
         (["train", "nim"], "unknown game 'nim'; known games: connect_four"),
         (["train", "tic_tac_toe:3"], "tic_tac_toe has no option '3'; it has none"),
-        (["train", "tic_tac_toe", "--minutes", "0"], "minutes must be > 0: 0.0"),
+        (
+            ["train", "tic_tac_toe", "--minutes", "0"],
+            "minutes must be > 0 and finite: 0.0",
+        ),
         (
             ["train", "tic_tac_toe", "--minutes", "1", "--iterations", "1"],
             "exactly one of minutes and iterations",
@@ -141,7 +144,7 @@ def test_a_finished_run_may_be_started_again(run, capsys):
         (["evaluate", "nowhere"], "no player in nowhere"),
         (["evaluate", "pretrained"], "needs to know the game: --game NAME"),
         (["evaluate", "x", "--games", "3"], "--games must be even, from 0 to"),
-        (["evaluate", "x", "--simulations", "0"], "--simulations must be >= 1: 0"),
+        (["evaluate", "x", "--simulations", "0"], "--simulations must be from 1 to"),
         (["evaluate", "x", "--seed", str(2**32)], "--seed must be from 0 to 2**32 - 1"),
     ],
 )

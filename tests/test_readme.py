@@ -15,8 +15,8 @@ def test_the_examples_of_the_readme_run(example, tmp_path, monkeypatch):
 
 
 def test_the_readme_has_its_examples():
-    assert len(EXAMPLES) == 2
-    assert "minutes=5" in "".join(EXAMPLES)
+    assert len(EXAMPLES) == 3
+    assert "".join(EXAMPLES).count("minutes=5") == 2
 
 
 @pytest.mark.parametrize("path", re.findall(r"\]\((experiments/[^)]*)\)", README))

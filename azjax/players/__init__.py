@@ -11,10 +11,16 @@ from azjax.players.directory import (
 )
 from azjax.players.network import NetworkPlayer
 from azjax.players.random import RandomPlayer
-from azjax.players.specification import DEFAULT_SIMULATIONS, load, load_run
+from azjax.players.specification import (
+    DEFAULT_SIMULATIONS,
+    MAX_SIMULATIONS,
+    load,
+    load_run,
+)
 
 __all__ = [
     "DEFAULT_SIMULATIONS",
+    "MAX_SIMULATIONS",
     "AlphaZeroPlayer",
     "Choice",
     "NetworkPlayer",

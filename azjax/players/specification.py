@@ -17,6 +17,7 @@ from azjax.players.random import RandomPlayer
 
 KINDS = "random, network:RUN, alphazero:RUN, alphazero:RUN?simulations=N"
 DEFAULT_SIMULATIONS = 64
+MAX_SIMULATIONS = 100_000
 
 
 def load(spec: str, game: Game | None = None) -> Player:
@@ -84,8 +85,9 @@ def load_run(source: str, game: Game | None = None) -> TrainedPlayer:
 
 def _simulations(spec: str, settings: dict[str, str]) -> int:
     text = settings.get("simulations", str(DEFAULT_SIMULATIONS))
-    if not text.isdecimal() or int(text) < 1:
+    if not text.isdecimal() or not 1 <= int(text) <= MAX_SIMULATIONS:
         raise ValueError(
-            f"simulations must be a whole number >= 1 in player {spec!r}: {text!r}"
+            f"simulations must be a whole number from 1 to {MAX_SIMULATIONS} in player "
+            f"{spec!r}: {text!r}"
         )
     return int(text)

@@ -129,7 +129,7 @@ class Checkpoints:
                 f"checkpoint {step} is damaged and was set aside as {aside.name}: "
                 f"{reason}"
             )
-        if steps:
+        if steps or any(self._directory.glob("*.damaged*")):
             raise ValueError(
                 f"none of the checkpoints in {self._directory} can be read; "
                 "start again in another run directory"

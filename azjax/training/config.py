@@ -230,8 +230,8 @@ class TrainConfig:
                 "exactly one of minutes and iterations must be given: "
                 f"minutes={self.minutes}, iterations={self.iterations}"
             )
-        if self.minutes is not None and not self.minutes > 0:
-            raise ValueError(f"minutes must be > 0: {self.minutes}")
+        if self.minutes is not None and not 0 < self.minutes < math.inf:
+            raise ValueError(f"minutes must be > 0 and finite: {self.minutes}")
         if self.iterations is not None and self.iterations < 1:
             raise ValueError(f"iterations must be >= 1: {self.iterations}")
         if not 0 <= self.seed < 2**32:

@@ -129,8 +129,28 @@ def train(
         OSError: the run directory cannot be written.
     """
     started = time.monotonic()
-    directory = open_run_directory(config)
     enable_compilation_cache()
+    with open_run_directory(config) as directory:
+        return _train(
+            config,
+            directory,
+            started=started,
+            optimizer=optimizer,
+            parts=parts,
+            on_evaluation=on_evaluation,
+        )
+
+
+def _train(
+    config: TrainConfig,
+    directory: Path,
+    *,
+    started: float,
+    optimizer: optax.GradientTransformation | None,
+    parts: Parts | None,
+    on_evaluation: Callable[[Mapping[str, Any]], None] | None,
+) -> Run:
+    """Does what `train` does, in a directory that is its own."""
     game = game_register.make(config.game)
     network, variables = first_network(config.seed, game, config.network, parts)
     trainer = _Trainer(
@@ -146,7 +166,8 @@ def train(
     restored = checkpoints.restore(state, notes.append)
     if restored:
         state, progress = restored[0], Progress(**restored[1])
-        notes.append(f"going on after iteration {progress.iteration} in {directory}")
+        doing = "finished" if trainer.share(progress) >= 1 else "going on"
+        notes.append(f"{doing} after iteration {progress.iteration} in {directory}")
     reporter = Reporter(directory, config, restored and restored[1])
     started -= progress.seconds  # as if all sessions had been one
 

@@ -42,25 +42,19 @@ _Summary = vars(summary_pb2)["Summary"]
 def read_metrics(path: Path) -> list[dict[str, Any]]:
     """Reads the rows of a metrics file; there are none if there is no file.
 
-    A last line that is cut off, because its writer was killed or is still writing, is
-    left out.
-
-    Raises:
-        ValueError: another line is no JSON object.
+    Lines that are no JSON objects are left out: their writer was killed, or is still
+    writing.
     """
     if not path.exists():
         return []
-    # What was written whole ends with a newline, hence what follows the last is cut.
-    *lines, _ = path.read_bytes().split(b"\n")
     rows = []
-    for number, line in enumerate(lines, start=1):
+    for line in path.read_bytes().split(b"\n"):
         try:
             row = json.loads(line)
         except ValueError:
-            row = None
-        if not isinstance(row, dict):
-            raise ValueError(f"line {number} of {path} is no JSON object: {line[:80]}")
-        rows.append(row)
+            continue
+        if isinstance(row, dict):
+            rows.append(row)
     return rows
 
 

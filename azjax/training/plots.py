@@ -16,7 +16,7 @@ from azjax.training.metrics import METRICS_FILE, Row, read_metrics, replace_file
 
 PLOT_FILE = "plots/learning.png"
 
-Place = Literal["best", "upper right"]
+Place = Literal["best", "lower left", "upper right"]
 
 # The colours of Okabe and Ito, which colour-blind people tell apart.
 NETWORK, SEARCH = "#0072b2", "#d55e00"
@@ -139,7 +139,7 @@ def _draw_mistakes(axes: Axes, evaluations: Sequence[Row], seconds: float) -> No
     axes.set_ylim(bottom, 130 * max(top, 0.01))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}%"))
-    _legend(axes, "upper right", fontsize=11)
+    _legend(axes, "lower left", fontsize=11)
 
 
 def _draw_score(axes: Axes, evaluations: Sequence[Row], seconds: float) -> None:

@@ -6,37 +6,69 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from azjax.training.config import TrainConfig
+
+try:
+    import fcntl
+except ImportError:  # Windows: nothing keeps two processes apart
+    fcntl = None
 
 FORMAT = 1
 CONFIG_FILE = "config.json"
 _PARTIAL_FILE = f".{CONFIG_FILE}"
+_LOCK_FILE = ".lock"
 
 
-def open_run_directory(config: TrainConfig) -> Path:
-    """Makes the directory of a new run, or checks that of one that goes on.
+@contextlib.contextmanager
+def open_run_directory(config: TrainConfig) -> Iterator[Path]:
+    """A context that makes the directory of a new run, or checks that of one that goes
+    on, and in which no other process may open it.
 
     Raises:
-        ValueError: another run is in it, or something that is no run.
+        ValueError: another run is in it, or something that is no run, or another
+            process is at work there.
         OSError: it cannot be written.
     """
     directory = config.directory
+    if directory.exists() and not directory.is_dir():
+        raise ValueError(f"{directory} is no directory: give another --run-dir")
     with disk_errors(directory):
         directory.mkdir(parents=True, exist_ok=True)
-        if (directory / CONFIG_FILE).exists():
-            _check_same_run(directory, config)
-        elif any(path.name != _PARTIAL_FILE for path in directory.iterdir()):
+        is_run = (directory / CONFIG_FILE).exists()
+        own_files = (_PARTIAL_FILE, _LOCK_FILE)
+        if not is_run and any(
+            path.name not in own_files for path in directory.iterdir()
+        ):
             raise ValueError(
                 f"{directory} is not empty and holds no run: give another --run-dir"
             )
+        lock = (directory / _LOCK_FILE).open("w")
+    with lock:
+        _lock(lock, directory)
+        if is_run:
+            _check_same_run(directory, config)
         # Also where the run goes on: find out now, and not after the first chunk, that
         # nothing can be saved.
-        partial = directory / _PARTIAL_FILE
-        partial.write_text(json.dumps(_as_json(config), indent=2) + "\n")
-        partial.replace(directory / CONFIG_FILE)
-    return directory
+        with disk_errors(directory):
+            partial = directory / _PARTIAL_FILE
+            partial.write_text(json.dumps(_as_json(config), indent=2) + "\n")
+            partial.replace(directory / CONFIG_FILE)
+        yield directory
+
+
+def _lock(file: TextIO, directory: Path) -> None:
+    """Locks a file; the system unlocks it, however this process may end."""
+    if fcntl is None:
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ValueError(
+            f"another process is training in {directory}: wait for it, stop it, or "
+            "give another --run-dir"
+        ) from None
 
 
 @contextlib.contextmanager

@@ -27,6 +27,8 @@ def print_run(console: Console, run: Run) -> None:
     command to play against it; nothing if the run was stopped before its end."""
     if not run.finished or run.last is None:
         return
+    if not run.last["updates"]:
+        console.print("the run was too short to learn: no update was made", style="red")
     trained = run.player
     network = NetworkPlayer(trained.game, trained.network, trained.variables)
     search = AlphaZeroPlayer(

@@ -65,7 +65,7 @@ def test_a_setting_that_the_player_has_not_is_refused(spec, run):
 
 @pytest.mark.parametrize("number", ["0", "-1", "1.5", "many", ""])
 def test_simulations_must_be_a_number(number, run):
-    with pytest.raises(ValueError, match="simulations must be a whole number >= 1"):
+    with pytest.raises(ValueError, match="simulations must be a whole number from 1"):
         players.load(f"alphazero:{run}?simulations={number}")
 
 

@@ -178,8 +178,9 @@ def test_if_all_are_damaged_the_user_is_told_and_nothing_is_lost(tmp_path):
     save(tmp_path, [1, 2])
     truncate(tmp_path / "1")
     flip_bit(tmp_path / "2")
-    with pytest.raises(ValueError, match="start again in another run directory"):
-        restore(tmp_path)
+    for _ in range(2):  # also when they have been set aside
+        with pytest.raises(ValueError, match="start again in another run directory"):
+            restore(tmp_path)
     assert names(tmp_path) == ["1.damaged", "2.damaged"]
 
 

@@ -77,8 +77,8 @@ WRONG = [
         {"minutes": 1.0, "iterations": 1},
         "minutes and iterations must be given: minutes=1.0, iterations=1",
     ),
-    (TrainConfig, {"minutes": 0.0}, "minutes must be > 0: 0.0"),
-    (TrainConfig, {"minutes": math.nan}, "minutes must be > 0: nan"),
+    (TrainConfig, {"minutes": 0.0}, "minutes must be > 0 and finite: 0.0"),
+    (TrainConfig, {"minutes": math.nan}, "minutes must be > 0 and finite: nan"),
     (TrainConfig, {"iterations": 0}, "iterations must be >= 1: 0"),
     (
         TrainConfig,

@@ -7,6 +7,11 @@ from azjax.training import LearnerConfig, TrainConfig
 from azjax.training.run_directory import disk_errors, open_run_directory, read_config
 
 
+def opened(config):
+    with open_run_directory(config) as directory:
+        return directory
+
+
 def config(directory, **changes) -> TrainConfig:
     return TrainConfig(
         **{"game": "tic_tac_toe", "iterations": 3, "run_dir": str(directory)} | changes
@@ -14,35 +19,35 @@ def config(directory, **changes) -> TrainConfig:
 
 
 def test_a_new_run_writes_its_configuration(tmp_path):
-    directory = open_run_directory(config(tmp_path / "a" / "b"))
+    directory = opened(config(tmp_path / "a" / "b"))
     assert directory == tmp_path / "a" / "b"
-    assert [path.name for path in directory.iterdir()] == ["config.json"]
+    assert {path.name for path in directory.iterdir()} == {"config.json", ".lock"}
     found = read_config(directory)
     assert found["game"] == "tic_tac_toe"
     assert found["learner"]["trace"] == LearnerConfig().trace
 
 
 def test_the_same_configuration_goes_on(tmp_path):
-    open_run_directory(config(tmp_path))
+    opened(config(tmp_path))
     before = (tmp_path / "config.json").read_text()
     (tmp_path / "metrics.jsonl").write_text("kept")
-    open_run_directory(config(tmp_path))
+    opened(config(tmp_path))
     assert (tmp_path / "config.json").read_text() == before
     assert (tmp_path / "metrics.jsonl").read_text() == "kept"
 
 
 def test_a_run_may_be_moved(tmp_path):
-    open_run_directory(config(tmp_path / "here"))
+    opened(config(tmp_path / "here"))
     (tmp_path / "here").rename(tmp_path / "there")
-    open_run_directory(config(tmp_path / "there"))
+    opened(config(tmp_path / "there"))
 
 
 def test_another_configuration_is_refused_with_the_differences(tmp_path):
-    open_run_directory(config(tmp_path))
+    opened(config(tmp_path))
     before = (tmp_path / "config.json").read_text()
     other = config(tmp_path, seed=4, learner=LearnerConfig(batch_size=3))
     with pytest.raises(ValueError, match="another configuration") as error:
-        open_run_directory(other)
+        opened(other)
     usual = LearnerConfig().batch_size
     assert f"seed was 0, is 4; learner.batch_size was {usual}, is 3" in str(error.value)
     assert "--run-dir" in str(error.value)
@@ -52,21 +57,21 @@ def test_another_configuration_is_refused_with_the_differences(tmp_path):
 def test_a_directory_with_something_else_in_it_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("words")
     with pytest.raises(ValueError, match="is not empty and holds no run: give another"):
-        open_run_directory(config(tmp_path))
+        opened(config(tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 def test_a_start_that_was_killed_while_it_wrote_can_be_repeated(tmp_path):
     (tmp_path / ".config.json").write_text('{"form')
-    open_run_directory(config(tmp_path))
-    assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
+    opened(config(tmp_path))
+    assert {path.name for path in tmp_path.iterdir()} == {"config.json", ".lock"}
 
 
 @pytest.mark.parametrize("text", ['{"format": 1, "ga', "\udcff"])
 def test_a_damaged_configuration_is_refused(tmp_path, text):
     (tmp_path / "config.json").write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(ValueError, match="is damaged") as error:
-        open_run_directory(config(tmp_path))
+        opened(config(tmp_path))
     assert "--run-dir" in str(error.value)
 
 
@@ -74,17 +79,15 @@ def test_a_damaged_configuration_is_refused(tmp_path, text):
 def test_a_configuration_of_another_version_is_refused(tmp_path, content):
     (tmp_path / "config.json").write_text(json.dumps(content))
     with pytest.raises(ValueError, match="goes on with format 1: give another"):
-        open_run_directory(config(tmp_path))
+        opened(config(tmp_path))
     assert json.loads((tmp_path / "config.json").read_text()) == content
 
 
 def test_a_directory_that_cannot_be_made_is_an_os_error_that_says_what_to_do(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(NotADirectoryError, match="give another --run-dir") as error:
-        open_run_directory(config(tmp_path / "file" / "run"))
+        opened(config(tmp_path / "file" / "run"))
     assert error.value.filename == str(tmp_path / "file" / "run")
-    with pytest.raises(FileExistsError, match="give another --run-dir"):
-        open_run_directory(config(tmp_path / "file"))
     assert (tmp_path / "file").read_text() == "in the way"
 
 
@@ -92,10 +95,10 @@ def test_a_full_disk_is_found_out_at_the_start(tmp_path, monkeypatch):
     def write_text(self, text):
         raise OSError(28, "No space left on device")
 
-    open_run_directory(config(tmp_path))
+    opened(config(tmp_path))
     monkeypatch.setattr(pathlib.Path, "write_text", write_text)
     with pytest.raises(OSError, match="No space left on device; the run"):
-        open_run_directory(config(tmp_path))
+        opened(config(tmp_path))
     monkeypatch.undo()
     assert read_config(tmp_path)["game"] == "tic_tac_toe"
 
@@ -111,3 +114,19 @@ def test_the_systems_error_number_is_found_in_tensorstores_text(tmp_path):
         raise ValueError(text)
     assert error.value.errno == 28
     assert "\n" not in str(error.value)
+
+
+def test_a_directory_is_open_to_one_process_at_a_time(tmp_path):
+    with (
+        open_run_directory(config(tmp_path)),
+        pytest.raises(ValueError, match="another process is training in"),
+    ):
+        opened(config(tmp_path))
+    opened(config(tmp_path))
+
+
+def test_a_file_is_no_run_directory(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ValueError, match="is no directory: give another --run-dir"):
+        opened(config(tmp_path / "file"))
+    assert (tmp_path / "file").read_text() == "in the way"
