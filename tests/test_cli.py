@@ -3,7 +3,6 @@ import io
 import json
 import os
 import shutil
-import signal
 import subprocess
 
 import pytest
@@ -117,7 +116,7 @@ def test_play_reads_moves_from_the_standard_input(run, capsys, monkeypatch):
 def test_a_finished_run_may_be_started_again(run, capsys):
     before = content(run / "checkpoints")
     train(run)
-    assert "going on after iteration 2" in capsys.readouterr().out
+    assert "finished after iteration 2" in capsys.readouterr().out
     assert content(run / "checkpoints") == before
 
 
@@ -195,7 +194,7 @@ def test_another_configuration_is_refused_with_the_differences(run, refused):
 def test_a_run_directory_that_cannot_be_made_is_refused(tmp_path, refused, name):
     (tmp_path / "file").write_text("in the way")
     message = refused(train, tmp_path / name)
-    assert f"{tmp_path / name}: " in message
+    assert str(tmp_path / name) in message
     assert "give another --run-dir" in message
     assert (tmp_path / "file").read_text() == "in the way"
 
@@ -302,7 +301,7 @@ def test_a_full_disk_ends_the_run_which_then_goes_on(small_disk, monkeypatch, re
 
 def test_ctrl_c_before_the_run_has_begun_ends_without_a_traceback(monkeypatch):
     def interrupted(config):
-        os.kill(os.getpid(), signal.SIGINT)
+        raise KeyboardInterrupt
 
     monkeypatch.setattr(cli, "train", interrupted)
     with pytest.raises(SystemExit) as error:

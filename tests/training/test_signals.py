@@ -7,6 +7,14 @@ import pytest
 from azjax.training.signals import StopSignals
 
 
+@pytest.fixture(autouse=True)
+def usual_handler():
+    """Python's own; a shell makes its background jobs ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_asks_for_a_stop(number):
     with StopSignals() as signals:
