@@ -103,6 +103,7 @@ def resumed(tmp_path_factory):
 def test_a_run_leaves_what_it_should(undisturbed):
     assert undisturbed.finished
     assert names(undisturbed.directory) == [
+        ".lock",
         "checkpoints",
         "config.json",
         "metrics.jsonl",
