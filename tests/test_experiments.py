@@ -1,5 +1,6 @@
 """Every script in `experiments/` runs, on a tiny budget."""
 
+import json
 import pathlib
 import runpy
 import subprocess
@@ -113,3 +114,21 @@ def test_the_games_can_be_verified(tmp_path):
 def test_a_killed_run_loses_nothing(tmp_path):
     out = run("bench/kill_resume.py", "--kills", "2", folder=tmp_path)
     assert "nothing was lost" in out
+
+
+@pytest.mark.slow
+def test_the_searches_are_compared_and_drawn(tmp_path):
+    pytest.importorskip("pgx")
+    options = ("--quick", "--json", "--plot", "search.png")
+    results = json.loads(run("bench/search.py", *options, folder=tmp_path))
+    assert {result["subject"] for result in results} == {
+        *("azjax", "mctx+azjax", "mctx", "mctx+pgx")
+    }
+    assert (tmp_path / "search.png").exists()
+
+
+@pytest.mark.slow
+def test_the_share_of_the_tree_in_a_move_is_measured(tmp_path):
+    pytest.importorskip("pgx")
+    out = run("bench/search.py", "--quick", "--network", folder=tmp_path)
+    assert "tree's share" in out

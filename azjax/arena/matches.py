@@ -9,7 +9,7 @@ import numpy as np
 from azjax.arena.solved import wilson_interval
 from azjax.games import Game, State
 from azjax.games.core import select
-from azjax.players.core import Player
+from azjax.players.core import Player, start, think
 from azjax.players.random import RandomPlayer
 
 _MAX_ATTEMPTS = 100  # at openings that do not end the game
@@ -156,24 +156,32 @@ def _play_out(
         `[2, N]` float32, the results of `player`: as player 0, as player 1.
     """
 
-    def move(mover, rng_key, states):
+    def move(mover, rng_key, states, memory):
         # A finished game stays as it is; its mover gets the opening to think about.
         asked = jax.vmap(select)(states.terminated, openings, states)
-        action = mover.choose(rng_key, asked).action
-        return jax.vmap(game.step)(states, action)
+        choice, memory = think(mover, rng_key, asked, memory)
+        return jax.vmap(game.step)(states, choice.action), memory
 
     def play_move(carry):
-        players_turn, opponents_turn, num_moves, rng_key = carry
+        players_turn, opponents_turn, num_moves, rng_key, memories = carry
+        (player_now, player_next), (opponent_now, opponent_next) = memories
         rng_key, player_key, opponent_key = jax.random.split(rng_key, 3)
-        after_player = move(player, player_key, players_turn)
-        after_opponent = move(opponent, opponent_key, opponents_turn)
-        return after_opponent, after_player, num_moves + 1, rng_key
+        after_player, player_now = move(player, player_key, players_turn, player_now)
+        after_opponent, opponent_now = move(
+            opponent, opponent_key, opponents_turn, opponent_now
+        )
+        # The halves change places, and with them what is known of them.
+        memories = ((player_next, player_now), (opponent_next, opponent_now))
+        return after_opponent, after_player, num_moves + 1, rng_key, memories
 
     def is_unfinished(carry):
         return ~(carry[0].terminated & carry[1].terminated).all()
 
-    carry = (openings, openings, jnp.int32(0), rng_key)
-    half, other_half, num_moves, _ = jax.lax.while_loop(is_unfinished, play_move, carry)
+    memories = tuple((start(p, openings),) * 2 for p in (player, opponent))
+    carry = (openings, openings, jnp.int32(0), rng_key, memories)
+    half, other_half, num_moves, *_ = jax.lax.while_loop(
+        is_unfinished, play_move, carry
+    )
     was_swapped = num_moves % 2 == 1
     player_began = select(was_swapped, other_half, half)
     opponent_began = select(was_swapped, half, other_half)

@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games import Game
+from azjax.games import Game, State
 from azjax.games.rendering import CELL_SIZE, MARGIN
-from azjax.players import Choice, Player, choose
+from azjax.players import Choice, Player, start, think
 
 _WIDGET_MARGIN = 2  # that ipywidgets leave around each widget (pixels)
 _INDENTED = f"0 {MARGIN + _WIDGET_MARGIN}px"  # flush with the board in its picture
@@ -67,6 +67,7 @@ class _Match:
         """Starts a game; the opponent moves if it is the first."""
         self.user_player = user_player
         self.state, self.last_action = self.game.init(), None
+        self.memory = start(self.opponent, self.states())
         self.answer()
 
     def play_on(self, action: int) -> None:
@@ -106,8 +107,14 @@ class _Match:
 
     def ask(self) -> Choice:
         self.rng_key, choose_key = jax.random.split(self.rng_key)
-        states = jax.tree.map(lambda leaf: leaf[None], self.state)
-        return choose(self.opponent, choose_key, states)
+        choice, self.memory = think(
+            self.opponent, choose_key, self.states(), self.memory
+        )
+        return choice
+
+    def states(self) -> State:
+        """Returns the position as a batch of one."""
+        return jax.tree.map(lambda leaf: leaf[None], self.state)
 
     def make_move(self, action: int) -> None:
         self.state = self.step(self.state, jnp.int32(action))

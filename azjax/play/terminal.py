@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.games import Game, State
-from azjax.players import Choice, Player, choose
+from azjax.players import Choice, Player, start, think
 
 HELP = "moves as below, `hint` for the opponent's advice, `quit` to stop"
 
@@ -33,16 +33,17 @@ def play(
     """
     step = jax.jit(game.step)
     state, last_action, rng_key = game.init(), None, jax.random.key(seed)
+    adviser = _Adviser(opponent, game)
     write(HELP)
     while not bool(state.terminated):
         write("\n" + game.to_text(state, last_action))
         rng_key, move_key = jax.random.split(rng_key)
         if int(state.current_player) == user_player:
-            action = _ask(game, state, opponent, move_key, read=read, write=write)
+            action = _ask(game, state, adviser, move_key, read=read, write=write)
             if action is None:
                 return
         else:
-            choice = _choose_one(opponent, move_key, state)
+            choice = adviser.choose(move_key, state)
             action = int(choice.action[0])
             write(
                 f"the opponent plays {game.action_to_text(action)} "
@@ -57,7 +58,7 @@ def play(
 def _ask(
     game: Game,
     state: State,
-    opponent: Player,
+    adviser: "_Adviser",
     rng_key: jax.Array,
     *,
     read: Callable[[str], str],
@@ -74,7 +75,7 @@ def _ask(
         if text in ("quit", "q"):
             return None
         if text == "hint":
-            choice = _choose_one(opponent, rng_key, state)
+            choice = adviser.choose(rng_key, state)
             write(f"try {game.action_to_text(int(choice.action[0]))}")
             continue
         try:
@@ -87,5 +88,19 @@ def _ask(
         write(f"{text} is not legal here; legal moves: {moves}")
 
 
-def _choose_one(player: Player, rng_key: jax.Array, state: State) -> Choice:
-    return choose(player, rng_key, jax.tree.map(lambda leaf: leaf[None], state))
+class _Adviser:
+    """A player in one game, with what it remembers of it."""
+
+    def __init__(self, player: Player, game: Game):
+        self._player = player
+        self._memory = start(player, _batch_of_one(game.init()))
+
+    def choose(self, rng_key: jax.Array, state: State) -> Choice:
+        choice, self._memory = think(
+            self._player, rng_key, _batch_of_one(state), self._memory
+        )
+        return choice
+
+
+def _batch_of_one(state: State) -> State:
+    return jax.tree.map(lambda leaf: leaf[None], state)

@@ -1,7 +1,7 @@
 """Everything that can choose a move."""
 
 from azjax.players.alphazero import AlphaZeroPlayer
-from azjax.players.core import Choice, Player, choose
+from azjax.players.core import Choice, Player, choose, start, think
 from azjax.players.directory import (
     TrainedPlayer,
     first_network,
@@ -34,4 +34,6 @@ __all__ = [
     "load_run",
     "save_player",
     "shipped_players",
+    "start",
+    "think",
 ]

@@ -8,12 +8,24 @@ from azjax.games import Game, State
 from azjax.networks import Network, Variables
 from azjax.players.core import Choice
 from azjax.players.model import evaluate, make_recurrent_fn, make_root
-from azjax.search import SearchConfig, improved_value, run_search
+from azjax.search import (
+    SearchConfig,
+    Tree,
+    empty_tree,
+    find,
+    improved_value,
+    run_search,
+    subtree,
+)
 
 
 @struct.dataclass
 class AlphaZeroPlayer:
-    """Searches a tree of `simulations` network evaluations, without noise."""
+    """Searches a tree of `simulations` network evaluations, without noise.
+
+    Where `search.kept_nodes` is set, `think` goes on with what it knows from its last
+    move; `choose` always begins anew.
+    """
 
     game: Game = struct.field(pytree_node=False)
     search: SearchConfig = struct.field(pytree_node=False)
@@ -22,10 +34,46 @@ class AlphaZeroPlayer:
     variables: Variables
 
     def choose(self, rng_key: jax.Array, states: State) -> Choice:
-        """Chooses a move in each of B positions; the key is consumed.
+        """Chooses a move in each of B positions.
 
-        It matters only to the algorithm `alphazero`, where it breaks ties.
+        The key is consumed; no chance is involved but between moves that were visited
+        equally often by the algorithm `alphazero`.
         """
+        return self._search(rng_key, states, None)[0]
+
+    def start(self, states: State) -> Tree | None:
+        """Returns B trees that know nothing, None if none are kept."""
+        if not self.search.kept_nodes:
+            return None
+        return empty_tree(
+            states,
+            self.game.num_actions,
+            self.search.num_nodes(self.simulations),
+            prior_dtype=jnp.dtype(self.search.prior_dtype),
+            proves=self.search.proves,
+        )
+
+    def think(
+        self, rng_key: jax.Array, states: State, memory: Tree
+    ) -> tuple[Choice, Tree]:
+        """Chooses a move in each of B positions, and returns the trees that it saw.
+
+        Args:
+            rng_key: consumed.
+            states: the positions, leaves `[B, ...]`.
+            memory: the trees of the last moves. What lies below the positions is used,
+                wherever in the tree they are; a position that is not in its tree is
+                searched from nothing.
+        """
+        known = subtree(memory, find(memory, states), max_nodes=self.search.kept_nodes)
+        choice, tree = self._search(rng_key, states, known)
+        return choice, tree.replace(
+            extra_data=None, root_invalid_actions=known.root_invalid_actions
+        )
+
+    def _search(
+        self, rng_key: jax.Array, states: State, known: Tree | None
+    ) -> tuple[Choice, Tree]:
         logits, result = evaluate(self.game, self.network, self.variables, states)
         output = run_search(
             self.search,
@@ -35,10 +83,13 @@ class AlphaZeroPlayer:
             make_recurrent_fn(self.game, self.network),
             self.simulations,
             invalid_actions=~jax.vmap(self.game.legal_action_mask)(states),
-            noise=0.0,
+            explores=False,
+            max_depth=self.game.max_moves,
+            tree=known,
         )
-        return Choice(
+        choice = Choice(
             action=jnp.asarray(output.action, jnp.int32),
             policy=jnp.asarray(output.action_weights),
             value=improved_value(output),
         )
+        return choice, output.search_tree

@@ -1,6 +1,6 @@
 """What a player is: anything that chooses moves for a batch of positions."""
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 
@@ -26,6 +26,11 @@ class Player(Protocol):
 
     A player is a pytree: its weights are leaves and its settings are static, so that
     one compiled function serves every player of a kind (see `choose`).
+
+    A player that remembers what it thought, to go on from there at its next move, has
+    two more methods: `start(states)` returns the memory of B games that begin, a
+    pytree, and `think(rng_key, states, memory)` the choice and the new memory. They
+    are called through `start` and `think` below, which serve all players.
     """
 
     def choose(self, rng_key: jax.Array, states: State) -> Choice:
@@ -42,3 +47,35 @@ class Player(Protocol):
 def choose(player: Player, rng_key: jax.Array, states: State) -> Choice:
     """Compiles and calls `player.choose`, once for each kind of player and batch."""
     return player.choose(rng_key, states)
+
+
+def start(player: Player, states: State) -> Any:
+    """Returns what a player knows before its first move in B games; mostly nothing.
+
+    Args:
+        player: any player.
+        states: leaves `[B, ...]`; only their shapes matter.
+    """
+    begin = getattr(player, "start", None)
+    return None if begin is None else begin(states)
+
+
+@jax.jit
+def think(
+    player: Player, rng_key: jax.Array, states: State, memory: Any
+) -> tuple[Choice, Any]:
+    """Chooses as `choose` does, in games whose memory is carried from move to move.
+
+    Args:
+        player: any player.
+        rng_key: consumed.
+        states: the positions, leaves `[B, ...]`, none of them finished.
+        memory: what `start`, or `think` at an earlier move of these games, returned.
+            Any number of moves may have been made since, and taken back.
+
+    Returns:
+        The choice, and the memory for the next move.
+    """
+    if memory is None:
+        return player.choose(rng_key, states), None
+    return player.think(rng_key, states, memory)  # pyright: ignore[reportAttributeAccessIssue]

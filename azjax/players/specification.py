@@ -1,6 +1,8 @@
 """Players named by text: `random`, `network:RUN`, `alphazero:RUN?simulations=200`."""
 
+import dataclasses
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl
 
 from azjax.games import Game
@@ -14,8 +16,10 @@ from azjax.players.directory import (
 )
 from azjax.players.network import NetworkPlayer
 from azjax.players.random import RandomPlayer
+from azjax.search import SearchConfig
 
 KINDS = "random, network:RUN, alphazero:RUN, alphazero:RUN?simulations=N"
+SETTINGS = ("simulations", "algorithm", "leaves_per_step", "kept_nodes", "proves")
 DEFAULT_SIMULATIONS = 64
 MAX_SIMULATIONS = 100_000
 
@@ -25,7 +29,10 @@ def load(spec: str, game: Game | None = None) -> Player:
 
     `random` needs a game; `network:RUN` follows a trained network's policy, and
     `alphazero:RUN?simulations=N` searches with it. RUN is a run's directory, a player's
-    directory, or `pretrained`, which needs a game.
+    directory, or `pretrained`, which needs a game. After the `?` may stand, joined by
+    `&`, `simulations` and the settings of `SearchConfig` that concern play:
+    `algorithm`, `leaves_per_step`, `kept_nodes` and `proves` (`true` or `false`); those
+    not named are as the run had them.
 
     Raises:
         ValueError: the text names no player, or the player is for another game.
@@ -37,23 +44,24 @@ def load(spec: str, game: Game | None = None) -> Player:
     ):
         raise ValueError(f"unknown player {spec!r}; players are {KINDS}")
     settings = dict(parse_qsl(query, keep_blank_values=True))
-    allowed = ("simulations",) if kind == "alphazero" else ()
+    allowed = SETTINGS if kind == "alphazero" else ()
     for key in settings:
         if key not in allowed:
-            raise ValueError(
-                f"player {spec!r} has no setting {key!r}; players are {KINDS}"
+            known = (
+                f"its settings are {', '.join(allowed)}" if allowed else "it has none"
             )
+            raise ValueError(f"player {spec!r} has no setting {key!r}; {known}")
     if kind == "random":
         if game is None:
             raise ValueError("the player 'random' needs to know the game")
         return RandomPlayer(game)
-    simulations = _simulations(spec, settings)
+    simulations = _number(spec, settings, "simulations", 1, DEFAULT_SIMULATIONS)
     trained = load_run(source, game)
     if kind == "network":
         return NetworkPlayer(trained.game, trained.network, trained.variables)
     return AlphaZeroPlayer(
         game=trained.game,
-        search=trained.search,
+        search=_changed(spec, settings, trained.search),
         simulations=simulations,
         network=trained.network,
         variables=trained.variables,
@@ -83,11 +91,36 @@ def load_run(source: str, game: Game | None = None) -> TrainedPlayer:
     return trained
 
 
-def _simulations(spec: str, settings: dict[str, str]) -> int:
-    text = settings.get("simulations", str(DEFAULT_SIMULATIONS))
-    if not text.isdecimal() or not 1 <= int(text) <= MAX_SIMULATIONS:
+def _changed(spec: str, settings: dict[str, str], search: SearchConfig) -> SearchConfig:
+    """Returns the run's search with what the text says of it."""
+
+    def one_of(name: str, allowed: tuple[str, ...], default: str) -> Any:
+        value = settings.get(name, default)
+        if value not in allowed:
+            raise ValueError(
+                f"{name} must be {' or '.join(allowed)} in player {spec!r}: {value!r}"
+            )
+        return value
+
+    proves = one_of("proves", ("true", "false"), str(search.proves).lower())
+    return dataclasses.replace(
+        search,
+        algorithm=one_of("algorithm", ("gumbel", "alphazero"), search.algorithm),
+        proves=proves == "true",
+        leaves_per_step=_number(
+            spec, settings, "leaves_per_step", 1, search.leaves_per_step
+        ),
+        kept_nodes=_number(spec, settings, "kept_nodes", 0, search.kept_nodes),
+    )
+
+
+def _number(
+    spec: str, settings: dict[str, str], name: str, low: int, default: int
+) -> int:
+    text = settings.get(name, str(default))
+    if not text.isdecimal() or not low <= int(text) <= MAX_SIMULATIONS:
         raise ValueError(
-            f"simulations must be a whole number from 1 to {MAX_SIMULATIONS} in player "
+            f"{name} must be a whole number from {low} to {MAX_SIMULATIONS} in player "
             f"{spec!r}: {text!r}"
         )
     return int(text)

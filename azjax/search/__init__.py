@@ -1,5 +1,7 @@
 """Batched tree search over any model of a game."""
 
+from azjax.search.memory import search_bytes, tree_bytes
+from azjax.search.nodes import ProvenTree
 from azjax.search.policies import (
     SearchConfig,
     alphazero_policy,
@@ -7,11 +9,22 @@ from azjax.search.policies import (
     improved_value,
     run_search,
 )
+from azjax.search.records import Tree
+from azjax.search.subtree import empty_tree, find, subtree
+from azjax.search.tree_search import search
 
 __all__ = [
+    "ProvenTree",
     "SearchConfig",
+    "Tree",
     "alphazero_policy",
+    "empty_tree",
+    "find",
     "gumbel_policy",
     "improved_value",
     "run_search",
+    "search",
+    "search_bytes",
+    "subtree",
+    "tree_bytes",
 ]

@@ -9,6 +9,19 @@ import jax
 import jax.numpy as jnp
 import mctx
 
+from azjax.search.nodes import ProvenTree, root_bounds
+from azjax.search.proofs import best_moves
+from azjax.search.records import PolicyOutput, RootFnOutput, Tree
+from azjax.search.selection import (
+    GumbelRoot,
+    gumbel_root_selection,
+    pruned_visits,
+    puct_root_selection,
+    puct_selection,
+    sequential_halving_scores,
+)
+from azjax.search.tree_search import search
+
 
 @dataclasses.dataclass(frozen=True)
 class SearchConfig:
@@ -23,9 +36,23 @@ class SearchConfig:
             first; the paper does so for Atari and not for Go.
         c_init: PUCT: exploration at few visits.
         c_base: PUCT: visits at which exploration has grown markedly.
+        first_play_reduction: PUCT: an unvisited move is worth the position's value,
+            less this times the root of the prior of the visited ones (KataGo: 0.2);
+            None: it counts as lost (AlphaZero).
+        forced_playouts: PUCT: with noise, visited root moves get at least
+            sqrt(this * prior * visits) visits, which the policy that is learnt leaves
+            out again (KataGo: 2); 0: none are forced.
         dirichlet_alpha: PUCT: concentration of the root noise (AlphaZero: about 10 /
             legal moves).
         dirichlet_fraction: PUCT: share of the noise in the root prior.
+        kept_nodes: positions of a game's tree that are kept for its next move, at
+            most; 0 begins every move with an empty tree.
+        leaves_per_step: positions of one game's tree that the network evaluates at
+            once: faster where few games are played at a time, slightly worse.
+        proves: whether wins, draws and losses that are certain are carried up the tree:
+            such positions are played without mistakes, wins by the shortest way found
+            and losses by the longest.
+        prior_dtype: in which the tree stores prior logits; bfloat16 saves memory.
     """
 
     algorithm: Literal["gumbel", "alphazero"] = "gumbel"
@@ -34,25 +61,39 @@ class SearchConfig:
     rescale_values: bool = True
     c_init: float = 1.25
     c_base: float = 19652.0
+    first_play_reduction: float | None = None
+    forced_playouts: float = 0.0
     dirichlet_alpha: float = 1.0
     dirichlet_fraction: float = 0.25
+    kept_nodes: int = 0
+    leaves_per_step: int = 1
+    proves: bool = False
+    prior_dtype: Literal["float32", "bfloat16"] = "float32"
 
     def __post_init__(self) -> None:
         """Checks the values."""
-        if self.algorithm not in ("gumbel", "alphazero"):
-            raise ValueError(
-                f"search.algorithm must be gumbel or alphazero: {self.algorithm!r}"
-            )
+        for name, allowed in (
+            ("algorithm", ("gumbel", "alphazero")),
+            ("prior_dtype", ("float32", "bfloat16")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise ValueError(
+                    f"search.{name} must be {' or '.join(allowed)}: "
+                    f"{getattr(self, name)!r}"
+                )
         for name, low in (
             ("max_considered_actions", 1),
             ("value_scale", 0.0),
             ("c_init", 0.0),
             ("c_base", 1.0),
+            ("first_play_reduction", 0.0),
+            ("forced_playouts", 0.0),
+            ("kept_nodes", 0),
+            ("leaves_per_step", 1),
         ):
-            if not getattr(self, name) >= low:
-                raise ValueError(
-                    f"search.{name} must be >= {low}: {getattr(self, name)}"
-                )
+            value = getattr(self, name)
+            if value is not None and not value >= low:
+                raise ValueError(f"search.{name} must be >= {low}: {value}")
         if not self.dirichlet_alpha > 0:
             raise ValueError(
                 f"search.dirichlet_alpha must be > 0: {self.dirichlet_alpha}"
@@ -63,25 +104,30 @@ class SearchConfig:
                 f"{self.dirichlet_fraction}"
             )
 
+    def num_nodes(self, num_simulations: int) -> int:
+        """Returns N, the nodes of a tree: kept ones or the root, and new ones."""
+        return max(self.kept_nodes, 1) + num_simulations
+
 
 def gumbel_policy(
     params: Any,
     rng_key: jax.Array,
-    root: mctx.RootFnOutput,
+    root: RootFnOutput,
     recurrent_fn: mctx.RecurrentFn,
     num_simulations: int,
     *,
     invalid_actions: jax.Array | None = None,
-    max_depth: int | None = None,
     max_num_considered_actions: int = 16,
-    gumbel_scale: float = 1.0,
+    gumbel_scale: float | jax.Array = 1.0,
     value_scale: float = 0.1,
     rescale_values: bool = True,
-) -> mctx.PolicyOutput:
+    **search_settings: Any,
+) -> PolicyOutput:
     """Searches by sequential halving at the root and completed Q-values below.
 
     Danihelka et al. 2022, "Policy improvement by planning with Gumbel", sections 3 to
-    5. The action weights are the improved policy of equation 11.
+    5. The action weights are the improved policy of equation 11. The result is that
+    of `mctx.gumbel_muzero_policy`.
 
     Args:
         params: passed on to `recurrent_fn`.
@@ -90,51 +136,87 @@ def gumbel_policy(
         recurrent_fn: the model; illegal moves have the lowest prior logits.
         num_simulations: at least 1.
         invalid_actions: `[B, A]`, nonzero where illegal at the root.
-        max_depth: longest path in the tree, `num_simulations` by default.
         max_num_considered_actions: root actions that enter sequential halving.
         gumbel_scale: scale of the root's Gumbel noise; 0 for play without chance.
         value_scale: weight of the values against the prior logits.
         rescale_values: whether the values of each node are spread over [0, 1] first.
+        **search_settings: `max_depth`, `tree`, `leaves_per_step`, `proves` and
+            `prior_dtype` of `search`.
     """
-    return mctx.gumbel_muzero_policy(
+    root = root.replace(
+        prior_logits=_mask_invalid_actions(root.prior_logits, invalid_actions)
+    )
+    rng_key, gumbel_key = jax.random.split(rng_key)
+    gumbel = gumbel_scale * jax.random.gumbel(
+        gumbel_key, root.prior_logits.shape, root.prior_logits.dtype
+    )
+    start = search_settings.get("tree")
+    kept_visits = jnp.zeros(gumbel.shape, jnp.int32)
+    if start is not None:
+        kept_visits = start.children_visits[:, start.ROOT_INDEX]
+    qtransform = functools.partial(
+        mctx.qtransform_completed_by_mix_value,
+        value_scale=value_scale,
+        rescale_values=rescale_values,
+    )
+    tree = search(
         params,
         rng_key,
-        root,
-        recurrent_fn,
-        num_simulations,
-        invalid_actions=invalid_actions,
-        max_depth=max_depth,
-        qtransform=functools.partial(
-            mctx.qtransform_completed_by_mix_value,
-            value_scale=value_scale,
-            rescale_values=rescale_values,
+        root=root,
+        recurrent_fn=recurrent_fn,
+        root_action_selection_fn=functools.partial(
+            gumbel_root_selection,
+            num_simulations=num_simulations,
+            max_num_considered_actions=max_num_considered_actions,
+            qtransform=qtransform,
         ),
-        max_num_considered_actions=max_num_considered_actions,
-        gumbel_scale=gumbel_scale,
+        interior_action_selection_fn=functools.partial(
+            mctx.gumbel_muzero_interior_action_selection, qtransform=qtransform
+        ),
+        num_simulations=num_simulations,
+        invalid_actions=invalid_actions,
+        extra_data=GumbelRoot(root_gumbel=gumbel, kept_visits=kept_visits),
+        selects_on_update=True,
+        **search_settings,
     )
+    visits = tree.children_visits[:, tree.ROOT_INDEX] - kept_visits
+    qvalues = jnp.asarray(
+        jax.vmap(qtransform, in_axes=(0, None))(tree, tree.ROOT_INDEX)
+    )
+    allowed = _allowed_actions(tree)
+    most_visits = jnp.where(allowed, visits, 0).max(axis=-1, keepdims=True)
+    scores = sequential_halving_scores(
+        most_visits, gumbel, root.prior_logits, qvalues, visits
+    )
+    scores = jnp.where(allowed, scores, -jnp.inf)
+    logits = _mask_invalid_actions(root.prior_logits + qvalues, ~allowed)
+    action = jnp.argmax(scores, axis=-1).astype(jnp.int32)
+    return _output(action, jax.nn.softmax(logits), tree)
 
 
 def alphazero_policy(
     params: Any,
     rng_key: jax.Array,
-    root: mctx.RootFnOutput,
+    root: RootFnOutput,
     recurrent_fn: mctx.RecurrentFn,
     num_simulations: int,
     *,
     invalid_actions: jax.Array | None = None,
-    max_depth: int | None = None,
     c_init: float = 1.25,
     c_base: float = 19652.0,
+    first_play_reduction: float | None = None,
+    forced_playouts: float = 0.0,
     dirichlet_alpha: float = 0.3,
-    dirichlet_fraction: float = 0.25,
-    temperature: float = 1.0,
-) -> mctx.PolicyOutput:
+    dirichlet_fraction: float | jax.Array = 0.25,
+    temperature: float | jax.Array = 1.0,
+    **search_settings: Any,
+) -> PolicyOutput:
     """Searches by PUCT with Dirichlet noise at the root.
 
     Silver et al. 2018, "A general reinforcement learning algorithm that masters chess,
     shogi, and Go through self-play", and its pseudocode: values lie in [-1, 1] and are
-    mapped to [0, 1]; an unvisited action counts as lost. The action weights are the
-    visit counts, normalised. Ties are broken by the key, with or without noise.
+    mapped to [0, 1]. The action weights are the visit counts, normalised. Ties in the
+    tree go to the action with the lowest number.
 
     Args:
         params: passed on to `recurrent_fn`.
@@ -143,44 +225,83 @@ def alphazero_policy(
         recurrent_fn: the model; illegal moves have the lowest prior logits.
         num_simulations: at least 1.
         invalid_actions: `[B, A]`, nonzero where illegal at the root.
-        max_depth: longest path in the tree, `num_simulations` by default.
         c_init: exploration at few visits.
         c_base: visits at which exploration has grown markedly.
+        first_play_reduction: what an unvisited action is worth: the node's value, less
+            this times the root of the visited ones' prior (KataGo: 0.2); None: a loss,
+            as in AlphaZero.
+        forced_playouts: k of Wu 2019, "Accelerating Self-Play Learning in Go", section
+            3.2 (there 2): visited root actions are visited at least
+            sqrt(k * prior * visits) times, and what they owe to that alone is taken
+            from the action weights. 0: none are forced.
         dirichlet_alpha: concentration of the root noise.
         dirichlet_fraction: share of the noise in the root prior; 0 for play without
             chance.
         temperature: of the choice among the visit counts; 0 takes the most visited.
+        **search_settings: `max_depth`, `tree`, `leaves_per_step`, `proves` and
+            `prior_dtype` of `search`.
     """
-    return mctx.muzero_policy(
-        params,
-        rng_key,
-        root,
-        recurrent_fn,
-        num_simulations,
-        invalid_actions=invalid_actions,
-        max_depth=max_depth,
-        qtransform=functools.partial(
-            mctx.qtransform_by_min_max, min_value=-1.0, max_value=1.0
-        ),
-        dirichlet_fraction=dirichlet_fraction,
-        dirichlet_alpha=dirichlet_alpha,
-        pb_c_init=c_init,
-        pb_c_base=c_base,
-        temperature=temperature,
+    action_key, dirichlet_key, search_key = jax.random.split(rng_key, 3)
+    noise = jax.random.dirichlet(
+        dirichlet_key,
+        jnp.full(root.prior_logits.shape[-1], dirichlet_alpha),
+        root.value.shape,
     )
+    prior = jax.nn.softmax(root.prior_logits)
+    noisy = (1 - dirichlet_fraction) * prior + dirichlet_fraction * noise
+    root = root.replace(
+        prior_logits=_mask_invalid_actions(_log(noisy), invalid_actions)
+    )
+    settings = {
+        "c_init": c_init,
+        "c_base": c_base,
+        "first_play_reduction": first_play_reduction,
+    }
+    tree = search(
+        params,
+        search_key,
+        root=root,
+        recurrent_fn=recurrent_fn,
+        root_action_selection_fn=functools.partial(
+            puct_root_selection, forced_playouts=forced_playouts, **settings
+        ),
+        interior_action_selection_fn=functools.partial(puct_selection, **settings),
+        num_simulations=num_simulations,
+        invalid_actions=invalid_actions,
+        selects_on_update=True,
+        **search_settings,
+    )
+    visits = tree.children_visits[:, tree.ROOT_INDEX].astype(jnp.float32)
+    if forced_playouts:
+        prune = functools.partial(
+            pruned_visits, forced_playouts=forced_playouts, **settings
+        )
+        visits = jax.vmap(prune, in_axes=(0, None))(tree, tree.ROOT_INDEX)
+    allowed = _allowed_actions(tree)
+    visits = jnp.where(allowed, visits, 0.0)
+    # Should none of the allowed actions be visited, they are equally good.
+    visits = jnp.where(visits.sum(axis=-1, keepdims=True) > 0, visits, allowed)
+    weights = visits / jnp.maximum(visits.sum(axis=-1, keepdims=True), 1.0)
+    logits = _log(weights)
+    logits -= logits.max(axis=-1, keepdims=True)
+    logits /= jnp.maximum(jnp.finfo(logits.dtype).tiny, temperature)
+    action = jax.random.categorical(action_key, logits).astype(jnp.int32)
+    return _output(action, weights, tree)
 
 
 def run_search(  # noqa: PLR0917  # the order is mctx's
     config: SearchConfig,
     params: Any,
     rng_key: jax.Array,
-    root: mctx.RootFnOutput,
+    root: RootFnOutput,
     recurrent_fn: mctx.RecurrentFn,
     num_simulations: int,
     *,
     invalid_actions: jax.Array,
-    noise: float,
-) -> mctx.PolicyOutput:
+    explores: bool,
+    max_depth: int | None = None,
+    tree: Tree | None = None,
+) -> PolicyOutput:
     """Searches as `config` says.
 
     Args:
@@ -191,10 +312,13 @@ def run_search(  # noqa: PLR0917  # the order is mctx's
         recurrent_fn: the model.
         num_simulations: at least 1.
         invalid_actions: `[B, A]` bool, True where illegal at the root.
-        noise: 1 explores as in self-play, 0 plays the best move found.
+        explores: whether to explore as in self-play, or play the best move found.
+        max_depth: longest path from the root (moves); a game's `max_moves` costs
+            nothing and saves memory.
+        tree: where to begin, in place of empty trees.
     """
     chex.assert_type([root.prior_logits, root.value], jnp.float32)
-    search = functools.partial(
+    policy = functools.partial(
         gumbel_policy if config.algorithm == "gumbel" else alphazero_policy,
         params,
         rng_key,
@@ -202,24 +326,31 @@ def run_search(  # noqa: PLR0917  # the order is mctx's
         recurrent_fn,
         num_simulations,
         invalid_actions=invalid_actions,
+        max_depth=max_depth,
+        tree=tree,
+        leaves_per_step=config.leaves_per_step,
+        proves=config.proves,
+        prior_dtype=jnp.dtype(config.prior_dtype),
     )
     if config.algorithm == "gumbel":
-        return search(
+        return policy(
             max_num_considered_actions=config.max_considered_actions,
-            gumbel_scale=noise,
+            gumbel_scale=1.0 if explores else 0.0,
             value_scale=config.value_scale,
             rescale_values=config.rescale_values,
         )
-    return search(
+    return policy(
         c_init=config.c_init,
         c_base=config.c_base,
-        dirichlet_alpha=float(config.dirichlet_alpha),
-        dirichlet_fraction=noise * config.dirichlet_fraction,
-        temperature=noise,
+        first_play_reduction=config.first_play_reduction,
+        forced_playouts=config.forced_playouts if explores else 0.0,
+        dirichlet_alpha=config.dirichlet_alpha,
+        dirichlet_fraction=config.dirichlet_fraction if explores else 0.0,
+        temperature=1.0 if explores else 0.0,
     )
 
 
-def improved_value(output: mctx.PolicyOutput) -> jax.Array:
+def improved_value(output: PolicyOutput) -> jax.Array:
     """Returns `[B]`, the value of the root under the policy that the search found.
 
     The mean of the visited actions' values, weighted by the action weights: unlike the
@@ -231,3 +362,29 @@ def improved_value(output: mctx.PolicyOutput) -> jax.Array:
     total = weights.sum(axis=-1)
     value = (weights * summary.qvalues).sum(axis=-1) / jnp.maximum(total, 1e-6)
     return jnp.where(total > 1e-6, value, summary.value)
+
+
+def _output(action: jax.Array, weights: jax.Array, tree: Tree) -> PolicyOutput:
+    fields = {"action": action, "action_weights": weights, "search_tree": tree}
+    return mctx.PolicyOutput(**fields)
+
+
+def _mask_invalid_actions(
+    logits: jax.Array, invalid_actions: jax.Array | None
+) -> jax.Array:
+    if invalid_actions is None:
+        return logits
+    logits = logits - logits.max(axis=-1, keepdims=True)
+    return jnp.where(invalid_actions, jnp.finfo(logits.dtype).min, logits)
+
+
+def _log(probabilities: jax.Array) -> jax.Array:
+    return jnp.log(jnp.maximum(probabilities, jnp.finfo(probabilities.dtype).tiny))
+
+
+def _allowed_actions(tree: Tree) -> jax.Array:
+    """Returns `[B, A]` bool; the legal root actions, and where results are proven only
+    the best of them."""
+    if isinstance(tree, ProvenTree):
+        return best_moves(*root_bounds(tree))
+    return ~tree.root_invalid_actions.astype(bool)

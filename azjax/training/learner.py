@@ -153,10 +153,11 @@ def _loss(params, batch_stats, network: Network, batch: Batch, config: LearnerCo
         prediction.policy_logits,
         jnp.finfo(jnp.float32).min,
     )
-    # The divergence has the gradient of the cross-entropy and is 0 at best.
-    policy = optax.losses.kl_divergence(
-        jax.nn.log_softmax(logits), batch.policy_target
-    ).mean()
+    # The divergence has the gradient of the cross-entropy and is 0 at best; it is 0 too
+    # where there is no policy target.
+    policy = optax.losses.kl_divergence(jax.nn.log_softmax(logits), batch.policy_target)
+    has_policy = batch.policy_target.any(axis=-1)
+    policy = policy.sum() / jnp.maximum(has_policy.sum(), 1)
     value = value_loss(prediction.value_logits, batch.result_target).mean()
     metrics = LearnerMetrics(policy, value, jnp.float32(0))
     return policy + config.value_weight * value, (metrics, batch_stats)

@@ -16,7 +16,7 @@ from flax import struct
 from azjax import games as game_register
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game
-from azjax.networks import Network, Parts
+from azjax.networks import Network, Parts, Variables
 from azjax.players import TrainedPlayer, first_network, save_player
 from azjax.training.checkpoints import Checkpoints
 from azjax.training.config import TrainConfig
@@ -29,6 +29,7 @@ from azjax.training.learner import (
     make_optimizer,
     make_update,
 )
+from azjax.training.memory import check_memory
 from azjax.training.replay import Replay, empty_replay, insert, make_index
 from azjax.training.reporting import Reporter
 from azjax.training.run_directory import disk_errors, open_run_directory
@@ -124,33 +125,12 @@ def train(
         on_evaluation: called with each evaluation, once its plot is drawn.
 
     Raises:
-        ValueError: the run directory holds another run, or no checkpoint in it can be
-            read.
+        ValueError: the run directory holds another run, no checkpoint in it can be
+            read, or the run cannot fit into the device's memory.
         OSError: the run directory cannot be written.
     """
     started = time.monotonic()
     enable_compilation_cache()
-    with open_run_directory(config) as directory:
-        return _train(
-            config,
-            directory,
-            started=started,
-            optimizer=optimizer,
-            parts=parts,
-            on_evaluation=on_evaluation,
-        )
-
-
-def _train(
-    config: TrainConfig,
-    directory: Path,
-    *,
-    started: float,
-    optimizer: optax.GradientTransformation | None,
-    parts: Parts | None,
-    on_evaluation: Callable[[Mapping[str, Any]], None] | None,
-) -> Run:
-    """Does what `train` does, in a directory that is its own."""
     game = game_register.make(config.game)
     network, variables = first_network(config.seed, game, config.network, parts)
     trainer = _Trainer(
@@ -160,6 +140,27 @@ def _train(
         optimizer or make_optimizer(config.learner),
         has_own_parts=parts is not None,
     )
+    check_memory(config, game, lambda: trainer.init(variables))
+    with open_run_directory(config) as directory:
+        return _train(
+            trainer,
+            variables,
+            directory,
+            started=started,
+            on_evaluation=on_evaluation,
+        )
+
+
+def _train(
+    trainer: "_Trainer",
+    variables: Variables,
+    directory: Path,
+    *,
+    started: float,
+    on_evaluation: Callable[[Mapping[str, Any]], None] | None,
+) -> Run:
+    """Does what `train` does, in a directory that is its own."""
+    config = trainer.config
     state, progress = trainer.init(variables), Progress()
     checkpoints = Checkpoints(directory / "checkpoints", keep=config.checkpoint.keep)
     notes: list[str] = []
@@ -178,7 +179,7 @@ def _train(
         with disk_errors(directory):
             save_player(directory / "player", trainer.player(state))
 
-    evaluator = Evaluator(game, config)
+    evaluator = Evaluator(trainer.game, config)
     with reporter, StopSignals() as signals, checkpoints:
         for note in notes:
             reporter.message(note)

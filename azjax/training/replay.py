@@ -41,7 +41,7 @@ class Batch(NamedTuple):
 
     observation: `[N, H, W, C]` float32.
     legal_action_mask: `[N, A]` bool.
-    policy_target: `[N, A]` float32.
+    policy_target: `[N, A]` float32; all 0 where there is none.
     result_target: `[N, 3]` float32; win, draw and loss for the player to move.
     """
 

@@ -11,7 +11,14 @@ from azjax.games import Game, State
 from azjax.games.core import select
 from azjax.networks import Network, Variables, expected_value
 from azjax.players.model import evaluate, make_recurrent_fn, make_root, mover_reward
-from azjax.search import SearchConfig, improved_value, run_search
+from azjax.search import (
+    SearchConfig,
+    Tree,
+    empty_tree,
+    improved_value,
+    run_search,
+    subtree,
+)
 from azjax.training.config import SelfPlayConfig
 
 
@@ -31,7 +38,8 @@ class Chunk(NamedTuple):
     """T moves by B games, in time order.
 
     state: the position before the move, leaves `[T, B, ...]`.
-    policy: `[T, B, A]` float16; the search's improved policy.
+    policy: `[T, B, A]` float16; the search's improved policy; all 0 where the search
+        was a cheap one, whose policy is not to be learnt.
     value: `[T, B]` float32; the search's value, for the player to move.
     draw: `[T, B]` float32; the network's probability of a draw.
     reward: `[T, B]` float32; what the move brought to the player who made it.
@@ -54,6 +62,7 @@ class SelfPlayMetrics(NamedTuple):
     policy_entropy: of the improved policy (nats).
     policy_gain: divergence of the improved policy from the network's (nats).
     value_gain: mean distance of the search's value from the network's.
+    root_visits: simulations that a move rests on, those kept from before included.
     """
 
     games: jax.Array
@@ -61,6 +70,7 @@ class SelfPlayMetrics(NamedTuple):
     policy_entropy: jax.Array
     policy_gain: jax.Array
     value_gain: jax.Array
+    root_visits: jax.Array
 
 
 def random_opening(game: Game, rng_key: jax.Array, max_moves: jax.Array) -> State:
@@ -116,6 +126,88 @@ def start_games(game: Game, config: SelfPlayConfig, rng_key: jax.Array) -> Games
     return Games(state=state, moves=jnp.zeros(config.games, jnp.int32))
 
 
+class Found(NamedTuple):
+    """What the searches of B positions found.
+
+    action: `[B]` int32; the best move.
+    policy: `[B, A]` float32; the improved policy.
+    value: `[B]` float32; for the player to move.
+    visits: `[B]` float32; simulations that it rests on.
+    is_full: `[B]` bool; whether the search was a full one.
+    tree: the trees; None if none are kept.
+    """
+
+    action: jax.Array
+    policy: jax.Array
+    value: jax.Array
+    visits: jax.Array
+    is_full: jax.Array
+    tree: Tree | None
+
+
+def make_searches(
+    game: Game,
+    network: Network,
+    search: SearchConfig,
+    config: SelfPlayConfig,
+    *,
+    num_simulations: int,
+):
+    """Returns `(variables, rng_key, root, tree) -> Found`, which searches B positions.
+
+    `config.full_games` of them, drawn anew by the key, are searched with
+    `num_simulations` and exploring, the others with `config.cheap_simulations` to play
+    well. `tree` is where to begin, or None.
+    """
+    recurrent_fn = make_recurrent_fn(game, network)
+
+    def search_part(variables, rng_key, root, tree, *, is_full: bool) -> Found:
+        output = run_search(
+            search,
+            variables,
+            rng_key,
+            root,
+            recurrent_fn,
+            num_simulations if is_full else config.cheap_simulations,
+            invalid_actions=~jax.vmap(game.legal_action_mask)(root.embedding),
+            explores=is_full,
+            max_depth=game.max_moves,
+            tree=tree,
+        )
+        action = jnp.asarray(output.action)
+        return Found(
+            action=action,
+            policy=jnp.asarray(output.action_weights),
+            value=improved_value(output),
+            visits=output.search_tree.summary().visit_counts.sum(axis=-1),
+            is_full=jnp.full(action.shape, is_full),
+            tree=None if tree is None else output.search_tree.replace(extra_data=None),
+        )
+
+    def search_all(variables, rng_key, root, tree) -> Found:
+        if config.full_games == config.games:
+            return search_part(variables, rng_key, root, tree, is_full=True)
+        order_key, full_key, cheap_key = jax.random.split(rng_key, 3)
+        order = jax.random.permutation(order_key, config.games)
+        full, cheap = order[: config.full_games], order[config.full_games :]
+        found = [
+            search_part(
+                variables,
+                key,
+                *jax.tree.map(lambda leaf: leaf[games], (root, tree)),  # noqa: B023
+                is_full=is_full,
+            )
+            for games, key, is_full in (
+                (full, full_key, True),
+                (cheap, cheap_key, False),
+            )
+        ]
+        place = jnp.argsort(order)
+        return jax.tree.map(lambda *parts: jnp.concatenate(parts)[place], *found)
+
+    return search_all
+
+
 def make_self_play(
     game: Game,
     network: Network,
@@ -127,48 +219,44 @@ def make_self_play(
     """Returns a jitted `(variables, games, rng_key) -> (games, chunk, metrics)`.
 
     It makes `config.moves_per_chunk` moves in every game; a finished game is replaced
-    at once by one from a pool of openings drawn for the chunk. The games are donated,
-    the key is consumed.
+    at once by one from a pool of openings drawn for the chunk. Trees, where the search
+    keeps them, end with the chunk, since another network plays the next. The games are
+    donated, the key is consumed.
     """
-    recurrent_fn = make_recurrent_fn(game, network)
+    search_all = make_searches(
+        game, network, search, config, num_simulations=num_simulations
+    )
     # A game from a random opening rarely lasts less than 16 moves; should the pool run
     # out all the same, its first openings are used again.
     pool_size = max(config.games, config.games * config.moves_per_chunk // 16)
 
     def play_move(variables: Variables, pool: State, carry, rng_key: jax.Array):
-        games, num_finished = carry
+        games, num_finished, tree = carry
         search_key, sample_key = jax.random.split(rng_key)
         logits, result = evaluate(game, network, variables, games.state)
         value = expected_value(result)
-        output = run_search(
-            search,
-            variables,
-            search_key,
-            make_root(logits, result, games.state),
-            recurrent_fn,
-            num_simulations,
-            invalid_actions=~jax.vmap(game.legal_action_mask)(games.state),
-            noise=1.0,
-        )
-        sampled = jax.random.categorical(sample_key, jnp.log(output.action_weights))
+        root = make_root(logits, result, games.state)
+        found = search_all(variables, search_key, root, tree)
+        sampled = jax.random.categorical(sample_key, jnp.log(found.policy))
         is_sampled = games.moves < config.sampled_moves
-        action = jnp.where(is_sampled, sampled, output.action)
+        action = jnp.where(is_sampled, sampled, found.action)
         after = jax.vmap(game.step)(games.state, action)
-        search_value = improved_value(output)
         chunk = Chunk(
             state=games.state,
-            policy=jnp.asarray(output.action_weights, jnp.float16),
-            value=search_value,
+            policy=jnp.where(found.is_full[:, None], found.policy, 0).astype(
+                jnp.float16
+            ),
+            value=found.value,
             draw=result[:, 1],
             reward=mover_reward(game, games.state, after),
             terminated=after.terminated,
         )
         first_player_score = jax.vmap(game.rewards)(after)[:, 0].sum()
         log_prior = jax.nn.log_softmax(logits)
-        log_policy = jnp.log(jnp.maximum(output.action_weights, 1e-9))
-        entropy = -(output.action_weights * log_policy).sum(axis=-1).mean()
-        gain = (output.action_weights * (log_policy - log_prior)).sum(axis=-1).mean()
-        value_gain = jnp.abs(search_value - value).mean()
+        log_policy = jnp.log(jnp.maximum(found.policy, 1e-9))
+        entropy = -(found.policy * log_policy).sum(axis=-1).mean()
+        gain = (found.policy * (log_policy - log_prior)).sum(axis=-1).mean()
+        value_gain = jnp.abs(found.value - value).mean()
 
         finished = after.terminated
         rank = num_finished + jnp.cumsum(finished) - 1
@@ -178,27 +266,55 @@ def make_self_play(
             moves=jnp.where(finished, 0, games.moves + 1),
         )
         num_finished = num_finished + finished.sum()
-        return (games, num_finished), (
+        if tree is not None:
+            tree = after_moves(found.tree, action, finished, search.kept_nodes)
+        return (games, num_finished, tree), (
             chunk,
-            (first_player_score, entropy, gain, value_gain),
+            (first_player_score, entropy, gain, value_gain, found.visits.mean()),
         )
 
     def play_chunk(variables: Variables, games: Games, rng_key: jax.Array):
         pool_key, moves_key = jax.random.split(rng_key)
         pool = random_openings(game, config, pool_key, pool_size)
-        (games, num_finished), (chunk, sums) = jax.lax.scan(
+        tree = None
+        if search.kept_nodes:
+            tree = empty_tree(
+                games.state,
+                game.num_actions,
+                search.num_nodes(num_simulations),
+                prior_dtype=jnp.dtype(search.prior_dtype),
+                proves=search.proves,
+            )
+        (games, num_finished, _), (chunk, sums) = jax.lax.scan(
             functools.partial(play_move, variables, pool),
-            (games, jnp.int32(0)),
+            (games, jnp.int32(0), tree),
             jax.random.split(moves_key, config.moves_per_chunk),
         )
-        score, entropy, gain, value_gain = sums
+        score, entropy, gain, value_gain, root_visits = sums
         metrics = SelfPlayMetrics(
             games=num_finished,
             first_player_score=score.sum() / jnp.maximum(num_finished, 1),
             policy_entropy=entropy.mean(),
             policy_gain=gain.mean(),
             value_gain=value_gain.mean(),
+            root_visits=root_visits.mean(),
         )
         return games, chunk, metrics
 
     return jax.jit(play_chunk, donate_argnums=1)
+
+
+def after_moves(
+    tree: Tree, action: jax.Array, finished: jax.Array, max_nodes: int
+) -> Tree:
+    """Returns the trees of the positions after the moves, empty where a game is over.
+
+    Args:
+        tree: the searched trees.
+        action: `[B]` int32; the moves.
+        finished: `[B]` bool.
+        max_nodes: kept in each tree.
+    """
+    children = tree.children_index[jnp.arange(action.size), tree.ROOT_INDEX, action]
+    new_root = jnp.where(finished, tree.UNVISITED, children)
+    return subtree(tree, new_root, max_nodes=max_nodes)

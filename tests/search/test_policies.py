@@ -87,11 +87,11 @@ def optimistic():
 
 
 @functools.cache
-def searcher(config, num_simulations, network_config=TINY):
-    """A compiled `(variables, rng_key, states, noise) -> PolicyOutput`."""
+def searcher(config, num_simulations, network_config=TINY, *, explores=False):
+    """A compiled `(variables, rng_key, states) -> PolicyOutput`."""
     network, _ = init(network_config)
 
-    def run(variables, rng_key, states, noise):
+    def run(variables, rng_key, states):
         return run_search(
             config,
             variables,
@@ -100,17 +100,17 @@ def searcher(config, num_simulations, network_config=TINY):
             make_recurrent_fn(GAME, network),
             num_simulations,
             invalid_actions=~jax.vmap(GAME.legal_action_mask)(states),
-            noise=noise,
+            explores=explores,
         )
 
     return jax.jit(run)
 
 
-def search(config, variables, *moves, noise=0.0, seed=0):
+def search(config, variables, *moves, explores=False, seed=0):
     """Searches the positions after `moves`; all calls share one compiled function."""
     padded = (*moves, *[moves[0]] * (BATCH_SIZE - len(moves)))
-    run = searcher(config, NUM_SIMULATIONS)
-    output = run(variables, jax.random.key(seed), positions(*padded), noise)
+    run = searcher(config, NUM_SIMULATIONS, explores=explores)
+    output = run(variables, jax.random.key(seed), positions(*padded))
     return jax.tree.map(lambda leaf: leaf[: len(moves)], output)
 
 
@@ -126,7 +126,11 @@ def test_gumbel_policy_is_mctx_with_the_settings_passed_on():
             rescale_values=False,
         ),
     )
-    chex.assert_trees_all_equal(ours, theirs)
+    assert_same_output(ours, theirs)
+    np.testing.assert_array_equal(
+        ours.search_tree.extra_data.root_gumbel,
+        theirs.search_tree.extra_data.root_gumbel,
+    )
 
 
 def test_alphazero_policy_is_mctx_with_values_mapped_to_0_to_1():
@@ -141,7 +145,42 @@ def test_alphazero_policy_is_mctx_with_values_mapped_to_0_to_1():
         ),
         **settings,
     )
-    chex.assert_trees_all_close(ours, theirs, rtol=1e-6)
+    assert_same_output(ours, theirs)
+
+
+def assert_same_output(ours, theirs):
+    """Compares all that was searched; mctx also searches behind the end."""
+    np.testing.assert_array_equal(ours.action, theirs.action)
+    np.testing.assert_allclose(
+        ours.action_weights, theirs.action_weights, rtol=1e-5, atol=1e-6
+    )
+    ours, theirs = jax.device_get((ours.search_tree, theirs.search_tree))
+    is_used, is_used_by_mctx = ours.node_visits > 0, theirs.node_visits > 0
+    is_behind_the_end = np.take_along_axis(
+        theirs.embeddings.terminated, np.maximum(theirs.parents, 0), axis=1
+    )
+    np.testing.assert_array_equal(is_used, is_used_by_mctx & ~is_behind_the_end)
+    goes_on = is_used & ~ours.embeddings.terminated
+    np.testing.assert_array_equal(
+        ours.root_invalid_actions, theirs.root_invalid_actions
+    )
+    trees = [
+        tree.replace(root_invalid_actions=None, extra_data=None)
+        for tree in (ours, theirs)
+    ]
+    nodes = [
+        {
+            name: jax.tree.map(
+                lambda leaf, name=name: leaf[
+                    goes_on if name.startswith("children") else is_used
+                ],
+                value,
+            )
+            for name, value in tree.items()
+        }
+        for tree in trees
+    ]
+    chex.assert_trees_all_close(*nodes, rtol=1e-5, atol=1e-6)
 
 
 def call(policy, **settings):
@@ -199,7 +238,7 @@ def test_no_illegal_move_is_in_the_tree_even_if_the_network_wants_it(config):
 @CONFIGS
 def test_action_weights_of_illegal_moves_are_zero(config):
     wants_full_columns = preferring(30, 30, 0, 30, 0, 30, 5)
-    output = search(config, wants_full_columns, NEARLY_FULL, noise=1.0)
+    output = search(config, wants_full_columns, NEARLY_FULL, explores=True)
     np.testing.assert_array_equal(output.action_weights[0, np.array([0, 1, 3, 5])], 0)
     np.testing.assert_allclose(output.action_weights.sum(), 1, rtol=1e-6)
 
@@ -208,7 +247,8 @@ def test_action_weights_of_illegal_moves_are_zero(config):
 def test_after_the_end_there_is_neither_reward_nor_value(config):
     tree = search(config, optimistic(), CAN_WIN).search_tree
     ended = np.asarray(tree.embeddings.terminated)
-    assert (ended[..., None] & (tree.children_index >= 0)).any(), "nothing to see"
+    assert (tree.node_visits[ended] > 1).any(), "nothing to see"
+    assert (tree.children_index[ended] == tree.UNVISITED).all()
     for numbers in (
         tree.raw_values[ended],
         tree.node_values[ended],
@@ -253,26 +293,31 @@ def test_alphazero_search_without_noise_or_ties_does_not_depend_on_the_key():
     np.testing.assert_array_equal(outputs[0].action, outputs[1].action)
 
 
-def test_alphazero_search_without_noise_breaks_ties_by_the_key():
-    outputs = [search(ALPHAZERO, indifferent(), "", seed=seed) for seed in (1, 2)]
-    trees = [output.search_tree.action_from_parent for output in outputs]
-    assert (trees[0] != trees[1]).any()
+def test_alphazero_search_without_noise_breaks_ties_by_the_lowest_action():
+    # All moves are equal to a network that knows nothing.
+    trees = [
+        search(ALPHAZERO, indifferent(), "", seed=seed).search_tree for seed in (1, 2)
+    ]
+    chex.assert_trees_all_equal(*trees)
+    children = np.asarray(trees[0].children_index[0, 0])
+    assert (children > 0).all()
+    assert (np.diff(children) > 0).all(), "not visited in the order of their numbers"
 
 
 @CONFIGS
 def test_noise_makes_search_depend_on_the_key(config):
-    output = search(config, indifferent(), *[""] * BATCH_SIZE, noise=1.0)
+    output = search(config, indifferent(), *[""] * BATCH_SIZE, explores=True)
     assert len(np.unique(output.action)) > 1
 
 
 @CONFIGS
 def test_the_same_key_searches_the_same(config):
-    outputs = [search(config, init()[1], "", noise=1.0) for _ in range(2)]
+    outputs = [search(config, init()[1], "", explores=True) for _ in range(2)]
     chex.assert_trees_all_equal(*(output.search_tree for output in outputs))
 
 
 def test_action_weights_of_alphazero_are_the_visit_counts():
-    output = search(ALPHAZERO, init()[1], "", MUST_BLOCK, noise=1.0)
+    output = search(ALPHAZERO, init()[1], "", MUST_BLOCK, explores=True)
     visits = output.search_tree.children_visits[:, 0]
     np.testing.assert_array_equal(visits.sum(axis=-1), NUM_SIMULATIONS)
     np.testing.assert_allclose(
@@ -288,8 +333,8 @@ def test_alphazero_without_noise_takes_a_most_visited_move():
 
 
 def test_gumbel_considers_as_many_moves_as_it_is_told():
-    run = searcher(SearchConfig(max_considered_actions=3), 20)
-    output = run(init()[1], jax.random.key(0), positions(""), 1.0)
+    run = searcher(SearchConfig(max_considered_actions=3), 20, explores=True)
+    output = run(init()[1], jax.random.key(0), positions(""))
     assert (output.search_tree.children_visits[0, 0] > 0).sum() == 3
 
 
@@ -297,7 +342,10 @@ def test_gumbel_considers_as_many_moves_as_it_is_told():
 def test_a_bfloat16_network_is_searched_in_float32_with_integer_counts(config):
     low = dataclasses.replace(TINY, dtype="bfloat16")
     output = jax.eval_shape(
-        searcher(config, 4, low), init(low)[1], jax.random.key(0), positions(""), 1.0
+        searcher(config, 4, low, explores=True),
+        init(low)[1],
+        jax.random.key(0),
+        positions(""),
     )
     tree = output.search_tree
     chex.assert_type(
@@ -329,7 +377,7 @@ def test_a_bfloat16_root_is_refused():
             make_recurrent_fn(GAME, network),
             2,
             invalid_actions=jnp.zeros((1, 7), bool),
-            noise=0.0,
+            explores=False,
         )
 
 
@@ -382,7 +430,7 @@ def test_the_improved_value_is_the_roots_where_the_policy_likes_no_visited_move(
 
 @CONFIGS
 def test_the_improved_value_of_a_won_position_is_higher_than_of_a_lost_one(config):
-    output = search(config, optimistic(), CAN_WIN, IS_LOST, noise=1.0)
+    output = search(config, optimistic(), CAN_WIN, IS_LOST, explores=True)
     value = improved_value(output)
     assert (jnp.abs(value) <= 1 + 1e-6).all()
     assert value[0] > value[1]
@@ -404,6 +452,7 @@ def test_a_wrong_setting_is_refused(setting, message):
 
 
 def test_a_whole_number_is_a_dirichlet_alpha_too():
-    run = searcher(SearchConfig(algorithm="alphazero", dirichlet_alpha=1), 2)
-    output = jax.eval_shape(run, init()[1], jax.random.key(0), positions(""), 1.0)
+    config = SearchConfig(algorithm="alphazero", dirichlet_alpha=1)
+    run = searcher(config, 2, explores=True)
+    output = jax.eval_shape(run, init()[1], jax.random.key(0), positions(""))
     assert output.action.shape == (1,)

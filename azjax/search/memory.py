@@ -1,0 +1,56 @@
+"""What a search needs of the device's memory."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from azjax.search.nodes import empty_nodes
+from azjax.search.policies import SearchConfig
+from azjax.search.subtree import empty_tree
+
+
+def search_bytes(
+    config: SearchConfig,
+    embedding: Any,
+    num_actions: int,
+    num_simulations: int,
+    *,
+    max_depth: int | None = None,
+) -> int:
+    """Returns how many bytes a search takes, beside the network's own.
+
+    Nothing is computed or allocated. The compiler needs some more: the tests hold it
+    to a quarter.
+
+    Args:
+        config: the search's settings.
+        embedding: the states of B games, leaves `[B, ...]`, arrays or their shapes.
+        num_actions: A.
+        num_simulations: of each search.
+        max_depth: longest path from the root (moves), as given to the search.
+    """
+    sizes = {
+        "num_actions": num_actions,
+        "num_nodes": config.num_nodes(num_simulations),
+        "prior_dtype": jnp.dtype(config.prior_dtype),
+        "proves": config.proves,
+    }
+    batch_size = jax.tree.leaves(embedding)[0].shape[0]
+    depth = min(max_depth or num_simulations, num_simulations)
+    # The paths, and the lists of the nodes to update with their values.
+    paths = 4 * batch_size * depth * (config.leaves_per_step + 2)
+    total = paths + tree_bytes(
+        jax.eval_shape(lambda states: empty_nodes(states, **sizes), embedding)
+    )
+    if config.kept_nodes:
+        # The trees from the last move stay until those for the next one are made.
+        total += tree_bytes(
+            jax.eval_shape(lambda states: empty_tree(states, **sizes), embedding)
+        )
+    return total
+
+
+def tree_bytes(arrays: Any) -> int:
+    """Returns the bytes of all arrays in a pytree, which may be shapes only."""
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(arrays))

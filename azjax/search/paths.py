@@ -1,0 +1,95 @@
+"""The ways that simulations took through the trees."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from azjax.search import proofs
+from azjax.search.nodes import Nodes
+
+# Nodes are updated in portions of this many for each game.
+PORTION = 2
+
+
+@struct.dataclass
+class Paths:
+    """The ways of the simulations of one step, `K` attempts in each game, and scratch
+    memory that lives from step to step.
+
+    node: `[K, D + 1, B]` int32; the entries from the root to the leaf.
+    length: `[K, B]` int32; moves from the root to the leaf.
+    parent, action, leaf: `[K, B]` int32; the last move of each.
+    is_new: `[K, B]` bool; whether the leaf was not in the tree before.
+    counts: `[K, B]` bool; whether the attempt is a simulation: it is none if it came
+        upon another attempt's leaf, or found no room for a new one.
+    row: `[R]` int32, gain: `[R]` float32; entries to update and the values that reach
+        them, game by game, from the one below the root to the leaf.
+    root_gain: `[B]` float32; the values that reach the roots.
+    """
+
+    node: jax.Array
+    length: jax.Array
+    parent: jax.Array
+    action: jax.Array
+    leaf: jax.Array
+    is_new: jax.Array
+    counts: jax.Array
+    row: jax.Array
+    gain: jax.Array
+    root_gain: jax.Array
+
+    def row_ends(self, attempt: int | jax.Array) -> jax.Array:
+        """Returns `[B]` int32, where the rows of each game end."""
+        return jnp.cumsum(jnp.where(self.counts[attempt], self.length[attempt], 0))
+
+
+def empty_paths(base: jax.Array, num_attempts: int, max_depth: int) -> Paths:
+    """Returns room for a step's paths from the roots, the entries `base`."""
+    batch_size = base.size
+    shape = (num_attempts, batch_size)
+    rows = batch_size * (max_depth + PORTION)
+    zeros, false = jnp.zeros(shape, jnp.int32), jnp.zeros(shape, bool)
+    return Paths(
+        node=jnp.broadcast_to(base, (num_attempts, max_depth + 1, batch_size)),
+        length=zeros,
+        parent=zeros,
+        action=zeros,
+        leaf=zeros,
+        is_new=false,
+        counts=false,
+        row=jnp.zeros(rows, jnp.int32),
+        gain=jnp.zeros(rows),
+        root_gain=jnp.zeros(batch_size),
+    )
+
+
+def list_rows(nodes: Nodes, paths: Paths, attempt: int | jax.Array) -> Paths:
+    """Lists the nodes of an attempt's paths, with the values that reach them."""
+    length = paths.length[attempt]
+    counts = paths.counts[attempt]
+    # The root comes before depth 1, the first that is listed.
+    start = paths.row_ends(attempt) - length - 1
+    nowhere = paths.row.size
+
+    def go_up(state):
+        depth, value, row, gain = state
+        entry = paths.node[attempt, depth]
+        is_on_path = depth <= length
+        if nodes.lower is not None and nodes.upper is not None:
+            is_proven = proofs.is_proven(nodes.lower[entry], nodes.upper[entry])
+            value = jnp.where(is_on_path & is_proven, nodes.value[entry], value)
+        at = jnp.where(is_on_path & counts, start + depth, nowhere)
+        row = row.at[at].set(entry, mode="drop")
+        gain = gain.at[at].set(value, mode="drop")
+        above = nodes.reward[entry] + nodes.discount[entry] * value
+        return depth - 1, jnp.where(is_on_path, above, value), row, gain
+
+    leaf_value = nodes.value[paths.leaf[attempt]]
+    _, root_gain, row, gain = jax.lax.while_loop(
+        lambda state: state[0] > 0,
+        go_up,
+        (length.max(), leaf_value, paths.row, paths.gain),
+    )
+    return dataclasses.replace(paths, row=row, gain=gain, root_gain=root_gain)

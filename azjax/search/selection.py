@@ -1,0 +1,210 @@
+"""Which action a simulation takes at a node: PUCT, and Gumbel's sequential halving.
+
+The functions have the signatures that `mctx.search` asks of its own, and depend on
+the node's statistics alone: ties go to the action with the lowest number.
+"""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+from azjax.search.nodes import is_legal
+from azjax.search.records import Tree
+
+
+def exploration_rate(visits: jax.Array, c_init: float, c_base: float) -> jax.Array:
+    """Returns C(s), Silver et al. 2018, methods, from the visits of s."""
+    return c_init + jnp.log((visits + c_base + 1.0) / c_base)
+
+
+def puct_scores(
+    tree: Tree,
+    node_index: jax.Array,
+    *,
+    c_init: float,
+    c_base: float,
+    first_play_reduction: float | None,
+) -> tuple[jax.Array, jax.Array]:
+    """Returns the `[A]` values and exploration terms that PUCT adds up.
+
+    Values in [-1, 1] are mapped to [0, 1], as in AlphaZero's pseudocode; the value of
+    an action with the lowest prior logits, which cannot be chosen, is -inf.
+
+    Args:
+        tree: unbatched.
+        node_index: of the node.
+        c_init: exploration at few visits.
+        c_base: visits at which exploration has grown markedly.
+        first_play_reduction: an unvisited action has the node's value, less this times
+            the root of the prior of the visited ones (Leela Zero, KataGo); None: it
+            counts as lost, as in AlphaZero.
+    """
+    edge_visits = tree.children_visits[node_index]
+    visits = tree.node_visits[node_index]
+    prior = jax.nn.softmax(tree.children_prior_logits[node_index])
+    is_visited = edge_visits > 0
+    if first_play_reduction is None:
+        first_play = -1.0
+    else:
+        visited_prior = jnp.where(is_visited, prior, 0.0).sum()
+        value = tree.node_values[node_index]
+        first_play = value - first_play_reduction * jnp.sqrt(visited_prior)
+    value = jnp.where(is_visited, tree.qvalues(node_index), first_play)
+    value = jnp.where(is_legal(tree.children_prior_logits[node_index]), value, -jnp.inf)
+    rate = exploration_rate(visits, c_init, c_base)
+    return (value + 1) / 2, jnp.sqrt(visits) * rate * prior / (edge_visits + 1)
+
+
+def puct_selection(
+    rng_key: jax.Array,
+    tree: Tree,
+    node_index: jax.Array,
+    depth: jax.Array,
+    **settings: Any,
+) -> jax.Array:
+    """Returns the action with the highest PUCT score at a node below the root."""
+    del rng_key, depth
+    value, exploration = puct_scores(tree, node_index, **settings)
+    return jnp.argmax(value + exploration).astype(jnp.int32)
+
+
+def puct_root_selection(
+    rng_key: jax.Array,
+    tree: Tree,
+    node_index: jax.Array,
+    *,
+    forced_playouts: float,
+    **settings: Any,
+) -> jax.Array:
+    """Returns the action with the highest PUCT score at the root.
+
+    With forced playouts an action that was visited goes first while it has fewer
+    visits than `forced_visits`.
+    """
+    del rng_key
+    value, exploration = puct_scores(tree, node_index, **settings)
+    scores = value + exploration
+    if forced_playouts:
+        visits = tree.children_visits[node_index]
+        prior = jax.nn.softmax(tree.children_prior_logits[node_index])
+        is_due = (visits > 0) & (visits < forced_visits(visits, prior, forced_playouts))
+        scores = jnp.where(is_due, jnp.inf, scores)
+    illegal = tree.root_invalid_actions.astype(bool)
+    return jnp.argmax(jnp.where(illegal, -jnp.inf, scores)).astype(jnp.int32)
+
+
+def forced_visits(
+    visits: jax.Array, prior: jax.Array, forced_playouts: float
+) -> jax.Array:
+    """Returns `[A]` float32; how often the root's actions are visited at least.
+
+    Wu 2019, "Accelerating Self-Play Learning in Go", section 3.2; its k is
+    `forced_playouts`.
+    """
+    return jnp.sqrt(forced_playouts * prior * visits.sum())
+
+
+def pruned_visits(
+    tree: Tree, node_index: jax.Array, *, forced_playouts: float, **settings: Any
+) -> jax.Array:
+    """Returns `[A]` float32; the root's visits less those that were only forced.
+
+    Wu 2019, section 3.2: from each action but the most visited as many forced visits
+    are taken as do not raise its score above that of the most visited; what is left
+    with one visit is left with none.
+    """
+    visits = tree.children_visits[node_index].astype(jnp.float32)
+    prior = jax.nn.softmax(tree.children_prior_logits[node_index])
+    value, exploration = puct_scores(tree, node_index, **settings)
+    best = jnp.argmax(visits)
+    lead = (value + exploration)[best] - value
+    # The fewest visits with which the action's score stays at or below the best's.
+    needed = exploration * (visits + 1) / jnp.maximum(lead, 1e-9) - 1
+    forced = forced_visits(visits, prior, forced_playouts)
+    pruned = jnp.maximum(visits - forced, jnp.ceil(needed))
+    pruned = jnp.where(lead > 0, jnp.minimum(pruned, visits), visits)
+    pruned = jnp.where(pruned <= 1, 0.0, pruned)
+    return jnp.where(jnp.arange(visits.size) == best, visits, pruned)
+
+
+@struct.dataclass
+class GumbelRoot:
+    """What Gumbel's selection at the root knows beside the tree.
+
+    root_gumbel: `[B, A]` float32; the noise.
+    kept_visits: `[B, A]` int32; visits that the starting tree brought along.
+    """
+
+    root_gumbel: jax.Array
+    kept_visits: jax.Array
+
+
+def sequential_halving_scores(
+    considered_visit: jax.Array,
+    gumbel: jax.Array,
+    prior_logits: jax.Array,
+    qvalues: jax.Array,
+    visits: jax.Array,
+) -> jax.Array:
+    """Returns `[..., A]`; of the actions with the considered number of visits the one
+    with the highest score is next. Danihelka et al. 2022, section 3."""
+    logits = prior_logits - prior_logits.max(axis=-1, keepdims=True)
+    scores = jnp.maximum(-1e9, gumbel + logits + qvalues)
+    return jnp.where(visits == considered_visit, scores, -jnp.inf)
+
+
+def gumbel_root_selection(
+    rng_key: jax.Array,
+    tree: Tree,
+    node_index: jax.Array,
+    *,
+    num_simulations: int,
+    max_num_considered_actions: int,
+    qtransform: Any,
+) -> jax.Array:
+    """Returns the action that sequential halving visits next, as mctx does; visits
+    that the starting tree brought along speak for an action's value, but are no part
+    of the halving."""
+    del rng_key
+    visits = tree.children_visits[node_index] - tree.extra_data.kept_visits
+    illegal = tree.root_invalid_actions.astype(bool)
+    table = halving_table(max_num_considered_actions, num_simulations)
+    num_considered = jnp.minimum(max_num_considered_actions, (~illegal).sum())
+    scores = sequential_halving_scores(
+        jnp.asarray(table)[num_considered, visits.sum()],
+        tree.extra_data.root_gumbel,
+        tree.children_prior_logits[node_index],
+        qtransform(tree, node_index),
+        visits,
+    )
+    return jnp.argmax(jnp.where(illegal, -jnp.inf, scores)).astype(jnp.int32)
+
+
+def halving_table(max_num_considered_actions: int, num_simulations: int) -> np.ndarray:
+    """Returns `[max_num_considered_actions + 1, num_simulations]` int32: with so many
+    actions to consider, how often the action must have been visited that is visited in
+    this simulation. Danihelka et al. 2022, algorithm 2 and figure 1."""
+    rows = [
+        _halving_sequence(number, num_simulations)
+        for number in range(max_num_considered_actions + 1)
+    ]
+    return np.array(rows, np.int32)
+
+
+def _halving_sequence(num_considered: int, num_simulations: int) -> list[int]:
+    if num_considered <= 1:
+        return list(range(num_simulations))
+    num_phases = math.ceil(math.log2(num_considered))
+    sequence: list[int] = []
+    visits, remaining = 0, num_considered
+    while len(sequence) < num_simulations:
+        rounds = max(1, num_simulations // (num_phases * remaining))
+        for _ in range(rounds):
+            sequence += [visits] * remaining
+            visits += 1
+        remaining = max(2, remaining // 2)
+    return sequence[:num_simulations]

@@ -1,0 +1,154 @@
+"""Keeping what a search knows for the search of a later move."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import mctx
+
+from azjax.search.nodes import (
+    NO_PARENT,
+    UNVISITED,
+    ProvenTree,
+    empty_nodes,
+    to_tree,
+)
+from azjax.search.records import Tree
+
+
+def empty_tree(
+    embedding: Any,
+    num_actions: int,
+    num_nodes: int,
+    *,
+    prior_dtype: Any = jnp.float32,
+    proves: bool = False,
+) -> Tree:
+    """Returns B trees without any node, not even a root, for a search to start from.
+
+    Args:
+        embedding: the states, leaves `[B, ...]`; only their shapes and dtypes matter.
+        num_actions: A.
+        num_nodes: N; room for this many nodes in each tree.
+        prior_dtype: of the prior logits, as in `search`.
+        proves: as in `search`.
+    """
+    nodes = empty_nodes(
+        embedding, num_actions, num_nodes, prior_dtype=prior_dtype, proves=proves
+    )
+    batch_size = jax.tree.leaves(embedding)[0].shape[0]
+    return to_tree(nodes, num_nodes, jnp.zeros((batch_size, num_actions)), None)
+
+
+def subtree(tree: Tree, node_index: jax.Array, *, max_nodes: int) -> Tree:
+    """Returns the trees below some nodes, which become the roots, with their visits.
+
+    The result has the shape of `tree` and room for `N - max_nodes` new nodes, whatever
+    was kept, so that one compiled search serves all moves of all games. Nodes keep
+    their order. `extra_data` is None and `root_invalid_actions` is zero: they belong
+    to a search.
+
+    Args:
+        tree: searched trees, N nodes each.
+        node_index: `[B]` int32; the new roots, such as the children of the moves made,
+            `tree.children_index[range(B), 0, action]`. A negative one, for a finished
+            game or a move not searched, gives an empty tree.
+        max_nodes: kept in each tree at most; of more, the most visited.
+    """
+    batch_size, num_nodes, _ = tree.children_index.shape
+    if not 1 <= max_nodes <= num_nodes:
+        raise ValueError(
+            f"max_nodes must be from 1 to the tree's {num_nodes} nodes: {max_nodes}"
+        )
+    keeps = _is_below(tree, node_index)
+    if max_nodes < num_nodes:
+        keeps = _most_visited(tree.node_visits, keeps, max_nodes)
+    new_index = jnp.where(keeps, jnp.cumsum(keeps, axis=1, dtype=jnp.int32) - 1, -1)
+    game = jnp.arange(batch_size)[:, None]
+    # Where each node of the new tree comes from; `num_nodes` where it is unused.
+    source = jnp.full((batch_size, num_nodes), num_nodes, jnp.int32)
+    source = source.at[game, jnp.where(keeps, new_index, num_nodes)].set(
+        jnp.arange(num_nodes, dtype=jnp.int32)[None], mode="drop"
+    )
+
+    def move(leaf: jax.Array, fill: float = 0) -> jax.Array:
+        return leaf.at[game, source].get(mode="fill", fill_value=fill)
+
+    def renumber(index: jax.Array) -> jax.Array:
+        """Returns `[B, ...]` new indices for old ones, -1 for what is gone."""
+        flat = jnp.maximum(index, 0).reshape(batch_size, -1)
+        return jnp.where(index >= 0, new_index[game, flat].reshape(index.shape), -1)
+
+    is_root = jnp.arange(num_nodes) == 0
+    child = renumber(move(tree.children_index, UNVISITED))
+    is_child = child >= 0
+    fields = {
+        "node_visits": move(tree.node_visits),
+        "raw_values": move(tree.raw_values),
+        "node_values": move(tree.node_values),
+        "parents": jnp.where(is_root, NO_PARENT, renumber(move(tree.parents, -1))),
+        "action_from_parent": jnp.where(
+            is_root, NO_PARENT, move(tree.action_from_parent, NO_PARENT)
+        ),
+        "children_index": child,
+        "children_prior_logits": move(tree.children_prior_logits),
+        "children_values": jnp.where(is_child, move(tree.children_values), 0),
+        "children_visits": jnp.where(is_child, move(tree.children_visits), 0),
+        "children_rewards": jnp.where(is_child, move(tree.children_rewards), 0),
+        "children_discounts": jnp.where(is_child, move(tree.children_discounts), 0),
+        "embeddings": jax.tree.map(move, tree.embeddings),
+        "root_invalid_actions": jnp.zeros_like(tree.root_invalid_actions, jnp.float32),
+        "extra_data": None,
+    }
+    if isinstance(tree, ProvenTree):
+        bounds = {"lower": move(tree.lower), "upper": move(tree.upper)}
+        return ProvenTree(**fields, **bounds)
+    return mctx.Tree(**fields)
+
+
+def find(tree: Tree, embedding: Any) -> jax.Array:
+    """Returns `[B]` int32, the node that holds a state, -1 where none does.
+
+    A state is found by its value, bit for bit; of several nodes with the same state it
+    is the most visited one.
+
+    Args:
+        tree: searched trees.
+        embedding: the states to look for, leaves `[B, ...]`.
+    """
+    same = tree.node_visits > 0
+    for leaf, wanted in zip(
+        jax.tree.leaves(tree.embeddings), jax.tree.leaves(embedding), strict=True
+    ):
+        equal = leaf == wanted[:, None]
+        same &= equal.all(axis=tuple(range(2, equal.ndim)))
+    index = jnp.argmax(jnp.where(same, tree.node_visits, 0), axis=1)
+    return jnp.where(same.any(axis=1), index, -1).astype(jnp.int32)
+
+
+def _is_below(tree: Tree, node_index: jax.Array) -> jax.Array:
+    """Returns `[B, N]` bool, whether a node is `node_index` or lies below it."""
+    batch_size, num_nodes = tree.parents.shape
+    game = jnp.arange(batch_size)[:, None]
+    index = jnp.arange(num_nodes, dtype=jnp.int32)
+    ancestor = jnp.where(tree.parents < 0, index, tree.parents)
+    is_below = index == node_index[:, None]
+    # Each round looks twice as far up.
+    for _ in range((num_nodes - 1).bit_length()):
+        is_below |= is_below[game, ancestor]
+        ancestor = ancestor[game, ancestor]
+    return is_below
+
+
+def _most_visited(visits: jax.Array, keeps: jax.Array, max_nodes: int) -> jax.Array:
+    """Leaves the `max_nodes` most visited of the kept nodes.
+
+    A node has more visits than any of its children, so that no child stays without its
+    parent.
+    """
+    visits = jnp.where(keeps, visits, 0)
+    least = jax.lax.top_k(visits, max_nodes)[0][:, -1:]
+    above = visits > least
+    ties = keeps & (visits == least)
+    room = max_nodes - above.sum(axis=1, keepdims=True)
+    return above | (ties & (jnp.cumsum(ties, axis=1) <= room))

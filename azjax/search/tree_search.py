@@ -1,0 +1,387 @@
+"""`search`: what `mctx.search` finds, in time linear in the simulations."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from azjax.search import proofs
+from azjax.search.backup import Select, announce, back_up
+from azjax.search.nodes import (
+    Nodes,
+    empty_nodes,
+    follow,
+    from_tree,
+    is_awaited,
+    may_go_on,
+    one_node_trees,
+    set_roots,
+    to_prior,
+    to_tree,
+)
+from azjax.search.paths import Paths, empty_paths
+from azjax.search.records import RootFnOutput, Tree
+
+
+def search(
+    params: Any,
+    rng_key: jax.Array,
+    *,
+    root: RootFnOutput,
+    recurrent_fn: Callable[..., Any],
+    root_action_selection_fn: Callable[..., Any],
+    interior_action_selection_fn: Callable[..., Any],
+    num_simulations: int,
+    max_depth: int | None = None,
+    invalid_actions: jax.Array | None = None,
+    extra_data: Any = None,
+    loop_fn: Callable[..., Any] = jax.lax.fori_loop,
+    tree: Tree | None = None,
+    selects_on_update: bool = False,
+    leaves_per_step: int = 1,
+    proves: bool = False,
+    prior_dtype: Any = jnp.float32,
+) -> Tree:
+    """Searches B trees at once and returns them.
+
+    It does what `mctx.search` does and gives the same visit counts and values, with
+    two differences. A move with discount 0 ends the game: nothing is searched behind
+    it, while mctx goes on there to no effect. And a selection function is given a tree
+    of one node, the one to select in, at index 0.
+
+    `B` games, `A` actions, `N` nodes.
+
+    Args:
+        params: passed on to `recurrent_fn`.
+        rng_key: consumed.
+        root: prior logits `[B, A]` and values `[B]` in float32, states `[B, ...]`.
+        recurrent_fn: the model, `(params, rng_key, action, embedding)` to
+            `mctx.RecurrentFnOutput` and the next embedding. A discount of 0 says that
+            the game is over. Its batch is `B * leaves_per_step`.
+        root_action_selection_fn: `(rng_key, tree, node_index)` to an action at the
+            root, for one game.
+        interior_action_selection_fn: `(rng_key, tree, node_index, depth)` to an action
+            at any other node; depth is an int32.
+        num_simulations: at least 1.
+        max_depth: longest path from the root (moves), `num_simulations` by default.
+        invalid_actions: `[B, A]`, nonzero where illegal at the root.
+        extra_data: leaves `[B, ...]`, for the selection functions.
+        loop_fn: runs the simulations, like `jax.lax.fori_loop`.
+        tree: where to begin in place of empty trees, see `subtree`. Roots get their
+            prior from `root` all the same, and empty trees get all of it. Its N nodes
+            must have room for `num_simulations` new ones; simulations that find no
+            room are left out.
+        selects_on_update: whether the interior selection depends on the node's
+            statistics alone, not on the key or the depth. Then it is made once when a
+            node changes, and not again by all simulations that pass: the same result,
+            sooner.
+        leaves_per_step: leaves searched at once in each game. The search for the
+            second takes the first for visited, with the value that its parent has now,
+            and so on (Liu et al. 2020, "Watch the Unobserved"). More than one make
+            fewer and larger batches for the network, for a somewhat worse search.
+        proves: whether to carry proven wins, draws and losses up the tree; returns a
+            `ProvenTree`. See `proofs` for which games. A move proven to lose is not
+            searched while others are left.
+        prior_dtype: in which prior logits are stored, float32 or bfloat16.
+
+    Raises:
+        ValueError: a number is too small, or the starting tree has other shapes.
+    """
+    batch_size, num_actions = root.prior_logits.shape
+    for name, number in (
+        ("num_simulations", num_simulations),
+        ("max_depth", num_simulations if max_depth is None else max_depth),
+        ("leaves_per_step", leaves_per_step),
+    ):
+        if number < 1:
+            raise ValueError(f"{name} must be >= 1: {number}")
+    if invalid_actions is None:
+        invalid_actions = jnp.zeros_like(root.prior_logits)
+    if tree is None:
+        num_nodes = num_simulations + 1
+        nodes = empty_nodes(
+            root.embedding,
+            num_actions,
+            num_nodes,
+            prior_dtype=prior_dtype,
+            proves=proves,
+        )
+    else:
+        nodes, num_nodes = _starting_nodes(tree, root, num_simulations, proves=proves)
+    game = jnp.arange(batch_size, dtype=jnp.int32)
+    searcher = _Search(
+        params=params,
+        recurrent_fn=recurrent_fn,
+        root_selection=root_action_selection_fn,
+        interior_selection=interior_action_selection_fn,
+        num_nodes=num_nodes,
+        max_depth=min(max_depth or num_simulations, num_simulations)
+        if tree is None
+        else (max_depth or num_nodes),
+        leaves=leaves_per_step,
+        selects_on_update=selects_on_update,
+        game=game,
+        base=game * num_nodes,
+        invalid_actions=invalid_actions,
+        extra_data=extra_data,
+    )
+    nodes = set_roots(nodes, root, num_nodes)
+    if leaves_per_step > 1:
+        nodes = dataclasses.replace(nodes, pending=jnp.zeros_like(nodes.visits))
+    first_free = searcher.base + 1
+    if tree is not None:
+        nodes = searcher.select_everywhere(nodes)
+        first_free = searcher.first_free(nodes)
+
+    def step(index, carry):
+        rng_key, nodes, paths = carry
+        rng_key, simulate_key, expand_key = jax.random.split(rng_key, 3)
+        keys = jax.random.split(simulate_key, batch_size)
+        nodes, paths = searcher.step(
+            nodes,
+            paths,
+            keys,
+            expand_key,
+            first_free + index * leaves_per_step,
+            num_simulations - index * leaves_per_step,
+        )
+        return rng_key, nodes, paths
+
+    num_steps = -(-num_simulations // leaves_per_step)
+    paths = empty_paths(searcher.base, leaves_per_step, searcher.max_depth)
+    _, nodes, _ = loop_fn(0, num_steps, step, (rng_key, nodes, paths))
+    return to_tree(nodes, num_nodes, invalid_actions, extra_data)
+
+
+def _starting_nodes(
+    tree: Tree, root: RootFnOutput, num_simulations: int, *, proves: bool
+) -> tuple[Nodes, int]:
+    batch_size, num_nodes, num_actions = tree.children_index.shape
+    if (batch_size, num_actions) != root.prior_logits.shape:
+        raise ValueError(
+            f"the starting tree is for {batch_size} games with {num_actions} actions, "
+            f"the root for {root.prior_logits.shape}"
+        )
+    if num_nodes <= num_simulations:
+        raise ValueError(
+            f"the starting tree has room for {num_nodes} nodes: it must be more than "
+            f"num_simulations, {num_simulations}"
+        )
+    nodes = from_tree(tree)
+    if proves != (nodes.lower is not None):
+        raise ValueError(
+            f"the starting tree must {'' if proves else 'not '}be a ProvenTree when "
+            f"proves={proves}"
+        )
+    return nodes, num_nodes
+
+
+@dataclasses.dataclass(frozen=True)
+class _Search:
+    """What does not change during a search."""
+
+    params: Any
+    recurrent_fn: Callable[..., Any]
+    root_selection: Callable[..., Any]
+    interior_selection: Callable[..., Any]
+    num_nodes: int
+    max_depth: int
+    leaves: int  # K, in a step
+    selects_on_update: bool
+    game: jax.Array  # [B]
+    base: jax.Array  # [B]; the entries of the roots
+    invalid_actions: jax.Array
+    extra_data: Any
+
+    @property
+    def select_on_update(self) -> Select | None:
+        """What to select anew with when a node has changed."""
+        return self.select if self.selects_on_update else None
+
+    def first_free(self, nodes: Nodes) -> jax.Array:
+        """Returns `[B]` int32, the first entry behind the nodes of each tree."""
+        used = nodes.visits.reshape(-1, self.num_nodes) > 0
+        end = jnp.where(used, jnp.arange(1, self.num_nodes + 1, dtype=jnp.int32), 0)
+        return self.base + end.max(axis=1)
+
+    def step(  # noqa: PLR0917  # called from the one function above
+        self,
+        nodes: Nodes,
+        paths: Paths,
+        keys: jax.Array,
+        expand_key: jax.Array,
+        free: jax.Array,
+        budget: jax.Array,
+    ) -> tuple[Nodes, Paths]:
+        """Searches up to K leaves in each game.
+
+        Args:
+            nodes: the trees.
+            paths: room for the paths.
+            keys: `[B]`; for the selections.
+            expand_key: for the model.
+            free: `[B]` int32; the next K entries are not in use.
+            budget: `[]` int32; simulations left to make.
+        """
+        if self.leaves == 1:
+            paths = self.descend(nodes, paths, keys, 0, free, budget)
+            nodes = self.expand(nodes, paths, expand_key)
+            return back_up(nodes, paths, 0, self.select_on_update)
+
+        def attempt(number, state):
+            nodes, paths = state
+            attempt_keys = jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
+            paths = self.descend(nodes, paths, attempt_keys, number, free, budget)
+            return announce(nodes, paths, number, self.select_on_update)
+
+        nodes, paths = jax.lax.fori_loop(0, self.leaves, attempt, (nodes, paths))
+        nodes = self.expand(nodes, paths, expand_key)
+        return jax.lax.fori_loop(
+            0,
+            self.leaves,
+            lambda number, state: back_up(
+                state[0], state[1], number, self.select_on_update
+            ),
+            (nodes, paths),
+        )
+
+    def look(self, nodes: Nodes, entry: jax.Array, game: jax.Array) -> Tree:
+        """Returns `[R]` trees of one node each."""
+        extra_data = jax.tree.map(lambda leaf: leaf[game], self.extra_data)
+        return one_node_trees(nodes, entry, self.invalid_actions[game], extra_data)
+
+    def select(self, nodes: Nodes, entry: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Returns `[R]` the interior action and where a simulation may go on with it,
+        for a selection that depends on neither key nor depth."""
+        trees = self.look(nodes, entry, entry // self.num_nodes)
+        key, node_index, depth = jax.random.key(0), jnp.int32(0), jnp.int32(1)
+        action = jax.vmap(
+            lambda tree: self.interior_selection(key, tree, node_index, depth)
+        )(trees)
+        return action, follow(nodes, entry, action)
+
+    def select_everywhere(self, nodes: Nodes) -> Nodes:
+        """Fills in what is chosen in the nodes of a starting tree."""
+        if not self.selects_on_update:
+            return nodes
+        action, next_node = self.select(nodes, jnp.arange(nodes.visits.size))
+        return dataclasses.replace(nodes, next_action=action, next_node=next_node)
+
+    def descend(  # noqa: PLR0917  # called from the one function above
+        self,
+        nodes: Nodes,
+        paths: Paths,
+        keys: jax.Array,
+        attempt: int | jax.Array,
+        free: jax.Array,
+        budget: jax.Array,
+    ) -> Paths:
+        """Looks for the step's next leaf.
+
+        Args:
+            nodes: the trees.
+            paths: room for the paths.
+            keys: `[B]`; for the selections.
+            attempt: the number in this step.
+            free: `[B]` int32; the next K entries are not in use.
+            budget: `[]` int32; simulations left to make.
+        """
+        keys, action_keys = _split(keys)
+        root_action = jax.vmap(
+            lambda key, tree: self.root_selection(key, tree, jnp.int32(0))
+        )(action_keys, self.look(nodes, self.base, self.game))
+        first = follow(nodes, self.base, root_action)
+        is_walking = (first >= 0) & (self.max_depth > 1)
+
+        def walk(state):
+            depth, entry, is_walking, length, path, keys, action = state
+            path = path.at[attempt, depth].set(entry)
+            if self.selects_on_update:
+                after = nodes.next_node[entry]
+            else:
+                keys, action_keys = _split(keys)
+                selected = jax.vmap(
+                    self.interior_selection, in_axes=(0, 0, None, None)
+                )(action_keys, self.look(nodes, entry, self.game), jnp.int32(0), depth)
+                action = jnp.where(is_walking, selected, action)
+                after = follow(nodes, entry, selected)
+            length = length + is_walking
+            is_walking &= (after >= 0) & (depth + 1 < self.max_depth)
+            entry = jnp.where(is_walking, after, entry)
+            return depth + 1, entry, is_walking, length, path, keys, action
+
+        _, parent, _, length, path, _, action = jax.lax.while_loop(
+            lambda state: state[2].any(),
+            walk,
+            (
+                jnp.int32(1),
+                jnp.where(is_walking, first, self.base),
+                is_walking,
+                jnp.ones_like(self.game),
+                paths.node,
+                keys,
+                root_action,
+            ),
+        )
+        if self.selects_on_update:
+            action = jnp.where(length == 1, root_action, nodes.next_action[parent])
+        known = nodes.child[parent, action]
+        is_new = known < 0
+        leaf = jnp.where(is_new, free + attempt, known)
+        counts = jnp.where(
+            is_new, leaf < self.base + self.num_nodes, ~is_awaited(nodes, known)
+        )
+        return dataclasses.replace(
+            paths,
+            node=path.at[attempt, length, self.game].set(leaf),
+            length=paths.length.at[attempt].set(length),
+            parent=paths.parent.at[attempt].set(parent),
+            action=paths.action.at[attempt].set(action),
+            leaf=paths.leaf.at[attempt].set(leaf),
+            is_new=paths.is_new.at[attempt].set(is_new),
+            counts=paths.counts.at[attempt].set(counts & (attempt < budget)),
+        )
+
+    def expand(self, nodes: Nodes, paths: Paths, rng_key: jax.Array) -> Nodes:
+        """Asks the model about the step's leaves, and writes down what it says."""
+        parent, action, leaf = (
+            array.ravel() for array in (paths.parent, paths.action, paths.leaf)
+        )
+        is_new, counts = paths.is_new.ravel(), paths.counts.ravel()
+        is_over = ~is_new & ~may_go_on(nodes, leaf)
+        before = jax.tree.map(lambda x: x[parent], nodes.embedding)
+        output, after = self.recurrent_fn(self.params, rng_key, action, before)
+        entry = jnp.where(counts & ~is_over, leaf, nodes.visits.size)
+
+        def put(array: jax.Array, new: Any) -> jax.Array:
+            return array.at[entry].set(new, mode="drop")
+
+        if nodes.lower is not None and nodes.upper is not None:
+            ends = output.discount == 0
+            score = proofs.score_of_reward(output.reward)
+            nodes = dataclasses.replace(
+                nodes,
+                lower=put(nodes.lower, jnp.where(ends, score, -proofs.WIN)),
+                upper=put(nodes.upper, jnp.where(ends, score, proofs.WIN)),
+            )
+        at = jnp.where(counts & is_new, parent, nodes.visits.size)
+        return dataclasses.replace(
+            nodes,
+            value=put(nodes.value, output.value.astype(jnp.float32)),
+            raw_value=put(nodes.raw_value, output.value.astype(jnp.float32)),
+            reward=put(nodes.reward, output.reward),
+            discount=put(nodes.discount, output.discount),
+            parent=put(nodes.parent, parent),
+            action=put(nodes.action, action),
+            prior=put(nodes.prior, to_prior(output.prior_logits, nodes.prior.dtype)),
+            child=nodes.child.at[at, action].set(leaf, mode="drop"),
+            embedding=jax.tree.map(put, nodes.embedding, after),
+        )
+
+
+def _split(keys: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Splits each of `[B]` keys in two."""
+    pairs = jax.vmap(jax.random.split)(keys)
+    return pairs[:, 0], pairs[:, 1]

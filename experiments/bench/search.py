@@ -1,0 +1,644 @@
+"""Measures tree search: azjax and mctx side by side, with next to no network.
+
+Every subject searches the same Connect Four positions, four random moves from the empty
+board, with the same trivial network: a fixed random linear map from the observation to
+prior logits, flat or sharp, and the tanh of another to the value. The subjects:
+
+    azjax       azjax's policies on azjax's Connect Four
+    mctx+azjax  the same, but mctx's policies with azjax's `search` put in mctx's place
+    mctx        the same, but mctx's policies
+    mctx+pgx    mctx's policies on pgx's Connect Four, as in pgx's example
+
+Each gives back the action and the root's summary, and looks no further than a game can
+last (`max_depth`): else mctx would go on behind the ends of games and take longer. They
+run in turns, and the medians count. Before that their visit counts are compared: what
+should be the same search has to be. PUCT breaks ties by chance in mctx and by the
+action's number in azjax, so that there a share of the games may differ.
+
+With `--network` another question is asked: what share of a move's time is not the
+network's, for 4 convolutional blocks of 64 channels? Beside the player's whole move the
+network alone makes as many evaluations, in batches of as many positions, back to back.
+
+    python experiments/bench/search.py --plot search.png
+    python experiments/bench/search.py --network
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+from unittest import mock
+
+import jax
+import jax.numpy as jnp
+import mctx
+import numpy as np
+import pgx
+import rich
+import rich.table
+import tyro
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+from mctx._src import policies as mctx_policies
+
+from azjax import games
+from azjax.networks import (
+    NetworkConfig,
+    expected_value,
+    predict,
+    result_probabilities,
+)
+from azjax.players import AlphaZeroPlayer, first_network
+from azjax.players.model import mover_reward
+from azjax.search import SearchConfig, alphazero_policy, gumbel_policy, search
+from azjax.training.plots import GRID, INK, PALE_INK
+
+Algorithm = Literal["gumbel", "puct"]
+Prior = Literal["flat", "sharp"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What is measured.
+
+    batch: games at once; each of these.
+    simulations: of a search; each of these.
+    algorithms: Gumbel search, PUCT or both.
+    priors: of the trivial network.
+    repeats: runs of each subject, taken in turns; the median counts.
+    network: measure the tree's share of a move instead.
+    move_simulations: of each move that `--network` measures.
+    quick: only show that it works: few games, simulations and repeats.
+    json: print JSON in place of the tables.
+    plot: where to draw the times, as PNG or SVG.
+    """
+
+    batch: tuple[int, ...] = (64,)
+    simulations: tuple[int, ...] = (16, 32, 64, 128, 512)
+    algorithms: tuple[Algorithm, ...] = ("gumbel", "puct")
+    priors: tuple[Prior, ...] = ("flat", "sharp")
+    repeats: int = 7
+    network: bool = False
+    move_simulations: int = 64
+    quick: bool = False
+    json: bool = False
+    plot: pathlib.Path | None = None
+
+
+GAME = games.make("connect_four")
+NUM_RANDOM_MOVES = 4
+SHARPNESS = {"flat": 0.1, "sharp": 3.0}
+TITLES = {"gumbel": "Gumbel", "puct": "PUCT"}
+# Label, colour and style of each line, in the order of the drawing: the last two often
+# lie on each other, hence the dashes. The colours are those of Okabe and Ito, which
+# colour-blind people tell apart.
+LINES = {
+    "azjax": ("azjax", "#0072b2", "-"),
+    "mctx+azjax": ("mctx with azjax's search", "#009e73", "-"),
+    "mctx": ("mctx", "#d55e00", "-"),
+    "mctx+pgx": ("mctx on pgx's game", "#56380f", (0, (1.5, 2))),
+}
+# Growth is counted from here on.
+GROWTH_FROM = 64
+
+
+class TrivialNetwork(NamedTuple):
+    """The parameters of the trivial network.
+
+    prior: `[84, 7]`, before the sharpness.
+    value: `[84]`, before the tanh.
+    sharpness: `[]` float32.
+    """
+
+    prior: jax.Array
+    value: jax.Array
+    sharpness: jax.Array
+
+
+class Rules(NamedTuple):
+    """Connect Four by one library, batched.
+
+    start: `[B, 4]` actions to the states after them.
+    step: `(states, action)` to states.
+    observe: states to `[B, 6, 7, 2]`.
+    legal_action_mask: states to `[B, 7]` bool.
+    mover_reward: `(before, after)` to `[B]`, for the player who moved.
+    """
+
+    start: Callable
+    step: Callable
+    observe: Callable
+    legal_action_mask: Callable
+    mover_reward: Callable
+
+
+class Subject(NamedTuple):
+    """A way to search.
+
+    policies: a policy with the arguments of mctx's for each algorithm.
+    rules: what is searched.
+    """
+
+    policies: dict[str, Callable]
+    rules: Rules
+
+
+def azjax_rules() -> Rules:
+    """Returns azjax's Connect Four."""
+    step = jax.vmap(GAME.step)
+
+    def start(actions):
+        states = jax.vmap(lambda _: GAME.init())(actions)
+        for action in actions.T:
+            states = step(states, action)
+        return states
+
+    return Rules(
+        start=start,
+        step=step,
+        observe=jax.vmap(GAME.observe),
+        legal_action_mask=jax.vmap(GAME.legal_action_mask),
+        mover_reward=lambda before, after: mover_reward(GAME, before, after),
+    )
+
+
+def pgx_rules() -> Rules:
+    """Returns pgx's Connect Four; all that is asked for is part of its states."""
+    env = pgx.make("connect_four")
+    step = jax.vmap(env.step)
+
+    def start(actions):
+        states = jax.vmap(lambda _: env.init(jax.random.key(0)))(actions)
+        for action in actions.T:
+            states = step(states, action)
+        return states
+
+    def reward(before, after):
+        return after.rewards[jnp.arange(len(after.rewards)), before.current_player]
+
+    return Rules(
+        start=start,
+        step=step,
+        observe=lambda states: states.observation,
+        legal_action_mask=lambda states: states.legal_action_mask,
+        mover_reward=reward,
+    )
+
+
+def swap_search(policy: Callable) -> Callable:
+    """Returns one of mctx's policies with azjax's search in place of mctx's."""
+
+    def swapped(*args, **kwargs):
+        with mock.patch.object(mctx_policies.search, "search", search):
+            return policy(*args, **kwargs)
+
+    return swapped
+
+
+def mctx_puct(*args, **kwargs) -> mctx.PolicyOutput:
+    """Searches by mctx's PUCT with AlphaZero's scale of the values, [-1, 1]."""
+
+    def qtransform(tree, node_index):
+        return mctx.qtransform_by_min_max(tree, node_index, min_value=-1, max_value=1)
+
+    return mctx.muzero_policy(*args, qtransform=qtransform, **kwargs)
+
+
+def make_subjects() -> dict[str, Subject]:
+    """Returns the subjects in the order in which they take their turns."""
+    ours = {"gumbel": gumbel_policy, "puct": alphazero_policy}
+    theirs = {"gumbel": mctx.gumbel_muzero_policy, "puct": mctx_puct}
+    swapped = {name: swap_search(policy) for name, policy in theirs.items()}
+    return {
+        "azjax": Subject(ours, azjax_rules()),
+        "mctx+azjax": Subject(swapped, azjax_rules()),
+        "mctx": Subject(theirs, azjax_rules()),
+        "mctx+pgx": Subject(theirs, pgx_rules()),
+    }
+
+
+def trivial_network(prior: Prior) -> TrivialNetwork:
+    """Returns the network, the same but for the sharpness.
+
+    Its weights are multiples of 1/512 below 2, so that sums of them are exact in any
+    order, and as exact in TF32: no two programs differ by rounding.
+    """
+    size = int(np.prod(GAME.observation_shape))
+    shape = (size, GAME.num_actions + 1)
+    weights = np.random.default_rng(0).integers(-1024, 1024, shape) / 512
+    return TrivialNetwork(
+        prior=jnp.array(weights[:, :-1], jnp.float32),
+        value=jnp.array(weights[:, -1] / 4, jnp.float32),
+        sharpness=jnp.float32(SHARPNESS[prior]),
+    )
+
+
+def evaluate(
+    rules: Rules, network: TrivialNetwork, states: Any
+) -> tuple[jax.Array, jax.Array]:
+    """Returns `[B, 7]` prior logits, the lowest number where illegal, and `[B]` values
+    for the player to move."""
+    observation = rules.observe(states)
+    stones = observation.reshape(len(observation), -1).astype(jnp.float32)
+    logits = network.sharpness * (stones @ network.prior)
+    legal = rules.legal_action_mask(states)
+    logits = jnp.where(legal, logits, jnp.finfo(jnp.float32).min)
+    return logits, jnp.tanh(stones @ network.value)
+
+
+def make_search(subject: Subject, algorithm: Algorithm, simulations: int) -> Callable:
+    """Returns `(network, rng_key, states)` to the action and the root's summary."""
+    rules, policy = subject.rules, subject.policies[algorithm]
+
+    def recurrent_fn(network, rng_key, action, states):
+        del rng_key  # games and network are deterministic
+        after = rules.step(states, action)
+        logits, value = evaluate(rules, network, after)
+        fields = {
+            "reward": rules.mover_reward(states, after),
+            "discount": jnp.where(after.terminated, 0.0, -1.0),
+            "prior_logits": logits,
+            "value": jnp.where(after.terminated, 0.0, value),
+        }
+        return mctx.RecurrentFnOutput(**fields), after
+
+    def run(network, rng_key, states):
+        logits, value = evaluate(rules, network, states)
+        fields = {"prior_logits": logits, "value": value, "embedding": states}
+        output = policy(
+            network,
+            rng_key,
+            mctx.RootFnOutput(**fields),
+            recurrent_fn,
+            simulations,
+            invalid_actions=~rules.legal_action_mask(states),
+            max_depth=GAME.max_moves,
+        )
+        return output.action, output.search_tree.summary()
+
+    return run
+
+
+def random_moves(batch: int) -> jax.Array:
+    """Returns `[B, 4]` random moves; so few are legal, and end no game."""
+    shape = (batch, NUM_RANDOM_MOVES)
+    return jax.random.randint(jax.random.key(1), shape, 0, GAME.num_actions)
+
+
+def measure(
+    batch: int, algorithm: Algorithm, simulations: int, settings: Settings
+) -> list[dict]:
+    """Returns the measurements, one for each prior and subject."""
+    rng_key = jax.random.key(0)
+    subjects = make_subjects()
+    states = {
+        name: jax.jit(subject.rules.start)(random_moves(batch))
+        for name, subject in subjects.items()
+    }
+    compiled = {
+        name: jax.jit(make_search(subject, algorithm, simulations))
+        .lower(trivial_network("flat"), rng_key, states[name])
+        .compile()
+        for name, subject in subjects.items()
+    }
+    results = []
+    for prior in settings.priors:
+        network = trivial_network(prior)
+
+        def run(name, network=network):
+            return jax.block_until_ready(compiled[name](network, rng_key, states[name]))
+
+        visits = {name: np.asarray(run(name)[1].visit_counts) for name in subjects}
+        agreeing = {
+            name: float((counts == visits["mctx"]).all(axis=1).mean())
+            for name, counts in visits.items()
+        }
+        where = f"{batch} games, {simulations} simulations, {algorithm}, {prior} prior"
+        check_agreement(agreeing, algorithm, where)
+        seconds = time_in_turns(
+            {name: lambda name=name: run(name) for name in subjects}, settings.repeats
+        )
+        results += [
+            {
+                "device": device_name(),
+                "batch": batch,
+                "algorithm": algorithm,
+                "prior": prior,
+                "simulations": simulations,
+                "subject": name,
+                "seconds": seconds[name],
+                "milliseconds_per_simulation": 1e3
+                * statistics.median(seconds[name])
+                / simulations,
+                "simulations_per_second": batch
+                * simulations
+                / statistics.median(seconds[name]),
+                "times_as_fast_as_mctx": median_ratio(seconds["mctx"], seconds[name]),
+                "agreeing_games": agreeing[name],
+            }
+            for name in subjects
+        ]
+    return results
+
+
+def check_agreement(
+    agreeing: dict[str, float], algorithm: Algorithm, where: str
+) -> None:
+    """Raises RuntimeError where a search that should be mctx's found something else."""
+    same = ["mctx+azjax"]
+    if algorithm == "gumbel":  # has no ties
+        same.append("azjax")
+    for name in same:
+        if agreeing[name] < 1:
+            raise RuntimeError(
+                f"{name} visits the same root moves as mctx in only "
+                f"{agreeing[name]:.1%} of the games: {where}"
+            )
+
+
+def time_in_turns(runs: dict[str, Callable], repeats: int) -> dict[str, list[float]]:
+    """Returns the seconds of each run, after a warm-up; they take turns."""
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for run in runs.values():
+        run()
+    for _ in range(repeats):
+        for name, run in runs.items():
+            start = time.perf_counter()
+            run()
+            seconds[name].append(time.perf_counter() - start)
+    return seconds
+
+
+def median_ratio(numerators: list[float], denominators: list[float]) -> float:
+    """Returns the median of the ratios within each turn."""
+    pairs = zip(numerators, denominators, strict=True)
+    return statistics.median(first / second for first, second in pairs)
+
+
+def measure_move(batch: int, algorithm: Algorithm, settings: Settings) -> dict:
+    """Returns what a player's move takes, and the network's evaluations alone."""
+    config = NetworkConfig(trunk="conv", num_blocks=4, channels=64)
+    network, variables = first_network(0, GAME, config)
+    evaluations = settings.move_simulations + 1
+    states = jax.jit(azjax_rules().start)(random_moves(batch))
+    player = AlphaZeroPlayer(
+        game=GAME,
+        search=SearchConfig(
+            algorithm="gumbel" if algorithm == "gumbel" else "alphazero"
+        ),
+        simulations=settings.move_simulations,
+        network=network,
+        variables=variables,
+    )
+
+    @jax.jit
+    def move(player, rng_key, states):
+        return player.choose(rng_key, states)
+
+    @jax.jit
+    def evaluate_only(network, variables, observation):
+        def evaluate(observation, _):
+            prediction = predict(network, variables, observation)
+            # The next batch depends on all of this one's outputs, so that nothing can
+            # be left out; the change is too small to matter.
+            value = expected_value(result_probabilities(prediction.value_logits))
+            outputs = value + prediction.policy_logits.max(axis=-1)
+            return observation + 1e-9 * outputs[:, None, None, None], None
+
+        return jax.lax.scan(evaluate, observation, length=evaluations)[0]
+
+    rng_key = jax.random.key(0)
+    observation = jax.vmap(GAME.observe)(states)
+    runs = {
+        "move": lambda: jax.block_until_ready(move(player, rng_key, states)),
+        "network": lambda: jax.block_until_ready(
+            evaluate_only(network, variables, observation)
+        ),
+    }
+    seconds = time_in_turns(runs, settings.repeats)
+    return {
+        "device": device_name(),
+        "batch": batch,
+        "algorithm": algorithm,
+        "simulations": settings.move_simulations,
+        "move_seconds": seconds["move"],
+        "network_seconds": seconds["network"],
+        "tree_share": 1 - median_ratio(seconds["network"], seconds["move"]),
+    }
+
+
+def device_name() -> str:
+    """Returns what the measurements are made on, for people."""
+    device = jax.devices()[0]
+    if device.platform != "cpu":
+        return device.device_kind
+    path = pathlib.Path("/proc/cpuinfo")
+    lines = path.read_text().splitlines() if path.exists() else []
+    models = [line.split(":")[1].strip() for line in lines if "model name" in line]
+    cores = os.cpu_count()
+    return f"{models[0] if models else 'CPU'}, {cores} core{'s' if cores != 1 else ''}"
+
+
+def make_table(results: list[dict]) -> rich.table.Table:
+    """Returns the measurements of one setting, a row for each subject and size."""
+    columns = ("ms each", "a second", "against mctx", "same visits")
+    first = results[0]
+    table = rich.table.Table(
+        rich.table.Column("simulations", justify="right"),
+        "subject",
+        *(rich.table.Column(name, justify="right") for name in columns),
+        title=f"{setting_name(first)}, on {first['device']}",
+    )
+    for (simulations,), subjects in grouped(results, "simulations"):
+        for result in subjects:
+            table.add_row(
+                f"{simulations:,}",
+                result["subject"],
+                f"{result['milliseconds_per_simulation']:.3g}",
+                f"{result['simulations_per_second']:,.0f}",
+                f"{result['times_as_fast_as_mctx']:.2f} times",
+                f"{result['agreeing_games']:.0%}",
+            )
+        table.add_section()
+    return table
+
+
+def make_growth_table(results: list[dict]) -> rich.table.Table:
+    """Returns how a simulation's time grows with their number."""
+    counts = sorted({result["simulations"] for result in results})
+    low, high = GROWTH_FROM if GROWTH_FROM in counts else counts[0], counts[-1]
+    subjects = list(dict.fromkeys(result["subject"] for result in results))
+    table = rich.table.Table(
+        "setting",
+        *(rich.table.Column(name, justify="right") for name in subjects),
+        title=f"Time of a simulation among {high:,}, divided by that among {low:,}",
+    )
+    for _, rows in grouped(results, "batch", "algorithm", "prior"):
+        times = {
+            (row["subject"], row["simulations"]): row["milliseconds_per_simulation"]
+            for row in rows
+        }
+        growths = (times[name, high] / times[name, low] for name in subjects)
+        table.add_row(setting_name(rows[0]), *(f"{growth:.2f}" for growth in growths))
+    return table
+
+
+def make_move_table(results: list[dict]) -> rich.table.Table:
+    """Returns the tree's share of a move as a table."""
+    columns = ("ms a move", "ms of network", "tree's share")
+    table = rich.table.Table(
+        "algorithm",
+        *(rich.table.Column(name, justify="right") for name in ("games", *columns)),
+        title=f"Moves in Connect Four with {results[0]['simulations']} simulations, "
+        f"4 convolutional blocks of 64 channels, on {results[0]['device']}",
+    )
+    for result in results:
+        table.add_row(
+            TITLES[result["algorithm"]],
+            f"{result['batch']:,}",
+            f"{1e3 * statistics.median(result['move_seconds']):,.1f}",
+            f"{1e3 * statistics.median(result['network_seconds']):,.1f}",
+            f"{result['tree_share']:.1%}",
+        )
+    return table
+
+
+def grouped(results: list[dict], *names: str) -> list[tuple[tuple, list[dict]]]:
+    """Returns the results by what they say under some names, in the order met."""
+    groups: dict[tuple, list[dict]] = {}
+    for result in results:
+        groups.setdefault(tuple(result[name] for name in names), []).append(result)
+    return list(groups.items())
+
+
+def setting_name(result: dict) -> str:
+    """Returns for people what the subjects have in common in a measurement."""
+    algorithm = TITLES[result["algorithm"]]
+    return f"{algorithm}, {result['prior']} prior, {result['batch']:,} games"
+
+
+def draw(results: list[dict]) -> Figure:
+    """Draws the time of a simulation against their number, a panel for each setting."""
+    panels = grouped(results, "batch", "algorithm", "prior")
+    columns = len({result["prior"] for result in results})
+    rows = len(panels) // columns
+    figure = Figure(
+        figsize=(4.5 * columns, 1.1 + 3 * rows),
+        dpi=150,
+        facecolor="white",
+        layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1, hspace=0.05, wspace=0.03),
+    )
+    grid = figure.subplots(rows, columns, sharex=True, sharey="row", squeeze=False)
+    for axes, (_, panel) in zip(grid.flat, panels, strict=True):
+        draw_panel(axes, panel)
+    for axes, (_, panel) in zip(grid[:, 0], panels[::columns], strict=True):
+        axes.set_ylabel(
+            f"milliseconds a simulation, {panel[0]['batch']:,} games",
+            color=PALE_INK,
+            fontsize=9,
+        )
+    for axes in grid[-1]:
+        axes.set_xlabel("simulations", color=PALE_INK, fontsize=9)
+    figure.suptitle(
+        f"Tree search with a trivial network, {results[0]['device']}",
+        x=0.015,
+        ha="left",
+        color=INK,
+        fontsize=14,
+        fontweight="bold",
+    )
+    figure.legend(
+        *grid[0, 0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=4,
+        frameon=False,
+        labelcolor=INK,
+        fontsize=10,
+    )
+    return figure
+
+
+def draw_panel(axes: Axes, results: list[dict]) -> None:
+    """Draws a line for each subject of one setting."""
+    for name, (label, colour, style) in LINES.items():
+        rows = [row for row in results if row["subject"] == name]
+        axes.loglog(
+            [row["simulations"] for row in rows],
+            [row["milliseconds_per_simulation"] for row in rows],
+            color=colour,
+            label=label,
+            linestyle=style,
+            linewidth=2,
+            marker="o",
+            markersize=5,
+            markeredgecolor="white",
+        )
+    counts = sorted({row["simulations"] for row in results})
+    [gain] = (
+        row["times_as_fast_as_mctx"]
+        for row in results
+        if (row["subject"], row["simulations"]) == ("azjax", counts[-1])
+    )
+    algorithm, prior = TITLES[results[0]["algorithm"]], results[0]["prior"]
+    title = f"{algorithm}, {prior} prior"
+    axes.set_title(title, loc="left", color=INK, fontsize=11, fontweight="bold")
+    axes.set_title(
+        f"{gain:.1f} times as fast as mctx at {counts[-1]:,}",
+        loc="right",
+        color=LINES["azjax"][1],
+        fontsize=9,
+    )
+    axes.xaxis.set_major_locator(FixedLocator(counts))
+    axes.xaxis.set_minor_locator(NullLocator())
+    number = FuncFormatter(lambda value, _: f"{value:g}")
+    axes.xaxis.set_major_formatter(number)
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(number)
+    axes.grid(color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(which="both", length=0, labelcolor=PALE_INK, labelsize=9)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["bottom"].set_color(PALE_INK)
+
+
+def main(settings: Settings) -> None:
+    """Measures, prints and draws."""
+    if settings.quick:
+        settings = dataclasses.replace(
+            settings, batch=(4,), simulations=(4,), repeats=1, move_simulations=4
+        )
+    if settings.network:
+        results = [
+            measure_move(batch, algorithm, settings)
+            for batch in settings.batch
+            for algorithm in settings.algorithms
+        ]
+        tables = [make_move_table(results)]
+    else:
+        results = [
+            result
+            for batch in settings.batch
+            for algorithm in settings.algorithms
+            for simulations in settings.simulations
+            for result in measure(batch, algorithm, simulations, settings)
+        ]
+        settings_measured = grouped(results, "batch", "algorithm", "prior")
+        tables = [make_table(rows) for _, rows in settings_measured]
+        tables.append(make_growth_table(results))
+    if settings.json:
+        print(json.dumps(results, indent=2))
+    else:
+        rich.print(*tables)
+    if settings.plot and not settings.network:
+        draw(results).savefig(settings.plot)
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Settings, description=__doc__))

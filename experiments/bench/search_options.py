@@ -1,0 +1,219 @@
+"""Measures what the search's options are worth, with the player that ships.
+
+    python experiments/bench/search_options.py root-visits
+    python experiments/bench/search_options.py leaves
+    python experiments/bench/search_options.py match PLAYER OPPONENT
+    python experiments/bench/search_options.py mistakes PLAYER...
+
+`root-visits` plays Connect Four against itself and counts the simulations that a move
+rests on, with and without the trees kept from move to move. `leaves` times the search
+of one position with one leaf a step and with several. `match` plays two players, named
+as for `azjax play --opponent`, against each other from random openings, each of them
+once with each colour. `mistakes` grades players on the solved positions that ship.
+"""
+
+import dataclasses
+import json
+import statistics
+import time
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import rich
+import rich.table
+import tyro
+
+from azjax import games
+from azjax.arena import grade, play_match, shipped
+from azjax.networks import NetworkConfig
+from azjax.players import AlphaZeroPlayer, choose, first_network, load, load_run
+from azjax.training.config import SelfPlayConfig
+from azjax.training.self_play import make_self_play, start_games
+
+GAME = games.make("connect_four")
+
+
+def root_visits(  # noqa: PLR0917  # a command, called by name
+    simulations: int = 100,
+    kept_nodes: int = 1000,
+    games: int = 128,
+    moves: int = 64,
+    algorithm: Literal["gumbel", "alphazero"] = "alphazero",
+    json: bool = False,
+) -> None:
+    """Counts the simulations that a move of self-play rests on.
+
+    Args:
+        simulations: network evaluations a move.
+        kept_nodes: of each game's tree, at most, where trees are kept.
+        games: at once.
+        moves: of each game.
+        algorithm: of the search.
+        json: print JSON in place of the text.
+    """
+    trained = load_run("pretrained", GAME)
+    config = SelfPlayConfig(games=games, moves_per_chunk=moves)
+    result: dict[str, float] = {"simulations": simulations}
+    for name, kept in (("kept", kept_nodes), ("not_kept", 0)):
+        search = dataclasses.replace(
+            trained.search, algorithm=algorithm, kept_nodes=kept
+        )
+        play_chunk = make_self_play(
+            GAME, trained.network, search, config, num_simulations=simulations
+        )
+        start = time.perf_counter()
+        _, _, metrics = play_chunk(
+            trained.variables,
+            start_games(GAME, config, jax.random.key(1)),
+            jax.random.key(2),
+        )
+        result[name] = float(metrics.root_visits)
+        result[f"{name}_seconds"] = time.perf_counter() - start
+    result["ratio"] = result["kept"] / result["not_kept"]
+    show(
+        result,
+        f"{algorithm}, {simulations} simulations a move: {result['kept']:.1f} root "
+        f"visits with the tree kept, {result['not_kept']:.1f} without: "
+        f"{result['ratio'] - 1:+.0%}",
+        as_json=json,
+    )
+
+
+def leaves(  # noqa: PLR0917  # a command, called by name
+    simulations: int = 800,
+    leaves: tuple[int, ...] = (1, 2, 4, 8, 16),
+    positions: int = 1,
+    repeats: int = 5,
+    network: Literal["conv", "pretrained"] = "conv",
+    json: bool = False,
+) -> None:
+    """Times the search of one position (or of several at once).
+
+    Args:
+        simulations: network evaluations a move.
+        leaves: numbers of leaves a step.
+        positions: searched at once.
+        repeats: of each, taken in turns; the median counts.
+        network: a convolutional one of 4 blocks of 64 channels, or the one that ships.
+        json: print JSON in place of the table.
+    """
+    trained = load_run("pretrained", GAME)
+    if network == "conv":
+        weights = first_network(
+            0, GAME, NetworkConfig(trunk="conv", num_blocks=4, channels=64)
+        )
+    else:
+        weights = (trained.network, trained.variables)
+    states = jax.vmap(lambda _: GAME.init())(jnp.arange(positions))
+    players = {
+        number: AlphaZeroPlayer(
+            GAME,
+            dataclasses.replace(trained.search, leaves_per_step=number),
+            simulations,
+            *weights,
+        )
+        for number in leaves
+    }
+    seconds: dict[int, list[float]] = {number: [] for number in leaves}
+    for repeat in range(repeats + 1):
+        for number, player in players.items():
+            start = time.perf_counter()
+            jax.block_until_ready(choose(player, jax.random.key(repeat), states))
+            if repeat:  # the first compiles
+                seconds[number].append(time.perf_counter() - start)
+    medians = {number: statistics.median(times) for number, times in seconds.items()}
+    table = rich.table.Table(
+        *(
+            rich.table.Column(name, justify="right")
+            for name in ("leaves a step", "ms a move", "speed")
+        ),
+        title=f"{positions} position, {simulations} simulations, {network} network, "
+        f"on {jax.devices()[0].device_kind}",
+    )
+    for number, time_taken in medians.items():
+        speed = medians[leaves[0]] / time_taken
+        table.add_row(f"{number}", f"{time_taken * 1e3:,.0f}", f"{speed:.1f}x")
+    show({"seconds": medians}, table, as_json=json)
+
+
+def match(  # noqa: PLR0917  # a command, called by name
+    player: str,
+    opponent: str,
+    /,
+    num_games: int = 400,
+    opening_moves: int = 4,
+    seed: int = 0,
+    json: bool = False,
+) -> None:
+    """Plays two players against each other.
+
+    Args:
+        player: for example `alphazero:pretrained?simulations=100&kept_nodes=1000`.
+        opponent: likewise.
+        num_games: even.
+        opening_moves: made at random.
+        seed: of the openings.
+        json: print JSON in place of the text.
+    """
+    start = time.perf_counter()
+    total = play_match(
+        GAME,
+        load(player, GAME),
+        load(opponent, GAME),
+        jax.random.key(seed),
+        num_games,
+        random_opening_moves=opening_moves,
+    ).total
+    low, high = total.interval
+    seconds = time.perf_counter() - start
+    show(
+        {"score": total.score, "low": low, "high": high, **total._asdict()},
+        f"{player} against {opponent}: {total.wins} won, {total.draws} drawn, "
+        f"{total.losses} lost; score {total.score:.1%} (95% interval {low:.1%} to "
+        f"{high:.1%}), {seconds:.0f} s",
+        as_json=json,
+    )
+
+
+def mistakes(
+    players: tyro.conf.Positional[tuple[str, ...]], /, json: bool = False
+) -> None:
+    """Grades players on the solved positions that ship.
+
+    Args:
+        players: for example `alphazero:pretrained?simulations=200&proves=true`.
+        json: print JSON in place of the text.
+    """
+    positions = shipped(GAME)
+    assert positions is not None
+    for player in players:
+        start = time.perf_counter()
+        graded = grade(load(player, GAME), positions, jax.random.key(0))
+        low, high = graded.mean_interval
+        show(
+            {"player": player, "mistakes": graded.mean, "low": low, "high": high},
+            f"{player}: {graded.mean:.2%} mistakes (95% interval {low:.2%} to "
+            f"{high:.2%}), {time.perf_counter() - start:.0f} s",
+            as_json=json,
+        )
+
+
+def show(result: dict, text: object, *, as_json: bool) -> None:
+    """Prints the measurements."""
+    if as_json:
+        print(json.dumps(result))
+    else:
+        rich.print(text)
+
+
+if __name__ == "__main__":
+    tyro.extras.subcommand_cli_from_dict(
+        {
+            "root-visits": root_visits,
+            "leaves": leaves,
+            "match": match,
+            "mistakes": mistakes,
+        },
+        description=__doc__,
+    )

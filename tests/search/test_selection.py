@@ -1,0 +1,386 @@
+import functools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import mctx
+import numpy as np
+import pytest
+from mctx._src import seq_halving
+
+from azjax.search import alphazero_policy
+from azjax.search.selection import (
+    forced_visits,
+    halving_table,
+    pruned_visits,
+    puct_root_selection,
+    puct_scores,
+    puct_selection,
+)
+
+NUM_ACTIONS = 6
+NUM_NODES = 500
+C_INIT = 1.25
+C_BASE = 40.0  # low, so that it matters
+SETTINGS: dict[str, Any] = {"c_init": C_INIT, "c_base": C_BASE}
+
+
+def make_nodes(prior, visits, qvalues, value, illegal=None) -> mctx.Tree:
+    """Returns trees of one node each; players take turns.
+
+    Args:
+        prior: `[B, A]` probabilities.
+        visits: `[B, A]`; of the actions.
+        qvalues: `[B, A]`; of the actions, for the player to move.
+        value: `[B]`; of the nodes.
+        illegal: `[B, A]` bool.
+    """
+    prior, visits = np.float32(prior), np.int32(visits)
+    none = np.zeros(visits.shape[:1], np.int32)[:, None]
+    fields: dict[str, Any] = {
+        "node_visits": 1 + visits.sum(axis=-1, keepdims=True),
+        "raw_values": np.float32(value)[:, None],
+        "node_values": np.float32(value)[:, None],
+        "parents": none,
+        "action_from_parent": none,
+        "children_index": np.where(visits > 0, 1, -1)[:, None],
+        "children_prior_logits": np.log(np.maximum(prior, 1e-30))[:, None],
+        "children_visits": visits[:, None],
+        "children_rewards": np.zeros((len(visits), 1, visits.shape[1]), np.float32),
+        "children_discounts": -np.ones((len(visits), 1, visits.shape[1]), np.float32),
+        "children_values": -np.float32(qvalues)[:, None],
+        "embeddings": none,
+        "root_invalid_actions": (
+            np.zeros(visits.shape, bool) if illegal is None else illegal
+        ),
+        "extra_data": None,
+    }
+    return jax.tree.map(jnp.asarray, mctx.Tree(**fields))
+
+
+def random_numbers(max_visits=9):
+    """Returns prior, visits, qvalues and value of many nodes."""
+    random = np.random.default_rng(0)
+    shape = (NUM_NODES, NUM_ACTIONS)
+    prior = random.dirichlet([0.7] * NUM_ACTIONS, NUM_NODES)
+    visits = random.integers(0, max_visits + 1, shape)
+    visits *= random.random(shape) < 0.7
+    return prior, visits, random.uniform(-1, 1, shape), random.uniform(-1, 1, NUM_NODES)
+
+
+def puct(prior, visits, total, qvalue):
+    """AlphaZero's score of one visited action: its pseudocode's `ucb_score`."""
+    rate = math.log((total + C_BASE + 1) / C_BASE) + C_INIT
+    return rate * math.sqrt(total) / (visits + 1) * prior + (qvalue + 1) / 2
+
+
+def reference_scores(prior, visits, qvalues, value, *, reduction):
+    """Scores one node's actions, one by one."""
+    total = 1 + sum(visits)
+    explored = sum(p for p, n in zip(prior, visits, strict=True) if n > 0)
+    first_play = -1.0 if reduction is None else value - reduction * math.sqrt(explored)
+    return np.array(
+        [
+            puct(p, n, total, q if n > 0 else first_play)
+            for p, n, q in zip(prior, visits, qvalues, strict=True)
+        ]
+    )
+
+
+@pytest.mark.parametrize("reduction", [None, 0.0, 0.2, 1.0])
+def test_puct_selects_as_alphazero_does(reduction):
+    numbers = random_numbers()
+    select = functools.partial(
+        puct_selection, first_play_reduction=reduction, **SETTINGS
+    )
+    score = functools.partial(puct_scores, first_play_reduction=reduction, **SETTINGS)
+    nodes = make_nodes(*numbers)
+    actions = jax.vmap(lambda tree: select(jax.random.key(0), tree, 0, 1))(nodes)
+    scores = sum(jax.vmap(lambda tree: score(tree, 0))(nodes))
+    expected = np.array(
+        [
+            reference_scores(*one, reduction=reduction)
+            for one in zip(*numbers, strict=True)
+        ]
+    )
+    np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5)
+    selected = expected[np.arange(NUM_NODES), actions]
+    np.testing.assert_allclose(selected, expected.max(axis=-1), rtol=1e-5, atol=1e-5)
+    assert len(np.unique(actions)) == NUM_ACTIONS
+
+
+@pytest.mark.parametrize("visits", [[0, 0, 0, 0], [2, 2, 2, 2]])
+def test_of_equal_actions_puct_selects_the_lowest(visits):
+    nodes = make_nodes([[0.25] * 4], [visits], [[0.5] * 4], [0.5])
+    tree = jax.tree.map(lambda leaf: leaf[0], nodes)
+    for seed in range(5):
+        key = jax.random.key(seed)
+        for reduction in (None, 0.2):
+            settings = {**SETTINGS, "first_play_reduction": reduction}
+            assert puct_selection(key, tree, jnp.int32(0), 1, **settings) == 0
+
+
+def test_puct_takes_no_illegal_action_at_the_root():
+    numbers = random_numbers()
+    best = np.argmax(numbers[0], axis=-1)
+    illegal = np.arange(NUM_ACTIONS) == best[:, None]
+    nodes = make_nodes(*numbers, illegal=illegal)
+    for forced_playouts in (0.0, 50.0):
+        select = functools.partial(
+            puct_root_selection,
+            forced_playouts=forced_playouts,
+            first_play_reduction=0.2,
+            **SETTINGS,
+        )
+        actions = jax.vmap(lambda tree, by=select: by(jax.random.key(0), tree, 0))(
+            nodes
+        )
+        assert not illegal[np.arange(NUM_NODES), actions].any()
+
+
+@pytest.mark.parametrize("num_simulations", [1, 2, 7, 16, 50, 200])
+@pytest.mark.parametrize("num_considered", [1, 2, 3, 7, 16, 33])
+def test_the_halving_table_is_that_of_mctx(num_considered, num_simulations):
+    table = halving_table(num_considered, num_simulations)
+    expected = seq_halving.get_table_of_considered_visits(
+        num_considered, num_simulations
+    )
+    np.testing.assert_array_equal(table, np.array(expected))
+    assert table.dtype == np.int32
+
+
+# Wu 2019, section 3.2
+
+
+def reference_forced_visits(prior, visits, forced_playouts):
+    return [math.sqrt(forced_playouts * p * sum(visits)) for p in prior]
+
+
+def reference_pruned_visits(prior, visits, qvalues, forced_playouts):
+    """Takes forced visits away one by one, as long as the action's score stays at or
+    below the best one's. The last is taken in part where the forced visits are no
+    whole number; for the score it then counts as all of a visit."""
+    total = 1 + sum(visits)
+    best = max(range(len(visits)), key=lambda action: (visits[action], -action))
+    best_score = puct(prior[best], visits[best], total, qvalues[best])
+    forced = reference_forced_visits(prior, visits, forced_playouts)
+    pruned = []
+    for action, (p, n, q) in enumerate(zip(prior, visits, qvalues, strict=True)):
+        left, takes = float(n), forced[action]
+        while action != best and takes > 0 and left > 0:
+            part = min(1.0, takes)
+            if puct(p, math.floor(left - part), total, q) > best_score:
+                break
+            left, takes = left - part, takes - part
+        pruned.append(left if action == best or left > 1 else 0.0)
+    return pruned
+
+
+def prune(numbers, forced_playouts, reduction=None):
+    return jax.vmap(
+        lambda tree: pruned_visits(
+            tree,
+            0,
+            forced_playouts=forced_playouts,
+            first_play_reduction=reduction,
+            **SETTINGS,
+        )
+    )(make_nodes(*numbers))
+
+
+@pytest.mark.parametrize("forced_playouts", [0.5, 2.0])
+def test_forced_visits_grow_with_the_root_of_prior_and_visits(forced_playouts):
+    prior, visits, _, _ = random_numbers()
+    forced = jax.vmap(lambda p, n: forced_visits(n, p, forced_playouts))(
+        jnp.float32(prior), jnp.int32(visits)
+    )
+    expected = [
+        reference_forced_visits(*one, forced_playouts)
+        for one in zip(prior, visits, strict=True)
+    ]
+    np.testing.assert_allclose(forced, expected, rtol=1e-5)
+
+
+def test_a_visited_action_goes_first_until_it_has_its_forced_visits():
+    numbers = random_numbers()
+    prior, visits, _, _ = numbers
+    select = functools.partial(
+        puct_root_selection,
+        forced_playouts=2.0,
+        first_play_reduction=None,
+        **SETTINGS,
+    )
+    actions = jax.vmap(lambda tree: select(jax.random.key(0), tree, 0))(
+        make_nodes(*numbers)
+    )
+    forced = [
+        reference_forced_visits(*one, 2.0) for one in zip(prior, visits, strict=True)
+    ]
+    is_due = (visits > 0) & (visits < np.array(forced))
+    some_are_due = is_due.any(axis=-1)
+    assert some_are_due.any()
+    assert not some_are_due.all()
+    np.testing.assert_array_equal(
+        actions[some_are_due], is_due.argmax(-1)[some_are_due]
+    )
+    unforced = jax.vmap(
+        lambda tree: puct_selection(
+            jax.random.key(0), tree, 0, 0, first_play_reduction=None, **SETTINGS
+        )
+    )(make_nodes(*numbers))
+    np.testing.assert_array_equal(actions[~some_are_due], unforced[~some_are_due])
+
+
+@pytest.mark.parametrize("reduction", [None, 0.2])
+@pytest.mark.parametrize("forced_playouts", [0.5, 2.0, 20.0])
+def test_forced_visits_are_pruned_one_by_one(forced_playouts, reduction):
+    numbers = random_numbers(max_visits=30)
+    pruned = prune(numbers, forced_playouts, reduction)
+    expected = [
+        reference_pruned_visits(*one, forced_playouts)
+        for one in zip(*numbers[:3], strict=True)
+    ]
+    np.testing.assert_allclose(pruned, expected, rtol=1e-4, atol=1e-4)
+    assert (pruned < numbers[1] - 1).any(), "nothing was pruned"
+
+
+def test_pruning_by_hand():
+    # 36 visits, k = 2: 0.5 * 36 * 2 and 0.125 * 36 * 2 are squares, of 6 and 3.
+    # Action 1 is bad: all of 3 forced visits go. Action 2 is better than the most
+    # visited one with any number of visits: all stay. Action 3 is left with one visit.
+    prior = [0.5, 0.125, 0.125, 0.125, 0.125]
+    visits, qvalues = [20, 8, 4, 4, 0], [0.2, -0.9, 1.0, -0.9, 0.0]
+    pruned = prune(([prior], [visits], [qvalues], [0.0]), 2.0)
+    np.testing.assert_allclose(pruned, [[20, 5, 4, 0, 0]], atol=1e-4)
+
+
+@pytest.mark.parametrize("forced_playouts", [0.5, 2.0, 20.0])
+def test_pruning_raises_no_score_above_that_of_the_most_visited_action(
+    forced_playouts,
+):
+    numbers = random_numbers(max_visits=30)
+    prior, visits, qvalues, _ = numbers
+    pruned = np.asarray(prune(numbers, forced_playouts))
+    total = 1 + visits.sum(axis=-1)
+    rate = np.log((total + C_BASE + 1) / C_BASE) + C_INIT
+    exploration = (rate * np.sqrt(total))[:, None] * prior
+    best = visits.argmax(axis=-1)[:, None]
+    before = exploration / (visits + 1) + (qvalues + 1) / 2
+    after = exploration / (pruned + 1) + (qvalues + 1) / 2
+    is_changed = (pruned < visits) & (pruned > 0)
+    limit = np.take_along_axis(before, best, axis=-1) + 1e-4
+    assert is_changed.any()
+    assert (after <= limit)[is_changed].all()
+
+
+@pytest.mark.parametrize("forced_playouts", [0.5, 2.0, 20.0])
+def test_the_most_visited_action_keeps_its_visits_and_single_visits_vanish(
+    forced_playouts,
+):
+    numbers = random_numbers(max_visits=30)
+    visits = numbers[1]
+    pruned = np.asarray(prune(numbers, forced_playouts))
+    rows, best = np.arange(NUM_NODES), visits.argmax(axis=-1)
+    np.testing.assert_array_equal(pruned[rows, best], visits[rows, best])
+    others = np.arange(NUM_ACTIONS) != best[:, None]
+    assert (visits[others] == 1).any()
+    assert (pruned[others & (visits <= 1)] == 0).all()
+    assert ((pruned == 0) | (pruned > 1))[others].all()
+    assert (pruned <= visits).all()
+
+
+# Whole searches of a game that nobody plays: positions are numbers, moves write them
+
+
+def scramble(number):
+    """Mixes the bits of uint32 numbers."""
+    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+        number = (number ^ (number >> shift)) * jnp.uint32(factor)
+    return number ^ (number >> 16)
+
+
+def model(params, rng_key, action, positions):
+    """Values lie in [-1, 1]; one move in eight ends the game."""
+    del params, rng_key
+    after = scramble(positions ^ scramble(action.astype(jnp.uint32) + 1))
+    numbers = jnp.arange(1, NUM_ACTIONS + 3, dtype=jnp.uint32)
+    bits = scramble(after[:, None] + numbers * jnp.uint32(0x9E3779B9)) >> 8
+    drawn = bits.astype(jnp.float32) / 2**23 - 1
+    ends = bits[:, 0] % 8 == 0
+    fields = {
+        "reward": jnp.where(ends, jnp.sign(drawn[:, 1]), 0.0),
+        "discount": jnp.where(ends, 0.0, -1.0),
+        "value": jnp.where(ends, 0.0, drawn[:, 1]),
+        "prior_logits": 3 * drawn[:, 2:],
+    }
+    return mctx.RecurrentFnOutput(**fields), after
+
+
+def search(policy, num_simulations=100, **settings):
+    game = jnp.arange(16)
+    output, positions = model(None, None, game, jnp.full(16, 1, jnp.uint32))
+    fields = {
+        "prior_logits": output.prior_logits,
+        "value": output.value,
+        "embedding": positions,
+    }
+    illegal = (game % NUM_ACTIONS)[:, None] == jnp.arange(NUM_ACTIONS)
+    return jax.jit(
+        lambda: policy(
+            None,
+            jax.random.key(0),
+            mctx.RootFnOutput(**fields),
+            model,
+            num_simulations,
+            invalid_actions=illegal,
+            **settings,
+        )
+    )()
+
+
+def test_without_ties_alphazero_policy_is_mctxs_muzero_policy():
+    ours = search(alphazero_policy, c_init=2.0, c_base=300.0)
+    theirs = search(
+        mctx.muzero_policy,
+        pb_c_init=2.0,
+        pb_c_base=300.0,
+        qtransform=functools.partial(
+            mctx.qtransform_by_min_max, min_value=-1.0, max_value=1.0
+        ),
+    )
+    np.testing.assert_array_equal(
+        ours.search_tree.children_visits[:, 0], theirs.search_tree.children_visits[:, 0]
+    )
+    np.testing.assert_array_equal(ours.action, theirs.action)
+    np.testing.assert_allclose(ours.action_weights, theirs.action_weights, rtol=1e-5)
+    for tree in (ours.search_tree, theirs.search_tree):
+        assert (tree.node_visits[:, 0] == 101).all()
+    np.testing.assert_allclose(
+        ours.search_tree.summary().value, theirs.search_tree.summary().value, atol=1e-5
+    )
+
+
+def test_a_search_gives_every_visited_root_action_its_forced_visits():
+    output = search(alphazero_policy, forced_playouts=2.0)
+    tree = output.search_tree
+    visits = np.asarray(tree.children_visits[:, 0])
+    prior = jax.nn.softmax(tree.children_prior_logits[:, 0])
+    forced = np.asarray(jax.vmap(lambda n, p: forced_visits(n, p, 2.0))(visits, prior))
+    # A simulation serves one action, while the others' numbers grow as well.
+    child = np.asarray(tree.children_index[:, 0])
+    was_visited_early = (child >= 0) & (child <= 50)
+    assert (visits >= forced - 1)[was_visited_early].all()
+    unforced = search(alphazero_policy).search_tree.children_visits[:, 0]
+    assert (unforced < forced - 1)[was_visited_early].any(), "nothing to force"
+
+
+def test_what_was_only_forced_is_not_learnt():
+    output = search(alphazero_policy, forced_playouts=2.0)
+    weights = np.asarray(output.action_weights)
+    visits = np.asarray(output.search_tree.children_visits[:, 0])
+    shares = visits / visits.sum(axis=-1, keepdims=True)
+    rows, best = np.arange(len(visits)), visits.argmax(axis=-1)
+    assert (weights[rows, best] >= shares[rows, best] - 1e-6).all()
+    assert (weights[rows, best] > shares[rows, best] + 0.01).any()
+    np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-5)
