@@ -128,7 +128,26 @@ def test_the_searches_are_compared_and_drawn(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_share_of_the_tree_in_a_move_is_measured(tmp_path):
-    pytest.importorskip("pgx")
-    out = run("bench/search.py", "--quick", "--network", folder=tmp_path)
-    assert "tree's share" in out
+@pytest.mark.parametrize(
+    ("options", "measured"),
+    [
+        (
+            "root-visits --simulations 4 --kept-nodes 8 --games 4 --moves 8",
+            {"kept", "not_kept", "ratio"},
+        ),
+        (
+            "leaves --simulations 8 --leaves 1 4 --repeats 1 --network pretrained",
+            {"seconds"},
+        ),
+        (
+            "match alphazero:pretrained?simulations=2&kept_nodes=4 random "
+            "--num-games 4",
+            {"score", "low", "high", "wins"},
+        ),
+        ("mistakes network:pretrained", {"player", "mistakes", "low", "high"}),
+    ],
+)
+def test_the_options_of_the_search_are_measured(options, measured, tmp_path):
+    script = "bench/search_options.py"
+    result = json.loads(run(script, *options.split(), "--json", folder=tmp_path))
+    assert measured <= result.keys()

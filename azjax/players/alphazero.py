@@ -11,8 +11,8 @@ from azjax.players.model import evaluate, make_recurrent_fn, make_root
 from azjax.search import (
     SearchConfig,
     Tree,
-    empty_tree,
     find,
+    first_trees,
     improved_value,
     run_search,
     subtree,
@@ -43,15 +43,7 @@ class AlphaZeroPlayer:
 
     def start(self, states: State) -> Tree | None:
         """Returns B trees that know nothing, None if none are kept."""
-        if not self.search.kept_nodes:
-            return None
-        return empty_tree(
-            states,
-            self.game.num_actions,
-            self.search.num_nodes(self.simulations),
-            prior_dtype=jnp.dtype(self.search.prior_dtype),
-            proves=self.search.proves,
-        )
+        return first_trees(self.search, states, self.game.num_actions, self.simulations)
 
     def think(
         self, rng_key: jax.Array, states: State, memory: Tree

@@ -5,6 +5,7 @@ from azjax.search.nodes import ProvenTree
 from azjax.search.policies import (
     SearchConfig,
     alphazero_policy,
+    first_trees,
     gumbel_policy,
     improved_value,
     run_search,
@@ -20,6 +21,7 @@ __all__ = [
     "alphazero_policy",
     "empty_tree",
     "find",
+    "first_trees",
     "gumbel_policy",
     "improved_value",
     "run_search",

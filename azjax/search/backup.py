@@ -33,9 +33,6 @@ def announce(
         parent=nodes.parent.at[entry].set(parent, mode="drop"),
         action=nodes.action.at[entry].set(action, mode="drop"),
         child=nodes.child.at[at, action].set(leaf, mode="drop"),
-        # Until its value is known, the move is worth what the position is.
-        reward=nodes.reward.at[entry].set(nodes.value[parent], mode="drop"),
-        discount=nodes.discount.at[entry].set(0, mode="drop"),
     )
     paths = list_rows(nodes, paths, attempt)
     return _update(nodes, paths, attempt, select, "announcement"), paths
@@ -121,11 +118,12 @@ def _count(  # noqa: PLR0917  # called from the one function above
         kind: see `Kind`.
     """
     visits, mean = nodes.visits[entry], nodes.value[entry]
-    value, pending = mean, nodes.pending
+    value, means, pending = mean, nodes.value, nodes.pending
     if pending is not None:
         change = 1 if kind == "announcement" else -1
-        known = visits - pending[entry]
-        pending = pending.at[at].add(change, mode="drop")
+        awaited = pending[entry]
+        known = visits - awaited
+        pending = pending.at[at].set(awaited + change, mode="drop")
     else:
         known = visits
     if kind != "announcement":
@@ -133,17 +131,22 @@ def _count(  # noqa: PLR0917  # called from the one function above
         if nodes.lower is not None and nodes.upper is not None:
             keeps |= proofs.is_proven(nodes.lower[entry], nodes.upper[entry])
         value = jnp.where(keeps, mean, (mean * known + gain) / (known + 1.0))
+        means = nodes.value.at[at].set(value, mode="drop")
     if kind != "outcome":
         visits = visits + 1
     parent, action = nodes.parent[entry], nodes.action[entry]
     nowhere = nodes.visits.size
     edge = jnp.where((parent >= 0) & (at == entry), parent, nowhere)
     qvalue = nodes.reward[entry] + nodes.discount[entry] * value
+    if kind == "announcement":
+        # Until its value is known, a move is worth what the position is.
+        before = nodes.value[jnp.maximum(parent, 0)]
+        qvalue = jnp.where(is_leaf & (known == 0), before, qvalue)
     return dataclasses.replace(
         nodes,
         visits=nodes.visits.at[at].set(visits, mode="drop"),
         pending=pending,
-        value=nodes.value.at[at].set(value, mode="drop"),
+        value=means,
         edge_visits=nodes.edge_visits.at[edge, action].set(visits, mode="drop"),
         qvalue=nodes.qvalue.at[edge, action].set(qvalue, mode="drop"),
     )

@@ -20,6 +20,7 @@ from azjax.search.selection import (
     puct_selection,
     sequential_halving_scores,
 )
+from azjax.search.subtree import empty_tree
 from azjax.search.tree_search import search
 
 
@@ -347,6 +348,29 @@ def run_search(  # noqa: PLR0917  # the order is mctx's
         dirichlet_alpha=config.dirichlet_alpha,
         dirichlet_fraction=config.dirichlet_fraction if explores else 0.0,
         temperature=1.0 if explores else 0.0,
+    )
+
+
+def first_trees(
+    config: SearchConfig, embedding: Any, num_actions: int, num_simulations: int
+) -> Tree | None:
+    """Returns empty trees for games that begin, to keep from move to move; None if
+    `config` keeps none.
+
+    Args:
+        config: the search's settings.
+        embedding: the states, leaves `[B, ...]`; only their shapes matter.
+        num_actions: A.
+        num_simulations: of each search.
+    """
+    if not config.kept_nodes:
+        return None
+    return empty_tree(
+        embedding,
+        num_actions,
+        config.num_nodes(num_simulations),
+        prior_dtype=jnp.dtype(config.prior_dtype),
+        proves=config.proves,
     )
 
 

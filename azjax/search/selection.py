@@ -168,20 +168,27 @@ def gumbel_root_selection(
 ) -> jax.Array:
     """Returns the action that sequential halving visits next, as mctx does; visits
     that the starting tree brought along speak for an action's value, but are no part
-    of the halving."""
+    of the halving. Actions with the lowest prior logits are left out while others are
+    left."""
     del rng_key
     visits = tree.children_visits[node_index] - tree.extra_data.kept_visits
-    illegal = tree.root_invalid_actions.astype(bool)
+    prior_logits = tree.children_prior_logits[node_index]
+    legal = ~tree.root_invalid_actions.astype(bool)
+    allowed = legal & is_legal(prior_logits)
+    allowed = jnp.where(allowed.any(), allowed, legal)
     table = halving_table(max_num_considered_actions, num_simulations)
-    num_considered = jnp.minimum(max_num_considered_actions, (~illegal).sum())
+    num_considered = jnp.minimum(max_num_considered_actions, legal.sum())
+    considered_visit = jnp.asarray(table)[num_considered, visits.sum()]
+    # Where an action must not be chosen for a while, none may have just as many visits.
+    distance = jnp.where(allowed, jnp.abs(visits - considered_visit), 2**30)
     scores = sequential_halving_scores(
-        jnp.asarray(table)[num_considered, visits.sum()],
+        visits[jnp.argmin(distance)],
         tree.extra_data.root_gumbel,
-        tree.children_prior_logits[node_index],
+        prior_logits,
         qtransform(tree, node_index),
         visits,
     )
-    return jnp.argmax(jnp.where(illegal, -jnp.inf, scores)).astype(jnp.int32)
+    return jnp.argmax(jnp.where(allowed, scores, -jnp.inf)).astype(jnp.int32)
 
 
 def halving_table(max_num_considered_actions: int, num_simulations: int) -> np.ndarray:

@@ -13,6 +13,7 @@ from azjax.search.nodes import (
     empty_nodes,
     to_tree,
 )
+from azjax.search.proofs import WIN
 from azjax.search.records import Tree
 
 
@@ -101,7 +102,7 @@ def subtree(tree: Tree, node_index: jax.Array, *, max_nodes: int) -> Tree:
         "extra_data": None,
     }
     if isinstance(tree, ProvenTree):
-        bounds = {"lower": move(tree.lower), "upper": move(tree.upper)}
+        bounds = {"lower": move(tree.lower, -WIN), "upper": move(tree.upper, WIN)}
         return ProvenTree(**fields, **bounds)
     return mctx.Tree(**fields)
 

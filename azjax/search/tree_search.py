@@ -87,7 +87,8 @@ def search(
         prior_dtype: in which prior logits are stored, float32 or bfloat16.
 
     Raises:
-        ValueError: a number is too small, or the starting tree has other shapes.
+        ValueError: a number is too small or too large, or the starting tree has other
+            shapes.
     """
     batch_size, num_actions = root.prior_logits.shape
     for name, number in (
@@ -97,10 +98,14 @@ def search(
     ):
         if number < 1:
             raise ValueError(f"{name} must be >= 1: {number}")
+    num_nodes = num_simulations + 1 if tree is None else tree.node_visits.shape[1]
+    if batch_size * num_nodes >= 2**31:
+        raise ValueError(
+            f"{batch_size} games with {num_nodes} nodes each are more than 2**31 nodes"
+        )
     if invalid_actions is None:
         invalid_actions = jnp.zeros_like(root.prior_logits)
     if tree is None:
-        num_nodes = num_simulations + 1
         nodes = empty_nodes(
             root.embedding,
             num_actions,
@@ -109,7 +114,7 @@ def search(
             proves=proves,
         )
     else:
-        nodes, num_nodes = _starting_nodes(tree, root, num_simulations, proves=proves)
+        nodes = _starting_nodes(tree, root, num_simulations, proves=proves)
     game = jnp.arange(batch_size, dtype=jnp.int32)
     searcher = _Search(
         params=params,
@@ -157,7 +162,7 @@ def search(
 
 def _starting_nodes(
     tree: Tree, root: RootFnOutput, num_simulations: int, *, proves: bool
-) -> tuple[Nodes, int]:
+) -> Nodes:
     batch_size, num_nodes, num_actions = tree.children_index.shape
     if (batch_size, num_actions) != root.prior_logits.shape:
         raise ValueError(
@@ -175,7 +180,7 @@ def _starting_nodes(
             f"the starting tree must {'' if proves else 'not '}be a ProvenTree when "
             f"proves={proves}"
         )
-    return nodes, num_nodes
+    return nodes
 
 
 @dataclasses.dataclass(frozen=True)

@@ -98,6 +98,12 @@ class SelfPlayConfig:
         """Games whose move is searched with `simulations`, at every move."""
         return max(1, round(self.full_searches * self.games))
 
+    def longest_search(self, num_simulations: int) -> int:
+        """The simulations of the longest search where full ones have so many."""
+        if self.full_games == self.games:
+            return num_simulations
+        return max(num_simulations, self.cheap_simulations)
+
 
 @dataclasses.dataclass(frozen=True)
 class ReplayConfig:

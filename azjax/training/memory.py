@@ -64,7 +64,7 @@ def required_bytes(
             config.search,
             positions,
             game.num_actions,
-            max(config.self_play.simulations),
+            config.self_play.longest_search(max(config.self_play.simulations)),
             max_depth=game.max_moves,
         ),
         "the rest": tree_bytes(state) - replay,

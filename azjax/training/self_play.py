@@ -10,16 +10,10 @@ from flax import struct
 from azjax.games import Game, State
 from azjax.games.core import select
 from azjax.networks import Network, Variables, expected_value
-from azjax.players.model import evaluate, make_recurrent_fn, make_root, mover_reward
-from azjax.search import (
-    SearchConfig,
-    Tree,
-    empty_tree,
-    improved_value,
-    run_search,
-    subtree,
-)
+from azjax.players.model import evaluate, make_root, mover_reward
+from azjax.search import SearchConfig, first_trees
 from azjax.training.config import SelfPlayConfig
+from azjax.training.searches import after_moves, make_searches
 
 
 @struct.dataclass
@@ -126,88 +120,6 @@ def start_games(game: Game, config: SelfPlayConfig, rng_key: jax.Array) -> Games
     return Games(state=state, moves=jnp.zeros(config.games, jnp.int32))
 
 
-class Found(NamedTuple):
-    """What the searches of B positions found.
-
-    action: `[B]` int32; the best move.
-    policy: `[B, A]` float32; the improved policy.
-    value: `[B]` float32; for the player to move.
-    visits: `[B]` float32; simulations that it rests on.
-    is_full: `[B]` bool; whether the search was a full one.
-    tree: the trees; None if none are kept.
-    """
-
-    action: jax.Array
-    policy: jax.Array
-    value: jax.Array
-    visits: jax.Array
-    is_full: jax.Array
-    tree: Tree | None
-
-
-def make_searches(
-    game: Game,
-    network: Network,
-    search: SearchConfig,
-    config: SelfPlayConfig,
-    *,
-    num_simulations: int,
-):
-    """Returns `(variables, rng_key, root, tree) -> Found`, which searches B positions.
-
-    `config.full_games` of them, drawn anew by the key, are searched with
-    `num_simulations` and exploring, the others with `config.cheap_simulations` to play
-    well. `tree` is where to begin, or None.
-    """
-    recurrent_fn = make_recurrent_fn(game, network)
-
-    def search_part(variables, rng_key, root, tree, *, is_full: bool) -> Found:
-        output = run_search(
-            search,
-            variables,
-            rng_key,
-            root,
-            recurrent_fn,
-            num_simulations if is_full else config.cheap_simulations,
-            invalid_actions=~jax.vmap(game.legal_action_mask)(root.embedding),
-            explores=is_full,
-            max_depth=game.max_moves,
-            tree=tree,
-        )
-        action = jnp.asarray(output.action)
-        return Found(
-            action=action,
-            policy=jnp.asarray(output.action_weights),
-            value=improved_value(output),
-            visits=output.search_tree.summary().visit_counts.sum(axis=-1),
-            is_full=jnp.full(action.shape, is_full),
-            tree=None if tree is None else output.search_tree.replace(extra_data=None),
-        )
-
-    def search_all(variables, rng_key, root, tree) -> Found:
-        if config.full_games == config.games:
-            return search_part(variables, rng_key, root, tree, is_full=True)
-        order_key, full_key, cheap_key = jax.random.split(rng_key, 3)
-        order = jax.random.permutation(order_key, config.games)
-        full, cheap = order[: config.full_games], order[config.full_games :]
-        found = [
-            search_part(
-                variables,
-                key,
-                *jax.tree.map(lambda leaf: leaf[games], (root, tree)),  # noqa: B023
-                is_full=is_full,
-            )
-            for games, key, is_full in (
-                (full, full_key, True),
-                (cheap, cheap_key, False),
-            )
-        ]
-        place = jnp.argsort(order)
-        return jax.tree.map(lambda *parts: jnp.concatenate(parts)[place], *found)
-
-    return search_all
-
-
 def make_self_play(
     game: Game,
     network: Network,
@@ -276,15 +188,12 @@ def make_self_play(
     def play_chunk(variables: Variables, games: Games, rng_key: jax.Array):
         pool_key, moves_key = jax.random.split(rng_key)
         pool = random_openings(game, config, pool_key, pool_size)
-        tree = None
-        if search.kept_nodes:
-            tree = empty_tree(
-                games.state,
-                game.num_actions,
-                search.num_nodes(num_simulations),
-                prior_dtype=jnp.dtype(search.prior_dtype),
-                proves=search.proves,
-            )
+        tree = first_trees(
+            search,
+            games.state,
+            game.num_actions,
+            config.longest_search(num_simulations),
+        )
         (games, num_finished, _), (chunk, sums) = jax.lax.scan(
             functools.partial(play_move, variables, pool),
             (games, jnp.int32(0), tree),
@@ -302,19 +211,3 @@ def make_self_play(
         return games, chunk, metrics
 
     return jax.jit(play_chunk, donate_argnums=1)
-
-
-def after_moves(
-    tree: Tree, action: jax.Array, finished: jax.Array, max_nodes: int
-) -> Tree:
-    """Returns the trees of the positions after the moves, empty where a game is over.
-
-    Args:
-        tree: the searched trees.
-        action: `[B]` int32; the moves.
-        finished: `[B]` bool.
-        max_nodes: kept in each tree.
-    """
-    children = tree.children_index[jnp.arange(action.size), tree.ROOT_INDEX, action]
-    new_root = jnp.where(finished, tree.UNVISITED, children)
-    return subtree(tree, new_root, max_nodes=max_nodes)

@@ -15,12 +15,7 @@ run in turns, and the medians count. Before that their visit counts are compared
 should be the same search has to be. PUCT breaks ties by chance in mctx and by the
 action's number in azjax, so that there a share of the games may differ.
 
-With `--network` another question is asked: what share of a move's time is not the
-network's, for 4 convolutional blocks of 64 channels? Beside the player's whole move the
-network alone makes as many evaluations, in batches of as many positions, back to back.
-
     python experiments/bench/search.py --plot search.png
-    python experiments/bench/search.py --network
 """
 
 import dataclasses
@@ -48,15 +43,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocat
 from mctx._src import policies as mctx_policies
 
 from azjax import games
-from azjax.networks import (
-    NetworkConfig,
-    expected_value,
-    predict,
-    result_probabilities,
-)
-from azjax.players import AlphaZeroPlayer, first_network
 from azjax.players.model import mover_reward
-from azjax.search import SearchConfig, alphazero_policy, gumbel_policy, search
+from azjax.search import alphazero_policy, gumbel_policy, search
 from azjax.training.plots import GRID, INK, PALE_INK
 
 Algorithm = Literal["gumbel", "puct"]
@@ -72,8 +60,6 @@ class Settings:
     algorithms: Gumbel search, PUCT or both.
     priors: of the trivial network.
     repeats: runs of each subject, taken in turns; the median counts.
-    network: measure the tree's share of a move instead.
-    move_simulations: of each move that `--network` measures.
     quick: only show that it works: few games, simulations and repeats.
     json: print JSON in place of the tables.
     plot: where to draw the times, as PNG or SVG.
@@ -84,8 +70,6 @@ class Settings:
     algorithms: tuple[Algorithm, ...] = ("gumbel", "puct")
     priors: tuple[Prior, ...] = ("flat", "sharp")
     repeats: int = 7
-    network: bool = False
-    move_simulations: int = 64
     quick: bool = False
     json: bool = False
     plot: pathlib.Path | None = None
@@ -381,58 +365,6 @@ def median_ratio(numerators: list[float], denominators: list[float]) -> float:
     return statistics.median(first / second for first, second in pairs)
 
 
-def measure_move(batch: int, algorithm: Algorithm, settings: Settings) -> dict:
-    """Returns what a player's move takes, and the network's evaluations alone."""
-    config = NetworkConfig(trunk="conv", num_blocks=4, channels=64)
-    network, variables = first_network(0, GAME, config)
-    evaluations = settings.move_simulations + 1
-    states = jax.jit(azjax_rules().start)(random_moves(batch))
-    player = AlphaZeroPlayer(
-        game=GAME,
-        search=SearchConfig(
-            algorithm="gumbel" if algorithm == "gumbel" else "alphazero"
-        ),
-        simulations=settings.move_simulations,
-        network=network,
-        variables=variables,
-    )
-
-    @jax.jit
-    def move(player, rng_key, states):
-        return player.choose(rng_key, states)
-
-    @jax.jit
-    def evaluate_only(network, variables, observation):
-        def evaluate(observation, _):
-            prediction = predict(network, variables, observation)
-            # The next batch depends on all of this one's outputs, so that nothing can
-            # be left out; the change is too small to matter.
-            value = expected_value(result_probabilities(prediction.value_logits))
-            outputs = value + prediction.policy_logits.max(axis=-1)
-            return observation + 1e-9 * outputs[:, None, None, None], None
-
-        return jax.lax.scan(evaluate, observation, length=evaluations)[0]
-
-    rng_key = jax.random.key(0)
-    observation = jax.vmap(GAME.observe)(states)
-    runs = {
-        "move": lambda: jax.block_until_ready(move(player, rng_key, states)),
-        "network": lambda: jax.block_until_ready(
-            evaluate_only(network, variables, observation)
-        ),
-    }
-    seconds = time_in_turns(runs, settings.repeats)
-    return {
-        "device": device_name(),
-        "batch": batch,
-        "algorithm": algorithm,
-        "simulations": settings.move_simulations,
-        "move_seconds": seconds["move"],
-        "network_seconds": seconds["network"],
-        "tree_share": 1 - median_ratio(seconds["network"], seconds["move"]),
-    }
-
-
 def device_name() -> str:
     """Returns what the measurements are made on, for people."""
     device = jax.devices()[0]
@@ -486,26 +418,6 @@ def make_growth_table(results: list[dict]) -> rich.table.Table:
         }
         growths = (times[name, high] / times[name, low] for name in subjects)
         table.add_row(setting_name(rows[0]), *(f"{growth:.2f}" for growth in growths))
-    return table
-
-
-def make_move_table(results: list[dict]) -> rich.table.Table:
-    """Returns the tree's share of a move as a table."""
-    columns = ("ms a move", "ms of network", "tree's share")
-    table = rich.table.Table(
-        "algorithm",
-        *(rich.table.Column(name, justify="right") for name in ("games", *columns)),
-        title=f"Moves in Connect Four with {results[0]['simulations']} simulations, "
-        f"4 convolutional blocks of 64 channels, on {results[0]['device']}",
-    )
-    for result in results:
-        table.add_row(
-            TITLES[result["algorithm"]],
-            f"{result['batch']:,}",
-            f"{1e3 * statistics.median(result['move_seconds']):,.1f}",
-            f"{1e3 * statistics.median(result['network_seconds']):,.1f}",
-            f"{result['tree_share']:.1%}",
-        )
     return table
 
 
@@ -612,31 +524,23 @@ def main(settings: Settings) -> None:
     """Measures, prints and draws."""
     if settings.quick:
         settings = dataclasses.replace(
-            settings, batch=(4,), simulations=(4,), repeats=1, move_simulations=4
+            settings, batch=(4,), simulations=(4,), repeats=1
         )
-    if settings.network:
-        results = [
-            measure_move(batch, algorithm, settings)
-            for batch in settings.batch
-            for algorithm in settings.algorithms
-        ]
-        tables = [make_move_table(results)]
-    else:
-        results = [
-            result
-            for batch in settings.batch
-            for algorithm in settings.algorithms
-            for simulations in settings.simulations
-            for result in measure(batch, algorithm, simulations, settings)
-        ]
-        settings_measured = grouped(results, "batch", "algorithm", "prior")
-        tables = [make_table(rows) for _, rows in settings_measured]
-        tables.append(make_growth_table(results))
+    results = [
+        result
+        for batch in settings.batch
+        for algorithm in settings.algorithms
+        for simulations in settings.simulations
+        for result in measure(batch, algorithm, simulations, settings)
+    ]
+    settings_measured = grouped(results, "batch", "algorithm", "prior")
+    tables = [make_table(rows) for _, rows in settings_measured]
+    tables.append(make_growth_table(results))
     if settings.json:
         print(json.dumps(results, indent=2))
     else:
         rich.print(*tables)
-    if settings.plot and not settings.network:
+    if settings.plot:
         draw(results).savefig(settings.plot)
 
 

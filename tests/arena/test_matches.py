@@ -112,6 +112,50 @@ def test_openings_that_end_the_game_are_drawn_again():
     assert result.as_first.losses == result.as_second.wins == 0
 
 
+@struct.dataclass
+class RememberingPlayer:
+    """Chooses at random, and plays illegally once it is shown positions that are not
+    two moves after those of its last move."""
+
+    game: games.Game = struct.field(pytree_node=False)
+
+    def choose(self, rng_key, states) -> Choice:
+        return RandomPlayer(self.game).choose(rng_key, states)
+
+    def start(self, states):
+        nothing = jnp.full(states.terminated.shape, -1)
+        return {"moves": nothing, "first_moves": nothing}
+
+    def think(self, rng_key, states, memory):
+        choice = self.choose(rng_key, states)
+        seen = jax.vmap(self.game.observe)(states)
+        moves = seen.sum(axis=(1, 2, 3)).astype(jnp.int32)
+        begins = memory["moves"] < 0
+        # Whoever is asked about a finished game is shown its opening again.
+        is_opening = moves == jnp.where(begins, moves, memory["first_moves"])
+        goes_on = moves == memory["moves"] + 2
+        illegal = self.game.num_actions
+        action = jnp.where(begins | goes_on | is_opening, choice.action, illegal)
+        first_moves = jnp.where(begins, moves, memory["first_moves"])
+        memory = {"moves": moves, "first_moves": first_moves}
+        return choice._replace(action=action), memory
+
+
+@pytest.mark.parametrize("num_moves", [0, 3])
+def test_a_player_remembers_the_games_of_each_half_by_themselves(num_moves):
+    """Mixed up memories would lose all games."""
+    result = arena.play_match(
+        CONNECT_FOUR,
+        RememberingPlayer(CONNECT_FOUR),
+        RandomPlayer(CONNECT_FOUR),
+        jax.random.key(0),
+        200,
+        random_opening_moves=num_moves,
+    )
+    assert 0.3 < result.total.score < 0.7
+    assert min(result.as_first.wins, result.as_second.wins) > 20
+
+
 def test_new_weights_are_not_compiled_again():
     TRACED.clear()
     for weight in (1.0, 2.0):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from azjax.players import AlphaZeroPlayer, choose
+from azjax.players.core import start, think
 from azjax.search import SearchConfig
 
 ALGORITHMS = pytest.mark.parametrize("algorithm", ["gumbel", "alphazero"])
@@ -80,3 +81,129 @@ def test_the_best_move_does_not_depend_on_the_key(algorithm, choice_of):
 def test_gumbel_play_does_not_depend_on_the_key_at_all(choice_of):
     choices = [choice_of("gumbel", seed) for seed in (1, 2)]
     chex.assert_trees_all_equal(*choices)
+
+
+# Memory
+
+SIMULATIONS = 24
+KEPT_NODES = 40
+GAMES = 4
+
+
+@pytest.fixture(scope="module")
+def keeping(trained):
+    """A player that keeps its trees; it is compiled once, for four games."""
+    search = SearchConfig(kept_nodes=KEPT_NODES, proves=True)
+    return AlphaZeroPlayer(
+        trained.game, search, SIMULATIONS, trained.network, trained.variables
+    )
+
+
+@pytest.fixture(scope="module")
+def step(trained):
+    return jax.jit(jax.vmap(trained.game.step))
+
+
+@pytest.fixture
+def first(trained):
+    return jax.tree.map(
+        lambda leaf: jnp.broadcast_to(leaf, (GAMES, *leaf.shape)), trained.game.init()
+    )
+
+
+def visits(memory):
+    """The simulations at the root: those of this move and those kept."""
+    return np.asarray(memory.children_visits[:, 0].sum(axis=-1))
+
+
+def answer(memory, action):
+    """The most visited answers to some moves."""
+    games = np.arange(GAMES)
+    child = memory.children_index[games, 0, action]
+    return memory.children_visits[games, child].argmax(axis=-1), child
+
+
+def test_a_player_that_keeps_nothing_has_no_memory(trained, states):
+    player = AlphaZeroPlayer(
+        trained.game, SearchConfig(), 4, trained.network, trained.variables
+    )
+    assert start(player, states) is None
+
+
+def test_the_first_move_is_thought_about_from_nothing(keeping, first):
+    memory = start(keeping, first)
+    assert (memory.node_visits == 0).all()
+    choice, memory = think(keeping, jax.random.key(0), first, memory)
+    np.testing.assert_array_equal(visits(memory), SIMULATIONS)
+    fresh = choose(keeping, jax.random.key(0), first)
+    np.testing.assert_array_equal(choice.action, fresh.action)
+    np.testing.assert_allclose(choice.policy, fresh.policy, atol=1e-6)
+    np.testing.assert_allclose(choice.value, fresh.value, atol=1e-6)
+
+
+def test_the_position_after_two_moves_is_found_in_the_memory(keeping, first, step):
+    memory = start(keeping, first)
+    choice, memory = think(keeping, jax.random.key(0), first, memory)
+    reply, child = answer(memory, choice.action)
+    assert (visits(memory) == SIMULATIONS).all()
+    games = np.arange(GAMES)
+    grandchild = memory.children_index[games, child, reply]
+    known = np.asarray(memory.children_visits[games, grandchild].sum(axis=-1))
+    assert (grandchild > 0).all()
+    after = step(step(first, choice.action), reply)
+    _, memory = think(keeping, jax.random.key(0), after, memory)
+    np.testing.assert_array_equal(visits(memory), SIMULATIONS + known)
+
+
+def test_an_unrelated_position_is_begun_anew(keeping, first, step):
+    _, memory = think(keeping, jax.random.key(0), first, start(keeping, first))
+    # In the last game alone, a position that no game from here can come to soon.
+    later = first
+    for action in (0, 1, 2, 4, 3, 5, 7):
+        later = step(later, jnp.full(GAMES, action))
+    assert not later.terminated.any()
+    mixed = jax.tree.map(
+        lambda new, old: jnp.concatenate([old[:-1], new[-1:]]), later, first
+    )
+    choice, memory = think(keeping, jax.random.key(0), mixed, memory)
+    # Two moves are left: what is searched is counted all the same.
+    np.testing.assert_array_equal(
+        visits(memory), [2 * SIMULATIONS] * (GAMES - 1) + [SIMULATIONS]
+    )
+    fresh = choose(keeping, jax.random.key(0), mixed)
+    np.testing.assert_allclose(choice.value[-1], fresh.value[-1], atol=1e-6)
+    assert int(choice.action[-1]) in (6, 8)
+
+
+def test_moves_can_be_taken_back(keeping, first, step):
+    memory = start(keeping, first)
+    choice, memory = think(keeping, jax.random.key(0), first, memory)
+    reply, _ = answer(memory, choice.action)
+    after = step(step(first, choice.action), reply)
+    _, memory = think(keeping, jax.random.key(0), after, memory)
+    again, memory = think(keeping, jax.random.key(0), first, memory)
+    # The position lies above what is remembered, and so is new.
+    np.testing.assert_array_equal(visits(memory), SIMULATIONS)
+    np.testing.assert_array_equal(again.action, choice.action)
+    np.testing.assert_allclose(again.value, choice.value, atol=1e-6)
+
+
+def test_a_game_is_thought_through_with_one_compilation(
+    keeping, trained, first, step, monkeypatch
+):
+    states, memory = first, start(keeping, first)
+    choice, memory = think(keeping, jax.random.key(0), states, memory)
+
+    def not_traced(*arguments):
+        raise AssertionError("traced")
+
+    monkeypatch.setattr(AlphaZeroPlayer, "think", not_traced)
+    for move in range(9):
+        legal = jax.vmap(trained.game.legal_action_mask)(states)
+        assert legal[np.arange(GAMES), choice.action].all()
+        states = step(states, choice.action)
+        if states.terminated.any():
+            break
+        choice, memory = think(keeping, jax.random.key(move), states, memory)
+        assert (visits(memory) >= SIMULATIONS).all()
+    assert move >= 4

@@ -3,9 +3,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import struct
 
 from azjax.players import AlphaZeroPlayer, NetworkPlayer, RandomPlayer, choose
 from azjax.players import first_network as make_network
+from azjax.players.core import Choice, start, think
 
 KINDS = pytest.mark.parametrize("kind", ["random", "network", "alphazero"])
 
@@ -65,3 +67,34 @@ def test_the_weights_of_a_player_are_its_leaves(kind, trained):
     num_weights = len(jax.tree.leaves(trained.variables))
     assert len(leaves) == (0 if kind == "random" else num_weights)
     chex.assert_type(leaves, jnp.float32)
+
+
+@KINDS
+def test_a_player_without_memory_thinks_what_it_would_choose(kind, trained, states):
+    player = make_player(kind, trained)
+    assert start(player, states) is None
+    choice, memory = think(player, jax.random.key(0), states, None)
+    chex.assert_trees_all_equal(choice, choose(player, jax.random.key(0), states))
+    assert memory is None
+
+
+def test_a_player_thinks_with_the_memory_that_it_is_given(states):
+    @struct.dataclass
+    class CountingPlayer:
+        """Plays the move whose number is how often it was asked."""
+
+        def choose(self, rng_key, states):
+            raise NotImplementedError
+
+        def start(self, states):
+            return jnp.zeros(states.terminated.shape, jnp.int32)
+
+        def think(self, rng_key, states, memory):
+            del rng_key
+            nothing = jnp.zeros((*memory.shape, 9))
+            return Choice(memory, nothing, nothing[:, 0]), memory + 1
+
+    memory = start(CountingPlayer(), states)
+    for number in range(3):
+        choice, memory = think(CountingPlayer(), jax.random.key(0), states, memory)
+        np.testing.assert_array_equal(choice.action, [number] * 3)

@@ -1,3 +1,5 @@
+import dataclasses
+
 import chex
 import pytest
 
@@ -56,11 +58,67 @@ def test_a_wrong_text_says_what_would_be_right(spec):
 
 
 @pytest.mark.parametrize(
-    "spec", ["network:{run}?simulations=2", "alphazero:{run}?depth=2"]
+    ("spec", "known"),
+    [
+        (
+            "alphazero:{run}?depth=2",
+            "no setting 'depth'; its settings are simulations, algorithm, "
+            "leaves_per_step, kept_nodes, proves",
+        ),
+        ("network:{run}?simulations=2", "no setting 'simulations'; it has none"),
+    ],
 )
-def test_a_setting_that_the_player_has_not_is_refused(spec, run):
-    with pytest.raises(ValueError, match=r"no setting .*alphazero:RUN\?simulations=N"):
+def test_a_setting_that_the_player_has_not_is_refused(spec, known, run):
+    with pytest.raises(ValueError, match=known):
         players.load(spec.format(run=run))
+
+
+def test_the_search_can_be_given(run, trained):
+    player = players.load(
+        f"alphazero:{run}?algorithm=gumbel&leaves_per_step=4&kept_nodes=50&proves=true"
+    )
+    assert isinstance(player, AlphaZeroPlayer)
+    assert player.search == dataclasses.replace(
+        trained.search,
+        algorithm="gumbel",
+        leaves_per_step=4,
+        kept_nodes=50,
+        proves=True,
+    )
+    assert player.simulations == players.DEFAULT_SIMULATIONS
+
+
+def test_settings_not_given_are_those_of_the_run(trained, tmp_path):
+    search = dataclasses.replace(
+        trained.search, proves=True, kept_nodes=9, leaves_per_step=2
+    )
+    changed = dataclasses.replace(trained, search=search)
+    players.save_player(tmp_path / "player", changed)
+    player = players.load(f"alphazero:{tmp_path}?simulations=3")
+    assert isinstance(player, AlphaZeroPlayer)
+    assert player.search == search
+    without = players.load(f"alphazero:{tmp_path}?proves=false&kept_nodes=0")
+    assert isinstance(without, AlphaZeroPlayer)
+    assert without.search == dataclasses.replace(search, proves=False, kept_nodes=0)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("algorithm=minimax", "algorithm must be gumbel or alphazero .*'minimax'"),
+        ("algorithm=", "algorithm must be gumbel or alphazero .*''"),
+        ("proves=1", "proves must be true or false .*'1'"),
+        ("proves=True", "proves must be true or false .*'True'"),
+        ("leaves_per_step=0", "leaves_per_step must be a whole number from 1 .*'0'"),
+        ("leaves_per_step=two", "leaves_per_step must be a whole number .*'two'"),
+        ("kept_nodes=-1", "kept_nodes must be a whole number from 0 .*'-1'"),
+        ("kept_nodes=1000000", "kept_nodes must be a whole number .* to 100000 "),
+    ],
+)
+def test_a_wrong_value_of_a_setting_is_named(setting, message, run):
+    with pytest.raises(ValueError, match=message) as error:
+        players.load(f"alphazero:{run}?{setting}")
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "1.5", "many", ""])

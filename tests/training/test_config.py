@@ -39,6 +39,14 @@ WRONG = [
     (SelfPlayConfig, {"short_opening_moves": -1}, "short_opening_moves must be >= 0"),
     (SelfPlayConfig, {"long_opening_moves": -1}, "long_opening_moves must be >= 0"),
     (SelfPlayConfig, {"sampled_moves": -1}, "self_play.sampled_moves must be >= 0: -1"),
+    (
+        SelfPlayConfig,
+        {"full_searches": 0.0},
+        "self_play.full_searches must be more than 0 and at most 1: 0.0",
+    ),
+    (SelfPlayConfig, {"full_searches": 1.1}, "more than 0 and at most 1: 1.1"),
+    (SelfPlayConfig, {"full_searches": math.nan}, "self_play.full_searches must be"),
+    (SelfPlayConfig, {"cheap_simulations": 0}, "cheap_simulations must be >= 1: 0"),
     (ReplayConfig, {"capacity": 0}, "replay.capacity must be >= 1: 0"),
     (ReplayConfig, {"window": 0.0}, "replay.window must be more than 0 and at most 1"),
     (ReplayConfig, {"window": 1.1}, "replay.window must be more than 0 and at most 1"),
@@ -169,3 +177,12 @@ def test_derived_numbers_follow_from_the_settings():
     assert config.chunk_positions == 32
     assert config.replay_chunks == 3
     assert config.updates_per_iteration == 6
+
+
+@pytest.mark.parametrize(
+    ("share", "games", "full"),
+    [(1.0, 8, 8), (0.25, 8, 2), (0.3, 8, 2), (0.001, 8, 1), (0.5, 1, 1)],
+)
+def test_some_games_are_searched_in_full_at_every_move(share, games, full):
+    config = SelfPlayConfig(games=games, full_searches=share)
+    assert config.full_games == full

@@ -1,3 +1,4 @@
+import functools
 import math
 
 import jax
@@ -7,16 +8,17 @@ import optax
 import pytest
 
 from azjax import games
-from azjax.networks import NetworkConfig, Variables
+from azjax.networks import NetworkConfig, Variables, predict
 from azjax.players import first_network
 from azjax.training import LearnerConfig, SelfPlayConfig
 from azjax.training.learner import (
+    _loss,
     init_learner,
     learning_rate,
     make_optimizer,
     make_update,
 )
-from azjax.training.replay import Index, empty_replay
+from azjax.training.replay import Batch, Index, empty_replay
 from azjax.training.self_play import start_games
 
 GAME = games.make("tic_tac_toe")
@@ -144,3 +146,98 @@ def test_a_users_own_optimizer_takes_adamws_place(data):
     jax.tree.map(np.testing.assert_array_equal, learner.variables.params, FIRST.params)
     assert metrics.gradient_norm > 0
     assert isinstance(learner.variables, Variables)
+
+
+# Positions without a policy
+
+
+def batch_of(has_policy):
+    """Positions in which some have no policy target."""
+    state = start_games(GAME, SelfPlayConfig(games=16), jax.random.key(3)).state
+    legal = jax.vmap(GAME.legal_action_mask)(state)
+    policy = legal / legal.sum(axis=-1, keepdims=True)
+    return Batch(
+        observation=jax.vmap(GAME.observe)(state),
+        legal_action_mask=legal,
+        policy_target=jnp.where(jnp.asarray(has_policy)[:, None], policy, 0.0),
+        result_target=jax.nn.one_hot(jnp.arange(16) % 3, 3),
+    )
+
+
+@functools.cache
+def loss_and_gradient(value_weight):
+    config = LearnerConfig(value_weight=value_weight)
+    return jax.jit(
+        jax.value_and_grad(
+            lambda params, batch: _loss(
+                params, FIRST.batch_stats, NETWORK, batch, config
+            )[0]
+        )
+    )
+
+
+def policy_losses(batch):
+    """Returns `[N]`, the divergence of each position by itself, in NumPy."""
+    logits = np.asarray(predict(NETWORK, FIRST, batch.observation).policy_logits)
+    losses = []
+    for row, legal, target in zip(
+        logits.astype(np.float64),
+        np.asarray(batch.legal_action_mask),
+        np.asarray(batch.policy_target, np.float64),
+        strict=True,
+    ):
+        log_prior = row[legal] - np.log(np.exp(row[legal]).sum())
+        known = target[legal] > 0
+        aims = target[legal][known]
+        losses.append((aims * (np.log(aims) - log_prior[known])).sum())
+    return np.array(losses)
+
+
+def test_the_policy_loss_is_the_mean_over_the_positions_that_have_a_policy():
+    has_policy = np.arange(16) % 4 == 0
+    batch = batch_of(has_policy)
+    loss, _ = loss_and_gradient(0.0)(FIRST.params, batch)
+    assert float(loss) == pytest.approx(
+        policy_losses(batch)[has_policy].mean(), rel=1e-4
+    )
+
+
+def test_positions_without_a_policy_do_not_move_the_policy():
+    """The value part apart, they may be anything."""
+    has_policy = np.arange(16) % 4 == 0
+    batch = batch_of(has_policy)
+    # In place of the others, the ones with a policy again: the same mean.
+    alone = jax.tree.map(lambda leaf: jnp.repeat(leaf[has_policy], 4, axis=0), batch)
+    results = [loss_and_gradient(0.0)(FIRST.params, each) for each in (batch, alone)]
+    assert not FIRST.batch_stats, "positions would depend on one another"
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), *results
+    )
+
+
+def test_the_value_is_learnt_from_all_positions():
+    with_all, with_some = (
+        loss_and_gradient(1.0)(FIRST.params, batch_of(np.arange(16) % step == 0))[0]
+        - loss_and_gradient(0.0)(FIRST.params, batch_of(np.arange(16) % step == 0))[0]
+        for step in (1, 4)
+    )
+    np.testing.assert_allclose(with_all, with_some, rtol=1e-4)
+
+
+def test_a_batch_without_any_policy_is_learnt_from_without_harm():
+    loss, gradient = loss_and_gradient(0.0)(FIRST.params, batch_of(np.zeros(16, bool)))
+    assert loss == 0
+    for leaf in jax.tree.leaves(gradient):
+        np.testing.assert_array_equal(leaf, 0)
+
+
+def test_an_update_without_any_policy_is_finite(update, data):
+    replay, index = data
+    policy = jnp.zeros_like(replay.chunk.policy)
+    replay = replay.replace(chunk=replay.chunk._replace(policy=policy))
+    learner, metrics = update(
+        fresh(), replay, index, jax.random.key(0), jnp.float32(0.1)
+    )
+    assert metrics.policy_loss == 0
+    assert metrics.value_loss > 0
+    assert all(math.isfinite(leaf.sum()) for leaf in jax.tree.leaves(learner.variables))

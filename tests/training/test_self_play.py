@@ -1,3 +1,4 @@
+import dataclasses
 import functools
 
 import jax
@@ -8,9 +9,10 @@ import pytest
 from azjax import games
 from azjax.networks import NetworkConfig
 from azjax.players import first_network
-from azjax.search import SearchConfig
+from azjax.search import SearchConfig, empty_tree
 from azjax.training import SelfPlayConfig
 from azjax.training.self_play import (
+    after_moves,
     make_self_play,
     random_opening,
     random_openings,
@@ -164,3 +166,127 @@ def test_the_first_games_are_spread_over_all_stages():
     assert not start.state.terminated.any()
     assert (start.moves == 0).all()
     assert set(num_stones(start.state).tolist()) == {0, 1, 2, 3, 4, 5, 6}
+
+
+# Searches of two lengths
+
+
+CAPPED = dataclasses.replace(CONFIG, full_searches=0.25, cheap_simulations=2)
+
+
+@pytest.fixture(scope="module")
+def capped():
+    """Two chunks from the same key, and their metrics."""
+    network, variables = first_network(0, GAME, NETWORK)
+    search = SearchConfig(kept_nodes=20, proves=True)
+    play = make_self_play(GAME, network, search, CAPPED, num_simulations=8)
+    start = start_games(GAME, CAPPED, jax.random.key(1))
+    return [
+        play(variables, jax.tree.map(jnp.copy, start), jax.random.key(2))[1:]
+        for _ in range(2)
+    ]
+
+
+def test_of_each_move_as_many_policies_are_kept_as_searches_are_full(capped):
+    chunk, _ = jax.device_get(capped[0])
+    total = chunk.policy.astype(np.float32).sum(axis=-1)
+    has_policy = (chunk.policy != 0).any(axis=-1)
+    np.testing.assert_array_equal(has_policy.sum(axis=1), CAPPED.full_games)
+    np.testing.assert_allclose(total[has_policy], 1, atol=5e-3)
+    np.testing.assert_array_equal(total[~has_policy], 0)
+
+
+def test_other_games_are_searched_in_full_at_each_move(capped):
+    has_policy = (np.asarray(capped[0][0].policy) != 0).any(axis=-1)
+    assert len(np.unique(has_policy, axis=0)) > 3
+    assert (has_policy.sum(axis=0) > 0).sum() > CAPPED.games // 2
+
+
+def test_games_in_which_searches_are_cheap_go_on_by_the_rules(capped):
+    chunk, metrics = jax.device_get(capped[0])
+    assert (chunk.reward >= 0).all()
+    assert (np.abs(chunk.value) <= 1).all()
+    stones = jax.vmap(jax.vmap(GAME.observe))(chunk.state).sum((-3, -2, -1))
+    goes_on = ~chunk.terminated[:-1]
+    assert (np.asarray(stones[1:] - stones[:-1])[goes_on] == 1).all()
+    assert metrics.games == chunk.terminated.sum()
+
+
+def test_a_chunk_with_kept_trees_and_short_searches_can_be_played_again(capped):
+    jax.tree.map(np.testing.assert_array_equal, *capped)
+
+
+def test_cheap_searches_may_be_longer_than_full_ones_with_kept_trees():
+    """The first stage of a run may search less than `cheap_simulations`."""
+    network, variables = first_network(0, GAME, NETWORK)
+    play = make_self_play(
+        GAME,
+        network,
+        SearchConfig(kept_nodes=4),
+        dataclasses.replace(CAPPED, cheap_simulations=8),
+        num_simulations=2,
+    )
+    start = start_games(GAME, CAPPED, jax.random.key(1))
+    jax.eval_shape(play, variables, start, jax.random.key(2))
+
+
+# Kept trees
+
+
+def test_a_move_rests_on_more_than_its_own_simulations():
+    network, variables = first_network(0, GAME, NETWORK)
+    play = make_self_play(
+        GAME, network, SearchConfig(kept_nodes=20), CONFIG, num_simulations=8
+    )
+    start = start_games(GAME, CONFIG, jax.random.key(1))
+    _, chunk, metrics = play(variables, start, jax.random.key(2))
+    assert 8 < metrics.root_visits < 8 + 20
+    assert not chunk.state.terminated.any()
+    np.testing.assert_allclose(chunk.policy.astype(np.float32).sum(-1), 1, atol=5e-3)
+
+
+def test_a_move_rests_on_its_own_simulations_where_no_trees_are_kept(run):
+    assert run[3].root_visits == 3
+
+
+def test_a_finished_game_is_followed_by_an_empty_tree(searched):
+    tree, states = searched
+    action = jnp.array([0, 0, 1, 1])
+    finished = jnp.array([False, True, False, True])
+    kept = after_moves(tree, action, finished, max_nodes=5)
+    np.testing.assert_array_equal(kept.node_visits[finished], 0)
+    np.testing.assert_array_equal(kept.children_index[finished], -1)
+    after = jax.vmap(GAME.step)(states, action)
+    for game in (0, 2):
+        moved_to = tree.children_index[game, 0, action[game]]
+        assert moved_to > 0
+        assert kept.node_visits[game, 0] == tree.node_visits[game, moved_to]
+        jax.tree.map(
+            lambda leaf, wanted, game=game: np.testing.assert_array_equal(
+                leaf[game, 0], wanted[game]
+            ),
+            kept.embeddings,
+            after,
+        )
+
+
+@pytest.fixture(scope="module")
+def searched():
+    """Trees of four games that begin, each with all its moves."""
+    states = jax.tree.map(lambda leaf: jnp.stack([leaf] * 4), GAME.init())
+    tree = empty_tree(states, 9, 20)
+    moves = jnp.arange(9)
+    after = jax.vmap(GAME.step, (None, 0))(GAME.init(), moves)
+    return (
+        tree.replace(
+            node_visits=tree.node_visits.at[:, 0].set(10).at[:, 1:10].set(1),
+            parents=tree.parents.at[:, 1:10].set(0),
+            action_from_parent=tree.action_from_parent.at[:, 1:10].set(moves),
+            children_index=tree.children_index.at[:, 0].set(1 + moves),
+            children_visits=tree.children_visits.at[:, 0].set(1),
+            embeddings=jax.tree.map(
+                lambda leaf, new: leaf.at[:, 1:10].set(new), tree.embeddings, after
+            ),
+        ),
+        states,
+    )

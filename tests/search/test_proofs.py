@@ -1,0 +1,490 @@
+"""Proven results, against a minimax search of tic-tac-toe that counts the moves."""
+
+import functools
+
+import chex
+import jax
+import jax.numpy as jnp
+import mctx
+import numpy as np
+import pytest
+
+from azjax.arena.exhaustive import solve
+from azjax.search import ProvenTree, SearchConfig, empty_tree, search
+from azjax.search.nodes import root_bounds
+from azjax.search.proofs import (
+    ILLEGAL,
+    WIN,
+    best_moves,
+    exact_value,
+    is_proven,
+    move_bounds,
+    score_of_reward,
+)
+
+NUM_SIMULATIONS = 300
+NUM_POSITIONS = 48
+CONFIGS = {
+    f"{algorithm}, {leaves} at once": SearchConfig(
+        algorithm=algorithm, leaves_per_step=leaves, proves=True
+    )
+    for algorithm in ("gumbel", "alphazero")
+    for leaves in (1, 4)
+}
+
+# A pair tests all there is; the others are slow.
+NAMES = pytest.mark.parametrize(
+    "name",
+    [
+        "alphazero, 1 at once",
+        "gumbel, 4 at once",
+        pytest.param("alphazero, 4 at once", marks=pytest.mark.slow),
+        pytest.param("gumbel, 1 at once", marks=pytest.mark.slow),
+    ],
+)
+
+# The truth
+
+
+def later(score: int) -> int:
+    """A score seen one move earlier."""
+    return score - int(np.sign(score))
+
+
+LINES = [
+    *np.arange(9).reshape(3, 3),
+    *np.arange(9).reshape(3, 3).T,
+    [0, 4, 8],
+    [2, 4, 6],
+]
+LINES = [sum(1 << int(cell) for cell in line) for line in LINES]
+
+
+@functools.cache
+def exact_score(mine: int, theirs: int) -> int:
+    """The score of a position under perfect play; marks are bits."""
+    if any(line & theirs == line for line in LINES):
+        return -WIN
+    return max(exact_move_scores(mine, theirs).values(), default=0)
+
+
+def exact_move_scores(mine: int, theirs: int) -> dict[int, int]:
+    return {
+        cell: -later(exact_score(theirs, mine | 1 << cell))
+        for cell in range(9)
+        if not (mine | theirs) >> cell & 1
+    }
+
+
+def marks(game, states) -> np.ndarray:
+    """Returns `[..., 2]`, the marks of the player to move and of the other as bits."""
+    shape = states.terminated.shape
+    flat = jax.tree.map(
+        lambda leaf: leaf.reshape(-1, *leaf.shape[len(shape) :]), states
+    )
+    seen = np.asarray(jax.vmap(game.observe)(flat)).reshape(-1, 9, 2)
+    bits = (seen * 2.0 ** np.arange(9)[:, None]).sum(axis=1).astype(int)
+    return bits.reshape(*shape, 2)
+
+
+def exact_scores(game, states) -> np.ndarray:
+    found = marks(game, states)
+    flat = [exact_score(*map(int, pair)) for pair in found.reshape(-1, 2)]
+    return np.array(flat).reshape(found.shape[:-1])
+
+
+@pytest.fixture(scope="module")
+def solution(tic_tac_toe):
+    return solve(tic_tac_toe.game)
+
+
+def select(solution, chosen):
+    """Returns `NUM_POSITIONS` of the chosen positions, evenly spread."""
+    rows = np.flatnonzero(chosen)
+    rows = rows[np.linspace(0, len(rows) - 1, NUM_POSITIONS).astype(int)]
+    return jax.tree.map(lambda leaf: leaf[rows], solution.states)
+
+
+def test_the_minimax_of_this_file_agrees_with_the_solved_game(tic_tac_toe, solution):
+    scores = exact_scores(tic_tac_toe.game, solution.states)
+    np.testing.assert_array_equal(np.sign(scores), solution.values)
+
+
+# The parts
+
+
+def test_the_end_is_worth_to_the_loser_what_it_brought_to_the_mover():
+    scores = score_of_reward(jnp.array([1.0, 0.0, -1.0]))
+    np.testing.assert_array_equal(scores, [-WIN, 0, WIN])
+    chex.assert_type(scores, jnp.int16)
+
+
+def test_a_moves_bounds_are_the_childs_turned_round_and_one_move_later():
+    #               lost in 2  won in 3   drawn  anything  not lost
+    lower = jnp.int16([2 - WIN, WIN - 3, 0, -WIN, 0])
+    upper = jnp.int16([2 - WIN, WIN - 3, 0, WIN, WIN])
+    child = jnp.array([0, 1, 2, 3, 4])
+    low, high = move_bounds(lower, upper, child, jnp.ones(5, bool))
+    np.testing.assert_array_equal(low, [WIN - 3, 4 - WIN, 0, 1 - WIN, 1 - WIN])
+    np.testing.assert_array_equal(high, [WIN - 3, 4 - WIN, 0, WIN - 1, 0])
+    chex.assert_type([low, high], jnp.int16)
+
+
+def test_a_move_not_yet_searched_may_bring_anything_and_an_illegal_one_nothing():
+    bounds = jnp.int16([WIN])
+    child, legal = jnp.array([[-1, -1], [0, 0]]), jnp.array([[True, False]] * 2)
+    low, high = move_bounds(bounds, bounds, child, legal)
+    np.testing.assert_array_equal(low, [[-WIN, ILLEGAL], [1 - WIN, ILLEGAL]])
+    np.testing.assert_array_equal(high, [[WIN, ILLEGAL], [1 - WIN, ILLEGAL]])
+    assert np.iinfo(np.int16).min <= ILLEGAL
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "value"),
+    [
+        (-WIN, WIN, None),
+        (0, WIN, None),
+        (-WIN, 0, None),
+        (3 - WIN, WIN - 1, None),
+        (0, 0, 0),
+        (WIN - 5, WIN, 1),
+        (WIN - 5, WIN - 5, 1),
+        (-WIN, 6 - WIN, -1),
+        (-WIN, -WIN, -1),
+    ],
+)
+def test_a_result_is_proven_once_the_bounds_leave_one(lower, upper, value):
+    lower, upper = jnp.int16(lower), jnp.int16(upper)
+    assert is_proven(lower, upper) == (value is not None)
+    assert exact_value(lower, upper) == (value or 0)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "best"),
+    [
+        # Of two wins the shorter, whatever else there is.
+        ([WIN - 5, WIN - 3, 0, -WIN], [WIN, WIN, WIN, WIN], [1]),
+        ([WIN - 3, WIN - 3, 0, -WIN], [WIN, WIN - 3, WIN, WIN], [0, 1]),
+        # A draw and a move not known: both, but no loss.
+        ([0, -WIN, 4 - WIN, -WIN], [0, WIN, 4 - WIN, 8 - WIN], [0, 1]),
+        # Of the losses the longest.
+        ([2 - WIN, 4 - WIN, -WIN, ILLEGAL], [2 - WIN, 4 - WIN, 2 - WIN, ILLEGAL], [1]),
+        # A full board is no win of an illegal move.
+        ([ILLEGAL, -WIN, ILLEGAL, ILLEGAL], [ILLEGAL, WIN, ILLEGAL, ILLEGAL], [1]),
+    ],
+)
+def test_the_best_moves_win_soon_or_hold_or_lose_late(lower, upper, best):
+    found = best_moves(jnp.int16([lower]), jnp.int16([upper]))[0]
+    np.testing.assert_array_equal(np.flatnonzero(found), best)
+
+
+# The whole
+
+
+class Found:
+    """What a search found in some positions, with what is true of them."""
+
+    def __init__(self, searching, config, states, opinion):
+        self.states = states
+        self.output = searching.search(config, NUM_SIMULATIONS, states, opinion=opinion)
+        self.tree = self.output.search_tree
+        self.used = self.tree.node_visits > 0
+        self.is_proven = np.asarray(is_proven(self.tree.lower, self.tree.upper))
+        self.exact = exact_scores(searching.game, self.tree.embeddings)
+        #: `[B]`; what the chosen moves are worth.
+        self.chosen = np.array(
+            [
+                exact_move_scores(*map(int, pair))[int(action)]
+                for pair, action in zip(
+                    marks(searching.game, states), self.output.action, strict=True
+                )
+            ]
+        )
+
+
+STAGES = {"opening": (0, 3), "middle": (3, 5), "end": (5, 9)}
+
+
+@pytest.fixture(scope="module")
+def found(tic_tac_toe, solution):
+    """Returns what a search finds at a stage of the game."""
+
+    @functools.cache
+    def find(name, stage, opinion=0.0):
+        first, last = STAGES[stage]
+        moves = solution.num_moves
+        is_there = (moves >= first) & (moves < last) & ~solution.states.terminated
+        states = select(solution, is_there)
+        return Found(tic_tac_toe, CONFIGS[name], states, opinion)
+
+    return find
+
+
+@NAMES
+@pytest.mark.parametrize("opinion", [0.0, 1.0])
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_bounds_of_all_nodes_contain_the_exact_score(name, opinion, stage, found):
+    it = found(name, stage, opinion)
+    assert isinstance(it.tree, ProvenTree)
+    assert (it.tree.lower <= it.exact)[it.used].all()
+    assert (it.tree.upper >= it.exact)[it.used].all()
+    assert (it.is_proven & it.used).any()
+
+
+@NAMES
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_bounds_of_the_roots_moves_contain_their_exact_score(name, stage, found):
+    it = found(name, stage)
+    lower, upper = jax.device_get(root_bounds(it.tree))
+    game = np.arange(NUM_POSITIONS)
+    assert (lower[game, it.output.action] <= it.chosen).all()
+    assert (upper[game, it.output.action] >= it.chosen).all()
+    assert (lower.max(axis=1) >= it.tree.lower[:, 0]).all()
+    assert (upper.max(axis=1) <= it.tree.upper[:, 0]).all()
+
+
+@NAMES
+def test_endgames_of_four_moves_are_all_solved(name, found):
+    it = found(name, "end")
+    assert it.is_proven[:, 0].all()
+    np.testing.assert_array_equal(
+        exact_value(it.tree.lower[:, 0], it.tree.upper[:, 0]), np.sign(it.exact[:, 0])
+    )
+    np.testing.assert_array_equal(np.sign(it.chosen), np.sign(it.exact[:, 0]))
+
+
+@NAMES
+@pytest.mark.parametrize("opinion", [0.0, 1.0])
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_proven_position_is_played_without_mistake(name, opinion, stage, found):
+    it = found(name, stage, opinion)
+    proven = it.is_proven[:, 0]
+    best = it.exact[:, 0]
+    assert proven.any()
+    np.testing.assert_array_equal(np.sign(it.chosen)[proven], np.sign(best)[proven])
+    # A win within the moves that the bound allows, whatever the other does.
+    lower = it.tree.lower[:, 0]
+    assert (it.chosen >= lower)[lower > 0].all()
+    # Where the number of moves is known as well, none is given away.
+    is_exact = it.tree.lower[:, 0] == it.tree.upper[:, 0]
+    np.testing.assert_array_equal(it.chosen[is_exact], best[is_exact])
+
+
+@NAMES
+@pytest.mark.parametrize("opinion", [0.0, 1.0])
+def test_proven_nodes_have_their_exact_value(name, opinion, found):
+    for stage in STAGES:
+        it = found(name, stage, opinion)
+        inner = it.used & it.is_proven & ~it.tree.embeddings.terminated
+        assert set(it.tree.node_values[inner].tolist()) == {-1.0, 0.0, 1.0}
+        np.testing.assert_array_equal(
+            it.tree.node_values[inner], np.sign(it.exact)[inner]
+        )
+
+
+@NAMES
+def test_a_lost_position_is_held_as_long_as_it_can_be(name, tic_tac_toe, solution):
+    moves = [
+        set(np.sign(list(scores.values()))) == {-1} and len(set(scores.values())) > 1
+        for scores in (
+            exact_move_scores(*map(int, pair))
+            for pair in marks(tic_tac_toe.game, solution.states)
+        )
+    ]
+    is_lost = np.array(moves) & ~solution.states.terminated
+    # Only those of few moves: what the winner has not found yet counts as no loss.
+    states = select(solution, is_lost & (solution.num_moves >= 4))
+    it = Found(tic_tac_toe, CONFIGS[name], states, 0.0)
+    assert it.is_proven[:, 0].mean() > 0.8
+    is_exact = it.tree.lower[:, 0] == it.tree.upper[:, 0]
+    assert is_exact.sum() > NUM_POSITIONS // 4
+    np.testing.assert_array_equal(it.chosen[is_exact], it.exact[is_exact, 0])
+
+
+@NAMES
+def test_a_won_game_is_won_in_time_whatever_the_other_does(name, tic_tac_toe, solution):
+    """Plays all defences at once, a search for each of the winner's moves."""
+    game = tic_tac_toe.game
+    step = jax.jit(jax.vmap(game.step))
+    scores = exact_scores(game, solution.states)
+    is_won = (scores == WIN - 3) & (solution.num_moves >= 3)
+    it = Found(tic_tac_toe, CONFIGS[name], select(solution, is_won), 0.0)
+    lower = it.tree.lower[:, 0]
+    won = lower > 0
+    assert won.sum() > NUM_POSITIONS // 2
+    states = jax.device_get(step(it.states, it.output.action))
+    moves_left = WIN - lower.astype(int) - 1
+    states, moves_left = take(states, won), moves_left[won]
+    while len(moves_left):
+        assert (moves_left >= 0).all(), "the bound was too short"
+        goes_on = ~states.terminated
+        assert (states.outcome[~goes_on] != 0).all()
+        assert (scores_of(game, states)[~goes_on] == -WIN).all(), "the other won"
+        # All answers, then the winner's moves, in batches of the size compiled.
+        states, moves_left = take(states, goes_on), moves_left[goes_on]
+        answers = [
+            (row, cell)
+            for row, (mine, theirs) in enumerate(marks(game, states))
+            for cell in range(9)
+            if not (mine | theirs) >> cell & 1
+        ][: 4 * NUM_POSITIONS]
+        if not answers:
+            break
+        rows, cells = np.array(answers).T
+        states = jax.device_get(step(take(states, rows), cells))
+        moves_left = moves_left[rows] - 2
+        assert not states.terminated.any(), "the other ended the game"
+        padded = np.arange(-(-len(rows) // NUM_POSITIONS) * NUM_POSITIONS) % len(rows)
+        actions = [
+            tic_tac_toe.search(
+                CONFIGS[name], NUM_SIMULATIONS, take(states, part)
+            ).action
+            for part in padded.reshape(-1, NUM_POSITIONS)
+        ]
+        action = np.concatenate(actions)[: len(rows)]
+        states = jax.device_get(step(states, action))
+
+
+def take(states, rows):
+    return jax.tree.map(lambda leaf: leaf[rows], states)
+
+
+def scores_of(game, states):
+    return exact_scores(game, states) if len(states.terminated) else np.zeros(0)
+
+
+@pytest.mark.parametrize(
+    "algorithm", ["gumbel", pytest.param("alphazero", marks=pytest.mark.slow)]
+)
+def test_a_refuted_move_gets_no_more_visits_while_others_are_left(
+    algorithm, tic_tac_toe, solution
+):
+    states = select(solution, (solution.num_moves < 6) & ~solution.states.terminated)
+    config = SearchConfig(algorithm=algorithm, proves=True)
+    trees = [empty_tree(states, 9, 300, proves=True)]
+    for _ in range(2):
+        output = tic_tac_toe.search(config, 100, states, tree=trees[-1])
+        trees.append(output.search_tree.replace(extra_data=None))
+    _, before, after = trees
+    was_refuted, _ = refuted(before)
+    _, others_left = refuted(after)
+    stays = was_refuted & others_left
+    assert stays[:, 0].any()
+    assert stays[:, 1:].any()
+    for nodes in (slice(1, None), slice(1)):
+        np.testing.assert_array_equal(
+            after.children_visits[:, nodes][stays[:, nodes]],
+            before.children_visits[:, nodes][stays[:, nodes]],
+            err_msg="at the root" if nodes.start is None else "below the root",
+        )
+
+
+def refuted(tree):
+    """Returns `[B, N, A]` bool, whether a move is proven to lose, and `[B, N, 1]`
+    whether some legal one is not."""
+    game = np.arange(len(tree.lower))[:, None, None]
+    known = (tree.children_index >= 0) & (tree.node_visits > 0)[..., None]
+    loses = known & (tree.lower[game, np.maximum(tree.children_index, 0)] > 0)
+    legal = tree.children_prior_logits > np.finfo(np.float32).min / 2
+    return loses, (legal & ~loses).any(axis=-1, keepdims=True)
+
+
+@pytest.mark.slow
+def test_proofs_are_kept_from_search_to_search(tic_tac_toe, solution):
+    """Bounds only ever become tighter."""
+    states = select(solution, (solution.num_moves < 6) & ~solution.states.terminated)
+    config = SearchConfig(algorithm="alphazero", proves=True)
+    tree = empty_tree(states, 9, 300, proves=True)
+    first = tic_tac_toe.search(config, 100, states, tree=tree).search_tree
+    second = tic_tac_toe.search(
+        config, 100, states, tree=first.replace(extra_data=None)
+    ).search_tree
+    used = first.node_visits > 0
+    assert (second.lower >= first.lower)[used].all()
+    assert (second.upper <= first.upper)[used].all()
+    assert (second.lower > first.lower)[used].any()
+
+
+def test_a_search_that_proves_nothing_returns_a_plain_tree(tic_tac_toe):
+    states = tic_tac_toe.positions("b2")
+    config = SearchConfig(proves=False)
+    output = jax.eval_shape(
+        tic_tac_toe.compiled(config, 4), 0.0, jax.random.key(0), states
+    )
+    assert type(output.search_tree) is mctx.Tree
+
+
+# Connect Four
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", ["gumbel", "alphazero"])
+def test_in_connect_four_the_nearest_win_is_taken_and_a_loss_put_off(
+    algorithm, connect_four
+):
+    # Player 0 has three in column 1; player 1 faces an open row of three; player 0
+    # threatens column 1, and all else loses at once.
+    lines = ("1 2 1 2 1 2", "3 3 4 4 5", "1 2 1 3 1")
+    states = connect_four.positions(*lines)
+    config = SearchConfig(algorithm=algorithm, leaves_per_step=4, proves=True)
+    output = connect_four.search(config, 200, states)
+    tree = output.search_tree
+    assert output.action[0] == 0
+    assert tree.lower[0, 0] == WIN - 1
+    assert tree.node_values[0, 0] == 1
+    assert tree.upper[1, 0] == 2 - WIN
+    assert tree.node_values[1, 0] == -1
+    assert output.action[2] == 0
+    _, upper = root_bounds(tree)
+    np.testing.assert_array_equal(np.flatnonzero(upper[2] >= 0), [0])
+
+
+# A game that shows how far it is searched
+
+
+def test_finished_positions_are_never_stepped_further():
+    """A toy game of three moves, in which every step after the end is counted."""
+
+    def model(params, rng_key, action, state):
+        del params, rng_key
+        moves = state["moves"] + 1
+        is_over = moves >= 3
+        after = {
+            "moves": moves,
+            "sum": state["sum"] * 4 + action,
+            "steps_after_end": state["steps_after_end"] + (moves > 3),
+        }
+        fields = {
+            "reward": jnp.where(is_over, (after["sum"] % 3 - 1).astype(jnp.float32), 0),
+            "discount": jnp.where(is_over, 0.0, -1.0),
+            "prior_logits": jnp.zeros((*action.shape, 4)),
+            "value": jnp.zeros(action.shape),
+        }
+        return mctx.RecurrentFnOutput(**fields), after
+
+    zeros = jnp.zeros(2, jnp.int32)
+    fields = {
+        "prior_logits": jnp.zeros((2, 4)),
+        "value": jnp.zeros(2),
+        "embedding": {"moves": zeros, "sum": zeros, "steps_after_end": zeros},
+    }
+
+    def least_visited(rng_key, tree, node_index, depth=0):
+        del rng_key, depth
+        return jnp.argmin(tree.children_visits[node_index]).astype(jnp.int32)
+
+    tree = jax.jit(
+        lambda: search(
+            None,
+            jax.random.key(0),
+            root=mctx.RootFnOutput(**fields),
+            recurrent_fn=model,
+            root_action_selection_fn=least_visited,
+            interior_action_selection_fn=least_visited,
+            num_simulations=300,
+            leaves_per_step=3,
+            selects_on_update=True,
+        )
+    )()
+    assert (tree.embeddings["steps_after_end"] == 0).all()
+    assert (tree.embeddings["moves"] == 3).sum() == 2 * 4**3, "not all found"

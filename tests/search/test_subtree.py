@@ -1,0 +1,415 @@
+"""Kept trees, against the same done by plain recursion."""
+
+import chex
+import jax
+import jax.numpy as jnp
+import mctx
+import numpy as np
+import pytest
+
+from azjax.search import ProvenTree, SearchConfig, empty_tree, find, subtree
+
+NUM_SIMULATIONS = 60
+GUMBEL = SearchConfig(proves=True, kept_nodes=40)
+ALPHAZERO = SearchConfig(algorithm="alphazero", kept_nodes=40)
+CONFIGS = {"gumbel, proving": GUMBEL, "alphazero": ALPHAZERO}
+NUM_NODES = GUMBEL.num_nodes(NUM_SIMULATIONS)
+LINES = ["", "b2", "a3 b2", "a3 b2 c1 a1", "b2 a1 c3 a3", "a1 c3"]
+BATCH_SIZE = len(LINES)
+games = np.arange(BATCH_SIZE)
+
+
+def start(searching, config, states):
+    return empty_tree(
+        states, searching.game.num_actions, NUM_NODES, proves=config.proves
+    )
+
+
+def search(searching, config, states, tree):
+    """Returns the output; opinions make trees that are not alike."""
+    run = searching.compiled(config, NUM_SIMULATIONS)
+    return run(1.0, jax.random.key(0), states, tree)
+
+
+@pytest.fixture(
+    scope="module",
+    params=["gumbel, proving", pytest.param("alphazero", marks=pytest.mark.slow)],
+)
+def config(request):
+    return CONFIGS[request.param]
+
+
+@pytest.fixture(scope="module")
+def states(tic_tac_toe):
+    return tic_tac_toe.positions(*LINES)
+
+
+@pytest.fixture(scope="module")
+def searched(tic_tac_toe, config, states):
+    return search(tic_tac_toe, config, states, start(tic_tac_toe, config, states))
+
+
+@pytest.fixture(scope="module")
+def tree(searched):
+    return searched.search_tree
+
+
+# The reference
+
+
+def below(tree, game, node) -> list[int]:
+    """A node and all that lie below it."""
+    found = [node]
+    for child in tree.children_index[game, node]:
+        if child >= 0:
+            found += below(tree, game, child)
+    return found
+
+
+def describe(tree, game, node, kept) -> dict:
+    """All that is known of a node and, by the move, of the kept ones below."""
+    at = (game, node)
+    told = {
+        "visits": tree.node_visits[at],
+        "value": tree.node_values[at],
+        "raw value": tree.raw_values[at],
+        "prior": tree.children_prior_logits[at].tolist(),
+        "state": [leaf[at].tolist() for leaf in jax.tree.leaves(tree.embeddings)],
+    }
+    if isinstance(tree, ProvenTree):
+        told["bounds"] = (tree.lower[at], tree.upper[at])
+    for action, child in enumerate(tree.children_index[at]):
+        if child not in kept:
+            continue
+        assert tree.parents[game, child] == node
+        assert tree.action_from_parent[game, child] == action
+        edge = (game, node, action)
+        told[action] = {
+            "visits": tree.children_visits[edge],
+            "value": tree.children_values[edge],
+            "reward": tree.children_rewards[edge],
+            "discount": tree.children_discounts[edge],
+            "child": describe(tree, game, child, kept),
+        }
+    return told
+
+
+def check_subtree(tree, node_index, max_nodes):
+    kept = jax.device_get(
+        jax.jit(subtree, static_argnames="max_nodes")(
+            tree, jnp.asarray(node_index), max_nodes=max_nodes
+        )
+    )
+    tree = jax.device_get(tree)
+    chex.assert_trees_all_equal_shapes_and_dtypes(
+        kept,
+        tree.replace(extra_data=None, root_invalid_actions=kept.root_invalid_actions),
+    )
+    for game, node in enumerate(np.asarray(node_index)):
+        known = [] if node < 0 else sorted(below(tree, game, node))
+        visits = tree.node_visits[game]
+        wanted = sorted(known, key=lambda n: -visits[n])[:max_nodes]
+        num_kept = (kept.node_visits[game] > 0).sum()
+        assert num_kept == len(wanted)
+        if wanted:
+            assert describe(kept, game, 0, set(range(num_kept))) == describe(
+                tree, game, node, set(wanted)
+            )
+            assert kept.parents[game, 0] == mctx.Tree.NO_PARENT
+            assert kept.action_from_parent[game, 0] == mctx.Tree.NO_PARENT
+        check_nothing_else(kept, game, num_kept)
+    return kept
+
+
+def check_nothing_else(tree, game, num_kept):
+    """Unused nodes, and edges to what was not kept, are as in an empty tree."""
+    for name in ("parents", "action_from_parent", "children_index"):
+        assert (getattr(tree, name)[game, num_kept:] == -1).all(), name
+    for name in (
+        "node_visits",
+        "raw_values",
+        "node_values",
+        "children_visits",
+        "children_prior_logits",
+        "children_values",
+        "children_rewards",
+        "children_discounts",
+    ):
+        assert (getattr(tree, name)[game, num_kept:] == 0).all(), name
+    for leaf in jax.tree.leaves(tree.embeddings):
+        assert not leaf[game, num_kept:].any()
+    if isinstance(tree, ProvenTree):
+        assert (tree.lower[game, num_kept:] <= 0).all()
+        assert (tree.upper[game, num_kept:] >= 0).all()
+    children = tree.children_index[game]
+    assert children.max() < max(num_kept, 1)
+    assert set(children[children >= 0]) == set(range(1, num_kept))
+    for name in ("visits", "values", "rewards", "discounts"):
+        assert (getattr(tree, f"children_{name}")[game][children < 0] == 0).all(), name
+
+
+def test_a_subtree_of_the_root_is_the_tree(tree):
+    check_subtree(tree, [0] * BATCH_SIZE, NUM_NODES)
+
+
+@pytest.mark.parametrize("max_nodes", [NUM_NODES, 40, 7, 2, 1])
+def test_what_lies_below_a_move_is_kept_the_most_visited_first(searched, max_nodes):
+    tree = searched.search_tree
+    children = np.asarray(tree.children_index[games, 0, searched.action])
+    assert (children > 0).all()
+    kept = check_subtree(tree, children, max_nodes)
+    if max_nodes <= 7:
+        assert (kept.node_visits > 0).sum() > max_nodes, "nothing to cut"
+
+
+@pytest.mark.parametrize("max_nodes", [NUM_NODES, 5])
+def test_each_game_may_go_on_from_another_node(tree, max_nodes):
+    """From nodes several moves deep, from leaves, and from none."""
+    tree = jax.device_get(tree)
+    deep = [
+        max(range(30), key=lambda n: n * (tree.children_index[game, n] >= 0).any())
+        for game in games
+    ]
+    last = (np.arange(NUM_NODES) * (tree.node_visits > 0)).max(axis=1)
+    chosen = np.where(games % 3 == 0, deep, np.where(games % 3 == 1, last, -1))
+    assert (tree.parents[games, deep] > 0).any()
+    check_subtree(tree, chosen, max_nodes)
+
+
+def test_nothing_goes_on_from_a_negative_node(tree):
+    kept = check_subtree(tree, [-1] * BATCH_SIZE, 40)
+    assert (kept.node_visits == 0).all()
+
+
+def test_a_subtree_of_a_subtree_is_that_of_the_first_tree(tree):
+    """Two moves, kept one by one or at once."""
+    first = jnp.argmax(tree.children_visits[:, 0], axis=1)
+    child = tree.children_index[games, 0, first]
+    second = jnp.argmax(tree.children_visits[games, child], axis=1)
+    grandchild = tree.children_index[games, child, second]
+    kept = subtree(tree, child, max_nodes=NUM_NODES)
+    twice = subtree(kept, kept.children_index[games, 0, second], max_nodes=NUM_NODES)
+    at_once = subtree(tree, grandchild, max_nodes=NUM_NODES)
+    assert (grandchild > 0).any()
+    chex.assert_trees_all_equal(twice, at_once)
+
+
+@pytest.mark.parametrize("max_nodes", [0, -1, NUM_NODES + 1])
+def test_more_nodes_than_there_are_cannot_be_kept(tree, max_nodes):
+    with pytest.raises(
+        ValueError, match=f"max_nodes must be from 1 to the tree's {NUM_NODES} nodes"
+    ):
+        subtree(tree, jnp.zeros(BATCH_SIZE, jnp.int32), max_nodes=max_nodes)
+
+
+# Finding positions
+
+
+def states_of(tree, node_index):
+    return jax.tree.map(
+        lambda leaf: leaf[games, jnp.asarray(node_index)], tree.embeddings
+    )
+
+
+def test_a_node_is_found_by_its_position(tree):
+    wanted = np.asarray(tree.children_index[games, 0].max(axis=1))
+    np.testing.assert_array_equal(find(tree, states_of(tree, wanted)), wanted)
+    np.testing.assert_array_equal(find(tree, states_of(tree, [0] * BATCH_SIZE)), 0)
+
+
+def test_what_is_not_in_a_games_own_tree_is_not_found(tree, states):
+    others = jax.tree.map(lambda leaf: jnp.roll(leaf, 1, axis=0), states)
+    # The empty board is nowhere below, and no two games are on the same way.
+    assert (find(tree, others)[1:2] == -1).all()
+    assert find(tree, others)[4] == -1
+
+
+def test_nothing_is_found_in_an_empty_tree(tic_tac_toe, states, tree):
+    empty = start(tic_tac_toe, GUMBEL, states)
+    zeros = jax.tree.map(jnp.zeros_like, states)
+    for wanted in (states, zeros):
+        np.testing.assert_array_equal(find(empty, wanted), -1)
+
+
+def test_of_two_nodes_with_the_same_position_the_most_visited_is_found(tree):
+    copies = jax.tree.map(
+        lambda leaf: leaf.at[:, 5].set(leaf[:, 9]).at[:, 20].set(leaf[:, 9]),
+        tree.embeddings,
+    )
+    visits = tree.node_visits.at[:, jnp.array([5, 9, 20])].set(jnp.array([3, 8, 4]))
+    doubled = tree.replace(embeddings=copies, node_visits=visits)
+    np.testing.assert_array_equal(find(doubled, states_of(doubled, [5] * 6)), 9)
+
+
+# Searching on
+
+
+def test_a_search_from_an_empty_tree_is_one_from_none(tic_tac_toe, config, states):
+    from_none = tic_tac_toe.compiled(config, NUM_SIMULATIONS)(
+        1.0, jax.random.key(0), states, None
+    )
+    from_empty = search(tic_tac_toe, config, states, start(tic_tac_toe, config, states))
+    np.testing.assert_array_equal(from_none.action, from_empty.action)
+    np.testing.assert_allclose(
+        from_none.action_weights, from_empty.action_weights, rtol=1e-6
+    )
+    names = ["node_visits", "children_visits", "children_index", "node_values"]
+    for name in (*names, *(("lower", "upper") if config.proves else ())):
+        np.testing.assert_allclose(
+            getattr(from_none.search_tree, name),
+            getattr(from_empty.search_tree, name)[:, : NUM_SIMULATIONS + 1],
+            rtol=1e-6,
+            err_msg=name,
+        )
+    rest = from_empty.search_tree.node_visits[:, NUM_SIMULATIONS + 1 :]
+    np.testing.assert_array_equal(rest, 0)
+
+
+def test_a_search_from_an_emptied_tree_is_one_from_an_empty_tree(
+    tic_tac_toe, config, states, searched
+):
+    """A finished game's tree makes room for that of the next game."""
+    nothing = jnp.full(BATCH_SIZE, -1)
+    emptied = subtree(searched.search_tree, nothing, max_nodes=40)
+    empty = start(tic_tac_toe, config, states)
+    # Without an opinion no search from the first boards comes upon an end.
+    run = tic_tac_toe.compiled(config, NUM_SIMULATIONS)
+    again, new = (
+        run(0.0, jax.random.key(0), states, tree) for tree in (emptied, empty)
+    )
+    np.testing.assert_array_equal(again.action, new.action)
+    again, new = again.search_tree, new.search_tree
+    used = np.asarray(new.node_visits > 0)
+    names = ["node_visits", "node_values", "children_visits", "children_values"]
+    for name in (*names, *(("lower", "upper") if config.proves else ())):
+        np.testing.assert_array_equal(
+            getattr(again, name)[used], getattr(new, name)[used], err_msg=name
+        )
+
+
+def check_tree(tree, was_cut=None):
+    """Checks what holds in every tree; `was_cut` says of which nodes not all visits
+    have a node."""
+    tree = jax.device_get(tree)
+    used = tree.node_visits > 0
+    indices = np.arange(used.shape[1])
+    assert (tree.parents < indices)[used].all()
+    game = np.arange(len(used))[:, None, None]
+    child = tree.children_index
+    known = (child >= 0) & used[..., None]
+    for name in ("visits", "values"):
+        np.testing.assert_array_equal(
+            getattr(tree, f"children_{name}")[known],
+            getattr(tree, f"node_{name}")[game, np.maximum(child, 0)][known],
+        )
+    below = tree.children_visits.sum(axis=-1)
+    whole = used & ~tree.embeddings.terminated
+    if isinstance(tree, ProvenTree):
+        # A proven node may be visited without going further.
+        proven = (tree.lower > 0) | (tree.upper < 0) | (tree.lower == tree.upper)
+        assert (tree.node_visits >= 1 + below)[whole].all()
+        whole &= ~proven
+        exact = np.sign(tree.lower * (tree.lower > 0) + tree.upper * (tree.upper < 0))
+        inner = used & proven & ~tree.embeddings.terminated
+        np.testing.assert_array_equal(tree.node_values[inner], exact[inner])
+    if was_cut is not None:
+        whole &= ~was_cut
+    np.testing.assert_array_equal(tree.node_visits[whole], (1 + below)[whole])
+    if not isinstance(tree, ProvenTree):
+        total = tree.raw_values + (
+            tree.children_visits
+            * (tree.children_rewards + tree.children_discounts * tree.children_values)
+        ).sum(axis=-1)
+        np.testing.assert_allclose(
+            tree.node_values[whole],
+            total[whole] / tree.node_visits[whole],
+            atol=1e-5,
+        )
+
+
+def after_best_moves(searching, output, states):
+    """Returns the positions after the moves, and the nodes that hold them."""
+    after = jax.vmap(searching.game.step)(states, output.action)
+    children = output.search_tree.children_index[games, 0, output.action]
+    return after, jnp.where(after.terminated, -1, children)
+
+
+def test_a_search_adds_its_simulations_to_what_was_kept(
+    tic_tac_toe, config, searched, states
+):
+    after, nodes = after_best_moves(tic_tac_toe, searched, states)
+    kept = subtree(searched.search_tree, nodes, max_nodes=40)
+    output = search(tic_tac_toe, config, after, kept)
+    tree = output.search_tree
+    goes_on = np.asarray(~after.terminated)
+    assert goes_on.sum() > BATCH_SIZE // 2
+    np.testing.assert_array_equal(
+        tree.node_visits[goes_on, 0],
+        np.maximum(kept.node_visits[goes_on, 0], 1) + NUM_SIMULATIONS,
+    )
+    assert (kept.node_visits[goes_on, 0] > 1).any()
+    assert (tree.children_visits >= kept.children_visits)[goes_on].all()
+    num_kept = (kept.node_visits > 0).sum(axis=1, keepdims=True)
+    is_kept = jnp.arange(NUM_NODES) < num_kept
+    for name in ("parents", "action_from_parent", "raw_values"):
+        same = getattr(tree, name) == getattr(kept, name)
+        assert (same | ~is_kept)[goes_on].all(), name
+    # Visits of nodes that were not kept are still counted above them.
+    children = kept.children_visits.sum(axis=-1) + 1
+    was_cut = np.asarray(is_kept & (kept.node_visits != children))
+    games_on = jax.tree.map(lambda leaf: leaf[goes_on], tree.replace(extra_data=None))
+    check_tree(games_on, was_cut[goes_on])
+
+
+def test_simulations_without_room_are_left_out(tic_tac_toe, config, states):
+    """Four moves' simulations do not fit into a tree made for one and a half."""
+    tree = start(tic_tac_toe, config, states)
+    for _ in range(4):
+        output = search(tic_tac_toe, config, states, tree)
+        tree = output.search_tree.replace(extra_data=None)
+        check_tree(tree)
+        legal = jax.vmap(tic_tac_toe.game.legal_action_mask)(states)
+        assert legal[games, output.action].all()
+    assert (tree.node_visits[:, 0] < 1 + 4 * NUM_SIMULATIONS).any()
+    assert (tree.node_visits[:, 0] > 1 + NUM_SIMULATIONS).all()
+
+
+def test_a_chain_of_moves_is_compiled_once(tic_tac_toe, config):
+    """The same tree, keeping its shape, from the first move to the last."""
+    num_traced = []
+
+    @jax.jit
+    def move(states, tree):
+        num_traced.append(None)
+        known = subtree(tree, find(tree, states), max_nodes=config.kept_nodes)
+        run = tic_tac_toe.compiled(config, NUM_SIMULATIONS)
+        output = run(1.0, jax.random.key(0), states, known)
+        after = jax.vmap(tic_tac_toe.game.step)(states, output.action)
+        invalid = known.root_invalid_actions
+        tree = output.search_tree.replace(extra_data=None, root_invalid_actions=invalid)
+        return after, tree, known.node_visits[:, 0]
+
+    states = tic_tac_toe.positions(*[""] * BATCH_SIZE)
+    tree = start(tic_tac_toe, config, states)
+    num_known = []
+    while not states.terminated.any():
+        states, tree, known = move(states, tree)
+        num_known.append(int(known[0]))
+    assert len(num_traced) == 1
+    assert num_known[0] == 0
+    assert min(num_known[1:]) > 0
+
+
+@pytest.mark.slow
+def test_in_connect_four_kept_trees_are_what_plain_recursion_keeps(
+    connect_four, config
+):
+    lines = ("", "4", "4 4", "4 4 4 3", "1 2 3 4", "7 7 7 7")
+    states = connect_four.positions(*lines)
+    tree = start(connect_four, config, states)
+    for move in range(3):
+        output = search(connect_four, config, states, tree)
+        states, nodes = after_best_moves(connect_four, output, states)
+        assert not states.terminated.any()
+        tree = check_subtree(output.search_tree, nodes, (40, 7, 40)[move])
+        tree = jax.tree.map(jnp.asarray, tree)
