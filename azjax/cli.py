@@ -206,7 +206,8 @@ def play_command(
     Args:
         game: one of those that `azjax games` lists.
         opponent: random, network:RUN or alphazero:RUN?simulations=N, where RUN is a
-            run's directory or `pretrained`.
+            run's directory or `pretrained`. After the ? may stand, joined by &,
+            kept_nodes=N, proves=true, leaves_per_step=N and algorithm=NAME as well.
         second: let the opponent begin.
         seed: of the opponent's chance.
     """

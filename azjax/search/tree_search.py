@@ -84,7 +84,8 @@ def search(
         proves: whether to carry proven wins, draws and losses up the tree; returns a
             `ProvenTree`. See `proofs` for which games. A move proven to lose is not
             searched while others are left.
-        prior_dtype: in which prior logits are stored, float32 or bfloat16.
+        prior_dtype: in which prior logits are stored, float32 or bfloat16; a starting
+            tree keeps its own.
 
     Raises:
         ValueError: a number is too small or too large, or the starting tree has other
