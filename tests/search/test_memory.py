@@ -84,7 +84,6 @@ def is_close(number: float):
             marks=pytest.mark.slow,
         ),
         pytest.param("connect_four", 64, {}, marks=pytest.mark.slow),
-        pytest.param("connect_four", 16, {"proves": True}, marks=pytest.mark.slow),
         pytest.param(
             "connect_four", 200, {"prior_dtype": "bfloat16"}, marks=pytest.mark.slow
         ),
