@@ -15,7 +15,7 @@ def test_the_examples_of_the_readme_run(example, tmp_path, monkeypatch):
 
 
 def test_the_readme_has_its_examples():
-    assert len(EXAMPLES) == 4
+    assert len(EXAMPLES) == 5
     assert "".join(EXAMPLES).count("minutes=5") == 2
 
 

@@ -4,6 +4,7 @@ from azjax.arena.exhaustive import Solution, solve
 from azjax.arena.matches import MatchResult, Record, play_match
 from azjax.arena.report import Report, evaluate
 from azjax.arena.solved import (
+    GRADED_AT_ONCE,
     Grade,
     MistakeRate,
     SolvedPositions,
@@ -14,6 +15,7 @@ from azjax.arena.solved import (
 )
 
 __all__ = [
+    "GRADED_AT_ONCE",
     "Grade",
     "MatchResult",
     "MistakeRate",

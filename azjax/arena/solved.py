@@ -16,6 +16,7 @@ from azjax.games import Game, State
 from azjax.games.core import select
 from azjax.players.core import Player, choose
 
+GRADED_AT_ONCE = 512  # positions
 _Z_95 = 1.959964  # of the normal distribution, for intervals that hold in 95 of 100
 _ONE_GROUP = "all"
 # Games this short are solved on the spot.
@@ -135,7 +136,7 @@ def grade(
     player: Player,
     positions: SolvedPositions,
     rng_key: jax.Array,
-    batch_size: int = 512,
+    batch_size: int = GRADED_AT_ONCE,
 ) -> Grade:
     """Counts the positions in which a player throws value away.
 

@@ -37,13 +37,14 @@ def load(spec: str, game: Game | None = None) -> Player:
     Raises:
         ValueError: the text names no player, or the player is for another game.
     """
-    kind, _, rest = spec.partition(":")
-    source, _, query = rest.partition("?")
+    name, _, query = spec.partition("?")
+    kind, colon, source = name.partition(":")
     if kind not in ("random", "network", "alphazero") or (
-        (kind == "random") == bool(source)
+        (kind == "random") == bool(colon) or bool(colon) != bool(source)
     ):
         raise ValueError(f"unknown player {spec!r}; players are {KINDS}")
-    settings = dict(parse_qsl(query, keep_blank_values=True))
+    given = parse_qsl(query, keep_blank_values=True)
+    settings = dict(given)
     allowed = SETTINGS if kind == "alphazero" else ()
     for key in settings:
         if key not in allowed:
@@ -51,11 +52,16 @@ def load(spec: str, game: Game | None = None) -> Player:
                 f"its settings are {', '.join(allowed)}" if allowed else "it has none"
             )
             raise ValueError(f"player {spec!r} has no setting {key!r}; {known}")
+    if len(settings) < len(given):
+        names = [name for name, _ in given]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"player {spec!r} has the setting {twice!r} twice")
     if kind == "random":
         if game is None:
             raise ValueError("the player 'random' needs to know the game")
         return RandomPlayer(game)
     simulations = _number(spec, settings, "simulations", 1, DEFAULT_SIMULATIONS)
+    _changed(spec, settings, SearchConfig())  # finds mistakes before anything is loaded
     trained = load_run(source, game)
     if kind == "network":
         return NetworkPlayer(trained.game, trained.network, trained.variables)
@@ -102,10 +108,15 @@ def _changed(spec: str, settings: dict[str, str], search: SearchConfig) -> Searc
             )
         return value
 
+    algorithm = one_of("algorithm", ("gumbel", "alphazero"), search.algorithm)
+    if algorithm == "gumbel":  # what is for PUCT alone goes with it
+        search = dataclasses.replace(
+            search, forced_playouts=0.0, first_play_reduction=None
+        )
     proves = one_of("proves", ("true", "false"), str(search.proves).lower())
     return dataclasses.replace(
         search,
-        algorithm=one_of("algorithm", ("gumbel", "alphazero"), search.algorithm),
+        algorithm=algorithm,
         proves=proves == "true",
         leaves_per_step=_number(
             spec, settings, "leaves_per_step", 1, search.leaves_per_step
@@ -118,7 +129,8 @@ def _number(
     spec: str, settings: dict[str, str], name: str, low: int, default: int
 ) -> int:
     text = settings.get(name, str(default))
-    if not text.isdecimal() or not low <= int(text) <= MAX_SIMULATIONS:
+    is_number = text.isdecimal() and len(text) <= len(str(MAX_SIMULATIONS))
+    if not is_number or not low <= int(text) <= MAX_SIMULATIONS:
         raise ValueError(
             f"{name} must be a whole number from {low} to {MAX_SIMULATIONS} in player "
             f"{spec!r}: {text!r}"

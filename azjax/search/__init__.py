@@ -1,9 +1,9 @@
 """Batched tree search over any model of a game."""
 
+from azjax.search.config import MAX_NODES, SearchConfig
 from azjax.search.memory import search_bytes, tree_bytes
 from azjax.search.nodes import ProvenTree
 from azjax.search.policies import (
-    SearchConfig,
     alphazero_policy,
     first_trees,
     gumbel_policy,
@@ -15,6 +15,7 @@ from azjax.search.subtree import empty_tree, find, subtree
 from azjax.search.tree_search import search
 
 __all__ = [
+    "MAX_NODES",
     "ProvenTree",
     "SearchConfig",
     "Tree",

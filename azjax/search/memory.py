@@ -5,8 +5,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from azjax.search.config import MAX_NODES, SearchConfig, check_whole
 from azjax.search.nodes import empty_nodes
-from azjax.search.policies import SearchConfig
 from azjax.search.subtree import empty_tree
 
 
@@ -30,6 +30,7 @@ def search_bytes(
         num_simulations: of each search.
         max_depth: longest path from the root (moves), as given to the search.
     """
+    check_whole("num_simulations", num_simulations, 1, MAX_NODES)
     # For one game, lest the number of all entries be too large for JAX.
     states = jax.tree.map(
         lambda leaf: jax.ShapeDtypeStruct((1, *leaf.shape[1:]), leaf.dtype), embedding
@@ -41,9 +42,12 @@ def search_bytes(
         "proves": config.proves,
     }
     batch_size = jax.tree.leaves(embedding)[0].shape[0]
-    depth = min(max_depth or num_simulations, num_simulations)
+    leaves = min(config.leaves_per_step, num_simulations)
+    # Kept trees can be deeper than a search is long.
+    depth = config.num_nodes(num_simulations) if config.kept_nodes else num_simulations
+    depth = min(max_depth or depth, depth)
     # The paths, and the lists of the nodes to update with their values.
-    total = 4 * depth * (config.leaves_per_step + 2)
+    total = 4 * depth * (leaves + 2)
     total += tree_bytes(jax.eval_shape(lambda: empty_nodes(states, **sizes)))
     if config.kept_nodes:
         # The trees from the last move stay until those for the next one are made.

@@ -1,14 +1,14 @@
 """The two ways AlphaZero searches: PUCT with Dirichlet noise, and Gumbel."""
 
-import dataclasses
 import functools
-from typing import Any, Literal
+from typing import Any
 
 import chex
 import jax
 import jax.numpy as jnp
 import mctx
 
+from azjax.search.config import SearchConfig
 from azjax.search.nodes import ProvenTree, root_bounds
 from azjax.search.proofs import best_moves
 from azjax.search.records import PolicyOutput, RootFnOutput, Tree
@@ -22,92 +22,6 @@ from azjax.search.selection import (
 )
 from azjax.search.subtree import empty_tree
 from azjax.search.tree_search import search
-
-
-@dataclasses.dataclass(frozen=True)
-class SearchConfig:
-    """How the tree is searched; how far is said beside it, in simulations.
-
-    Attributes:
-        algorithm: `gumbel` (Danihelka et al. 2022, "Policy improvement by planning with
-            Gumbel"; learns with few simulations) or `alphazero` (Silver et al. 2018).
-        max_considered_actions: Gumbel: root actions that enter sequential halving.
-        value_scale: Gumbel: weight of the values against the prior logits.
-        rescale_values: Gumbel: whether the values of each node are spread over [0, 1]
-            first; the paper does so for Atari and not for Go.
-        c_init: PUCT: exploration at few visits.
-        c_base: PUCT: visits at which exploration has grown markedly.
-        first_play_reduction: PUCT: an unvisited move is worth the position's value,
-            less this times the root of the prior of the visited ones (KataGo: 0.2);
-            None: it counts as lost (AlphaZero).
-        forced_playouts: PUCT: with noise, visited root moves get at least
-            sqrt(this * prior * visits) visits, which the policy that is learnt leaves
-            out again (KataGo: 2); 0: none are forced.
-        dirichlet_alpha: PUCT: concentration of the root noise (AlphaZero: about 10 /
-            legal moves).
-        dirichlet_fraction: PUCT: share of the noise in the root prior.
-        kept_nodes: positions of a game's tree that are kept for its next move, at
-            most; 0 begins every move with an empty tree.
-        leaves_per_step: positions of one game's tree that the network evaluates at
-            once: faster where few games are played at a time, slightly worse.
-        proves: whether wins, draws and losses that are certain are carried up the tree:
-            such positions are played without mistakes, wins by the shortest way found
-            and losses by the longest.
-        prior_dtype: in which the tree stores prior logits; bfloat16 saves memory.
-    """
-
-    algorithm: Literal["gumbel", "alphazero"] = "gumbel"
-    max_considered_actions: int = 16
-    value_scale: float = 0.1
-    rescale_values: bool = True
-    c_init: float = 1.25
-    c_base: float = 19652.0
-    first_play_reduction: float | None = None
-    forced_playouts: float = 0.0
-    dirichlet_alpha: float = 1.0
-    dirichlet_fraction: float = 0.25
-    kept_nodes: int = 0
-    leaves_per_step: int = 1
-    proves: bool = False
-    prior_dtype: Literal["float32", "bfloat16"] = "float32"
-
-    def __post_init__(self) -> None:
-        """Checks the values."""
-        for name, allowed in (
-            ("algorithm", ("gumbel", "alphazero")),
-            ("prior_dtype", ("float32", "bfloat16")),
-        ):
-            if getattr(self, name) not in allowed:
-                raise ValueError(
-                    f"search.{name} must be {' or '.join(allowed)}: "
-                    f"{getattr(self, name)!r}"
-                )
-        for name, low in (
-            ("max_considered_actions", 1),
-            ("value_scale", 0.0),
-            ("c_init", 0.0),
-            ("c_base", 1.0),
-            ("first_play_reduction", 0.0),
-            ("forced_playouts", 0.0),
-            ("kept_nodes", 0),
-            ("leaves_per_step", 1),
-        ):
-            value = getattr(self, name)
-            if value is not None and not value >= low:
-                raise ValueError(f"search.{name} must be >= {low}: {value}")
-        if not self.dirichlet_alpha > 0:
-            raise ValueError(
-                f"search.dirichlet_alpha must be > 0: {self.dirichlet_alpha}"
-            )
-        if not 0 <= self.dirichlet_fraction <= 1:
-            raise ValueError(
-                "search.dirichlet_fraction must be between 0 and 1: "
-                f"{self.dirichlet_fraction}"
-            )
-
-    def num_nodes(self, num_simulations: int) -> int:
-        """Returns N, the nodes of a tree: kept ones or the root, and new ones."""
-        return max(self.kept_nodes, 1) + num_simulations
 
 
 def gumbel_policy(
@@ -142,8 +56,14 @@ def gumbel_policy(
         value_scale: weight of the values against the prior logits.
         rescale_values: whether the values of each node are spread over [0, 1] first.
         **search_settings: `max_depth`, `tree`, `leaves_per_step`, `proves` and
-            `prior_dtype` of `search`.
+            `prior_dtype` of `search`. Trees that are to be kept from move to move
+            begin with `first_trees` or `empty_tree`, also at the first move.
     """
+    SearchConfig(
+        max_considered_actions=max_num_considered_actions,
+        value_scale=value_scale,
+        rescale_values=rescale_values,
+    )  # checks them
     root = root.replace(
         prior_logits=_mask_invalid_actions(root.prior_logits, invalid_actions)
     )
@@ -225,7 +145,8 @@ def alphazero_policy(
         root: priors `[B, A]` and values `[B]` in float32, states `[B, ...]`.
         recurrent_fn: the model; illegal moves have the lowest prior logits.
         num_simulations: at least 1.
-        invalid_actions: `[B, A]`, nonzero where illegal at the root.
+        invalid_actions: `[B, A]`, nonzero where illegal at the root. To be given
+            wherever an action may be illegal: without it the noise reaches all.
         c_init: exploration at few visits.
         c_base: visits at which exploration has grown markedly.
         first_play_reduction: what an unvisited action is worth: the node's value, less
@@ -240,8 +161,20 @@ def alphazero_policy(
             chance.
         temperature: of the choice among the visit counts; 0 takes the most visited.
         **search_settings: `max_depth`, `tree`, `leaves_per_step`, `proves` and
-            `prior_dtype` of `search`.
+            `prior_dtype` of `search`. Trees that are to be kept from move to move
+            begin with `first_trees` or `empty_tree`, also at the first move.
     """
+    settings: dict[str, Any] = {
+        "c_init": c_init,
+        "c_base": c_base,
+        "first_play_reduction": first_play_reduction,
+    }
+    SearchConfig(
+        algorithm="alphazero",
+        forced_playouts=forced_playouts,
+        dirichlet_alpha=dirichlet_alpha,
+        **settings,
+    )  # checks them
     action_key, dirichlet_key, search_key = jax.random.split(rng_key, 3)
     noise = jax.random.dirichlet(
         dirichlet_key,
@@ -253,11 +186,6 @@ def alphazero_policy(
     root = root.replace(
         prior_logits=_mask_invalid_actions(_log(noisy), invalid_actions)
     )
-    settings = {
-        "c_init": c_init,
-        "c_base": c_base,
-        "first_play_reduction": first_play_reduction,
-    }
     tree = search(
         params,
         search_key,
@@ -356,6 +284,9 @@ def first_trees(
 ) -> Tree | None:
     """Returns empty trees for games that begin, to keep from move to move; None if
     `config` keeps none.
+
+    They have room for the kept nodes and for those of one search. After each search,
+    `subtree(tree, node_index, max_nodes=config.kept_nodes)` makes the next tree.
 
     Args:
         config: the search's settings.

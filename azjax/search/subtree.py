@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import mctx
 
+from azjax.search.config import check_whole
 from azjax.search.nodes import (
     NO_PARENT,
     UNVISITED,
@@ -34,6 +35,7 @@ def empty_tree(
         prior_dtype: of the prior logits, as in `search`.
         proves: as in `search`.
     """
+    check_whole("num_nodes", num_nodes, 1, 2**31 - 2)
     nodes = empty_nodes(
         embedding, num_actions, num_nodes, prior_dtype=prior_dtype, proves=proves
     )
@@ -57,9 +59,13 @@ def subtree(tree: Tree, node_index: jax.Array, *, max_nodes: int) -> Tree:
         max_nodes: kept in each tree at most; of more, the most visited.
     """
     batch_size, num_nodes, _ = tree.children_index.shape
-    if not 1 <= max_nodes <= num_nodes:
+    check_whole("max_nodes", max_nodes, 1, num_nodes)
+    if jnp.shape(node_index) != (batch_size,) or not jnp.issubdtype(
+        jnp.asarray(node_index).dtype, jnp.integer
+    ):
         raise ValueError(
-            f"max_nodes must be from 1 to the tree's {num_nodes} nodes: {max_nodes}"
+            f"node_index must be [{batch_size}] integers, one for each tree: "
+            f"{node_index!r}"
         )
     keeps = _is_below(tree, node_index)
     if max_nodes < num_nodes:

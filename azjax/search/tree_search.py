@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from azjax.search import proofs
 from azjax.search.backup import Select, announce, back_up
+from azjax.search.config import check_whole
 from azjax.search.nodes import (
     Nodes,
     empty_nodes,
@@ -49,7 +50,8 @@ def search(
     It does what `mctx.search` does and gives the same visit counts and values, with
     two differences. A move with discount 0 ends the game: nothing is searched behind
     it, while mctx goes on there to no effect. And a selection function is given a tree
-    of one node, the one to select in, at index 0.
+    of one node, the one to select in, at index 0, which knows the node's statistics,
+    its priors and `extra_data`, but neither embeddings nor parents nor children.
 
     `B` games, `A` actions, `N` nodes.
 
@@ -71,8 +73,11 @@ def search(
         loop_fn: runs the simulations, like `jax.lax.fori_loop`.
         tree: where to begin in place of empty trees, see `subtree`. Roots get their
             prior from `root` all the same, and empty trees get all of it. Its N nodes
-            must have room for `num_simulations` new ones; simulations that find no
-            room are left out.
+            must have room for `num_simulations` new ones beside those in use, which
+            trees have that began with `first_trees` or `empty_tree` and went through
+            `subtree`; simulations that find no room are left out. mctx's own selection
+            at a Gumbel root counts the visits of a starting tree among its own; that of
+            `gumbel_policy` does not.
         selects_on_update: whether the interior selection depends on the node's
             statistics alone, not on the key or the depth. Then it is made once when a
             node changes, and not again by all simulations that pass: the same result,
@@ -97,8 +102,8 @@ def search(
         ("max_depth", num_simulations if max_depth is None else max_depth),
         ("leaves_per_step", leaves_per_step),
     ):
-        if number < 1:
-            raise ValueError(f"{name} must be >= 1: {number}")
+        check_whole(name, number, 1, 2**31 - 2)
+    leaves_per_step = min(leaves_per_step, num_simulations)
     num_nodes = num_simulations + 1 if tree is None else tree.node_visits.shape[1]
     if batch_size * num_nodes >= 2**31:
         raise ValueError(

@@ -10,7 +10,7 @@ import jax
 
 from azjax import games
 from azjax.networks import NetworkConfig
-from azjax.search import SearchConfig
+from azjax.search import MAX_NODES, SearchConfig
 
 PresetName = Literal["auto", "cpu", "accelerator"]
 
@@ -87,10 +87,18 @@ class SelfPlayConfig:
                 "self_play.empty_openings + self_play.short_openings must be <= 1: "
                 f"{self.empty_openings} + {self.short_openings}"
             )
-        if not self.simulations or min(self.simulations) < 1:
+        if not self.simulations or not all(
+            1 <= simulations <= MAX_NODES for simulations in self.simulations
+        ):
             raise ValueError(
-                "self_play.simulations must be one or more numbers >= 1: "
-                f"{self.simulations}"
+                "self_play.simulations must be one or more numbers >= 1 and <= "
+                f"{MAX_NODES}: {self.simulations}"
+            )
+        if self.full_searches < 1 and self.cheap_simulations > max(self.simulations):
+            raise ValueError(
+                "self_play.cheap_simulations must be at most self_play.simulations "
+                f"({max(self.simulations)}), or the cheap searches are the dear ones: "
+                f"{self.cheap_simulations}"
             )
 
     @property
@@ -200,6 +208,11 @@ class EvaluationConfig:
         _check_at_least(
             "evaluation", self, times=1, positions=1, simulations=1, games=2
         )
+        if self.simulations > MAX_NODES:
+            raise ValueError(
+                f"evaluation.simulations must be at most {MAX_NODES}: "
+                f"{self.simulations}"
+            )
         if self.games % 2:
             raise ValueError(f"evaluation.games must be even: {self.games}")
 

@@ -32,7 +32,7 @@ from azjax.training.learner import (
 from azjax.training.memory import check_memory
 from azjax.training.replay import Replay, empty_replay, insert, make_index
 from azjax.training.reporting import Reporter
-from azjax.training.run_directory import disk_errors, open_run_directory
+from azjax.training.run_directory import CHECKPOINTS, disk_errors, open_run_directory
 from azjax.training.self_play import Games, make_self_play, start_games
 from azjax.training.signals import StopSignals
 
@@ -162,7 +162,7 @@ def _train(
     """Does what `train` does, in a directory that is its own."""
     config = trainer.config
     state, progress = trainer.init(variables), Progress()
-    checkpoints = Checkpoints(directory / "checkpoints", keep=config.checkpoint.keep)
+    checkpoints = Checkpoints(directory / CHECKPOINTS, keep=config.checkpoint.keep)
     notes: list[str] = []
     restored = checkpoints.restore(state, notes.append)
     if restored:

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from azjax.arena import GRADED_AT_ONCE, shipped
 from azjax.games import Game
 from azjax.search import search_bytes, tree_bytes
 from azjax.training.config import TrainConfig
@@ -54,21 +55,30 @@ def required_bytes(
     """
     state = jax.eval_shape(init)
     replay = tree_bytes(state.replay)
-    games = config.self_play.games
-    positions = jax.eval_shape(
-        lambda: jax.vmap(lambda _: game.init())(jnp.arange(games))
-    )
-    return {
-        "the replay": replay,
-        "the search": search_bytes(
+
+    def bytes_of_search(num_games: int, num_simulations: int) -> int:
+        positions = jax.eval_shape(
+            lambda: jax.vmap(lambda _: game.init())(jnp.arange(num_games))
+        )
+        return search_bytes(
             config.search,
             positions,
             game.num_actions,
-            config.self_play.longest_search(max(config.self_play.simulations)),
+            num_simulations,
             max_depth=game.max_moves,
-        ),
+        )
+
+    simulations = config.self_play.longest_search(max(config.self_play.simulations))
+    required = {
+        "the replay": replay,
+        "the search of self-play": bytes_of_search(config.self_play.games, simulations),
         "the rest": tree_bytes(state) - replay,
     }
+    if shipped(game) is not None:  # else nothing is searched in evaluations
+        required["the search of evaluations"] = bytes_of_search(
+            GRADED_AT_ONCE, config.evaluation.simulations
+        )
+    return required
 
 
 def check_memory(config: TrainConfig, game: Game, init: Callable[[], Any]) -> None:
@@ -79,15 +89,21 @@ def check_memory(config: TrainConfig, game: Game, init: Callable[[], Any]) -> No
     """
     available = available_bytes()
     required = required_bytes(config, game, init)
-    if available is None or sum(required.values()) <= available:
+    # The two searches do not run at the same time.
+    searches = [size for name, size in required.items() if "search" in name]
+    needed = sum(required.values()) - sum(searches) + max(searches)
+    if available is None or needed <= available:
         return
     parts = ", ".join(f"{name} {_gigabytes(size)}" for name, size in required.items())
     raise ValueError(
-        f"this run needs at least {_gigabytes(sum(required.values()))} of memory "
+        f"this run needs at least {_gigabytes(needed)} of memory "
         f"({parts}), and the device has {_gigabytes(available)}: lower "
         f"self_play.games ({config.self_play.games}), self_play.simulations "
-        f"({max(config.self_play.simulations)} at most), search.kept_nodes "
-        f"({config.search.kept_nodes}) or replay.capacity ({config.replay.capacity})"
+        f"({max(config.self_play.simulations)} at most), evaluation.simulations "
+        f"({config.evaluation.simulations}), search.kept_nodes "
+        f"({config.search.kept_nodes}), search.leaves_per_step "
+        f"({config.search.leaves_per_step}) or replay.capacity "
+        f"({config.replay.capacity})"
     )
 
 

@@ -17,6 +17,7 @@ except ImportError:  # Windows: nothing keeps two processes apart
 
 FORMAT = 1
 CONFIG_FILE = "config.json"
+CHECKPOINTS = "checkpoints"
 _PARTIAL_FILE = f".{CONFIG_FILE}"
 _LOCK_FILE = ".lock"
 
@@ -117,12 +118,19 @@ def read_config(directory: Path) -> dict[str, Any]:
 
 def _check_same_run(directory: Path, config: TrainConfig) -> None:
     differences = _differences(read_config(directory), _as_json(config))
-    if differences:
+    if differences and _has_begun(directory):
         raise ValueError(
             f"{directory} holds a run with another configuration "
             f"({'; '.join(differences)}): give the same one to go on, or another "
             "--run-dir"
         )
+
+
+def _has_begun(directory: Path) -> bool:
+    """Returns whether there is a checkpoint, whole or not: before the first one there
+    is nothing to go on with, and another configuration harms nobody."""
+    checkpoints = directory / CHECKPOINTS
+    return checkpoints.is_dir() and any(checkpoints.iterdir())
 
 
 def _as_json(config: TrainConfig) -> dict[str, Any]:

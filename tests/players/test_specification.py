@@ -113,6 +113,8 @@ def test_settings_not_given_are_those_of_the_run(trained, tmp_path):
         ("leaves_per_step=two", "leaves_per_step must be a whole number .*'two'"),
         ("kept_nodes=-1", "kept_nodes must be a whole number from 0 .*'-1'"),
         ("kept_nodes=1000000", "kept_nodes must be a whole number .* to 100000 "),
+        ("kept_nodes=" + "9" * 5000, "kept_nodes must be a whole number .* to 100000 "),
+        ("proves=true&proves=false", "the setting 'proves' twice"),
     ],
 )
 def test_a_wrong_value_of_a_setting_is_named(setting, message, run):

@@ -440,10 +440,23 @@ def test_the_improved_value_of_a_won_position_is_higher_than_of_a_lost_one(confi
     ("setting", "message"),
     [
         ({"algorithm": "minimax"}, "search.algorithm must be gumbel or alphazero"),
-        ({"max_considered_actions": 0}, "search.max_considered_actions must be >= 1"),
-        ({"value_scale": float("nan")}, "search.value_scale must be >= 0"),
+        (
+            {"max_considered_actions": 0},
+            "search.max_considered_actions must be a whole number from 1",
+        ),
+        ({"value_scale": float("nan")}, "search.value_scale must be a number >= 0"),
+        ({"kept_nodes": 1.5}, "search.kept_nodes must be a whole number from 0 .* 1.5"),
+        ({"kept_nodes": 10**12}, "search.kept_nodes must be .* to 10000000: 10"),
+        ({"leaves_per_step": True}, "search.leaves_per_step must be a whole number"),
+        ({"proves": "yes"}, "search.proves must be True or False: 'yes'"),
+        ({"c_init": float("inf")}, "search.c_init must be a number >= 0: inf"),
+        ({"forced_playouts": 2.0}, "forced_playouts is for .* alphazero, not .* 2.0"),
+        ({"first_play_reduction": 0.2}, "first_play_reduction is for .* alphazero"),
         ({"dirichlet_alpha": 0.0}, "search.dirichlet_alpha must be > 0"),
-        ({"dirichlet_fraction": 1.5}, "search.dirichlet_fraction must be between 0"),
+        (
+            {"dirichlet_fraction": 1.5},
+            "search.dirichlet_fraction must be a number between",
+        ),
     ],
 )
 def test_a_wrong_setting_is_refused(setting, message):

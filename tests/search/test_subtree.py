@@ -197,7 +197,7 @@ def test_a_subtree_of_a_subtree_is_that_of_the_first_tree(tree):
 @pytest.mark.parametrize("max_nodes", [0, -1, NUM_NODES + 1])
 def test_more_nodes_than_there_are_cannot_be_kept(tree, max_nodes):
     with pytest.raises(
-        ValueError, match=f"max_nodes must be from 1 to the tree's {NUM_NODES} nodes"
+        ValueError, match=f"max_nodes must be a whole number from 1 to {NUM_NODES}: "
     ):
         subtree(tree, jnp.zeros(BATCH_SIZE, jnp.int32), max_nodes=max_nodes)
 
@@ -413,3 +413,9 @@ def test_in_connect_four_kept_trees_are_what_plain_recursion_keeps(
         assert not states.terminated.any()
         tree = check_subtree(output.search_tree, nodes, (40, 7, 40)[move])
         tree = jax.tree.map(jnp.asarray, tree)
+
+
+@pytest.mark.parametrize("index", [0, np.zeros(1, np.int32), np.zeros(999, np.int32)])
+def test_a_new_root_must_be_given_for_every_tree(tree, index):
+    with pytest.raises(ValueError, match=r"node_index must be \[\d+\] integers"):
+        subtree(tree, index, max_nodes=1)

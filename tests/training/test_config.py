@@ -20,7 +20,7 @@ WRONG = [
     (SelfPlayConfig, {"games": 0}, "self_play.games must be >= 1: 0"),
     (SelfPlayConfig, {"moves_per_chunk": 1}, "self_play.moves_per_chunk must be >= 2"),
     (SelfPlayConfig, {"simulations": ()}, "self_play.simulations must be one or more"),
-    (SelfPlayConfig, {"simulations": (4, 0)}, "numbers >= 1: (4, 0)"),
+    (SelfPlayConfig, {"simulations": (4, 0)}, "numbers >= 1 and <= 10000000: (4, 0)"),
     (
         SelfPlayConfig,
         {"empty_openings": 1.5},

@@ -9,6 +9,7 @@ from azjax import games
 from azjax.networks import NetworkConfig
 from azjax.search import SearchConfig
 from azjax.training import (
+    EvaluationConfig,
     LearnerConfig,
     ReplayConfig,
     SelfPlayConfig,
@@ -93,7 +94,12 @@ def test_what_a_run_needs_is_told_by_its_parts():
     required = required_bytes(config(), GAME, init)
     assert required["the replay"] == GIB
     assert required["the rest"] == GIB // 2
-    assert set(required) == {"the replay", "the search", "the rest"}
+    assert set(required) == {
+        "the replay",
+        "the search of self-play",
+        "the search of evaluations",
+        "the rest",
+    }
 
 
 @pytest.mark.parametrize(
@@ -106,31 +112,48 @@ def test_what_a_run_needs_is_told_by_its_parts():
     ],
 )
 def test_a_larger_search_needs_more(changes):
-    less = required_bytes(config(), GAME, init)["the search"]
-    assert required_bytes(config(**changes), GAME, init)["the search"] > less
+    less = required_bytes(config(), GAME, init)["the search of self-play"]
+    assert (
+        required_bytes(config(**changes), GAME, init)["the search of self-play"] > less
+    )
+
+
+def needed_bytes():
+    """What the run needs while it evaluates, which is when it searches most."""
+    required = required_bytes(config(), GAME, init)
+    return sum(required.values()) - required["the search of self-play"]
+
+
+def test_a_larger_search_in_evaluations_needs_more():
+    larger = config(evaluation=EvaluationConfig(simulations=200))
+    name = "the search of evaluations"
+    less = required_bytes(config(), GAME, init)[name]
+    assert required_bytes(larger, GAME, init)[name] > less
 
 
 def test_a_run_that_fits_is_accepted(monkeypatch):
-    needed = sum(required_bytes(config(), GAME, init).values())
+    needed = needed_bytes()
     for available in (needed, 2 * needed, None):
         monkeypatch.setattr(module, "available_bytes", lambda size=available: size)
         check_memory(config(), GAME, init)
 
 
 def test_a_run_that_does_not_fit_is_refused_with_what_to_lower(monkeypatch):
-    needed = sum(required_bytes(config(), GAME, init).values())
+    needed = needed_bytes()
     monkeypatch.setattr(module, "available_bytes", lambda: needed - 1)
-    with pytest.raises(ValueError, match=r"needs at least 1\.50 GiB") as error:
+    with pytest.raises(ValueError, match=r"needs at least 1\.51 GiB") as error:
         check_memory(config(), GAME, init)
     message = str(error.value)
     for text in (
         "the replay 1.00 GiB",
-        "the search 0.00 GiB",
+        "the search of self-play 0.00 GiB",
         "the rest 0.50 GiB",
-        "the device has 1.50 GiB",
+        "the device has 1.51 GiB",
         "self_play.games (8)",
         "self_play.simulations (5 at most)",
+        "evaluation.simulations (64)",
         "search.kept_nodes (0)",
+        "search.leaves_per_step (1)",
         "replay.capacity (16)",
     ):
         assert text in message

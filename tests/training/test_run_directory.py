@@ -42,8 +42,16 @@ def test_a_run_may_be_moved(tmp_path):
     opened(config(tmp_path / "there"))
 
 
+def test_before_the_first_checkpoint_another_configuration_takes_its_place(tmp_path):
+    opened(config(tmp_path))
+    (tmp_path / "checkpoints").mkdir()
+    opened(config(tmp_path, seed=4))
+    assert read_config(tmp_path)["seed"] == 4
+
+
 def test_another_configuration_is_refused_with_the_differences(tmp_path):
     opened(config(tmp_path))
+    (tmp_path / "checkpoints" / "1").mkdir(parents=True)
     before = (tmp_path / "config.json").read_text()
     other = config(tmp_path, seed=4, learner=LearnerConfig(batch_size=3))
     with pytest.raises(ValueError, match="another configuration") as error:
