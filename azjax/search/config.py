@@ -24,8 +24,12 @@ def check_whole(name: str, value: object, low: int, high: int) -> None:
 
 
 def _check_real(name: str, value: object, low: float, high: float) -> None:
-    is_real = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_real or not low <= value <= high or math.isinf(value):
+    if (
+        not isinstance(value, int | float)
+        or isinstance(value, bool)
+        or not low <= value <= high
+        or math.isinf(value)
+    ):
         limits = f">= {low:g}" if math.isinf(high) else f"between {low:g} and {high:g}"
         raise ValueError(f"search.{name} must be a number {limits}: {value!r}")
 
