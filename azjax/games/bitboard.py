@@ -7,8 +7,8 @@ over the lanes of a processor; on a `[B, N]` array the same rules are several ti
 slower.
 """
 
+import dataclasses
 import functools
-import itertools
 import operator
 from collections.abc import Sequence
 
@@ -58,18 +58,55 @@ def is_equal(board: Board, other: Board) -> jax.Array:
     return functools.reduce(operator.and_, (word == same for word, same in pairs))
 
 
-def shift_right(board: Board, count: int) -> Board:
-    """Moves every bit of `board` down by `count` cells, 0 <= count < 32.
+def difference(board: Board, other: Board) -> Board:
+    """Returns the board of the bits that are set in `board` and not in `other`."""
+    return tuple(word & ~cut for word, cut in zip(board, other, strict=True))
 
-    What falls off the low end is lost.
+
+def count(board: Board) -> jax.Array:
+    """Returns `[]` int32, the number of bits that are set."""
+    counts = (jax.lax.population_count(word) for word in board)
+    return functools.reduce(operator.add, counts).astype(jnp.int32)
+
+
+def single(bit: jax.Array, num_bits: int) -> Board:
+    """Returns the board with bit number `bit` (`[]` int32) set.
+
+    No bit is set where `bit` is negative or at least `num_bits`.
     """
-    if count == 0:
-        return board
-    low, high = jnp.uint32(count), jnp.uint32(WORD_BITS - count)
-    from_above = (*(word << high for word in board[1:]), jnp.uint32(0))
-    return tuple(
-        word >> low | above for word, above in zip(board, from_above, strict=True)
+    bit = jnp.asarray(bit).astype(jnp.uint32)  # a negative one becomes a huge one
+    bit = jnp.where(
+        bit < num_bits, bit, jnp.uint32(WORD_BITS * -(-num_bits // WORD_BITS))
     )
+    word = jnp.uint32(1) << bit % WORD_BITS
+    return tuple(
+        jnp.where(bit // WORD_BITS == index, word, jnp.uint32(0))
+        for index in range(-(-num_bits // WORD_BITS))
+    )
+
+
+def shift(board: Board, steps: int) -> Board:
+    """Moves every bit of `board` up by `steps` cells, or down where it is negative.
+
+    What falls off an end of the words is lost.
+    """
+    num_words = len(board)
+    words, bits = divmod(abs(steps), WORD_BITS)
+    zeros = (jnp.uint32(0),) * min(words, num_words)
+    if steps < 0:
+        board = (*board[words:], *zeros)
+    else:
+        board = (*zeros, *board[: max(num_words - words, 0)])
+    if bits == 0:
+        return board
+    here, there = jnp.uint32(bits), jnp.uint32(WORD_BITS - bits)
+    if steps < 0:
+        from_above = (*(word << there for word in board[1:]), jnp.uint32(0))
+        pairs = zip(board, from_above, strict=True)
+        return tuple(word >> here | above for word, above in pairs)
+    from_below = (jnp.uint32(0), *(word >> there for word in board[:-1]))
+    pairs = zip(board, from_below, strict=True)
+    return tuple(word << here | below for word, below in pairs)
 
 
 def has_line(board: Board, length: int, steps: tuple[int, ...]) -> jax.Array:
@@ -83,15 +120,17 @@ def has_line(board: Board, length: int, steps: tuple[int, ...]) -> jax.Array:
         length: cells in a line, at least 1.
         steps: how many bits lie between neighbours, for each direction of a line.
     """
-    lines = []
-    for step in steps:
-        run, have = board, 1
-        while have < length:  # each round can double the length of the runs found
-            grow = min(have, length - have)
-            run = intersection(run, shift_right(run, step * grow))
-            have += grow
-        lines.append(run)
-    return has_any(union(*lines))
+    return has_any(union(*(line_starts(board, length, step) for step in steps)))
+
+
+def line_starts(board: Board, length: int, step: int) -> Board:
+    """Returns the cells from which on `length` set bits lie `step` bits apart."""
+    run, have = board, 1
+    while have < length:  # each round can double the length of the runs found
+        grow = min(have, length - have)
+        run = intersection(run, shift(run, -step * grow))
+        have += grow
+    return run
 
 
 def cells_set(board: Board, cells: np.ndarray) -> jax.Array:
@@ -103,6 +142,9 @@ def cells_set(board: Board, cells: np.ndarray) -> jax.Array:
 def planes(boards: Sequence[Board], cells: np.ndarray) -> jax.Array:
     """Spreads boards out into planes.
 
+    It is fastest where the bits of each row, or of each column, follow one another, up
+    or down.
+
     Args:
         boards: P boards of N words.
         cells: `[H, W]` int, the bit of each cell.
@@ -110,7 +152,86 @@ def planes(boards: Sequence[Board], cells: np.ndarray) -> jax.Array:
     Returns:
         `[H, W, P]` bool, True where the bit is set.
     """
-    # One long board, and in it the cells of one board after the other.
-    joined = tuple(itertools.chain.from_iterable(boards))
-    first_bit = WORD_BITS * len(boards[0]) * np.arange(len(boards))
-    return cells_set(joined, cells[..., None] + first_bit)
+    return jnp.stack([_plane(board, cells) for board in boards], axis=-1)
+
+
+def _plane(board: Board, cells: np.ndarray) -> jax.Array:
+    for order in (1, -1):
+        if (np.diff(cells, axis=1) == order).all():
+            return _lines_set(board, cells[:, ::order])[:, ::order]
+        if (np.diff(cells, axis=0) == order).all():
+            return _lines_set(board, cells.T[:, ::order])[:, ::order].T
+    return cells_set(board, cells)
+
+
+def _lines_set(board: Board, cells: np.ndarray) -> jax.Array:
+    """Returns `[H, W]` bool for `cells` whose rows are bits that follow one another."""
+    lines = []
+    for start in cells[:, 0].tolist():
+        word, bit = divmod(start, WORD_BITS)
+        line = board[word] >> jnp.uint32(bit)
+        if bit + cells.shape[1] > WORD_BITS:
+            line |= board[word + 1] << jnp.uint32(WORD_BITS - bit)
+        lines.append(line)
+    places = np.arange(cells.shape[1], dtype=np.uint32)
+    return (jnp.stack(lines)[:, None] >> places) & jnp.uint32(1) != 0
+
+
+def pieces(boards: Sequence[Board], cells: np.ndarray) -> jax.Array:
+    """Returns `[H, W]` int8: P where board P has the bit of the cell, else -1.
+
+    Args:
+        boards: boards that have no bit in common.
+        cells: `[H, W]` int, the bit of each cell.
+    """
+    is_set = planes(boards, cells)
+    numbers = jnp.arange(1, len(boards) + 1, dtype=jnp.int8)
+    return (is_set * numbers).sum(axis=-1, dtype=jnp.int8) - jnp.int8(1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Grid:
+    """Where the cells of a rectangular board lie in its words.
+
+    Rows follow one another from the top left, with an empty bit after each that keeps
+    its end apart from the beginning of the next.
+
+    height: rows.
+    width: columns.
+    """
+
+    height: int
+    width: int
+
+    @property
+    def stride(self) -> int:
+        """Bits from a cell to the one below it."""
+        return self.width + 1
+
+    @property
+    def num_bits(self) -> int:
+        """Bits of a board."""
+        return self.height * self.stride
+
+    @property
+    def cells(self) -> np.ndarray:
+        """`[H, W]` int, the bit of each cell."""
+        rows = self.stride * np.arange(self.height)
+        return rows[:, None] + np.arange(self.width)
+
+    @property
+    def full(self) -> Board:
+        """The board with the bits of all cells set."""
+        return constant(self.cells, self.num_bits)
+
+    def cell(self, action: jax.Array) -> Board:
+        """Returns the board with the bit of cell `action` (`[]` int32) set.
+
+        Cells are counted row by row from the top left; no bit is set where there is no
+        such cell.
+        """
+        action = jnp.asarray(action).astype(jnp.int32)
+        bit = action + action // self.width
+        return single(
+            jnp.where(action < self.height * self.width, bit, -1), self.num_bits
+        )

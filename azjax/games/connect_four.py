@@ -1,5 +1,6 @@
 """Connect Four: seven columns, six rows, four in a row wins."""
 
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import jax
@@ -8,7 +9,8 @@ import numpy as np
 from flax import struct
 
 from azjax.games import bitboard, rendering
-from azjax.games.core import Game, Symmetry, identity, register, select
+from azjax.games.core import Game, register, select
+from azjax.games.symmetry import Symmetry, identity
 
 HEIGHT, WIDTH = 6, 7
 # Eight bits a column, the bottom cell lowest: four columns fill a word, and two empty
@@ -49,6 +51,7 @@ class ConnectFour(Game[State]):
     num_actions = WIDTH
     observation_shape = (HEIGHT, WIDTH, 2)
     max_moves = HEIGHT * WIDTH
+    style = rendering.DISCS
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
@@ -106,41 +109,33 @@ class ConnectFour(Game[State]):
         outcome = state.outcome.astype(jnp.float32)
         return jnp.stack([outcome, -outcome])
 
-    def action_to_text(self, action: int) -> str:
+    def board(self, state: State) -> jax.Array:
+        """Returns `[6, 7]` int8: 0 or 1 for a disc of that player, -1 where empty."""
+        return bitboard.pieces(state.stones, CELLS)
+
+    @property
+    def column_labels(self) -> Sequence[str]:
+        """`1` to `7` from the left."""
+        return [str(column + 1) for column in range(WIDTH)]
+
+    @property
+    def row_labels(self) -> Sequence[str]:
+        """None: a column is all that a player chooses."""
+        return ()
+
+    def action_to_text(self, state: State, action: int) -> str:
         """Returns the column's number, `1` to `7` from the left."""
         return str(action + 1)
 
-    def text_to_action(self, text: str) -> int:
-        """Reads a column's number, `1` to `7`."""
-        if text.strip() not in [str(column + 1) for column in range(WIDTH)]:
-            raise ValueError(
-                f"{text.strip()!r} is no column of connect_four; columns are 1 to 7"
-            )
-        return int(text) - 1
+    def last_cells(self, state: State, last_action: int) -> tuple[rendering.Cell, ...]:
+        """Returns the cell of the highest disc in column `last_action`."""
+        rows = np.flatnonzero(np.asarray(self.board(state))[:, last_action] >= 0)
+        return ((int(rows[0]), last_action),) if rows.size else ()
 
-    def to_text(self, state: State, last_action: int | None = None) -> str:
-        """Draws the board, `X` for player 0 and `O` for player 1."""
-        board = _board(state)
-        return rendering.board_to_text(
-            board,
-            last_cell=_top_cell(board, last_action),
-            column_labels=[str(column + 1) for column in range(WIDTH)],
-        )
-
-    def to_svg(
-        self,
-        state: State,
-        last_action: int | None = None,
-        policies: rendering.Policies | None = None,
-    ) -> str:
-        """Draws the board as discs in round holes, policies as bars above it."""
-        board = _board(state)
-        return rendering.discs_to_svg(
-            board,
-            last_cell=_top_cell(board, last_action),
-            column_labels=[str(column + 1) for column in range(WIDTH)],
-            policies=policies,
-        )
+    def _policies_on_board(
+        self, state: State, policies: Mapping[str, np.ndarray]
+    ) -> rendering.Policies:
+        return {name: np.asarray(policy) for name, policy in policies.items()}
 
 
 def _drop(occupied: bitboard.Board, action: jax.Array) -> bitboard.Board:
@@ -155,16 +150,3 @@ def _drop(occupied: bitboard.Board, action: jax.Array) -> bitboard.Board:
         jnp.where(word_of_column == index, (word + bottom) & cells, jnp.uint32(0))
         for index, word in enumerate(occupied)
     )
-
-
-def _board(state: State) -> np.ndarray:
-    """Returns `[6, 7]` int: 0 or 1 where that player has a disc, -1 where empty."""
-    discs = np.asarray(bitboard.planes(state.stones, CELLS))
-    return np.where(discs[..., 0], 0, np.where(discs[..., 1], 1, -1))
-
-
-def _top_cell(board: np.ndarray, column: int | None) -> tuple[int, int] | None:
-    """Returns (row, column) of the highest disc in a column, if there is one."""
-    if column is None or not 0 <= column < WIDTH or (board[:, column] < 0).all():
-        return None
-    return int((board[:, column] >= 0).argmax()), column

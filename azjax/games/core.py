@@ -1,14 +1,18 @@
 """The contract that every game keeps, and the register of games."""
 
 import abc
-import dataclasses
+import importlib
 import inspect
-from collections.abc import Callable, Mapping
+import string
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from azjax.games import rendering
+from azjax.games.symmetry import Symmetry, identity
 
 
 class State(Protocol):
@@ -27,27 +31,7 @@ class State(Protocol):
 
 S = TypeVar("S", bound=State)
 T = TypeVar("T")
-
-
-@dataclasses.dataclass(frozen=True)
-class Symmetry:
-    """A transformation of the board that maps the rules onto themselves.
-
-    For a state `s` and its image `s'`: `observation(observe(s)) == observe(s')` and
-    `legal_action_mask(s)[actions] == legal_action_mask(s')`.
-
-    observation: maps `[..., H, W, C]` observations, for any number of leading axes.
-    actions: `[A]` int; entry `a` of a transformed policy is entry `actions[a]` of the
-        policy.
-    """
-
-    observation: Callable[[jax.Array], jax.Array]
-    actions: np.ndarray
-
-
-def identity(num_actions: int) -> Symmetry:
-    """Returns the symmetry that changes nothing."""
-    return Symmetry(lambda observation: observation, np.arange(num_actions))
+G = TypeVar("G", bound="Game")
 
 
 class Game(abc.ABC, Generic[S]):
@@ -63,9 +47,13 @@ class Game(abc.ABC, Generic[S]):
     num_actions: A, the number of actions, legal or not.
     observation_shape: (H, W, C).
     max_moves: no game is longer than this (moves).
+    pieces: a letter for each kind of piece, those of player 0 first.
+    style: how the board is drawn.
     """
 
     name: ClassVar[str]
+    pieces: ClassVar[str] = "XO"
+    style: ClassVar[rendering.Style] = rendering.MARKS
     num_actions: int
     observation_shape: tuple[int, int, int]
     max_moves: int
@@ -117,22 +105,77 @@ class Game(abc.ABC, Generic[S]):
         zeros until the game is over."""
 
     @abc.abstractmethod
-    def action_to_text(self, action: int) -> str:
-        """Returns the action as people write it."""
+    def board(self, state: S) -> jax.Array:
+        """Returns `[H, W]` int8, the pieces as they lie, the top row first.
 
-    @abc.abstractmethod
-    def text_to_action(self, text: str) -> int:
-        """Reads what `action_to_text` writes.
-
-        Raises:
-            ValueError: the text names no action; the message says what would.
+        -1 where a cell is empty, else the piece's place in `pieces`.
         """
 
-    @abc.abstractmethod
+    @property
+    def column_labels(self) -> Sequence[str]:
+        """The W names of the columns, `a` on the left."""
+        return string.ascii_lowercase[: self.observation_shape[1]]
+
+    @property
+    def row_labels(self) -> Sequence[str]:
+        """The H names of the rows, from the top one down to `1`."""
+        return [str(row) for row in range(self.observation_shape[0], 0, -1)]
+
+    def action_to_text(self, state: S, action: int) -> str:
+        """Returns an action of the player to move as people write it.
+
+        As it stands here, for games in which action `a` is cell `a`, counted row by
+        row from the top left, and the action after the cells, if there is one, a pass.
+        """
+        height, width, _ = self.observation_shape
+        if not 0 <= action < self.num_actions:
+            raise ValueError(
+                f"action {action} of {self!r}: actions are 0 to {self.num_actions - 1}"
+            )
+        if action == height * width:
+            return "pass"
+        row, column = divmod(action, width)
+        return f"{self.column_labels[column]}{self.row_labels[row]}"
+
+    def text_to_action(self, state: S, text: str) -> int:
+        """Reads what `action_to_text` writes; capitals and spaces around are allowed.
+
+        Raises:
+            ValueError: the text names no action, or one that is not legal here; the
+                message says which are.
+        """
+        wanted = text.strip().lower()
+        legal = (
+            [] if state.terminated else np.flatnonzero(self.legal_action_mask(state))
+        )
+        texts = {self.action_to_text(state, int(a)): int(a) for a in legal}
+        for name, action in texts.items():
+            if name.lower() == wanted:
+                return action
+        if not texts:
+            raise ValueError(f"{text.strip()!r} cannot be played: the game is over")
+        every = (self.action_to_text(state, a) for a in range(self.num_actions))
+        known = any(name.lower() == wanted for name in every)
+        what = "is not legal here" if known else f"is no action of {self!r}"
+        raise ValueError(f"{text.strip()!r} {what}; legal: {_enumerate(list(texts))}")
+
+    def last_cells(self, state: S, last_action: int) -> tuple[rendering.Cell, ...]:
+        """Returns the (row, column) of the cells to mark after `last_action` led to
+        `state`."""
+        height, width, _ = self.observation_shape
+        is_cell = 0 <= last_action < height * width
+        return (divmod(last_action, width),) if is_cell else ()
+
     def to_text(self, state: S, last_action: int | None = None) -> str:
         """Draws the position as text, with the last move marked if it is given."""
+        return rendering.board_to_text(
+            np.asarray(self.board(state)),
+            self.pieces,
+            marked=self._marked(state, last_action),
+            column_labels=self.column_labels,
+            row_labels=self.row_labels,
+        )
 
-    @abc.abstractmethod
     def to_svg(
         self,
         state: S,
@@ -147,12 +190,50 @@ class Game(abc.ABC, Generic[S]):
             policies: `[A]` probabilities of the next move, by the name of the one who
                 holds them, for instance network and search; drawn into the picture.
         """
+        return rendering.board_to_svg(
+            self.style,
+            np.asarray(self.board(state)),
+            marked=self._marked(state, last_action),
+            column_labels=self.column_labels,
+            row_labels=self.row_labels,
+            policies=self._policies_on_board(state, policies or {}),
+        )
+
+    def _policies_on_board(
+        self, state: S, policies: Mapping[str, np.ndarray]
+    ) -> rendering.Policies:
+        """Returns how the policies are drawn; here as bars in the cells, with what
+        has no cell in the name."""
+        height, width, _ = self.observation_shape
+        num_cells = height * width
+        placed = {}
+        for name, policy in policies.items():
+            others = [
+                f"{self.action_to_text(state, action)} {100 * policy[action]:.0f}%"
+                for action in range(num_cells, self.num_actions)
+            ]
+            words = f"{name} ({', '.join(others)})" if others else name
+            placed[words] = np.asarray(policy)[:num_cells].reshape(height, width)
+        return placed
+
+    def _marked(self, state: S, last_action: int | None) -> tuple[rendering.Cell, ...]:
+        return () if last_action is None else self.last_cells(state, last_action)
+
+
+def _enumerate(texts: Sequence[str], most: int = 20) -> str:
+    """Returns the texts in a row, the middle ones left out where there are many."""
+    if len(texts) <= most:
+        return " ".join(texts)
+    return f"{' '.join(texts[: most - 2])} ... {texts[-1]} ({len(texts)} in all)"
 
 
 _GAMES: dict[str, type[Game]] = {}
 
+# Games of other libraries: the modules that register them, imported when asked for.
+_ADAPTERS = {"pgx": "azjax.games.adapters.pgx"}
 
-def register(game_class: type[Game]) -> type[Game]:
+
+def register(game_class: type[G]) -> type[G]:
     """Makes a game known to `make` under its name; usable as a class decorator.
 
     Raises:
@@ -167,8 +248,9 @@ def register(game_class: type[Game]) -> type[Game]:
 
 
 def available() -> tuple[str, ...]:
-    """Returns the names of the registered games, sorted."""
-    return tuple(sorted(_GAMES))
+    """Returns the names of the registered games, sorted; `pgx:ID`, which stands for the
+    games of another library, is not among them."""
+    return tuple(sorted(_GAMES.keys() - _ADAPTERS.keys()))
 
 
 def game_options(name: str) -> Mapping[str, inspect.Parameter]:
@@ -209,6 +291,11 @@ def make(spec: str, **options: Any) -> Game:
 
 
 def _find(name: str) -> type[Game]:
+    if name in _ADAPTERS:
+        try:
+            importlib.import_module(_ADAPTERS[name])
+        except ModuleNotFoundError as error:
+            raise ValueError(str(error)) from error
     if name not in _GAMES:
         raise ValueError(
             f"unknown game {name!r}; known games: {', '.join(available())}"

@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from azjax.games import bitboard, rendering
-from azjax.games.core import Game, Symmetry, register, select
+from azjax.games import bitboard
+from azjax.games.core import Game, register, select
+from azjax.games.symmetry import Symmetry, board_symmetries
 
 SIZE = 3
 CELLS = np.arange(SIZE * SIZE).reshape(SIZE, SIZE)
@@ -47,14 +48,7 @@ class TicTacToe(Game[State]):
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """The eight rotations and reflections of the square."""
-        return tuple(
-            Symmetry(
-                functools.partial(_transform, turns=turns, mirror=mirror),
-                np.rot90(CELLS[:, ::-1] if mirror else CELLS, turns).ravel(),
-            )
-            for mirror in (False, True)
-            for turns in range(4)
-        )
+        return board_symmetries(SIZE, SIZE, self.num_actions)
 
     def init(self) -> State:
         """Returns the empty board."""
@@ -100,42 +94,9 @@ class TicTacToe(Game[State]):
         outcome = state.outcome.astype(jnp.float32)
         return jnp.stack([outcome, -outcome])
 
-    def action_to_text(self, action: int) -> str:
-        """Returns column and row, `a1` at the bottom left."""
-        return rendering.cell_to_text(action // SIZE, action % SIZE, SIZE)
-
-    def text_to_action(self, text: str) -> int:
-        """Reads column and row, `a1` to `c3`."""
-        row, column = rendering.text_to_cell(text, SIZE, SIZE)
-        return row * SIZE + column
-
-    def to_text(self, state: State, last_action: int | None = None) -> str:
-        """Draws the board, `X` for player 0 and `O` for player 1."""
-        return rendering.board_to_text(
-            _board(state),
-            last_cell=None if last_action is None else divmod(last_action, SIZE),
-            column_labels="abc",
-            row_labels="321",
-        )
-
-    def to_svg(
-        self,
-        state: State,
-        last_action: int | None = None,
-        policies: rendering.Policies | None = None,
-    ) -> str:
-        """Draws the board as marks on a grid, policies as bars in the empty cells."""
-        cells = {
-            name: np.reshape(policy, (SIZE, SIZE))
-            for name, policy in (policies or {}).items()
-        }
-        return rendering.marks_to_svg(
-            _board(state),
-            last_cell=None if last_action is None else divmod(last_action, SIZE),
-            column_labels="abc",
-            row_labels="321",
-            policies=cells,
-        )
+    def board(self, state: State) -> jax.Array:
+        """Returns `[3, 3]` int8: 0 or 1 for a mark of that player, -1 where empty."""
+        return bitboard.pieces(state.stones, CELLS)
 
 
 def _mark(occupied: bitboard.Board, action: jax.Array) -> bitboard.Board:
@@ -152,15 +113,3 @@ def _has_line(board: bitboard.Board) -> jax.Array:
         bitboard.is_equal(bitboard.intersection(board, line), line) for line in LINES
     )
     return functools.reduce(operator.or_, complete)
-
-
-def _transform(observation: jax.Array, turns: int, mirror: bool) -> jax.Array:
-    """Mirrors `[..., 3, 3, C]` left to right, then turns it by quarters."""
-    mirrored = jnp.flip(observation, axis=-2) if mirror else observation
-    return jnp.rot90(mirrored, turns, axes=(-3, -2))
-
-
-def _board(state: State) -> np.ndarray:
-    """Returns `[3, 3]` int: 0 or 1 where that player has a mark, -1 where empty."""
-    marks = np.asarray(bitboard.planes(state.stones, CELLS))
-    return np.where(marks[..., 0], 0, np.where(marks[..., 1], 1, -1))

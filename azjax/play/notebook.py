@@ -12,6 +12,7 @@ from azjax.games import Game, State
 from azjax.games.rendering import CELL_SIZE, MARGIN
 from azjax.players import Choice, Player, start, think
 
+MAX_BUTTONS = 100
 _WIDGET_MARGIN = 2  # that ipywidgets leave around each widget (pixels)
 _INDENTED = f"0 {MARGIN + _WIDGET_MARGIN}px"  # flush with the board in its picture
 
@@ -19,9 +20,10 @@ _INDENTED = f"0 {MARGIN + _WIDGET_MARGIN}px"  # flush with the board in its pict
 def play(
     game: Game, opponent: Player, *, user_player: int = 0, seed: int = 0
 ) -> ipywidgets.Widget:
-    """Returns a board with a button for each action, for the notebook to display.
+    """Returns a board on which the user can play, for the notebook to display.
 
-    Where every column has one action, its button stands below it.
+    Moves are buttons, below their columns where every column has one action; a game
+    with more than a hundred actions has a line to type in, which offers legal moves.
 
     Args:
         game: what is played.
@@ -42,14 +44,7 @@ class _Match:
         self.rng_key = jax.random.key(seed)
         self.status = ipywidgets.HTML(layout={"margin": _INDENTED})
         self.board = ipywidgets.HTML()
-        self.moves = [
-            _button(
-                game.action_to_text(action),
-                functools.partial(self.play_on, action),
-                width=f"{CELL_SIZE - 2 * _WIDGET_MARGIN}px",
-            )
-            for action in range(game.num_actions)
-        ]
+        self.entry = _MoveEntry(game, self.play_on)
         self.hint = _button("hint", self.give_hint)
         begin = _button("new game, you begin", functools.partial(self.begin, 0))
         answer = _button("new game, you are second", functools.partial(self.begin, 1))
@@ -57,7 +52,7 @@ class _Match:
             [
                 self.board,
                 self.status,
-                _row(self.moves, width=f"{CELL_SIZE * game.observation_shape[1]}px"),
+                self.entry.widget,
                 _row([self.hint, begin, answer]),
             ]
         )
@@ -82,16 +77,16 @@ class _Match:
             self.show("The computer thinks ...")
             choice = self.ask()
             action = int(choice.action[0])
-            self.make_move(action)
             news = (
-                f"The computer plays {self.game.action_to_text(action)} "
+                f"The computer plays {self.game.action_to_text(self.state, action)} "
                 f"and expects {float(choice.value[0]):+.2f}. "
             )
+            self.make_move(action)
         self.show(news + self.what_next())
 
     def give_hint(self) -> None:
         """Says what the opponent would do in the user's place."""
-        action = self.game.action_to_text(int(self.ask().action[0]))
+        action = self.game.action_to_text(self.state, int(self.ask().action[0]))
         self.status.value = f"The computer would play {action}."
 
     def what_next(self) -> str:
@@ -99,7 +94,9 @@ class _Match:
             result = float(self.game.rewards(self.state)[self.user_player])
             text = "You win" if result > 0 else "You lose" if result < 0 else "A draw"
             return f"<b>{text}.</b>"
-        return f"Your move; you have the {('crosses', 'rings')[self.user_player]}."
+        names = self.game.style.names
+        pieces = names if len(names) == 2 else ("white pieces", "black pieces")
+        return f"Your move; you have the {pieces[self.user_player]}."
 
     def is_users_turn(self) -> bool:
         is_turn = self.state.current_player == self.user_player
@@ -125,10 +122,54 @@ class _Match:
         self.status.value = status
         self.board.value = self.game.to_svg(self.state, self.last_action)
         is_users_turn = self.is_users_turn()
-        legal = np.asarray(self.game.legal_action_mask(self.state))
-        for button, is_legal in zip(self.moves, legal, strict=True):
-            button.disabled = not (is_users_turn and is_legal)
+        self.entry.offer(self.state, is_users_turn)
         self.hint.disabled = not is_users_turn
+
+
+class _MoveEntry:
+    """Where the user enters moves: a button for each action, or where there are too
+    many of them a line to type in, which offers the legal moves."""
+
+    def __init__(self, game: Game, on_move: Callable[[int], None]):
+        self.game, self.on_move = game, on_move
+        self.state = game.init()
+        self.buttons: list[ipywidgets.Button] = []
+        self.line: ipywidgets.Combobox | None = None
+        if game.num_actions <= MAX_BUTTONS:
+            self.buttons = [
+                _button(
+                    game.action_to_text(self.state, action),
+                    functools.partial(on_move, action),
+                    width=f"{CELL_SIZE - 2 * _WIDGET_MARGIN}px",
+                )
+                for action in range(game.num_actions)
+            ]
+            width = f"{CELL_SIZE * game.observation_shape[1]}px"
+            self.widget = _row(self.buttons, width=width)
+        else:
+            self.line = ipywidgets.Combobox(
+                placeholder="your move", ensure_option=True, layout={"width": "140px"}
+            )
+            self.line.observe(self._read, "value")
+            self.widget = _row([self.line])
+
+    def offer(self, state: State, is_users_turn: bool) -> None:
+        """Lets the user choose among the legal moves of a position, or wait."""
+        self.state = state
+        legal = np.asarray(self.game.legal_action_mask(state)) & is_users_turn
+        for button, is_legal in zip(self.buttons, legal, strict=False):
+            button.disabled = not is_legal
+        if self.line is not None:
+            self.line.value = ""
+            self.line.disabled = not is_users_turn
+            self.line.options = tuple(
+                self.game.action_to_text(state, action)
+                for action in np.flatnonzero(legal).tolist()
+            )
+
+    def _read(self, change: dict) -> None:
+        if change["new"] in change["owner"].options:
+            self.on_move(self.game.text_to_action(self.state, change["new"]))
 
 
 def _button(
@@ -139,6 +180,6 @@ def _button(
     return button
 
 
-def _row(buttons: Sequence[ipywidgets.Button], width: str = "auto") -> ipywidgets.HBox:
+def _row(widgets: Sequence[ipywidgets.Widget], width: str = "auto") -> ipywidgets.HBox:
     layout = {"width": width, "margin": _INDENTED, "flex_flow": "row wrap"}
-    return ipywidgets.HBox(buttons, layout=layout)
+    return ipywidgets.HBox(widgets, layout=layout)

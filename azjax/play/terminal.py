@@ -10,6 +10,7 @@ from azjax.games import Game, State
 from azjax.players import Choice, Player, start, think
 
 HELP = "moves as below, `hint` for the opponent's advice, `quit` to stop"
+EXAMPLES = 20  # moves that are shown when the user is asked for one
 
 
 def play(
@@ -46,7 +47,7 @@ def play(
             choice = adviser.choose(move_key, state)
             action = int(choice.action[0])
             write(
-                f"the opponent plays {game.action_to_text(action)} "
+                f"the opponent plays {game.action_to_text(state, action)} "
                 f"(expects {float(choice.value[0]):+.2f})"
             )
         state, last_action = step(state, jnp.int32(action)), action
@@ -65,8 +66,7 @@ def _ask(
     write: Callable[[str], object],
 ) -> int | None:
     """Returns the user's move, or None if there will be no more."""
-    legal = np.asarray(game.legal_action_mask(state))
-    moves = " ".join(game.action_to_text(int(a)) for a in np.flatnonzero(legal))
+    moves = _examples(game, state)
     while True:
         try:
             text = read(f"your move ({moves}): ").strip()
@@ -76,16 +76,20 @@ def _ask(
             return None
         if text == "hint":
             choice = adviser.choose(rng_key, state)
-            write(f"try {game.action_to_text(int(choice.action[0]))}")
+            write(f"try {game.action_to_text(state, int(choice.action[0]))}")
             continue
         try:
-            action = game.text_to_action(text)
+            return game.text_to_action(state, text)
         except ValueError as error:
             write(str(error))
-            continue
-        if legal[action]:
-            return action
-        write(f"{text} is not legal here; legal moves: {moves}")
+
+
+def _examples(game: Game, state: State) -> str:
+    """Returns the legal moves, or where there are many of them some."""
+    legal = np.flatnonzero(np.asarray(game.legal_action_mask(state))).tolist()
+    shown = legal if len(legal) <= EXAMPLES else legal[:: -(-len(legal) // EXAMPLES)]
+    moves = " ".join(game.action_to_text(state, action) for action in shown)
+    return moves if len(shown) == len(legal) else f"{moves} and others"
 
 
 class _Adviser:

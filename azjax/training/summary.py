@@ -110,7 +110,8 @@ def _with_interval(row: Row, key: str) -> str:
 
 def _opinions(game: Game, network: Choice, search: Choice) -> Table:
     """Returns a table of the moves in the opening position, the likeliest if many."""
-    legal = np.flatnonzero(np.asarray(game.legal_action_mask(game.init())))
+    opening = game.init()
+    legal = np.flatnonzero(np.asarray(game.legal_action_mask(opening)))
     policies = np.asarray(jax.device_get([network.policy[0], search.policy[0]]))
     likeliest = legal[np.argsort(-policies[1, legal], kind="stable")]
     shown = legal if len(legal) <= SUMMARY_MOVES else likeliest[:SUMMARY_MOVES]
@@ -120,7 +121,7 @@ def _opinions(game: Game, network: Choice, search: Choice) -> Table:
     for action in shown:
         shares = (f"{policies[player, action]:.1%}" for player in range(2))
         style = "bold" if action == likeliest[0] else ""
-        table.add_row(game.action_to_text(int(action)), *shares, style=style)
+        table.add_row(game.action_to_text(opening, int(action)), *shares, style=style)
     if len(shown) < len(legal):
         rest = policies[:, likeliest[SUMMARY_MOVES:]].sum(axis=1)
         name = f"{len(legal) - len(shown)} more"

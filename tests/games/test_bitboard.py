@@ -51,11 +51,52 @@ def test_boards_that_differ_in_the_high_word_are_not_equal():
     assert not bitboard.is_equal(board_of([3, 63]), board_of([3, 62]))
 
 
-@pytest.mark.parametrize("count", [0, 1, 7, 31])
-def test_shifting_moves_bits_across_words_and_drops_the_lowest(count):
+@pytest.mark.parametrize("steps", [0, 1, -1, 7, -31, 31, 32, -32, 45, -45, 96, -100])
+def test_shifting_moves_bits_across_words_and_drops_what_leaves_them(steps):
     bits = {0, 5, 31, 32, 40, 63, 64, 95}
-    shifted = bitboard.shift_right(board_of(bits, num_words=3), count)
-    assert bits_of(shifted) == {bit - count for bit in bits if bit >= count}
+    shifted = bitboard.shift(board_of(bits, num_words=3), steps)
+    assert len(shifted) == 3
+    assert bits_of(shifted) == {bit + steps for bit in bits if 0 <= bit + steps < 96}
+
+
+def test_a_difference_has_the_bits_of_the_first_board_alone():
+    board = bitboard.difference(board_of([1, 40, 41]), board_of([40, 3]))
+    assert bits_of(board) == {1, 41}
+
+
+def test_bits_are_counted_in_all_words():
+    assert bitboard.count(board_of([0, 31, 32, 63])) == 4
+    assert bitboard.count(board_of([])) == 0
+
+
+def test_a_single_bit_is_set_where_there_is_such_a_bit():
+    for bit in (0, 31, 32, 69):
+        assert bits_of(bitboard.single(jnp.int32(bit), 70)) == {bit}
+    for bit in (-1, -70, 70, 96, 2**31 - 1):
+        assert bits_of(bitboard.single(jnp.int32(bit), 70)) == set()
+
+
+def test_pieces_are_numbered_by_board():
+    cells = np.array([[2, 1], [33, 32]])
+    pieces = bitboard.pieces((board_of([1]), board_of([33])), cells)
+    assert pieces.dtype == jnp.int8
+    np.testing.assert_array_equal(pieces, [[-1, 0], [1, -1]])
+
+
+def test_the_cells_of_a_grid_are_counted_row_by_row():
+    grid = bitboard.Grid(height=5, width=7)
+    for action in range(35):
+        row, column = divmod(action, 7)
+        assert bits_of(grid.cell(jnp.int32(action))) == {int(grid.cells[row, column])}
+    for action in (-1, -8, 35, 40, 1000):
+        assert bits_of(grid.cell(jnp.int32(action))) == set()
+
+
+def test_rows_of_a_grid_are_kept_apart():
+    grid = bitboard.Grid(height=3, width=4)
+    ends = {int(bit) + 1 for bit in grid.cells[:, -1]}
+    assert not ends & bits_of(grid.full)
+    assert len(bits_of(grid.full)) == 12
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 6])

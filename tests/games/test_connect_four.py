@@ -133,16 +133,25 @@ def test_the_mirror_image_reverses_the_columns():
 
 
 def test_numbers_that_are_no_column_are_refused_with_those_that_are():
-    with pytest.raises(ValueError, match=r"'8' .* 1 to 7"):
-        GAME.text_to_action("8")
+    with pytest.raises(ValueError, match=r"'8' is no action .* 1 2 3 4 5 6 7$"):
+        GAME.text_to_action(GAME.init(), "8")
+
+
+def test_a_full_column_is_refused_with_those_that_are_not():
+    with pytest.raises(ValueError, match="'4' is not legal here; legal: 1 2 3 5 6 7"):
+        GAME.text_to_action(play("444444"), "4")
+
+
+def test_the_last_disc_is_the_highest_of_its_column():
+    assert GAME.last_cells(play("4432"), 3) == ((4, 3),)
 
 
 @pytest.mark.parametrize(
     "num_moves", [6, pytest.param(8, marks=pytest.mark.slow, id="slow")]
 )
 def test_positions_and_lines_are_as_many_as_published(verify_games, num_moves):
-    plies = verify_games.enumerate_plies(GAME, num_moves)
-    positions = verify_games.NUM_POSITIONS["connect_four"][: num_moves + 1]
-    lines = verify_games.NUM_LINES["connect_four"][: num_moves + 1]
+    plies = verify_games.perft.enumerate_plies(GAME, num_moves)
+    positions = verify_games.perft.NUM_POSITIONS["connect_four"][: num_moves + 1]
+    lines = verify_games.perft.NUM_LINES["connect_four"][: num_moves + 1]
     assert [ply.num_positions() for ply in plies] == positions
     assert [ply.num_lines() for ply in plies] == lines

@@ -77,15 +77,15 @@ def test_there_are_eight_symmetries():
 
 @pytest.fixture(scope="module")
 def plies(verify_games):
-    return verify_games.enumerate_plies(GAME, num_moves=9)
+    return verify_games.perft.enumerate_plies(GAME, num_moves=9)
 
 
 def test_there_are_5478_positions(plies, verify_games):
     counts = [ply.num_positions() for ply in plies]
-    assert counts == verify_games.NUM_POSITIONS["tic_tac_toe"]
+    assert counts == verify_games.perft.NUM_POSITIONS["tic_tac_toe"]
     assert sum(counts) == 5_478
 
 
 def test_there_are_255168_games(plies, verify_games):
-    assert [p.num_lines() for p in plies] == verify_games.NUM_LINES["tic_tac_toe"]
+    assert [p.num_lines() for p in plies] == verify_games.perft.NUM_LINES["tic_tac_toe"]
     assert sum(ply.num_finished_games() for ply in plies) == 255_168

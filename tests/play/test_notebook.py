@@ -56,13 +56,13 @@ def test_the_opponent_answers_a_move():
     page = Page("connect_four")
     assert "0 crosses, 0 rings" in page.texts()
     page.press("4")
-    assert "1 crosses, 1 rings, last move a1" in page.texts()
+    assert "1 crosses, 1 rings, last move 1" in page.texts()
     assert "The computer plays 1 and expects +0.25. Your move" in page.texts()
 
 
 def test_the_opponent_begins_if_the_user_is_second():
     page = Page("connect_four", user_player=1)
-    assert "1 crosses, 0 rings, last move a1" in page.texts()
+    assert "1 crosses, 0 rings, last move 1" in page.texts()
     assert "you have the rings" in page.texts()
 
 
@@ -102,3 +102,14 @@ def test_a_hint_leaves_the_board_as_it_is():
     page.press("4", "hint")
     assert "1 crosses, 1 rings" in page.texts()
     assert "The computer would play 1." in page.texts()
+
+
+def test_a_game_of_many_actions_has_a_line_that_offers_the_legal_moves():
+    page = Page("gomoku:11,11,5")
+    (line,) = [p for p in page.parts() if isinstance(p, ipywidgets.Combobox)]
+    assert len(line.options) == 121
+    line.value = "f6"
+    assert "last move a11" in page.texts()
+    assert line.value == ""
+    assert len(line.options) == 119
+    assert "f6" not in line.options

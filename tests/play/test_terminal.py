@@ -85,7 +85,7 @@ def test_what_is_no_move_is_explained_and_asked_again(wrong):
 
 def test_an_illegal_move_is_named_with_the_legal_ones():
     asked, written = converse(["b2", "b2", "c3", "a1"])
-    assert "b2 is not legal here; legal moves: b3 c3 a2 c2 a1 b1 c1" in written
+    assert "'b2' is not legal here; legal: b3 c3 a2 c2 a1 b1 c1" in written
     assert written[-1] == "you win"
     assert len(asked) == 4
 

@@ -31,7 +31,7 @@ def choice_of(trained):
     step = jax.jit(game.step)
     states = [
         functools.reduce(
-            lambda state, move: step(state, game.text_to_action(move)),
+            lambda state, move: step(state, game.text_to_action(state, move)),
             moves,
             game.init(),
         )

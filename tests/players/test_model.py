@@ -22,7 +22,7 @@ DRAWS = ("a3", "b3", "c3", "b2", "a2", "c2", "b1", "a1", "c1")
 
 def position(moves):
     return functools.reduce(
-        lambda state, move: step(state, GAME.text_to_action(move)),
+        lambda state, move: step(state, GAME.text_to_action(state, move)),
         moves,
         GAME.init(),
     )
@@ -43,7 +43,9 @@ def last_moves():
     """What the model says of the last moves of the three games, and what follows."""
     games_ = (X_WINS, O_WINS, DRAWS)
     before = batch(*(position(moves[:-1]) for moves in games_))
-    actions = jnp.array([GAME.text_to_action(moves[-1]) for moves in games_])
+    actions = jnp.array(
+        [GAME.text_to_action(position(moves[:-1]), moves[-1]) for moves in games_]
+    )
     structure, variables = network()
     recurrent_fn = jax.jit(make_recurrent_fn(GAME, structure))
     output, after = recurrent_fn(variables, jax.random.key(0), actions, before)

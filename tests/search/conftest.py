@@ -31,7 +31,7 @@ class Searching(NamedTuple):
         for line in lines:
             state = self.game.init()
             for move in line.split():
-                state = step(state, self.game.text_to_action(move))
+                state = step(state, self.game.text_to_action(state, move))
             assert not state.terminated
             found.append(state)
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *found)

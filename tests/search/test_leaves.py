@@ -146,6 +146,7 @@ def test_the_model_is_asked_about_all_leaves_of_a_step_at_once(leaves, num_simul
             loop_fn=python_loop,
         )
     )
+    leaves = min(leaves, num_simulations)  # more could not be used
     num_steps = math.ceil(num_simulations / leaves)
     assert batches == [(BATCH_SIZE * leaves,)] * num_steps
 
@@ -255,7 +256,10 @@ def test_a_forced_win_is_found_by_eight_leaves_a_step(algorithm, tic_tac_toe):
     states = tic_tac_toe.positions("a3 a2 b3 b2", "a3 b2 c1 a1", "b2 a3 c1 b3")
     config = SearchConfig(algorithm=algorithm, leaves_per_step=8)
     output = tic_tac_toe.search(config, 400, states)
-    text = [tic_tac_toe.game.action_to_text(int(action)) for action in output.action]
+    first = tic_tac_toe.game.init()
+    text = [
+        tic_tac_toe.game.action_to_text(first, int(action)) for action in output.action
+    ]
     assert text == ["c3", "c3", "c3"]
     tree = output.search_tree
     check_tree(tree)

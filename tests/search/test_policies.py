@@ -50,7 +50,7 @@ IS_LOST = "33445"
 def position(moves: str):
     state = GAME.init()
     for move in moves:
-        state = step(state, GAME.text_to_action(move))
+        state = step(state, GAME.text_to_action(state, move))
     assert not state.terminated
     return state
 

@@ -343,9 +343,8 @@ def scores_of(game, states):
     return exact_scores(game, states) if len(states.terminated) else np.zeros(0)
 
 
-@pytest.mark.parametrize(
-    "algorithm", ["gumbel", pytest.param("alphazero", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", ["gumbel", "alphazero"])
 def test_a_refuted_move_gets_no_more_visits_while_others_are_left(
     algorithm, tic_tac_toe, solution
 ):

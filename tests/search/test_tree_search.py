@@ -346,7 +346,11 @@ def test_a_larger_search_finds_what_mctx_finds(case, dice):
     "case",
     [
         Case("gumbel", 18, num_simulations=40, selects_on_update=True),
-        Case("muzero", 18, num_simulations=40),
+        pytest.param(
+            Case("muzero", 18, num_simulations=40),
+            marks=pytest.mark.slow,
+            id="muzero",
+        ),
     ],
     ids=name_of,
 )

@@ -285,6 +285,7 @@ class Trunk(nnx.Module):
         return nnx.relu(self.norm(self.linear(features)))
 
 
+@pytest.mark.slow
 def test_own_parts_and_optimizer_learn_and_load_again(tmp_path):
     parts = Parts(trunk=Trunk)
     run = train(

@@ -1,0 +1,35 @@
+"""Boards as text and as SVG.
+
+A board is an `[H, W]` int array, the top row first: -1 where a cell is empty, else the
+number of the piece that lies there.
+"""
+
+from azjax.games.rendering.hexagons import HEXAGONS
+from azjax.games.rendering.men import CHESSMEN
+from azjax.games.rendering.styles import DISCS, MARKS, MEN, OTHELLO, STONES, Style
+from azjax.games.rendering.svg import (
+    CELL_SIZE,
+    MARGIN,
+    Arrow,
+    Policies,
+    board_to_svg,
+)
+from azjax.games.rendering.text import Cell, board_to_text
+
+__all__ = [
+    "CELL_SIZE",
+    "CHESSMEN",
+    "DISCS",
+    "HEXAGONS",
+    "MARGIN",
+    "MARKS",
+    "MEN",
+    "OTHELLO",
+    "STONES",
+    "Arrow",
+    "Cell",
+    "Policies",
+    "Style",
+    "board_to_svg",
+    "board_to_text",
+]

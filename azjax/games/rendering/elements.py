@@ -1,0 +1,93 @@
+"""The shapes that pictures are made of, as SVG elements.
+
+Lengths are in pixels; (x, y) is a centre or a top left corner, y grows downwards.
+"""
+
+import html
+import math
+
+# The colours of Okabe and Ito, which colour-blind people tell apart.
+BLUE, ORANGE, YELLOW = "#0072b2", "#d55e00", "#f0e442"
+POLICY_COLOURS = (BLUE, "#e69f00", "#009e73", "#cc79a7")
+INK, PALE_INK, PAPER = "#26333f", "#66737f", "#faf9f6"
+
+
+def rectangle(
+    x: float, y: float, width: float, height: float, colour: str, *, radius: float = 0
+) -> str:
+    """Returns a filled rectangle with its top left corner at (x, y)."""
+    return (
+        f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:.4g}" '
+        f'rx="{radius}" fill="{colour}"/>'
+    )
+
+
+def disc(x: float, y: float, radius: float, colour: str, edge: str = "none") -> str:
+    """Returns a filled circle, with a line around it unless `edge` is `none`."""
+    line = "" if edge == "none" else f' stroke="{edge}" stroke-width="1.5"'
+    return f'<circle cx="{x:g}" cy="{y:g}" r="{radius:g}" fill="{colour}"{line}/>'
+
+
+def circle(x: float, y: float, radius: float, colour: str, thickness: float) -> str:
+    """Returns a circle's line."""
+    return (
+        f'<circle cx="{x:g}" cy="{y:g}" r="{radius:g}" fill="none" '
+        f'stroke="{colour}" stroke-width="{thickness:g}"/>'
+    )
+
+
+def cross(x: float, y: float, arm: float, colour: str, thickness: float) -> str:
+    """Returns a diagonal cross."""
+    return (
+        f'<path d="M{x - arm:g} {y - arm:g}l{2 * arm:g} {2 * arm:g}'
+        f'm0 {-2 * arm:g}l{-2 * arm:g} {2 * arm:g}" fill="none" '
+        f'stroke="{colour}" stroke-width="{thickness:g}" stroke-linecap="round"/>'
+    )
+
+
+def line(x: float, y: float, right: float, down: float, colour: str = PALE_INK) -> str:
+    """Returns a line from (x, y), so far to the right and down."""
+    return (
+        f'<path d="M{x:g} {y:g}l{right:g} {down:g}" stroke="{colour}" '
+        f'stroke-width="2" stroke-linecap="round"/>'
+    )
+
+
+def polygon(points: list[tuple[float, float]], colour: str, edge: str) -> str:
+    """Returns a filled polygon with a line around it."""
+    corners = " ".join(f"{x:.4g},{y:.4g}" for x, y in points)
+    return (
+        f'<polygon points="{corners}" fill="{colour}" stroke="{edge}" '
+        f'stroke-width="1.5"/>'
+    )
+
+
+def text(x: float, y: float, words: str, size: int = 15, anchor: str = "middle") -> str:
+    """Returns a line of text with its base line at y."""
+    return (
+        f'<text x="{x:g}" y="{y:.4g}" font-size="{size}" fill="{INK}" '
+        f'text-anchor="{anchor}">{html.escape(words)}</text>'
+    )
+
+
+def arrow(
+    start: tuple[float, float],
+    end: tuple[float, float],
+    colour: str,
+    width: float,
+    words: str,
+) -> str:
+    """Returns a half transparent arrow; `words` are what a pointer on it is told."""
+    (x, y), (to_x, to_y) = start, end
+    length = math.hypot(to_x - x, to_y - y) or 1.0
+    right, down = (to_x - x) / length, (to_y - y) / length
+    head = 9 + width
+    neck_x, neck_y = to_x - head * right, to_y - head * down
+    left_x, left_y = neck_x - head * down / 2, neck_y + head * right / 2
+    return (
+        f'<g opacity="0.75"><title>{html.escape(words)}</title>'
+        f'<path d="M{x:.4g} {y:.4g}L{neck_x:.4g} {neck_y:.4g}" stroke="{colour}" '
+        f'stroke-width="{width:.3g}"/>'
+        f'<path d="M{to_x:.4g} {to_y:.4g}L{left_x:.4g} {left_y:.4g}'
+        f'l{head * down:.4g} {-head * right:.4g}z" fill="{colour}"/></g>'
+    )

@@ -1,0 +1,212 @@
+"""How boards and pieces look, one style for each kind of game.
+
+Player 0 and player 1 always differ in more than a colour's hue.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from azjax.games.rendering import elements
+from azjax.games.rendering.elements import BLUE, INK, ORANGE, YELLOW
+
+CELL_SIZE = 64
+_WOOD, _WOOD_LINE = "#e3b873", "#6f5329"
+
+
+def _square_centre(row: int, column: int) -> tuple[float, float]:
+    return (column + 0.5) * CELL_SIZE, (row + 0.5) * CELL_SIZE
+
+
+def _square_size(height: int, width: int) -> tuple[float, float]:
+    return width * CELL_SIZE, height * CELL_SIZE
+
+
+def _below(height: int, column: int) -> tuple[float, float]:
+    return _square_centre(0, column)[0], height * CELL_SIZE + 20
+
+
+def _beside(row: int) -> tuple[float, float]:
+    return -15, _square_centre(row, 0)[1] + 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Style:
+    """How a kind of board is drawn.
+
+    ground: `(height, width) -> elements` of the empty board, in cells.
+    pieces: for each kind of piece, `(x, y) -> element` drawn around that point.
+    names: for each kind of piece, what a reader is told it is, in the plural.
+    mark: `(x, y) -> element` that marks a cell of the last move.
+    mark_is_below: whether the pieces are drawn over the mark.
+    centre: `(row, column) -> (x, y)`, where a cell's centre lies.
+    size: `(height, width) -> (width, height)` of a board, in pixels.
+    column_label: `(height, column) -> (x, y)`, where a column's name is written.
+    row_label: `row -> (x, y)`, where a row's name is written.
+    """
+
+    ground: Callable[[int, int], Sequence[str]]
+    pieces: tuple[Callable[[float, float], str], ...]
+    names: tuple[str, ...]
+    mark: Callable[[float, float], str]
+    mark_is_below: bool = False
+    centre: Callable[[int, int], tuple[float, float]] = _square_centre
+    size: Callable[[int, int], tuple[float, float]] = _square_size
+    column_label: Callable[[int, int], tuple[float, float]] = _below
+    row_label: Callable[[int], tuple[float, float]] = _beside
+
+
+def _grid(height: int, width: int, colour: str = elements.PALE_INK) -> list[str]:
+    """Returns the lines between the cells."""
+    right, bottom = _square_size(height, width)
+    return [
+        *(elements.line(x * CELL_SIZE, 0, 0, bottom, colour) for x in range(1, width)),
+        *(elements.line(0, y * CELL_SIZE, right, 0, colour) for y in range(1, height)),
+    ]
+
+
+def _paper(height: int, width: int) -> list[str]:
+    ground = elements.rectangle(0, 0, *_square_size(height, width), "white", radius=6)
+    return [ground, *_grid(height, width)]
+
+
+def shaded_cell(x: float, y: float) -> str:
+    """Returns the shade of a square cell around (x, y)."""
+    left, top = x - CELL_SIZE / 2, y - CELL_SIZE / 2
+    return elements.rectangle(
+        left + 1, top + 1, CELL_SIZE - 2, CELL_SIZE - 2, "#fdebb0"
+    )
+
+
+MARKS = Style(
+    ground=_paper,
+    pieces=(
+        lambda x, y: elements.cross(x, y, 16, BLUE, 8),
+        lambda x, y: elements.circle(x, y, 18, ORANGE, 8),
+    ),
+    names=("crosses", "rings"),
+    mark=shaded_cell,
+    mark_is_below=True,
+)
+
+
+def _holes(height: int, width: int) -> list[str]:
+    size = _square_size(height, width)
+    return [
+        elements.rectangle(0, 0, *size, "#2a66ad", radius=14),
+        *(
+            elements.disc(*_square_centre(row, column), 25, "#123a69")
+            for row in range(height)
+            for column in range(width)
+        ),
+    ]
+
+
+DISCS = Style(
+    ground=_holes,
+    pieces=(
+        lambda x, y: (
+            elements.disc(x, y, 25, YELLOW) + elements.cross(x, y, 9, "#8d7f00", 5)
+        ),
+        lambda x, y: (
+            elements.disc(x, y, 25, ORANGE) + elements.circle(x, y, 11, "#ffd9bd", 5)
+        ),
+    ),
+    names=("crosses", "rings"),
+    mark=lambda x, y: elements.circle(x, y, 28, "white", 4),
+)
+
+
+def _wood(height: int, width: int) -> list[str]:
+    """Returns a board on whose crossing lines the stones lie."""
+    right, bottom = _square_size(height, width)
+    half = CELL_SIZE / 2
+    across, down = right - CELL_SIZE, bottom - CELL_SIZE
+    return [
+        elements.rectangle(0, 0, right, bottom, _WOOD, radius=6),
+        *(
+            elements.line(half, half + row * CELL_SIZE, across, 0, _WOOD_LINE)
+            for row in range(height)
+        ),
+        *(
+            elements.line(half + column * CELL_SIZE, half, 0, down, _WOOD_LINE)
+            for column in range(width)
+        ),
+        *(
+            elements.disc(*_square_centre(row, column), 5, _WOOD_LINE)
+            for row in _star_lines(height)
+            for column in _star_lines(width)
+        ),
+    ]
+
+
+def _star_lines(length: int) -> list[int]:
+    """Returns the lines whose crossings carry the small points of a Go board."""
+    if length < 7:
+        return []
+    edge = 2 if length < 12 else 3
+    middle = [length // 2] if length % 2 else []
+    return sorted({edge, *middle, length - 1 - edge})
+
+
+STONES = Style(
+    ground=_wood,
+    pieces=(
+        lambda x, y: elements.disc(x, y, 29, "#1d1d1f"),
+        lambda x, y: elements.disc(x, y, 29, "#fbfaf7", edge=INK),
+    ),
+    names=("black stones", "white stones"),
+    mark=lambda x, y: elements.circle(x, y, 13, "#e5484d", 4),
+)
+
+
+def _felt(height: int, width: int) -> list[str]:
+    size = _square_size(height, width)
+    ground = elements.rectangle(0, 0, *size, "#74b58c", radius=6)
+    return [ground, *_grid(height, width, "#3f7d58")]
+
+
+OTHELLO = Style(
+    ground=_felt,
+    pieces=(
+        lambda x, y: elements.disc(x, y, 26, "#1d1d1f"),
+        lambda x, y: elements.disc(x, y, 26, "#fbfaf7", edge=INK),
+    ),
+    names=("black discs", "white discs"),
+    mark=lambda x, y: elements.disc(x, y, 6, "#e5484d"),
+)
+
+
+def _chequers(height: int, width: int) -> list[str]:
+    """Returns a board of light and dark cells, the one at the bottom left dark."""
+    return [
+        elements.rectangle(0, 0, *_square_size(height, width), "#f2e6cf"),
+        *(
+            elements.rectangle(
+                column * CELL_SIZE, row * CELL_SIZE, CELL_SIZE, CELL_SIZE, "#cfb088"
+            )
+            for row in range(height)
+            for column in range(width)
+            if (height - 1 - row + column) % 2 == 0
+        ),
+    ]
+
+
+def _man(x: float, y: float, colour: str, edge: str) -> str:
+    """Returns a pawn: a foot, a body that narrows upwards, and a head."""
+    outline = [(-17, 22), (-17, 17), (-12, 15), (-5, -4), (5, -4), (12, 15), (17, 17)]
+    points = [(x + right, y + down) for right, down in [*outline, (17, 22)]]
+    return elements.polygon(points, colour, edge) + elements.disc(
+        x, y - 12, 10, colour, edge
+    )
+
+
+MEN = Style(
+    ground=_chequers,
+    pieces=(
+        lambda x, y: _man(x, y, "#fbfaf7", INK),
+        lambda x, y: _man(x, y, "#2b2b30", "#fbfaf7"),
+    ),
+    names=("white men", "black men"),
+    mark=shaded_cell,
+    mark_is_below=True,
+)

@@ -1,0 +1,206 @@
+"""Boards as SVG: complete documents on a ground of their own, hence the same on light
+and on dark pages."""
+
+import html
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from azjax.games.rendering import elements
+from azjax.games.rendering.elements import PAPER, POLICY_COLOURS
+from azjax.games.rendering.styles import CELL_SIZE, Style
+from azjax.games.rendering.text import Cell
+
+MARGIN = 30  # around the board, room for the labels
+BAR_ROOM = 92  # above the board, for the bars of a policy over columns
+LEGEND_ROOM = 32
+SMALL = 12  # letters of probabilities
+MAX_ARROWS = 5  # of each policy
+
+
+class Arrow(NamedTuple):
+    """A move from cell to cell, and the probability that it is made."""
+
+    start: Cell
+    end: Cell
+    probability: float
+
+
+# By name: `[W]` for columns, `[H, W]` for cells, or arrows.
+Policies = Mapping[str, np.ndarray | Sequence[Arrow]]
+
+
+def board_to_svg(
+    style: Style,
+    board: np.ndarray,
+    *,
+    marked: Collection[Cell],
+    column_labels: Sequence[str],
+    row_labels: Sequence[str],
+    policies: Policies | None = None,
+) -> str:
+    """Draws a board as an SVG document.
+
+    Args:
+        style: how ground and pieces look.
+        board: `[H, W]` int.
+        marked: the cells of the last move.
+        column_labels: W labels, written below the board.
+        row_labels: H labels from the top row down, or none.
+        policies: by name, the probabilities of the next move: `[W]`, bars above the
+            columns; `[H, W]`, bars in the empty cells; or arrows from cell to cell, of
+            which the most probable are drawn.
+
+    Raises:
+        ValueError: a policy has another shape.
+    """
+    columns, cells, arrows = _by_kind(policies or {}, board.shape)
+    pieces = [
+        style.pieces[board[row, column]](*style.centre(row, column))
+        for row, column in np.argwhere(board >= 0).tolist()
+    ]
+    marks = [style.mark(*style.centre(*cell)) for cell in marked]
+    board_elements = [*marks, *pieces] if style.mark_is_below else [*pieces, *marks]
+    width, height = style.size(*board.shape)
+    top = MARGIN + (BAR_ROOM if columns else 0)
+    bottom = MARGIN + (LEGEND_ROOM if policies else 0)
+    box = (-MARGIN, -top, width + 2 * MARGIN, height + top + bottom)
+    title = html.escape(_title(style, board, marked, column_labels, row_labels))
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" '
+            f'viewBox="{" ".join(f"{side:g}" for side in box)}" '
+            f'width="{box[2]:g}" height="{box[3]:g}" '
+            f'font-family="Helvetica, Arial, sans-serif" text-anchor="middle">',
+            f"<title>{title}</title>",
+            elements.rectangle(*box, PAPER, radius=18),
+            *style.ground(*board.shape),
+            *board_elements,
+            *_labels(style, column_labels, row_labels, board.shape[0]),
+            *_column_bars(style, columns),
+            *_cell_bars(style, cells, board),
+            *_arrows(style, arrows),
+            *_legend(tuple(policies or ()), height + MARGIN + 8),
+            "</svg>",
+            "",
+        ]
+    )
+
+
+def _by_kind(
+    policies: Policies, shape: tuple[int, ...]
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], dict[str, list[Arrow]]]:
+    """Returns the policies over columns, over cells, and the arrows, by name."""
+    columns, cells, arrows = {}, {}, {}
+    for name, policy in policies.items():
+        if not isinstance(policy, np.ndarray):
+            arrows[name] = list(policy)
+        elif policy.shape == shape[1:]:
+            columns[name] = policy
+        elif policy.shape == shape:
+            cells[name] = policy
+        else:
+            raise ValueError(
+                f"a policy has a probability for each column or cell of {shape}: "
+                f"{name!r} has {policy.shape}"
+            )
+    return columns, cells, arrows
+
+
+def _title(
+    style: Style,
+    board: np.ndarray,
+    marked: Collection[Cell],
+    column_labels: Sequence[str],
+    row_labels: Sequence[str],
+) -> str:
+    counts = [
+        f"{(board == piece).sum()} {name}" for piece, name in enumerate(style.names)
+    ]
+    rows = row_labels or [""] * board.shape[0]
+    last = " ".join(f"{column_labels[column]}{rows[row]}" for row, column in marked)
+    return (
+        f"Board of {board.shape[0]} rows and {board.shape[1]} columns: "
+        f"{', '.join(counts)}, last move {last or 'none'}"
+    )
+
+
+def _labels(
+    style: Style, columns: Sequence[str], rows: Sequence[str], height: int
+) -> Iterator[str]:
+    for column, label in enumerate(columns):
+        yield elements.text(*style.column_label(height, column), label)
+    for row, label in enumerate(rows):
+        yield elements.text(*style.row_label(row), label)
+
+
+def _column_bars(style: Style, policies: Mapping[str, np.ndarray]) -> Iterator[str]:
+    """Draws bars that stand above the columns; the tallest is the likeliest move."""
+    highest = max((p.max() for p in policies.values()), default=0.0) or 1.0
+    pitch = (CELL_SIZE - 8) / max(len(policies), 1)
+    for index, (policy, colour) in enumerate(
+        zip(policies.values(), _colours(), strict=False)
+    ):
+        for column, probability in enumerate(policy.tolist()):
+            tall = (BAR_ROOM - 22) * probability / highest
+            left = style.centre(0, column)[0] - CELL_SIZE / 2 + 4 + index * pitch
+            yield elements.rectangle(
+                left + 2, -8 - tall, pitch - 4, tall, colour, radius=2
+            )
+            yield elements.text(
+                left + pitch / 2, -13 - tall, _percent(probability), SMALL
+            )
+
+
+def _cell_bars(
+    style: Style, policies: Mapping[str, np.ndarray], board: np.ndarray
+) -> Iterator[str]:
+    """Draws a bar and a number in each empty cell that a policy gives 0.5% or more."""
+    highest = max((p.max() for p in policies.values()), default=0.0) or 1.0
+    pitch = (CELL_SIZE - 8) / max(len(policies), 1)
+    for index, (policy, colour) in enumerate(
+        zip(policies.values(), _colours(), strict=False)
+    ):
+        for row, column in np.argwhere((board < 0) & (policy >= 0.005)).tolist():
+            probability = float(policy[row, column])
+            x, y = style.centre(row, column)
+            left = x - CELL_SIZE / 2 + 6
+            bottom = y - CELL_SIZE / 2 + 4 + (index + 1) * pitch
+            long = (CELL_SIZE - 12) * probability / highest
+            yield elements.rectangle(left, bottom - 9, long, 6, colour, radius=2)
+            yield elements.text(
+                left, bottom - 12, _percent(probability), SMALL, anchor="start"
+            )
+
+
+def _arrows(style: Style, policies: Mapping[str, list[Arrow]]) -> Iterator[str]:
+    """Draws the most probable moves of each policy, the wider the more probable."""
+    for (name, arrows), colour in zip(policies.items(), _colours(), strict=False):
+        likeliest = sorted(arrows, key=lambda arrow: -arrow.probability)[:MAX_ARROWS]
+        for start, end, probability in reversed(likeliest):
+            words = f"{name} {_percent(probability)}"
+            width = 3 + 11 * probability
+            yield elements.arrow(
+                style.centre(*start), style.centre(*end), colour, width, words
+            )
+            if probability >= 0.005:
+                x, y = style.centre(*end)
+                yield elements.text(x, y + 5, _percent(probability), SMALL)
+
+
+def _legend(names: Sequence[str], y: float) -> Iterator[str]:
+    x = 4.0
+    for name, colour in zip(names, _colours(), strict=False):
+        yield elements.rectangle(x, y, 12, 12, colour, radius=2)
+        yield elements.text(x + 18, y + 11, name, anchor="start")
+        x += 42 + 8 * len(name)
+
+
+def _colours() -> Iterator[str]:
+    return itertools.cycle(POLICY_COLOURS)
+
+
+def _percent(probability: float) -> str:
+    return f"{100 * probability:.0f}%"
