@@ -1,25 +1,45 @@
 """Board games as pure JAX state transitions."""
 
+from azjax.games.breakthrough import Breakthrough
+from azjax.games.checking import ContractError, check
+from azjax.games.chess import Chess
 from azjax.games.connect_four import ConnectFour
 from azjax.games.core import (
     Game,
     State,
-    Symmetry,
     available,
     game_options,
     make,
     register,
 )
+from azjax.games.env import EnvState, TimeStep, VectorEnv, random_action
+from azjax.games.go import Go
+from azjax.games.gomoku import Gomoku
+from azjax.games.hex import Hex
+from azjax.games.othello import Othello
+from azjax.games.symmetry import Symmetry
 from azjax.games.tic_tac_toe import TicTacToe
 
 __all__ = [
+    "Breakthrough",
+    "Chess",
     "ConnectFour",
+    "ContractError",
+    "EnvState",
     "Game",
+    "Go",
+    "Gomoku",
+    "Hex",
+    "Othello",
     "State",
     "Symmetry",
     "TicTacToe",
+    "TimeStep",
+    "VectorEnv",
     "available",
+    "check",
     "game_options",
     "make",
+    "random_action",
     "register",
 ]

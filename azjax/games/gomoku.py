@@ -1,0 +1,148 @@
+"""Gomoku and its kin: so many in a row on a rectangular board."""
+
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from azjax.games import bitboard, rendering
+from azjax.games.core import Game, register, select
+from azjax.games.symmetry import Symmetry, board_symmetries
+
+
+@struct.dataclass
+class State:
+    """A Gomoku position, 67 bytes for a board of 15x15.
+
+    stones: the bitboards of players 0 and 1, N `[]` uint32 words each; N is 8 for a
+        board of 15x15.
+    current_player: `[]` int8; the player to move, 0 moves first.
+    outcome: `[]` int8; +1, 0, -1 for player 0 once `terminated`, 0 before.
+    terminated: `[]` bool.
+    """
+
+    stones: tuple[bitboard.Board, bitboard.Board]
+    current_player: jax.Array
+    outcome: jax.Array
+    terminated: jax.Array
+
+
+@register
+class Gomoku(Game[State]):
+    """Gomoku, or any m,n,k game: `gomoku:3,3,3` is tic-tac-toe.
+
+    Action `a` puts a stone on cell `a`, counted row by row from the top left. The first
+    to have `length` stones in a row, column or diagonal wins; a full board is a draw.
+
+    height: rows, 2 to 19.
+    width: columns, 2 to 19.
+    length: stones in a line that wins, 1 to the longer side of the board.
+    exact: whether longer lines do not win, as in tournaments for both players.
+    """
+
+    name: ClassVar[str] = "gomoku"
+    style = rendering.STONES
+
+    def __init__(
+        self, height: int = 15, width: int = 15, length: int = 5, exact: bool = False
+    ):
+        for side, value in ("height", height), ("width", width):
+            if type(value) is not int or not 2 <= value <= 19:
+                raise ValueError(f"{side} must be an integer from 2 to 19: {value!r}")
+        longest = max(height, width)
+        if type(length) is not int or not 1 <= length <= longest:
+            raise ValueError(
+                f"length must be an integer from 1 to {longest}, the longer side of "
+                f"the board: {length!r}"
+            )
+        if type(exact) is not bool:
+            raise ValueError(f"exact must be True or False: {exact!r}")
+        self.height = height
+        self.width = width
+        self.length = length
+        self.exact = exact
+        self.num_actions = height * width
+        self.observation_shape = (height, width, 2)
+        self.max_moves = height * width
+        self._grid = bitboard.Grid(height, width)
+
+    @property
+    def options(self) -> dict[str, int | float | str | bool]:
+        """`height`, `width`, `length` and `exact`."""
+        return {
+            "height": self.height,
+            "width": self.width,
+            "length": self.length,
+            "exact": self.exact,
+        }
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """The eight of the square, or the four of another rectangle."""
+        return board_symmetries(self.height, self.width, self.num_actions)
+
+    def init(self) -> State:
+        """Returns the empty board."""
+        no_stones = bitboard.empty(self._grid.num_bits)
+        return State(
+            stones=(no_stones, no_stones),
+            current_player=jnp.int8(0),
+            outcome=jnp.int8(0),
+            terminated=jnp.bool(False),
+        )
+
+    def step(self, state: State, action: jax.Array) -> State:
+        """Puts a stone of the player to move on cell `action`."""
+        first, second = state.stones
+        second_to_move = state.current_player == 1
+        occupied = bitboard.union(first, second)
+        stone = bitboard.difference(self._grid.cell(action), occupied)
+        mine = bitboard.union(select(second_to_move, second, first), stone)
+        is_legal = bitboard.has_any(stone)
+        wins = self._has_line(mine)
+        is_full = bitboard.is_equal(bitboard.union(occupied, stone), self._grid.full)
+        mover_result = jnp.where(is_legal, wins.astype(jnp.int8), jnp.int8(-1))
+        after = State(
+            stones=select(second_to_move, (first, mine), (mine, second)),
+            current_player=jnp.int8(1) - state.current_player,
+            outcome=jnp.where(second_to_move, -mover_result, mover_result),
+            terminated=~is_legal | wins | is_full,
+        )
+        return select(state.terminated, state, after)
+
+    def legal_action_mask(self, state: State) -> jax.Array:
+        """Returns `[A]` bool, True for the empty cells."""
+        occupied = bitboard.union(*state.stones)
+        return ~bitboard.cells_set(occupied, self._grid.cells.ravel())
+
+    def observe(self, state: State) -> jax.Array:
+        """Returns `[height, width, 2]` float32: stones of the player to move, of the
+        opponent."""
+        first, second = state.stones
+        stones = select(state.current_player == 1, (second, first), (first, second))
+        return bitboard.planes(stones, self._grid.cells).astype(jnp.float32)
+
+    def rewards(self, state: State) -> jax.Array:
+        """Returns `[2]` float32: 1 to the winner, -1 to the loser."""
+        outcome = state.outcome.astype(jnp.float32)
+        return jnp.stack([outcome, -outcome])
+
+    def board(self, state: State) -> jax.Array:
+        """Returns `[height, width]` int8: 0 or 1 where that player has a stone, else
+        -1."""
+        return bitboard.pieces(state.stones, self._grid.cells)
+
+    def _has_line(self, mine: bitboard.Board) -> jax.Array:
+        """Returns `[]` bool: whether `mine` has a line that wins."""
+        stride = self._grid.stride
+        steps = (1, stride - 1, stride, stride + 1)
+        if not self.exact:
+            return bitboard.has_line(mine, self.length, steps)
+        lines = []
+        for step in steps:
+            starts = bitboard.line_starts(mine, self.length, step)
+            before = bitboard.shift(mine, step)
+            behind = bitboard.shift(mine, -step * self.length)
+            lines.append(bitboard.difference(starts, bitboard.union(before, behind)))
+        return bitboard.has_any(bitboard.union(*lines))
