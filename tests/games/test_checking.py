@@ -1,0 +1,606 @@
+"""Each way of breaking the contract is found and told in plain words."""
+
+import functools
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import struct
+
+import azjax
+from azjax.games import ContractError, Game, Symmetry, TicTacToe, check, core
+from azjax.games.symmetry import board_symmetry, identity
+
+README = Path(azjax.games.__file__ or "").parent / "README.md"
+EXAMPLES = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+
+
+class Plain(TicTacToe):
+    """Tic-tac-toe without symmetries, which take time to compile."""
+
+    symmetries = Game.symmetries
+
+
+@functools.cache
+def violations(game_class):
+    with pytest.raises(ContractError) as error:
+        check(game_class(), num_games=4)
+    return error.value.violations
+
+
+def assert_told(game_class, *patterns):
+    """Every pattern begins a violation, and there are no others."""
+    told = violations(game_class)
+    assert len(told) == len(patterns), told
+    for pattern in patterns:
+        assert any(re.match(pattern, text) for text in told), (pattern, told)
+
+
+# What the attributes, the constructor and the types of the results show.
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [
+        ("num_actions", 0),
+        ("num_actions", 9.0),
+        ("num_actions", True),
+        ("max_moves", None),
+        ("max_moves", -1),
+        ("observation_shape", (3, 3)),
+        ("observation_shape", [3, 3, 2]),
+        ("observation_shape", (3, 3, 0)),
+        ("pieces", ""),
+        ("pieces", "XX"),
+    ],
+)
+def test_a_wrong_attribute_is_named_with_its_value(attribute, value):
+    broken = type("Broken", (Plain,), {attribute: value})
+    assert_told(broken, f"{attribute}: must be .*: {re.escape(repr(value))}$")
+
+
+def test_all_wrong_attributes_are_told_at_once():
+    broken = type("Broken", (Plain,), {"num_actions": 0, "max_moves": 0})
+    assert_told(broken, "num_actions:", "max_moves:")
+
+
+class Fast(Plain):
+    """Is stopped before it is played, for what only attributes and types show."""
+
+    def rewards(self, state):
+        return super().rewards(state).astype(jnp.float16)
+
+
+FAST = r"rewards: must be \[2\] float32: \[2\] float16"
+
+
+@pytest.mark.parametrize("name", ["", "tic:tac", 3])
+def test_a_wrong_name_is_found(name):
+    broken = type("Broken", (Fast,), {"name": name})
+    assert_told(broken, f"name: must be a text without a colon: {name!r}", FAST)
+
+
+def test_more_pieces_than_the_style_draws_are_found():
+    broken = type("Broken", (Fast,), {"pieces": "XO#"})
+    assert_told(broken, "style: must draw the 3 kinds .*: 2$", FAST)
+
+
+class LosesAnOption(Fast):
+    def __init__(self, size: int = 3):
+        self.size = size
+
+
+class ForgetsAnOption(LosesAnOption):
+    max_moves = property(lambda self: 3 * self.size)
+    options = property(lambda self: {"size": 4})
+
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return id(self)
+
+
+class DiffersFromItsTwin(Fast):
+    def __eq__(self, other):
+        return self is other
+
+    __hash__ = Fast.__hash__
+
+
+def test_an_option_that_is_not_listed_is_found():
+    assert_told(LosesAnOption, r"options: must have .* \['size'\]: \[\]", FAST)
+
+
+def test_options_that_make_another_game_are_found():
+    assert_told(
+        ForgetsAnOption,
+        "__hash__: two games made with the same options must have the same hash",
+        "options: .* must have the same max_moves: 9 became 12",
+        FAST,
+    )
+
+
+def test_games_with_the_same_options_that_are_not_equal_are_found():
+    assert_told(DiffersFromItsTwin, "options: .* must be equal to", FAST)
+
+
+def first_state(**changes):
+    """Returns a game whose first state is changed."""
+
+    def init(self):
+        return Plain.init(self).replace(**{k: v() for k, v in changes.items()})
+
+    return type("Broken", (Fast,), {"init": init})
+
+
+@pytest.mark.parametrize(
+    ("changes", "pattern"),
+    [
+        (
+            {"current_player": lambda: jnp.int32(0)},
+            r"init: current_player of the state: must be \[\] int8: \[\] int32",
+        ),
+        (
+            {"terminated": lambda: jnp.zeros(2, bool)},
+            r"init: terminated of the state: must be \[\] bool: \[2\] bool",
+        ),
+        (
+            {"current_player": lambda: jnp.int8(1)},
+            "init: player 0 must move first: 1",
+        ),
+        (
+            {"terminated": lambda: jnp.bool(True)},
+            "init: the first position must not be the end",
+        ),
+        (
+            {"outcome": lambda: jnp.int8(np.random.default_rng().integers(100))},
+            "init: must return the same position each time",
+        ),
+    ],
+)
+def test_a_wrong_first_state_is_found(changes, pattern):
+    assert_told(first_state(**changes), pattern)
+
+
+@struct.dataclass
+class Nothing:
+    current_player: jax.Array
+
+
+def test_a_state_without_a_field_is_found():
+    broken = type("Broken", (Fast,), {"init": lambda self: Nothing(jnp.int8(0))})
+    assert_told(broken, "init: the state must have the field terminated")
+
+
+def later_state(change):
+    def step(self, state, action):
+        return change(Plain.step(self, state, action))
+
+    return type("Broken", (Fast,), {"step": step})
+
+
+@pytest.mark.parametrize(
+    ("change", "pattern"),
+    [
+        (
+            lambda state: state.replace(outcome=state.outcome.astype(jnp.int32)),
+            r"step: state\.outcome must keep .*: \[\] int8 became \[\] int32",
+        ),
+        (
+            lambda state: state.replace(outcome=jnp.zeros(3, jnp.int8)),
+            r"step: state\.outcome must keep .*: \[\] int8 became \[3\] int8",
+        ),
+        (
+            lambda state: state.replace(stones=state.stones[0]),
+            "step: the state must keep its structure, or each step compiles anew",
+        ),
+        (
+            lambda state: state.replace(outcome=jnp.int8(bool(state.terminated))),
+            r"step: must not raise TracerBoolConversionError: .*\(test_checking.py, ",
+        ),
+    ],
+)
+def test_a_step_that_returns_another_type_is_found(change, pattern):
+    assert_told(later_state(change), pattern, FAST)
+
+
+def test_a_state_that_becomes_strongly_typed_is_found():
+    def init(self):
+        return Plain.init(self).replace(outcome=jnp.asarray(0))
+
+    def step(self, state, action):
+        return Plain.step(self, state, action).replace(outcome=jnp.int32(0))
+
+    broken = type("Broken", (Fast,), {"init": init, "step": step})
+    assert_told(broken, r".*\[\] weakly typed int32 became \[\] int32", FAST)
+
+
+@pytest.mark.parametrize(
+    ("method", "result", "pattern"),
+    [
+        ("legal_action_mask", jnp.ones(8, bool), r"\[9\] bool: \[8\] bool"),
+        ("legal_action_mask", jnp.ones(9), r"\[9\] bool: \[9\] float32"),
+        ("observe", jnp.ones((3, 3)), r"\[3, 3, 2\] float32: \[3, 3\] float32"),
+        ("observe", jnp.ones((3, 3, 2), int), r".*float32: \[3, 3, 2\] int32"),
+        ("board", jnp.ones(9, jnp.int8), r"\[any, any\] int8: \[9\] int8"),
+        ("board", None, r"\[any, any\] int8: None"),
+    ],
+)
+def test_a_method_that_returns_another_type_is_found(method, result, pattern):
+    broken = type("Broken", (Fast,), {method: lambda self, state: result})
+    assert_told(broken, f"{method}: must be {pattern}$", FAST)
+
+
+@pytest.mark.parametrize("method", ["legal_action_mask", "observe", "board"])
+def test_a_method_that_raises_is_found(method):
+    def fail(self, state):
+        raise KeyError("a mistake")
+
+    broken = type("Broken", (Fast,), {method: fail})
+    assert_told(broken, f"{method}: must not raise KeyError: 'a mistake' ", FAST)
+
+
+def test_a_method_that_cannot_be_vmapped_is_found():
+    def observe(self, state):
+        shape = jax.ShapeDtypeStruct((3, 3, 2), np.float32)
+        return jax.pure_callback(lambda _: np.zeros((3, 3, 2)), shape, state.outcome)
+
+    broken = type("Broken", (Fast,), {"observe": observe})
+    assert_told(broken, "observe under jax.vmap: must not raise NotImpl", FAST)
+
+
+def with_symmetries(*symmetries):
+    return type("Broken", (Fast,), {"symmetries": symmetries})
+
+
+def transform(observation_of, actions=np.arange(9)[::-1]):  # noqa: B008
+    return Symmetry(observation_of, actions)
+
+
+@pytest.mark.parametrize(
+    ("symmetries", "pattern"),
+    [
+        ((), "symmetries: must begin with the identity; there are none"),
+        (
+            (board_symmetry(3, 3, 9, turns=1),),
+            r"symmetries\[0\]: the first symmetry must be the identity",
+        ),
+        (
+            (transform(lambda o: -o, np.arange(9)),),
+            r"symmetries\[0\]: the first symmetry must be the identity",
+        ),
+        (
+            (identity(9), transform(lambda o: o, np.zeros(9, int))),
+            r"symmetries\[1\]: `actions` must be a permutation of .* 0 to 8: array\(",
+        ),
+        (
+            (identity(9), transform(lambda o: o, np.arange(9.0))),
+            r"symmetries\[1\]: `actions` must be a permutation of the ints",
+        ),
+        (
+            (identity(9), identity(9)),
+            r"symmetries\[1\]: must differ from symmetries\[0\]",
+        ),
+        (
+            (identity(9), transform(lambda o: o[..., :1])),
+            r"symmetries\[1\]: `observation` must keep shape .* \(1, 2, 3, 3, 2\) ",
+        ),
+        (
+            (identity(9), transform(lambda o: jnp.flip(o, axis=0))),
+            r"symmetries\[1\]: `observation` must map \[\.\.\., H, W, C\]",
+        ),
+        (
+            (identity(9), transform(lambda o: o.no_such_method())),
+            r"symmetries\[1\]: must not raise AttributeError",
+        ),
+    ],
+)
+def test_what_is_no_symmetry_at_all_is_found(symmetries, pattern):
+    assert_told(with_symmetries(*symmetries), pattern, FAST)
+
+
+# What random games show: several faults in each game, for the sake of compilation.
+
+
+class WrongSteps(Plain):
+    """A win for who plays illegally; -1 passes; the end is not the end."""
+
+    def step(self, state, action):
+        after = super().step(state.replace(terminated=jnp.bool(False)), action)
+        occupied = ~super().legal_action_mask(state)
+        is_illegal = occupied[jnp.clip(action, 0, 8)] & (action >= 0) & (action < 9)
+        after = after.replace(
+            outcome=jnp.where(is_illegal, -after.outcome, after.outcome)
+        )
+        passed = state.replace(current_player=jnp.int8(1) - state.current_player)
+        return core.select(action == -1, passed, after)
+
+
+class WrongResults(Plain):
+    """Rewards, board and observation have values that are not allowed."""
+
+    def rewards(self, state):
+        return jnp.where(state.terminated, jnp.array([2.0, 1]), jnp.array([0.5, 0]))
+
+    def observe(self, state):
+        return jnp.where(state.current_player == 1, jnp.nan, super().observe(state))
+
+    def board(self, state):
+        return 3 * super().board(state)
+
+
+class WrongTurns(Plain):
+    """The middle gives another turn; illegal moves are ignored; nothing is legal."""
+
+    def step(self, state, action):
+        legal = super().legal_action_mask(state)[jnp.clip(action, 0, 8)]
+        after = super().step(state, action)
+        after = after.replace(
+            current_player=jnp.where(
+                action == 4, state.current_player, after.current_player
+            )
+        )
+        in_range = (action >= 0) & (action < 9)
+        return core.select(in_range & ~legal, state, after)
+
+    def legal_action_mask(self, state):
+        few = super().legal_action_mask(state).sum() < 7
+        return super().legal_action_mask(state) & ~few
+
+
+class WrongSymmetries(TicTacToe):
+    """One mirrors only the actions, the other only the observation."""
+
+    @property
+    def symmetries(self):
+        mirror = board_symmetry(3, 3, 9, mirror=True)
+        shifted = np.roll(np.arange(9), 1)
+        return (
+            identity(9),
+            Symmetry(lambda observation: observation, mirror.actions),
+            Symmetry(mirror.observation, shifted),
+        )
+
+
+class WrongWords(Plain):
+    """Texts and drawings."""
+
+    def action_to_text(self, state, action):
+        return "aA"[action % 2]
+
+    def to_svg(self, state, last_action=None, policies=None):
+        return "no picture"
+
+
+class WrongReading(Plain):
+    """Reads capitals as something else; draws nothing; takes too long."""
+
+    max_moves = 4
+
+    def text_to_action(self, state, text):
+        return super().text_to_action(state, text) if text.islower() else -7
+
+    def to_text(self, state, last_action=None):
+        return None
+
+
+class ReadsAnything(Plain):
+    column_labels = "abcd"
+    row_labels = ("4", "3", "2", "1")
+
+    def text_to_action(self, state, text):
+        try:
+            return super().text_to_action(state, text)
+        except ValueError:
+            return 0
+
+
+@functools.partial(jax.custom_batching.custom_vmap)
+def is_alone(number):
+    return jnp.ones_like(number)
+
+
+@is_alone.def_vmap
+def _(size, batched, number):
+    return jnp.zeros_like(number), batched[0]
+
+
+class WrongTogether(Plain):
+    def last_cells(self, state, last_action):
+        return ((3, 0),)
+
+    def observe(self, state):
+        return super().observe(state) + is_alone(state.outcome.astype(jnp.float32))
+
+
+class WrongByChance(Plain):
+    def observe(self, state):
+        return super().observe(state) + np.random.default_rng().random()
+
+
+@pytest.mark.parametrize(
+    ("game_class", "patterns"),
+    [
+        (
+            WrongSteps,
+            [
+                r"step: an illegal action must be a loss for the player who chose it; "
+                r"\d of player 1 brings rewards \[-1, 1\] \(game \d after 1 moves, "
+                r"\[\d\], the first of \d+ such positions\)",
+                "step: a number that is no action must end the game; -1 does not "
+                r"\(game 0 after 0 moves, \[\], the first of",
+                r"step: nothing may change once the game is over; action -?\d",
+            ],
+        ),
+        (
+            WrongResults,
+            [
+                r"rewards: they must be zeros until .*; they are \[0\.5, 0\] \(game 0 "
+                r"after 0 moves, \[\], ",
+                r"rewards: they must sum to zero; they are \[0\.5, 0\]",
+                r"rewards: they must be between -1 and 1; they are \[2, 1\]",
+                r"step: an illegal action must be a loss .* brings rewards \[2, 1\]",
+                r"step: a number that is no action must be a loss .*; -1 of player 0",
+                r"observe: the values must be finite; 18 of them are not \(game 0 "
+                r"after 1 moves",
+                r"board: the values must be -1, .*, up to 1; they go from -3 to -3",
+            ],
+        ),
+        (
+            WrongTurns,
+            [
+                r"step: the players must take turns, .*; action 4 of player \d leaves "
+                r"current_player at \d",
+                r"step: an illegal action must end the game; \d does not",
+                r"step: an illegal action must be a loss .* brings rewards \[1, -1\]",
+                r"legal_action_mask: an action must be legal until the game is over "
+                r"\(game \d after 3 moves, \[\d, \d, \d\]",
+                "max_moves: games must be over after 9 moves",
+            ],
+        ),
+        (
+            WrongSymmetries,
+            [
+                r"symmetries\[1\]: `observation` of what observe returns must be",
+                r"symmetries\[2\]: `legal_action_mask\[actions\]` must be",
+                r"symmetries\[2\]: current_player, terminated and rewards must be",
+            ],
+        ),
+        (
+            WrongWords,
+            [
+                "action_to_text: legal actions must have different texts, .*; 0 and 1 "
+                r"have 'A' \(game 0 after 0 moves, \[\]\)",
+                r"to_svg: must return an SVG document: 'no picture' \(game 0 after 0",
+            ],
+        ),
+        (
+            WrongReading,
+            [
+                r"text_to_action: must read ' A3\\n', the text of action 0; it returns",
+                "to_text: must return a text: None",
+                r"max_moves: games must be over after 4 moves \(game 0 after 4 moves, "
+                r"\[\d, \d, \d, \d\], the first of 4 such positions\)",
+            ],
+        ),
+        (
+            ReadsAnything,
+            [
+                "text_to_action: must refuse 'no action' by a ValueError: 0",
+                r"column_labels: must be 3, as many as the board has: \['a', 'b', ",
+                r"row_labels: must be 3, as many as the board has, or none: \['4', ",
+            ],
+        ),
+        (
+            WrongTogether,
+            [
+                "observe: must bring the same alone and under jax.vmap",
+                r"last_cells: must be on the board, \(3, 3\): \(\(3, 0\),\) \(game 0",
+            ],
+        ),
+        (WrongByChance, ["observe: two calls must bring the same; they do not"]),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else "",
+)
+def test_what_random_games_show_is_told_with_the_moves_that_lead_there(
+    game_class, patterns
+):
+    assert_told(game_class, *patterns)
+
+
+# The check itself.
+
+
+@pytest.mark.parametrize("game", ["tic_tac_toe", TicTacToe, None])
+def test_what_is_no_game_is_refused(game):
+    with pytest.raises(ValueError, match=f"game must be a Game.*: {game!r}"):
+        check(game)
+
+
+@pytest.mark.parametrize("num_games", [0, -1, 2.0, True])
+def test_a_wrong_number_of_games_is_refused(num_games):
+    with pytest.raises(ValueError, match=f"num_games must be an int >= 1: {num_games}"):
+        check(TicTacToe(), num_games=num_games)
+
+
+def test_a_violation_is_a_value_error_with_a_list():
+    error = ContractError(TicTacToe(), ["a: is wrong", "b: too"])
+    assert isinstance(error, ValueError)
+    assert error.violations == ("a: is wrong", "b: too")
+    assert str(error).splitlines() == [
+        "TicTacToe breaks the contract of azjax.games:",
+        "- a: is wrong",
+        "- b: too",
+    ]
+
+
+# The page for users.
+
+
+@pytest.fixture
+def chomp(tmp_path, monkeypatch):
+    """The example of the page as a module in the working directory."""
+    monkeypatch.setattr(core, "_GAMES", dict(core._GAMES))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    path = tmp_path / "chomp.py"
+    path.write_text(EXAMPLES[0])
+    spec = importlib.util.spec_from_file_location("chomp", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "chomp", module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_example_is_short():
+    assert EXAMPLES[0].count("\n") < 80
+
+
+@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.usefixtures("chomp")
+def test_the_example_keeps_the_contract(size):
+    check(azjax.games.make("chomp", size=size), num_games=16)
+
+
+def test_the_example_plays_by_the_rules_of_chomp(chomp):
+    game = chomp.Chomp(3)
+    state = game.init()
+    for action in (4, 2, 6):  # b2, c3, a1: what is left is a3, b3 and a2
+        state = game.step(state, jnp.int32(action))
+    assert game.board(state).tolist() == [[-1, -1, 1], [-1, 0, 0], [0, 0, 0]]
+    assert not state.terminated
+    state = game.step(state, jnp.int32(0))  # player 1 eats the poison
+    assert state.terminated
+    assert game.rewards(state).tolist() == [1, -1]
+
+
+@pytest.mark.usefixtures("chomp")
+@pytest.mark.parametrize("size", [1, 9, 3.0, True])
+def test_the_example_refuses_a_wrong_size(size):
+    with pytest.raises(ValueError, match=f"size must be an int .*: {size!r}"):
+        azjax.games.make("chomp", size=size)
+
+
+@pytest.mark.usefixtures("chomp")
+def test_the_example_of_many_games_runs(capsys):
+    exec(EXAMPLES[2].replace("256", "4"), {})
+    assert capsys.readouterr().out.startswith("(4, 6, 7, 2)")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("chomp")
+def test_the_example_can_be_trained_and_loaded():
+    exec(EXAMPLES[1].replace("minutes=2", "iterations=1"), {})
+
+
+def test_the_page_has_its_examples():
+    assert len(EXAMPLES) == 3
+    assert EXAMPLES[1].count("minutes=2") == 1
