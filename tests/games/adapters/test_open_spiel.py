@@ -1,0 +1,182 @@
+import doctest
+import importlib
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pyspiel
+import pytest
+from flax import struct
+from open_spiel.python.algorithms import mcts
+from open_spiel.python.algorithms.evaluate_bots import evaluate_bots
+
+from azjax import players
+from azjax.games import Game, make
+from azjax.games.adapters import open_spiel as module
+from azjax.games.adapters.open_spiel import AzjaxBot
+from azjax.players import Choice, RandomPlayer
+
+TIC_TAC_TOE = make("tic_tac_toe")
+
+
+@struct.dataclass
+class Counting:
+    """Chooses the legal action with the lowest number; remembers how often it chose."""
+
+    game: Game = struct.field(pytree_node=False)
+
+    def start(self, states):
+        return jnp.zeros(states.current_player.shape, jnp.int32)
+
+    def think(self, rng_key, states, memory):
+        legal = jax.vmap(self.game.legal_action_mask)(states)
+        action = legal.argmax(axis=1).astype(jnp.int32)
+        return Choice(action, legal.astype(float), jnp.zeros(len(action))), memory + 1
+
+
+class Checked(pyspiel.Bot):
+    """A bot whose moves are looked at before they are made."""
+
+    def __init__(self, bot):
+        super().__init__()
+        self.bot = bot
+        self.num_moves = 0
+
+    def restart_at(self, state):
+        self.bot.restart_at(state)
+
+    def step(self, state):
+        action = self.bot.step(state)
+        assert action in state.legal_actions()
+        self.num_moves += 1
+        return action
+
+
+def results(name, bot, opponents, num_games):
+    """Returns the bot's results in games begun by either in turn.
+
+    Args:
+        name: of the game in OpenSpiel.
+        bot: whose results are wanted.
+        opponents: its opponent when it is second and when it is first.
+        num_games: how many games.
+    """
+    game = pyspiel.load_game(name)
+    found = []
+    for number in range(num_games):
+        seat = number % 2
+        bots = [bot, opponents[1]] if seat == 0 else [opponents[0], bot]
+        returns = evaluate_bots(game.new_initial_state(), bots, np.random)
+        found.append(returns[seat])
+    return found
+
+
+def random_bots(seed=0):
+    return [pyspiel.make_uniform_random_bot(player, seed + player) for player in (0, 1)]
+
+
+@pytest.fixture(scope="module")
+def perfect():
+    return players.load(
+        "alphazero:pretrained?simulations=64&kept_nodes=64", TIC_TAC_TOE
+    )
+
+
+def test_the_examples_of_the_module_run():
+    found = doctest.testmod(module)
+    assert found.attempted > 8
+    assert found.failed == 0
+
+
+def test_the_tic_tac_toe_player_beats_chance_and_never_loses(perfect):
+    bot = Checked(AzjaxBot(perfect, TIC_TAC_TOE))
+    found = results("tic_tac_toe", bot, random_bots(), 20)
+    assert min(found) >= 0
+    assert found.count(1) > 10
+    assert bot.num_moves > 50
+
+
+def test_the_tic_tac_toe_player_draws_with_a_search_of_open_spiel(perfect):
+    game = pyspiel.load_game("tic_tac_toe")
+    evaluator = mcts.RandomRolloutEvaluator(20, np.random.RandomState(0))
+    search = mcts.MCTSBot(game, 2.0, 100, evaluator, solve=True)
+    bot = Checked(AzjaxBot(perfect, TIC_TAC_TOE))
+    assert min(results("tic_tac_toe", bot, [search, search], 4)) >= 0
+
+
+@pytest.mark.parametrize("name", ["connect_four", "tic_tac_toe"])
+def test_a_player_without_a_plan_makes_legal_moves(name):
+    game = make(name)
+    bot = Checked(AzjaxBot(RandomPlayer(game), game))
+    found = results(name, bot, random_bots(), 6)
+    assert set(found) <= {-1, 0, 1}
+    assert bot.num_moves > 10
+
+
+def test_the_seed_decides_what_a_player_of_chance_does():
+    game, state = make("connect_four"), pyspiel.load_game("connect_four")
+
+    def moves(seed):
+        bot = AzjaxBot(RandomPlayer(game), game, seed=seed)
+        return [bot.step(state.new_initial_state()) for _ in range(20)]
+
+    assert moves(0) == moves(0) != moves(1)
+
+
+def test_actions_may_have_other_numbers():
+    game, asked = make("connect_four"), []
+
+    def mirrored(state, action):
+        asked.append((state.history(), action))
+        return 6 - action
+
+    bot = AzjaxBot(Counting(game), game, to_azjax=mirrored)
+    state = pyspiel.load_game("connect_four").new_initial_state()
+    for action in (6, 0) * 3:
+        state.apply_action(action)
+    assert bot.step(state) == 5 + (6 in state.legal_actions())
+    assert asked[:3] == [([], 6), ([6], 0), ([6, 0], 6)]
+
+
+def test_a_player_remembers_a_game_until_the_next():
+    bot = AzjaxBot(Counting(TIC_TAC_TOE), TIC_TAC_TOE)
+    state = pyspiel.load_game("tic_tac_toe").new_initial_state()
+    bot.step(state)
+    state.apply_action(4)
+    bot.step(state)
+    assert bot._memory == 2
+    bot.restart_at(state)
+    assert bot._memory == 0
+
+
+def test_actions_that_mean_something_else_are_noticed():
+    bot = AzjaxBot(
+        RandomPlayer(TIC_TAC_TOE), TIC_TAC_TOE, to_azjax=lambda _, action: action % 8
+    )
+    state = pyspiel.load_game("tic_tac_toe").new_initial_state()
+    with pytest.raises(ValueError, match=r"azjax alone \[8\], OpenSpiel alone \[\]"):
+        bot.step(state)
+
+
+def test_another_game_is_noticed():
+    bot = AzjaxBot(RandomPlayer(TIC_TAC_TOE), TIC_TAC_TOE)
+    state = pyspiel.load_game("connect_four").new_initial_state()
+    with pytest.raises(ValueError, match=r"tic_tac_toe and connect_four\(.* \[7, 8\]"):
+        bot.step(state)
+
+
+def test_a_game_that_is_too_long_is_noticed():
+    bot = AzjaxBot(RandomPlayer(TIC_TAC_TOE), TIC_TAC_TOE)
+    state = pyspiel.load_game("connect_four").new_initial_state()
+    for action in (0, 1, 2, 3, 4, 5, 6, 0, 1, 2):
+        state.apply_action(action)
+    with pytest.raises(ValueError, match=r"at most 9 moves, .* not over after 10"):
+        bot.step(state)
+
+
+def test_the_absence_of_open_spiel_is_said(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyspiel", None)
+    monkeypatch.delitem(sys.modules, module.__name__)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'azjax\[open_spiel\]'"):
+        importlib.import_module(module.__name__)

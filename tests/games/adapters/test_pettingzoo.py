@@ -1,0 +1,147 @@
+import copy
+import doctest
+import importlib
+import pickle
+import sys
+import warnings
+
+import jax
+import numpy as np
+import pytest
+from pettingzoo.test import api_test, seed_test
+
+from azjax.games import make
+from azjax.games.adapters import pettingzoo as module
+from azjax.games.adapters.pettingzoo import to_pettingzoo
+
+# What api_test says of every environment with a mask that it does not know by name.
+NOTES = (
+    "Observation is not a NumPy array",
+    "Observation space for each agent probably should be",
+    "Observation numpy array is all zeros",
+    "Action mask numpy array is all zeros",
+)
+
+
+def play(env, actions):
+    env.reset()
+    for action in actions:
+        env.step(action)
+
+
+def test_the_examples_of_the_module_run():
+    found = doctest.testmod(module)
+    assert found.attempted > 4
+    assert found.failed == 0
+
+
+@pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four"])
+def test_the_test_of_pettingzoo_passes(name):
+    with warnings.catch_warnings():
+        for note in NOTES:
+            warnings.filterwarnings("ignore", message=note)
+        api_test(to_pettingzoo(make(name)), num_cycles=100)
+
+
+def test_the_test_of_seeds_passes():
+    seed_test(lambda: to_pettingzoo(make("tic_tac_toe")), num_cycles=10)
+
+
+def test_agents_see_the_position_of_the_mover_and_only_the_mover_has_actions():
+    game = make("connect_four")
+    env = to_pettingzoo(game)
+    play(env, [3, 0])
+    state = game.step(game.step(game.init(), 3), 0)
+    for agent, mask in ("player_0", 1), ("player_1", 0):
+        seen = env.observe(agent)
+        np.testing.assert_array_equal(seen["observation"], game.observe(state))
+        np.testing.assert_array_equal(seen["action_mask"], mask)
+        assert env.observation_space(agent).contains(seen)
+
+
+def test_an_environment_has_a_name_and_as_many_actions_as_its_game():
+    env = to_pettingzoo(make("tic_tac_toe"))
+    assert str(env) == env.metadata["name"] == "azjax_tic_tac_toe_v0"
+    assert env.action_space("player_1").n == 9
+
+
+def test_the_winner_gets_1_and_the_loser_minus_1():
+    env = to_pettingzoo(make("tic_tac_toe"))
+    play(env, [0, 3, 1, 4])
+    assert env.rewards == {"player_0": 0, "player_1": 0}
+    env.step(2)
+    assert env.rewards == {"player_0": 1, "player_1": -1}
+    assert env.terminations == {"player_0": True, "player_1": True}
+    assert not any(env.truncations.values())
+    observation, reward, terminated, _, _ = env.last()
+    assert (env.agent_selection, reward, terminated) == ("player_1", -1, True)
+    assert not observation["action_mask"].any()
+    with pytest.raises(ValueError, match="only valid action is None"):
+        env.step(5)
+
+
+@pytest.mark.parametrize("action", [0, -1, 9, 2**40])
+def test_an_illegal_action_loses(action):
+    env = to_pettingzoo(make("tic_tac_toe"), render_mode="ansi")
+    play(env, [0, action])
+    assert env.rewards == {"player_0": 1, "player_1": -1}
+    assert all(env.terminations.values())
+    assert env.render() == make("tic_tac_toe").to_text(
+        make("tic_tac_toe").step(make("tic_tac_toe").init(), 0)
+    )
+
+
+def test_an_action_of_none_is_refused_while_the_game_goes_on():
+    env = to_pettingzoo(make("tic_tac_toe"))
+    env.reset()
+    with pytest.raises(TypeError):
+        env.step(None)
+
+
+def test_a_position_is_rendered_as_text_with_the_last_move_marked():
+    env = to_pettingzoo(make("tic_tac_toe"), render_mode="ansi")
+    play(env, [4])
+    assert env.render().split("\n")[2] == "2 . [X] ."
+
+
+def test_nothing_is_rendered_without_a_mode():
+    env = to_pettingzoo(make("tic_tac_toe"))
+    env.reset()
+    with pytest.warns(UserWarning, match="without a render_mode"):
+        assert env.render() is None
+
+
+def test_an_unknown_render_mode_is_refused():
+    with pytest.raises(ValueError, match=r"one of .*ansi.*: 'human'"):
+        to_pettingzoo(make("tic_tac_toe"), render_mode="human")
+
+
+def test_an_environment_can_be_copied_and_pickled_in_the_middle_of_a_game():
+    env = to_pettingzoo(make("tic_tac_toe"))
+    play(env, [0, 3, 1])
+    for other in (copy.deepcopy(env), pickle.loads(pickle.dumps(env.unwrapped))):
+        other.step(4)
+        other.step(2)
+        assert other.rewards["player_0"] == 1
+    assert not any(env.terminations.values())
+
+
+def test_environments_of_a_game_share_what_is_compiled():
+    play(to_pettingzoo(make("tic_tac_toe")), [0])
+    before = module._next._cache_size()
+    play(to_pettingzoo(make("tic_tac_toe")), [1])
+    assert module._next._cache_size() == before
+
+
+def test_what_stays_on_the_host_is_numpy():
+    env = to_pettingzoo(make("tic_tac_toe"))
+    play(env, [0])
+    observed = env.observe("player_1")
+    assert all(type(leaf) is np.ndarray for leaf in jax.tree.leaves(observed))
+
+
+def test_the_absence_of_pettingzoo_is_said(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pettingzoo", None)
+    monkeypatch.delitem(sys.modules, module.__name__)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'azjax\[pettingzoo\]'"):
+        importlib.import_module(module.__name__)
