@@ -1,279 +1,214 @@
-"""Checks the rules against pgx, OpenSpiel and published counts, move by move.
+"""Checks the rules against other engines and published counts, move by move.
 
-    python experiments/verify_games.py --games 100000
+    python experiments/verify_games.py
+    python experiments/verify_games.py --names othello go_9x9 --games 1000
 
-Random games are played by azjax and replayed by pgx and by OpenSpiel. At every position
-the legal actions, the player to move, whether the game is over, the rewards and the
-board must agree. Some of the games against pgx end with an illegal action. Ends with an
+Random games are played by azjax and replayed by other engines. At every position the
+legal actions, the player to move, whether the game is over, the rewards and the board
+must agree. Deliberate differences between engines are told in `engines/`. Ends with an
 error if anything disagrees.
 """
 
 import collections
 import dataclasses
+import functools
 import sys
 import time
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Literal, NamedTuple
 
 import jax
-import jax.numpy as jnp
-import numpy as np
-import pgx
-import pyspiel
 import tyro
+from engines import (
+    breakthrough,
+    chess_rules,
+    go,
+    gomoku,
+    open_spiel,
+    othello,
+    perft,
+    pgx_games,
+)
+from engines import hex as hex_rules
+from engines.record import make_recorder
+from engines.replay import FACTS
 
 from azjax import games
 
-# Positions that can be reached in exactly so many moves: OEIS A212693, begun, and for
-# tic-tac-toe the parts of the well-known 5,478.
-NUM_POSITIONS = {
-    "connect_four": [1, 7, 49, 238, 1120, 4263, 16422, 54859, 184275],
-    "tic_tac_toe": [1, 9, 72, 252, 756, 1260, 1520, 1140, 390, 78],
-}
-# Ways to play so many moves.
-NUM_LINES = {
-    "connect_four": [1, 7, 49, 343, 2401, 16807, 117649, 823536, 5673234],
-    "tic_tac_toe": [1, 9, 72, 504, 3024, 15120, 54720, 148176, 200448, 127872],
-}
+
+class Check(NamedTuple):
+    """Random games that are compared with another engine.
+
+    game: what `azjax.games.make` takes.
+    engine: its name.
+    compare: `(game, record) -> counts` for recorded games, or where the engine plays
+        on the device itself, `game -> (keys -> counts)`.
+    on_device: which of the two.
+    games: how many, unless the user says.
+    batch_size: games at once.
+    """
+
+    game: str
+    engine: str
+    compare: Callable
+    on_device: bool = False
+    games: int = 20_000
+    batch_size: int = 1000
 
 
-CHUNK = 4096  # positions that are stepped at once
+def small(game: str, engine: str, compare: Callable, on_device: bool = False) -> Check:
+    """Returns the check of a game that is over soon, in larger numbers."""
+    return Check(game, engine, compare, on_device, games=100_000, batch_size=5000)
+
+
+CHECKS = {
+    "tic_tac_toe": (
+        small("tic_tac_toe", "OpenSpiel", open_spiel.compare),
+        small("tic_tac_toe", "pgx", pgx_games.make_comparison, True),
+    ),
+    "connect_four": (
+        small("connect_four", "OpenSpiel", open_spiel.compare),
+        small("connect_four", "pgx", pgx_games.make_comparison, True),
+    ),
+    "othello": (
+        Check("othello", "OpenSpiel", othello.compare),
+        Check("othello", "pgx", othello.make_pgx_comparison, True),
+    ),
+    "hex": (
+        Check("hex", "OpenSpiel", hex_rules.compare),
+        Check("hex:swap=true", "OpenSpiel", hex_rules.compare),
+        Check("hex:swap=true", "pgx", pgx_games.make_comparison, True),
+        Check("hex:5,swap=true", "OpenSpiel", hex_rules.compare),
+        Check("hex:19", "OpenSpiel", hex_rules.compare, games=500, batch_size=250),
+    ),
+    "gomoku": (
+        Check("gomoku", "OpenSpiel", gomoku.compare),
+        small("gomoku:3,3,3", "OpenSpiel", gomoku.compare),
+        Check("gomoku:6,4,3", "OpenSpiel", gomoku.compare),
+        Check("gomoku:exact=true", "a plain engine", gomoku.compare, games=2000),
+        Check("gomoku:7,7,4,exact=true", "a plain engine", gomoku.compare),
+    ),
+    "breakthrough": (
+        Check("breakthrough", "OpenSpiel", breakthrough.compare),
+        Check("breakthrough:6,5", "OpenSpiel", breakthrough.compare),
+    ),
+    "go_9x9": (
+        Check("go", "OpenSpiel", go.compare, batch_size=500),
+        Check(
+            "go:9,superko=true",
+            "a plain engine",
+            functools.partial(go.compare_with_plain_engine, legal_every=20),
+            games=300,
+            batch_size=100,
+        ),
+        Check("go:3", "a plain engine", go.compare_with_plain_engine, games=1000),
+        Check(
+            "go:3,0,true,60",
+            "a plain engine",
+            go.compare_with_plain_engine,
+            games=1000,
+        ),
+    ),
+    "go_19x19": (Check("go:19", "OpenSpiel", go.compare, games=5000, batch_size=50),),
+}
+NAMES = (*CHECKS, "chess")
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """What is checked.
 
-    games: random games of each kind against each library.
+    games: random games of each kind, in place of the usual numbers.
     names: the games that are checked.
-    batch_size: games at once.
     seed: of the random games.
     """
 
-    games: int = 100_000
-    names: tuple[str, ...] = tuple(NUM_POSITIONS)
-    batch_size: int = 5_000
+    games: int | None = None
+    names: tuple[Literal[NAMES], ...] = NAMES  # pyright: ignore[reportInvalidTypeForm]
     seed: int = 0
 
-
-def make_pgx_comparison(game: games.Game):
-    """Returns a jitted `keys -> {fact: count}`: one random game of both for each key.
-
-    The counts are of positions at which the two disagree in a fact, and of the
-    `positions` and `illegal` endings that were seen.
-    """
-    env = pgx.make(game.name)  # pyright: ignore[reportArgumentType]
-
-    def compare(ours, theirs, first, was_illegal):
-        rewards = jnp.where(first == 1, theirs.rewards[::-1], theirs.rewards)
-        goes_on = ~ours.terminated
-        legal, theirs_legal = game.legal_action_mask(ours), theirs.legal_action_mask
-        return {
-            "terminated": ours.terminated != theirs.terminated,
-            "rewards": (game.rewards(ours) != rewards).any(),
-            "player": goes_on & (ours.current_player != theirs.current_player ^ first),
-            "legal": goes_on & (legal != theirs_legal).any(),
-            # After an illegal action pgx may show any board.
-            "board": ~was_illegal & (game.observe(ours) != theirs.observation).any(),
-            "illegal": was_illegal,
-            "positions": True,
-        }
-
-    def play(rng_key):
-        reset_key, play_key = jax.random.split(rng_key)
-        theirs = env.init(reset_key)
-        first = theirs.current_player  # pgx draws lots for who begins
-
-        def play_move(carry, rng_key):
-            ours, theirs = carry
-            legal = game.legal_action_mask(ours)
-            logits = jnp.where(legal, 0.0, -4.0)  # now and then an illegal one
-            action = jax.random.categorical(rng_key, logits)
-            was_over, is_illegal = ours.terminated, ~legal[action]
-            ours, theirs = game.step(ours, action), env.step(theirs, action)
-            facts = compare(ours, theirs, first, is_illegal)
-            facts = {name: fact & ~was_over for name, fact in facts.items()}
-            return (ours, theirs), facts
-
-        ours = game.init()
-        start = compare(ours, theirs, first, jnp.bool(False))
-        keys = jax.random.split(play_key, game.max_moves)
-        _, facts = jax.lax.scan(play_move, (ours, theirs), keys)
-        return {name: facts[name].sum() + start[name] for name in facts}
-
-    return jax.jit(lambda keys: jax.tree.map(jnp.sum, jax.vmap(play)(keys)))
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        if self.games is not None and self.games < 1:
+            raise ValueError(f"games must be >= 1: {self.games}")
 
 
-def make_recorder(game: games.Game):
-    """Returns a jitted `keys -> record` of one random game for each key.
+def run_check(check: Check, settings: Settings) -> bool:
+    """Compares one kind of games, reports, and returns whether everything agrees."""
+    game, begin = games.make(check.game), time.perf_counter()
+    num_games = settings.games or check.games
+    batch_size = min(check.batch_size, num_games)
+    if check.on_device:
+        count = check.compare(game)
+    else:
+        record = make_recorder(game)
 
-    A record holds `[B, T + 1, ...]` arrays of the positions, and `[B, T]` actions.
-    """
+        def count(keys):
+            return check.compare(game, jax.device_get(record(keys)))
 
-    def look(state):
-        return {
-            "legal": game.legal_action_mask(state),
-            "player": state.current_player,
-            "terminated": state.terminated,
-            "rewards": game.rewards(state),
-            "board": game.observe(state).astype(bool),
-        }
-
-    def play(rng_key):
-        def play_move(state, rng_key):
-            logits = jnp.where(game.legal_action_mask(state), 0.0, -jnp.inf)
-            # A finished game may have no legal action left; any number does then.
-            logits = jnp.where(state.terminated, 0.0, logits)
-            action = jax.random.categorical(rng_key, logits)
-            return game.step(state, action), {"action": action, **look(state)}
-
-        keys = jax.random.split(rng_key, game.max_moves)
-        end, record = jax.lax.scan(play_move, game.init(), keys)
-        actions = record.pop("action")
-        record = jax.tree.map(
-            lambda moves, last: jnp.append(moves, last[None], axis=0), record, look(end)
-        )
-        return {"action": actions, **record}
-
-    return jax.jit(jax.vmap(play))
-
-
-def compare_with_open_spiel(game: games.Game, record: dict) -> collections.Counter:
-    """Replays a record in OpenSpiel and counts the disagreements, by fact."""
-    rules = pyspiel.load_game(game.name)
-    board = _board_texts(np.asarray(record["board"]), np.asarray(record["player"]))
-    legal, player, over, rewards, action = (
-        np.asarray(record[name]).tolist()
-        for name in ("legal", "player", "terminated", "rewards", "action")
+    keys = jax.random.split(jax.random.key(settings.seed), num_games)
+    counts = collections.Counter()
+    for start in range(0, num_games - num_games % batch_size, batch_size):
+        found = jax.device_get(count(keys[start : start + batch_size]))
+        counts.update({fact: int(number) for fact, number in found.items()})
+    wrong = {fact: counts.pop(fact) for fact in FACTS}
+    print(
+        f"{check.game} and {check.engine}: {num_games:,} games, "
+        + ", ".join(f"{number:,} {what}" for what, number in counts.items())
+        + f", {time.perf_counter() - begin:.0f} s; disagreements {wrong}",
+        flush=True,
     )
-    counts = collections.Counter(terminated=0, rewards=0, player=0, legal=0, board=0)
-    for row in range(len(action)):
-        state = rules.new_initial_state()
-        for move in range(game.max_moves + 1):
-            ends = state.is_terminal()
-            counts["positions"] += 1
-            counts["terminated"] += ends != over[row][move]
-            counts["rewards"] += state.returns() != rewards[row][move]
-            counts["board"] += "".join(str(state).split()) != board[row][move]
-            if ends or over[row][move]:
-                break
-            counts["player"] += state.current_player() != player[row][move]
-            counts["legal"] += state.legal_actions_mask() != legal[row][move]
-            state.apply_action(action[row][move])
-    return counts
+    return not any(wrong.values())
 
 
-def _board_texts(planes: np.ndarray, player: np.ndarray) -> list[list[str]]:
-    """Returns each board as OpenSpiel prints it, `x` for player 0, without line ends.
-
-    Args:
-        planes: `[B, T, H, W, 2]` bool, seen by the player to move.
-        player: `[B, T]` int, the player to move.
-    """
-    second_to_move = player[..., None, None] == 1
-    first = np.where(second_to_move, planes[..., 1], planes[..., 0])
-    second = np.where(second_to_move, planes[..., 0], planes[..., 1])
-    symbols = np.where(first, "x", np.where(second, "o", "."))
-    symbols = symbols.reshape(*player.shape, -1)
-    return symbols.view(f"<U{symbols.shape[-1]}")[..., 0].tolist()
-
-
-class Ply(NamedTuple):
-    """All positions after some number of moves.
-
-    states: the different positions, `[N]`.
-    ways: `[N]` in how many ways each can be reached.
-    """
-
-    states: games.State
-    ways: np.ndarray
-
-    def num_positions(self) -> int:
-        """Counts the different positions."""
-        return len(self.ways)
-
-    def num_lines(self) -> int:
-        """Counts the ways to play so many moves."""
-        return int(self.ways.sum())
-
-    def num_finished_games(self) -> int:
-        """Counts the ways to end a game with the last of the moves."""
-        return int(self.ways[np.asarray(self.states.terminated)].sum())
-
-
-def enumerate_plies(game: games.Game, num_moves: int) -> list[Ply]:
-    """Returns all positions after 0, 1, ... `num_moves` moves, by moves."""
-    first = jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init())
-    plies = [Ply(first, np.ones(1, np.int64))]
-    actions = jnp.arange(game.num_actions)
-    step = jax.jit(jax.vmap(jax.vmap(game.step, (None, 0)), (0, None)))
-    legal_action_mask = jax.jit(jax.vmap(game.legal_action_mask))
-    for _ in range(num_moves):
-        states, ways = plies[-1]
-        children, parents = [], []
-        for start in range(0, len(ways), CHUNK):
-            index = np.arange(start, start + CHUNK)
-            # The last chunk is filled up with copies, so that only one size compiles.
-            rows = np.minimum(index, len(ways) - 1)
-            chunk = jax.tree.map(lambda leaf, rows=rows: leaf[rows], states)
-            legal = np.array(legal_action_mask(chunk))
-            legal[np.asarray(chunk.terminated) | (index >= len(ways))] = False
-            after = step(chunk, actions)
-            children.append(
-                jax.tree.map(lambda leaf, m=legal: np.asarray(leaf)[m], after)
-            )
-            parents.append(rows[legal.nonzero()[0]])
-        states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *children)
-        plies.append(_merge(states, ways[np.concatenate(parents)]))
-    return plies
-
-
-def _merge(states: games.State, ways: np.ndarray) -> Ply:
-    """Returns the different states, and the sums of the ways to reach each."""
-    facts = np.stack(jax.tree.leaves(states), axis=1)
-    _, index, which = np.unique(facts, axis=0, return_index=True, return_inverse=True)
-    sums = np.zeros(len(index), np.int64)
-    np.add.at(sums, which, ways)
-    return Ply(jax.tree.map(lambda leaf: leaf[index], states), sums)
-
-
-def verify(name: str, settings: Settings) -> bool:
-    """Checks one game, reports, and returns whether everything agrees."""
-    game = games.make(name)
-    pgx_counts, open_spiel_counts = collections.Counter(), collections.Counter()
-    compare_with_pgx, record = make_pgx_comparison(game), make_recorder(game)
-    seconds = {"pgx": 0.0, "open_spiel": 0.0}
-    keys = jax.random.split(jax.random.key(settings.seed), settings.games)
-    for start in range(0, settings.games, settings.batch_size):
-        batch = keys[start : start + settings.batch_size]
-        begin = time.perf_counter()
-        counts = jax.device_get(compare_with_pgx(batch))
-        pgx_counts.update({fact: int(count) for fact, count in counts.items()})
-        middle = time.perf_counter()
-        open_spiel_counts.update(compare_with_open_spiel(game, record(batch)))
-        seconds["pgx"] += middle - begin
-        seconds["open_spiel"] += time.perf_counter() - middle
-    agree = True
-    for library, counts in ("pgx", pgx_counts), ("open_spiel", open_spiel_counts):
-        positions, illegal = counts.pop("positions"), counts.pop("illegal", 0)
-        agree &= not any(counts.values())
-        print(
-            f"{name} and {library}: {settings.games:,} games, {positions:,} positions, "
-            f"{illegal:,} illegal endings, {seconds[library]:.0f} s; "
-            f"disagreements {dict(counts)}"
-        )
-    plies = enumerate_plies(game, len(NUM_POSITIONS[name]) - 1)
-    for what, counted, published in (
-        ("positions", [ply.num_positions() for ply in plies], NUM_POSITIONS[name]),
-        ("lines", [ply.num_lines() for ply in plies], NUM_LINES[name]),
-    ):
-        agree &= counted == published
-        print(f"{name}, {what} by moves played: {counted}, published {published}")
+def count_positions(name: str) -> bool:
+    """Counts positions and ways to play, and returns whether they are as published."""
+    num_moves = len(perft.NUM_LINES[name]) - 1
+    plies = perft.enumerate_plies(games.make(name), num_moves)
+    lines = [ply.num_lines() for ply in plies]
+    print(f"{name}, ways to play: {lines}, published {perft.NUM_LINES[name]}")
+    agree = lines == perft.NUM_LINES[name]
+    if name in perft.NUM_POSITIONS:
+        positions = [ply.num_positions() for ply in plies]
+        published = perft.NUM_POSITIONS[name]
+        print(f"{name}, positions: {positions}, published {published}", flush=True)
+        agree &= positions == published
     return agree
+
+
+def check_chess(settings: Settings) -> bool:
+    """Compares chess with python-chess, and counts its moves as published."""
+    checks = (
+        chess_rules.Settings(games=settings.games or 5000, seed=settings.seed),
+        chess_rules.Settings(
+            games=settings.games or 1000,
+            repetition=True,
+            back=0.2,
+            endgames=True,
+            seed=settings.seed,
+        ),
+    )
+    agree = [
+        chess_rules.main(
+            dataclasses.replace(check, batch_size=min(check.games, check.batch_size))
+        )
+        == 0
+        for check in checks
+    ]
+    return all(agree)
 
 
 def main(settings: Settings) -> int:
     """Checks the games and returns the exit status."""
-    return 0 if all([verify(name, settings) for name in settings.names]) else 1
+    agree = []
+    for name in settings.names:
+        if name == "chess":
+            agree.append(check_chess(settings))
+        else:
+            agree += [run_check(check, settings) for check in CHECKS[name]]
+        if name in perft.NUM_LINES:
+            agree.append(count_positions(name))
+    return 0 if all(agree) else 1
 
 
 if __name__ == "__main__":

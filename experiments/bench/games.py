@@ -8,16 +8,17 @@ generator (a multiplication and an addition) and plays legal action number
 `bits // 2**16 * count // 2**16`, so that next to nothing but the rules is measured; the
 other one, `jax.random.categorical` over the legal actions, is what training code uses.
 
-    python experiments/bench/games.py --games connect_four tic_tac_toe
+    python experiments/bench/games.py --games connect_four chess
 """
 
 import dataclasses
 import itertools
 import json
+import math
 import statistics
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -31,22 +32,63 @@ from azjax import games
 from azjax.games.core import select
 
 
+class Case(NamedTuple):
+    """A game that both libraries have.
+
+    azjax: what `azjax.games.make` takes.
+    pgx: what `pgx.make` takes.
+    batch_size: games at once.
+    num_steps: steps of each game in a run.
+    """
+
+    azjax: str
+    pgx: str
+    batch_size: int = 1024
+    num_steps: int = 200
+
+
+CASES = {
+    "tic_tac_toe": Case("tic_tac_toe", "tic_tac_toe", num_steps=500),
+    "connect_four": Case("connect_four", "connect_four", num_steps=500),
+    "othello": Case("othello", "othello"),
+    "hex": Case("hex:swap=true", "hex"),
+    "go_9x9": Case("go", "go_9x9", num_steps=50),
+    "go_19x19": Case("go:19", "go_19x19", batch_size=64, num_steps=50),
+    "chess": Case("chess", "chess", batch_size=64, num_steps=50),
+}
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """What is measured.
 
-    games: names of games that both libraries have.
-    batch_size: games at once.
-    num_steps: steps of each game in a run.
+    games: which games; all that both libraries have by default.
+    batch_size: games at once in place of the usual 1,024, or 64 for the large games.
+    num_steps: steps of each game in a run, in place of the usual 50 to 500.
     repeats: runs of each library, taken in turns; the median counts.
     json: print JSON in place of the table.
     """
 
-    games: tuple[str, ...] = ("connect_four", "tic_tac_toe")
-    batch_size: int = 1024
-    num_steps: int = 500
+    games: tuple[Literal[tuple(CASES)], ...] = tuple(CASES)  # pyright: ignore
+    batch_size: int | None = None
+    num_steps: int | None = None
     repeats: int = 7
     json: bool = False
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        for name in "batch_size", "num_steps", "repeats":
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be >= 1: {value}")
+
+    def case(self, name: str) -> Case:
+        """Returns a game with the sizes that are asked for."""
+        case = CASES[name]
+        return case._replace(
+            batch_size=self.batch_size or case.batch_size,
+            num_steps=self.num_steps or case.num_steps,
+        )
 
 
 class Position(NamedTuple):
@@ -68,9 +110,9 @@ class Play(NamedTuple):
     step: Callable
 
 
-def azjax_play(name: str) -> Play:
+def azjax_play(spec: str) -> Play:
     """Returns play by azjax."""
-    game = games.make(name)
+    game = games.make(spec)
 
     def look(state):
         return Position(state, game.legal_action_mask(state), game.observe(state))
@@ -82,30 +124,44 @@ def azjax_play(name: str) -> Play:
     return Play(lambda: look(game.init()), step)
 
 
-def pgx_play(name: str) -> Play:
+def pgx_play(env_id: str) -> Play:
     """Returns play by pgx."""
-    env = pgx.make(name)  # pyright: ignore[reportArgumentType]
-
-    def reset():
-        return env.init(jax.random.key(0))
+    env = pgx.make(env_id)  # pyright: ignore[reportArgumentType]
+    # Made once: what happens at the start of a game is not measured.
+    first = jax.jit(env.init)(jax.random.key(0))
 
     def step(state, action):
         state = env.step(state, action)
-        return select(state.terminated, reset(), state)
+        return select(jnp.logical_or(state.terminated, state.truncated), first, state)
 
-    return Play(reset, step)
+    return Play(lambda: first, step)
 
 
 def cheap_sample(bits: jax.Array, legal: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Returns the next `[]` uint32 bits and a legal action chosen by them."""
     bits = bits * jnp.uint32(1664525) + jnp.uint32(1013904223)
+    legal = legal.astype(jnp.uint32)
+    rank = (bits >> 16) * legal.sum() >> 16
+    num_actions = legal.shape[0]
+    if num_actions < 32:
+        return bits, _place(legal, rank)[0]
+    # With many actions, first the block and then the place in it.
+    size = math.isqrt(num_actions - 1) + 1
+    blocks = jnp.pad(legal, (0, -num_actions % size)).reshape(-1, size)
+    block, rank = _place(blocks.sum(axis=1), rank)
+    place, _ = _place(blocks[block], rank)
+    return bits, block * size + place
+
+
+def _place(count: jax.Array, rank: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Returns in which bin item number `rank` lies, and its number there."""
     # Unrolled: XLA fuses this with the rules, a cumulative sum it would not.
-    counts = list(itertools.accumulate(legal.astype(jnp.uint32)))
-    rank = (bits >> 16) * counts[-1] >> 16
-    action = jnp.int32(0)
-    for count in counts:
-        action += count <= rank
-    return bits, action
+    sums = list(itertools.accumulate(count))
+    place, before = jnp.int32(0), jnp.uint32(0)
+    for total in sums:
+        place += total <= rank
+        before = jnp.where(total <= rank, total, before)
+    return place, rank - before
 
 
 def categorical_sample(key: jax.Array, legal: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -134,25 +190,25 @@ def make_runner(play: Play, sample: Callable, randomness: jax.Array, num_steps: 
     return lambda: jax.block_until_ready(compiled(randomness))
 
 
-def measure(name: str, settings: Settings) -> dict:
+def measure(name: str, case: Case, repeats: int) -> dict:
     """Returns the measurements of one game, by what was measured."""
-    libraries = {"azjax": azjax_play(name), "pgx": pgx_play(name)}
+    libraries = {"azjax": azjax_play(case.azjax), "pgx": pgx_play(case.pgx)}
     samplers = {
         "cheap": (cheap_sample, jax.random.bits),
         "categorical": (categorical_sample, jax.random.split),
     }
-    result: dict = {"game": name}
+    result: dict = {"game": name, "batch_size": case.batch_size}
     for library, play in libraries.items():
         result[f"{library}_state_bytes"] = state_bytes(play)
-        result[f"{library}_compile_seconds"] = compile_seconds(play, settings)
+        result[f"{library}_compile_seconds"] = compile_seconds(play, case.batch_size)
     for sampler, (sample, make_randomness) in samplers.items():
-        randomness = make_randomness(jax.random.key(0), settings.batch_size)
+        randomness = make_randomness(jax.random.key(0), case.batch_size)
         runs = {
-            library: make_runner(play, sample, randomness, settings.num_steps)
+            library: make_runner(play, sample, randomness, case.num_steps)
             for library, play in libraries.items()
         }
-        seconds = time_in_turns(runs, settings.repeats)
-        steps = settings.batch_size * settings.num_steps
+        seconds = time_in_turns(runs, repeats)
+        steps = case.batch_size * case.num_steps
         for library in libraries:
             result[f"{library}_{sampler}_steps_per_second"] = steps / seconds[library]
         result[f"{sampler}_ratio"] = seconds["pgx"] / seconds["azjax"]
@@ -166,11 +222,11 @@ def state_bytes(play: Play) -> int:
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
 
 
-def compile_seconds(play: Play, settings: Settings) -> float:
+def compile_seconds(play: Play, batch_size: int) -> float:
     """Returns how long it takes to trace and compile one step of all games."""
     reset = jax.vmap(lambda _: play.reset())
-    positions = jax.eval_shape(reset, np.arange(settings.batch_size))
-    actions = jax.ShapeDtypeStruct((settings.batch_size,), jnp.int32)
+    positions = jax.eval_shape(reset, np.arange(batch_size))
+    actions = jax.ShapeDtypeStruct((batch_size,), jnp.int32)
     start = time.perf_counter()
     jax.jit(jax.vmap(play.step)).lower(positions, actions).compile()
     return time.perf_counter() - start
@@ -189,21 +245,21 @@ def time_in_turns(runs: dict[str, Callable], repeats: int) -> dict[str, float]:
     return {name: statistics.median(times) for name, times in seconds.items()}
 
 
-def make_table(results: list[dict], settings: Settings) -> rich.table.Table:
+def make_table(results: list[dict]) -> rich.table.Table:
     """Returns the measurements as a table, a row for each game and measurement."""
     table = rich.table.Table(
         "game",
         "measured",
         *(rich.table.Column(name, justify="right") for name in ("azjax", "pgx", "")),
-        title=f"{settings.batch_size:,} games at once on {jax.devices()[0].platform}",
+        title=f"random play on {jax.devices()[0].platform}",
     )
     for result in results:
         for sampler in "cheap", "categorical":
             table.add_row(
-                result["game"],
+                f"{result['game']}, {result['batch_size']:,} at once",
                 f"million steps/s, {sampler} sampler",
                 *(
-                    f"{result[f'{library}_{sampler}_steps_per_second'] / 1e6:.2f}"
+                    f"{result[f'{library}_{sampler}_steps_per_second'] / 1e6:.3g}"
                     for library in ("azjax", "pgx")
                 ),
                 f"{result[f'{sampler}_ratio']:.1f} times",
@@ -211,7 +267,7 @@ def make_table(results: list[dict], settings: Settings) -> rich.table.Table:
         for what, unit in ("compile_seconds", "seconds"), ("state_bytes", "bytes"):
             ours, theirs = result[f"azjax_{what}"], result[f"pgx_{what}"]
             table.add_row(
-                result["game"],
+                "",
                 {"seconds": "seconds to compile a step", "bytes": "bytes a state"}[
                     unit
                 ],
@@ -223,11 +279,13 @@ def make_table(results: list[dict], settings: Settings) -> rich.table.Table:
 
 def main(settings: Settings) -> None:
     """Measures and prints."""
-    results = [measure(name, settings) for name in settings.games]
+    results = [
+        measure(name, settings.case(name), settings.repeats) for name in settings.games
+    ]
     if settings.json:
         print(json.dumps(results, indent=2))
     else:
-        rich.print(make_table(results, settings))
+        rich.print(make_table(results))
 
 
 if __name__ == "__main__":

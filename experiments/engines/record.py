@@ -1,0 +1,40 @@
+"""Random games of azjax, recorded to be replayed elsewhere."""
+
+import jax
+import jax.numpy as jnp
+
+from azjax import games
+
+
+def make_recorder(game: games.Game):
+    """Returns a jitted `keys -> record` of one random game for each key.
+
+    A record holds `[B, T + 1, ...]` arrays of the positions, and `[B, T]` actions.
+    """
+
+    def look(state):
+        return {
+            "legal": game.legal_action_mask(state),
+            "player": state.current_player,
+            "terminated": state.terminated,
+            "rewards": game.rewards(state),
+            "board": game.board(state),
+        }
+
+    def play(rng_key):
+        def play_move(state, rng_key):
+            logits = jnp.where(game.legal_action_mask(state), 0.0, -jnp.inf)
+            # A finished game may have no legal action left; any number does then.
+            logits = jnp.where(state.terminated, 0.0, logits)
+            action = jax.random.categorical(rng_key, logits)
+            return game.step(state, action), {"action": action, **look(state)}
+
+        keys = jax.random.split(rng_key, game.max_moves)
+        end, record = jax.lax.scan(play_move, game.init(), keys)
+        actions = record.pop("action")
+        record = jax.tree.map(
+            lambda moves, last: jnp.append(moves, last[None], axis=0), record, look(end)
+        )
+        return {"action": actions, **record}
+
+    return jax.jit(jax.vmap(play))

@@ -1,0 +1,525 @@
+"""Expectations are from the rules of FIDE, from chessprogramming.org (the counts) and
+from python-chess."""
+
+import functools
+import importlib
+import pathlib
+
+import jax
+import numpy as np
+import pytest
+
+from azjax.games import make
+from azjax.games.chess.notation import FIRST_POSITION
+
+EXPERIMENTS = pathlib.Path(__file__).parents[2] / "experiments"
+GAME = make("chess")
+WITH_REPETITION = make("chess", repetition=True)
+WHITE_WINS, BLACK_WINS, DRAW = [1, -1], [-1, 1], [0, 0]
+
+single_step = functools.cache(lambda game: jax.jit(game.step))
+single_mask = functools.cache(lambda game: jax.jit(game.legal_action_mask))
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    """Returns the comparison with python-chess."""
+    monkeypatch.syspath_prepend(EXPERIMENTS)
+    return importlib.import_module("engines.chess_rules")
+
+
+def play(moves, fen=FIRST_POSITION, game=GAME):
+    """Returns the position after moves, written in any way that can be read."""
+    state = game.from_fen(fen)
+    for move in moves.split():
+        state = single_step(game)(state, game.text_to_action(state, move))
+    return state
+
+
+def legal_moves(fen):
+    """Returns the legal moves as a set of texts."""
+    state = GAME.from_fen(fen)
+    actions = np.flatnonzero(single_mask(GAME)(state))
+    return {GAME.action_to_text(state, int(action)) for action in actions}
+
+
+def seen_from_the_other_side(fen):
+    """Returns the FEN with colours exchanged and the board upside down."""
+    ranks, player, castling, passing, *numbers = fen.swapcase().split()
+    return " ".join(
+        [
+            "/".join(reversed(ranks.split("/"))),
+            {"W": "b", "B": "w"}[player],
+            castling,
+            passing.lower().translate(str.maketrans("36", "63")),
+            *numbers,
+        ]
+    )
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_lines_of_three_moves_are_as_many_as_published(engine, number):
+    fen, counts = list(engine.PERFT.items())[number]
+    state = GAME.from_fen(fen)
+    found = [engine.perft(GAME, state, depth) for depth in (1, 2, 3)]
+    assert found == list(counts[:3])
+
+
+def test_actions_are_numbered_as_documented():
+    state = GAME.init()
+    for text, square, plane in (
+        ("e2e3", 52, 0),  # one square straight ahead
+        ("e2e4", 52, 8),  # two
+        ("g1h3", 62, 56),  # two ahead, one to the right
+        ("g1f3", 62, 63),  # two ahead, one to the left
+    ):
+        assert GAME.text_to_action(state, text) == 73 * square + plane
+    state = GAME.from_fen("3n1n2/4P3/8/8/8/8/k6K/8 w - - 0 1")
+    for text, plane in (("e7d8n", 64), ("e7e8n", 65), ("e7f8b", 69), ("e7e8r", 71)):
+        assert GAME.text_to_action(state, text) == 73 * 12 + plane
+    for text, plane in (("e7e8q", 0), ("e7f8q", 1), ("e7d8q", 7)):
+        assert GAME.text_to_action(state, text) == 73 * 12 + plane
+
+
+@pytest.mark.parametrize(
+    ("fen", "castlings"),
+    [
+        pytest.param("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1", "e1g1 e1c1", id="both"),
+        pytest.param("r3k2r/8/8/8/8/8/8/R3K2R b KQkq - 0 1", "e8g8 e8c8", id="black"),
+        pytest.param("r3k2r/8/8/8/8/8/8/R3K2R w Qkq - 0 1", "e1c1", id="right lost"),
+        pytest.param("4k3/8/8/8/8/8/8/RN2K1NR w KQ - 0 1", "", id="not empty"),
+        pytest.param("4k3/8/8/8/8/8/8/RN2K2R w KQ - 0 1", "e1g1", id="b1 not empty"),
+        pytest.param("4k3/8/8/8/4r3/8/8/R3K2R w KQ - 0 1", "", id="in check"),
+        pytest.param("4k3/8/8/8/5r2/8/8/R3K2R w KQ - 0 1", "e1c1", id="through check"),
+        pytest.param("4k3/8/8/8/6r1/8/8/R3K2R w KQ - 0 1", "e1c1", id="into check"),
+        pytest.param(
+            "4k3/8/8/8/1r5r/8/8/R3K2R w KQ - 0 1", "e1g1 e1c1", id="rooks attacked"
+        ),
+        pytest.param("4k3/8/8/8/8/8/6p1/R3K2R w KQ - 0 1", "e1c1", id="by a pawn"),
+        pytest.param("8/8/8/8/8/8/1k6/R3K2R w KQ - 0 1", "e1g1", id="by the king"),
+    ],
+)
+def test_castling_is_legal_on_its_conditions(fen, castlings):
+    found = legal_moves(fen) & {"e1g1", "e1c1", "e8g8", "e8c8"}
+    assert found == set(castlings.split())
+
+
+@pytest.mark.parametrize(
+    ("moves", "fen"),
+    [
+        ("O-O", "r3k2r/8/8/8/8/8/8/R4RK1 b kq - 1 1"),
+        ("O-O-O O-O", "r4rk1/8/8/8/8/8/8/2KR3R w - - 2 2"),
+        ("Ke2", "r3k2r/8/8/8/8/8/4K3/R6R b kq - 1 1"),
+        ("Rh5", "r3k2r/8/8/7R/8/8/8/R3K3 b Qkq - 1 1"),
+        ("Rxa8+", "R3k2r/8/8/8/8/8/8/4K2R b Kk - 0 1"),
+    ],
+)
+def test_kings_and_rooks_that_move_or_fall_lose_the_right_to_castle(moves, fen):
+    state = play(moves, "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1")
+    assert GAME.to_fen(state) == fen
+
+
+@pytest.mark.parametrize(
+    ("fen", "move", "is_legal"),
+    [
+        pytest.param("4k3/8/8/1pPp4/8/8/8/4K3 w - d6 0 2", "c5d6", True, id="right"),
+        pytest.param("4k3/8/8/1pPp4/8/8/8/4K3 w - b6 0 2", "c5b6", True, id="left"),
+        pytest.param("4k3/8/8/1pPp4/8/8/8/4K3 w - b6 0 2", "c5d6", False, id="other"),
+        pytest.param("4k3/8/8/1pPp4/8/8/8/4K3 w - - 0 2", "c5d6", False, id="late"),
+        pytest.param("4k3/8/8/8/pP6/8/8/4K3 b - b3 0 1", "a4b3", True, id="black"),
+        pytest.param("4k3/8/8/p6P/8/8/8/4K3 w - a6 0 2", "h5a6", False, id="far edge"),
+        pytest.param(
+            "8/8/8/8/k2Pp2Q/8/8/3K4 b - d3 0 1", "e4d3", False, id="opens the rank"
+        ),
+        pytest.param(
+            "8/8/8/8/k2Pp2N/8/8/3K4 b - d3 0 1", "e4d3", True, id="opens no line"
+        ),
+        pytest.param(
+            "8/8/8/2k5/3Pp3/8/8/4K3 b - d3 0 1", "e4d3", True, id="ends a check"
+        ),
+        pytest.param("4r1k1/8/8/3pP3/8/8/8/4K3 w - d6 0 2", "e5d6", False, id="pinned"),
+    ],
+)
+def test_pawns_are_captured_in_passing(fen, move, is_legal):
+    assert (move in legal_moves(fen)) == is_legal
+
+
+def test_a_pawn_captured_in_passing_leaves_the_board():
+    state = play("e4 a6 e5 d5 exd6")
+    fen = "rnbqkbnr/1pp1pppp/p2P4/8/8/8/PPPP1PPP/RNBQKBNR b KQkq - 0 3"
+    assert GAME.to_fen(state) == fen
+
+
+@pytest.mark.parametrize("piece", "qrbn")
+def test_a_pawn_becomes_each_of_four_pieces(piece):
+    state = play(f"b7a8{piece}", "r5k1/1P6/8/8/8/8/8/K7 w - - 5 40")
+    assert GAME.to_fen(state) == f"{piece.upper()}5k1/8/8/8/8/8/8/K7 b - - 0 40"
+
+
+@pytest.mark.parametrize(
+    ("moves", "fen", "rewards"),
+    [
+        pytest.param("f3 e5 g4 Qh4#", FIRST_POSITION, BLACK_WINS, id="fool's mate"),
+        pytest.param(
+            "e4 e5 Qh5 Nc6 Bc4 Nf6 Qxf7#", FIRST_POSITION, WHITE_WINS, id="scholar's"
+        ),
+        pytest.param("Qg6", "7k/5K2/8/6Q1/8/8/8/8 w - - 0 1", DRAW, id="stalemate"),
+        pytest.param("Rh2", "k7/8/8/8/8/8/8/K6R w - - 99 80", DRAW, id="fifty moves"),
+        pytest.param(
+            "Rh8", "k7/8/1K6/8/8/8/8/7R w - - 99 80", WHITE_WINS, id="mate in fifty"
+        ),
+        pytest.param("Kxb2", "7k/8/8/8/8/8/1r6/K7 w - - 0 1", DRAW, id="bare kings"),
+    ],
+)
+def test_games_end_as_they_should(moves, fen, rewards):
+    state = play(moves, fen)
+    assert state.terminated
+    np.testing.assert_array_equal(GAME.rewards(state), rewards)
+
+
+@pytest.mark.parametrize("moves", ["a3", "Rxb2"])
+def test_pawn_moves_and_captures_begin_the_fifty_moves_anew(moves):
+    state = play(moves, "k7/8/8/8/8/8/Pn6/KR6 w - - 99 80")
+    assert not state.terminated
+    assert state.halfmove_clock == 0
+
+
+@pytest.mark.parametrize(
+    ("pieces", "is_drawn"),
+    [
+        ("", True),
+        ("N", True),
+        ("B", True),
+        ("NN", False),
+        ("Nn", False),
+        ("Bn", False),
+        ("P", False),
+        ("R", False),
+        ("Q", False),
+    ],
+)
+def test_too_little_material_is_a_draw(pieces, is_drawn):
+    row = pieces + str(8 - len(pieces)) if pieces else "8"
+    state = GAME.from_fen(f"7k/8/8/{row}/8/8/8/K7 w - - 0 1")
+    assert state.terminated == is_drawn
+
+
+@pytest.mark.parametrize(("bishops", "is_drawn"), [("B1b1B3", True), ("Bb6", False)])
+def test_bishops_on_squares_of_one_colour_are_a_draw(bishops, is_drawn):
+    state = GAME.from_fen(f"8/7k/8/{bishops}/8/8/8/7K w - - 0 1")
+    assert state.terminated == is_drawn
+
+
+def test_the_third_occurrence_is_a_draw_where_repetitions_count():
+    there_and_back = "Nf3 Nf6 Ng1 Ng8 "
+    for moves in (2 * there_and_back).rsplit(maxsplit=1)[0], 2 * there_and_back:
+        state = play(moves, game=WITH_REPETITION)
+        assert state.terminated == (moves == 2 * there_and_back)
+    np.testing.assert_array_equal(WITH_REPETITION.rewards(state), DRAW)
+    assert not play(2 * there_and_back).terminated
+
+
+@pytest.mark.parametrize(
+    ("fen", "moves", "num_moves"),
+    [
+        pytest.param(
+            "4k3/8/8/8/8/8/8/4K2R w K - 0 1", "Rg1 Ke7 Rh1 Ke8", 9, id="castling right"
+        ),
+        pytest.param(
+            "4k3/8/8/8/8/8/8/4K2R w - - 0 1", "Rg1 Ke7 Rh1 Ke8", 8, id="no right"
+        ),
+        pytest.param(
+            "4k3/8/8/8/3pP3/8/8/4K3 b - e3 0 1", "Ke7 Kd1 Ke8 Ke1", 9, id="en passant"
+        ),
+        pytest.param(
+            "4k3/8/8/8/4P3/7p/8/4K3 b - e3 0 1", "Ke7 Kd1 Ke8 Ke1", 8, id="no capture"
+        ),
+    ],
+)
+def test_a_position_is_the_same_only_with_the_same_moves(fen, moves, num_moves):
+    moves = (3 * moves.split())[:num_moves]
+    assert not play(" ".join(moves[:-1]), fen, WITH_REPETITION).terminated
+    assert play(" ".join(moves), fen, WITH_REPETITION).terminated
+
+
+def test_the_limit_of_moves_is_a_draw():
+    state = GAME.from_fen("k7/8/8/8/8/8/8/K6R b - - 10 256")
+    assert not state.terminated
+    state = single_step(GAME)(state, GAME.text_to_action(state, "Kb7"))
+    assert state.terminated
+    np.testing.assert_array_equal(GAME.rewards(state), DRAW)
+
+
+@pytest.mark.parametrize("action", [0, -1, GAME.num_actions, 73 * 52 + 16])
+def test_an_illegal_move_loses(action):
+    state = single_step(GAME)(GAME.init(), action)
+    assert state.terminated
+    np.testing.assert_array_equal(GAME.rewards(state), BLACK_WINS)
+
+
+def test_step_takes_exactly_the_legal_moves():
+    # Kiwipete, which has every kind of move but promotions.
+    state = GAME.from_fen(
+        "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1"
+    )
+    after = jax.jit(jax.vmap(GAME.step, (None, 0)))(state, np.arange(GAME.num_actions))
+    legal = single_mask(GAME)(state)
+    np.testing.assert_array_equal(~np.asarray(after.terminated), legal)
+
+
+@pytest.mark.parametrize(
+    "fen",
+    [
+        FIRST_POSITION,
+        "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1",
+        "rnbqkbnr/1pp1pppp/p7/3pP3/8/8/PPPP1PPP/RNBQKBNR w KQkq d6 0 3",
+        "r3k2r/8/8/8/8/8/8/R3K2R b Kq - 12 34",
+        "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 7 100",
+    ],
+)
+def test_a_fen_can_be_read_and_written(fen):
+    assert GAME.to_fen(GAME.from_fen(fen)) == fen
+
+
+def test_the_en_passant_square_is_named_where_a_capture_is_legal():
+    assert GAME.to_fen(play("e4")).split()[3] == "-"
+    assert GAME.to_fen(play("e4 a6 e5 d5")).split()[3] == "d6"
+
+
+@pytest.mark.parametrize(
+    ("fen", "message"),
+    [
+        ("", "6 fields, this one 0"),
+        ("k7/8/8/8/8/8/8/K7 w - -", "6 fields, this one 4"),
+        ("k7/8/8/8/8/8/K7 w - - 0 1", "8 ranks, this one 7"),
+        ("k7/8/8/8/8/8/8/K6 w - - 0 1", "'K6' has 7 squares"),
+        ("k7/8/8/8/8/8/8/K8 w - - 0 1", "'K8' has 9 squares"),
+        ("k7/8/8/8/8/8/44/K7 w - - 0 1", "two numbers follow each other in rank '44'"),
+        ("k7/8/8/8/8/8/8/KX6 w - - 0 1", "'X'"),
+        ("k7/9/8/8/8/8/8/K7 w - - 0 1", "'9'"),
+        ("8/8/8/8/8/8/8/K7 w - - 0 1", "black has 0 kings"),
+        ("k7/8/8/8/8/8/8/KK6 w - - 0 1", "white has 2 kings"),
+        ("k6P/8/8/8/8/8/8/K7 w - - 0 1", "a white pawn stands on the first or last"),
+        ("k7/8/8/8/8/8/8/K6p w - - 0 1", "a black pawn stands on the first or last"),
+        ("k7/8/8/8/Q7/QP6/PPPPPPP1/K7 b - - 0 1", "more pieces than 8 pawns"),
+        ("k7/8/8/8/8/8/8/K7 x - - 0 1", "'x'"),
+        ("k7/8/8/8/8/8/8/K7 w KA - 0 1", "'KA'"),
+        ("r3k3/8/8/8/8/8/8/4K3 w qq - 0 1", "'qq'"),
+        ("k7/8/8/8/8/8/8/4K3 w K - 0 1", "K needs K on e1 and R on h1"),
+        ("r2k4/8/8/8/8/8/8/4K3 w q - 0 1", "q needs k on e8 and r on a8"),
+        ("k7/8/8/8/8/8/8/K7 w - e3 0 1", "rank 6 when white is to move"),
+        ("k7/8/8/8/8/8/8/K7 w - e6 0 1", "double step over e6"),
+        ("k7/4p3/8/4p3/8/8/8/K7 w - e6 0 1", "double step over e6"),
+        ("k7/8/8/4p3/8/8/8/K7 w - e6 3 1", "halfmove clock is 0"),
+        ("k7/8/8/8/8/8/8/K7 w - - -1 1", "halfmove clock is a number from 0 to 100"),
+        ("k7/8/8/8/8/8/8/K7 w - - 101 90", "halfmove clock is a number from 0 to 100"),
+        ("k7/8/8/8/8/8/8/K7 w - - 0 0", "move number is a number from 1"),
+        ("k7/8/8/8/8/8/8/K7 w - - 0 x", "'x'"),
+        ("k7/8/8/8/8/8/8/K7 w - - 0 300", "larger max_moves"),
+        ("k6R/8/8/8/8/8/8/K7 w - - 0 1", "black is in check and not to move"),
+    ],
+)
+def test_a_bad_fen_is_refused_by_its_fault(fen, message):
+    with pytest.raises(ValueError, match="FEN") as error:
+        GAME.from_fen(fen)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "move"),
+    [
+        ("e5f7", "e5f7"),
+        (" E5F7 ", "e5f7"),
+        ("Nxf7", "e5f7"),
+        ("dxe6!", "d5e6"),
+        ("a4", "a2a4"),
+        ("O-O", "e1g1"),
+        ("0-0-0", "e1c1"),
+        ("o-o", "e1g1"),
+        ("Kf1", "e1f1"),
+        ("Rf1", "h1f1"),
+        ("Nb1", "c3b1"),
+        ("N3b5", "c3b5"),
+    ],
+)
+def test_moves_can_be_written_in_many_ways(text, move):
+    state = GAME.from_fen(
+        "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1"
+    )
+    action = GAME.text_to_action(state, text)
+    assert GAME.action_to_text(state, action) == move
+
+
+@pytest.mark.parametrize("text", ["a7b8", "a7b8q", "axb8=Q+", "axb8", "axb8Q"])
+def test_a_promotion_without_a_piece_is_to_a_queen(text):
+    state = GAME.from_fen("1n4k1/P7/8/8/8/8/8/K7 w - - 0 1")
+    assert GAME.action_to_text(state, GAME.text_to_action(state, text)) == "a7b8q"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is no move"),
+        ("castle", "is no move"),
+        ("e9", "is no move"),
+        ("e2e5", "is not legal here; legal: "),
+        ("Qd3", "is not legal here; legal: "),
+        ("O-O", "is not legal here; legal: "),
+        ("e7e5", "is not legal here; legal: "),
+    ],
+)
+def test_text_that_is_no_legal_move_is_refused(text, message):
+    with pytest.raises(ValueError, match=message) as error:
+        GAME.text_to_action(GAME.init(), text)
+    assert repr(text) in str(error.value)
+    assert "g1f3" in str(error.value)
+
+
+def test_text_that_may_mean_two_moves_is_refused():
+    state = GAME.from_fen("7k/8/8/8/8/8/8/KR3R2 w - - 0 1")
+    with pytest.raises(ValueError, match="'Rd1' may mean each of b1d1 f1d1"):
+        GAME.text_to_action(state, "Rd1")
+
+
+def test_nothing_can_be_played_after_the_end():
+    with pytest.raises(ValueError, match="over"):
+        GAME.text_to_action(play("f3 e5 g4 Qh4"), "a3")
+
+
+def test_every_action_has_a_text_of_its_own():
+    state = GAME.from_fen("8/PPPPPPPP/8/8/8/7k/8/K7 w - - 0 1")
+    texts = [GAME.action_to_text(state, action) for action in range(4672)]
+    assert len(set(texts)) == len(texts)
+
+
+@pytest.mark.parametrize("action", [-1, GAME.num_actions])
+def test_a_number_that_is_no_action_has_no_text(action):
+    with pytest.raises(ValueError, match=str(action)):
+        GAME.action_to_text(GAME.init(), action)
+
+
+@pytest.mark.parametrize(
+    "fen",
+    [
+        "r3k2r/Pppp1ppp/1b3nbN/nP6/BBP1P3/q4N2/Pp1P2PP/R2Q1RK1 w kq - 3 9",
+        "rnbqkbnr/1pp1pppp/p7/3pP3/8/8/PPPP1PPP/RNBQKBNR w KQkq d6 0 3",
+        "r3k2r/8/8/8/8/8/8/R3K2R b Kq - 12 34",
+    ],
+)
+def test_black_sees_what_white_sees(fen):
+    ours, theirs = (GAME.from_fen(f) for f in (fen, seen_from_the_other_side(fen)))
+    np.testing.assert_array_equal(GAME.observe(ours), GAME.observe(theirs))
+    np.testing.assert_array_equal(*(single_mask(GAME)(s) for s in (ours, theirs)))
+
+
+def test_the_observation_shows_what_is_documented():
+    fen = "rnbqkbnr/1pp1pppp/p7/3pP3/8/8/PPPP1PPP/RNBQKBNR w KQq d6 0 3"
+    seen = np.asarray(GAME.observe(GAME.from_fen(fen)))
+    board = np.asarray(GAME.board(GAME.from_fen(fen)))
+    for piece in range(12):
+        np.testing.assert_array_equal(seen[..., piece], board == piece)
+    assert [seen[..., plane].mean() for plane in (12, 13, 14, 15)] == [1, 1, 0, 1]
+    assert np.argwhere(seen[..., 16]).tolist() == [[2, 3]]
+    later = GAME.observe(GAME.from_fen("k7/8/8/8/8/8/8/K6R w - - 25 80"))
+    np.testing.assert_allclose(later[..., 17], 0.25)
+
+
+def test_the_observation_shows_repetitions_where_they_count():
+    once = play("Nf3 Nf6 Ng1", game=WITH_REPETITION)
+    again = play("Nf3 Nf6 Ng1 Ng8", game=WITH_REPETITION)
+    assert np.asarray(WITH_REPETITION.observe(once))[..., 18].max() == 0
+    assert np.asarray(WITH_REPETITION.observe(again))[..., 18].min() == 1
+
+
+def test_a_move_is_marked_where_it_was_made():
+    for fen, cells in (
+        ("k7/8/8/8/8/8/8/K6R w - - 0 1", ((7, 7), (0, 7))),
+        ("k6r/8/8/8/8/8/8/K7 b - - 0 1", ((0, 7), (7, 7))),
+    ):
+        before = GAME.from_fen(fen)
+        action = GAME.text_to_action(before, "h1h8" if " w " in fen else "h8h1")
+        assert GAME.last_cells(single_step(GAME)(before, action), action) == cells
+
+
+def test_a_policy_is_drawn_as_arrows():
+    state = GAME.from_fen("8/P7/8/8/8/8/k6K/8 w - - 0 1")
+    policy = np.zeros(GAME.num_actions)
+    policy[[GAME.text_to_action(state, t) for t in ("a7a8q", "a7a8n")]] = 0.5, 0.25
+    assert ">75%<" in GAME.to_svg(state, policies={"network": policy})
+
+
+def test_the_first_position_looks_as_on_every_board():
+    lines = GAME.to_text(GAME.init()).split("\n")
+    assert lines[1].split() == ["8", *"rnbqkbnr"]
+    assert lines[8].split() == ["1", *"RNBQKBNR"]
+
+
+def test_a_state_has_56_bytes_and_800_more_where_repetitions_count():
+    sizes = [
+        sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(game.init()))
+        for game in (GAME, WITH_REPETITION)
+    ]
+    assert sizes == [56, 856]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"repetition": 1},
+        {"repetition": "yes"},
+        {"max_moves": 0},
+        {"max_moves": 1.5},
+        {"max_moves": True},
+        {"max_moves": 100_000},
+    ],
+)
+def test_bad_options_are_refused(options):
+    (name, value), *_ = options.items()
+    with pytest.raises(ValueError, match=f"{name} of chess .*{value!r}"):
+        make("chess", **options)
+
+
+@pytest.fixture(scope="module")
+def record():
+    """Returns random games, replayed below."""
+    module = pytest.MonkeyPatch()
+    module.syspath_prepend(EXPERIMENTS)
+    player = importlib.import_module("engines.chess_rules").make_player(SHORT, 0.3)
+    module.undo()
+    firsts = jax.tree.map(
+        lambda leaf: np.broadcast_to(leaf, (6, *leaf.shape)), SHORT.init()
+    )
+    return jax.device_get(player(firsts, jax.random.split(jax.random.key(0), 6)))
+
+
+SHORT = make("chess", repetition=True, max_moves=100)
+
+
+def test_random_games_agree_with_python_chess(engine, record):
+    counts = engine.compare(SHORT, record)
+    assert counts["positions"] > 100
+    assert {fact: counts[fact] for fact in engine.FACTS} == dict.fromkeys(
+        engine.FACTS, 0
+    )
+
+
+@pytest.mark.parametrize(
+    ("fact", "name"),
+    [
+        ("legal", "legal"),
+        ("board", "board"),
+        ("player", "player"),
+        ("rewards", "rewards"),
+        ("terminated", "terminated"),
+        ("fen", "en_passant"),
+    ],
+)
+def test_a_wrong_fact_is_noticed(engine, record, fact, name):
+    wrong = record[name].copy()
+    wrong[3, 5] = 1 - wrong[3, 5]
+    assert engine.compare(SHORT, {**record, name: wrong})[fact] > 0
+
+
+def test_a_wrong_rule_is_noticed(engine, record):
+    without_repetition = make("chess", max_moves=100)
+    assert engine.compare(without_repetition, record)["terminated"] > 0
