@@ -137,7 +137,12 @@ def games_command() -> None:
             ", ".join(str(option) for option in games.game_options(name).values())
             or "-",
         )
-    Console().print(table)
+    console = Console()
+    console.print(table)
+    console.print(
+        "Options follow a colon: go:19 or go:size=19,komi=6.5. pgx:ID is one of pgx, "
+        "for example pgx:animal_shogi, if it is installed."
+    )
 
 
 def train_command(game: tyro.conf.Positional[str]) -> None:

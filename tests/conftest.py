@@ -1,7 +1,12 @@
 """What all tests share."""
 
+import os
+
 import jax
 import pytest
+
+# Several processes test at once: none may take all of a GPU's memory for itself.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 
 @pytest.fixture(scope="module", autouse=True)

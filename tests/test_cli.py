@@ -123,7 +123,7 @@ def test_a_finished_run_may_be_started_again(run, capsys):
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (["train", "nim"], "unknown game 'nim'; known games: connect_four"),
+        (["train", "nim"], "unknown game 'nim'; known games: breakthrough, chess"),
         (["train", "tic_tac_toe:3"], "tic_tac_toe has no option '3'; it has none"),
         (
             ["train", "tic_tac_toe", "--minutes", "0"],

@@ -45,7 +45,10 @@ def test_every_script_is_tested_here():
 
 @pytest.mark.parametrize(
     ("script", "name"),
-    [("connect4.py", "connect_four"), ("tic_tac_toe.py", "tic_tac_toe")],
+    [
+        ("connect4.py", "connect_four"),
+        pytest.param("tic_tac_toe.py", "tic_tac_toe", marks=pytest.mark.slow),
+    ],
 )
 def test_a_training_script_learns_and_says_how_to_play(script, name, tmp_path):
     out = run(script, *TINY, folder=tmp_path)
@@ -105,9 +108,16 @@ def test_the_games_can_be_verified(tmp_path):
         pytest.importorskip(name)
     run(
         "verify_games.py",
-        *("--games", "20", "--batch-size", "20", "--names", "tic_tac_toe"),
+        *("--games", "20", "--names", "tic_tac_toe"),
         folder=tmp_path,
     )
+
+
+@pytest.mark.slow
+def test_all_games_are_drawn_on_one_sheet(tmp_path):
+    run("draw_games.py", "--file", "games.svg", folder=tmp_path)
+    svg = (tmp_path / "games.svg").read_text()
+    assert svg.count("<svg") == 1 + len(games.available())
 
 
 @pytest.mark.slow
