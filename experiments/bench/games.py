@@ -1,12 +1,16 @@
 """Measures random play: azjax and pgx side by side, in games' steps a second.
 
-Both play the same number of games at once, and start a game again in the step in which
-it ends. After every step, state, legal actions and observation of the position reached
-lie in memory, ready for a network; in pgx they are parts of the state. Both use the
-same sampler. The cheap one draws 32 bits for each game from a linear congruential
-generator (a multiplication and an addition) and plays legal action number
-`bits // 2**16 * count // 2**16`, so that next to nothing but the rules is measured; the
-other one, `jax.random.categorical` over the legal actions, is what training code uses.
+Two measurements of each game; in both, state, legal actions and observation of the
+position reached lie in memory after every step, ready for a network.
+
+The rules alone: both libraries play the same cheap way. 32 bits for each game from a
+linear congruential generator choose legal action number
+`bits // 2**16 * count // 2**16`, and a game that ends is replaced by a first position
+that was made once.
+
+As documented: each library plays at random with its own automatic reset, as its users
+are told to: azjax by `VectorEnv` and `random_action`, pgx by `auto_reset` and
+`jax.random.categorical` over the legal actions.
 
     python experiments/bench/games.py --games connect_four chess
 """
@@ -18,7 +22,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +31,7 @@ import pgx
 import rich
 import rich.table
 import tyro
+from pgx.experimental import auto_reset
 
 from azjax import games
 from azjax.games.core import select
@@ -164,54 +169,102 @@ def _place(count: jax.Array, rank: jax.Array) -> tuple[jax.Array, jax.Array]:
     return place, rank - before
 
 
-def categorical_sample(key: jax.Array, legal: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns the next key and a legal action chosen by `jax.random.categorical`."""
-    key, action_key = jax.random.split(key)
-    logits = jnp.where(legal, 0.0, -jnp.inf)
-    return key, jax.random.categorical(action_key, logits)
+def make_runner(start: Callable, step: Callable, inputs: Any) -> Callable[[], Any]:
+    """Returns a compiled function without arguments that plays and waits.
+
+    Args:
+        start: `() -> carry`.
+        step: `(carry, input) -> carry`.
+        inputs: `[T, ...]`, one for each step, or T alone.
+    """
+    length = inputs if isinstance(inputs, int) else None
+    inputs = None if length else inputs
+
+    def run(inputs):
+        def play(carry, one):
+            return step(carry, one), None
+
+        return jax.lax.scan(play, start(), inputs, length)[0]
+
+    compiled = jax.jit(run).lower(inputs).compile()
+    return lambda: jax.block_until_ready(compiled(inputs))
 
 
-def make_runner(play: Play, sample: Callable, randomness: jax.Array, num_steps: int):
-    """Returns a compiled function without arguments that plays and waits."""
+def make_rules_runner(play: Play, case: Case) -> Callable[[], Any]:
+    """Returns a runner that measures next to nothing but the rules."""
+    bits = jax.random.bits(jax.random.key(0), (case.batch_size,))
 
-    def step(position, randomness):
-        randomness, action = sample(randomness, position.legal_action_mask)
-        return play.step(position, action), randomness
+    def step(carry, _):
+        def step_one(position, bits):
+            bits, action = cheap_sample(bits, position.legal_action_mask)
+            return play.step(position, action), bits
 
-    def run(randomness):
-        position = jax.vmap(lambda _: play.reset())(randomness)
-        return jax.lax.scan(
-            lambda carry, _: (jax.vmap(step)(*carry), None),
-            (position, randomness),
-            length=num_steps,
-        )[0]
+        return jax.vmap(step_one)(*carry)
 
-    compiled = jax.jit(run).lower(randomness).compile()
-    return lambda: jax.block_until_ready(compiled(randomness))
+    def start():
+        return jax.vmap(lambda _: play.reset())(bits), bits
+
+    return make_runner(start, step, case.num_steps)
+
+
+def make_azjax_runner(case: Case) -> Callable[[], Any]:
+    """Returns a runner that plays as azjax's documentation does."""
+    env = games.VectorEnv(games.make(case.azjax), case.batch_size)
+
+    def step(carry, rng_key):
+        env_state, time_step = carry
+        keys = jax.random.split(rng_key, env.num_envs)
+        action = jax.vmap(games.random_action)(keys, time_step.legal_action_mask)
+        env_state, time_step = env.step(env_state, action)
+        # What led to the position is not asked for.
+        return env_state, time_step._replace(next_state=None)
+
+    def start():
+        env_state, time_step = env.reset(jax.random.key(0))
+        return env_state, time_step._replace(next_state=None)
+
+    keys = jax.random.split(jax.random.key(1), case.num_steps)
+    return make_runner(start, step, keys)
+
+
+def make_pgx_runner(case: Case) -> Callable[[], Any]:
+    """Returns a runner that plays as pgx's documentation does."""
+    env = pgx.make(case.pgx)  # pyright: ignore[reportArgumentType]
+    step_all = jax.vmap(auto_reset(env.step, env.init))
+
+    def step(state, rng_key):
+        action_key, step_key = jax.random.split(rng_key)
+        logits = jnp.log(state.legal_action_mask.astype(jnp.float32))
+        action = jax.random.categorical(action_key, logits, axis=1)
+        return step_all(state, action, jax.random.split(step_key, case.batch_size))
+
+    def start():
+        keys = jax.random.split(jax.random.key(0), case.batch_size)
+        return jax.vmap(env.init)(keys)
+
+    keys = jax.random.split(jax.random.key(1), case.num_steps)
+    return make_runner(start, step, keys)
 
 
 def measure(name: str, case: Case, repeats: int) -> dict:
     """Returns the measurements of one game, by what was measured."""
     libraries = {"azjax": azjax_play(case.azjax), "pgx": pgx_play(case.pgx)}
-    samplers = {
-        "cheap": (cheap_sample, jax.random.bits),
-        "categorical": (categorical_sample, jax.random.split),
-    }
     result: dict = {"game": name, "batch_size": case.batch_size}
     for library, play in libraries.items():
         result[f"{library}_state_bytes"] = state_bytes(play)
         result[f"{library}_compile_seconds"] = compile_seconds(play, case.batch_size)
-    for sampler, (sample, make_randomness) in samplers.items():
-        randomness = make_randomness(jax.random.key(0), case.batch_size)
-        runs = {
-            library: make_runner(play, sample, randomness, case.num_steps)
-            for library, play in libraries.items()
-        }
+    for kind, runs in (
+        ("rules", {lib: make_rules_runner(libraries[lib], case) for lib in libraries}),
+        (
+            "documented",
+            {"azjax": make_azjax_runner(case), "pgx": make_pgx_runner(case)},
+        ),
+    ):
         seconds = time_in_turns(runs, repeats)
         steps = case.batch_size * case.num_steps
         for library in libraries:
-            result[f"{library}_{sampler}_steps_per_second"] = steps / seconds[library]
-        result[f"{sampler}_ratio"] = seconds["pgx"] / seconds["azjax"]
+            result[f"{library}_{kind}_steps_per_second"] = steps / seconds[library]
+        result[f"{kind}_ratio"] = seconds["pgx"] / seconds["azjax"]
     return result
 
 
@@ -254,15 +307,19 @@ def make_table(results: list[dict]) -> rich.table.Table:
         title=f"random play on {jax.devices()[0].platform}",
     )
     for result in results:
-        for sampler in "cheap", "categorical":
+        name = f"{result['game']}, {result['batch_size']:,} at once"
+        for kind, words in (
+            ("rules", "the rules alone"),
+            ("documented", "as documented"),
+        ):
             table.add_row(
-                f"{result['game']}, {result['batch_size']:,} at once",
-                f"million steps/s, {sampler} sampler",
+                name if kind == "rules" else "",
+                f"million steps/s, {words}",
                 *(
-                    f"{result[f'{library}_{sampler}_steps_per_second'] / 1e6:.3g}"
+                    f"{result[f'{library}_{kind}_steps_per_second'] / 1e6:.3g}"
                     for library in ("azjax", "pgx")
                 ),
-                f"{result[f'{sampler}_ratio']:.1f} times",
+                f"{result[f'{kind}_ratio']:.1f} times",
             )
         for what, unit in ("compile_seconds", "seconds"), ("state_bytes", "bytes"):
             ours, theirs = result[f"azjax_{what}"], result[f"pgx_{what}"]
