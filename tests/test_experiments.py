@@ -114,6 +114,17 @@ def test_the_games_can_be_verified(tmp_path):
 
 
 @pytest.mark.slow
+def test_the_rules_are_timed_beside_those_of_pgx(tmp_path):
+    pytest.importorskip("pgx")
+    options = ("--games", "tic_tac_toe", "--batch-size", "8", "--num-steps", "5")
+    out = run("bench/games.py", *options, "--repeats", "1", "--json", folder=tmp_path)
+    (result,) = json.loads(out)
+    assert result["azjax_state_bytes"] < result["pgx_state_bytes"]
+    assert result["rules_ratio"] > 0
+    assert result["documented_ratio"] > 0
+
+
+@pytest.mark.slow
 def test_all_games_are_drawn_on_one_sheet(tmp_path):
     run("draw_games.py", "--file", "games.svg", folder=tmp_path)
     svg = (tmp_path / "games.svg").read_text()
