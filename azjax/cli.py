@@ -134,8 +134,7 @@ def games_command() -> None:
             str(game.num_actions),
             "×".join(map(str, game.observation_shape)),  # noqa: RUF001
             f"{game.max_moves} moves",
-            ", ".join(str(option) for option in games.game_options(name).values())
-            or "-",
+            ", ".join(f"{key}={value}" for key, value in game.options.items()) or "-",
         )
     console = Console()
     console.print(table)
