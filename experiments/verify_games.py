@@ -148,7 +148,7 @@ def run_check(check: Check, settings: Settings) -> bool:
 
     keys = jax.random.split(jax.random.key(settings.seed), num_games)
     counts = collections.Counter()
-    for start in range(0, num_games - num_games % batch_size, batch_size):
+    for start in range(0, num_games, batch_size):
         found = jax.device_get(count(keys[start : start + batch_size]))
         counts.update({fact: int(number) for fact, number in found.items()})
     wrong = {fact: counts.pop(fact) for fact in FACTS}
@@ -195,7 +195,7 @@ def check_chess(settings: Settings) -> bool:
         == 0
         for check in checks
     ]
-    return all(agree)
+    return all([*agree, chess_rules.count_moves()])
 
 
 def main(settings: Settings) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from flax import struct
 
 from azjax.games import bitboard, rendering
-from azjax.games.core import Game, register, select
+from azjax.games.core import Game, register, select, zero_sum
 from azjax.games.symmetry import Symmetry, identity
 
 HOME_ROWS = 2
@@ -140,8 +140,7 @@ class Breakthrough(Game[State]):
 
     def rewards(self, state: State) -> jax.Array:
         """Returns `[2]` float32: 1 to the winner, -1 to the loser."""
-        outcome = state.outcome.astype(jnp.float32)
-        return jnp.stack([outcome, -outcome])
+        return zero_sum(state.outcome)
 
     def board(self, state: State) -> jax.Array:
         """Returns `[H, W]` int8: 0 for the men of player 0, who move up, 1 for those of

@@ -9,7 +9,7 @@ import numpy as np
 from flax import struct
 
 from azjax.games import bitboard, rendering
-from azjax.games.core import Game, register, select
+from azjax.games.core import Game, register, select, zero_sum
 from azjax.games.symmetry import Symmetry, identity
 
 HEIGHT, WIDTH = 6, 7
@@ -106,8 +106,7 @@ class ConnectFour(Game[State]):
 
     def rewards(self, state: State) -> jax.Array:
         """Returns `[2]` float32: 1 to the winner, -1 to the loser."""
-        outcome = state.outcome.astype(jnp.float32)
-        return jnp.stack([outcome, -outcome])
+        return zero_sum(state.outcome)
 
     def board(self, state: State) -> jax.Array:
         """Returns `[6, 7]` int8: 0 or 1 for a disc of that player, -1 where empty."""

@@ -322,3 +322,9 @@ def _parse_value(text: str) -> int | float | str | bool:
 def select(predicate: jax.Array, on_true: T, on_false: T) -> T:
     """Returns, leaf by leaf, `on_true` where the scalar `predicate` is True."""
     return jax.tree.map(lambda t, f: jnp.where(predicate, t, f), on_true, on_false)
+
+
+def zero_sum(outcome: jax.Array) -> jax.Array:
+    """Returns `[2]` float32, the rewards if player 0 got `outcome` (`[]`)."""
+    result = outcome.astype(jnp.float32)
+    return jnp.stack([result, -result])

@@ -17,32 +17,39 @@ _MAX_ACTIONS = 2**16  # up to here a product of halves of the 32 bits does not o
 
 
 def random_action(rng_key: jax.Array, legal_action_mask: jax.Array) -> jax.Array:
-    """Draws one of the legal actions, all with the same probability.
+    """Draws a legal action in each position, all of them with the same probability.
 
-    For one position; the caller vmaps it. It draws 32 random bits in all, where
-    `jax.random.categorical` draws 32 for each action and takes 3 to 40 times as long
-    on a CPU. The probabilities differ by at most `2**-32` from one another.
+    It draws 32 random bits a position, where `jax.random.categorical` draws 32 for
+    each action and takes 3 to 40 times as long on a CPU. The probabilities differ by
+    at most `2**-32` from one another.
 
     Args:
         rng_key: one key, consumed.
-        legal_action_mask: `[A]` bool, at most 65,536 actions.
+        legal_action_mask: `[..., A]` bool, at most 65,536 actions; one position, or
+            any number of them.
 
     Returns:
-        `[]` int32; 0 where no action is legal.
+        `[...]` int32; 0 where no action is legal.
     """
-    num_actions = legal_action_mask.shape[-1]
-    if legal_action_mask.ndim != 1 or num_actions > _MAX_ACTIONS:
+    if legal_action_mask.ndim == 0 or legal_action_mask.shape[-1] > _MAX_ACTIONS:
         raise ValueError(
-            f"legal_action_mask must be [A] with at most {_MAX_ACTIONS} actions, "
-            f"vmap over the rest: {legal_action_mask.shape}"
+            f"legal_action_mask must be [..., A] with at most {_MAX_ACTIONS} actions: "
+            f"{list(legal_action_mask.shape)}"
         )
+    bits = jax.random.bits(rng_key, legal_action_mask.shape[:-1], jnp.uint32)
+    return jnp.vectorize(_legal_action, signature="(),(a)->()")(bits, legal_action_mask)
+
+
+def _legal_action(bits: jax.Array, legal_action_mask: jax.Array) -> jax.Array:
+    """Returns the legal action that `bits` (`[]` uint32) choose from `[A]`."""
+    num_actions = legal_action_mask.shape[0]
     num_blocks = -(-num_actions // _BLOCK)
     padding = num_blocks * _BLOCK - num_actions
     blocks = jnp.pad(legal_action_mask, (0, padding)).reshape(num_blocks, _BLOCK)
     counts = blocks.sum(axis=1, dtype=jnp.uint32)
     counts_so_far = jnp.cumsum(counts, dtype=jnp.uint32)
     count = counts_so_far[-1]
-    rank = _scale(jax.random.bits(rng_key, (), jnp.uint32), count)
+    rank = _scale(bits, count)
     # The action is the one with `rank` legal actions before it: first its block.
     is_before = counts_so_far <= rank
     block = is_before.sum(dtype=jnp.int32)
@@ -144,8 +151,7 @@ class VectorEnv(Generic[S]):
 
     def play(carry, rng_key):
         env_state, time_step = carry
-        keys = jax.random.split(rng_key, env.num_envs)
-        action = jax.vmap(games.random_action)(keys, time_step.legal_action_mask)
+        action = games.random_action(rng_key, time_step.legal_action_mask)
         env_state, time_step = env.step(env_state, action)
         return (env_state, time_step), (time_step.reward, time_step.terminated)
 

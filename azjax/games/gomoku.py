@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from azjax.games import bitboard, rendering
-from azjax.games.core import Game, register, select
+from azjax.games.core import Game, register, select, zero_sum
 from azjax.games.symmetry import Symmetry, board_symmetries
 
 
@@ -125,8 +125,7 @@ class Gomoku(Game[State]):
 
     def rewards(self, state: State) -> jax.Array:
         """Returns `[2]` float32: 1 to the winner, -1 to the loser."""
-        outcome = state.outcome.astype(jnp.float32)
-        return jnp.stack([outcome, -outcome])
+        return zero_sum(state.outcome)
 
     def board(self, state: State) -> jax.Array:
         """Returns `[height, width]` int8: 0 or 1 where that player has a stone, else

@@ -9,7 +9,7 @@ import numpy as np
 from flax import struct
 
 from azjax.games import bitboard, rendering
-from azjax.games.core import Game, register, select
+from azjax.games.core import Game, register, select, zero_sum
 from azjax.games.symmetry import Symmetry, board_symmetry, identity
 
 
@@ -134,8 +134,7 @@ class Hex(Game[State]):
 
     def rewards(self, state: State) -> jax.Array:
         """Returns `[2]` float32: 1 to the winner, -1 to the loser."""
-        outcome = state.outcome.astype(jnp.float32)
-        return jnp.stack([outcome, -outcome])
+        return zero_sum(state.outcome)
 
     def board(self, state: State) -> jax.Array:
         """Returns `[size, size]` int8: 0 or 1 for a stone of that player, else -1."""

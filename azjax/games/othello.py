@@ -9,7 +9,7 @@ import numpy as np
 from flax import struct
 
 from azjax.games import bitboard, rendering
-from azjax.games.core import Game, register, select
+from azjax.games.core import Game, register, select, zero_sum
 from azjax.games.symmetry import Symmetry, board_symmetry
 
 SIZE = 8
@@ -126,8 +126,7 @@ class Othello(Game[State]):
 
     def rewards(self, state: State) -> jax.Array:
         """Returns `[2]` float32: 1 to the winner, -1 to the loser, zeros for a draw."""
-        outcome = state.outcome.astype(jnp.float32)
-        return jnp.stack([outcome, -outcome])
+        return zero_sum(state.outcome)
 
     def board(self, state: State) -> jax.Array:
         """Returns `[8, 8]` int8: 0 for black, 1 for white, -1 where empty."""

@@ -10,7 +10,7 @@ import numpy as np
 from flax import struct
 
 from azjax.games import bitboard
-from azjax.games.core import Game, register, select
+from azjax.games.core import Game, register, select, zero_sum
 from azjax.games.symmetry import Symmetry, board_symmetries
 
 SIZE = 3
@@ -91,8 +91,7 @@ class TicTacToe(Game[State]):
 
     def rewards(self, state: State) -> jax.Array:
         """Returns `[2]` float32: 1 to the winner, -1 to the loser."""
-        outcome = state.outcome.astype(jnp.float32)
-        return jnp.stack([outcome, -outcome])
+        return zero_sum(state.outcome)
 
     def board(self, state: State) -> jax.Array:
         """Returns `[3, 3]` int8: 0 or 1 for a mark of that player, -1 where empty."""

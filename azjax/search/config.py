@@ -4,6 +4,8 @@ import dataclasses
 import math
 from typing import Literal
 
+import numpy as np
+
 MAX_NODES = 10_000_000  # of one game's tree, and of whatever is counted in nodes
 
 
@@ -14,7 +16,7 @@ def check_whole(name: str, value: object, low: int, high: int) -> None:
         ValueError: it is no whole number from `low` to `high`.
     """
     if (
-        not isinstance(value, int)
+        not isinstance(value, int | np.integer)
         or isinstance(value, bool)
         or not low <= value <= high
     ):
@@ -25,7 +27,7 @@ def check_whole(name: str, value: object, low: int, high: int) -> None:
 
 def _check_real(name: str, value: object, low: float, high: float) -> None:
     if (
-        not isinstance(value, int | float)
+        not isinstance(value, int | float | np.number)
         or isinstance(value, bool)
         or not low <= value <= high
         or math.isinf(value)

@@ -213,8 +213,7 @@ def make_azjax_runner(case: Case) -> Callable[[], Any]:
 
     def step(carry, rng_key):
         env_state, time_step = carry
-        keys = jax.random.split(rng_key, env.num_envs)
-        action = jax.vmap(games.random_action)(keys, time_step.legal_action_mask)
+        action = games.random_action(rng_key, time_step.legal_action_mask)
         env_state, time_step = env.step(env_state, action)
         # What led to the position is not asked for.
         return env_state, time_step._replace(next_state=None)

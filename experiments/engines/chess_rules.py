@@ -91,6 +91,18 @@ def perft(game: games.Game, state: games.State, depth: int) -> int:
     return 1
 
 
+def count_moves() -> bool:
+    """Counts the lines of moves from the usual test positions, and returns whether
+    they are as many as published."""
+    game, agree = games.Chess(), True
+    for fen, published in PERFT.items():
+        state, depths = game.from_fen(fen), range(1, len(published) + 1)
+        counts = tuple(perft(game, state, depth) for depth in depths)
+        print(f"chess, {fen}: {counts}, published {published}", flush=True)
+        agree &= counts == published
+    return agree
+
+
 @functools.cache
 def _compiled(game: games.Game):
     """Returns `legal_action_mask` and `step` of many positions."""
@@ -233,7 +245,7 @@ def _board_numbers(boards: np.ndarray) -> list[list[tuple[int, ...]]]:
 class Settings:
     """What is checked.
 
-    games: random games.
+    games: random games, rounded up to whole batches.
     repetition: whether the third occurrence of a position is a draw.
     back: how often a piece goes back where it came from if it can.
     endgames: whether the games begin in endgames.
@@ -313,7 +325,7 @@ def main(settings: Settings) -> int:
     fens = ENDGAMES if settings.endgames else (chess.STARTING_FEN,)
     firsts = jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(game.from_fen, fens))
     counts = collections.Counter[str]()
-    for batch in range(settings.games // settings.batch_size):
+    for batch in range(-(-settings.games // settings.batch_size)):
         which = np.arange(settings.batch_size) % len(fens)
         rng_key = jax.random.fold_in(jax.random.key(settings.seed), batch)
         keys = jax.random.split(rng_key, settings.batch_size)

@@ -11,10 +11,9 @@ import collections
 
 import numpy as np
 import pyspiel
+from engines.replay import FACTS, board_texts
 
 from azjax.games.go import Go
-
-FACTS = ("terminated", "rewards", "player", "legal", "board")
 
 
 def compare(game: Go, record: dict) -> collections.Counter:
@@ -32,7 +31,7 @@ def compare(game: Go, record: dict) -> collections.Counter:
     )
     # OpenSpiel counts the points from the bottom row up.
     turned = np.append(np.arange(size**2).reshape(size, size)[::-1], size**2)
-    board = _board_texts(np.asarray(record["board"]))
+    board = board_texts(np.asarray(record["board"]), "XO+")
     legal = np.asarray(record["legal"])[..., turned].tolist()
     action = turned[np.asarray(record["action"])].tolist()
     player, over, rewards = (
@@ -68,12 +67,6 @@ def _stones(state: pyspiel.State) -> str:
     """Returns the points row by row from the top: `X` black, `O` white, `+` empty."""
     rows = str(state).splitlines()[2:-1]
     return "".join(row.split()[1] for row in rows)
-
-
-def _board_texts(board: np.ndarray) -> list[list[str]]:
-    """Returns each board `[B, T, H, W]` as `_stones` does."""
-    symbols = np.array(list("XO+"))[board].reshape(*board.shape[:2], -1)
-    return symbols.view(f"<U{symbols.shape[-1]}")[..., 0].tolist()
 
 
 class PlainGo:

@@ -34,7 +34,7 @@ def replay(
         pieces: how the other engine writes the pieces, empty cells last.
         read_board: returns the cells of the other engine's state, a letter each.
     """
-    boards = _board_texts(np.asarray(record["board"]), pieces)
+    boards = board_texts(np.asarray(record["board"]), pieces)
     legal, player, over, rewards, actions = (
         np.asarray(record[name]).tolist()
         for name in ("legal", "player", "terminated", "rewards", "action")
@@ -59,7 +59,7 @@ def replay(
     return counts
 
 
-def _board_texts(board: np.ndarray, pieces: str) -> list[list[str]]:
+def board_texts(board: np.ndarray, pieces: str) -> list[list[str]]:
     """Returns boards `[B, T, H, W]` as texts of a letter for each cell."""
     symbols = np.array(list(pieces))[board].reshape(*board.shape[:2], -1)
     return symbols.view(f"<U{symbols.shape[-1]}")[..., 0].tolist()

@@ -23,7 +23,7 @@ from azjax.games.chess.position import (
     turned,
     words_of,
 )
-from azjax.games.core import Game, register, select
+from azjax.games.core import Game, register, select, zero_sum
 
 MAX_MAX_MOVES = 9999
 _ALL, _NONE = np.uint32(0xFFFFFFFF), np.uint32(0)
@@ -160,8 +160,7 @@ class Chess(Game[State]):
 
     def rewards(self, state: State) -> jax.Array:
         """Returns `[2]` float32: 1 to the winner, -1 to the loser."""
-        outcome = state.outcome.astype(jnp.float32)
-        return jnp.stack([outcome, -outcome])
+        return zero_sum(state.outcome)
 
     def board(self, state: State) -> jax.Array:
         """Returns `[8, 8]` int8, the places in `PNBRQKpnbrqk`, as White sees them."""
