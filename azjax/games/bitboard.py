@@ -142,9 +142,6 @@ def cells_set(board: Board, cells: np.ndarray) -> jax.Array:
 def planes(boards: Sequence[Board], cells: np.ndarray) -> jax.Array:
     """Spreads boards out into planes.
 
-    It is fastest where the bits of each row, or of each column, follow one another, up
-    or down.
-
     Args:
         boards: P boards of N words.
         cells: `[H, W]` int, the bit of each cell.
@@ -152,29 +149,12 @@ def planes(boards: Sequence[Board], cells: np.ndarray) -> jax.Array:
     Returns:
         `[H, W, P]` bool, True where the bit is set.
     """
-    return jnp.stack([_plane(board, cells) for board in boards], axis=-1)
-
-
-def _plane(board: Board, cells: np.ndarray) -> jax.Array:
-    for order in (1, -1):
-        if (np.diff(cells, axis=1) == order).all():
-            return _lines_set(board, cells[:, ::order])[:, ::order]
-        if (np.diff(cells, axis=0) == order).all():
-            return _lines_set(board, cells.T[:, ::order])[:, ::order].T
-    return cells_set(board, cells)
-
-
-def _lines_set(board: Board, cells: np.ndarray) -> jax.Array:
-    """Returns `[H, W]` bool for `cells` whose rows are bits that follow one another."""
-    lines = []
-    for start in cells[:, 0].tolist():
-        word, bit = divmod(start, WORD_BITS)
-        line = board[word] >> jnp.uint32(bit)
-        if bit + cells.shape[1] > WORD_BITS:
-            line |= board[word + 1] << jnp.uint32(WORD_BITS - bit)
-        lines.append(line)
-    places = np.arange(cells.shape[1], dtype=np.uint32)
-    return (jnp.stack(lines)[:, None] >> places) & jnp.uint32(1) != 0
+    words = jnp.stack([word for board in boards for word in board])
+    # Without the barrier XLA computes the boards again for every cell.
+    words = jax.lax.optimization_barrier(words).reshape(len(boards), -1)
+    word_of_cell = jnp.moveaxis(words[:, cells // WORD_BITS], 0, -1)
+    bit = np.uint32(1) << np.asarray(cells % WORD_BITS, np.uint32)
+    return word_of_cell & bit[..., None] != 0
 
 
 def pieces(boards: Sequence[Board], cells: np.ndarray) -> jax.Array:

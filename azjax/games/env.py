@@ -43,6 +43,9 @@ def random_action(rng_key: jax.Array, legal_action_mask: jax.Array) -> jax.Array
 def _legal_action(bits: jax.Array, legal_action_mask: jax.Array) -> jax.Array:
     """Returns the legal action that `bits` (`[]` uint32) choose from `[A]`."""
     num_actions = legal_action_mask.shape[0]
+    if num_actions <= _BLOCK:
+        counts_so_far = _running_counts(legal_action_mask)
+        return _place(counts_so_far, _scale(bits, counts_so_far[-1]))
     num_blocks = -(-num_actions // _BLOCK)
     padding = num_blocks * _BLOCK - num_actions
     blocks = jnp.pad(legal_action_mask, (0, padding)).reshape(num_blocks, _BLOCK)
@@ -54,11 +57,21 @@ def _legal_action(bits: jax.Array, legal_action_mask: jax.Array) -> jax.Array:
     is_before = counts_so_far <= rank
     block = is_before.sum(dtype=jnp.int32)
     rank -= jnp.where(is_before, counts, 0).sum(dtype=jnp.uint32)
-    action = block * _BLOCK
-    # Unrolled: XLA fuses these sums, a cumulative sum it would not.
-    for count_so_far in itertools.accumulate(blocks[block].astype(jnp.uint32)):
-        action += count_so_far <= rank
+    action = block * _BLOCK + _place(_running_counts(blocks[block]), rank)
     return jnp.where(count > 0, action, 0)
+
+
+def _running_counts(legal_action_mask: jax.Array) -> list[jax.Array]:
+    """Returns how many actions are legal up to each one, that one included."""
+    # Unrolled: XLA fuses these sums, a cumulative sum it would not.
+    return list(itertools.accumulate(legal_action_mask.astype(jnp.uint32)))
+
+
+def _place(counts_so_far: list[jax.Array], rank: jax.Array) -> jax.Array:
+    """Returns `[]` int32, the action with `rank` legal ones before it; 0 if none is
+    legal."""
+    place = sum((count <= rank for count in counts_so_far), jnp.int32(0))
+    return jnp.where(counts_so_far[-1] > 0, place, 0)
 
 
 def _scale(bits: jax.Array, count: jax.Array) -> jax.Array:
