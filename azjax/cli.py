@@ -16,7 +16,7 @@ from azjax import games
 from azjax.arena import Grade, Report, evaluate, read, shipped
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.terminal import play
-from azjax.players import DEFAULT_SIMULATIONS, MAX_SIMULATIONS, load, load_run
+from azjax.players import DEFAULT_SIMULATIONS, MAX_SIMULATIONS, load_compiled, load_run
 from azjax.training import TrainConfig, preset, train
 from azjax.training.config import PresetName
 from azjax.training.summary import print_run
@@ -218,7 +218,12 @@ def play_command(
     _check_seed(seed)
     enable_compilation_cache()
     board_game = games.make(game)
-    play(board_game, load(opponent, board_game), user_player=int(second), seed=seed)
+    play(
+        board_game,
+        load_compiled(opponent, board_game),
+        user_player=int(second),
+        seed=seed,
+    )
 
 
 def print_report(console: Console, report: Report) -> None:

@@ -1,6 +1,7 @@
 """Everything that can choose a move."""
 
 from azjax.players.alphazero import AlphaZeroPlayer
+from azjax.players.analysis import Analysis
 from azjax.players.core import Choice, Player, choose, start, think
 from azjax.players.directory import (
     TrainedPlayer,
@@ -11,10 +12,19 @@ from azjax.players.directory import (
 )
 from azjax.players.network import NetworkPlayer
 from azjax.players.random import RandomPlayer
+from azjax.players.seat import (
+    AnyPlayer,
+    ExternalPlayer,
+    ForfeitError,
+    Seat,
+    Thought,
+    sit,
+)
 from azjax.players.specification import (
     DEFAULT_SIMULATIONS,
     MAX_SIMULATIONS,
     load,
+    load_compiled,
     load_run,
 )
 
@@ -22,18 +32,26 @@ __all__ = [
     "DEFAULT_SIMULATIONS",
     "MAX_SIMULATIONS",
     "AlphaZeroPlayer",
+    "Analysis",
+    "AnyPlayer",
     "Choice",
+    "ExternalPlayer",
+    "ForfeitError",
     "NetworkPlayer",
     "Player",
     "RandomPlayer",
+    "Seat",
+    "Thought",
     "TrainedPlayer",
     "choose",
     "first_network",
     "load",
+    "load_compiled",
     "load_player",
     "load_run",
     "save_player",
     "shipped_players",
+    "sit",
     "start",
     "think",
 ]

@@ -6,6 +6,7 @@ from flax import struct
 
 from azjax.games import Game, State
 from azjax.networks import Network, Variables
+from azjax.players.analysis import Analysis, analysis_of
 from azjax.players.core import Choice
 from azjax.players.model import evaluate, make_recurrent_fn, make_root
 from azjax.search import (
@@ -39,7 +40,7 @@ class AlphaZeroPlayer:
         The key is consumed; no chance is involved but between moves that were visited
         equally often by the algorithm `alphazero`.
         """
-        return self._search(rng_key, states, None)[0]
+        return self.analyse(rng_key, states, None)[0]
 
     def start(self, states: State) -> Tree | None:
         """Returns B trees that know nothing, None if none are kept."""
@@ -57,15 +58,18 @@ class AlphaZeroPlayer:
                 wherever in the tree they are; a position that is not in its tree is
                 searched from nothing.
         """
-        known = subtree(memory, find(memory, states), max_nodes=self.search.kept_nodes)
-        choice, tree = self._search(rng_key, states, known)
-        return choice, tree.replace(
-            extra_data=None, root_invalid_actions=known.root_invalid_actions
-        )
+        choice, _, memory = self.analyse(rng_key, states, memory)
+        return choice, memory
 
-    def _search(
-        self, rng_key: jax.Array, states: State, known: Tree | None
-    ) -> tuple[Choice, Tree]:
+    def analyse(
+        self, rng_key: jax.Array, states: State, memory: Tree | None
+    ) -> tuple[Choice, Analysis, Tree | None]:
+        """Chooses as `think` does, or without a memory as `choose` does, and tells
+        what the search saw."""
+        known = None
+        if memory is not None:
+            found = find(memory, states)
+            known = subtree(memory, found, max_nodes=self.search.kept_nodes)
         logits, result = evaluate(self.game, self.network, self.variables, states)
         output = run_search(
             self.search,
@@ -84,4 +88,11 @@ class AlphaZeroPlayer:
             policy=jnp.asarray(output.action_weights),
             value=improved_value(output),
         )
-        return choice, output.search_tree
+        tree = output.search_tree
+        analysis = analysis_of(tree, choice.action, logits)
+        if known is None:
+            return choice, analysis, None
+        kept = tree.replace(
+            extra_data=None, root_invalid_actions=known.root_invalid_actions
+        )
+        return choice, analysis, kept

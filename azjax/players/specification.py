@@ -1,9 +1,9 @@
 """Players named by text: `random`, `network:RUN`, `alphazero:RUN?simulations=200`."""
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qsl
+from typing import NamedTuple
 
 from azjax.games import Game
 from azjax.players.alphazero import AlphaZeroPlayer
@@ -16,15 +16,31 @@ from azjax.players.directory import (
 )
 from azjax.players.network import NetworkPlayer
 from azjax.players.random import RandomPlayer
+from azjax.players.seat import AnyPlayer, ExternalPlayer
+from azjax.players.spec import Spec, needed, parse_settings
 from azjax.search import SearchConfig
 
-KINDS = "random, network:RUN, alphazero:RUN, alphazero:RUN?simulations=N"
-SETTINGS = ("simulations", "algorithm", "leaves_per_step", "kept_nodes", "proves")
 DEFAULT_SIMULATIONS = 64
 MAX_SIMULATIONS = 100_000
 
 
-def load(spec: str, game: Game | None = None) -> Player:
+class Kind(NamedTuple):
+    """A kind of player.
+
+    form: how it is written, the colon included if something must stand behind it.
+    build: makes it from what the text says and the game, which may be None.
+    settings: what may stand behind a question mark.
+    is_verbatim: whether everything behind the colon is the argument, question marks
+        included.
+    """
+
+    form: str
+    build: Callable[[Spec, Game | None], AnyPlayer]
+    settings: tuple[str, ...] = ()
+    is_verbatim: bool = False
+
+
+def load(spec: str, game: Game | None = None) -> AnyPlayer:
     """Builds the player that a text names.
 
     `random` needs a game; `network:RUN` follows a trained network's policy, and
@@ -37,41 +53,62 @@ def load(spec: str, game: Game | None = None) -> Player:
     Raises:
         ValueError: the text names no player, or the player is for another game.
     """
-    name, _, query = spec.partition("?")
-    kind, colon, source = name.partition(":")
-    if kind not in ("random", "network", "alphazero") or (
-        (kind == "random") == bool(colon) or bool(colon) != bool(source)
-    ):
-        raise ValueError(f"unknown player {spec!r}; players are {KINDS}")
-    given = parse_qsl(query, keep_blank_values=True)
-    settings = dict(given)
-    allowed = SETTINGS if kind == "alphazero" else ()
-    for key in settings:
-        if key not in allowed:
-            known = (
-                f"its settings are {', '.join(allowed)}" if allowed else "it has none"
-            )
-            raise ValueError(f"player {spec!r} has no setting {key!r}; {known}")
-    if len(settings) < len(given):
-        names = [name for name, _ in given]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"player {spec!r} has the setting {twice!r} twice")
-    if kind == "random":
-        if game is None:
-            raise ValueError("the player 'random' needs to know the game")
-        return RandomPlayer(game)
-    simulations = _number(spec, settings, "simulations", 1, DEFAULT_SIMULATIONS)
-    _changed(spec, settings, SearchConfig())  # finds mistakes before anything is loaded
-    trained = load_run(source, game)
-    if kind == "network":
-        return NetworkPlayer(trained.game, trained.network, trained.variables)
+    head, _, query = spec.partition("?")
+    name, colon, argument = head.partition(":")
+    kind = KINDS.get(name)
+    if kind is not None and kind.is_verbatim:
+        argument, query = spec.partition(":")[2], ""
+    needs_argument = kind is not None and ":" in kind.form
+    if kind is None or bool(colon) != needs_argument or bool(colon) != bool(argument):
+        forms = ", ".join(kind.form for kind in KINDS.values())
+        raise ValueError(f"unknown player {spec!r}; players are {forms}")
+    settings = parse_settings(spec, query, kind.settings)
+    return kind.build(Spec(spec, name, argument, settings), game)
+
+
+def load_compiled(spec: str, game: Game | None = None) -> Player:
+    """Builds a player, as `load` does, that can be compiled into larger functions.
+
+    Raises:
+        ValueError: as in `load`, or the player is a person or another program.
+    """
+    player = load(spec, game)
+    if isinstance(player, ExternalPlayer):
+        raise ValueError(f"the player {spec!r} plays one game at a time, not compiled")
+    return player
+
+
+def _random(spec: Spec, game: Game | None) -> Player:
+    return RandomPlayer(needed(spec, game))
+
+
+def _network(spec: Spec, game: Game | None) -> Player:
+    trained = load_run(spec.argument, game)
+    return NetworkPlayer(trained.game, trained.network, trained.variables)
+
+
+def _alphazero(spec: Spec, game: Game | None) -> Player:
+    simulations = spec.whole("simulations", 1, MAX_SIMULATIONS, DEFAULT_SIMULATIONS)
+    _changed(spec, SearchConfig())  # finds mistakes before anything is loaded
+    trained = load_run(spec.argument, game)
     return AlphaZeroPlayer(
         game=trained.game,
-        search=_changed(spec, settings, trained.search),
+        search=_changed(spec, trained.search),
         simulations=simulations,
         network=trained.network,
         variables=trained.variables,
     )
+
+
+KINDS = {
+    "random": Kind("random", _random),
+    "network": Kind("network:RUN", _network),
+    "alphazero": Kind(
+        "alphazero:RUN",
+        _alphazero,
+        ("simulations", "algorithm", "leaves_per_step", "kept_nodes", "proves"),
+    ),
+}
 
 
 def load_run(source: str, game: Game | None = None) -> TrainedPlayer:
@@ -97,42 +134,19 @@ def load_run(source: str, game: Game | None = None) -> TrainedPlayer:
     return trained
 
 
-def _changed(spec: str, settings: dict[str, str], search: SearchConfig) -> SearchConfig:
+def _changed(spec: Spec, search: SearchConfig) -> SearchConfig:
     """Returns the run's search with what the text says of it."""
-
-    def one_of(name: str, allowed: tuple[str, ...], default: str) -> Any:
-        value = settings.get(name, default)
-        if value not in allowed:
-            raise ValueError(
-                f"{name} must be {' or '.join(allowed)} in player {spec!r}: {value!r}"
-            )
-        return value
-
-    algorithm = one_of("algorithm", ("gumbel", "alphazero"), search.algorithm)
+    algorithm = spec.one_of("algorithm", ("gumbel", "alphazero"), search.algorithm)
     if algorithm == "gumbel":  # what is for PUCT alone goes with it
         search = dataclasses.replace(
             search, forced_playouts=0.0, first_play_reduction=None
         )
-    proves = one_of("proves", ("true", "false"), str(search.proves).lower())
     return dataclasses.replace(
         search,
         algorithm=algorithm,
-        proves=proves == "true",
-        leaves_per_step=_number(
-            spec, settings, "leaves_per_step", 1, search.leaves_per_step
+        proves=spec.flag("proves", search.proves),
+        leaves_per_step=spec.whole(
+            "leaves_per_step", 1, MAX_SIMULATIONS, search.leaves_per_step
         ),
-        kept_nodes=_number(spec, settings, "kept_nodes", 0, search.kept_nodes),
+        kept_nodes=spec.whole("kept_nodes", 0, MAX_SIMULATIONS, search.kept_nodes),
     )
-
-
-def _number(
-    spec: str, settings: dict[str, str], name: str, low: int, default: int
-) -> int:
-    text = settings.get(name, str(default))
-    is_number = text.isdecimal() and len(text) <= len(str(MAX_SIMULATIONS))
-    if not is_number or not low <= int(text) <= MAX_SIMULATIONS:
-        raise ValueError(
-            f"{name} must be a whole number from {low} to {MAX_SIMULATIONS} in player "
-            f"{spec!r}: {text!r}"
-        )
-    return int(text)

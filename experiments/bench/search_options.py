@@ -27,7 +27,13 @@ import tyro
 from azjax import games
 from azjax.arena import grade, play_match, shipped
 from azjax.networks import NetworkConfig
-from azjax.players import AlphaZeroPlayer, choose, first_network, load, load_run
+from azjax.players import (
+    AlphaZeroPlayer,
+    choose,
+    first_network,
+    load_compiled,
+    load_run,
+)
 from azjax.training.config import SelfPlayConfig
 from azjax.training.self_play import make_self_play, start_games
 
@@ -159,8 +165,8 @@ def match(  # noqa: PLR0917  # a command, called by name
     start = time.perf_counter()
     total = play_match(
         GAME,
-        load(player, GAME),
-        load(opponent, GAME),
+        load_compiled(player, GAME),
+        load_compiled(opponent, GAME),
         jax.random.key(seed),
         num_games,
         random_opening_moves=opening_moves,
@@ -189,7 +195,7 @@ def mistakes(
     assert positions is not None
     for player in players:
         start = time.perf_counter()
-        graded = grade(load(player, GAME), positions, jax.random.key(0))
+        graded = grade(load_compiled(player, GAME), positions, jax.random.key(0))
         low, high = graded.mean_interval
         show(
             {"player": player, "mistakes": graded.mean, "low": low, "high": high},

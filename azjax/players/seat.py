@@ -1,0 +1,136 @@
+"""A player's seat in one game, whatever the player is: compiled, an engine, a person.
+
+Players that are compiled choose for many games at once (`azjax.players.core`). Others,
+a person or a program beside this one, know one game at a time and see it as a list of
+moves. A seat is what both have in common: where one game is conducted on the host, each
+side has a seat.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import jax
+import numpy as np
+
+from azjax.games import Game, State
+from azjax.players.analysis import Analysis
+from azjax.players.core import Choice, Player, start, think
+
+
+class ForfeitError(Exception):
+    """A player cannot go on: its engine died, hung, or broke the rules.
+
+    Its message says what happened; whoever conducts the game counts it as lost.
+    """
+
+
+class Thought(NamedTuple):
+    """What a player chose in one position, and why.
+
+    action: the move.
+    policy: `[A]` float32; the player's probabilities of the moves, or None.
+    value: the expected result for the player to move, in [-1, 1], or None.
+    analysis: what a search saw, without the axis of positions, or None.
+    """
+
+    action: int
+    policy: np.ndarray | None = None
+    value: float | None = None
+    analysis: Analysis | None = None
+
+
+class Seat(Protocol):
+    """A player in one game.
+
+    A seat is used by one thread at a time, and asked about positions of its game only;
+    moves may be taken back in between.
+    """
+
+    def choose(self, state: State, moves: Sequence[int]) -> Thought:
+        """Chooses a move.
+
+        Args:
+            state: the position, not a finished one.
+            moves: the actions that led to it from the first position.
+
+        Raises:
+            ForfeitError: the player cannot go on.
+        """
+        ...
+
+    def close(self) -> None:
+        """Gives back what the seat holds; called once, at the end of the game."""
+        ...
+
+
+@runtime_checkable
+class ExternalPlayer(Protocol):
+    """A player that cannot be compiled."""
+
+    def sit(self, game: Game, seed: int) -> Seat:
+        """Returns its seat in a game that begins.
+
+        Args:
+            game: what is played.
+            seed: of its chance, if it has any.
+
+        Raises:
+            ForfeitError: it does not start.
+            ValueError: it cannot play this game.
+        """
+        ...
+
+
+AnyPlayer = Player | ExternalPlayer
+
+
+def sit(player: AnyPlayer, game: Game, seed: int) -> Seat:
+    """Returns the seat of any player in a game that begins.
+
+    Raises:
+        ForfeitError: a program beside this one does not start.
+        ValueError: the player cannot play this game.
+    """
+    if isinstance(player, ExternalPlayer):
+        return player.sit(game, seed)
+    return _CompiledSeat(player, game, seed)
+
+
+class _CompiledSeat:
+    """A compiled player in one game, with what it remembers of it."""
+
+    def __init__(self, player: Player, game: Game, seed: int):
+        self._player = player
+        self._rng_key = jax.random.key(seed)
+        self._memory = start(player, _batch_of_one(game.init()))
+
+    def choose(self, state: State, moves: Sequence[int]) -> Thought:
+        """Chooses a move."""
+        del moves
+        self._rng_key, rng_key = jax.random.split(self._rng_key)
+        choice, analysis, self._memory = _analyse(
+            self._player, rng_key, _batch_of_one(state), self._memory
+        )
+        choice, analysis = jax.tree.map(
+            lambda leaf: np.asarray(leaf[0]), (choice, analysis)
+        )
+        return Thought(int(choice.action), choice.policy, float(choice.value), analysis)
+
+    def close(self) -> None:
+        """Forgets the game."""
+        self._memory = None
+
+
+@jax.jit
+def _analyse(
+    player: Player, rng_key: jax.Array, states: State, memory: Any
+) -> tuple[Choice, Analysis | None, Any]:
+    """Chooses as `think` does, with what the player's search saw if it searches."""
+    if hasattr(player, "analyse"):
+        return player.analyse(rng_key, states, memory)  # pyright: ignore
+    choice, memory = think(player, rng_key, states, memory)
+    return choice, None, memory
+
+
+def _batch_of_one(state: State) -> State:
+    return jax.tree.map(lambda leaf: leaf[None], state)

@@ -1,0 +1,94 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax import games, players
+
+TIC_TAC_TOE = games.make("tic_tac_toe")
+
+
+def after(*actions):
+    state = TIC_TAC_TOE.init()
+    for action in actions:
+        state = TIC_TAC_TOE.step(state, jnp.int32(action))
+    return state
+
+
+class Engine:
+    """An external player that always takes the first legal cell."""
+
+    def sit(self, game, seed):
+        return self
+
+    def choose(self, state, moves):
+        return players.Thought(int(TIC_TAC_TOE.legal_action_mask(state).argmax()))
+
+    def close(self):
+        pass
+
+
+def test_a_compiled_player_chooses_in_one_game():
+    seat = players.sit(players.RandomPlayer(TIC_TAC_TOE), TIC_TAC_TOE, seed=0)
+    thought = seat.choose(after(4), [4])
+    assert thought.action in {0, 1, 2, 3, 5, 6, 7, 8}
+    assert thought.policy.shape == (9,)
+    assert thought.value == 0
+    assert thought.analysis is None
+    seat.close()
+
+
+def test_a_seat_with_the_same_seed_chooses_the_same():
+    def moves(seed):
+        seat = players.sit(players.RandomPlayer(TIC_TAC_TOE), TIC_TAC_TOE, seed)
+        return [seat.choose(TIC_TAC_TOE.init(), []).action for _ in range(12)]
+
+    assert moves(3) == moves(3)
+    assert moves(3) != moves(4)
+
+
+def test_an_external_player_sits_itself():
+    engine = Engine()
+    assert players.sit(engine, TIC_TAC_TOE, seed=0) is engine
+
+
+@pytest.mark.parametrize("kept_nodes", [0, 32])
+def test_a_search_tells_what_it_saw(kept_nodes):
+    player = players.load(
+        f"alphazero:pretrained?simulations=64&kept_nodes={kept_nodes}", TIC_TAC_TOE
+    )
+    seat = players.sit(player, TIC_TAC_TOE, seed=0)
+    # The first player has cells 0 and 1 and takes 2.
+    state = after(0, 3, 1, 4)
+    thought = seat.choose(state, [0, 3, 1, 4])
+    analysis = thought.analysis
+    legal = np.asarray(TIC_TAC_TOE.legal_action_mask(state))
+    assert thought.action == 2
+    assert analysis.prior.shape == analysis.visits.shape == (9,)
+    assert analysis.prior.sum() == pytest.approx(1, abs=1e-5)
+    assert (analysis.prior[~legal] == 0).all()
+    assert analysis.visits.sum() == 64
+    assert (analysis.visits[~legal] == 0).all()
+    assert analysis.action_values[2] == 1
+    assert analysis.line.tolist() == [2] + [-1] * 15
+
+
+def test_the_line_is_a_game_that_goes_on():
+    player = players.load("alphazero:pretrained?simulations=200", TIC_TAC_TOE)
+    thought = players.sit(player, TIC_TAC_TOE, seed=0).choose(TIC_TAC_TOE.init(), [])
+    line = [action for action in thought.analysis.line.tolist() if action >= 0]
+    assert line[0] == thought.action
+    assert len(line) >= 3
+    state = TIC_TAC_TOE.init()
+    for action in line:
+        assert TIC_TAC_TOE.legal_action_mask(state)[action]
+        state = jax.jit(TIC_TAC_TOE.step)(state, jnp.int32(action))
+
+
+def test_external_players_cannot_be_compiled(monkeypatch):
+    kinds = players.specification.KINDS
+    engine = players.specification.Kind("engine", lambda spec, game: Engine())
+    monkeypatch.setitem(kinds, "engine", engine)
+    assert isinstance(players.load("engine"), players.ExternalPlayer)
+    with pytest.raises(ValueError, match="'engine' plays one game at a time"):
+        players.load_compiled("engine")
