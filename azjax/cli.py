@@ -14,6 +14,7 @@ from rich.table import Table
 
 from azjax import games
 from azjax.arena import Grade, Report, evaluate, read, shipped
+from azjax.commands.common import check_seed
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.terminal import play
 from azjax.players import DEFAULT_SIMULATIONS, MAX_SIMULATIONS, load_compiled, load_run
@@ -181,7 +182,7 @@ def evaluate_command(
         )
     if not 0 <= games <= MAX_GAMES or games % 2:
         raise ValueError(f"--games must be even, from 0 to {MAX_GAMES}: {games}")
-    _check_seed(seed)
+    check_seed(seed)
     enable_compilation_cache()
     trained = load_run(run, _make_game(game))
     solved = read(trained.game, positions) if positions else shipped(trained.game)
@@ -215,7 +216,7 @@ def play_command(
         second: let the opponent begin.
         seed: of the opponent's chance.
     """
-    _check_seed(seed)
+    check_seed(seed)
     enable_compilation_cache()
     board_game = games.make(game)
     play(
@@ -273,11 +274,6 @@ def print_report(console: Console, report: Report) -> None:
                 _percent(total.score, total.interval),
             )
         console.print(table)
-
-
-def _check_seed(seed: int) -> None:
-    if not 0 <= seed < 2**32:
-        raise ValueError(f"--seed must be from 0 to 2**32 - 1: {seed}")
 
 
 def _make_game(name: str | None) -> games.Game | None:

@@ -1,0 +1,1 @@
+"""The commands of `azjax`, a file each."""
