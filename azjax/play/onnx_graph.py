@@ -1,0 +1,208 @@
+"""A trained network as an ONNX model, to run without JAX; needs the library onnx.
+
+The graph is written node by node with onnx's own helper. It computes in float32 as in
+play, with the batch axis free.
+"""
+
+from pathlib import Path
+
+import numpy as np
+from flax import nnx
+
+from azjax.networks.heads import Head, PolicyHead, ValueHead
+from azjax.networks.network import AlphaZeroNetwork
+from azjax.networks.trunks import ConvBlock, ConvTrunk, DenseBlock, DenseTrunk
+from azjax.players import TrainedPlayer
+
+try:
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "this needs the library onnx: pip install 'azjax[export]'", name="onnx"
+    ) from error
+
+OPSET = 17
+# The newest version of the file format that runtimes of the opset's age can read.
+IR_VERSION = 8
+TO_CHANNELS_FIRST = (0, 3, 1, 2)
+TO_CHANNELS_LAST = (0, 2, 3, 1)
+
+
+def export_onnx(trained: TrainedPlayer, path: Path) -> None:
+    """Writes a player's network into an ONNX file.
+
+    Input: `observation`, `[batch, H, W, C]` float32. Outputs: `policy_logits`,
+    `[batch, A]` float32, illegal moves not masked, and `result`, `[batch, 3]` float32,
+    the probabilities of win, draw and loss for the player to move.
+
+    Raises:
+        ValueError: the network has modules that azjax does not know.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}")
+    partial.write_bytes(to_onnx(trained).SerializeToString())
+    partial.replace(path)
+
+
+def to_onnx(trained: TrainedPlayer) -> onnx.ModelProto:
+    """Returns a player's network as `export_onnx` writes it."""
+    model = nnx.merge(trained.network.eval_def, *trained.variables)
+    game = trained.game
+    writer = _Writer()
+    _write_network(writer, model, has_draws=trained.config.value_head == "wdl")
+    graph = helper.make_graph(
+        writer.nodes,
+        "azjax",
+        [_tensor("observation", game.observation_shape)],
+        [_tensor("policy_logits", (game.num_actions,)), _tensor("result", (3,))],
+        writer.constants,
+    )
+    exported = helper.make_model(
+        graph,
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+        producer_name="azjax",
+    )
+    helper.set_model_props(exported, {"game": repr(game)})
+    onnx.checker.check_model(exported, full_check=True)
+    return exported
+
+
+def _tensor(name: str, shape: tuple[int, ...]) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", *shape])
+
+
+class _Writer:
+    """Collects nodes and constants; tensors are known by their names."""
+
+    def __init__(self):
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+
+    def add(
+        self, op: str, *inputs: str, output: str | None = None, **attributes
+    ) -> str:
+        """Adds a node and returns the name of its output."""
+        name = output or f"{op.lower()}_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, inputs, [name], **attributes))
+        return name
+
+    def constant(self, value) -> str:
+        """Adds an array of numbers, as float32 if they are no integers."""
+        array = np.asarray(value)
+        if not np.issubdtype(array.dtype, np.integer):
+            array = array.astype(np.float32)
+        name = f"constant_{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(array, name))
+        return name
+
+
+def _write_network(writer: _Writer, model: nnx.Module, *, has_draws: bool) -> None:
+    if not isinstance(model, AlphaZeroNetwork):
+        raise ValueError(f"only an AlphaZeroNetwork can be exported: {type(model)}")
+    features = _write_trunk(writer, "observation", model.trunk)
+    logits = _write_head(writer, features, model.policy_head, PolicyHead)
+    writer.add("Identity", logits, output="policy_logits")
+    value_logits = _write_head(writer, features, model.value_head, ValueHead)
+    _write_result(writer, value_logits, has_draws)
+
+
+def _write_trunk(writer: _Writer, observation: str, trunk: nnx.Module) -> str:
+    """Returns features `[B, C, H, W]` of a `ConvTrunk`, `[B, F]` of a `DenseTrunk`."""
+    # Exactly these classes: one of the user's own may compute something else.
+    if type(trunk) is ConvTrunk:
+        x = writer.add("Transpose", observation, perm=TO_CHANNELS_FIRST)
+        x = _write_conv(writer, x, trunk.stem)
+        for block in trunk.blocks:
+            x = _write_conv_block(writer, x, block)
+        return writer.add("Relu", x)
+    if type(trunk) is DenseTrunk:
+        x = writer.add("Transpose", observation, perm=TO_CHANNELS_FIRST)
+        x = writer.add("Relu", _write_conv(writer, x, trunk.stem))
+        x = writer.add("Transpose", x, perm=TO_CHANNELS_LAST)
+        x = writer.add("Relu", _write_linear(writer, x, trunk.mix))
+        x = _write_linear(writer, writer.add("Flatten", x), trunk.project)
+        for block in trunk.blocks:
+            x = _write_dense_block(writer, x, block)
+        return writer.add("Relu", x)
+    raise ValueError(_unknown("trunk", trunk))
+
+
+def _write_conv_block(writer: _Writer, x: str, block: ConvBlock) -> str:
+    scaled = writer.add("Mul", x, writer.constant(block.scale))
+    y = _write_conv(writer, writer.add("Relu", scaled), block.conv1)
+    y = writer.add("Relu", y)
+    if block.pooled is not None:
+        mean = writer.add("GlobalAveragePool", y)
+        highest = writer.add("GlobalMaxPool", y)
+        pooled = writer.add("Flatten", writer.add("Concat", mean, highest, axis=1))
+        pooled = _write_linear(writer, pooled, block.pooled)
+        pooled = writer.add("Unsqueeze", pooled, writer.constant([2, 3]))
+        y = writer.add("Add", y, pooled)
+    return writer.add("Add", x, _write_conv(writer, y, block.conv2))
+
+
+def _write_dense_block(writer: _Writer, x: str, block: DenseBlock) -> str:
+    y = writer.add(
+        "LayerNormalization",
+        x,
+        writer.constant(_numbers(block.norm.scale)),
+        writer.constant(_numbers(block.norm.bias)),
+        epsilon=block.norm.epsilon,
+    )
+    y = writer.add("Relu", _write_linear(writer, y, block.dense1))
+    return writer.add("Add", x, _write_linear(writer, y, block.dense2))
+
+
+def _write_head(
+    writer: _Writer, features: str, head: nnx.Module, kind: type[Head]
+) -> str:
+    if type(head) is not kind:
+        raise ValueError(_unknown("head", head))
+    if head.conv is not None:
+        x = writer.add("Relu", _write_conv(writer, features, head.conv))
+        features = writer.add("Transpose", x, perm=TO_CHANNELS_LAST)
+    return _write_linear(writer, writer.add("Flatten", features), head.linear)
+
+
+def _write_result(writer: _Writer, value_logits: str, has_draws: bool) -> None:
+    """Writes the probabilities of win, draw and loss; see `result_probabilities`."""
+    if has_draws:
+        writer.add("Softmax", value_logits, axis=1, output="result")
+        return
+    win = writer.add("Sigmoid", value_logits)
+    loss = writer.add("Sub", writer.constant(1.0), win)
+    draw = writer.add("Sub", win, win)
+    writer.add("Concat", win, draw, loss, axis=1, output="result")
+
+
+def _write_conv(writer: _Writer, x: str, conv: nnx.Conv) -> str:
+    """Writes a convolution of `[B, C, H, W]` with a kernel `[H, W, in, out]`."""
+    kernel = _numbers(conv.kernel).transpose(3, 2, 0, 1)
+    return writer.add(
+        "Conv",
+        x,
+        writer.constant(kernel),
+        writer.constant(_numbers(conv.bias)),
+        auto_pad="VALID" if conv.padding == "VALID" else "SAME_UPPER",
+    )
+
+
+def _write_linear(writer: _Writer, x: str, linear: nnx.Linear) -> str:
+    product = writer.add("MatMul", x, writer.constant(_numbers(linear.kernel)))
+    return writer.add("Add", product, writer.constant(_numbers(linear.bias)))
+
+
+def _numbers(variable: nnx.Variable | None) -> np.ndarray:
+    """Returns the numbers of a layer that has them."""
+    if variable is None:
+        raise ValueError("a layer without a bias or scale cannot be exported")
+    return np.asarray(variable[...])
+
+
+def _unknown(part: str, module: nnx.Module) -> str:
+    return (
+        f"the {part} {type(module).__name__} cannot be exported: only the trunks and "
+        "heads of azjax are known"
+    )

@@ -1,0 +1,47 @@
+import builtins
+import sys
+
+import pytest
+
+from azjax import cli
+
+
+def test_a_players_network_is_written(tmp_path, capsys):
+    onnx = pytest.importorskip("onnx")
+    path = tmp_path / "network.onnx"
+    cli.main(["export", "pretrained", "--game", "tic_tac_toe", "--onnx", str(path)])
+    assert onnx.load(path).graph.input[0].name == "observation"
+    assert f"{path.stat().st_size:,} bytes, tic_tac_toe" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["pretrained", "--game", "tic_tac_toe"], "azjax export RUN --onnx FILE"),
+        (["pretrained", "--onnx", "x.onnx"], "needs to know the game"),
+        (["nowhere", "--onnx", "x.onnx"], "no player in nowhere"),
+        (["pretrained", "--game", "tic_tac_toe", "--onnx", "."], "not a directory: ."),
+    ],
+)
+def test_a_wrong_argument_is_refused(args, says, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as error:
+        cli.main(["export", *args])
+    assert error.value.code == 2
+    assert says in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_the_library_its_extra_is_named(capsys, monkeypatch):
+    real = builtins.__import__
+
+    def without_onnx(name, *args, **kwargs):
+        if name == "onnx":
+            raise ModuleNotFoundError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.delitem(sys.modules, "azjax.play.onnx_graph", raising=False)
+    monkeypatch.setattr(builtins, "__import__", without_onnx)
+    with pytest.raises(SystemExit):
+        cli.main(["export", "pretrained", "--game", "tic_tac_toe", "--onnx", "x.onnx"])
+    assert "pip install 'azjax[export]'" in capsys.readouterr().err

@@ -1,0 +1,115 @@
+import jax
+import numpy as np
+import pytest
+
+from azjax import games, players
+from azjax.networks import NetworkConfig, Parts, predict, result_probabilities
+from azjax.networks.trunks import DenseTrunk
+from azjax.play import onnx_graph
+from azjax.search import SearchConfig
+
+onnx = pytest.importorskip("onnx")
+onnxruntime = pytest.importorskip("onnxruntime")
+
+SMALL = {"num_blocks": 3, "channels": 8, "width": 16, "stem_channels": 8}
+CONFIGS = [
+    NetworkConfig(trunk=trunk, value_head=head, global_pooling=pooling, **SMALL)
+    for trunk, pooling in (("conv", False), ("conv", True), ("dense", False))
+    for head in ("wdl", "scalar")
+]
+BATCH_SIZES = (1, 8, 64)
+
+
+def make_player(config, game=None, parts=None):
+    """Returns a player whose layers all do something."""
+    game = game or games.make("connect_four")
+    network, variables = players.first_network(0, game, config, parts)
+    keys = jax.random.key(1)
+    variables = jax.tree.map(
+        lambda leaf: leaf + 0.05 * jax.random.normal(keys, leaf.shape), variables
+    )
+    return players.TrainedPlayer(game, network, variables, config, SearchConfig(), 0)
+
+
+def run_onnx(exported, observation):
+    session = onnxruntime.InferenceSession(
+        exported.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    return session.run(["policy_logits", "result"], {"observation": observation})
+
+
+def observations(game, batch_size):
+    shape = (batch_size, *game.observation_shape)
+    return np.random.default_rng(batch_size).integers(0, 2, shape).astype(np.float32)
+
+
+def check_same(trained):
+    exported = onnx_graph.to_onnx(trained)
+    for batch_size in BATCH_SIZES:
+        observation = observations(trained.game, batch_size)
+        logits, result = run_onnx(exported, observation)
+        prediction = predict(trained.network, trained.variables, observation)
+        np.testing.assert_allclose(logits, prediction.policy_logits, atol=1e-5, rtol=0)
+        expected = result_probabilities(prediction.value_logits)
+        np.testing.assert_allclose(result, expected, atol=1e-5, rtol=0)
+        assert np.ptp(logits) > 0.1
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda c: f"{c.trunk}-{c.value_head}")
+def test_the_exported_network_says_the_same(config):
+    check_same(make_player(config))
+
+
+@pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four"])
+def test_the_shipped_players_say_the_same(name):
+    check_same(players.load_run("pretrained", games.make(name)))
+
+
+def test_windows_are_cut_to_small_boards():
+    check_same(make_player(CONFIGS[4], games.make("tic_tac_toe")))
+
+
+def test_a_network_that_computes_in_bfloat16_is_exported_in_float32():
+    config = NetworkConfig(dtype="bfloat16", **SMALL)
+    exact = make_player(NetworkConfig(**SMALL))
+    half = make_player(config)
+    observation = observations(exact.game, 8)
+    for ours, expected in zip(
+        run_onnx(onnx_graph.to_onnx(half), observation),
+        run_onnx(onnx_graph.to_onnx(exact), observation),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(ours, expected)
+
+
+def test_the_file_tells_its_game_and_old_runtimes_can_read_it(tmp_path):
+    path = tmp_path / "deep" / "network.onnx"
+    onnx_graph.export_onnx(make_player(CONFIGS[4], games.make("hex:5")), path)
+    exported = onnx.load(path)
+    assert {prop.key: prop.value for prop in exported.metadata_props} == {
+        "game": "hex:size=5,swap=False"
+    }
+    assert exported.ir_version == 8
+    assert [(o.domain, o.version) for o in exported.opset_import] == [("", 17)]
+    assert not exported.graph.value_info
+    assert [path.name for path in path.parent.iterdir()] == ["network.onnx"]
+
+
+def test_modules_of_the_users_own_are_refused():
+    class OwnTrunk(DenseTrunk):
+        pass
+
+    def make_trunk(observation_shape, rngs):
+        return OwnTrunk(
+            observation_shape,
+            num_blocks=1,
+            width=16,
+            stem_channels=8,
+            window=3,
+            dtype=np.float32,
+            rngs=rngs,
+        )
+
+    trained = make_player(CONFIGS[4], parts=Parts(trunk=make_trunk))
+    with pytest.raises(ValueError, match="the trunk OwnTrunk cannot be exported"):
+        onnx_graph.to_onnx(trained)
