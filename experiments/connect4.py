@@ -11,12 +11,13 @@ Ctrl-C stops and saves the run; the same command goes on from there.
 from rich.console import Console
 
 from azjax import cli, train
+from azjax.commands.train import parse_train_config
 from azjax.training.summary import print_run
 
 
 def main() -> None:
     """Configures the run, trains, and reports."""
-    config = cli.parse_train_config("connect_four", prog="connect4.py")
+    config = parse_train_config("connect_four", prog="connect4.py")
     run = train(config)
     print_run(Console(), run)
 

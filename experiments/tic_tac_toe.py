@@ -10,6 +10,7 @@ against all of them while it learns.
 from rich.console import Console
 
 from azjax import cli, train
+from azjax.commands.train import parse_train_config
 from azjax.networks import NetworkConfig
 from azjax.training import (
     EvaluationConfig,
@@ -22,7 +23,7 @@ from azjax.training.summary import print_run
 
 def main() -> None:
     """Configures the run, trains, and reports."""
-    config = cli.parse_train_config(
+    config = parse_train_config(
         "tic_tac_toe",
         prog="tic_tac_toe.py",
         minutes=2.0,

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from azjax import cli, games
+from azjax.commands import train as train_module
 from azjax.training.reporting import Reporter
 
 TINY_TEXT = """
@@ -303,7 +304,7 @@ def test_ctrl_c_before_the_run_has_begun_ends_without_a_traceback(monkeypatch):
     def interrupted(config):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "train", interrupted)
+    monkeypatch.setattr(train_module, "train", interrupted)
     with pytest.raises(SystemExit) as error:
         cli.main(["train", "tic_tac_toe"])
     assert error.value.code == 130
@@ -313,18 +314,6 @@ def test_a_fault_of_the_program_keeps_its_traceback(monkeypatch):
     def faulty(config):
         raise ValueError("a bug")
 
-    monkeypatch.setattr(cli, "train", faulty)
+    monkeypatch.setattr(train_module, "train", faulty)
     with pytest.raises(ValueError, match="a bug"):
         cli.main(["train", "tic_tac_toe"])
-
-
-def test_parsed_settings_start_from_the_preset():
-    config = cli.parse_train_config(
-        "tic_tac_toe",
-        ["--preset", "accelerator", "--iterations", "4", "--learner.batch-size", "7"],
-        prog="test",
-        minutes=2.0,
-    )
-    assert (config.minutes, config.iterations) == (None, 4)
-    assert config.network.trunk == "conv"
-    assert config.learner.batch_size == 7

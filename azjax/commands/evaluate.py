@@ -1,0 +1,120 @@
+"""`azjax evaluate`: how strong a trained player is."""
+
+import json
+from typing import Annotated
+
+import jax
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from azjax import games as all_games
+from azjax.arena import Grade, Report, evaluate, read, shipped
+from azjax.commands.common import check_seed
+from azjax.compilation_cache import enable_compilation_cache
+from azjax.players import DEFAULT_SIMULATIONS, MAX_SIMULATIONS, load_run
+
+MAX_GAMES = 100_000
+
+
+def evaluate_command(
+    run: tyro.conf.Positional[str],
+    /,
+    *,
+    game: str | None = None,
+    positions: str | None = None,
+    simulations: int = DEFAULT_SIMULATIONS,
+    games: int = 200,
+    seed: int = 0,
+    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
+) -> None:
+    """Count a player's mistakes against perfect play, and let it play matches.
+
+    Args:
+        run: a run's directory, a player's directory, or `pretrained`.
+        game: which player is meant, for `pretrained`.
+        positions: a CSV file of solved positions, in place of those that ship.
+        simulations: network evaluations a move of the search.
+        games: in each match, against chance and the run's first network; 0 for none.
+        seed: of openings and opponents.
+        as_json: print one JSON object.
+    """
+    if not 1 <= simulations <= MAX_SIMULATIONS:
+        raise ValueError(
+            f"--simulations must be from 1 to {MAX_SIMULATIONS}: {simulations}"
+        )
+    if not 0 <= games <= MAX_GAMES or games % 2:
+        raise ValueError(f"--games must be even, from 0 to {MAX_GAMES}: {games}")
+    check_seed(seed)
+    enable_compilation_cache()
+    trained = load_run(run, None if game is None else all_games.make(game))
+    solved = read(trained.game, positions) if positions else shipped(trained.game)
+    report = evaluate(
+        trained,
+        solved,
+        jax.random.key(seed),
+        simulations=simulations,
+        num_games=games,
+    )
+    if as_json:
+        print(json.dumps(report.to_json()))
+    else:
+        print_report(Console(), report)
+
+
+def print_report(console: Console, report: Report) -> None:
+    """Prints what `azjax evaluate` found."""
+    search_name = f"search, {report.simulations} simulations"
+    if report.network is not None and report.search is not None:
+        table = Table(
+            "positions",
+            "number",
+            "network alone",
+            search_name,
+            title="mistakes against perfect play, with 95% intervals",
+            box=None,
+        )
+        for name, group in report.network.groups.items():
+            table.add_row(
+                name,
+                str(group.positions),
+                _percent(group.rate, group.interval),
+                _percent(
+                    report.search.groups[name].rate, report.search.groups[name].interval
+                ),
+            )
+        table.add_row("mean", "", *map(_mean, (report.network, report.search)))
+        console.print(table)
+    if report.matches:
+        table = Table(
+            "player",
+            "opponent",
+            "won",
+            "drawn",
+            "lost",
+            "score",
+            title="matches",
+            box=None,
+        )
+        names = {"network": "network alone", "search": search_name}
+        opponents = {"random": "random moves", "first": "the run's first network"}
+        for (name, opponent), result in report.matches.items():
+            total = result.total
+            table.add_row(
+                names[name],
+                opponents[opponent],
+                str(total.wins),
+                str(total.draws),
+                str(total.losses),
+                _percent(total.score, total.interval),
+            )
+        console.print(table)
+
+
+def _mean(grade: Grade) -> str:
+    return _percent(grade.mean, grade.mean_interval)
+
+
+def _percent(rate: float, interval: tuple[float, float]) -> str:
+    low, high = interval
+    return f"{100 * rate:.1f}% ({100 * low:.1f}-{100 * high:.1f})"

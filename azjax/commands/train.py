@@ -1,0 +1,79 @@
+"""`azjax train`: learns a game by self-play."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import tyro
+from rich.console import Console
+
+from azjax.training import TrainConfig, preset, train
+from azjax.training.config import PresetName
+from azjax.training.summary import print_run
+
+
+def train_command(game: tyro.conf.Positional[str]) -> None:
+    """Learn a game by self-play; `azjax train GAME --help` lists the settings.
+
+    Args:
+        game: one of those that `azjax games` lists.
+    """
+    print_run(Console(), train(preset("auto", game)))
+
+
+def train_with_settings(args: Sequence[str]) -> None:
+    """Learns the game that the first argument names; the others are settings.
+
+    Raises:
+        ValueError: the first argument is an option.
+    """
+    game, *settings = args
+    if game.startswith("-"):
+        raise ValueError("the game comes first: azjax train GAME [OPTIONS]")
+    config = parse_train_config(game, settings, prog=f"azjax train {game}")
+    print_run(Console(), train(config))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Length:
+    """Options that decide the defaults of all others."""
+
+    preset: PresetName = "auto"
+    minutes: float | None = None
+    iterations: int | None = None
+
+
+def parse_train_config(
+    game: str, args: Sequence[str] | None = None, *, prog: str, **changes: Any
+) -> TrainConfig:
+    """Reads a run's configuration from command-line arguments.
+
+    `--minutes`, `--iterations`, `--run-dir`, `--seed` and `--preset` are the main ones;
+    every other field of `TrainConfig` is an option too.
+
+    Args:
+        game: what is learnt.
+        args: the arguments, `sys.argv[1:]` by default.
+        prog: the program's name, for its help.
+        **changes: fields of `TrainConfig` that differ from the preset's.
+
+    Raises:
+        ValueError: a value is not allowed.
+    """
+    length, rest = tyro.cli(
+        _Length, args=args, return_unknown_args=True, add_help=False
+    )
+    if length.minutes is not None or length.iterations is not None:
+        changes |= {"minutes": length.minutes, "iterations": length.iterations}
+    default = preset(length.preset, game, **changes)
+    return tyro.cli(
+        TrainConfig,
+        args=rest,
+        default=default,
+        prog=prog,
+        description=(
+            f"Learn {game} by self-play, or go on where this run stopped. "
+            "--preset {auto,cpu,accelerator} chooses the defaults shown here for a "
+            "machine; auto takes what JAX finds."
+        ),
+    )
