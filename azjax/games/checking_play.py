@@ -37,12 +37,13 @@ _RULES = {
     "who chose it; {0:g} of player {1:g} brings rewards [{2:g}, {3:g}]",
     "finished": "step: nothing may change once the game is over; action {0:g} changes "
     "the state",
-    "image_observation": "symmetries[{0:g}]: `observation` of what observe returns "
-    "must be what it returns for the image of the position",
-    "image_legal": "symmetries[{0:g}]: `legal_action_mask[actions]` must be the "
-    "legal_action_mask of the image of the position",
+    "image_observation": "symmetries[{0:g}]: `observation(observe(state))` must be "
+    "`observe(image)`; the image is the position after the images of the moves",
+    "image_legal": "symmetries[{0:g}]: `legal_action_mask(state)[actions]` must be "
+    "`legal_action_mask(image)`; the image is the position after the images of the "
+    "moves",
     "image_end": "symmetries[{0:g}]: current_player, terminated and rewards must be "
-    "those of the image of the position",
+    "those of the image, the position after the images of the moves",
 }
 
 

@@ -136,17 +136,21 @@ class ConnectFour(Game[State]):
 
     def action_to_text(self, state: State, action: int) -> str:
         """Returns the column's number, `1` to `7` from the left."""
+        if not 0 <= action < WIDTH:
+            raise ValueError(f"action {action} of {self!r}: actions are 0 to 6")
         return str(action + 1)
 
     def last_cells(self, state: State, last_action: int) -> tuple[rendering.Cell, ...]:
         """Returns the cell of the highest disc in column `last_action`."""
+        if not 0 <= last_action < WIDTH:
+            return ()
         rows = np.flatnonzero(np.asarray(self.board(state))[:, last_action] >= 0)
         return ((int(rows[0]), last_action),) if rows.size else ()
 
     def _policies_on_board(
         self, state: State, policies: Mapping[str, np.ndarray]
     ) -> rendering.Policies:
-        return {name: np.asarray(policy) for name, policy in policies.items()}
+        return dict(policies)
 
 
 def _drop(occupied: bitboard.Board, action: jax.Array) -> bitboard.Board:

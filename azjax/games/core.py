@@ -175,7 +175,7 @@ class Game(abc.ABC, Generic[S]):
     def to_text(self, state: S, last_action: int | None = None) -> str:
         """Draws the position as text, with the last move marked if it is given."""
         return rendering.board_to_text(
-            np.asarray(self.board(state)),
+            self._board_to_draw(state),
             self.pieces,
             marked=self._marked(state, last_action),
             column_labels=self.column_labels,
@@ -195,14 +195,24 @@ class Game(abc.ABC, Generic[S]):
             last_action: the move that led to it, to be marked.
             policies: `[A]` probabilities of the next move, by the name of the one who
                 holds them, for instance network and search; drawn into the picture.
+
+        Raises:
+            ValueError: there is not one position, or not one probability an action.
         """
+        held = {name: np.asarray(policy) for name, policy in (policies or {}).items()}
+        for name, policy in held.items():
+            if policy.shape != (self.num_actions,):
+                raise ValueError(
+                    f"a policy of {self!r} has [{self.num_actions}] probabilities: "
+                    f"{name!r} has {list(policy.shape)}"
+                )
         return rendering.board_to_svg(
             self.style,
-            np.asarray(self.board(state)),
+            self._board_to_draw(state),
             marked=self._marked(state, last_action),
             column_labels=self.column_labels,
             row_labels=self.row_labels,
-            policies=self._policies_on_board(state, policies or {}),
+            policies=self._policies_on_board(state, held),
         )
 
     def _policies_on_board(
@@ -219,8 +229,18 @@ class Game(abc.ABC, Generic[S]):
                 for action in range(num_cells, self.num_actions)
             ]
             words = f"{name} ({', '.join(others)})" if others else name
-            placed[words] = np.asarray(policy)[:num_cells].reshape(height, width)
+            placed[words] = policy[:num_cells].reshape(height, width)
         return placed
+
+    def _board_to_draw(self, state: S) -> np.ndarray:
+        """Returns `board(state)`; of many positions, the board would be nonsense."""
+        shape = list(np.shape(state.terminated))
+        if shape:
+            raise ValueError(
+                f"one position is drawn at a time, and these are {shape}; take one "
+                "by jax.tree.map(lambda leaf: leaf[0], states)"
+            )
+        return np.asarray(self.board(state))
 
     def _marked(self, state: S, last_action: int | None) -> tuple[rendering.Cell, ...]:
         return () if last_action is None else self.last_cells(state, last_action)
@@ -242,15 +262,24 @@ _ADAPTERS = {"pgx": "azjax.games.adapters.pgx"}
 def register(game_class: type[G]) -> type[G]:
     """Makes a game known to `make` under its name; usable as a class decorator.
 
+    The same class defined anew, as by a cell of a notebook that is run again, takes the
+    place of the old one.
+
     Raises:
         ValueError: another class already has the name.
     """
-    known = _GAMES.setdefault(game_class.name, game_class)
-    if known is not game_class:
+    known = _GAMES.get(game_class.name, game_class)
+    if _place(known) != _place(game_class):
         raise ValueError(
             f"a game named {game_class.name!r} is already registered: {known}"
         )
+    _GAMES[game_class.name] = game_class
     return game_class
+
+
+def _place(game_class: type[Game]) -> tuple[str, str]:
+    """Returns where a class is defined."""
+    return game_class.__module__, game_class.__qualname__
 
 
 def available() -> tuple[str, ...]:
@@ -272,7 +301,7 @@ def make(spec: str, **options: Any) -> Game:
 
     Args:
         spec: a name, as `available()` lists them, and possibly options.
-        **options: arguments of the game's constructor.
+        **options: arguments of the game's constructor; numbers may be NumPy's.
 
     Raises:
         ValueError: the game or an option is unknown, or an option's value is not
@@ -281,7 +310,12 @@ def make(spec: str, **options: Any) -> Game:
     name, _, text = spec.partition(":")
     game_class = _find(name)
     parameters = list(game_options(name))
-    for position, part in enumerate(filter(None, text.split(","))):
+    parts = text.split(",") if text else []
+    if "" in parts:
+        raise ValueError(
+            f"an option in {spec!r} is empty; to leave some out, give others by name"
+        )
+    for position, part in enumerate(parts):
         key, equals, value = part.rpartition("=")
         if not equals:
             if position >= len(parameters):
@@ -293,7 +327,11 @@ def make(spec: str, **options: Any) -> Game:
     for key in options:
         if key not in parameters:
             raise ValueError(_unknown_option(name, key, parameters))
-    return game_class(**options)
+    plain = {
+        key: value.item() if isinstance(value, np.generic) else value
+        for key, value in options.items()
+    }
+    return game_class(**plain)
 
 
 def _find(name: str) -> type[Game]:
@@ -333,4 +371,4 @@ def select(predicate: jax.Array, on_true: T, on_false: T) -> T:
 def zero_sum(outcome: jax.Array) -> jax.Array:
     """Returns `[2]` float32, the rewards if player 0 got `outcome` (`[]`)."""
     result = outcome.astype(jnp.float32)
-    return jnp.stack([result, -result])
+    return jnp.stack([result, 0.0 - result])  # a draw is 0, never -0

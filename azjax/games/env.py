@@ -30,13 +30,17 @@ def random_action(rng_key: jax.Array, legal_action_mask: jax.Array) -> jax.Array
 
     Returns:
         `[...]` int32; 0 where no action is legal.
+
+    Raises:
+        ValueError: the mask has another shape or dtype.
     """
-    if legal_action_mask.ndim == 0 or legal_action_mask.shape[-1] > _MAX_ACTIONS:
+    shape, dtype = legal_action_mask.shape, legal_action_mask.dtype
+    if not shape or not 1 <= shape[-1] <= _MAX_ACTIONS or dtype != jnp.bool_:
         raise ValueError(
-            f"legal_action_mask must be [..., A] with at most {_MAX_ACTIONS} actions: "
-            f"{list(legal_action_mask.shape)}"
+            f"legal_action_mask must be [..., A] bool, of 1 to {_MAX_ACTIONS} actions: "
+            f"{list(shape)} {dtype}"
         )
-    bits = jax.random.bits(rng_key, legal_action_mask.shape[:-1], jnp.uint32)
+    bits = jax.random.bits(rng_key, shape[:-1], jnp.uint32)
     return jnp.vectorize(_legal_action, signature="(),(a)->()")(bits, legal_action_mask)
 
 

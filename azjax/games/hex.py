@@ -160,7 +160,7 @@ class Hex(Game[State]):
     def to_text(self, state: State, last_action: int | None = None) -> str:
         """Draws the position as text, each row further to the right."""
         return rendering.board_to_text(
-            np.asarray(self.board(state)),
+            self._board_to_draw(state),
             self.pieces,
             marked=self._marked(state, last_action),
             column_labels=self.column_labels,

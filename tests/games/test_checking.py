@@ -378,6 +378,13 @@ class WrongWords(Plain):
         return "no picture"
 
 
+class DrawsItself(Plain):
+    pieces = "XOAB"
+
+    def to_svg(self, state, last_action=None, policies=None):
+        return "<svg></svg>"
+
+
 class WrongReading(Plain):
     """Reads capitals as something else; draws nothing; takes too long."""
 
@@ -467,8 +474,8 @@ class WrongByChance(Plain):
         (
             WrongSymmetries,
             [
-                r"symmetries\[1\]: `observation` of what observe returns must be",
-                r"symmetries\[2\]: `legal_action_mask\[actions\]` must be",
+                r"symmetries\[1\]: `observation\(observe\(state\)\)` must be",
+                r"symmetries\[2\]: `legal_action_mask\(state\)\[actions\]` must be",
                 r"symmetries\[2\]: current_player, terminated and rewards must be",
             ],
         ),
@@ -527,6 +534,15 @@ def test_what_is_no_game_is_refused(game):
 def test_a_wrong_number_of_games_is_refused(num_games):
     with pytest.raises(ValueError, match=f"num_games must be an int >= 1: {num_games}"):
         check(TicTacToe(), num_games=num_games)
+
+
+def test_a_wrong_seed_is_not_blamed_on_the_game():
+    with pytest.raises(TypeError, match="seed"):
+        check(TicTacToe(), seed=1.5)
+
+
+def test_a_game_that_draws_itself_needs_no_style_for_its_pieces():
+    check(DrawsItself(), num_games=4)
 
 
 def test_a_violation_is_a_value_error_with_a_list():

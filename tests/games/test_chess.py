@@ -317,6 +317,8 @@ def test_the_en_passant_square_is_named_where_a_capture_is_legal():
         ("k7/8/8/8/8/8/8/K7 w - - 0 x", "'x'"),
         ("k7/8/8/8/8/8/8/K7 w - - 0 300", "larger max_moves"),
         ("k6R/8/8/8/8/8/8/K7 w - - 0 1", "black is in check and not to move"),
+        ("k7/1K5R/8/8/8/8/8/8 w - - 0 1", "the kings stand next to each other"),
+        ("8/8/8/8/8/8/R7/4kK2 b - - 0 1", "the kings stand next to each other"),
     ],
 )
 def test_a_bad_fen_is_refused_by_its_fault(fen, message):
@@ -340,6 +342,10 @@ def test_a_bad_fen_is_refused_by_its_fault(fen, message):
         ("Rf1", "h1f1"),
         ("Nb1", "c3b1"),
         ("N3b5", "c3b5"),
+        ("a2-a4", "a2a4"),
+        ("Ke1-f1", "e1f1"),
+        ("Ne5xf7", "e5f7"),
+        ("d5xe6", "d5e6"),
     ],
 )
 def test_moves_can_be_written_in_many_ways(text, move):
@@ -350,7 +356,9 @@ def test_moves_can_be_written_in_many_ways(text, move):
     assert GAME.action_to_text(state, action) == move
 
 
-@pytest.mark.parametrize("text", ["a7b8", "a7b8q", "axb8=Q+", "axb8", "axb8Q"])
+@pytest.mark.parametrize(
+    "text", ["a7b8", "a7b8q", "axb8=Q+", "axb8", "axb8=q", "a7xb8"]
+)
 def test_a_promotion_without_a_piece_is_to_a_queen(text):
     state = GAME.from_fen("1n4k1/P7/8/8/8/8/8/K7 w - - 0 1")
     assert GAME.action_to_text(state, GAME.text_to_action(state, text)) == "a7b8q"

@@ -51,6 +51,41 @@ def test_an_unknown_option_is_refused_by_name(name):
 
 
 @every_game
+def test_many_positions_are_not_drawn_as_one(name):
+    game = make(SMALL.get(name, name))
+    states = jax.vmap(lambda _: game.init())(np.arange(3))
+    for draw in game.to_text, game.to_svg:
+        with pytest.raises(ValueError, match=r"one position .* these are \[3\]"):
+            draw(states)
+
+
+@every_game
+def test_a_policy_of_another_length_is_not_drawn(name):
+    game = make(SMALL.get(name, name))
+    policies = {"network": np.ones(game.num_actions + 1)}
+    with pytest.raises(ValueError, match=rf"'network' has \[{game.num_actions + 1}\]"):
+        game.to_svg(game.init(), policies=policies)
+
+
+@every_game
+def test_a_policy_may_be_a_list(name):
+    game = make(SMALL.get(name, name))
+    uniform = [1 / game.num_actions] * game.num_actions
+    drawn = game.to_svg(game.init(), policies={"network": uniform})
+    assert drawn == game.to_svg(game.init(), policies={"network": np.array(uniform)})
+
+
+@every_game
+@pytest.mark.parametrize("beyond", [False, True])
+def test_a_number_that_is_no_action_is_neither_written_nor_marked(name, beyond):
+    game = make(SMALL.get(name, name))
+    action, state = game.num_actions if beyond else -1, game.init()
+    with pytest.raises(ValueError, match=f"action {action} of {name}"):
+        game.action_to_text(state, action)
+    assert game.to_text(state, action) == game.to_text(state)
+
+
+@every_game
 @pytest.mark.parametrize("text", ["", "no action", "0", "-1", "a0", "z99"])
 def test_text_that_is_no_action_is_refused(name, text):
     game = make(SMALL.get(name, name))

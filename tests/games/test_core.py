@@ -1,4 +1,5 @@
 import chex
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -78,6 +79,21 @@ def test_an_option_given_twice_is_refused():
 
 
 @pytest.mark.usefixtures("_sized")
+@pytest.mark.parametrize("spec", ["sized_for_test:,7.5", "sized_for_test:5,"])
+def test_an_empty_option_is_refused(spec):
+    with pytest.raises(ValueError, match=f"an option in '{spec}' is empty"):
+        make(spec)
+
+
+@pytest.mark.usefixtures("_sized")
+def test_the_numbers_of_numpy_are_options_like_any_others():
+    options = {"size": np.int64(5), "komi": np.float32(7.5), "wrap": np.bool_(True)}
+    game = make("sized_for_test", **options)
+    assert game == make("sized_for_test:5,7.5,wrap=true")
+    assert type(game.options["size"]) is int
+
+
+@pytest.mark.usefixtures("_sized")
 @pytest.mark.parametrize(
     "spec", ["sized_for_test:colour=1", "sized_for_test:1,2,3,4,5"]
 )
@@ -110,6 +126,21 @@ def test_a_name_is_registered_once():
     assert register(Sized) is Sized
     with pytest.raises(ValueError, match="'tic_tac_toe' is already registered"):
         register(type("Other", (TicTacToe,), {"name": "tic_tac_toe"}))
+
+
+@pytest.mark.usefixtures("_sized")
+def test_a_class_that_is_defined_anew_takes_the_place_of_the_old_one():
+    fields = {"__module__": Sized.__module__, "__qualname__": Sized.__qualname__}
+    anew = type("Sized", (Sized,), fields)
+    assert register(anew) is anew
+    assert type(make("sized_for_test")) is anew
+
+
+@pytest.mark.parametrize("outcome", [1, 0, -1])
+def test_rewards_sum_to_zero_and_a_draw_has_no_sign(outcome):
+    rewards = jax.jit(core.zero_sum)(jnp.int8(outcome))
+    assert rewards.tolist() == [outcome, -outcome]
+    assert outcome != 0 or not np.signbit(rewards).any()
 
 
 def test_the_identity_changes_nothing():

@@ -94,10 +94,16 @@ def test_without_a_legal_action_0_is_drawn():
     assert draw(np.zeros(40, bool), 3).tolist() == [0, 0, 0]
 
 
-@pytest.mark.parametrize("shape", [(), (65_537,)])
+@pytest.mark.parametrize("shape", [(), (65_537,), (2, 0)])
 def test_a_mask_of_another_shape_is_refused(shape):
     with pytest.raises(ValueError, match=re.escape(str(list(shape)))):
         random_action(jax.random.key(0), jnp.ones(shape, bool))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_a_mask_of_another_dtype_is_refused(dtype):
+    with pytest.raises(ValueError, match=rf"bool.*\[7\] {dtype}"):
+        random_action(jax.random.key(0), jnp.ones(7, dtype))
 
 
 def test_a_reset_shows_the_first_position_of_every_game():

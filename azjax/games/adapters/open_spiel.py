@@ -120,7 +120,8 @@ class AzjaxBot(pyspiel.Bot):
                 f"{self._game!r} and {state.get_game()} allow different actions after "
                 f"{state.history()}, as azjax numbers them: azjax alone "
                 f"{sorted(allowed - actions)}, OpenSpiel alone "
-                f"{sorted(actions - allowed)}"
+                f"{sorted(actions - allowed)}; where only the numbers differ, "
+                "`to_azjax` tells how"
             )
 
 

@@ -74,6 +74,10 @@ class PettingZooEnv(AECEnv):
 
     def __init__(self, game: Game, render_mode: str | None = None):
         super().__init__()
+        if not isinstance(game, Game):
+            raise ValueError(
+                f"game must be a Game, as azjax.games.make returns it: {game!r}"
+            )
         if render_mode is not None and render_mode not in RENDER_MODES:
             raise ValueError(
                 f"render_mode must be None or one of {RENDER_MODES}: {render_mode!r}"
@@ -168,7 +172,7 @@ def to_pettingzoo(game: Game, render_mode: str | None = None) -> AECEnv:
         render_mode: `ansi` or None.
 
     Raises:
-        ValueError: there is no such render mode.
+        ValueError: that is no game, or there is no such render mode.
     """
     return wrappers.OrderEnforcingWrapper(PettingZooEnv(game, render_mode))
 

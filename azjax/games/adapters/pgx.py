@@ -188,7 +188,14 @@ def to_pgx(game: Game, id: str | None = None) -> PgxEnv:
         game: what is played.
         id: the environment's name, that of the game by default. `pgx.api_test` accepts
             no other names than pgx's, for example `go_9x9`.
+
+    Raises:
+        ValueError: that is no game.
     """
+    if not isinstance(game, Game):
+        raise ValueError(
+            f"game must be a Game, as azjax.games.make returns it: {game!r}"
+        )
     return PgxEnv(game, game.name if id is None else id)
 
 

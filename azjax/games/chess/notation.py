@@ -29,8 +29,8 @@ _CASTLING = {
 }
 _COMMON_MOVE = re.compile(r"[a-h][1-8][a-h][1-8][qrbn]?")
 _SHORT_MOVE = re.compile(
-    r"(?P<piece>[NBRQK]?)(?P<file>[a-h]?)(?P<rank>[1-8]?)x?"
-    r"(?P<end>[a-h][1-8])(=?(?P<promotion>[NBRQ]))?[+#]?[!?]*"
+    r"(?P<piece>[NBRQK]?)(?P<file>[a-h]?)(?P<rank>[1-8]?)[x-]?"
+    r"(?P<end>[a-h][1-8])(=?(?P<promotion>[NBRQnbrq]))?[+#]?[!?]*"
 )
 _CASTLING_MOVE = re.compile(r"(?P<king>[O0])-(?P=king)(?P<long>-(?P=king))?[+#]?[!?]*")
 
@@ -148,6 +148,9 @@ def _check_pieces(board: np.ndarray) -> None:
                 f"{name} has more pieces than 8 pawns can become: {counts[:5]} pawns, "
                 "knights, bishops, rooks and queens"
             )
+    white, black = (np.argwhere(board == PIECES.index(king))[0] for king in "Kk")
+    if np.abs(white - black).max() == 1:
+        raise ValueError("the kings stand next to each other")
 
 
 def _check_castling(text: str, board: np.ndarray) -> None:
@@ -219,8 +222,8 @@ def find_moves(text: str, pieces: Mapping[str, str]) -> list[str] | None:
     """Returns the moves that a text may mean, or None if no move is written like that.
 
     Args:
-        text: as in `e2e4`, `e7e8q`, `Nf3`, `exd5`, `e8=N+`, `O-O`. A promotion
-            without a piece is one to a queen.
+        text: as in `e2e4`, `e7e8q`, `Nf3`, `exd5`, `e8=N+`, `e2-e4`, `O-O`. A
+            promotion without a piece is one to a queen.
         pieces: for each of the possible moves as in `e2e4`, the piece that it moves,
             one of `PNBRQK`.
     """

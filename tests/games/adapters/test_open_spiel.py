@@ -155,7 +155,7 @@ def test_actions_that_mean_something_else_are_noticed():
         RandomPlayer(TIC_TAC_TOE), TIC_TAC_TOE, to_azjax=lambda _, action: action % 8
     )
     state = pyspiel.load_game("tic_tac_toe").new_initial_state()
-    with pytest.raises(ValueError, match=r"azjax alone \[8\], OpenSpiel alone \[\]"):
+    with pytest.raises(ValueError, match=r"azjax alone \[8\], .*`to_azjax`"):
         bot.step(state)
 
 

@@ -116,6 +116,11 @@ def test_an_unknown_render_mode_is_refused():
         to_pettingzoo(make("tic_tac_toe"), render_mode="human")
 
 
+def test_what_is_no_game_is_refused():
+    with pytest.raises(ValueError, match=r"game must be a Game.*: 'go'"):
+        to_pettingzoo("go")
+
+
 def test_an_environment_can_be_copied_and_pickled_in_the_middle_of_a_game():
     env = to_pettingzoo(make("tic_tac_toe"))
     play(env, [0, 3, 1])

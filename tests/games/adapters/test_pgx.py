@@ -71,6 +71,11 @@ def test_the_test_of_pgx_passes(monkeypatch):
     pgx.api_test(to_pgx(make("tic_tac_toe")), 3)
 
 
+def test_what_is_no_game_is_refused():
+    with pytest.raises(ValueError, match=r"game must be a Game.*: 'go'"):
+        to_pgx("go")
+
+
 def test_a_game_may_go_by_a_name_of_pgx():
     env = to_pgx(make("tic_tac_toe"), id="othello")
     assert env.id == env.init(jax.random.key(0)).env_id == "othello"
