@@ -19,6 +19,13 @@ def solution():
     return solve(TIC_TAC_TOE)
 
 
+@pytest.fixture(scope="module")
+def perfect_choice(solution):
+    """What is chosen in all positions of tic-tac-toe; nonsense in finished ones."""
+    return choose(MinimaxPlayer(TIC_TAC_TOE, 9), KEY, solution.states)
+
+
+@jax.jit(static_argnames=("game", "depth", "num_moves"))
 def negamax(game, states, depth, num_moves=1):
     """The scores `[N, A]` of all moves, by looking at every position of the tree."""
     num_actions = game.num_actions
@@ -26,70 +33,74 @@ def negamax(game, states, depth, num_moves=1):
         states, jnp.arange(num_actions)
     )
     after = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), after)
-    mover = np.repeat(np.asarray(states.current_player), num_actions)
-    result = np.asarray(jax.vmap(game.rewards)(after))[np.arange(mover.size), mover]
+    mover = jnp.repeat(states.current_player, num_actions)
+    result = jax.vmap(game.rewards)(after)[jnp.arange(mover.size), mover]
     if depth == 1:
-        value = -np.asarray(jax.vmap(game.evaluate)(after))
+        value = -jax.vmap(game.evaluate)(after)
     else:
         value = -negamax(game, after, depth - 1, num_moves + 1).max(axis=-1)
-    value = np.where(after.terminated, result * (2 - num_moves / 1024), value)
-    legal = np.asarray(jax.vmap(game.legal_action_mask)(states))
-    return np.where(legal, value.reshape(legal.shape), -np.inf)
+    value = jnp.where(after.terminated, result * (2 - num_moves / 1024), value)
+    legal = jax.vmap(game.legal_action_mask)(states)
+    return jnp.where(legal, value.reshape(legal.shape), -jnp.inf)
 
 
 @pytest.mark.parametrize(
     ("name", "depth", "num_moves"),
     [
         ("connect_four", 1, 10),
-        ("connect_four", 2, 14),
-        ("connect_four", 4, 2),
         ("connect_four", 4, 16),
         ("connect_four", 5, 25),
         ("gomoku:4,4,3", 3, 3),
-        ("gomoku:4,4,3", 4, 5),
-        ("tic_tac_toe", 5, 2),
-        ("breakthrough:4,3", 3, 5),
-        ("othello", 2, 20),
+        ("breakthrough:4,3", 2, 5),
     ],
 )
 def test_it_finds_what_a_search_of_the_whole_tree_finds(name, depth, num_moves):
     game = games.make(name)
     states = _random_openings(game, jax.random.key(depth), 12, num_moves)
     choice = choose(MinimaxPlayer(game, depth), KEY, states)
-    scores = negamax(game, states, depth)
+    scores = np.asarray(negamax(game, states, depth))
     top = scores.max(axis=-1, keepdims=True)
     np.testing.assert_allclose(choice.value, top[:, 0].clip(-1, 1), atol=1e-6)
     np.testing.assert_array_equal(np.asarray(choice.policy) > 0, scores >= top - 1e-6)
 
 
-def test_at_full_depth_tic_tac_toe_is_played_perfectly_from_every_position(solution):
+def test_at_full_depth_tic_tac_toe_is_played_perfectly_from_every_position(
+    solution, perfect_choice
+):
     running = ~solution.states.terminated
-    states = jax.tree.map(lambda leaf: leaf[running], solution.states)
-    choice = choose(MinimaxPlayer(TIC_TAC_TOE, 9), KEY, states)
-    np.testing.assert_array_equal(choice.value, solution.values[running])
-    action_values = solution.action_values[running]
-    chosen = np.asarray(choice.policy) > 0
-    assert (action_values == solution.values[running, None])[chosen].all()
+    np.testing.assert_array_equal(
+        np.asarray(perfect_choice.value)[running], solution.values[running]
+    )
+    chosen = (np.asarray(perfect_choice.policy) > 0) & running[:, None]
+    keeps_value = solution.action_values == solution.values[:, None]
+    assert keeps_value[chosen].all()
+    assert chosen.any(axis=1)[running].all()
 
 
 @pytest.mark.parametrize("seat", [0, 1])
-def test_at_full_depth_tic_tac_toe_is_never_lost_whatever_the_replies(seat):
-    player = MinimaxPlayer(TIC_TAC_TOE, 9)
-    states = jax.tree.map(lambda leaf: leaf[None], TIC_TAC_TOE.init())
-    step = jax.vmap(TIC_TAC_TOE.step)
+def test_at_full_depth_tic_tac_toe_is_never_lost_whatever_the_replies(
+    seat, solution, perfect_choice
+):
+    boards = np.asarray(jax.vmap(TIC_TAC_TOE.board)(solution.states)).reshape(-1, 9)
+    number_of = {tuple(board): number for number, board in enumerate(boards.tolist())}
+    positions, num_ends = {(-1,) * 9}, 0
     for num_moves in range(9):
-        if num_moves % 2 == seat:
-            moves = np.asarray(choose(player, KEY, states).policy) > 0
-        else:
-            moves = np.asarray(jax.vmap(TIC_TAC_TOE.legal_action_mask)(states))
-        parent, action = np.nonzero(moves)
-        before = jax.tree.map(lambda leaf, parent=parent: leaf[parent], states)
-        after = step(before, action)
-        results = np.asarray(jax.vmap(TIC_TAC_TOE.rewards)(after))[:, seat]
-        assert (results >= 0).all()
-        running = ~np.asarray(after.terminated)
-        states = jax.tree.map(lambda leaf, running=running: leaf[running], after)
-    assert len(states.terminated) == 0
+        reached = set()
+        for board in positions:
+            moves = np.flatnonzero(np.array(board) == -1)
+            if num_moves % 2 == seat:
+                moves = np.flatnonzero(perfect_choice.policy[number_of[board]])
+            for move in moves.tolist():
+                after = (*board[:move], num_moves % 2, *board[move + 1 :])
+                number = number_of[after]
+                if solution.states.terminated[number]:
+                    outcome = int(solution.states.outcome[number])
+                    assert outcome * (1, -1)[seat] >= 0
+                    num_ends += 1
+                else:
+                    reached.add(after)
+        positions = reached
+    assert num_ends > 10
 
 
 def after(game, *actions):
@@ -112,10 +123,10 @@ def test_it_wins_as_soon_as_it_can():
 
 
 def test_it_loses_as_late_as_it_can():
-    # Three in the bottom row with both ends open: only a block delays the end.
-    states = batch(after(CONNECT_FOUR, 2, 0, 3, 0, 4))
+    # Column 0 must be blocked, and then a fork in the bottom row wins two moves later.
+    states = batch(after(CONNECT_FOUR, 0, 6, 0, 6, 3, 3, 4, 4, 0))
     choice = choose(MinimaxPlayer(CONNECT_FOUR, 5), KEY, states)
-    assert set(np.flatnonzero(choice.policy[0]).tolist()) <= {0, 1, 5}
+    np.testing.assert_array_equal(choice.policy, [[1, 0, 0, 0, 0, 0, 0]])
     np.testing.assert_array_equal(choice.value, [-1])
 
 

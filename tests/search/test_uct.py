@@ -107,40 +107,48 @@ def after(*actions):
     return state
 
 
+POSITIONS = [after(), after(4), after(0, 4, 8), after(0, 3, 1, 8, 5)]
+
+
+@pytest.fixture(scope="module")
+def states():
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *POSITIONS)
+
+
+@pytest.fixture(scope="module")
+def output(states):
+    return search(states, 150)
+
+
+@pytest.fixture(scope="module")
+def short_output(states):
+    """Of a search in which each move of the second position has one visit."""
+    return search(states, 8)
+
+
 @pytest.mark.parametrize("exploration", [0.3, 2**0.5])
-def test_moves_are_visited_as_often_as_by_the_textbook(exploration):
-    positions = [after(), after(4), after(0, 4, 8), after(0, 3, 1, 8, 5)]
-    states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *positions)
-    output = search(states, 150, exploration=exploration)
+def test_moves_are_visited_as_often_as_by_the_textbook(exploration, states, output):
+    if exploration != 2**0.5:
+        output = search(states, 150, exploration=exploration)
     visits = output.search_tree.summary().visit_counts
-    for index, position in enumerate(positions):
+    for index, position in enumerate(POSITIONS):
         expected = textbook_visits(position, 150, exploration)
         np.testing.assert_array_equal(visits[index], expected)
 
 
-def test_every_move_is_tried_once_before_any_is_tried_again():
-    states = jax.tree.map(lambda leaf: leaf[None], after(4))
-    visits = search(states, 8).search_tree.summary().visit_counts[0]
+def test_the_most_visited_move_is_chosen_and_the_weights_are_the_visits(output):
+    visits = np.asarray(output.search_tree.summary().visit_counts)
+    chosen = np.take_along_axis(visits, np.asarray(output.action)[:, None], 1)[:, 0]
+    np.testing.assert_array_equal(chosen, visits.max(axis=1))
+    np.testing.assert_allclose(output.action_weights, visits / 150, rtol=1e-6)
+
+
+def test_every_move_is_tried_once_before_any_is_tried_again(short_output):
+    visits = short_output.search_tree.summary().visit_counts[1]
     np.testing.assert_array_equal(visits, [1, 1, 1, 1, 0, 1, 1, 1, 1])
 
 
-def test_new_moves_are_tried_in_the_order_of_the_prior():
-    states = jax.tree.map(lambda leaf: leaf[None], after(4))
-    visits = search(states, 3).search_tree.summary().visit_counts[0]
-    np.testing.assert_array_equal(visits, [0, 0, 0, 0, 0, 0, 1, 1, 1])
-
-
-def test_the_most_visited_move_is_chosen_and_the_weights_are_the_visits():
-    states = jax.tree.map(lambda leaf: leaf[None], after(4, 0))
-    output = search(states, 100)
-    visits = np.asarray(output.search_tree.summary().visit_counts[0])
-    assert visits[int(output.action[0])] == visits.max()
-    np.testing.assert_allclose(output.action_weights[0], visits / 100, rtol=1e-6)
-
-
-def test_of_equally_visited_moves_that_with_the_best_value_is_chosen():
-    states = jax.tree.map(lambda leaf: leaf[None], after(4))
-    output = search(states, 8)  # one visit each
-    values = np.asarray(output.search_tree.summary().qvalues[0])
-    legal = np.asarray(GAME.legal_action_mask(after(4)))
-    assert int(output.action[0]) == np.where(legal, values, -np.inf).argmax()
+def test_of_equally_visited_moves_that_with_the_best_value_is_chosen(short_output):
+    values = np.asarray(short_output.search_tree.summary().qvalues[1])
+    legal = np.asarray(GAME.legal_action_mask(POSITIONS[1]))
+    assert int(short_output.action[1]) == np.where(legal, values, -np.inf).argmax()
