@@ -10,6 +10,7 @@ from azjax.players.directory import (
     save_player,
     shipped_players,
 )
+from azjax.players.gtp import GtpPlayer, ResignError
 from azjax.players.network import NetworkPlayer
 from azjax.players.random import RandomPlayer
 from azjax.players.seat import (
@@ -37,9 +38,11 @@ __all__ = [
     "Choice",
     "ExternalPlayer",
     "ForfeitError",
+    "GtpPlayer",
     "NetworkPlayer",
     "Player",
     "RandomPlayer",
+    "ResignError",
     "Seat",
     "Thought",
     "TrainedPlayer",

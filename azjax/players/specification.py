@@ -14,6 +14,7 @@ from azjax.players.directory import (
     load_player,
     pretrained_directory,
 )
+from azjax.players.gtp import GtpPlayer
 from azjax.players.network import NetworkPlayer
 from azjax.players.random import RandomPlayer
 from azjax.players.seat import AnyPlayer, ExternalPlayer
@@ -100,6 +101,11 @@ def _alphazero(spec: Spec, game: Game | None) -> Player:
     )
 
 
+def _gtp(spec: Spec, game: Game | None) -> GtpPlayer:
+    del game  # the engine is asked when it sits down
+    return GtpPlayer(spec.argument)
+
+
 KINDS = {
     "random": Kind("random", _random),
     "network": Kind("network:RUN", _network),
@@ -108,6 +114,7 @@ KINDS = {
         _alphazero,
         ("simulations", "algorithm", "leaves_per_step", "kept_nodes", "proves"),
     ),
+    "gtp": Kind("gtp:COMMAND", _gtp, is_verbatim=True),
 }
 
 
