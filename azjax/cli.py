@@ -15,6 +15,7 @@ from rich.table import Table
 from azjax import games
 from azjax.arena import Grade, Report, evaluate, read, shipped
 from azjax.commands.common import check_seed
+from azjax.commands.gtp import gtp_command
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.terminal import play
 from azjax.players import DEFAULT_SIMULATIONS, MAX_SIMULATIONS, load_compiled, load_run
@@ -35,6 +36,7 @@ def main(args: Sequence[str] | None = None) -> None:
     app.command(name="train")(train_command)
     app.command(name="evaluate")(evaluate_command)
     app.command(name="play")(play_command)
+    app.command(name="gtp")(gtp_command)
     with one_line_errors():
         # `train` has all settings of a run, whose defaults depend on the preset.
         if args[:1] == ["train"] and len(args) > 1 and args[1] not in ("-h", "--help"):
