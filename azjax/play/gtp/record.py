@@ -113,12 +113,10 @@ class Record:
         game, state = self.game, self.position.state
         if isinstance(game, Go):
             points = game.score(state)  # pyright: ignore[reportArgumentType]
-        elif state.terminated:
-            points = game.rewards(state)
-        else:
+            return float(points[0] - points[1])
+        if not state.terminated:
             raise CommandError("cannot score")
-        first, second = np.asarray(points).tolist()
-        return first - second
+        return float(game.rewards(state)[0])
 
     def stones(self, player: int) -> list[str]:
         """Returns the points where this player has stones."""
