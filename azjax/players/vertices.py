@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.games import Game, State
+from azjax.games.core import S
 
 COLOURS = ("b", "w")
 PASS = "pass"
@@ -44,18 +45,18 @@ def legal_actions(game: Game, state: State) -> list[int]:
     return np.flatnonzero(_legal_action_mask(game, state)).tolist()
 
 
-def first_state(game: Game) -> State:
+def first_state(game: Game[S]) -> S:
     """Returns the first position, in NumPy."""
     return jax.device_get(game.init())
 
 
-def next_state(game: Game, state: State, action: int) -> State:
+def next_state(game: Game[S], state: S, action: int) -> S:
     """Returns the position after an action, in NumPy, compiled once for each game."""
     return jax.device_get(_step(game, state, jnp.int32(action)))
 
 
 @functools.partial(jax.jit, static_argnames="game")
-def _step(game: Game, state: State, action: jax.Array) -> State:
+def _step(game: Game[S], state: S, action: jax.Array) -> S:
     return game.step(state, action)
 
 
