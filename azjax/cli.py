@@ -9,6 +9,7 @@ import tyro
 from azjax.commands.evaluate import evaluate_command
 from azjax.commands.export import export_command
 from azjax.commands.games import games_command
+from azjax.commands.gtp import gtp_command
 from azjax.commands.play import play_command
 from azjax.commands.train import train_command, train_with_settings
 
@@ -24,6 +25,7 @@ def main(args: Sequence[str] | None = None) -> None:
     app.command(name="train")(train_command)
     app.command(name="evaluate")(evaluate_command)
     app.command(name="play")(play_command)
+    app.command(name="gtp")(gtp_command)
     app.command(name="export")(export_command)
     with one_line_errors():
         # `train` has all settings of a run, whose defaults depend on the preset.

@@ -11,6 +11,7 @@ from azjax.players.directory import (
     shipped_players,
 )
 from azjax.players.greedy import GreedyPlayer
+from azjax.players.gtp import GtpPlayer, ResignError
 from azjax.players.mcts import MCTSPlayer
 from azjax.players.minimax import MinimaxPlayer
 from azjax.players.network import NetworkPlayer
@@ -42,12 +43,14 @@ __all__ = [
     "ExternalPlayer",
     "ForfeitError",
     "GreedyPlayer",
+    "GtpPlayer",
     "MCTSPlayer",
     "MinimaxPlayer",
     "NetworkPlayer",
     "PerfectPlayer",
     "Player",
     "RandomPlayer",
+    "ResignError",
     "Seat",
     "Thought",
     "TrainedPlayer",

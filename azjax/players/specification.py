@@ -15,6 +15,7 @@ from azjax.players.directory import (
     pretrained_directory,
 )
 from azjax.players.greedy import GreedyPlayer
+from azjax.players.gtp import GtpPlayer
 from azjax.players.mcts import MCTSPlayer
 from azjax.players.minimax import MAX_DEPTH, MinimaxPlayer
 from azjax.players.network import NetworkPlayer
@@ -143,6 +144,11 @@ def _alphazero(spec: Spec, game: Game | None) -> Player:
     )
 
 
+def _gtp(spec: Spec, game: Game | None) -> GtpPlayer:
+    del game  # the engine is asked when it sits down
+    return GtpPlayer(spec.argument)
+
+
 KINDS = {
     "random": Kind("random", _random),
     "greedy": Kind("greedy", _greedy),
@@ -159,6 +165,7 @@ KINDS = {
         ),
     ),
     "perfect": Kind("perfect", _perfect),
+    "gtp": Kind("gtp:COMMAND", _gtp, is_verbatim=True),
 }
 
 

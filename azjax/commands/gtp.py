@@ -1,0 +1,41 @@
+"""`azjax gtp`: a player for Go front ends and match programs."""
+
+import contextlib
+import os
+import sys
+
+import tyro
+
+from azjax import games, players
+from azjax.commands.common import check_seed
+from azjax.compilation_cache import enable_compilation_cache
+from azjax.play.gtp import Engine, Inbox, read_lines, serve
+
+
+def gtp_command(
+    game: tyro.conf.Positional[str], /, *, player: str, seed: int = 0
+) -> None:
+    """Speak GTP 2, the Go Text Protocol, on the standard input and output.
+
+    Args:
+        game: one of those that `azjax games` lists, not only Go.
+        player: who moves, such as alphazero:RUN?simulations=400, where RUN is a run's
+            directory or `pretrained`.
+        seed: of the player's chance.
+    """
+    check_seed(seed)
+    enable_compilation_cache()
+    output = sys.stdout
+
+    def write(text: str) -> None:
+        output.write(text)
+        output.flush()
+
+    engine = Engine(games.make(game), lambda game: players.load(player, game), seed)
+    # Nothing but the protocol may be written there.
+    with contextlib.redirect_stdout(sys.stderr), contextlib.closing(engine):
+        try:
+            serve(engine, Inbox(read_lines(sys.stdin.fileno())), write)
+        except BrokenPipeError:
+            # Nobody reads any more; neither will what Python writes at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())

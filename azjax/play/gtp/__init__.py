@@ -1,0 +1,7 @@
+"""GTP, the Go Text Protocol, version 2, for every game: the engine's side."""
+
+from azjax.play.gtp.engine import Engine
+from azjax.play.gtp.protocol import Inbox, read_lines
+from azjax.play.gtp.server import serve
+
+__all__ = ["Engine", "Inbox", "read_lines", "serve"]

@@ -1,0 +1,60 @@
+"""The words behind a command, read."""
+
+import math
+from collections.abc import Sequence
+
+from azjax.play.gtp.protocol import CommandError
+
+COLOURS = {"b": 0, "black": 0, "w": 1, "white": 1}
+MAX_DIGITS = 7
+SYNTAX_ERROR = "syntax error"
+
+
+def word(words: Sequence[str], place: int) -> str:
+    """Returns a word.
+
+    Raises:
+        CommandError: there are not so many.
+    """
+    if place >= len(words):
+        raise CommandError(SYNTAX_ERROR)
+    return words[place]
+
+
+def colour(words: Sequence[str], place: int) -> int:
+    """Returns the player whom a word names.
+
+    Raises:
+        CommandError: it names none.
+    """
+    player = COLOURS.get(word(words, place).lower())
+    if player is None:
+        raise CommandError(SYNTAX_ERROR)
+    return player
+
+
+def whole(words: Sequence[str], place: int) -> int:
+    """Returns a word that is a whole number, not negative.
+
+    Raises:
+        CommandError: it is none.
+    """
+    digits = word(words, place)
+    if not digits.isdecimal() or len(digits) > MAX_DIGITS:
+        raise CommandError(SYNTAX_ERROR)
+    return int(digits)
+
+
+def real(words: Sequence[str], place: int) -> float:
+    """Returns a word that is a finite number.
+
+    Raises:
+        CommandError: it is none.
+    """
+    try:
+        value = float(word(words, place))
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise CommandError(SYNTAX_ERROR)
+    return value

@@ -1,0 +1,310 @@
+"""The commands of GTP, carried out by any player in any game.
+
+Colours: `b` is player 0, who moves first, in every game. Moves are written as the game
+writes them.
+
+Two moves in a row of one colour: where the other player may pass, it passes in between;
+else the second move is illegal. Such a pass ends no game, and a pass of the player who
+is not to move changes nothing.
+
+Go: two passes end the game, the limit of moves does not. All stones on the board are
+alive, and handicap stones give white no points. Other games have no komi: any is
+accepted, and changes nothing.
+
+Time: the settings are accepted and change nothing; how long a move takes is a matter of
+the player's simulations.
+"""
+
+import importlib.metadata
+import itertools
+import sys
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from azjax.games import Game, State
+from azjax.games.go import Go
+from azjax.play.gtp import analysis, handicap
+from azjax.play.gtp.arguments import COLOURS, SYNTAX_ERROR, colour, real, whole, word
+from azjax.play.gtp.protocol import CommandError
+from azjax.play.gtp.record import Position, Record, changed
+from azjax.players import AnyPlayer, ForfeitError, ResignError, Seat, Thought, sit
+from azjax.players.vertices import PASS, RESIGN, to_vertex
+
+DEFAULT_INTERVAL = 100  # 1/100 s
+TIME_SYSTEMS = ("none", "absolute", "byoyomi", "canadian")
+
+Writer = Callable[[Game, State, Thought, int], str]
+
+
+class Report(NamedTuple):
+    """An answer that goes on until another command comes.
+
+    interval: seconds between its lines.
+    lines: without end.
+    """
+
+    interval: float
+    lines: Iterator[str]
+
+
+class Engine:
+    """One player, and the game that it plays."""
+
+    def __init__(self, game: Game, load: Callable[[Game], AnyPlayer], seed: int = 0):
+        """Begins a game.
+
+        Args:
+            game: what is played; `boardsize` and `komi` may change its options.
+            load: makes the player for a game.
+            seed: of the player's chance.
+
+        Raises:
+            ValueError: the player is not for this game.
+        """
+        self._load, self._seed, self._num_games = load, seed, 0
+        self._game, self._player = game, load(game)
+        self._seat: Seat | None = None
+        self._record = Record(game)
+        self._commands: dict[str, Callable[[list[str]], str | Report]] = {
+            "protocol_version": lambda words: "2",
+            "name": lambda words: "azjax",
+            "version": lambda words: importlib.metadata.version("azjax"),
+            "known_command": self._known_command,
+            "list_commands": lambda words: "\n".join(self._commands),
+            "quit": lambda words: "",
+            "boardsize": self._boardsize,
+            "clear_board": self._clear_board,
+            "komi": self._komi,
+            "play": self._play,
+            "genmove": self._genmove,
+            "reg_genmove": self._reg_genmove,
+            "undo": self._undo,
+            "time_settings": self._time_settings,
+            "time_left": self._time_left,
+            "kgs-time_settings": self._kgs_time_settings,
+            "showboard": self._showboard,
+            "final_score": self._final_score,
+        }
+        for name, write in (("lz", analysis.leela), ("kata", analysis.kata)):
+            self._commands |= {
+                f"{name}-analyze": lambda words, w=write: self._analyze(w, words),
+                f"{name}-genmove_analyze": (
+                    lambda words, w=write: self._analyzed_move(w, words)
+                ),
+            }
+        if isinstance(game, Go):
+            self._commands |= {
+                "fixed_handicap": self._fixed_handicap,
+                "place_free_handicap": self._place_free_handicap,
+                "set_free_handicap": self._set_free_handicap,
+                "final_status_list": self._final_status_list,
+            }
+
+    def execute(self, name: str, words: list[str]) -> str | Report:
+        """Carries out a command and returns the answer.
+
+        Args:
+            name: the command.
+            words: its arguments; more than it needs are left alone.
+
+        Raises:
+            CommandError: it fails; the position is as before.
+        """
+        if name not in self._commands:
+            raise CommandError("unknown command")
+        return self._commands[name](words)
+
+    def close(self) -> None:
+        """Ends the game."""
+        if self._seat is not None:
+            self._seat.close()
+            self._seat = None
+
+    def _known_command(self, words: list[str]) -> str:
+        return str(word(words, 0) in self._commands).lower()
+
+    def _boardsize(self, words: list[str]) -> str:
+        size = whole(words, 0)
+        height, width, _ = self._game.observation_shape
+        if (height, width) != (size, size):
+            self._change("size", size)
+        self._begin()
+        return ""
+
+    def _clear_board(self, words: list[str]) -> str:
+        del words
+        self._begin()
+        return ""
+
+    def _komi(self, words: list[str]) -> str:
+        komi = real(words, 0)
+        if self._game.options.get("komi", komi) != komi:
+            self._change("komi", komi)
+            self._record.change_rules(self._game)
+        return ""
+
+    def _play(self, words: list[str]) -> str:
+        self._record.play(colour(words, 0), word(words, 1))
+        return ""
+
+    def _genmove(self, words: list[str]) -> str:
+        position = self._record.turn(colour(words, 0))
+        try:
+            return self._make(position, self._think(position))
+        except ResignError:
+            return RESIGN
+
+    def _reg_genmove(self, words: list[str]) -> str:
+        position = self._record.turn(colour(words, 0))
+        try:
+            return self._vertex(position, self._think(position))
+        except ResignError:
+            return RESIGN
+
+    def _undo(self, words: list[str]) -> str:
+        del words
+        self._record.undo()
+        return ""
+
+    def _time_settings(self, words: list[str]) -> str:
+        for place in range(3):
+            whole(words, place)
+        return ""
+
+    def _time_left(self, words: list[str]) -> str:
+        colour(words, 0)
+        for place in (1, 2):
+            whole(words, place)
+        return ""
+
+    def _kgs_time_settings(self, words: list[str]) -> str:
+        if word(words, 0) not in TIME_SYSTEMS:
+            raise CommandError(SYNTAX_ERROR)
+        return ""
+
+    def _showboard(self, words: list[str]) -> str:
+        del words
+        moves, state, _ = self._record.position
+        return "\n" + self._record.game.to_text(state, moves[-1] if moves else None)
+
+    def _final_score(self, words: list[str]) -> str:
+        del words
+        lead = self._record.score()
+        return f"{'B' if lead > 0 else 'W'}+{abs(lead):g}" if lead else "0"
+
+    def _analyze(self, write: Writer, words: list[str]) -> Report:
+        player, interval, most = self._analysis_arguments(words)
+        position = self._record.turn(player)
+        thoughts = analysis.deeper(lambda: self._think(position))
+        try:
+            first = next(thoughts)
+        except ResignError as error:
+            raise CommandError(str(error)) from error
+        lines = (
+            write(self._record.game, position.state, thought, most)
+            for thought in itertools.chain([first], thoughts)
+        )
+        return Report(interval / 100, lines)
+
+    def _analyzed_move(self, write: Writer, words: list[str]) -> str:
+        player, _, most = self._analysis_arguments(words)
+        position = self._record.turn(player)
+        try:
+            thought = self._think(position)
+        except ResignError:
+            return f"\nplay {RESIGN}"
+        line = write(self._record.game, position.state, thought, most)
+        return f"\n{line}\nplay {self._make(position, thought)}"
+
+    def _fixed_handicap(self, words: list[str]) -> str:
+        return self._set_handicap(whole(words, 0))
+
+    def _place_free_handicap(self, words: list[str]) -> str:
+        return self._set_handicap(min(whole(words, 0), self._most_handicap()))
+
+    def _set_free_handicap(self, words: list[str]) -> str:
+        points = {vertex.lower() for vertex in words}
+        if len(points) < max(handicap.FEWEST, len(words)) or PASS in points:
+            raise CommandError("bad vertex list")
+        self._record.set_stones(words)
+        return ""
+
+    def _final_status_list(self, words: list[str]) -> str:
+        status = word(words, 0)
+        if status not in ("alive", "dead", "seki"):
+            raise CommandError(SYNTAX_ERROR)
+        if status != "alive":
+            return ""
+        return "\n".join(" ".join(self._record.stones(player)) for player in range(2))
+
+    def _begin(self) -> None:
+        """Begins another game."""
+        self.close()
+        self._num_games += 1
+        self._record = Record(self._game)
+
+    def _change(self, option: str, value: float) -> None:
+        """Changes an option of the game, and the player with it."""
+        problem = CommandError(f"unacceptable {option}")
+        if option not in self._game.options:
+            raise problem
+        try:
+            game = changed(self._game, option, value)
+            player = self._load(game)
+        except ValueError as error:
+            print(f"azjax: {error}", file=sys.stderr)
+            raise problem from error
+        self.close()
+        self._game, self._player = game, player
+
+    def _think(self, position: Position) -> Thought:
+        """Returns what the player chooses.
+
+        Raises:
+            ResignError: it resigns.
+            CommandError: it cannot go on.
+        """
+        try:
+            if self._seat is None:
+                seed = (self._seed + self._num_games) % 2**32
+                self._seat = sit(self._player, self._record.game, seed)
+            return self._seat.choose(position.state, position.moves)
+        except ResignError:
+            raise
+        except (ForfeitError, ValueError) as error:
+            raise CommandError(str(error)) from error
+
+    def _make(self, position: Position, thought: Thought) -> str:
+        """Makes the move that the player chose."""
+        self._record.add(self._record.next(position, thought.action))
+        return self._vertex(position, thought)
+
+    def _vertex(self, position: Position, thought: Thought) -> str:
+        return to_vertex(self._record.game, position.state, thought.action)
+
+    def _most_handicap(self) -> int:
+        return handicap.most_stones(self._game.observation_shape[0])
+
+    def _set_handicap(self, stones: int) -> str:
+        if not handicap.FEWEST <= stones <= self._most_handicap():
+            raise CommandError("invalid number of stones")
+        size, columns = self._game.observation_shape[0], self._game.column_labels
+        points = handicap.fixed_points(size, stones, columns)
+        self._record.set_stones(points)
+        return " ".join(points).upper()
+
+    def _analysis_arguments(self, words: list[str]) -> tuple[int, int, int]:
+        """Returns the player, the interval in 1/100 s and the number of moves."""
+        rest, player = list(words), self._record.position.player
+        if rest and rest[0].lower() in COLOURS:
+            player = colour([rest.pop(0)], 0)
+        if rest and rest[0].isdecimal():
+            rest.insert(0, "interval")
+        # Moves to look at or to leave out would be disregarded, so they are refused;
+        # other settings ask for more than there is to tell.
+        if len(rest) % 2 or "avoid" in rest or "allow" in rest:
+            raise CommandError(SYNTAX_ERROR)
+        settings = dict(zip(rest[::2], rest[1::2], strict=True))
+        interval = whole([settings.get("interval", str(DEFAULT_INTERVAL))], 0)
+        most = whole([settings.get("maxmoves", str(analysis.MAX_MOVES))], 0)
+        return player, max(1, interval), max(1, most)

@@ -1,0 +1,216 @@
+"""A program that speaks GTP, the Go Text Protocol, as a player."""
+
+import contextlib
+import shlex
+import shutil
+from collections.abc import Sequence
+
+from azjax.games import Game, State
+from azjax.games.go import Go
+from azjax.players.gtp_process import GtpProcess, RefusedError
+from azjax.players.seat import ForfeitError, Thought
+from azjax.players.vertices import (
+    COLOURS,
+    RESIGN,
+    first_state,
+    next_state,
+    read_vertex,
+    to_vertex,
+)
+
+MOVE_SECONDS = 60.0
+START_SECONDS = 120.0  # large networks take their time
+NEEDED = {"clear_board", "genmove", "play"}
+
+
+class ResignError(ForfeitError):
+    """The player gives the game up."""
+
+
+class GtpPlayer:
+    """Asks an engine for its moves. Each game has a process for itself, which serves
+    again when the game is over."""
+
+    def __init__(
+        self,
+        command: str,
+        move_seconds: float = MOVE_SECONDS,
+        start_seconds: float = START_SECONDS,
+    ):
+        """Looks whether there is such a program; it is started when it is needed.
+
+        Args:
+            command: the program and its arguments, quoted as in a shell.
+            move_seconds: how long the engine may think about a move.
+            start_seconds: how long it may take to start.
+
+        Raises:
+            ValueError: there is no such program.
+        """
+        try:
+            self.arguments = shlex.split(command)
+        except ValueError as error:
+            raise ValueError(f"the command {command!r} is wrong: {error}") from error
+        if not self.arguments or shutil.which(self.arguments[0]) is None:
+            raise ValueError(f"there is no program to run as {command!r}")
+        self._move_seconds, self._start_seconds = move_seconds, start_seconds
+        self._idle: list[_Engine] = []
+
+    def sit(self, game: Game, seed: int) -> "_GtpSeat":
+        """Returns its seat in a game that begins.
+
+        Args:
+            game: what is played; size and komi are told to the engine.
+            seed: told to engines that know `set_random_seed`, as GNU Go does.
+
+        Raises:
+            ForfeitError: the engine does not start.
+            ValueError: it cannot play this game.
+        """
+        engine = self._take_idle() or _Engine(
+            self.arguments, self._move_seconds, self._start_seconds
+        )
+        try:
+            engine.begin(game, seed)
+        except BaseException:
+            engine.process.kill()
+            raise
+        return _GtpSeat(engine, game, self._idle)
+
+    def close(self) -> None:
+        """Ends the engines that are not in a game."""
+        while engine := self._take_idle():
+            engine.process.quit()
+
+    def _take_idle(self) -> "_Engine | None":
+        while self._idle:
+            with contextlib.suppress(IndexError):  # another game was faster
+                engine = self._idle.pop()
+                if engine.process.is_running:
+                    return engine
+        return None
+
+
+class _Engine:
+    """A running engine and what it can do."""
+
+    def __init__(
+        self, arguments: Sequence[str], move_seconds: float, start_seconds: float
+    ):
+        self.process = GtpProcess(arguments)
+        self.move_seconds = move_seconds
+        try:
+            version = self.process.ask("protocol_version", start_seconds)
+            self.process.name = self.ask("name")[:40] or self.process.name
+            self.commands = set(self.ask("list_commands").split())
+        except RefusedError as error:
+            self.process.kill()
+            raise ForfeitError(
+                f"{self.process.name} does not speak GTP: {error}"
+            ) from error
+        missing = ", ".join(sorted(NEEDED - self.commands))
+        if version != "2" or missing:
+            self.process.kill()
+            reason = f"it lacks {missing}" if missing else f"its version is {version!r}"
+            raise ForfeitError(f"{self.process.name} does not speak GTP 2: {reason}")
+
+    def ask(self, command: str) -> str:
+        return self.process.ask(command, self.move_seconds)
+
+    def begin(self, game: Game, seed: int) -> None:
+        """Sets up the first position of a game."""
+        settings = []
+        if "set_random_seed" in self.commands:
+            settings.append(f"set_random_seed {seed % 2**31}")
+        if "size" in game.options:
+            settings.append(f"boardsize {game.options['size']}")
+        if isinstance(game, Go):
+            settings.append(f"komi {game.komi:g}")
+        for command in (*settings, "clear_board"):
+            try:
+                self.ask(command)
+            except RefusedError as error:
+                raise ValueError(
+                    f"{self.process.name} cannot play {game}: it answers {command!r} "
+                    f"with {str(error)!r}"
+                ) from error
+
+
+class _GtpSeat:
+    """An engine in one game, and how far it has followed it."""
+
+    def __init__(self, engine: _Engine, game: Game, idle: list[_Engine]):
+        self._engine, self._game, self._idle = engine, game, idle
+        self._moves: list[int] = []
+        self._states = [first_state(game)]
+
+    def choose(self, state: State, moves: Sequence[int]) -> Thought:
+        """Chooses a move.
+
+        Raises:
+            ForfeitError: the engine died, took too long or broke the rules, after
+                which it is ended; a `ResignError` if it resigns.
+        """
+        self._follow(moves)
+        command = f"genmove {COLOURS[int(state.current_player)]}"
+        answer = self._ask(command)
+        if answer.lower() == RESIGN:
+            raise ResignError("resigned")
+        try:
+            action = read_vertex(self._game, self._states[-1], answer)
+        except ValueError:
+            self._engine.process.kill()
+            raise ForfeitError(
+                f"{self._engine.process.name} answers {command!r} with {answer!r}, "
+                "which is no legal move"
+            ) from None
+        self._add(action)
+        return Thought(action)
+
+    def close(self) -> None:
+        """Lets the engine serve in another game."""
+        if self._engine.process.is_running:
+            self._idle.append(self._engine)
+
+    def _follow(self, moves: Sequence[int]) -> None:
+        """Tells the engine which moves were made and taken back."""
+        known = 0
+        while known < min(len(moves), len(self._moves)) and (
+            moves[known] == self._moves[known]
+        ):
+            known += 1
+        while len(self._moves) > known:
+            self._take_back()
+        for action in moves[len(self._moves) :]:
+            state = self._states[-1]
+            colour = COLOURS[int(state.current_player)]
+            self._ask(f"play {colour} {to_vertex(self._game, state, int(action))}")
+            self._add(int(action))
+
+    def _take_back(self) -> None:
+        if "undo" in self._engine.commands:
+            with contextlib.suppress(RefusedError):
+                self._engine.ask("undo")
+                self._moves.pop()
+                self._states.pop()
+                return
+        self._restart()
+
+    def _restart(self) -> None:
+        self._ask("clear_board")
+        self._moves.clear()
+        del self._states[1:]
+
+    def _add(self, action: int) -> None:
+        self._moves.append(action)
+        self._states.append(next_state(self._game, self._states[-1], action))
+
+    def _ask(self, command: str) -> str:
+        """Asks what the rules oblige the engine to do."""
+        try:
+            return self._engine.ask(command)
+        except RefusedError as error:
+            self._engine.process.kill()
+            raise ForfeitError(
+                f"{self._engine.process.name} refuses {command!r}: {error}"
+            ) from error

@@ -1,0 +1,225 @@
+"""Plays Go against GNU Go over GTP, and checks that both know the same rules.
+
+    python experiments/verify_gtp.py
+    python experiments/verify_gtp.py --games 10 --player "gtp:gnugo --mode gtp"
+
+Two kinds of games, with GNU Go on either side in turn:
+
+- seats: azjax conducts the game, and GNU Go is the opponent, `gtp:gnugo ...`.
+- match: a match program between `azjax gtp` and GNU Go passes on their moves. A third
+  engine, another GNU Go, looks on.
+
+Every move of the match must be accepted by all engines. At every position, the moves
+that GNU Go takes for legal must be those of azjax, and the stones must be the same.
+When both have passed, the passes are taken back and GNU Go plays on for both sides,
+capturing all that is dead. Then the score of `azjax gtp`, for which all stones are
+alive, must be the `final_score` of GNU Go. Ends with an error if anything disagrees.
+"""
+
+import collections
+import dataclasses
+import shlex
+import sys
+import time
+
+import numpy as np
+import tyro
+
+from azjax import players
+from azjax.games.go import Go, State
+from azjax.players.gtp_process import GtpProcess, RefusedError
+from azjax.players.vertices import (
+    COLOURS,
+    first_state,
+    legal_actions,
+    next_state,
+    read_vertex,
+    to_vertex,
+)
+
+SECONDS = 300.0
+MOST_MOVES = 2000
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What is played.
+
+    games: of each kind.
+    size: lines of the board.
+    komi: points for white.
+    player: of azjax, as `azjax gtp` takes it.
+    gnu_go: the other engine; it must not resign.
+    seed: of the first game.
+    """
+
+    games: int = 100
+    size: int = 9
+    komi: float = 7.5
+    player: str = "random"
+    gnu_go: str = (
+        "gnugo --mode gtp --level 1 --chinese-rules --never-resign --capture-all-dead"
+    )
+    seed: int = 0
+
+    @property
+    def game(self) -> Go:
+        """The rules, in which only passes end a game."""
+        return Go(self.size, self.komi, max_moves=MOST_MOVES)
+
+
+class DisagreementError(Exception):
+    """The engines do not agree."""
+
+
+def play_seats(settings: Settings, number: int, gnu_go: players.GtpPlayer) -> None:
+    """Plays a game that azjax conducts; an engine's forfeit raises."""
+    game = settings.game
+    both = [gnu_go, players.load(settings.player, game)]
+    if number % 2:
+        both.reverse()
+    seats = [players.sit(player, game, settings.seed + number) for player in both]
+    state, moves = first_state(game), []
+    while not state.terminated:
+        action = seats[int(state.current_player)].choose(state, moves).action
+        moves.append(action)
+        state = next_state(game, state, action)
+    for seat in seats:
+        seat.close()
+    if len(moves) >= MOST_MOVES:
+        raise DisagreementError(f"no end after {MOST_MOVES} moves")
+
+
+def check_position(game: Go, state: State, referee: GtpProcess) -> None:
+    """Compares the legal moves and the stones with GNU Go's."""
+    if not state.terminated:
+        colour = COLOURS[int(state.current_player)]
+        theirs = set(referee.ask(f"all_legal {colour}", SECONDS).split())
+        ours = {
+            to_vertex(game, state, action) for action in legal_actions(game, state)
+        } - {"pass"}
+        if ours != theirs:
+            raise DisagreementError(f"legal: {ours - theirs} and {theirs - ours}")
+    board = np.asarray(game.board(state))
+    for player, colour in enumerate(COLOURS):
+        theirs = set(referee.ask(f"list_stones {colour}", SECONDS).split())
+        ours = {
+            f"{game.column_labels[column]}{game.row_labels[row]}".upper()
+            for row, column in np.argwhere(board == player)
+        }
+        if ours != theirs:
+            raise DisagreementError(f"stones: {ours - theirs} and {theirs - ours}")
+
+
+def play_match(
+    settings: Settings,
+    number: int,
+    azjax: GtpProcess,
+    gnu_go: GtpProcess,
+    referee: GtpProcess,
+) -> collections.Counter:
+    """Plays a game of the match and returns how much was compared."""
+    engines = (azjax, gnu_go, referee)
+    for engine in engines:
+        for command in (
+            f"boardsize {settings.size}",
+            f"komi {settings.komi:g}",
+            "clear_board",
+        ):
+            engine.ask(command, SECONDS)
+    gnu_go.ask(f"set_random_seed {settings.seed + number}", SECONDS)
+    game, counts = settings.game, collections.Counter()
+    sides = (gnu_go, azjax) if number % 2 else (azjax, gnu_go)
+    states = [first_state(game)]
+
+    def advance(mover: GtpProcess) -> None:
+        state = states[-1]
+        check_position(game, state, referee)
+        colour = COLOURS[int(state.current_player)]
+        vertex = mover.ask(f"genmove {colour}", SECONDS)
+        for engine in engines:
+            if engine is not mover:
+                engine.ask(f"play {colour} {vertex}", SECONDS)
+        try:
+            action = read_vertex(game, state, vertex)
+        except ValueError as error:
+            raise DisagreementError(str(error)) from error
+        states.append(next_state(game, state, action))
+
+    while not states[-1].terminated:
+        advance(sides[int(states[-1].current_player)])
+    counts["moves"] += len(states) - 1
+    counts["scores equal before the cleanup"] += score(azjax) == score(referee)
+    del states[-2:]
+    for engine in engines:
+        engine.ask("undo", SECONDS)
+        engine.ask("undo", SECONDS)
+    counts["moves of the cleanup"] -= len(states) - 1
+    while not states[-1].terminated:
+        advance(gnu_go)
+    counts["moves of the cleanup"] += len(states) - 1
+    state = states[-1]
+    check_position(game, state, referee)
+    ours, theirs = score(azjax), score(referee)
+    black, white = np.asarray(game.score(state)).tolist()
+    if not ours == theirs == black - white:
+        raise DisagreementError(
+            f"scores {ours} and {theirs}, by the rules {black - white}"
+        )
+    counts["scores"] += 1
+    return counts
+
+
+def score(engine: GtpProcess) -> float:
+    """Returns by how much black wins, as the engine says."""
+    text = engine.ask("final_score", SECONDS)
+    return 0.0 if text == "0" else float(text[2:]) * (1 if text[0] == "B" else -1)
+
+
+def verify_seats(settings: Settings) -> list[str]:
+    """Plays the games that azjax conducts and returns what went wrong."""
+    wrong, begin = [], time.perf_counter()
+    gnu_go = players.GtpPlayer(settings.gnu_go)
+    for number in range(settings.games):
+        try:
+            play_seats(settings, number, gnu_go)
+        except (DisagreementError, players.ForfeitError) as error:
+            wrong.append(f"seats, game {number}: {error}")
+    gnu_go.close()
+    seconds = time.perf_counter() - begin
+    print(f"seats: {settings.games} games, {seconds:.0f} s; disagreements {len(wrong)}")
+    return wrong
+
+
+def verify_match(settings: Settings) -> list[str]:
+    """Plays the games of the match and returns what went wrong."""
+    wrong, begin, counts = [], time.perf_counter(), collections.Counter()
+    azjax = [sys.executable, "-m", "azjax", "gtp", f"go:{settings.size}"]
+    azjax += ["--player", settings.player, "--seed", str(settings.seed)]
+    gnu_go = shlex.split(settings.gnu_go)
+    engines = [GtpProcess(words) for words in (azjax, gnu_go, gnu_go)]
+    for number in range(settings.games):
+        try:
+            counts += play_match(settings, number, *engines)
+        except (DisagreementError, RefusedError) as error:
+            wrong.append(f"match, game {number}: {error}")
+    for engine in engines:
+        engine.quit()
+    seconds = time.perf_counter() - begin
+    print(
+        f"match: {settings.games} games, "
+        + ", ".join(f"{number} {what}" for what, number in counts.items())
+        + f", {seconds:.0f} s; disagreements {len(wrong)}"
+    )
+    return wrong
+
+
+def main(settings: Settings) -> int:
+    """Plays all games and returns the exit status."""
+    wrong = [*verify_seats(settings), *verify_match(settings)]
+    print("\n".join(wrong), end="\n" if wrong else "")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(tyro.cli(Settings, description=__doc__)))

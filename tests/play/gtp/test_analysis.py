@@ -1,0 +1,138 @@
+import itertools
+import re
+
+import numpy as np
+import pytest
+
+from azjax import games
+from azjax.play.gtp.analysis import MAX_MOVES, candidates, deeper, kata, leela
+from azjax.players import Analysis, Thought
+from azjax.players.vertices import first_state
+
+GO = games.make("go:5")
+FIRST = first_state(GO)
+
+
+def thought_of_search(visits=(0, 30, 10, 0), line=(1, 24, 25)):
+    def full(values):
+        return np.array([*values, *[0] * (26 - len(values))])
+
+    return Thought(
+        action=1,
+        policy=full([0, 1, 0, 0]).astype(np.float32),
+        value=0.2,
+        analysis=Analysis(
+            prior=full([0.25, 0.5, 0.125, 0.125]).astype(np.float32),
+            visits=full(visits).astype(np.int32),
+            action_values=full([0, 0.1, -0.5, 0]).astype(np.float32),
+            line=np.array([*line, *[-1] * (16 - len(line))], np.int32),
+        ),
+    )
+
+
+def test_moves_that_were_searched_are_told_as_leela_zero_does():
+    assert leela(GO, FIRST, thought_of_search(), MAX_MOVES) == (
+        "info move B5 visits 30 winrate 5500 prior 5000 order 0 pv B5 E1 pass "
+        "info move C5 visits 10 winrate 2500 prior 1250 order 1 pv C5"
+    )
+
+
+def test_moves_that_were_searched_are_told_as_katago_does():
+    assert kata(GO, FIRST, thought_of_search(), 1) == (
+        "info move B5 visits 30 utility 0.100000 winrate 0.550000 prior 0.500000 "
+        "order 0 pv B5 E1 pass"
+    )
+
+
+def test_the_chosen_move_comes_first_even_if_another_was_visited_more():
+    found = candidates(thought_of_search(visits=(0, 5, 10, 5)))
+    assert [move.action for move in found] == [1, 2, 3]
+
+
+def test_a_player_that_does_not_search_tells_its_policy():
+    policy = np.zeros(26, np.float32)
+    policy[[3, 7]] = 0.25, 0.75
+    found = candidates(Thought(3, policy, 0.5))
+    assert [move.action for move in found] == [3, 7]
+    assert [move.visits for move in found] == [1, 0]
+    assert [move.value for move in found] == [0.5, 0.5]
+    assert [move.line for move in found] == [[3], [7]]
+
+
+def test_a_player_without_a_policy_tells_its_move():
+    (found,) = candidates(Thought(25))
+    assert (found.action, found.visits, found.value, found.prior) == (25, 1, 0, 0)
+
+
+def test_a_search_goes_on_while_it_sees_more():
+    thoughts = iter([thought_of_search((0, n)) for n in (10, 20, 30, 30, 40)])
+    seen = itertools.islice(deeper(lambda: next(thoughts)), 7)
+    visits = [int(thought.analysis.visits.sum()) for thought in seen]
+    assert visits == [10, 20, 30, 30, 30, 30, 30]
+
+
+def test_what_is_not_searched_is_thought_once():
+    thoughts = iter([Thought(3), Thought(4)])
+    seen = itertools.islice(deeper(lambda: next(thoughts)), 3)
+    assert [thought.action for thought in seen] == [3, 3, 3]
+
+
+INFO = (
+    r"info move (\S+) visits (\d+) winrate (\d+) prior (\d+) order (\d+) "
+    r"pv (\S+(?: (?!info)\S+)*) ?"
+)
+
+
+@pytest.mark.parametrize("kept_nodes", [0, 200])
+def test_an_analysis_goes_on_until_another_line_comes(talk, kept_nodes):
+    player = f"alphazero:pretrained?simulations=32&kept_nodes={kept_nodes}"
+    engine = talk("tic_tac_toe", player).engine
+    report = engine.execute("lz-analyze", ["b", "interval", "20"])
+    assert report.interval == 0.2
+    visits = []
+    for line in itertools.islice(report.lines, 4):
+        assert re.sub(INFO, "", line) == ""
+        found = re.findall(INFO, line)
+        assert all(pv.split()[0] == move for move, _, _, _, _, pv in found)
+        assert [int(order) for _, _, _, _, order, _ in found] == list(range(len(found)))
+        assert all(0 <= int(rate) <= 10_000 for _, _, rate, _, _, _ in found)
+        visits.append(sum(int(count) for _, count, _, _, _, _ in found))
+    assert visits[0] == 32
+    assert visits == sorted(visits)
+    assert (visits[-1] > 32) == (kept_nodes > 0)
+
+
+@pytest.mark.parametrize(
+    "words", ["", "b", "50", "b 50", "interval 50", "w 50 maxmoves 3 ownership true"]
+)
+def test_an_analysis_is_answered_and_ended_by_the_next_line(talk, words):
+    engine = talk("go:5", "random")
+    first, name = engine.ask(f"5 kata-analyze {words}", "6 name")
+    lines = first.split("\n")
+    assert lines[0] == "=5"
+    assert all(line.startswith("info move ") for line in lines[1:])
+    assert name == "=6 azjax"
+    assert "maxmoves" not in words or lines[1].count("info") == 3
+
+
+def test_an_empty_line_ends_an_analysis(talk):
+    answers = talk("go:5", "random").send("lz-analyze 1\n\nname")
+    assert re.fullmatch(r"=\n(info .*\n)+\n= azjax\n\n", answers)
+
+
+def test_a_move_is_made_after_its_analysis(talk):
+    engine = talk("tic_tac_toe", "alphazero:pretrained?simulations=16")
+    for command in ("lz-genmove_analyze b 10", "kata-genmove_analyze w 10"):
+        (answer,) = engine.ask(command)
+        first, info, play = answer.split("\n")
+        assert first == "= "
+        assert info.startswith(f"info move {play.removeprefix('play ')} visits")
+    assert engine.ask("undo", "undo", "undo") == ["= ", "= ", "? cannot undo"]
+
+
+def test_the_analysis_of_a_won_game_is_sure(talk):
+    engine = talk("tic_tac_toe", "alphazero:pretrained?simulations=64")
+    engine.ask("play b a1", "play w a2", "play b b1", "play w b2")
+    info = engine.ask("lz-analyze b", "name")[0].split("\n")[1]
+    assert info.startswith("info move C1 ")
+    assert " winrate 10000 " in info.partition("order 1")[0]

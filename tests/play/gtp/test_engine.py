@@ -1,0 +1,384 @@
+import shutil
+import subprocess
+
+import pytest
+
+from azjax import games, players
+from azjax.networks import NetworkConfig
+from azjax.search import SearchConfig
+
+GNU_GO = shutil.which("gnugo") or shutil.which("/usr/games/gnugo")
+
+
+class Scripted:
+    """An external player that answers with what it is told to."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+
+    def sit(self, game, seed):
+        return self
+
+    def choose(self, state, moves):
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return players.Thought(answer)
+
+    def close(self):
+        pass
+
+
+@pytest.fixture(scope="module")
+def trained_go(tmp_path_factory):
+    """The directory of a player that knows Go on 5x5 with a komi of 0.5 alone."""
+    game = games.make("go:5,0.5")
+    config = NetworkConfig(num_blocks=1, channels=4)
+    network, variables = players.first_network(0, game, config)
+    trained = players.TrainedPlayer(game, network, variables, config, SearchConfig(), 0)
+    directory = tmp_path_factory.mktemp("run") / "player"
+    players.save_player(directory, trained)
+    return directory
+
+
+def test_the_protocol_and_the_commands_are_told(talk):
+    asked = talk("go:5", "random").ask(
+        "1 protocol_version", "2 name", "3 known_command genmove", "known_command x"
+    )
+    assert asked == ["=1 2", "=2 azjax", "=3 true", "= false"]
+    commands = talk("go:5", "random").ask("list_commands")[0][2:].split("\n")
+    needed = (
+        "protocol_version name version known_command list_commands quit boardsize "
+        "clear_board komi play genmove"
+    )
+    assert set(needed.split()) <= set(commands)
+    assert "fixed_handicap" in commands
+    other = talk("tic_tac_toe", "random").ask("list_commands")[0]
+    assert set(needed.split()) <= set(other[2:].split("\n"))
+    assert "fixed_handicap" not in other
+
+
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        ("frobnicate", "? unknown command"),
+        ("7 frobnicate", "?7 unknown command"),
+        ("7", "?7 unknown command"),
+        ("known_command", "? syntax error"),
+        ("boardsize", "? syntax error"),
+        ("boardsize five", "? syntax error"),
+        ("boardsize -5", "? syntax error"),
+        ("boardsize " + "9" * 5000, "? syntax error"),
+        ("boardsize 1", "? unacceptable size"),
+        ("boardsize 20", "? unacceptable size"),
+        ("boardsize 1000000", "? unacceptable size"),
+        ("komi", "? syntax error"),
+        ("komi much", "? syntax error"),
+        ("komi nan", "? syntax error"),
+        ("komi -inf", "? syntax error"),
+        ("komi 0.3", "? unacceptable komi"),
+        ("komi 1e9", "? unacceptable komi"),
+        ("play", "? syntax error"),
+        ("play b", "? syntax error"),
+        ("play green a1", "? syntax error"),
+        ("play b a6", "? illegal move"),
+        ("play b f1", "? illegal move"),
+        ("play b i1", "? illegal move"),
+        ("play b 11", "? illegal move"),
+        ("play b resign", "? illegal move"),
+        ("play w c3", "? illegal move"),
+        ("genmove", "? syntax error"),
+        ("genmove red", "? syntax error"),
+        ("time_settings 1 2", "? syntax error"),
+        ("time_left b", "? syntax error"),
+        ("kgs-time_settings hourglass", "? syntax error"),
+        ("final_status_list", "? syntax error"),
+        ("final_status_list asleep", "? syntax error"),
+        ("fixed_handicap 4", "? invalid number of stones"),
+        ("set_free_handicap a1", "? bad vertex list"),
+        ("set_free_handicap a1 A1", "? bad vertex list"),
+        ("set_free_handicap a1 pass", "? bad vertex list"),
+        ("set_free_handicap a1 z9", "? illegal move"),
+        ("set_free_handicap a1 a2", "? board not empty"),
+        ("lz-analyze b fast", "? syntax error"),
+        ("lz-analyze b interval", "? syntax error"),
+        ("lz-analyze avoid b a1 1 x", "? syntax error"),
+    ],
+)
+def test_a_wrong_line_is_answered_and_changes_nothing(talk, line, answer):
+    begin = ["boardsize 5", "play b c3", "play w c2"]
+    if line.startswith("set_free_handicap") and "empty" not in answer:
+        begin = ["boardsize 5"]
+    engine = talk("go:5", "random")
+    before = engine.ask(*begin, "showboard")[-1]
+    assert engine.ask(line, "showboard") == [answer, before]
+    undone = engine.ask(*["undo"] * len(begin))
+    assert undone == ["= "] * (len(begin) - 1) + ["? cannot undo"]
+
+
+def test_garbage_is_answered_line_by_line(talk):
+    text = b"\x00\xff\n\n  # nothing\r\nplay\tb\tC3 # good\r\n\x80\x811 undo\n)(*&\n"
+    assert talk("go:5", "random").send(text) == ("= \n\n=1 \n\n? unknown command\n\n")
+
+
+def test_a_line_may_be_very_long(talk):
+    assert talk("go:5", "random").ask("x" * 100_000, "play b c3" + " x" * 100_000) == [
+        "? unknown command",
+        "= ",
+    ]
+
+
+def test_quit_ends_the_conversation(talk):
+    assert talk("go:5", "random").send("5 quit\nname\n") == "=5 \n\n"
+
+
+def test_a_move_is_generated_and_made(talk):
+    engine = talk("go:5", Scripted(0, 24, 25))
+    assert engine.ask("reg_genmove b", "genmove b", "genmove w", "showboard") == [
+        "= A5",
+        "= E1",
+        "= pass",
+        "= \n  a  b  c  d  e\n5 .  .  .  .  .\n4 .  .  .  .  .\n3 .  .  .  .  .\n"
+        "2 .  .  .  .  .\n1 .  .  .  .  X",
+    ]
+
+
+def test_what_the_player_cannot_is_told(talk):
+    engine = talk(
+        "go:5",
+        Scripted(
+            players.ResignError("resigned"),
+            players.ForfeitError("it died"),
+            players.ResignError("resigned"),
+            players.ResignError("resigned"),
+            7,
+        ),
+    )
+    assert engine.ask(
+        "genmove b", "genmove b", "lz-analyze b", "lz-genmove_analyze b", "genmove b"
+    ) == ["= resign", "? it died", "? resigned", "= \nplay resign", "= C4"]
+
+
+def test_moves_are_undone_to_the_first(talk):
+    engine = talk("go:5", Scripted(3))
+    empty = engine.ask("showboard")
+    asked = ["undo", "play b c3", "genmove w", "undo", "undo", "undo", "showboard"]
+    wrong = "? cannot undo"
+    assert engine.ask(*asked) == [wrong, "= ", "= D5", "= ", "= ", wrong, *empty]
+
+
+def test_both_names_of_a_colour_are_known(talk):
+    engine = talk("go:5", "random")
+    moves = ["play B a1", "play WHITE a2", "play black A3", "play W Pass"]
+    assert engine.ask(*moves) == ["= "] * 4
+    assert engine.ask("final_score") == ["= W+6.5"]  # 2 to 1, and the komi
+
+
+def test_two_passes_end_a_game_of_go(talk):
+    engine = talk("go:5,0.5", "random")
+    over = "? the game is over"
+    asked = ["play b c3", "play w pass", "play b pass"]
+    assert engine.ask(*asked, "play w a1", "genmove w", "reg_genmove b") == [
+        *["= "] * 3,
+        "? illegal move",
+        over,
+        over,
+    ]
+    assert engine.ask("lz-analyze", "kata-genmove_analyze b") == [over, over]
+    assert engine.ask("final_score", "undo", "play b a1") == ["= B+24.5", "= ", "= "]
+
+
+def test_a_colour_may_move_several_times_in_a_row(talk):
+    engine = talk("go:5,0.5", Scripted(0, 1, 2, 3))
+    asked = ["play w c3", "play w c2", "genmove w", "genmove w", "play b d1"]
+    assert engine.ask(*asked) == ["= ", "= ", "= A5", "= B5", "= "]
+    assert engine.ask("genmove b") == ["= C5"]
+    assert engine.ask("final_status_list alive") == ["= C5 D1\nA5 B5 C3 C2"]
+    assert engine.ask(*["undo"] * 7) == ["= "] * 6 + ["? cannot undo"]
+
+
+def test_passes_of_one_colour_alone_end_no_game(talk):
+    engine = talk("go:5,0.5", Scripted(0))
+    passes = ["play b pass", "play b pass", "play w c3", "play b pass", "play b pass"]
+    assert engine.ask(*passes, "genmove b") == [*["= "] * 5, "= A5"]
+    assert engine.ask("play w pass", "play w d1", "play w pass") == ["= "] * 3
+    ends = ["play b pass", "play w pass", "play b pass"]
+    assert engine.ask(*ends) == ["= ", "= ", "? illegal move"]
+
+
+def test_a_game_without_passes_has_an_order_of_moves(talk):
+    engine = talk("tic_tac_toe", "random")
+    assert engine.ask("play w a1", "genmove w", "play b a1", "play b b1") == [
+        "? illegal move",
+        "? illegal move",
+        "= ",
+        "? illegal move",
+    ]
+
+
+def test_ko_and_suicide_are_illegal(talk):
+    engine = talk("go:5,0.5", "random")
+    vertices = ["c3", "d3", "b2", "e2", "c1", "d1", "a5", "c2", "d2"]
+    moves = [f"play {'bw'[turn % 2]} {vertex}" for turn, vertex in enumerate(vertices)]
+    assert engine.ask(*moves) == ["= "] * 9
+    assert engine.ask("play w c2", "play w e5") == ["? illegal move", "= "]
+    assert engine.ask("play b a4", "play w c2") == ["= ", "= "]
+    assert engine.ask("clear_board", "play b a2", "play b b1") == ["= "] * 3
+    assert engine.ask("play w a1", "play b a1") == ["? illegal move", "= "]
+
+
+def test_the_limit_of_moves_ends_no_game_of_go(talk):
+    engine = talk("go:2,0.5,max_moves=3", Scripted(4))
+    moves = ["play b a1", "play w pass", "play b b2", "play w pass"]
+    assert engine.ask(*moves, "genmove b") == [*["= "] * 4, "= pass"]
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "other"),
+    [("go:9", 9, 13), ("hex", 11, 7), ("othello", 8, 10), ("connect_four", 7, 6)],
+)
+def test_a_game_without_sizes_has_one_size_at_most(talk, name, size, other):
+    engine = talk(name, "random")
+    changeable = name in ("go:9", "hex")
+    answers = engine.ask(f"boardsize {size}", f"boardsize {other}")
+    fits = name != "connect_four"
+    assert answers[0] == ("= " if fits else "? unacceptable size")
+    assert answers[1] == ("= " if changeable else "? unacceptable size")
+
+
+def test_another_size_is_another_game(talk):
+    engine = talk("go:9,6.5", "random")
+    corner = ["boardsize 19", "play b t19", "boardsize 5", "play b t19", "final_score"]
+    assert engine.ask(*corner) == ["= ", "= ", "= ", "? illegal move", "= W+6.5"]
+
+
+def test_the_komi_changes_in_the_middle_of_a_game(talk):
+    engine = talk("go:5", Scripted(0))
+    asked = ["play b c3", "final_score", "komi 25", "final_score", "komi 30.5"]
+    assert engine.ask(*asked, "final_score", "undo", "undo") == [
+        "= ",
+        "= B+17.5",
+        "= ",
+        "= 0",
+        "= ",
+        "= W+5.5",
+        "= ",
+        "? cannot undo",
+    ]
+
+
+def test_a_game_without_a_komi_accepts_any(talk):
+    assert talk("othello", "random").ask("komi 6.5", "komi x") == [
+        "= ",
+        "? syntax error",
+    ]
+
+
+def test_a_trained_player_knows_one_size_and_one_komi(talk, trained_go, capsys):
+    engine = talk("go:5,0.5", f"network:{trained_go}")
+    asked = ["boardsize 5", "komi 0.5", "boardsize 9", "komi 7.5", "genmove b"]
+    *answers, move = engine.ask(*asked)
+    assert answers == ["= ", "= ", "? unacceptable size", "? unacceptable komi"]
+    assert move[:2] == "= "
+    assert "is for go:size=5,komi=0.5" in capsys.readouterr().err
+
+
+def test_handicaps_are_set_and_undone_at_once(talk):
+    engine = talk("go:9", Scripted(0))
+    assert engine.ask("fixed_handicap 3", "final_status_list alive") == [
+        "= C3 G7 C7",
+        "= C7 G7 C3",
+    ]
+    assert engine.ask("genmove w", "undo", "undo", "undo") == [
+        "= A9",
+        "= ",
+        "= ",
+        "? cannot undo",
+    ]
+    assert engine.ask("set_free_handicap a1 b2 J9", "final_status_list alive") == [
+        "= ",
+        "= J9 B2 A1",
+    ]
+    assert engine.ask("clear_board", "place_free_handicap 50") == [
+        "= ",
+        "= C3 G7 C7 G3 C5 G5 E3 E7 E5",
+    ]
+    assert engine.ask("final_status_list dead", "final_status_list seki") == ["= "] * 2
+
+
+@pytest.mark.skipif(GNU_GO is None, reason="GNU Go is not installed")
+def test_fixed_handicaps_are_those_of_gnu_go(talk):
+    # On 12x12 it differs: the fourth lines begin at 13, as gomill reads GTP too.
+    sizes, stones = (6, 7, 8, 9, 19), range(1, 11)
+    asked = [
+        f"{line}"
+        for size in sizes
+        for number in stones
+        for line in (f"boardsize {size}", "clear_board", f"fixed_handicap {number}")
+    ]
+    done = subprocess.run(
+        [str(GNU_GO), "--mode", "gtp"],
+        input="\n".join([*asked, "quit", ""]),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    theirs = done.stdout.split("\n\n")[:-2][2::3]
+    ours = talk("go:19", "random").ask(*asked)[2::3]
+    for our_answer, their_answer in zip(ours, theirs, strict=True):
+        assert our_answer[0] == their_answer[0]
+        if our_answer[0] == "=":
+            assert sorted(our_answer.split()) == sorted(their_answer.split())
+
+
+def test_time_settings_are_accepted(talk):
+    asked = ["time_settings 60 10 5", "time_left b 30 0", "kgs-time_settings none"]
+    assert talk("go:5", "random").ask(*asked) == ["= "] * 3
+
+
+def test_the_result_of_another_game_is_told_when_it_is_over(talk):
+    engine = talk("connect_four", Scripted(0))
+    assert engine.ask("final_score") == ["? cannot score"]
+    for column in "121212":
+        colour = "b" if column == "1" else "w"
+        assert engine.ask(f"play {colour} {column}") == ["= "]
+    assert engine.ask("genmove b", "final_score") == ["= 1", "= B+1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "moves"),
+    [
+        ("chess", ["e2e4", "e7e5", "Nf3", "b8c6"]),
+        ("hex:5,swap=true", ["C3", "swap"]),
+        ("breakthrough", ["a2a3", "b7a6"]),
+        ("othello", ["d3", "C3"]),
+        ("gomoku", ["H8", "i9"]),
+        ("connect_four", ["4", "4"]),
+    ],
+)
+def test_every_game_is_played_in_its_own_notation(talk, name, moves):
+    engine = talk(name, "random")
+    asked = [f"play {'bw'[turn % 2]} {move}" for turn, move in enumerate(moves)]
+    assert engine.ask(*asked) == ["= "] * len(moves)
+    assert engine.ask("genmove b")[0][:2] == "= "
+
+
+def test_each_game_has_other_chances(talk):
+    engine = talk("go:19", "random")
+    asked = [line for _ in range(6) for line in ("clear_board", "genmove b")]
+    assert len(set(engine.ask(*asked)[1::2])) > 1
+
+
+def test_the_same_seed_moves_the_same(talk):
+    asked = [f"genmove {colour}" for colour in "bwbwbw"]
+    assert talk("go:19", "random").ask(*asked) == talk("go:19", "random").ask(*asked)
+
+
+def test_an_engine_plays_itself_through_the_client(talk):
+    """Positions agree after every move, in a game whose moves name two cells."""
+    engine, other = talk("breakthrough", "random"), talk("breakthrough", "random")
+    for turn in range(20):
+        colour = "bw"[turn % 2]
+        (move,) = engine.ask(f"genmove {colour}")
+        assert other.ask(f"play {colour} {move[2:]}") == ["= "]
+        assert engine.ask("showboard") == other.ask("showboard")

@@ -1,0 +1,101 @@
+import os
+import threading
+
+import pytest
+
+from azjax.play.gtp.protocol import (
+    MAX_LINE,
+    Command,
+    Inbox,
+    failure,
+    parse,
+    read_lines,
+    success,
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        (b"genmove b", ("", "genmove", ["b"])),
+        (b"12 play w D4\r", ("12", "play", ["w", "D4"])),
+        (b"\t7\tundo\t\t", ("7", "undo", [])),
+        (b"komi 6.5 # as always", ("", "komi", ["6.5"])),
+        (b"un\x00d\x07o\x7f", ("", "undo", [])),
+        (b"na\xffme\xc3\xa9", ("", "name", [])),
+        (b"007 name", ("007", "name", [])),
+        (b"12", ("12", "", [])),
+        (b"-1 name", ("", "-1", ["name"])),
+    ],
+)
+def test_a_command_is_read_from_a_line(line, command):
+    assert parse(line) == Command(*command)
+
+
+@pytest.mark.parametrize("line", [b"", b"  \t\r", b"# play b D4", b"\x00\xff", b" #"])
+def test_an_empty_line_asks_for_nothing(line):
+    assert parse(line) is None
+
+
+def test_an_answer_ends_with_an_empty_line_and_has_no_other():
+    assert success("", "") == "= \n\n"
+    assert success("3", "D4") == "=3 D4\n\n"
+    assert success("3", "\na\n\n \nb\n") == "=3 \na\nb\n\n"
+    assert failure("3", "no\n\nsuch") == "?3 no such\n\n"
+    assert failure("", "illegal move") == "? illegal move\n\n"
+
+
+def lines_of(*chunks):
+    """Returns the lines of what comes in chunk by chunk."""
+    read_end, write_end = os.pipe()
+
+    def send():
+        for chunk in chunks:
+            os.write(write_end, chunk)
+        os.close(write_end)
+
+    threading.Thread(target=send).start()
+    try:
+        return list(read_lines(read_end))
+    finally:
+        os.close(read_end)
+
+
+def test_lines_are_read_as_they_come():
+    assert lines_of(b"name\nver", b"sion\n\nqu", b"it\n") == [
+        b"name",
+        b"version",
+        b"",
+        b"quit",
+    ]
+
+
+def test_a_last_line_without_an_end_is_read():
+    assert lines_of(b"name\nqui") == [b"name", b"qui"]
+    assert lines_of() == []
+
+
+def test_a_very_long_line_is_cut_and_the_next_one_is_whole():
+    long = b"x" * (3 * MAX_LINE + 17)
+    assert lines_of(long + b"\nname\n", long) == [
+        b"x" * MAX_LINE,
+        b"name",
+        b"x" * MAX_LINE,
+    ]
+
+
+def test_an_inbox_tells_whether_something_is_there():
+    go_on = threading.Event()
+
+    def lines():
+        yield b"name"
+        go_on.wait()
+
+    inbox = Inbox(lines())
+    assert inbox.wait(30)
+    assert inbox.wait(30)
+    assert inbox.get() == b"name"
+    assert not inbox.wait(0.01)
+    go_on.set()
+    assert inbox.wait(30)
+    assert inbox.get() is None

@@ -1,0 +1,117 @@
+"""The command as a program of its own, as front ends run it."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from azjax import cli, games, players
+from azjax.players.vertices import first_state, next_state
+
+ENGINE = [sys.executable, "-m", "azjax", "gtp"]
+ENVIRONMENT = {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_COMPILATION_CACHE_DIR": ""}
+
+
+@pytest.fixture
+def start():
+    """Starts programs, and ends them after the test."""
+    started = []
+
+    def run(*args):
+        process = subprocess.Popen(
+            [*ENGINE, *args],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=ENVIRONMENT,
+        )
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            stream.close()
+
+
+def test_a_program_answers_and_ends_at_the_end_of_its_input(start):
+    text = b"\xff\x00\r\n1 name\r\n\xe4\xb8\xad play b c3\nplay b c3\nkomi 8.5\n4 undo"
+    output, errors = start("go:5", "--player", "random").communicate(text, timeout=120)
+    assert output.decode() == "=1 azjax\n\n= \n\n? illegal move\n\n= \n\n=4 \n\n"
+    assert errors == b""
+
+
+def test_it_answers_before_more_is_asked_and_quits(start):
+    process = start("tic_tac_toe", "--player", "random", "--seed", "3")
+    for line, answer in ((b"name\n", b"= azjax\n"), (b"play b b2\n", b"= \n")):
+        process.stdin.write(line)
+        process.stdin.flush()
+        assert [process.stdout.readline() for _ in range(2)] == [answer, b"\n"]
+    process.stdin.write(b"quit\n")
+    process.stdin.flush()
+    # The input stays open: nothing waits for more of it.
+    assert process.wait(timeout=60) == 0
+    assert process.stderr.read() == b""
+
+
+def test_it_analyses_until_it_is_told_to_stop(start):
+    process = start("tic_tac_toe", "--player", "alphazero:pretrained?simulations=8")
+    process.stdin.write(b"lz-analyze b 1\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == b"=\n"
+    for _ in range(3):
+        assert process.stdout.readline().startswith(b"info move ")
+    output, errors = process.communicate(b"7 name\n", timeout=60)
+    assert output.endswith(b"\n=7 azjax\n\n")
+    assert (process.returncode, errors) == (0, b"")
+
+
+def test_it_ends_quietly_when_nobody_reads(start):
+    process = start("go:5", "--player", "random")
+    process.stdout.close()
+    process.stdin.write(b"showboard\n" * 50)
+    process.stdin.flush()
+    assert process.wait(timeout=120) == 0
+    assert process.stderr.read() == b""
+
+
+def test_a_wrong_player_is_refused_at_once(capsys):
+    for args, says in (
+        (["go:5", "--player", "god"], "unknown player 'god'"),
+        (["ludo", "--player", "random"], "unknown game 'ludo'"),
+        (["go:5", "--player", "alphazero:nowhere"], "no player in nowhere"),
+        (["go:5", "--player", "random", "--seed", "-1"], "--seed must be from 0"),
+    ):
+        with pytest.raises(SystemExit) as error:
+            cli.main(["gtp", *args])
+        assert error.value.code == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert says in err
+
+
+@pytest.mark.parametrize("name", ["connect_four", "go:4,1.5"])
+def test_it_is_an_engine_for_our_own_player(monkeypatch, name):
+    for key, value in ENVIRONMENT.items():
+        monkeypatch.setenv(key, value)
+    game = games.make(name)
+    command = f"gtp:{' '.join(ENGINE)} {name} --player random"
+    seats = [players.sit(players.load(command, game), game, 0)]
+    seats.append(players.sit(players.load("random", game), game, 1))
+    state, moves, was_taken_back = first_state(game), [], False
+    while not state.terminated:
+        action = seats[int(state.current_player)].choose(state, moves).action
+        state = next_state(game, state, action)
+        moves.append(action)
+        if not was_taken_back and len(moves) == 5:
+            was_taken_back = True
+            del moves[2:]
+            state = first_state(game)
+            for action in moves:
+                state = next_state(game, state, action)
+    assert float(game.rewards(state).sum()) == 0
+    for seat in seats:
+        seat.close()

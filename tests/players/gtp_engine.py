@@ -1,0 +1,88 @@
+"""A GTP engine for tic-tac-toe that always takes the first free cell, and misbehaves.
+
+    python gtp_engine.py [BEHAVIOUR [LOG]]
+
+LOG: a file to which it writes the commands that it receives.
+"""
+
+import os
+import subprocess
+import sys
+import time
+
+BEHAVIOUR, LOG = (*sys.argv[1:], "good", os.devnull)[:2]
+CELLS = [f"{column}{row}" for row in "321" for column in "abc"]
+COMMANDS = "protocol_version name list_commands clear_board play genmove undo quit"
+
+moves = []
+
+
+def genmove():
+    free = [cell for cell in CELLS if cell not in moves]
+    if BEHAVIOUR == "dies":
+        print("out of\nluck", file=sys.stderr, flush=True)
+        sys.exit(3)
+    if BEHAVIOUR == "hangs":
+        time.sleep(1000)
+    if BEHAVIOUR == "cheats":
+        return moves[-1]
+    if BEHAVIOUR == "babbles":
+        return "the corner"
+    if BEHAVIOUR == "resigns":
+        return "Resign"
+    if BEHAVIOUR == "floods":
+        while True:
+            print("x" * 10_000)
+    if BEHAVIOUR == "fails":
+        raise ValueError("no idea")
+    moves.append(free[0])
+    return free[0].upper()
+
+
+def execute(name, words):
+    match name:
+        case "protocol_version":
+            return "1" if BEHAVIOUR == "old" else "2"
+        case "name":
+            return "Fake"
+        case "list_commands":
+            known = COMMANDS.split()
+            lacking = {"forgets": "undo", "helpless": "genmove"}.get(BEHAVIOUR)
+            return "\n".join(command for command in known if command != lacking)
+        case "clear_board":
+            moves.clear()
+        case "play":
+            if BEHAVIOUR == "strict":
+                raise ValueError("illegal move")
+            moves.append(words[1].lower())
+        case "undo":
+            moves.pop()
+        case "genmove":
+            return genmove()
+        case "quit":
+            pass
+        case _:
+            raise ValueError("unknown command")
+    return ""
+
+
+if BEHAVIOUR == "silent":
+    time.sleep(1000)
+if BEHAVIOUR == "noisy":
+    print("Welcome to Fake!", flush=True)
+if BEHAVIOUR == "parent":
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
+for line in sys.stdin:
+    number, name, *words = line.split()
+    with open(LOG, "a") as log:
+        print(name, *words, file=log)
+    if BEHAVIOUR == "confused":
+        number = "77"
+    try:
+        answer = f"={number} {execute(name, words)}"
+    except ValueError as error:
+        answer = f"?{number} {error}"
+    end = "\r\n" if BEHAVIOUR == "windows" else "\n"
+    print(answer, end=end * 2, flush=True)
+    if name == "quit":
+        break

@@ -1,0 +1,264 @@
+import gc
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+
+import jax
+import pytest
+
+from azjax import games, players
+from azjax.players import ForfeitError, GtpPlayer, ResignError
+from azjax.players.vertices import first_state, next_state
+
+TIC_TAC_TOE = games.make("tic_tac_toe")
+ENGINE = pathlib.Path(__file__).with_name("gtp_engine.py")
+GNU_GO = shutil.which("gnugo", path=f"{os.environ['PATH']}:/usr/games")
+
+
+def command(behaviour="good", log=os.devnull):
+    return shlex.join([sys.executable, "-ISs", str(ENGINE), behaviour, str(log)])
+
+
+@pytest.fixture
+def make_player():
+    """Makes players that are closed after the test."""
+    made = []
+
+    def make(*args, **settings):
+        made.append(GtpPlayer(command(*args), **settings))
+        return made[-1]
+
+    yield make
+    for player in made:
+        player.close()
+
+
+def choose(seat, moves):
+    """Returns the seat's choice after these cells, from the first position."""
+    state = first_state(TIC_TAC_TOE)
+    for action in moves:
+        state = next_state(TIC_TAC_TOE, state, action)
+    return seat.choose(state, moves).action
+
+
+def test_the_text_names_any_command():
+    player = players.load(f"gtp:{command()}?simulations=3", TIC_TAC_TOE)
+    assert isinstance(player, GtpPlayer)
+    assert player.arguments[-1] == f"{os.devnull}?simulations=3"
+    assert isinstance(player, players.ExternalPlayer)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("gtp:no-such-engine --level 1", "no program to run as 'no-such-engine --lev"),
+        ("gtp:'gnugo", 'command "\'gnugo" is wrong: No closing quotation'),
+        ("gtp: ", "no program to run as ' '"),
+        ("gtp:", "unknown player 'gtp:'; players are .*gtp:COMMAND"),
+        ("gtp", "unknown player 'gtp'"),
+    ],
+)
+def test_a_wrong_command_is_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        players.load(text, TIC_TAC_TOE)
+
+
+@pytest.mark.parametrize("behaviour", ["good", "forgets", "windows"])
+def test_the_engine_follows_moves_that_are_made_and_taken_back(make_player, behaviour):
+    seat = make_player(behaviour).sit(TIC_TAC_TOE, 0)
+    assert choose(seat, []) == 0
+    assert choose(seat, [0, 4]) == 1
+    assert choose(seat, [0]) == 1
+    assert choose(seat, [4, 0, 1]) == 2
+    assert choose(seat, []) == 0
+    seat.close()
+
+
+def test_the_engine_is_told_only_what_is_new(make_player, tmp_path):
+    log = tmp_path / "log"
+    seat = make_player("good", log).sit(TIC_TAC_TOE, 0)
+    choose(seat, [])
+    choose(seat, [0, 4])
+    choose(seat, [0, 5])
+    told = log.read_text().splitlines()[3:]
+    assert told == [
+        "clear_board",
+        "genmove b",
+        "play w B2",
+        "genmove b",
+        "undo",
+        "undo",
+        "play w C2",
+        "genmove b",
+    ]
+
+
+def test_an_engine_that_has_played_plays_again(make_player, tmp_path):
+    log = tmp_path / "log"
+    player = make_player("good", log)
+    for _ in range(3):
+        seat = player.sit(TIC_TAC_TOE, 0)
+        assert choose(seat, [0]) == 1
+        seat.close()
+    assert log.read_text().split().count("protocol_version") == 1
+
+
+def test_games_at_the_same_time_have_engines_of_their_own(make_player):
+    player = make_player()
+    seats = [player.sit(TIC_TAC_TOE, 0) for _ in range(2)]
+    assert choose(seats[0], [0]) == 1
+    assert choose(seats[1], [1]) == 0
+    assert choose(seats[0], [0, 1, 2]) == 3
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "message"),
+    [
+        ("dies", "^Fake died at 'genmove w' .exit status 3.: out of luck$"),
+        ("hangs", "^Fake did not answer 'genmove w' in time$"),
+        ("cheats", "^Fake answers 'genmove w' with 'b2', which is no legal move$"),
+        ("babbles", "^Fake answers 'genmove w' with 'the corner', which is no legal"),
+        ("floods", "^Fake answers 'genmove w' with what is no answer: 'xxxx"),
+        ("fails", "^Fake refuses 'genmove w': no idea$"),
+        ("strict", "^Fake refuses 'play b B2': illegal move$"),
+    ],
+)
+def test_an_engine_that_cannot_go_on_forfeits_and_is_ended(
+    make_player, behaviour, message
+):
+    seconds = 0.5 if behaviour == "hangs" else 60
+    player = make_player(behaviour, move_seconds=seconds)
+    seat = player.sit(TIC_TAC_TOE, 0)
+    process = seat._engine.process._process
+    with pytest.raises(ForfeitError, match=message) as error:
+        choose(seat, [4])
+    assert not isinstance(error.value, ResignError)
+    assert process.poll() is not None
+    with pytest.raises(ForfeitError, match="Fake does not run any more"):
+        choose(seat, [4])
+    seat.close()
+    # Another game goes on with another process.
+    assert player.sit(TIC_TAC_TOE, 0)._engine.process.is_running
+
+
+def test_an_engine_that_resigns_may_play_again(make_player):
+    player = make_player("resigns")
+    seat = player.sit(TIC_TAC_TOE, 0)
+    with pytest.raises(ResignError, match=r"^resigned$"):
+        choose(seat, [4])
+    seat.close()
+    assert player.sit(TIC_TAC_TOE, 0)._engine is seat._engine
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "message"),
+    [
+        ("silent", "did not answer 'protocol_version' in time"),
+        ("noisy", "'protocol_version' with what is no answer: 'Welcome to Fake!'"),
+        ("confused", "'protocol_version' with what is no answer: '=77 2'"),
+        ("old", "Fake does not speak GTP 2: its version is '1'"),
+        ("helpless", "Fake does not speak GTP 2: it lacks genmove"),
+    ],
+)
+def test_an_engine_that_does_not_start_forfeits(make_player, behaviour, message):
+    seconds = 0.5 if behaviour == "silent" else 60
+    player = make_player(behaviour, start_seconds=seconds)
+    with pytest.raises(ForfeitError, match=message):
+        player.sit(TIC_TAC_TOE, 0)
+
+
+def test_a_program_that_is_no_engine_forfeits():
+    with pytest.raises(ForfeitError, match=r"^true died at 'protocol_version' .exit"):
+        GtpPlayer("true").sit(TIC_TAC_TOE, 0)
+
+
+def test_a_game_that_the_engine_does_not_know_is_refused(make_player):
+    go = games.make("go:5,0.5")
+    with pytest.raises(ValueError, match=r"Fake cannot play go:.*'boardsize 5' with"):
+        make_player().sit(go, 0)
+
+
+def exists(pid):
+    """Returns whether a process runs; one that is dead but not yet buried does not."""
+    try:
+        state = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:
+        return False
+    return state[0] != "Z"
+
+
+def children(pid):
+    path = pathlib.Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(child) for child in path.read_text().split()]
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+needs_proc = pytest.mark.skipif(
+    not pathlib.Path("/proc/self/stat").exists(), reason="no /proc to look into"
+)
+
+
+@needs_proc
+def test_what_an_engine_started_ends_with_it(make_player):
+    seat = make_player("parent").sit(TIC_TAC_TOE, 0)
+    process = seat._engine.process
+    (child,) = children(process._process.pid)
+    process.kill()
+    wait_until(lambda: not exists(child))
+
+
+@needs_proc
+def test_an_engine_whose_seat_is_forgotten_is_ended(make_player):
+    seat = make_player().sit(TIC_TAC_TOE, 0)
+    pid = seat._engine.process._process.pid
+    assert exists(pid)
+    del seat
+    gc.collect()
+    wait_until(lambda: not exists(pid))
+
+
+@needs_proc
+def test_no_engine_outlives_the_program():
+    script = (
+        "import sys; from azjax import games, players\n"
+        "player = players.load('gtp:' + sys.argv[1])\n"
+        "seat = player.sit(games.make('tic_tac_toe'), 0)\n"
+        "print(seat._engine.process._process.pid)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, command("parent")],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "JAX_PLATFORMS": "cpu"},
+    )
+    assert not exists(int(done.stdout))
+
+
+@pytest.mark.skipif(GNU_GO is None, reason="GNU Go is not installed")
+def test_gnu_go_plays_a_game_by_our_rules():
+    go = games.make("go:7,komi=9,max_moves=2000")
+    arguments = "--mode gtp --level 1 --chinese-rules --never-resign"
+    player = players.load(f"gtp:{GNU_GO} {arguments}", go)
+    seats = [player.sit(go, 3), players.sit(players.load("random", go), go, 3)]
+    state, moves = first_state(go), []
+    while not state.terminated:
+        action = seats[int(state.current_player)].choose(state, moves).action
+        state = next_state(go, state, action)
+        moves.append(action)
+    # GNU Go passes only when nothing is left to win: the game ended by two passes.
+    assert moves[-2:] == [49, 49]
+    assert float(jax.device_get(go.score(state))[0]) > 0
+    for seat in seats:
+        seat.close()
+    player.close()
