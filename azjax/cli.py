@@ -14,16 +14,15 @@ from rich.table import Table
 
 from azjax import games
 from azjax.arena import Grade, Report, evaluate, read, shipped
-from azjax.commands.common import check_seed
+from azjax.commands.common import INTERRUPTED, check_seed
+from azjax.commands.play import play_command
 from azjax.compilation_cache import enable_compilation_cache
-from azjax.play.terminal import play
-from azjax.players import DEFAULT_SIMULATIONS, MAX_SIMULATIONS, load_compiled, load_run
+from azjax.players import DEFAULT_SIMULATIONS, MAX_SIMULATIONS, load_run
 from azjax.training import TrainConfig, preset, train
 from azjax.training.config import PresetName
 from azjax.training.summary import print_run
 
 USAGE_ERROR = 2
-INTERRUPTED = 130  # 128 and the number of SIGINT, as shells count
 MAX_GAMES = 100_000
 
 
@@ -197,34 +196,6 @@ def evaluate_command(
         print(json.dumps(report.to_json()))
     else:
         print_report(Console(), report)
-
-
-def play_command(
-    game: tyro.conf.Positional[str],
-    /,
-    opponent: str = "alphazero:pretrained",
-    second: bool = False,
-    seed: int = 0,
-) -> None:
-    """Play a game in the terminal.
-
-    Args:
-        game: one of those that `azjax games` lists.
-        opponent: random, network:RUN or alphazero:RUN?simulations=N, where RUN is a
-            run's directory or `pretrained`. After the ? may stand, joined by &,
-            kept_nodes=N, proves=true, leaves_per_step=N and algorithm=NAME as well.
-        second: let the opponent begin.
-        seed: of the opponent's chance.
-    """
-    check_seed(seed)
-    enable_compilation_cache()
-    board_game = games.make(game)
-    play(
-        board_game,
-        load_compiled(opponent, board_game),
-        user_player=int(second),
-        seed=seed,
-    )
 
 
 def print_report(console: Console, report: Report) -> None:

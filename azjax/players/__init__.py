@@ -10,6 +10,7 @@ from azjax.players.directory import (
     save_player,
     shipped_players,
 )
+from azjax.players.human import HumanPlayer
 from azjax.players.network import NetworkPlayer
 from azjax.players.random import RandomPlayer
 from azjax.players.seat import (
@@ -37,6 +38,7 @@ __all__ = [
     "Choice",
     "ExternalPlayer",
     "ForfeitError",
+    "HumanPlayer",
     "NetworkPlayer",
     "Player",
     "RandomPlayer",

@@ -14,6 +14,7 @@ from azjax.players.directory import (
     load_player,
     pretrained_directory,
 )
+from azjax.players.human import HumanPlayer
 from azjax.players.network import NetworkPlayer
 from azjax.players.random import RandomPlayer
 from azjax.players.seat import AnyPlayer, ExternalPlayer
@@ -82,6 +83,11 @@ def _random(spec: Spec, game: Game | None) -> Player:
     return RandomPlayer(needed(spec, game))
 
 
+def _human(spec: Spec, game: Game | None) -> AnyPlayer:
+    del spec, game
+    return HumanPlayer()
+
+
 def _network(spec: Spec, game: Game | None) -> Player:
     trained = load_run(spec.argument, game)
     return NetworkPlayer(trained.game, trained.network, trained.variables)
@@ -102,6 +108,7 @@ def _alphazero(spec: Spec, game: Game | None) -> Player:
 
 KINDS = {
     "random": Kind("random", _random),
+    "human": Kind("human", _human),
     "network": Kind("network:RUN", _network),
     "alphazero": Kind(
         "alphazero:RUN",
