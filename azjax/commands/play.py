@@ -26,6 +26,7 @@ PIPE_CLOSED = 141  # 128 and the number of SIGPIPE, as shells count
 def play_command(
     game: tyro.conf.Positional[str],
     /,
+    *,
     opponent: str | None = None,
     second: bool = False,
     seed: int = 0,
@@ -79,16 +80,15 @@ def _has_screen() -> bool:
 
 
 def _play_on_screen(sit_down: Callable[[Run], Session], saved: str | None) -> None:
-    from azjax.play.screen import Screen  # noqa: PLC0415, it takes its time
+    from azjax.play.screen import PlayApp  # noqa: PLC0415, it takes its time
 
-    print("azjax: one moment ...", end="\r", file=sys.stderr, flush=True)
-    screen = Screen(sit_down)
+    app = PlayApp(sit_down)
     try:
-        screen.session.begin(saved)
-        screen.run()
+        app.session.begin(saved)
+        app.run()
     finally:
-        is_idle = _close(screen.session, screen.background)
-    _end(screen.return_code or 0, is_idle)
+        is_idle = _close(app.session, app.pump.background)
+    _end(app.return_code or 0, is_idle)
 
 
 def _play_plain(sit_down: Callable[[Run], Session], saved: str | None) -> None:

@@ -1,5 +1,6 @@
 """Where seats think, so that an interface need not wait for them."""
 
+import queue
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Protocol
@@ -52,3 +53,23 @@ class Background:
         """
         self._executor.shutdown(wait=False, cancel_futures=True)
         return self._last is None or not wait([self._last], timeout=seconds).not_done
+
+
+class Pump:
+    """Functions that the interface's thread is to call, when it gets round to it.
+
+    background: works, and leaves here what comes then.
+    """
+
+    def __init__(self):
+        self._posted: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self.background = Background(self._posted.put)
+
+    def wait(self) -> None:
+        """Waits for the next function and calls it."""
+        self._posted.get()()
+
+    def call(self) -> None:
+        """Calls the next function if there is one."""
+        if not self._posted.empty():
+            self._posted.get()()

@@ -1,9 +1,8 @@
 """A game line by line, in any terminal or pipe."""
 
-import queue
 from collections.abc import Callable
 
-from azjax.play.background import Background
+from azjax.play.background import Pump
 from azjax.play.controller import (
     AdviceFailed,
     Advised,
@@ -17,18 +16,6 @@ from azjax.play.session import Session
 from azjax.play.wording import analysis_lines, side_names, signed
 
 EXAMPLES = 20  # moves that are shown when the user is asked for one
-
-
-class Pump:
-    """Functions to be called by the thread that waits for them."""
-
-    def __init__(self):
-        self._posted: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self.background = Background(self._posted.put)
-
-    def wait(self) -> None:
-        """Waits for the next function and calls it."""
-        self._posted.get()()
 
 
 class Plain:

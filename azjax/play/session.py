@@ -103,7 +103,8 @@ class Session:
         self.is_auto = self.is_analysing = self.is_left = False
         self._game, self._opponent, self._seed = game, opponent, seed
         self._path: Path | None = None  # of the game, if it was saved or loaded
-        self._advice: Thought | None = None
+        self._advice: Thought | None = None  # for the position
+        self._values: dict[int, float] = {}  # for the first player, by moves before
         self._commands = {
             "hint": self._hint,
             "back": self._back,
@@ -169,13 +170,9 @@ class Session:
         return None
 
     def values(self) -> list[float]:
-        """Returns what seats expected for the first player, move by move."""
-        moves, states = self.controller.moves, self.controller.states
-        return [
-            move.thought.value * (-1 if state.current_player else 1)
-            for move, state in zip(moves, states, strict=False)
-            if move.thought is not None and move.thought.value is not None
-        ]
+        """Returns what was expected for the first player, from move to move."""
+        last = len(self.controller.moves)
+        return [value for ply, value in sorted(self._values.items()) if ply <= last]
 
     def begin(self, saved: str | None = None) -> str:
         """Starts the first game, or goes on with a saved one; returns what to tell.
@@ -265,6 +262,7 @@ class Session:
     def _new(self, _: str) -> str:
         self._revive()
         self.is_auto, self._path = False, None
+        self._values = {}
         self.controller.load([], self._seats())
         return "a new game"
 
@@ -293,6 +291,7 @@ class Session:
         first, second = saved.players
         if (first == PERSON) != (second == PERSON):
             self.user = int(second == PERSON)
+        self._values = {}
         self.controller.load(actions, self._seats())
         return f"loaded {path}: {first} against {second}, {len(actions)} moves"
 
@@ -305,11 +304,23 @@ class Session:
 
     def _follow(self, event: Event) -> None:
         """Observes the game: advice is for the position for which it was given."""
+        ply = len(self.controller.moves)
         match event:
-            case Moved() | Jumped():
+            case Moved(_, move):
+                self._advice = None
+                self._values = {n: v for n, v in self._values.items() if n < ply}
+                self._remember(ply - 1, move.thought)
+            case Jumped():
                 self._advice = None
             case Advised(thought):
                 self._advice = thought
+                self._remember(ply, thought)
+
+    def _remember(self, ply: int, thought: Thought | None) -> None:
+        """Keeps what was expected after so many moves, for the first player."""
+        if thought is not None and thought.value is not None:
+            player = int(self.controller.states[ply].current_player)
+            self._values[ply] = -thought.value if player else thought.value
 
     def _adviser(self) -> Seat:
         if self.seat is None:

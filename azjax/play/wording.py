@@ -30,9 +30,7 @@ class Candidate(NamedTuple):
 def side_names(game: Game) -> tuple[str, str]:
     """Returns what the two players have on the board."""
     names = game.style.names
-    return (
-        (names[0], names[1]) if len(names) == 2 else ("white pieces", "black pieces")
-    )
+    return (names[0], names[1]) if len(names) == 2 else ("white pieces", "black pieces")
 
 
 def candidates(
