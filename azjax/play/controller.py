@@ -251,8 +251,8 @@ class Controller:
         states, moves = [self.game.init()], []
         for number, action in enumerate(actions, start=1):
             state = states[-1]
-            is_legal = self.game.legal_action_mask(state)[action]
-            if state.terminated or not is_legal:
+            legal = np.flatnonzero(self.game.legal_action_mask(state))
+            if state.terminated or action not in legal:
                 raise ValueError(f"move {number}, action {action}, is not legal")
             moves.append(Move(action, self.game.action_to_text(state, action)))
             states.append(self.game.step(state, jnp.int32(action)))

@@ -13,7 +13,7 @@ from azjax.play.controller import (
     Moved,
 )
 from azjax.play.session import Session
-from azjax.play.wording import analysis_lines, side_names, signed
+from azjax.play.wording import analysis_lines, opinion, side_names, signed
 
 EXAMPLES = 20  # moves that are shown when the user is asked for one
 
@@ -111,7 +111,7 @@ class Plain:
             case Moved(player, move):
                 self.is_new = True
                 if move.thought is not None:
-                    value = move.thought.value
+                    value = opinion(move.thought)
                     expects = "" if value is None else f" (expects {signed(value)})"
                     name = self.session.addressed(player)
                     self.write(f"{name} plays {move.text}{expects}")

@@ -19,7 +19,7 @@ from azjax.play.controller import (
     Seats,
 )
 from azjax.play.saved_game import RESULTS, UNFINISHED, SavedGame
-from azjax.play.wording import side_names
+from azjax.play.wording import opinion, side_names
 from azjax.players import AnyPlayer, ForfeitError, HumanPlayer, Seat, Thought, sit
 
 PERSON = "human"
@@ -318,9 +318,10 @@ class Session:
 
     def _remember(self, ply: int, thought: Thought | None) -> None:
         """Keeps what was expected after so many moves, for the first player."""
-        if thought is not None and thought.value is not None:
+        value = None if thought is None else opinion(thought)
+        if value is not None:
             player = int(self.controller.states[ply].current_player)
-            self._values[ply] = -thought.value if player else thought.value
+            self._values[ply] = -value if player else value
 
     def _adviser(self) -> Seat:
         if self.seat is None:

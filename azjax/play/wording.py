@@ -83,8 +83,9 @@ def line(game: Game, state: State, thought: Thought) -> list[str]:
 
 def analysis_lines(game: Game, state: State, thought: Thought) -> Iterator[str]:
     """Returns what a player thought about a position, as lines of plain text."""
-    if thought.value is not None:
-        yield f"expected result: {signed(thought.value)} (1 is a win)"
+    value = opinion(thought)
+    if value is not None:
+        yield f"expected result: {signed(value)} (1 is a win)"
     shown = candidates(game, state, thought, most=8)
     if not shown:
         yield "this player does not tell what it thinks"
@@ -109,6 +110,12 @@ def curve(values: Sequence[float], width: int) -> str:
         LEVELS[min(levels - 1, int((value + 1) / 2 * levels))]
         for value in values[-width:]
     )
+
+
+def opinion(thought: Thought) -> float | None:
+    """Returns the expected result for the mover, None from a player that has none."""
+    has_none = thought.value == 0 and thought.analysis is None
+    return None if has_none else thought.value
 
 
 def signed(value: float) -> str:

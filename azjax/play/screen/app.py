@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from rich.text import Text
+from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import Binding
 from textual.containers import Container, VerticalScroll
+from textual.geometry import Size
 from textual.screen import ModalScreen
 from textual.widgets import Footer, Input, Static
 
@@ -27,11 +29,13 @@ from azjax.play.screen.board import Board
 from azjax.play.screen.entry import Entry
 from azjax.play.screen.side import beside
 from azjax.play.session import Session, help_lines, parse
-from azjax.play.wording import side_names, signed
+from azjax.play.wording import opinion, side_names, signed
 
 INTERRUPTED = 130  # an exit status: 128 and the number of the signal
 STATUSES = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: 143, signal.SIGHUP: 129}
 PACE = 0.4  # seconds at least between the moves of a game that plays itself
+SIDE, WIDE = 42, 42  # columns of what stands beside the board, and of a fair board
+TALL = 34  # rows in which there is room below the board
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 KEYS = """\
@@ -55,19 +59,17 @@ class PlayApp(App[None]):
 
     ENABLE_COMMAND_PALETTE = False
     CSS_PATH = "play.tcss"
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (84, "-wide")]
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (34, "-tall")]
     BINDINGS: ClassVar = [
         Binding("f1", "help", "Help"),
         Binding("f2", "do('hint')", "Hint"),
-        Binding("f3", "do('analysis')", "Analysis"),
-        Binding("f4", "do('back')", "Back"),
-        Binding("f5", "do('forward')", "Forward"),
+        Binding("f3", "do('analysis')", "Info"),
+        Binding("f4", "do('back')", "Undo"),
+        Binding("f5", "do('forward')", "Redo"),
         Binding("f6", "do('sides')", "Sides"),
         Binding("f7", "do('auto')", "Auto"),
         Binding("f8", "new", "New"),
         Binding("f9", "do('save')", "Save"),
-        Binding("ctrl+q", "do('quit')", "Quit", priority=True),
+        Binding("ctrl+q", "do('quit')", "Quit"),
         Binding("ctrl+c", "interrupt", show=False, priority=True),
         Binding("ctrl+z", "suspend_process", show=False),
     ]
@@ -95,7 +97,7 @@ class PlayApp(App[None]):
                 yield self.beside
         yield self.message
         yield self.entry
-        yield Footer(show_command_palette=False)
+        yield Footer(show_command_palette=False, compact=True)
 
     def on_mount(self) -> None:
         """Begins to show what happens."""
@@ -125,7 +127,7 @@ class PlayApp(App[None]):
             case Moved(player, move):
                 self._last_move = time.monotonic()
                 if move.thought is not None:
-                    value = move.thought.value
+                    value = opinion(move.thought)
                     expects = "" if value is None else f", expects {signed(value)}"
                     name = self.session.addressed(player)
                     self.say(f"{name} plays {move.text}{expects}")
@@ -151,10 +153,24 @@ class PlayApp(App[None]):
 
     def show(self) -> None:
         """Shows everything that may have changed but the board."""
-        self.screen_stack[0].set_class(self.session.is_analysing, "-analysis")
+        self.arrange(self.size)
         self.beside.update(beside(self.session))
         self.entry.offer(self.board.unplaced)
         self.show_turn()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Puts things where there is room for them."""
+        self.arrange(event.size)
+
+    def arrange(self, size: Size) -> None:
+        """Puts what stands beside the board there, or below it, or leaves it out."""
+        is_asked = self.session.is_analysing
+        columns = self.board.needs[1] if is_asked else WIDE
+        is_beside = size.width >= SIDE + columns
+        is_below = not is_beside and (is_asked or size.height >= TALL)
+        base = self.screen_stack[0]
+        base.set_class(is_beside, "-beside")
+        base.set_class(is_below, "-below")
 
     def show_turn(self) -> None:
         """Shows whose turn it is, and since when a seat thinks."""

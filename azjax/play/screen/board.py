@@ -49,11 +49,16 @@ class Board(Widget):
         """The legal actions at which nobody can point."""
         return self._pointing.unplaced
 
+    @property
+    def needs(self) -> tuple[int, int]:
+        """The rows and columns that the smallest board has."""
+        return smallest(self._controller.game, self._look)
+
     def render(self) -> Text:
         """Returns the board in the middle of the room there is."""
         found = self._frame()
         if found is None:
-            rows, columns = smallest(self._controller.game, self._look)
+            rows, columns = self.needs
             return Text(
                 f"This window is too small for the board, which needs {columns} "
                 f"columns and {rows} rows here; there are {self.size.width} and "

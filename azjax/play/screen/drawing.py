@@ -17,6 +17,7 @@ SIZES = (12, 10, 8, 6, 4, 2)  # of a cell: its width in characters, twice its he
 ACCENT = 0x12A5A0
 LABEL = 0x8A949E
 HINT = 0x0B3B3A
+MARKED_SIGN = 0x1D1D1F
 
 
 @dataclasses.dataclass(frozen=True)
@@ -236,7 +237,8 @@ class _Painter:
         look = self.frame.look
         y, x = self.place(cell)
         if look.hole is not None and not self.is_small:
-            self.canvas.paint(y, x, disc(*self.points), look.hole)
+            shape = disc if self.frame.cell > 4 else dot
+            self.canvas.paint(y, x, shape(*self.points), look.hole)
         elif self.is_small and not look.has_lines and not look.mark_is_below:
             self.canvas.write(self.frame.middle(cell[0]), x, "·", look.ink)
 
@@ -245,7 +247,7 @@ class _Painter:
         look, middle = self.frame.look, self.frame.middle(cell[0])
         y, x = self.place(cell)
         centre = x + self.frame.cell // 2 - 1
-        if piece.shape is None or self.is_small:
+        if piece.shape is None or self.frame.cell < piece.smallest:
             letter = piece.marked_letter if is_marked else ""
             letter = letter or piece.letter
             self.canvas.write(middle, centre, letter, piece.colour, is_bold=True)
@@ -254,7 +256,7 @@ class _Painter:
         colour = piece.sign_colour
         if is_marked and not look.mark_is_below:
             self.canvas.paint(y, x, dot(*self.points), look.mark)
-            colour = piece.colour
+            colour = MARKED_SIGN
         self.canvas.write(middle, centre, piece.sign, colour, is_bold=True)
 
     def hint(self, cell: Cell, *, is_empty: bool) -> None:

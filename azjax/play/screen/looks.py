@@ -38,7 +38,7 @@ def cross(down: np.ndarray, right: np.ndarray) -> np.ndarray:
 def pawn(down: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Returns which points are in a head above a body that widens to its foot."""
     head = (down + 0.45) ** 2 + right**2 <= 0.55**2
-    body = (down > -0.1) & (abs(right) <= 0.28 + 0.75 * down)
+    body = (abs(down - 0.35) < 0.45) & (abs(right) <= 0.28 + 0.5 * down)
     return head | body
 
 
@@ -52,6 +52,7 @@ class Piece:
     shape: how it is painted in a larger cell.
     sign: two characters on the shape, so that nobody needs the colours.
     sign_colour: of the sign.
+    smallest: the smallest cell in which the shape can be recognised (characters).
     """
 
     colour: int
@@ -60,6 +61,7 @@ class Piece:
     shape: Shape | None = None
     sign: str = ""
     sign_colour: int = 0
+    smallest: int = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,7 +105,10 @@ _MARKS = Look(
 _MEN = Look(
     grounds=_CHEQUERS,
     ink=0x3D4C5A,
-    pieces=(Piece(0xFFFFFF, "♟", "♟", pawn), Piece(0x14181D, "♟", "♟", pawn)),
+    pieces=(
+        Piece(0xFFFFFF, "♟", "♟", pawn, smallest=6),
+        Piece(0x14181D, "♟", "♟", pawn, smallest=6),
+    ),
     mark=_GOLD,
     mark_is_below=True,
 )

@@ -7,7 +7,15 @@ from rich.table import Table
 from rich.text import Text
 
 from azjax.play.session import Session
-from azjax.play.wording import candidates, clock, curve, line, side_names, signed
+from azjax.play.wording import (
+    candidates,
+    clock,
+    curve,
+    line,
+    opinion,
+    side_names,
+    signed,
+)
 
 MOVES = 60  # that are shown
 CANDIDATES = 8
@@ -66,8 +74,9 @@ def _analysis(session: Session) -> Iterator[RenderableType]:
     game, state = session.game, session.controller.states[ply]
     player = int(state.current_player)
     about = Text(f"{session.name} on move {ply + 1}", QUIET)
-    if thought.value is not None:
-        about.append(f": expects {signed(thought.value)}", "bold not dim")
+    value = opinion(thought)
+    if value is not None:
+        about.append(f": expects {signed(value)}", "bold not dim")
         about.append(f" for the {side_names(game)[player]}", QUIET)
     yield about
     shown = candidates(game, state, thought, CANDIDATES)
