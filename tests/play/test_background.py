@@ -25,7 +25,6 @@ def test_nobody_waits_while_work_goes_on():
 
     def work():
         may_end.wait(60)
-        return None
 
     pump.background(work, outcomes.append)
     pump.call()

@@ -108,7 +108,7 @@ def test_numbers_may_be_missing_and_other_lines_and_values_are_for_people(read):
 )
 def test_a_damaged_file_is_refused_with_the_reason(read, tmp_path, old, new, says):
     assert old in WHOLE
-    with pytest.raises(ValueError, match="game.txt") as error:
+    with pytest.raises(ValueError, match=r"game\.txt") as error:
         read(WHOLE.replace(old, new, 1))
     assert says in str(error.value)
     assert "\n" not in str(error.value)
@@ -116,13 +116,13 @@ def test_a_damaged_file_is_refused_with_the_reason(read, tmp_path, old, new, say
 
 @pytest.mark.parametrize("length", range(0, len(WHOLE), 7))
 def test_a_file_cut_short_is_refused(read, length):
-    with pytest.raises(ValueError, match="game.txt"):
+    with pytest.raises(ValueError, match=r"game\.txt"):
         read(WHOLE[:length])
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"azjax game 1\n\xff\xff"])
 def test_bytes_that_are_no_text_are_refused(read, content):
-    with pytest.raises(ValueError, match="game.txt"):
+    with pytest.raises(ValueError, match=r"game\.txt"):
         read(content)
 
 

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from textual import events
 from textual.binding import Binding
 from textual.suggester import Suggester
 from textual.widgets import Input
@@ -51,6 +52,13 @@ class Entry(Input):
             more = " ..." if len(unplaced) > 8 else ""
             placeholder = f"also possible: {' '.join(names)}{more}"
         self.placeholder = placeholder
+
+    def on_key(self, event: events.Key) -> None:
+        """Points at the cursor's cell by the space bar if nothing is typed."""
+        if event.key == "space" and not self.value:
+            event.prevent_default()
+            event.stop()
+            self._board.point()
 
     def action_steer(self, down: int, right: int) -> None:
         """Moves the cursor of the board."""

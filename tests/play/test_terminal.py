@@ -1,0 +1,277 @@
+"""`azjax play` in a terminal of its own, and in pipes."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+import pyte
+import pytest
+
+PATIENCE = 240  # seconds, for a machine that has much else to do
+CELLS = [column + row for column in "abc" for row in "123"]
+# A terminal is that of the session whose leader takes it.
+TAKE_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "os.execv(sys.executable, [sys.executable, '-m', 'azjax', *sys.argv[1:]])"
+)
+F4, F5 = "\x1bOS", "\x1b[15~"
+ENVIRONMENT = {
+    **os.environ,
+    "TERM": "xterm-256color",
+    "JAX_COMPILATION_CACHE_DIR": "",
+    "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+}
+
+
+class Terminal:
+    """A program in a terminal, and what is to be seen there."""
+
+    def __init__(self, *args, rows=30, columns=100, **environment):
+        self.screen = pyte.Screen(columns, rows)
+        self.stream = pyte.ByteStream(self.screen)
+        self.output = b""
+        self.ours, self.theirs = pty.openpty()
+        self.size(rows, columns)
+        self.modes = termios.tcgetattr(self.theirs)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", TAKE_TERMINAL, *args],
+            stdin=self.theirs,
+            stdout=self.theirs,
+            stderr=self.theirs,
+            env=ENVIRONMENT | environment,
+            start_new_session=True,
+        )
+
+    def size(self, rows, columns):
+        """Makes the window as large; the kernel tells the program."""
+        self.screen.resize(rows, columns)
+        size = struct.pack("HHHH", rows, columns, 0, 0)
+        fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, size)
+
+    def type(self, text):
+        os.write(self.ours, text.encode())
+
+    @property
+    def text(self):
+        return "\n".join(self.screen.display)
+
+    @property
+    def moves(self):
+        """The moves that stand beside the board."""
+        beside = " ".join(line.partition("│")[2] for line in self.screen.display)
+        return re.findall(r"\b[abc][123]\b", beside)
+
+    def read(self):
+        if select.select([self.ours], [], [], 0.1)[0]:
+            data = os.read(self.ours, 65536)
+            self.output += data
+            self.stream.feed(data)
+
+    def wait_for(self, condition):
+        """Waits until a text is to be seen, or a condition is true."""
+        if isinstance(condition, str):
+            text = condition
+            return self.wait_for(lambda: text in self.text)
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < end, f"waited in vain; there is:\n{self.text}"
+            self.read()
+        return None
+
+    def status(self):
+        """Waits for the end of the program; returns its status."""
+        self.wait_for(lambda: self.process.poll() is not None)
+        while select.select([self.ours], [], [], 0.1)[0]:
+            self.read()
+        assert "Traceback" not in self.text
+        return self.process.returncode
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self.ours)
+        os.close(self.theirs)
+
+
+@pytest.fixture
+def open_terminal():
+    """Starts programs in terminals; ends them."""
+    opened = []
+
+    def start(*args, **settings):
+        opened.append(Terminal(*args, **settings))
+        return opened[-1]
+
+    yield start
+    for terminal in opened:
+        terminal.close()
+
+
+def play(open_terminal, *args, **settings):
+    options = ["--opponent", "random", *args]
+    return open_terminal("play", "tic_tac_toe", *options, **settings)
+
+
+def test_a_whole_game_in_a_terminal(open_terminal):
+    terminal = play(open_terminal)
+    terminal.wait_for("your move, with the crosses")
+    results = ("you win", "you lose", "a draw")
+
+    def is_over():
+        return any(result in terminal.screen.display[0] for result in results)
+
+    while not is_over():
+        count = len(terminal.moves)
+        free = [cell for cell in CELLS if cell not in terminal.moves]
+        terminal.type(f"{free[0]}\r")
+        terminal.wait_for(lambda n=count: len(terminal.moves) >= n + 2 or is_over())
+    terminal.wait_for(lambda: len(terminal.moves) >= 5)
+    assert len(set(terminal.moves)) == len(terminal.moves)
+    terminal.type("quit\r")
+    assert terminal.status() == 0
+
+
+def test_bad_input_and_taking_back_in_a_terminal(open_terminal):
+    terminal = play(open_terminal)
+    terminal.wait_for("your move, with the crosses")
+    terminal.type("zz\r")
+    terminal.wait_for("'zz' is no action of tic_tac_toe")
+    terminal.type("\r")  # the cell in the middle
+    terminal.wait_for(lambda: len(terminal.moves) == 2)
+    answer = terminal.moves[1]
+    assert terminal.moves[0] == "b2"
+    terminal.type(f"{answer}\r")
+    terminal.wait_for(f"'{answer}' is not legal here")
+    terminal.type(F4)
+    terminal.wait_for(lambda: terminal.moves == [])
+    terminal.type(F5)
+    terminal.wait_for(lambda: terminal.moves == ["b2", answer])
+    terminal.type("undo\r")
+    terminal.wait_for(lambda: terminal.moves == [])
+    terminal.type("\x11")
+    assert terminal.status() == 0
+
+
+def test_a_window_changes_its_size(open_terminal):
+    terminal = play(open_terminal)
+    terminal.wait_for("your move, with the crosses")
+    terminal.size(6, 70)
+    terminal.wait_for("too small")
+    terminal.type("b2\r")  # can be typed all the same
+    terminal.size(40, 120)
+    terminal.wait_for(lambda: len(terminal.moves) == 2)
+    assert "too small" not in terminal.text
+    terminal.size(24, 50)
+    terminal.wait_for("your move, with the crosses")
+    terminal.type("quit\r")
+    assert terminal.status() == 0
+
+
+@pytest.mark.parametrize("way", ["key", signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_leaves_the_terminal_as_it_was(open_terminal, way):
+    terminal = play(open_terminal)
+    terminal.wait_for("your move, with the crosses")
+    assert termios.tcgetattr(terminal.theirs) != terminal.modes
+    if way == "key":
+        terminal.type("\x03")
+    else:
+        terminal.process.send_signal(way)
+    assert terminal.status() == (143 if way == signal.SIGTERM else 130)
+    assert termios.tcgetattr(terminal.theirs) == terminal.modes
+    assert b"\x1b[?1049l" in terminal.output, "the other screen is left"
+    assert terminal.output.rindex(b"\x1b[?25h") > terminal.output.rindex(b"\x1b[?25l")
+
+
+def test_an_interrupt_does_not_wait_for_a_search(open_terminal):
+    opponent = "alphazero:pretrained?simulations=100000"
+    terminal = play(open_terminal, "--second", "--opponent", opponent)
+    terminal.wait_for("thinks")
+    terminal.type("\x03")
+    assert terminal.status() == 130
+    assert termios.tcgetattr(terminal.theirs) == terminal.modes
+
+
+@pytest.mark.parametrize("settings", [{"TERM": "dumb"}, {"args": ["--plain"]}])
+def test_a_terminal_for_lines_has_lines(open_terminal, settings):
+    args = settings.pop("args", [])
+    terminal = play(open_terminal, *args, **settings)
+    terminal.wait_for("your move")
+    terminal.type("b2\n")
+    terminal.wait_for("random plays")
+    terminal.type("undo\n")
+    terminal.wait_for(lambda: terminal.text.count("1 .  .  .") == 2)
+    terminal.type("\x03")
+    assert terminal.status() == 130
+    assert b"\x1b[?1049h" not in terminal.output
+
+
+def pipe(text, *args):
+    """Runs `azjax play` with this input; returns what it wrote."""
+    return subprocess.run(
+        [sys.executable, "-m", "azjax", "play", *args],
+        input=text,
+        capture_output=True,
+        env=ENVIRONMENT,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+def test_a_game_in_a_pipe(tmp_path):
+    path = tmp_path / "game.txt"
+    lines = f"nonsense\nb2\nundo\na3\nsave {path}\nauto\n"
+    done = pipe(lines.encode(), "tic_tac_toe", "--opponent", "random")
+    out = done.stdout.decode()
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "'nonsense' is no action of tic_tac_toe" in out
+    assert out.count("random plays") >= 4
+    assert "the game is over" in out
+    again = pipe(b"quit\n", "tic_tac_toe", "--opponent", "random", "--load", str(path))
+    assert "human against random, 2 moves" in again.stdout.decode()
+    assert again.returncode == 0
+
+
+def test_bytes_that_are_no_text_are_no_move():
+    done = pipe(b"\xff\xfe\x00\nb2", "tic_tac_toe", "--opponent", "random")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"is no action of tic_tac_toe" in done.stdout
+    assert b"random plays" in done.stdout, "the last line needs no end"
+
+
+def test_a_reader_that_leaves_ends_the_program_quietly():
+    args = [sys.executable, "-m", "azjax", "play", "tic_tac_toe", "--opponent", "human"]
+    with subprocess.Popen(
+        args,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdout.readline()
+        process.stdout.close()
+        for _ in range(3):
+            process.stdin.write(b"help\n")
+        process.stdin.close()
+        assert process.wait(PATIENCE) == 141
+        assert process.stderr.read() == b""
+
+
+def test_a_file_that_is_no_saved_game_is_refused_before_the_game(tmp_path):
+    path = tmp_path / "thesis.txt"
+    path.write_text("words")
+    args = ["tic_tac_toe", "--opponent", "random", "--load", str(path)]
+    done = pipe(b"", *args)
+    assert done.returncode == 2
+    assert done.stderr.decode() == f"azjax: {path} is no saved game of azjax\n"
