@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import tyro
 
+from azjax.commands.common import INTERRUPTED
 from azjax.commands.evaluate import evaluate_command
 from azjax.commands.export import export_command
 from azjax.commands.games import games_command
@@ -14,7 +15,6 @@ from azjax.commands.play import play_command
 from azjax.commands.train import train_command, train_with_settings
 
 USAGE_ERROR = 2
-INTERRUPTED = 130  # 128 and the number of SIGINT, as shells count
 
 
 def main(args: Sequence[str] | None = None) -> None:

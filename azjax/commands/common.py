@@ -1,5 +1,7 @@
 """What commands have in common."""
 
+INTERRUPTED = 130  # an exit status: 128 and the number of SIGINT, as shells count
+
 
 def check_seed(seed: int) -> None:
     """Checks a `--seed`.

@@ -1,37 +1,141 @@
-"""`azjax play`: a person against a player."""
+"""`azjax play`."""
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Callable
 
 import tyro
 
 from azjax import games
-from azjax.commands.common import check_seed
+from azjax.commands.common import INTERRUPTED, check_seed
 from azjax.compilation_cache import enable_compilation_cache
-from azjax.play.terminal import play
-from azjax.players import load_compiled
+from azjax.games import Game
+from azjax.play.background import Background, Run
+from azjax.play.plain import Plain, Pump
+from azjax.play.session import Session
+from azjax.players import load as load_player_named
+from azjax.players.directory import PRETRAINED, pretrained_directory
+
+PATIENCE = 0.5  # seconds that a search may take to end when the user leaves
+PIPE_CLOSED = 141  # 128 and the number of SIGPIPE, as shells count
 
 
 def play_command(
     game: tyro.conf.Positional[str],
     /,
-    opponent: str = "alphazero:pretrained",
+    *,
+    opponent: str | None = None,
     second: bool = False,
     seed: int = 0,
+    load: str | None = None,
+    plain: bool = False,
 ) -> None:
-    """Play a game in the terminal.
+    """Play a game in the terminal; `help` shows what you can do there.
 
     Args:
         game: one of those that `azjax games` lists.
-        opponent: random, network:RUN or alphazero:RUN?simulations=N, where RUN is a
-            run's directory or `pretrained`. After the ? may stand, joined by &,
-            kept_nodes=N, proves=true, leaves_per_step=N and algorithm=NAME as well.
+        opponent: who answers, for example random, human (a second person), network:RUN
+            or alphazero:RUN?simulations=N, where RUN is a run's directory or
+            `pretrained`. After the ? may stand, joined by &, kept_nodes=N,
+            proves=true, leaves_per_step=N and algorithm=NAME as well. Without it, the
+            player that ships for the game, or else a search.
         second: let the opponent begin.
         seed: of the opponent's chance.
+        load: a saved game to go on with.
+        plain: lines in place of a full screen, as in a pipe.
     """
     check_seed(seed)
     enable_compilation_cache()
     board_game = games.make(game)
-    play(
-        board_game,
-        load_compiled(opponent, board_game),
-        user_player=int(second),
-        seed=seed,
-    )
+    name = opponent or default_opponent(board_game)
+    player = load_player_named(name, board_game)
+
+    def sit_down(run: Run) -> Session:
+        return Session(
+            board_game, player, name=name, user=int(second), seed=seed, run=run
+        )
+
+    if plain or not _has_screen():
+        _play_plain(sit_down, load)
+    else:
+        _play_on_screen(sit_down, load)
+
+
+def default_opponent(game: Game) -> str:
+    """Returns who plays a game if nobody is asked for."""
+    with contextlib.suppress(ValueError):
+        pretrained_directory(game.name)
+        return f"alphazero:{PRETRAINED}"
+    return "mcts:400"
+
+
+def _has_screen() -> bool:
+    """Returns whether there is a full screen, and somebody in front of it."""
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    is_dumb = os.environ.get("TERM", "") in ("", "dumb", "unknown")
+    return all(stream.isatty() for stream in streams) and not is_dumb
+
+
+def _play_on_screen(sit_down: Callable[[Run], Session], saved: str | None) -> None:
+    from azjax.play.screen import PlayApp  # noqa: PLC0415, it takes its time
+
+    app = PlayApp(sit_down)
+    try:
+        app.session.begin(saved)
+        app.run()
+    finally:
+        is_idle = _close(app.session, app.pump.background)
+    _end(app.return_code or 0, is_idle)
+
+
+def _play_plain(sit_down: Callable[[Run], Session], saved: str | None) -> None:
+    for stream in (sys.stdin, sys.stdout):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    pump = Pump()
+    session = sit_down(pump.background)
+    status = 0
+    try:
+        Plain(session, pump, read=_read, write=_write).run(saved)
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    except BrokenPipeError:
+        # Python would complain when it writes what is left.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = PIPE_CLOSED
+    finally:
+        is_idle = _close(session, pump.background)
+    _end(status, is_idle)
+
+
+def _read(prompt: str) -> str:
+    """Asks for a line; in a pipe, the question has a line of its own."""
+    if sys.stdin.isatty():
+        return input(prompt)
+    _write(prompt.strip())
+    line = sys.stdin.readline()
+    if not line:
+        raise EOFError
+    return line
+
+
+def _write(text: str) -> None:
+    print(text, flush=True)
+
+
+def _close(session: Session, background: Background) -> bool:
+    """Gives back what a session holds; returns whether nobody thinks any more."""
+    is_idle = background.close(PATIENCE)
+    session.close()
+    return is_idle
+
+
+def _end(status: int, is_idle: bool) -> None:
+    """Ends the program, if need be in the middle of a search, which knows no stop."""
+    if not is_idle:
+        sys.stdout.flush()
+        os._exit(status)
+    if status:
+        raise SystemExit(status)

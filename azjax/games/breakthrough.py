@@ -177,6 +177,10 @@ class Breakthrough(Game[State]):
         is_capture = [len(cell) for cell in cells] == [len("a2"), len("b3")]
         return super().text_to_action(state, "".join(cells) if is_capture else text)
 
+    def action_cells(self, state: State, action: int) -> tuple[rendering.Cell, ...]:
+        """Returns the cells from which and to which the man moves."""
+        return self._ends(action, int(state.current_player))
+
     def last_cells(self, state: State, last_action: int) -> tuple[rendering.Cell, ...]:
         """Returns the cells from which and to which the man moved."""
         if not 0 <= last_action < self.num_actions:

@@ -140,6 +140,11 @@ class ConnectFour(Game[State]):
             raise ValueError(f"action {action} of {self!r}: actions are 0 to 6")
         return str(action + 1)
 
+    def action_cells(self, state: State, action: int) -> tuple[rendering.Cell, ...]:
+        """Returns the cell into which a disc in column `action` falls."""
+        rows = np.flatnonzero(np.asarray(self.board(state))[:, action] < 0)
+        return ((int(rows[-1]), action),) if rows.size else ()
+
     def last_cells(self, state: State, last_action: int) -> tuple[rendering.Cell, ...]:
         """Returns the cell of the highest disc in column `last_action`."""
         if not 0 <= last_action < WIDTH:

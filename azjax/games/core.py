@@ -165,12 +165,17 @@ class Game(abc.ABC, Generic[S]):
         what = "is not legal here" if known else f"is no action of {self!r}"
         raise ValueError(f"{text.strip()!r} {what}; legal: {_enumerate(list(texts))}")
 
+    def action_cells(self, state: S, action: int) -> tuple[rendering.Cell, ...]:
+        """Returns the (row, column) of the cells at which a person points, one after
+        the other, to choose a legal action; none where it has no place on the board."""
+        height, width, _ = self.observation_shape
+        is_cell = 0 <= action < height * width
+        return (divmod(action, width),) if is_cell else ()
+
     def last_cells(self, state: S, last_action: int) -> tuple[rendering.Cell, ...]:
         """Returns the (row, column) of the cells to mark after `last_action` led to
         `state`."""
-        height, width, _ = self.observation_shape
-        is_cell = 0 <= last_action < height * width
-        return (divmod(last_action, width),) if is_cell else ()
+        return self.action_cells(state, last_action)
 
     def to_text(self, state: S, last_action: int | None = None) -> str:
         """Draws the position as text, with the last move marked if it is given."""

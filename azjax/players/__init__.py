@@ -12,6 +12,7 @@ from azjax.players.directory import (
 )
 from azjax.players.greedy import GreedyPlayer
 from azjax.players.gtp import GtpPlayer, ResignError
+from azjax.players.human import HumanPlayer
 from azjax.players.mcts import MCTSPlayer
 from azjax.players.minimax import MinimaxPlayer
 from azjax.players.network import NetworkPlayer
@@ -44,6 +45,7 @@ __all__ = [
     "ForfeitError",
     "GreedyPlayer",
     "GtpPlayer",
+    "HumanPlayer",
     "MCTSPlayer",
     "MinimaxPlayer",
     "NetworkPlayer",

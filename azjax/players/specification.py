@@ -16,6 +16,7 @@ from azjax.players.directory import (
 )
 from azjax.players.greedy import GreedyPlayer
 from azjax.players.gtp import GtpPlayer
+from azjax.players.human import HumanPlayer
 from azjax.players.mcts import MCTSPlayer
 from azjax.players.minimax import MAX_DEPTH, MinimaxPlayer
 from azjax.players.network import NetworkPlayer
@@ -122,6 +123,11 @@ def _perfect(spec: Spec, game: Game | None) -> AnyPlayer:
     return PerfectPlayer()
 
 
+def _human(spec: Spec, game: Game | None) -> AnyPlayer:
+    del spec, game
+    return HumanPlayer()
+
+
 def _network(spec: Spec, game: Game | None) -> Player:
     temperature = spec.real("temperature", 0, MAX_TEMPERATURE, 0.0)
     trained = load_run(spec.argument, game)
@@ -155,6 +161,8 @@ KINDS = {
     "minimax": Kind("minimax:DEPTH", _minimax),
     "mcts": Kind("mcts:N", _mcts, ("exploration", "kept_nodes")),
     "network": Kind("network:RUN", _network, ("temperature",)),
+    "human": Kind("human", _human),
+    "network": Kind("network:RUN", _network),
     "alphazero": Kind(
         "alphazero:RUN",
         _alphazero,

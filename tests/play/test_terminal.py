@@ -1,103 +1,277 @@
-import jax
-import jax.numpy as jnp
+"""`azjax play` in a terminal of its own, and in pipes."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+import pyte
 import pytest
-from flax import struct
 
-from azjax import games
-from azjax.play.terminal import play
-from azjax.players import Choice
-
-GAME = games.make("tic_tac_toe")
-
-
-@struct.dataclass
-class FirstCellPlayer:
-    """Takes the first free cell, from a3 on, and is sure of it."""
-
-    def choose(self, rng_key, states) -> Choice:
-        del rng_key
-        legal = jax.vmap(GAME.legal_action_mask)(states)
-        policy = jax.nn.one_hot(legal.argmax(-1), 9)
-        action = legal.argmax(-1).astype(jnp.int32)
-        return Choice(action, policy, jnp.full(action.shape, 0.5))
+PATIENCE = 240  # seconds, for a machine that has much else to do
+CELLS = [column + row for column in "abc" for row in "123"]
+# A terminal is that of the session whose leader takes it.
+TAKE_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "os.execv(sys.executable, [sys.executable, '-m', 'azjax', *sys.argv[1:]])"
+)
+F4, F5 = "\x1bOS", "\x1b[15~"
+ENVIRONMENT = {
+    **os.environ,
+    "TERM": "xterm-256color",
+    "JAX_COMPILATION_CACHE_DIR": "",
+    "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+}
 
 
-def converse(lines, user_player=0):
-    """Plays with these lines as the user's; returns what was asked and written."""
-    answers, asked, written = iter(lines), [], []
+class Terminal:
+    """A program in a terminal, and what is to be seen there."""
 
-    def read(prompt):
-        asked.append(prompt)
-        line = next(answers)
-        if isinstance(line, type):
-            raise line
-        return line
+    def __init__(self, *args, rows=30, columns=100, **environment):
+        self.screen = pyte.Screen(columns, rows)
+        self.stream = pyte.ByteStream(self.screen)
+        self.output = b""
+        self.ours, self.theirs = pty.openpty()
+        self.size(rows, columns)
+        self.modes = termios.tcgetattr(self.theirs)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", TAKE_TERMINAL, *args],
+            stdin=self.theirs,
+            stdout=self.theirs,
+            stderr=self.theirs,
+            env=ENVIRONMENT | environment,
+            start_new_session=True,
+        )
 
-    play(
-        GAME,
-        FirstCellPlayer(),
-        user_player=user_player,
-        read=read,
-        write=written.append,
+    def size(self, rows, columns):
+        """Makes the window as large; the kernel tells the program."""
+        self.screen.resize(rows, columns)
+        size = struct.pack("HHHH", rows, columns, 0, 0)
+        fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, size)
+
+    def type(self, text):
+        os.write(self.ours, text.encode())
+
+    @property
+    def text(self):
+        return "\n".join(self.screen.display)
+
+    @property
+    def moves(self):
+        """The moves that stand beside the board."""
+        beside = " ".join(line.partition("│")[2] for line in self.screen.display)
+        return re.findall(r"\b[abc][123]\b", beside)
+
+    def read(self):
+        if select.select([self.ours], [], [], 0.1)[0]:
+            data = os.read(self.ours, 65536)
+            self.output += data
+            self.stream.feed(data)
+
+    def wait_for(self, condition):
+        """Waits until a text is to be seen, or a condition is true."""
+        if isinstance(condition, str):
+            text = condition
+            return self.wait_for(lambda: text in self.text)
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < end, f"waited in vain; there is:\n{self.text}"
+            self.read()
+        return None
+
+    def status(self):
+        """Waits for the end of the program; returns its status."""
+        self.wait_for(lambda: self.process.poll() is not None)
+        while select.select([self.ours], [], [], 0.1)[0]:
+            self.read()
+        assert "Traceback" not in self.text
+        return self.process.returncode
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self.ours)
+        os.close(self.theirs)
+
+
+@pytest.fixture
+def open_terminal():
+    """Starts programs in terminals; ends them."""
+    opened = []
+
+    def start(*args, **settings):
+        opened.append(Terminal(*args, **settings))
+        return opened[-1]
+
+    yield start
+    for terminal in opened:
+        terminal.close()
+
+
+def play(open_terminal, *args, **settings):
+    options = ["--opponent", "random", *args]
+    return open_terminal("play", "tic_tac_toe", *options, **settings)
+
+
+def test_a_whole_game_in_a_terminal(open_terminal):
+    terminal = play(open_terminal)
+    terminal.wait_for("your move, with the crosses")
+    results = ("you win", "you lose", "a draw")
+
+    def is_over():
+        return any(result in terminal.screen.display[0] for result in results)
+
+    while not is_over():
+        count = len(terminal.moves)
+        free = [cell for cell in CELLS if cell not in terminal.moves]
+        terminal.type(f"{free[0]}\r")
+        terminal.wait_for(lambda n=count: len(terminal.moves) >= n + 2 or is_over())
+    terminal.wait_for(lambda: len(terminal.moves) >= 5)
+    assert len(set(terminal.moves)) == len(terminal.moves)
+    terminal.type("quit\r")
+    assert terminal.status() == 0
+
+
+def test_bad_input_and_taking_back_in_a_terminal(open_terminal):
+    terminal = play(open_terminal)
+    terminal.wait_for("your move, with the crosses")
+    terminal.type("zz\r")
+    terminal.wait_for("'zz' is no action of tic_tac_toe")
+    terminal.type("\r")  # the cell in the middle
+    terminal.wait_for(lambda: len(terminal.moves) == 2)
+    answer = terminal.moves[1]
+    assert terminal.moves[0] == "b2"
+    terminal.type(f"{answer}\r")
+    terminal.wait_for(f"'{answer}' is not legal here")
+    terminal.type(F4)
+    terminal.wait_for(lambda: terminal.moves == [])
+    terminal.type(F5)
+    terminal.wait_for(lambda: terminal.moves == ["b2", answer])
+    terminal.type("undo\r")
+    terminal.wait_for(lambda: terminal.moves == [])
+    terminal.type("\x11")
+    assert terminal.status() == 0
+
+
+def test_a_window_changes_its_size(open_terminal):
+    terminal = play(open_terminal)
+    terminal.wait_for("your move, with the crosses")
+    terminal.size(6, 70)
+    terminal.wait_for("too small")
+    terminal.type("b2\r")  # can be typed all the same
+    terminal.size(40, 120)
+    terminal.wait_for(lambda: len(terminal.moves) == 2)
+    assert "too small" not in terminal.text
+    terminal.size(24, 50)
+    terminal.wait_for("your move, with the crosses")
+    terminal.type("quit\r")
+    assert terminal.status() == 0
+
+
+@pytest.mark.parametrize("way", ["key", signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_leaves_the_terminal_as_it_was(open_terminal, way):
+    terminal = play(open_terminal)
+    terminal.wait_for("your move, with the crosses")
+    assert termios.tcgetattr(terminal.theirs) != terminal.modes
+    if way == "key":
+        terminal.type("\x03")
+    else:
+        terminal.process.send_signal(way)
+    assert terminal.status() == (143 if way == signal.SIGTERM else 130)
+    assert termios.tcgetattr(terminal.theirs) == terminal.modes
+    assert b"\x1b[?1049l" in terminal.output, "the other screen is left"
+    assert terminal.output.rindex(b"\x1b[?25h") > terminal.output.rindex(b"\x1b[?25l")
+
+
+def test_an_interrupt_does_not_wait_for_a_search(open_terminal):
+    opponent = "alphazero:pretrained?simulations=100000"
+    terminal = play(open_terminal, "--second", "--opponent", opponent)
+    terminal.wait_for("thinks")
+    terminal.type("\x03")
+    assert terminal.status() == 130
+    assert termios.tcgetattr(terminal.theirs) == terminal.modes
+
+
+@pytest.mark.parametrize("settings", [{"TERM": "dumb"}, {"args": ["--plain"]}])
+def test_a_terminal_for_lines_has_lines(open_terminal, settings):
+    args = settings.pop("args", [])
+    terminal = play(open_terminal, *args, **settings)
+    terminal.wait_for("your move")
+    terminal.type("b2\n")
+    terminal.wait_for("random plays")
+    terminal.type("undo\n")
+    terminal.wait_for(lambda: terminal.text.count("1 .  .  .") == 2)
+    terminal.type("\x03")
+    assert terminal.status() == 130
+    assert b"\x1b[?1049h" not in terminal.output
+
+
+def pipe(text, *args):
+    """Runs `azjax play` with this input; returns what it wrote."""
+    return subprocess.run(
+        [sys.executable, "-m", "azjax", "play", *args],
+        input=text,
+        capture_output=True,
+        env=ENVIRONMENT,
+        timeout=PATIENCE,
+        check=False,
     )
-    assert next(answers, None) is None, "lines are left over"
-    return asked, written
 
 
-def test_a_game_is_played_to_the_users_win():
-    asked, written = converse(["b2", "c3", "a1"])
-    assert written[-1] == "you win"
-    assert written.count("the opponent plays a3 (expects +0.50)") == 1
-    assert "a3 b3 c3 a2 b2 c2 a1 b1 c1" in asked[0]
-    assert "b2" not in asked[1]
-    assert len(asked) == 3
+def test_a_game_in_a_pipe(tmp_path):
+    path = tmp_path / "game.txt"
+    lines = f"nonsense\nb2\nundo\na3\nsave {path}\nauto\n"
+    done = pipe(lines.encode(), "tic_tac_toe", "--opponent", "random")
+    out = done.stdout.decode()
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "'nonsense' is no action of tic_tac_toe" in out
+    assert out.count("random plays") >= 4
+    assert "the game is over" in out
+    again = pipe(b"quit\n", "tic_tac_toe", "--opponent", "random", "--load", str(path))
+    assert "human against random, 2 moves" in again.stdout.decode()
+    assert again.returncode == 0
 
 
-def test_a_game_is_played_to_the_users_loss_as_second():
-    asked, written = converse(["a2", "b2"], user_player=1)
-    assert written[-1] == "you lose"
-    assert "a3" not in asked[0]
+def test_bytes_that_are_no_text_are_no_move():
+    done = pipe(b"\xff\xfe\x00\nb2", "tic_tac_toe", "--opponent", "random")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"is no action of tic_tac_toe" in done.stdout
+    assert b"random plays" in done.stdout, "the last line needs no end"
 
 
-def test_a_game_is_played_to_a_draw():
-    #  X O X      the opponent, X, takes a3, c3, b2, a1 ... as they are free
-    _, written = converse(["b3", "a2", "c1", "b1"], user_player=1)
-    assert written[-1] in ("a draw", "you lose")
+def test_a_reader_that_leaves_ends_the_program_quietly():
+    args = [sys.executable, "-m", "azjax", "play", "tic_tac_toe", "--opponent", "human"]
+    with subprocess.Popen(
+        args,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdout.readline()
+        process.stdout.close()
+        for _ in range(3):
+            process.stdin.write(b"help\n")
+        process.stdin.close()
+        assert process.wait(PATIENCE) == 141
+        assert process.stderr.read() == b""
 
 
-def test_the_board_is_shown_before_each_move_and_at_the_end():
-    _, written = converse(["b2", "c3", "a1"])
-    boards = [text for text in written if text.count("\n") >= 3]
-    assert len(boards) == 6
-    assert boards[-1].count("X") == 3
-    assert boards[-1].count("O") == 2
-
-
-@pytest.mark.parametrize("wrong", ["z9", "", "b", "22", "b2b2", "née", "-1"])
-def test_what_is_no_move_is_explained_and_asked_again(wrong):
-    asked, written = converse([wrong, "b2", "c3", "a1"])
-    assert written[-1] == "you win"
-    assert asked[0] == asked[1]
-    explanation = written[2]
-    assert explanation.count("\n") == 0
-    assert len(written) == 1 + 6 + 2 + 1 + 1  # head, boards, replies, why, result
-
-
-def test_an_illegal_move_is_named_with_the_legal_ones():
-    asked, written = converse(["b2", "b2", "c3", "a1"])
-    assert "'b2' is not legal here; legal: b3 c3 a2 c2 a1 b1 c1" in written
-    assert written[-1] == "you win"
-    assert len(asked) == 4
-
-
-def test_a_hint_is_the_opponents_advice():
-    _, written = converse(["hint", "b2", "c3", "a1"])
-    assert "try a3" in written
-    assert written[-1] == "you win"
-
-
-@pytest.mark.parametrize("end", ["quit", "q", " quit ", EOFError, KeyboardInterrupt])
-def test_the_user_may_stop_at_any_time(end):
-    asked, written = converse(["b2", end])
-    assert len(asked) == 2
-    assert written[-1].count("X") == 1
+def test_a_file_that_is_no_saved_game_is_refused_before_the_game(tmp_path):
+    path = tmp_path / "thesis.txt"
+    path.write_text("words")
+    args = ["tic_tac_toe", "--opponent", "random", "--load", str(path)]
+    done = pipe(b"", *args)
+    assert done.returncode == 2
+    assert done.stderr.decode() == f"azjax: {path} is no saved game of azjax\n"

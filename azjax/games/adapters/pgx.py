@@ -357,7 +357,7 @@ class PgxGame(Game[State]):
         """Returns pgx's number of the action."""
         return str(action)
 
-    def last_cells(self, state: State, last_action: int) -> tuple[rendering.Cell, ...]:
+    def action_cells(self, state: State, action: int) -> tuple[rendering.Cell, ...]:
         """Returns nothing: what an action does to the board, pgx does not say."""
         return ()
 

@@ -265,6 +265,10 @@ class Chess(Game[State]):
         some = " ".join(list(actions)[:20]) + (" ..." if len(actions) > 20 else "")
         raise ValueError(f"{text!r} {what}; legal: {some}")
 
+    def action_cells(self, state: State, action: int) -> tuple[rendering.Cell, ...]:
+        """Returns the squares from which and to which the piece moves."""
+        return notation.ends(action, int(state.current_player))
+
     def last_cells(self, state: State, last_action: int) -> tuple[rendering.Cell, ...]:
         """Returns the squares from which and to which the piece moved."""
         if not 0 <= last_action < NUM_ACTIONS:

@@ -133,13 +133,13 @@ def _wood(height: int, width: int) -> list[str]:
         ),
         *(
             elements.disc(*_square_centre(row, column), 5, _WOOD_LINE)
-            for row in _star_lines(height)
-            for column in _star_lines(width)
+            for row in star_lines(height)
+            for column in star_lines(width)
         ),
     ]
 
 
-def _star_lines(length: int) -> list[int]:
+def star_lines(length: int) -> list[int]:
     """Returns the lines whose crossings carry the small points of a Go board."""
     if length < 7:
         return []

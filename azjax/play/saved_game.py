@@ -1,0 +1,176 @@
+"""One game in a text file that people can read, and write.
+
+    azjax game 1
+    game: connect_four
+    first: human
+    second: alphazero:pretrained
+    result: first wins
+
+    1. 4 4
+    2. 3 2
+
+The first line says what the file is. Lines with a name and a value follow; those whose
+name is unknown are for people. After an empty line come the moves in the notation of
+the game, with their numbers, which may be left out.
+"""
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from azjax import games
+from azjax.games import Game
+
+FORMAT = 1
+MAX_BYTES = 1_000_000
+UNFINISHED = "unfinished"
+RESULTS = {(1.0, -1.0): "first wins", (-1.0, 1.0): "second wins", (0.0, 0.0): "drawn"}
+_FORFEIT = ", the other side could not go on"
+_HEAD = "azjax game"
+_NEEDED = ("game", "first", "second", "result")
+
+
+class SavedGame(NamedTuple):
+    """A game, as it is saved.
+
+    game: the text that makes the game.
+    players: who played, the first to move first.
+    result: one of `RESULTS`, or `UNFINISHED`.
+    moves: in the game's notation.
+    is_forfeit: whether the game ended because a side could not go on.
+    """
+
+    game: str
+    players: tuple[str, str]
+    result: str
+    moves: Sequence[str]
+    is_forfeit: bool = False
+
+
+def save(path: Path, saved: SavedGame, overwrite: bool = False) -> None:
+    """Writes a game to a file.
+
+    Raises:
+        OSError: it cannot be written; FileExistsError if there is one already that may
+            not be overwritten.
+    """
+    head = {
+        "game": saved.game,
+        "first": saved.players[0],
+        "second": saved.players[1],
+        "result": saved.result + (_FORFEIT if saved.is_forfeit else ""),
+    }
+    lines = [f"{_HEAD} {FORMAT}"]
+    lines += [f"{name}: {' '.join(value.split())}" for name, value in head.items()]
+    lines.append("")
+    for number in range(0, len(saved.moves), 2):
+        lines.append(
+            " ".join([f"{number // 2 + 1}.", *saved.moves[number : number + 2]])
+        )
+    text = "\n".join(lines) + "\n"
+    if not overwrite:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+        return
+    whole = path.with_name(f"{path.name}.part")
+    whole.write_text(text, encoding="utf-8")
+    whole.replace(path)
+
+
+def load(path: Path, game: Game) -> tuple[SavedGame, list[int]]:
+    """Reads a game from a file.
+
+    Args:
+        path: where it lies.
+        game: what must have been played in it; quicker if it is `compiled`.
+
+    Returns:
+        What the file says, and the actions.
+
+    Raises:
+        ValueError: the file is no saved game, or a damaged one, or one of another
+            game, or a move is not legal; the message names the line.
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    first = content.split(b"\n", 1)[0].strip()
+    if not first.startswith(_HEAD.encode()) or len(content) > MAX_BYTES:
+        raise ValueError(f"{path} is no saved game of azjax")
+    if first != f"{_HEAD} {FORMAT}".encode():
+        raise ValueError(
+            f"{path}: line 1: this version of azjax reads `{_HEAD} {FORMAT}`: "
+            f"{first[:40].decode(errors='replace')!r}"
+        )
+    lines = [
+        (number, line.strip())
+        for number, line in enumerate(
+            content.decode(errors="replace").splitlines(), start=1
+        )
+    ]
+    try:
+        head = _read_head(lines[1:])
+        if games.make(head["game"]) != game:
+            raise ValueError(f"the game is {head['game']}, not {game}")
+        moves = list(_words(lines[len(head) + 1 :]))
+        actions, result = _replay(game, moves)
+        said = head["result"].removesuffix(_FORFEIT)
+        if said != head["result"] and result == UNFINISHED:
+            result = said  # the rules do not know who could not go on
+        if said != result:
+            raise ValueError(f"the result is {said!r}, but by its moves {result}")
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    saved = SavedGame(
+        game=head["game"],
+        players=(head["first"], head["second"]),
+        result=said,
+        moves=[text for _, text in moves],
+        is_forfeit=said != head["result"],
+    )
+    return saved, actions
+
+
+def _read_head(lines: list[tuple[int, str]]) -> dict[str, str]:
+    """Returns the values by their names."""
+    head: dict[str, str] = {}
+    for number, line in itertools.takewhile(lambda numbered: numbered[1], lines):
+        name, colon, value = (part.strip() for part in line.partition(":"))
+        if not colon or not name or name in head:
+            raise ValueError(f"line {number} is no `name: value`, new: {line[:60]!r}")
+        head[name] = value
+    missing = [name for name in _NEEDED if name not in head]
+    if missing:
+        raise ValueError(f"no line `{missing[0]}: ...` before the moves")
+    results = (*RESULTS.values(), UNFINISHED)
+    if head["result"].removesuffix(_FORFEIT) not in results:
+        raise ValueError(f"the result is one of {results}: {head['result']!r}")
+    return head
+
+
+def _words(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Returns the moves, each with the number of its line."""
+    for number, line in lines:
+        for word in line.split():
+            if not re.fullmatch(r"\d+\.", word):
+                yield number, word
+
+
+def _replay(game: Game, moves: list[tuple[int, str]]) -> tuple[list[int], str]:
+    """Returns the actions, and the result by the rules."""
+    state, actions = game.init(), []
+    for count, (line, text) in enumerate(moves, start=1):
+        try:
+            actions.append(game.text_to_action(state, text))
+        except ValueError as error:
+            raise ValueError(f"line {line}: move {count}: {error}") from error
+        state = game.step(state, jnp.int32(actions[-1]))
+    if not state.terminated:
+        return actions, UNFINISHED
+    first, second = np.asarray(game.rewards(state)).tolist()
+    return actions, RESULTS[first, second]

@@ -1,0 +1,270 @@
+"""The full screen: a board, what stands beside it, a line to type in."""
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable
+from typing import ClassVar
+
+from rich.text import Text
+from textual import events
+from textual.app import App, ComposeResult
+from textual.binding import Binding
+from textual.containers import Container, VerticalScroll
+from textual.geometry import Size
+from textual.screen import ModalScreen
+from textual.widgets import Footer, Input, Static
+
+from azjax.play.background import Pump, Run
+from azjax.play.controller import (
+    AdviceFailed,
+    Advised,
+    Event,
+    Forfeited,
+    GameOver,
+    Jumped,
+    Moved,
+)
+from azjax.play.screen.board import Board
+from azjax.play.screen.entry import Entry
+from azjax.play.screen.side import beside
+from azjax.play.session import Session, help_lines, parse
+from azjax.play.wording import opinion, side_names, signed
+
+INTERRUPTED = 130  # an exit status: 128 and the number of the signal
+STATUSES = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: 143, signal.SIGHUP: 129}
+PACE = 0.4  # seconds at least between the moves of a game that plays itself
+SIDE, WIDE = 42, 42  # columns of what stands beside the board, and of a fair board
+TALL = 34  # rows in which there is room below the board
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+KEYS = """\
+arrows       move the cursor        Enter   play there, or choose a piece
+F1 help      F2 hint                F3      analysis
+F4 back      F5 forward             F6      change sides
+F7 auto      F8 new game            F9      save
+Esc  clear   Tab  complete          ^Q, ^C  quit
+
+Or type a move, or one of these:
+
+"""
+
+
+class PlayApp(App[None]):
+    """Shows a session's games on the full screen.
+
+    Args:
+        sit_down: makes the session, whose seats think where it is told.
+    """
+
+    ENABLE_COMMAND_PALETTE = False
+    CSS_PATH = "play.tcss"
+    BINDINGS: ClassVar = [
+        Binding("f1", "help", "Help"),
+        Binding("f2", "do('hint')", "Hint"),
+        Binding("f3", "do('analysis')", "Info"),
+        Binding("f4", "do('back')", "Undo"),
+        Binding("f5", "do('forward')", "Redo"),
+        Binding("f6", "do('sides')", "Sides"),
+        Binding("f7", "do('auto')", "Auto"),
+        Binding("f8", "new", "New"),
+        Binding("f9", "do('save')", "Save"),
+        Binding("ctrl+q", "do('quit')", "Quit"),
+        Binding("ctrl+c", "interrupt", show=False, priority=True),
+        Binding("ctrl+z", "suspend_process", show=False),
+    ]
+
+    def __init__(self, sit_down: Callable[[Run], Session]):
+        super().__init__()
+        self.pump = Pump()
+        self.session = sit_down(self.pump.background)
+        self.title_line = Static(id="title", markup=False)
+        self.board = Board(self.session.controller)
+        self.beside = Static(id="beside")
+        self.message = Static(id="message", markup=False)
+        self.entry = Entry(self.session, self.board)
+        self._last_move = 0.0
+        self._frames = 0
+        self._is_asking = False  # whether the game that is on may be left
+        self.session.controller.observe(self.tell)
+
+    def compose(self) -> ComposeResult:
+        """Returns the parts of the screen."""
+        yield self.title_line
+        with Container(id="main"):
+            yield self.board
+            with VerticalScroll(id="side", can_focus=False):
+                yield self.beside
+        yield self.message
+        yield self.entry
+        yield Footer(show_command_palette=False, compact=True)
+
+    def on_mount(self) -> None:
+        """Begins to show what happens."""
+        loop = asyncio.get_running_loop()
+        for number, status in STATUSES.items():
+            loop.add_signal_handler(number, lambda status=status: self.leave(status))
+        self.set_interval(1 / 20, self.tick)
+        self.entry.focus()
+        self.show()
+
+    def tick(self) -> None:
+        """Takes what a seat has answered, and lets the clocks go on."""
+        now = time.monotonic()
+        if not self.session.is_auto or now - self._last_move >= PACE:
+            self.pump.call()
+        self._frames += 1
+        if self._frames % 4 == 0:
+            self.show_turn()
+            self.beside.update(beside(self.session))
+
+    def tell(self, event: Event) -> None:
+        """Observes the game."""
+        if not self.is_running:
+            return
+        game, controller = self.session.game, self.session.controller
+        match event:
+            case Moved(player, move):
+                self._last_move = time.monotonic()
+                if move.thought is not None:
+                    value = opinion(move.thought)
+                    expects = "" if value is None else f", expects {signed(value)}"
+                    name = self.session.addressed(player)
+                    self.say(f"{name} plays {move.text}{expects}")
+                else:
+                    self.say("")
+            case Advised(thought):
+                text = game.action_to_text(controller.state, thought.action)
+                if not self.session.is_analysing:
+                    self.say(f"{self.session.name} would play {text}")
+            case AdviceFailed(reason):
+                self.say(f"no advice: {reason}", is_wrong=True)
+            case Forfeited(player, reason):
+                name = self.session.addressed(player)
+                self.say(f"{name} cannot go on: {reason}", is_wrong=True)
+        if isinstance(event, Moved | Jumped | GameOver):
+            self.board.follow()
+        self.show()
+
+    def say(self, text: str, is_wrong: bool = False) -> None:
+        """Tells the person something."""
+        self.message.set_class(is_wrong, "-wrong")
+        self.message.update(text)
+
+    def show(self) -> None:
+        """Shows everything that may have changed but the board."""
+        self.arrange(self.size)
+        self.beside.update(beside(self.session))
+        self.entry.offer(self.board.unplaced)
+        self.show_turn()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Puts things where there is room for them."""
+        self.arrange(event.size)
+
+    def arrange(self, size: Size) -> None:
+        """Puts what stands beside the board there, or below it, or leaves it out."""
+        is_asked = self.session.is_analysing
+        columns = self.board.needs[1] if is_asked else WIDE
+        is_beside = size.width >= SIDE + columns
+        is_below = not is_beside and (is_asked or size.height >= TALL)
+        base = self.screen_stack[0]
+        base.set_class(is_beside, "-beside")
+        base.set_class(is_below, "-below")
+
+    def show_turn(self) -> None:
+        """Shows whose turn it is, and since when a seat thinks."""
+        session, controller = self.session, self.session.controller
+        if controller.result is not None:
+            turn = session.outcome()
+        elif controller.thinking is not None:
+            turn = f"{SPINNER[self._frames // 2 % len(SPINNER)]} {session.name} thinks"
+        elif session.seat is None:
+            turn = f"the {side_names(session.game)[controller.player]} move"
+        else:
+            turn = f"your move, with the {side_names(session.game)[controller.player]}"
+        title = Text(f" {session.game.name} ", "bold reverse")
+        self.title_line.update(title.append(f"  {turn}", "bold not reverse"))
+
+    def do(self, line: str) -> None:
+        """Does what a line says, or explains why not."""
+        try:
+            said = self.session.do(line)
+        except ValueError as error:
+            self.say(str(error), is_wrong=True)
+        else:
+            if said:
+                self.say(said)
+        if self.session.is_left:
+            self.leave(0)
+        self.show()
+
+    def leave(self, status: int) -> None:
+        """Ends the program with an exit status."""
+        self.exit(return_code=status)
+
+    def on_board_pointed(self, event: Board.Pointed) -> None:
+        """Plays where the person pointed."""
+        game, state = self.session.game, self.session.controller.state
+        self.do(game.action_to_text(state, event.action))
+
+    def on_board_missed(self) -> None:
+        """Says why nothing happens."""
+        controller = self.session.controller
+        if controller.result is not None:
+            self.say("the game is over: F8 begins a new one", is_wrong=True)
+        elif not controller.is_persons_turn:
+            self.say("it is not your turn", is_wrong=True)
+        else:
+            self.say("no move begins there", is_wrong=True)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Does what was typed; nothing typed plays at the cursor."""
+        line = event.value
+        self.entry.clear()
+        command = parse(line)
+        if not line.strip():
+            self.board.point()
+        elif command is not None and command[0] in ("help", "new"):
+            self.call_later(self.run_action, command[0])
+        else:
+            self.do(line)
+
+    def action_do(self, line: str) -> None:
+        """Does what a key stands for."""
+        self._is_asking = False
+        self.do(line)
+
+    def action_new(self) -> None:
+        """Begins a new game, after asking whether the one that is on may be left."""
+        controller = self.session.controller
+        is_on = controller.result is None and len(controller.moves) > 0
+        self._is_asking = is_on and not self._is_asking
+        if self._is_asking:
+            self.say("F8 once more leaves this game and begins a new one")
+        else:
+            self.do("new")
+
+    def action_help(self) -> None:
+        """Shows the keys and commands."""
+        self.push_screen(Help())
+
+    def action_interrupt(self) -> None:
+        """Leaves as Ctrl-C does."""
+        self.leave(INTERRUPTED)
+
+
+class Help(ModalScreen[None]):
+    """The keys and the commands; any key leaves it."""
+
+    def compose(self) -> ComposeResult:
+        """Returns the text."""
+        yield Static(KEYS + "\n".join(help_lines()), id="help", markup=False)
+
+    def on_key(self) -> None:
+        """Goes back to the game."""
+        self.dismiss()
+
+    def on_click(self) -> None:
+        """Goes back to the game."""
+        self.dismiss()

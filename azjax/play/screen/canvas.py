@@ -1,0 +1,94 @@
+"""Pictures made of characters: each holds two square pixels, one above the other."""
+
+from typing import NamedTuple
+
+import numpy as np
+from rich.style import Style
+from rich.text import Text
+
+NOTHING = -1
+
+
+class _Letter(NamedTuple):
+    """A character in place of two pixels.
+
+    ground: where it is only seen on pixels of this colour, otherwise None.
+    """
+
+    text: str
+    colour: int
+    is_bold: bool
+    ground: int | None
+
+
+class Canvas:
+    """Pixels, with letters over them. Colours are numbers like 0xff8000.
+
+    Args:
+        rows: of characters.
+        columns: of characters.
+    """
+
+    def __init__(self, rows: int, columns: int):
+        self.rows, self.columns = rows, columns
+        self.pixels = np.full((2 * rows, columns), NOTHING, np.int32)
+        self._letters: dict[tuple[int, int], _Letter] = {}
+
+    def paint(self, y: int, x: int, shape: np.ndarray, colour: int) -> None:
+        """Paints the pixels of a `[H, W]` bool shape with its top left at (y, x)."""
+        height, width = shape.shape
+        self.pixels[y : y + height, x : x + width][shape] = colour
+
+    def write(
+        self,
+        row: int,
+        column: int,
+        text: str,
+        colour: int,
+        *,
+        is_bold: bool = False,
+        ground: int | None = None,
+    ) -> None:
+        """Writes characters, over pixels of the colour `ground` alone if it is given.
+
+        Args:
+            row: of characters.
+            column: of the first one.
+            text: characters of width 1; spaces hide nothing.
+            colour: of the characters.
+            is_bold: whether they are.
+            ground: the pixels' colour that they need.
+        """
+        for offset, character in enumerate(text):
+            if character != " ":
+                letter = _Letter(character, colour, is_bold, ground)
+                self._letters[row, column + offset] = letter
+
+    def lines(self) -> list[Text]:
+        """Returns the rows as styled text."""
+        return [self._line(row) for row in range(self.rows)]
+
+    def _line(self, row: int) -> Text:
+        line = Text(no_wrap=True, end="")
+        for column in range(self.columns):
+            upper, lower = self.pixels[2 * row : 2 * row + 2, column].tolist()
+            letter = self._letters.get((row, column))
+            if letter and (letter.ground is None or upper == lower == letter.ground):
+                ground = lower if upper == NOTHING else upper
+                style = _style(letter.colour, ground, letter.is_bold)
+                line.append(letter.text, style)
+            elif upper == lower:
+                line.append(" ", _style(NOTHING, upper))
+            elif upper == NOTHING:
+                line.append("▄", _style(lower, NOTHING))
+            else:
+                line.append("▀", _style(upper, lower))
+        return line
+
+
+def _style(colour: int, ground: int, is_bold: bool = False) -> Style:
+    return Style(
+        color=None if colour == NOTHING else f"#{colour:06x}",
+        bgcolor=None if ground == NOTHING else f"#{ground:06x}",
+        bold=is_bold,
+    )

@@ -1,0 +1,280 @@
+"""The full screen, driven by Textual's pilot."""
+
+import asyncio
+
+import pytest
+from textual.widgets import Input
+
+from azjax import games, players
+from azjax.play.screen import PlayApp
+from azjax.play.screen.app import Help
+from azjax.play.session import Session
+
+GAME = games.make("tic_tac_toe")
+
+
+class Page:
+    """What a person sees, and can do."""
+
+    def __init__(self, app, pilot):
+        self.app, self.pilot = app, pilot
+
+    async def press(self, *keys):
+        """Presses keys, and waits for the answer."""
+        await self.pilot.press(*keys)
+        await self.settle()
+
+    async def settle(self):
+        await self.pilot.pause()
+        while self.app.session.controller.thinking is not None:
+            await self.pilot.pause(0.02)
+        await self.pilot.pause()
+
+    @property
+    def moves(self):
+        return " ".join(move.text for move in self.app.session.controller.moves)
+
+    @property
+    def message(self):
+        return str(self.app.message.render())
+
+    @property
+    def title(self):
+        return str(self.app.title_line.render())
+
+
+@pytest.fixture
+def drive(opponent):
+    """Has `visit(page)` look at an app that runs; returns the app."""
+
+    async def run(visit, game, player, size):
+        app = PlayApp(lambda run: Session(game, player, name="it", user=0, run=run))
+        app.session.begin()
+        async with app.run_test(size=size) as pilot:
+            page = Page(app, pilot)
+            await page.settle()
+            await visit(page)
+        assert app.pump.background.close(seconds=60)
+        return app
+
+    def call(visit, game=GAME, player=opponent, size=(100, 30)):
+        return asyncio.run(run(visit, game, player, size))
+
+    return call
+
+
+def test_a_game_is_played_by_typing(drive):
+    async def visit(page):
+        assert "your move, with the crosses" in page.title
+        await page.press(*"b2", "enter")
+        assert page.moves == "b2 a3"
+        assert page.message == "it plays a3, expects +0.50"
+        await page.press(*"c3", "enter", *"a1", "enter")
+        assert "you win" in page.title
+
+    drive(visit)
+
+
+def test_a_game_is_played_with_the_cursor(drive):
+    async def visit(page):
+        await page.press("enter")
+        await page.press("up", "right", "enter")
+        assert page.moves == "b2 a3 c3 b3"
+        await page.press("space")
+        assert page.message == "no move begins there"
+        await page.press("down", "down", "left", "left", "enter")
+        assert page.moves == "b2 a3 c3 b3 a1"
+
+    drive(visit)
+
+
+def test_a_game_is_played_with_the_mouse(drive):
+    async def visit(page):
+        board = page.app.board
+        found = board._frame()
+        top, left = board._offset(found)
+        x = left + found.x(2) + found.cell // 2
+        await page.pilot.click(board, offset=(x, top + found.middle(2)))
+        await page.settle()
+        assert page.moves == "a1 a3"
+        await page.press(*"b2", "enter")
+        assert page.moves == "a1 a3 b2 b3"
+
+    drive(visit)
+
+
+def test_a_man_is_chosen_and_then_moved(drive):
+    async def visit(page):
+        await page.press("down", "down", "enter")
+        assert page.app.board._start == (6, 4)
+        await page.press("escape")
+        assert page.app.board._start is None
+        await page.press("enter", "up", "right", "enter")
+        assert page.moves.split()[0] == "e2f3"
+
+    game = games.make("breakthrough")
+    drive(visit, game, players.RandomPlayer(game))
+
+
+def test_what_is_no_move_is_explained(drive):
+    async def visit(page):
+        for text in ("z9", "[/bold]", "load", "load /nowhere"):
+            page.app.entry.insert_text_at_cursor(text)
+            await page.press("enter")
+            assert page.app.message.has_class("-wrong")
+            assert page.moves == ""
+        assert page.message == "/nowhere: No such file or directory"
+        await page.press(*"b2", "enter")
+        assert not page.app.message.has_class("-wrong")
+
+    drive(visit)
+
+
+def test_keys_take_back_and_change_sides_and_begin_anew(drive):
+    async def visit(page):
+        await page.press(*"b2", "enter")
+        await page.press("f4")
+        assert page.moves == ""
+        await page.press("f5")
+        assert page.moves == "b2 a3"
+        await page.press("f6")
+        assert page.moves == "b2 a3 b3"
+        await page.press("f8")
+        assert page.moves == "b2 a3 b3"
+        assert "once more" in page.message
+        await page.press("f8")
+        assert page.moves == "a3"
+
+    drive(visit)
+
+
+def test_a_hint_is_told(drive):
+    async def visit(page):
+        await page.press("f2")
+        assert page.message == "it would play a3"
+        assert page.moves == ""
+
+    drive(visit)
+
+
+def test_the_game_plays_itself(drive, monkeypatch):
+    async def visit(page):
+        await page.press("f7")
+        while page.app.session.controller.result is None:
+            await page.pilot.pause(0.02)
+        assert "the crosses win" in page.title
+
+    monkeypatch.setattr("azjax.play.screen.app.PACE", 0.0)
+    drive(visit)
+
+
+def test_the_analysis_is_shown_on_request(drive):
+    async def visit(page):
+        await page.press("f3")
+        await page.press(*"b2", "enter")
+        assert page.app.session.values() == [pytest.approx(0, abs=1)] * 3
+        svg = page.app.export_screenshot()
+        for word in ("prior", "visits", "value", "then"):
+            assert word in svg
+        await page.press("f3")
+        assert "visits" not in page.app.export_screenshot()
+
+    drive(visit, player=players.load("alphazero:pretrained?simulations=8", GAME))
+
+
+def test_moves_and_commands_are_completed(drive):
+    async def visit(page):
+        await page.press("c")
+        await page.press("tab")
+        assert page.app.entry.value == "c3"
+        await page.press("enter")
+        assert page.moves == "c3 a3"
+        await page.press(*"zz", "tab")
+        assert page.app.entry.value == "zz"
+        await page.press("escape", *"ana", "tab", "enter")
+        assert page.app.session.is_analysing
+
+    drive(visit)
+
+
+def test_help_is_shown_and_left_by_any_key(drive):
+    async def visit(page):
+        await page.press("f1")
+        assert isinstance(page.app.screen, Help)
+        await page.press("x")
+        assert not isinstance(page.app.screen, Help)
+        await page.press(*"help", "enter")
+        await page.pilot.pause()
+        assert isinstance(page.app.screen, Help)
+
+    drive(visit)
+
+
+def test_a_pass_is_offered(drive):
+    async def visit(page):
+        assert "pass" in page.app.entry.placeholder
+        await page.press(*"pass", "enter")
+        assert page.moves.split()[0] == "pass"
+
+    game = games.make("go:5")
+    drive(visit, game, players.RandomPlayer(game))
+
+
+def test_a_game_is_saved_after_its_opponent_died(drive, opponent, tmp_path):
+    async def visit(page):
+        opponent.seats[0].is_dead = True
+        await page.press(*"b2", "enter")
+        assert "the engine died" in page.message
+        assert "you win" in page.title
+        page.app.entry.insert_text_at_cursor(f"save {tmp_path}/game.txt")
+        await page.press("enter")
+        assert (tmp_path / "game.txt").exists()
+
+    drive(visit)
+
+
+@pytest.mark.parametrize("size", [(200, 60), (80, 24), (40, 20), (20, 8), (3, 2)])
+def test_any_window_is_used_as_well_as_possible(drive, size):
+    async def visit(page):
+        await page.pilot.resize_terminal(*size)
+        await page.press("f3")
+        await page.press(*"b2", "enter")
+        assert page.moves == "b2 a3"
+        await page.pilot.resize_terminal(100, 30)
+        await page.press(*"c3", "enter")
+        assert page.moves == "b2 a3 c3 b3"
+
+    drive(visit)
+
+
+def test_a_window_that_is_too_small_says_so(drive):
+    async def visit(page):
+        assert "too small" in str(page.app.board.render())
+        await page.pilot.resize_terminal(80, 30)
+        await page.pilot.pause()
+        assert "too small" not in str(page.app.board.render())
+
+    drive(visit, games.make("go:19"), players.HumanPlayer(), size=(80, 20))
+
+
+@pytest.mark.parametrize(
+    ("keys", "status"), [(["ctrl+c"], 130), (["ctrl+q"], 0), ([*"quit", "enter"], 0)]
+)
+def test_the_person_leaves(drive, keys, status):
+    async def visit(page):
+        await page.pilot.press(*keys)
+        await page.pilot.pause()
+
+    app = drive(visit)
+    assert (app.return_code or 0) == status
+
+
+def test_the_line_keeps_the_keyboard(drive):
+    async def visit(page):
+        await page.pilot.click(page.app.message)
+        await page.pilot.click(page.app.beside)
+        await page.press(*"b2", "enter")
+        assert page.moves == "b2 a3"
+        assert isinstance(page.app.focused, Input)
+
+    drive(visit)

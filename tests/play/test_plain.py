@@ -1,0 +1,136 @@
+import pytest
+
+from azjax import games
+from azjax.play.background import Pump
+from azjax.play.plain import Plain
+from azjax.play.session import Session
+
+GAME = games.make("tic_tac_toe")
+
+
+@pytest.fixture
+def converse(opponent):
+    """Plays with these lines as the user's; returns what was asked and written."""
+
+    def call(lines, user=0, load=None):
+        answers, asked, written = iter([*lines, EOFError]), [], []
+
+        def read(prompt):
+            asked.append(prompt)
+            line = next(answers)
+            if isinstance(line, type):
+                raise line
+            return line
+
+        pump = Pump()
+        session = Session(GAME, opponent, name="it", user=user, run=pump.background)
+        Plain(session, pump, read=read, write=written.append).run(load)
+        assert pump.background.close(seconds=60)
+        return asked, written
+
+    return call
+
+
+def boards(written):
+    return [text for text in written if text.count("\n") >= 3 and "a  b  c" in text]
+
+
+def test_a_game_is_played_to_the_users_win(converse):
+    asked, written = converse(["b2", "c3", "a1"])
+    assert written[-1] == "you win"
+    assert written.count("it plays a3 (expects +0.50)") == 1
+    assert "a3 b3 c3 a2 b2 c2 a1 b1 c1" in asked[0]
+    assert "b2" not in asked[1]
+    assert "game is over" in asked[3]
+
+
+def test_a_game_is_played_to_the_users_loss_as_second(converse):
+    asked, written = converse(["a2", "b2"], user=1)
+    assert written[-1] == "you lose"
+    assert "a3" not in asked[0]
+
+
+def test_the_board_is_shown_before_each_move_and_at_the_end(converse):
+    _, written = converse(["b2", "c3", "a1"])
+    shown = boards(written)
+    assert [board.count("X") for board in shown] == [0, 1, 2, 3]
+    assert [board.count("O") for board in shown] == [0, 1, 2, 2]
+
+
+@pytest.mark.parametrize("wrong", ["z9", "", "b", "22", "b2b2", "née", "-1", "\x00"])
+def test_what_is_no_move_is_explained_and_asked_again(converse, wrong):
+    asked, written = converse([wrong, "b2", "c3", "a1"])
+    assert written[-1] == "you win"
+    assert asked[0] == asked[1]
+    assert "\n" not in written[2]
+    assert len(boards(written)) == 4, "the board is not shown again"
+
+
+def test_an_illegal_move_is_named_with_the_legal_ones(converse):
+    _, written = converse(["b2", "b2", "c3", "a1"])
+    assert "'b2' is not legal here; legal: b3 c3 a2 c2 a1 b1 c1" in written
+    assert written[-1] == "you win"
+
+
+def test_a_hint_is_the_opponents_advice(converse):
+    _, written = converse(["hint", "b2", "c3", "a1"])
+    assert "try a3" in written
+    assert written[-1] == "you win"
+
+
+def test_the_analysis_is_written_on_request(converse):
+    _, written = converse(["analysis", "b2", "analysis", "c3"])
+    assert written.count("  expected result: +0.50 (1 is a win)") == 3
+    assert any(text.split() == ["b3", "100.0%"] for text in written)
+
+
+def test_moves_are_taken_back(converse):
+    _, written = converse(["b2", "undo", "redo", "back", "a1"])
+    marks = [board.count("X") for board in boards(written)]
+    assert marks == [0, 1, 0, 1, 0, 1]
+
+
+def test_the_game_goes_on_after_its_end(converse):
+    _, written = converse(["b2", "c3", "a1", "zz", "hint", "back", "c2", "new", "b2"])
+    assert "you win" in written
+    assert "'zz' cannot be played: the game is over" in written
+    assert "the game is over" in written
+    assert boards(written)[-1].count("X") == 1
+
+
+def test_help_names_the_commands(converse):
+    _, written = converse(["help"])
+    assert "take your last move back" in written[-1]
+
+
+def test_an_opponent_that_dies_is_reported(converse, opponent):
+    original = opponent.sit
+
+    def sit(game, seed):
+        seat = original(game, seed)
+        seat.is_dead = True
+        return seat
+
+    opponent.sit = sit
+    _, written = converse(["hint", "b2", "save /proc/nothing"])
+    assert "no advice: the engine died" in written
+    assert "it cannot go on: the engine died" in written
+    assert "you win: the engine died" in written
+    assert "/proc/nothing" in written[-1]
+
+
+@pytest.mark.parametrize("end", ["quit", "q", " quit ", EOFError])
+def test_the_user_may_stop_at_any_time(converse, end):
+    asked, written = converse(["b2", end])
+    assert len(asked) == 2
+    assert boards(written)[-1].count("X") == 1
+
+
+def test_an_interrupt_is_left_to_the_command(converse):
+    with pytest.raises(KeyboardInterrupt):
+        converse(["b2", KeyboardInterrupt])
+
+
+def test_a_saved_game_that_cannot_be_loaded_ends_it_all(converse, tmp_path):
+    with pytest.raises(ValueError, match="No such file"):
+        converse([], load=str(tmp_path / "nothing"))

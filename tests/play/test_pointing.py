@@ -1,0 +1,62 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax import games
+from azjax.play.pointing import Pointing
+
+
+def position(name, *moves):
+    game = games.make(name)
+    state = game.init()
+    for text in moves:
+        state = game.step(state, jnp.int32(game.text_to_action(state, text)))
+    legal = np.flatnonzero(game.legal_action_mask(state)).tolist()
+    return game, state, Pointing(game, state, legal)
+
+
+@pytest.mark.parametrize("name", sorted(set(games.available())))
+def test_every_legal_move_can_be_pointed_at_or_is_named(name):
+    game, state, pointing = position(name)
+    for action in np.flatnonzero(game.legal_action_mask(state)).tolist():
+        cells = game.action_cells(state, action)
+        found = pointing.action(cells) if cells else action
+        assert found == action
+        assert (action in pointing.unplaced) == (not cells)
+        assert len(cells) < 2 or pointing.can_begin(cells[0])
+
+
+def test_a_column_is_all_that_is_pointed_at_in_connect_four():
+    _, _, pointing = position("connect_four", "4")
+    assert pointing.action(((0, 3),)) == 3
+    assert pointing.action(((5, 3),)) == 3
+    assert pointing.hints(None) == [(4 if c == 3 else 5, c) for c in range(7)]
+
+
+def test_a_man_is_pointed_at_before_its_target():
+    game, state, pointing = position("breakthrough")
+    start = (6, 2)
+    assert pointing.action((start,)) is None
+    assert pointing.can_begin(start)
+    assert sorted(pointing.hints(start)) == [(5, 1), (5, 2), (5, 3)]
+    action = pointing.action((start, (5, 3)))
+    assert game.action_to_text(state, action) == "c2d3"
+
+
+def test_a_pawn_becomes_a_queen_unless_somebody_types():
+    game = games.make("chess")
+    state = game.from_fen("8/P6k/8/8/8/8/8/K7 w - - 0 1")
+    legal = np.flatnonzero(game.legal_action_mask(state)).tolist()
+    action = Pointing(game, state, legal).action(((1, 0), (0, 0)))
+    assert game.action_to_text(state, action) == "a7a8q"
+
+
+def test_a_pass_is_named():
+    game, state, pointing = position("go:5")
+    assert [game.action_to_text(state, a) for a in pointing.unplaced] == ["pass"]
+
+
+def test_hints_are_given_where_few_cells_may_be_played():
+    assert len(position("othello")[2].hints(None)) == 4
+    assert position("go:5")[2].hints(None) == []
+    assert position("tic_tac_toe")[2].hints(None) == []

@@ -1,0 +1,137 @@
+import pytest
+
+from azjax import games
+from azjax.play.saved_game import SavedGame, load, save
+
+GAME = games.make("tic_tac_toe")
+WHOLE = """azjax game 1
+game: tic_tac_toe
+first: human
+second: random
+result: first wins
+
+1. a3 a2
+2. b3 b2
+3. c3
+"""
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Loads a game from a text."""
+
+    def read(text, game=GAME):
+        path = tmp_path / "game.txt"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return load(path, game)
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("spec", "moves"),
+    [
+        ("tic_tac_toe", ["b2", "a3"]),
+        ("connect_four", ["4", "4", "1"]),
+        ("go:size=5,komi=6.5", ["c3", "pass", "a1"]),
+        ("hex:4,swap=true", ["b2", "swap", "c3"]),
+        ("chess", ["e2e4", "e7e5", "g1f3"]),
+    ],
+)
+def test_what_is_saved_is_loaded(tmp_path, spec, moves):
+    game, path = games.make(spec), tmp_path / "game.txt"
+    saved = SavedGame(repr(game), ("human", "mcts:9?x=1"), "unfinished", moves)
+    save(path, saved)
+    found, actions = load(path, game)
+    assert found == saved
+    state = game.init()
+    for action, text in zip(actions, moves, strict=True):
+        assert game.action_to_text(state, action) == text
+        state = game.step(state, action)
+
+
+def test_the_file_is_for_people(tmp_path):
+    path = tmp_path / "game.txt"
+    moves = ["a3", "a2", "b3", "b2", "c3"]
+    save(path, SavedGame("tic_tac_toe", ("human", "random"), "first wins", moves))
+    assert path.read_text() == WHOLE
+
+
+def test_a_game_ends_too_if_a_side_cannot_go_on(tmp_path, read):
+    path = tmp_path / "forfeit.txt"
+    saved = SavedGame("tic_tac_toe", ("human", "gtp:x"), "first wins", ["b2"], True)
+    save(path, saved)
+    assert "first wins, the other side could not go on" in path.read_text()
+    assert load(path, GAME) == (saved, [4])
+
+
+def test_a_file_is_not_overwritten_unless_asked(tmp_path):
+    path = tmp_path / "game.txt"
+    path.write_text("a thesis")
+    saved = SavedGame("tic_tac_toe", ("human", "human"), "unfinished", [])
+    with pytest.raises(FileExistsError):
+        save(path, saved)
+    assert path.read_text() == "a thesis"
+    save(path, saved, overwrite=True)
+    assert load(path, GAME)[1] == []
+    assert [found.name for found in tmp_path.iterdir()] == ["game.txt"]
+
+
+def test_numbers_may_be_missing_and_other_lines_and_values_are_for_people(read):
+    text = WHOLE.replace("1. ", "").replace("2. ", "\n\n")
+    text = text.replace("result", "date: today: 5 o'clock\nresult")
+    assert read(text)[1] == [0, 3, 1, 4, 2]
+    assert read(WHOLE.replace("\n", "\r\n"))[1] == [0, 3, 1, 4, 2]
+    assert read(WHOLE.replace("a3", " A3 "))[1] == [0, 3, 1, 4, 2]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("azjax game 1", "azjax game 7", "line 1: this version of azjax reads"),
+        ("azjax game 1", "[Event]", "is no saved game of azjax"),
+        ("game: tic_tac_toe\n", "", "no line `game: ...` before the moves"),
+        ("result: first wins\n", "", "no line `result: ...`"),
+        ("first: human", "first human", "line 3 is no `name: value`"),
+        ("second:", "first:", "line 4 is no `name: value`, new: 'first: random'"),
+        ("tic_tac_toe", "nim", "unknown game 'nim'"),
+        ("tic_tac_toe", "connect_four", "the game is connect_four, not tic_tac_toe"),
+        ("first wins", "white wins", "the result is one of"),
+        ("first wins", "drawn", "the result is 'drawn', but by its moves first wins"),
+        ("first wins", "unfinished", "'unfinished', but by its moves first wins"),
+        ("3. c3", "", "the result is 'first wins', but by its moves unfinished"),
+        ("b3 b2", "b3 b3", "line 8: move 4: 'b3' is not legal here; legal: c3"),
+        ("b3 b2", "b3 z9", "line 8: move 4: 'z9' is no action of tic_tac_toe"),
+        ("b3 b2", "b3 \x00", "line 8: move 4: '\\x00' is no action"),
+        ("3. c3", "3. c3 c2", "line 9: move 6: 'c2' cannot be played: the game is ov"),
+    ],
+)
+def test_a_damaged_file_is_refused_with_the_reason(read, tmp_path, old, new, says):
+    assert old in WHOLE
+    with pytest.raises(ValueError, match=r"game\.txt") as error:
+        read(WHOLE.replace(old, new, 1))
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("length", range(0, len(WHOLE), 7))
+def test_a_file_cut_short_is_refused(read, length):
+    with pytest.raises(ValueError, match=r"game\.txt"):
+        read(WHOLE[:length])
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"azjax game 1\n\xff\xff"])
+def test_bytes_that_are_no_text_are_refused(read, content):
+    with pytest.raises(ValueError, match=r"game\.txt"):
+        read(content)
+
+
+def test_a_huge_file_is_refused(read):
+    with pytest.raises(ValueError, match="is no saved game"):
+        read(WHOLE + " " * 1_000_001)
+
+
+def test_a_game_with_other_options_is_another_game(read):
+    text = WHOLE.replace("tic_tac_toe", "go:9").replace("first wins", "unfinished")
+    with pytest.raises(ValueError, match="the game is go:9, not go:size=13"):
+        read(text, games.make("go:13"))

@@ -1,0 +1,85 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax import games, players
+from azjax.play.wording import (
+    analysis_lines,
+    candidates,
+    clock,
+    curve,
+    line,
+    opinion,
+    signed,
+)
+from azjax.players import Analysis, Thought
+
+GAME = games.make("tic_tac_toe")
+
+
+def thought(action=4, visits=None):
+    prior = np.float32([0.1, 0, 0, 0, 0.6, 0, 0, 0, 0.3])
+    if visits is None:
+        return Thought(action, prior, 0.25)
+    moves = np.int32([action, 0, 8, *[-1] * 13])
+    analysis = Analysis(prior, np.int32(visits), np.float32([0.5] * 9), moves)
+    return Thought(action, prior, 0.25, analysis)
+
+
+def test_what_a_search_tried_most_comes_after_what_it_chose():
+    found = candidates(GAME, GAME.init(), thought(4, [7, 0, 0, 0, 5, 0, 0, 0, 9]), 8)
+    assert [c.text for c in found] == ["b2", "c1", "a3"]
+    assert [c.visits for c in found] == [5, 9, 7]
+    assert [c.value for c in found] == [0.5] * 3
+    assert found[0].prior == pytest.approx(0.6)
+    assert len(candidates(GAME, GAME.init(), thought(4, [7] * 9), most=2)) == 2
+
+
+def test_a_network_alone_has_probabilities_only():
+    found = candidates(GAME, GAME.init(), thought(), 8)
+    assert [c.text for c in found] == ["b2", "c1", "a3"]
+    assert {c.visits for c in found} == {c.value for c in found} == {None}
+    assert line(GAME, GAME.init(), thought()) == []
+
+
+def test_the_line_is_written_in_the_games_notation():
+    game = games.make("chess")
+    state = game.init()
+    first = game.text_to_action(state, "e2e4")
+    after = game.step(state, jnp.int32(first))
+    second = game.text_to_action(after, "e7e5")
+    moves = np.int32([first, second, *[-1] * 14])
+    nothing = np.zeros(game.num_actions)
+    analysis = Analysis(nothing, nothing.astype(int), nothing, moves)
+    found = line(game, state, Thought(first, None, 0.0, analysis))
+    assert found == ["e2e4", "e7e5"]
+
+
+def test_the_analysis_of_the_shipped_player_is_told():
+    player = players.load("alphazero:pretrained?simulations=32", GAME)
+    found = players.sit(player, GAME, 0).choose(GAME.init(), [])
+    lines = list(analysis_lines(GAME, GAME.init(), found))
+    assert lines[0].startswith("expected result: ")
+    assert lines[1].split() == ["move", "prior", "visits", "value"]
+    assert lines[2].split()[0] == GAME.action_to_text(GAME.init(), found.action)
+    assert lines[-1].startswith("expects: ")
+
+
+def test_who_tells_nothing_is_said_to_tell_nothing():
+    assert list(analysis_lines(GAME, GAME.init(), Thought(0))) == [
+        "this player does not tell what it thinks"
+    ]
+
+
+def test_nought_without_a_search_is_no_opinion():
+    assert opinion(Thought(0, None, 0.0)) is None
+    assert opinion(Thought(0)) is None
+    assert opinion(thought()) == 0.25
+    assert opinion(thought(4, [1] * 9)._replace(value=0.0)) == 0.0
+
+
+def test_numbers_are_written_for_people():
+    assert (signed(-0.001), signed(0.126), signed(-1)) == ("+0.00", "+0.13", "-1.00")
+    assert (clock(0), clock(59.9), clock(3600)) == ("0:00", "0:59", "60:00")
+    assert curve([-1, 0, 1], 10) == "▁▅█"
+    assert curve([-1, 0, 1], 2) == "▅█"
