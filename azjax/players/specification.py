@@ -161,8 +161,6 @@ KINDS = {
     "minimax": Kind("minimax:DEPTH", _minimax),
     "mcts": Kind("mcts:N", _mcts, ("exploration", "kept_nodes")),
     "network": Kind("network:RUN", _network, ("temperature",)),
-    "human": Kind("human", _human),
-    "network": Kind("network:RUN", _network),
     "alphazero": Kind(
         "alphazero:RUN",
         _alphazero,
@@ -173,6 +171,7 @@ KINDS = {
         ),
     ),
     "perfect": Kind("perfect", _perfect),
+    "human": Kind("human", _human),
     "gtp": Kind("gtp:COMMAND", _gtp, is_verbatim=True),
 }
 
