@@ -108,13 +108,13 @@ def _alphazero(spec: Spec, game: Game | None) -> Player:
 
 KINDS = {
     "random": Kind("random", _random),
-    "human": Kind("human", _human),
     "network": Kind("network:RUN", _network),
     "alphazero": Kind(
         "alphazero:RUN",
         _alphazero,
         ("simulations", "algorithm", "leaves_per_step", "kept_nodes", "proves"),
     ),
+    "human": Kind("human", _human),
 }
 
 
