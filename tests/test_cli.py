@@ -111,7 +111,7 @@ def test_play_reads_moves_from_the_standard_input(run, capsys, monkeypatch):
     for opponent in ("random", f"network:{run}"):
         monkeypatch.setattr("sys.stdin", io.StringIO("b2\nquit\n"))
         cli.main(["play", "tic_tac_toe", "--opponent", opponent])
-        assert "the opponent plays" in capsys.readouterr().out
+        assert f"{opponent} plays" in capsys.readouterr().out
 
 
 def test_a_finished_run_may_be_started_again(run, capsys):

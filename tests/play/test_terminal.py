@@ -176,7 +176,14 @@ def test_a_window_changes_its_size(open_terminal):
     assert terminal.status() == 0
 
 
-@pytest.mark.parametrize("way", ["key", signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "way",
+    [
+        "key",
+        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+    ],
+)
 def test_an_interrupt_leaves_the_terminal_as_it_was(open_terminal, way):
     terminal = play(open_terminal)
     terminal.wait_for("your move, with the crosses")
@@ -200,7 +207,10 @@ def test_an_interrupt_does_not_wait_for_a_search(open_terminal):
     assert termios.tcgetattr(terminal.theirs) == terminal.modes
 
 
-@pytest.mark.parametrize("settings", [{"TERM": "dumb"}, {"args": ["--plain"]}])
+@pytest.mark.parametrize(
+    "settings",
+    [{"TERM": "dumb"}, pytest.param({"args": ["--plain"]}, marks=pytest.mark.slow)],
+)
 def test_a_terminal_for_lines_has_lines(open_terminal, settings):
     args = settings.pop("args", [])
     terminal = play(open_terminal, *args, **settings)
@@ -247,6 +257,7 @@ def test_bytes_that_are_no_text_are_no_move():
     assert b"random plays" in done.stdout, "the last line needs no end"
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_ends_the_program_quietly():
     args = [sys.executable, "-m", "azjax", "play", "tic_tac_toe", "--opponent", "human"]
     with subprocess.Popen(

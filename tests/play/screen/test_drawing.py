@@ -70,7 +70,7 @@ def test_the_board_grows_with_its_room(spec):
     ],
 )
 def test_pieces_of_both_players_differ_without_colours(name, moves, letters):
-    _, text = shown(name, *moves, room=(8, 19))
+    _, text = shown(name, *moves, room=(7, 19))
     assert [text.plain.count(letter) for letter in letters] == [1, 1]
     if name != "tic_tac_toe":
         _, text = shown(name, *moves)
