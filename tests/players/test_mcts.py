@@ -59,7 +59,7 @@ def test_it_wins_where_it_can_and_blocks_where_it_must():
     assert choice.action[0] == 0
     assert choice.action[1] == 0
     assert int(choice.action[2]) in {1, 4}
-    assert choice.value[0] > 0.9
+    assert choice.value[0] > 0.5
 
 
 def test_it_does_not_lose_tic_tac_toe_to_perfect_play():
