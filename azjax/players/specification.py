@@ -49,7 +49,8 @@ def load(spec: str, game: Game | None = None) -> AnyPlayer:
     directory, or `pretrained`, which needs a game. After the `?` may stand, joined by
     `&`, `simulations` and the settings of `SearchConfig` that concern play:
     `algorithm`, `leaves_per_step`, `kept_nodes` and `proves` (`true` or `false`); those
-    not named are as the run had them.
+    not named are as the run had them. `gtp:COMMAND` is a program that speaks
+    GTP, with its arguments.
 
     Raises:
         ValueError: the text names no player, or the player is for another game.
