@@ -63,7 +63,10 @@ def load(spec: str, game: Game | None = None) -> AnyPlayer:
     - `network:RUN` follows a trained network's policy; setting `temperature`;
     - `alphazero:RUN` searches with the network; settings `simulations` and those of
       `SearchConfig` that concern play, which else are as the run had them;
-    - `perfect` makes no mistakes in Connect Four, with the extra `solver`.
+    - `q_learning:RUN` follows learnt action values; setting `epsilon`;
+    - `perfect` makes no mistakes in Connect Four, with the extra `solver`;
+    - `human` is a person at the terminal, `gtp:COMMAND` a program that speaks GTP, with
+      its arguments.
 
     RUN is a run's directory, a player's directory, or `pretrained`. Settings stand
     after a `?`, joined by `&`. All but a run need the game.

@@ -7,20 +7,20 @@ Two moves in a row of one colour: where the other player may pass, it passes in 
 else the second move is illegal. Such a pass ends no game, and a pass of the player who
 is not to move changes nothing.
 
-Go: two passes end the game, the limit of moves does not. All stones on the board are
-alive, and handicap stones give white no points. Other games have no komi: any is
-accepted, and changes nothing.
+Go: two passes end the game; the limit of moves does not, but with superko. All stones
+on the board are alive, and handicap stones give white no points. Other games have no
+komi: any is accepted, and changes nothing.
 
 Time: the settings are accepted and change nothing; how long a move takes is a matter of
 the player's simulations.
 """
 
-import importlib.metadata
 import itertools
 import sys
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+import azjax
 from azjax.games import Game, State
 from azjax.games.go import Go
 from azjax.play.gtp import analysis, handicap
@@ -68,7 +68,7 @@ class Engine:
         self._commands: dict[str, Callable[[list[str]], str | Report]] = {
             "protocol_version": lambda words: "2",
             "name": lambda words: "azjax",
-            "version": lambda words: importlib.metadata.version("azjax"),
+            "version": lambda words: azjax.__version__,
             "known_command": self._known_command,
             "list_commands": lambda words: "\n".join(self._commands),
             "quit": lambda words: "",

@@ -121,7 +121,7 @@ def test_an_empty_line_ends_an_analysis(talk):
 
 
 def test_a_move_is_made_after_its_analysis(talk):
-    engine = talk("tic_tac_toe", "alphazero:pretrained?simulations=16")
+    engine = talk("tic_tac_toe", "alphazero:pretrained?simulations=32")
     for command in ("lz-genmove_analyze b 10", "kata-genmove_analyze w 10"):
         (answer,) = engine.ask(command)
         first, info, play = answer.split("\n")
@@ -131,7 +131,7 @@ def test_a_move_is_made_after_its_analysis(talk):
 
 
 def test_the_analysis_of_a_won_game_is_sure(talk):
-    engine = talk("tic_tac_toe", "alphazero:pretrained?simulations=64")
+    engine = talk("tic_tac_toe", "alphazero:pretrained?simulations=32")
     engine.ask("play b a1", "play w a2", "play b b1", "play w b2")
     info = engine.ask("lz-analyze b", "name")[0].split("\n")[1]
     assert info.startswith("info move C1 ")

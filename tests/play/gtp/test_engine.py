@@ -4,8 +4,7 @@ import subprocess
 import pytest
 
 from azjax import games, players
-from azjax.networks import NetworkConfig
-from azjax.search import SearchConfig
+from azjax.play.gtp import Engine
 
 GNU_GO = shutil.which("gnugo") or shutil.which("/usr/games/gnugo")
 
@@ -27,18 +26,6 @@ class Scripted:
 
     def close(self):
         pass
-
-
-@pytest.fixture(scope="module")
-def trained_go(tmp_path_factory):
-    """The directory of a player that knows Go on 5x5 with a komi of 0.5 alone."""
-    game = games.make("go:5,0.5")
-    config = NetworkConfig(num_blocks=1, channels=4)
-    network, variables = players.first_network(0, game, config)
-    trained = players.TrainedPlayer(game, network, variables, config, SearchConfig(), 0)
-    directory = tmp_path_factory.mktemp("run") / "player"
-    players.save_player(directory, trained)
-    return directory
 
 
 def test_the_protocol_and_the_commands_are_told(talk):
@@ -235,11 +222,11 @@ def test_the_limit_of_moves_ends_no_game_of_go(talk):
 
 @pytest.mark.parametrize(
     ("name", "size", "other"),
-    [("go:9", 9, 13), ("hex", 11, 7), ("othello", 8, 10), ("connect_four", 7, 6)],
+    [("go:5", 5, 7), ("hex:5", 5, 4), ("othello", 8, 10), ("connect_four", 7, 6)],
 )
 def test_a_game_without_sizes_has_one_size_at_most(talk, name, size, other):
     engine = talk(name, "random")
-    changeable = name in ("go:9", "hex")
+    changeable = name in ("go:5", "hex:5")
     answers = engine.ask(f"boardsize {size}", f"boardsize {other}")
     fits = name != "connect_four"
     assert answers[0] == ("= " if fits else "? unacceptable size")
@@ -247,8 +234,8 @@ def test_a_game_without_sizes_has_one_size_at_most(talk, name, size, other):
 
 
 def test_another_size_is_another_game(talk):
-    engine = talk("go:9,6.5", "random")
-    corner = ["boardsize 19", "play b t19", "boardsize 5", "play b t19", "final_score"]
+    engine = talk("go:5,6.5", "random")
+    corner = ["boardsize 7", "play b g7", "boardsize 5", "play b g7", "final_score"]
     assert engine.ask(*corner) == ["= ", "= ", "= ", "? illegal move", "= W+6.5"]
 
 
@@ -274,13 +261,25 @@ def test_a_game_without_a_komi_accepts_any(talk):
     ]
 
 
-def test_a_trained_player_knows_one_size_and_one_komi(talk, trained_go, capsys):
-    engine = talk("go:5,0.5", f"network:{trained_go}")
-    asked = ["boardsize 5", "komi 0.5", "boardsize 9", "komi 7.5", "genmove b"]
-    *answers, move = engine.ask(*asked)
-    assert answers == ["= ", "= ", "? unacceptable size", "? unacceptable komi"]
-    assert move[:2] == "= "
-    assert "is for go:size=5,komi=0.5" in capsys.readouterr().err
+def test_a_player_of_one_game_alone_refuses_others(talk, capsys):
+    def load(game):
+        if game != games.make("go:5,0.5"):
+            raise ValueError(f"not for {game}")
+        return Scripted(0)
+
+    conversation = talk("go:5,0.5", "random")
+    conversation.engine = Engine(games.make("go:5,0.5"), load)
+    asked = ["boardsize 5", "komi 0.5", "boardsize 7", "komi 7.5", "genmove b"]
+    assert conversation.ask(*asked) == [
+        "= ",
+        "= ",
+        "? unacceptable size",
+        "? unacceptable komi",
+        "= A5",
+    ]
+    assert "azjax: not for go:size=7,komi=0.5" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="not for go:size=7"):
+        Engine(games.make("go:7"), load)
 
 
 def test_handicaps_are_set_and_undone_at_once(talk):
@@ -324,7 +323,7 @@ def test_fixed_handicaps_are_those_of_gnu_go(talk):
         check=True,
     )
     theirs = done.stdout.split("\n\n")[:-2][2::3]
-    ours = talk("go:19", "random").ask(*asked)[2::3]
+    ours = talk("go:5", "random").ask(*asked)[2::3]
     for our_answer, their_answer in zip(ours, theirs, strict=True):
         assert our_answer[0] == their_answer[0]
         if our_answer[0] == "=":
@@ -348,11 +347,11 @@ def test_the_result_of_another_game_is_told_when_it_is_over(talk):
 @pytest.mark.parametrize(
     ("name", "moves"),
     [
-        ("chess", ["e2e4", "e7e5", "Nf3", "b8c6"]),
+        pytest.param("chess", ["e2e4", "e7e5", "Nf3"], marks=pytest.mark.slow),
         ("hex:5,swap=true", ["C3", "swap"]),
         ("breakthrough", ["a2a3", "b7a6"]),
         ("othello", ["d3", "C3"]),
-        ("gomoku", ["H8", "i9"]),
+        ("gomoku:9,9,5", ["H8", "i9"]),
         ("connect_four", ["4", "4"]),
     ],
 )
@@ -360,22 +359,21 @@ def test_every_game_is_played_in_its_own_notation(talk, name, moves):
     engine = talk(name, "random")
     asked = [f"play {'bw'[turn % 2]} {move}" for turn, move in enumerate(moves)]
     assert engine.ask(*asked) == ["= "] * len(moves)
-    assert engine.ask("genmove b")[0][:2] == "= "
+    assert engine.ask(f"genmove {'bw'[len(moves) % 2]}")[0][:2] == "= "
 
 
 def test_each_game_has_other_chances(talk):
-    engine = talk("go:19", "random")
+    engine = talk("go:5", "random")
     asked = [line for _ in range(6) for line in ("clear_board", "genmove b")]
     assert len(set(engine.ask(*asked)[1::2])) > 1
 
 
 def test_the_same_seed_moves_the_same(talk):
     asked = [f"genmove {colour}" for colour in "bwbwbw"]
-    assert talk("go:19", "random").ask(*asked) == talk("go:19", "random").ask(*asked)
+    assert talk("go:5", "random").ask(*asked) == talk("go:5", "random").ask(*asked)
 
 
-def test_an_engine_plays_itself_through_the_client(talk):
-    """Positions agree after every move, in a game whose moves name two cells."""
+def test_two_engines_agree_after_every_move(talk):
     engine, other = talk("breakthrough", "random"), talk("breakthrough", "random")
     for turn in range(20):
         colour = "bw"[turn % 2]
