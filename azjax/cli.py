@@ -15,6 +15,7 @@ from rich.table import Table
 from azjax import games
 from azjax.arena import Grade, Report, evaluate, read, shipped
 from azjax.commands.common import check_seed
+from azjax.commands.train_q import train_q_command
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.terminal import play
 from azjax.players import DEFAULT_SIMULATIONS, MAX_SIMULATIONS, load_compiled, load_run
@@ -33,6 +34,7 @@ def main(args: Sequence[str] | None = None) -> None:
     app = tyro.extras.SubcommandApp()
     app.command(name="games")(games_command)
     app.command(name="train")(train_command)
+    app.command(name="train-q")(train_q_command)
     app.command(name="evaluate")(evaluate_command)
     app.command(name="play")(play_command)
     with one_line_errors():

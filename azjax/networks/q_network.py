@@ -1,6 +1,7 @@
 """Networks that say what every action of a position is worth: Q(s, a)."""
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Literal
@@ -69,7 +70,7 @@ class Layers(nnx.Module):
         self.hidden = nnx.List(
             [
                 nnx.Linear(inputs, units, kernel_init=_he, rngs=rngs)
-                for inputs, units in zip(sizes[:-2], sizes[1:-1], strict=True)
+                for inputs, units in itertools.pairwise(sizes[:-1])
             ]
         )
         self.out = nnx.Linear(last, outputs, kernel_init=_zeros, rngs=rngs)

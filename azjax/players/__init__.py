@@ -11,6 +11,8 @@ from azjax.players.directory import (
     shipped_players,
 )
 from azjax.players.network import NetworkPlayer
+from azjax.players.q_directory import TrainedQ, load_q_player, save_q_player
+from azjax.players.q_learning import QPlayer
 from azjax.players.random import RandomPlayer
 from azjax.players.seat import (
     AnyPlayer,
@@ -39,17 +41,21 @@ __all__ = [
     "ForfeitError",
     "NetworkPlayer",
     "Player",
+    "QPlayer",
     "RandomPlayer",
     "Seat",
     "Thought",
     "TrainedPlayer",
+    "TrainedQ",
     "choose",
     "first_network",
     "load",
     "load_compiled",
     "load_player",
+    "load_q_player",
     "load_run",
     "save_player",
+    "save_q_player",
     "shipped_players",
     "sit",
     "start",

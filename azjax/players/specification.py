@@ -15,6 +15,7 @@ from azjax.players.directory import (
     pretrained_directory,
 )
 from azjax.players.network import NetworkPlayer
+from azjax.players.q_directory import load_q_player
 from azjax.players.random import RandomPlayer
 from azjax.players.seat import AnyPlayer, ExternalPlayer
 from azjax.players.spec import Spec, needed, parse_settings
@@ -48,7 +49,8 @@ def load(spec: str, game: Game | None = None) -> AnyPlayer:
     directory, or `pretrained`, which needs a game. After the `?` may stand, joined by
     `&`, `simulations` and the settings of `SearchConfig` that concern play:
     `algorithm`, `leaves_per_step`, `kept_nodes` and `proves` (`true` or `false`); those
-    not named are as the run had them.
+    not named are as the run had them. `q_learning:RUN` follows the action values that
+    `azjax train-q` learnt; `epsilon` is its share of random moves, by default 0.
 
     Raises:
         ValueError: the text names no player, or the player is for another game.
@@ -100,6 +102,13 @@ def _alphazero(spec: Spec, game: Game | None) -> Player:
     )
 
 
+def _q_learning(spec: Spec, game: Game | None) -> Player:
+    epsilon = spec.real("epsilon", 0.0, 1.0, 0.0)
+    trained = load_q_player(Path(spec.argument))
+    _check_game(spec.argument, trained.game, game)
+    return trained.player(epsilon)
+
+
 KINDS = {
     "random": Kind("random", _random),
     "network": Kind("network:RUN", _network),
@@ -108,6 +117,7 @@ KINDS = {
         _alphazero,
         ("simulations", "algorithm", "leaves_per_step", "kept_nodes", "proves"),
     ),
+    "q_learning": Kind("q_learning:RUN", _q_learning, ("epsilon",)),
 }
 
 
@@ -127,11 +137,13 @@ def load_run(source: str, game: Game | None = None) -> TrainedPlayer:
         trained = load_player(pretrained_directory(game.name))
     else:
         trained = load_player(Path(source))
-    if game is not None and trained.game != game:
-        raise ValueError(
-            f"the player in {source} is for {trained.game}, not for {game}"
-        )
+    _check_game(source, trained.game, game)
     return trained
+
+
+def _check_game(source: str, found: Game, wanted: Game | None) -> None:
+    if wanted is not None and found != wanted:
+        raise ValueError(f"the player in {source} is for {found}, not for {wanted}")
 
 
 def _changed(spec: Spec, search: SearchConfig) -> SearchConfig:

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from azjax import games
 from azjax.networks import QNetworkConfig
+from azjax.players.q_directory import KIND
 
-KIND = "q_learning"
 SELF = "self"
 DEFAULT_MINUTES = 1.0
 # Every action of every position learnt from is a row of its own where the network takes
@@ -78,7 +78,7 @@ class QConfig:
     iterations: int | None = None
     seed: int = 0
     run_dir: str | None = None
-    network: QNetworkConfig = QNetworkConfig()
+    network: QNetworkConfig = dataclasses.field(default_factory=QNetworkConfig)
     learning: Literal["offline", "online"] = "offline"
     opponent: str = SELF
     games: int = 256

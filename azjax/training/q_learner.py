@@ -1,7 +1,7 @@
 """The two ways of Q-learning: a batch of moves at a time, and one move at a time."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -79,15 +79,14 @@ def make_online(
     With one game it is the algorithm of the textbook (Sutton and Barto 2018, section
     6.5). The key is consumed.
     """
+    update = _make_update(game, network)
 
     def iterate(learner: QLearner, games: QGames, pace: Pace, rng_key: jax.Array):
         def play_and_learn(carry, rng_key: jax.Array):
             learner, games = carry
-            games, transition = play_move(
-                learner.params, games, pace.epsilon, rng_key
-            )
+            games, transition = play_move(learner.params, games, pace.epsilon, rng_key)
             target = q_targets(game, network, learner.params, transition)
-            learner, loss = _update(game, network, learner, transition, target, pace)
+            learner, loss = update(learner, transition, target, pace)
             return (learner, games), QMetrics(loss, _num_finished(transition))
 
         (learner, games), metrics = jax.lax.scan(
@@ -107,12 +106,10 @@ def make_offline(
     num_moves: int,
 ) -> Iterate:
     """Returns `(learner, games, pace, rng_key) -> (learner, games, metrics)`, which
-    makes `num_moves` moves in each of the B games and then learns from them all.
-
-    The batch is as those of Mnih et al. 2013, "Playing Atari with deep reinforcement
-    learning", drawn in random order, but nothing is kept for the next one. The key is
-    consumed.
+    makes `num_moves` moves in each of the B games and then learns from them all, as
+    `make_fit` says. The key is consumed.
     """
+    fit = make_fit(game, network, config)
 
     def iterate(learner: QLearner, games: QGames, pace: Pace, rng_key: jax.Array):
         play_key, fit_key = jax.random.split(rng_key)
@@ -122,94 +119,86 @@ def make_offline(
 
         games, moves = jax.lax.scan(play, games, jax.random.split(play_key, num_moves))
         batch = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), moves)
-        learner, loss = fit(game, network, learner, batch, config, pace, fit_key)
-        return learner, games, QMetrics(loss, _num_finished(batch))
+        fitted, loss = fit(learner, batch, pace, fit_key)
+        return fitted, games, QMetrics(loss, _num_finished(batch))
 
     return iterate
 
 
-def fit(
-    game: Game,
-    network: QNetwork,
-    learner: QLearner,
-    batch: Transition,
-    config: FitConfig,
-    pace: Pace,
-    rng_key: jax.Array,
-) -> tuple[QLearner, jax.Array]:
-    """Fits the network to a batch of moves in several sweeps, in each of which the
-    targets are computed once and then fitted until the loss is low.
+def make_fit(
+    game: Game, network: QNetwork, config: FitConfig
+) -> Callable[
+    [QLearner, Transition, Pace, jax.Array],
+    tuple[QLearner, jax.Array],
+]:
+    """Returns `(learner, batch, pace, rng_key) -> (learner, loss)`, which fits the
+    network to N moves in several sweeps. The key is consumed.
 
-    Ernst et al. 2005, "Tree-based batch mode reinforcement learning", with a network in
-    place of trees. The key is consumed.
-
-    Args:
-        game: what is played.
-        network: its structure.
-        learner: what is changed.
-        batch: N moves; those that fill no whole minibatch are left out, others in each
-            pass.
-        config: how long.
-        pace: with the learning rate.
-        rng_key: for the order of the moves.
-
-    Returns:
-        The learner, and the mean loss of the first pass.
+    In each sweep the targets are computed once, and then fitted in minibatches drawn
+    in random order (Mnih et al. 2013, "Playing Atari with deep reinforcement
+    learning") until the loss is low: fitted Q iteration (Ernst et al. 2005,
+    "Tree-based batch mode reinforcement learning"), with a network in place of trees.
+    Moves that fill no whole minibatch are left out, others in each pass. The loss is
+    that of the first pass.
     """
-    num_batches = len(batch.action) // config.batch_size
+    update = _make_update(game, network)
 
-    def in_batches(tree: Any, order: jax.Array) -> Any:
-        order = order[: num_batches * config.batch_size]
-        rows = order.reshape(num_batches, config.batch_size)
-        return jax.tree.map(lambda leaf: leaf[rows], tree)
+    def one_pass(learner, batch, target, pace, rng_key):
+        num_batches = len(target) // config.batch_size
+        order = jax.random.permutation(rng_key, len(target))
+        rows = order[: num_batches * config.batch_size].reshape(num_batches, -1)
+        learner, losses = jax.lax.scan(
+            lambda learner, part: update(learner, *part, pace),
+            learner,
+            jax.tree.map(lambda leaf: leaf[rows], (batch, target)),
+        )
+        return learner, losses.mean()
 
-    def sweep(learner: QLearner, rng_key: jax.Array):
+    def sweep(learner, batch, pace, rng_key):
         target = q_targets(game, network, learner.params, batch)
+        keys = jax.random.split(rng_key, config.max_epochs)
 
         def is_unfinished(carry):
             _, epoch, loss = carry
             return (epoch < config.max_epochs) & (loss >= config.low_loss)
 
-        def one_pass(carry):
+        def go_on(carry):
             learner, epoch, _ = carry
-            order = jax.random.permutation(
-                jax.random.fold_in(rng_key, epoch), len(target)
-            )
-            learner, losses = jax.lax.scan(
-                lambda learner, part: _update(game, network, learner, *part, pace),
-                learner,
-                in_batches((batch, target), order),
-            )
-            return learner, epoch + 1, losses.mean()
+            learner, loss = one_pass(learner, batch, target, pace, keys[epoch])
+            return learner, epoch + 1, loss
 
-        # A first pass is always made.
-        learner, epoch, loss = one_pass((learner, jnp.int32(0), jnp.float32(0)))
-        first_loss = loss
-        learner, *_ = jax.lax.while_loop(
-            is_unfinished, one_pass, (learner, epoch, loss)
+        learner, loss = one_pass(learner, batch, target, pace, keys[0])
+        carry = (learner, jnp.int32(1), loss)
+        return jax.lax.while_loop(is_unfinished, go_on, carry)[0], loss
+
+    def fit(learner: QLearner, batch: Transition, pace: Pace, rng_key: jax.Array):
+        learner, losses = jax.lax.scan(
+            lambda learner, key: sweep(learner, batch, pace, key),
+            learner,
+            jax.random.split(rng_key, config.sweeps),
         )
-        return learner, first_loss
+        return learner, losses[0]
 
-    keys = jax.random.split(rng_key, config.sweeps)
-    learner, losses = jax.lax.scan(sweep, learner, keys)
-    return learner, losses[0]
+    return fit
 
 
-def _update(
-    game: Game,
-    network: QNetwork,
-    learner: QLearner,
-    transition: Transition,
-    target: jax.Array,
-    pace: Pace,
-) -> tuple[QLearner, jax.Array]:
-    loss, gradients = jax.value_and_grad(q_loss)(
-        learner.params, game, network, transition, target
-    )
-    updates, opt_state = make_adam().update(gradients, learner.opt_state)
-    updates = jax.tree.map(lambda update: -pace.learning_rate * update, updates)
-    params = optax.apply_updates(learner.params, updates)
-    return QLearner(params, opt_state, learner.updates + 1), loss
+def _make_update(game: Game, network: QNetwork):
+    """Returns `(learner, transition, target, pace) -> (learner, loss)`."""
+    optimizer = make_adam()
+
+    def update(learner: QLearner, transition: Transition, target, pace: Pace):
+        loss, gradients = jax.value_and_grad(q_loss)(
+            learner.params, game, network, transition, target
+        )
+        updates, opt_state = optimizer.update(gradients, learner.opt_state)
+        params = jax.tree.map(
+            lambda param, update: param - pace.learning_rate * update,
+            learner.params,
+            updates,
+        )
+        return QLearner(params, opt_state, learner.updates + 1), loss
+
+    return update
 
 
 def _num_finished(transition: Transition) -> jax.Array:

@@ -48,9 +48,7 @@ class Transition(NamedTuple):
     is_move: jax.Array
 
 
-PlayMove = Callable[
-    [QParams, QGames, jax.Array, jax.Array], tuple[QGames, Transition]
-]
+PlayMove = Callable[[QParams, QGames, jax.Array, jax.Array], tuple[QGames, Transition]]
 
 
 def start_q_games(game: Game, num_games: int) -> QGames:
