@@ -14,7 +14,7 @@ _he = nnx.initializers.he_normal()
 # Nothing is known in the beginning: all actions are worth 0.
 _zeros = nnx.initializers.zeros_init()
 
-_HIDDEN = {"state": (128, 128), "pair": (128, 128, 128, 128)}
+_HIDDEN = {"state": (128, 128), "pair": (64, 64, 64, 64)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,8 +24,8 @@ class QNetworkConfig:
     Attributes:
         form: `state` takes the position and returns a value for each action; `pair`
             takes the position and one action, one-hot, and returns one value.
-        hidden: units of each hidden layer; (128, 128) for `state` and four layers of
-            128 for `pair` if it is not given.
+        hidden: units of each hidden layer; (128, 128) for `state` and (64, 64, 64, 64)
+            for `pair` if it is not given.
         separate: whether the first and the second player have a network each, or
             share one.
     """

@@ -82,11 +82,11 @@ class QConfig:
     learning: Literal["offline", "online"] = "offline"
     opponent: str = SELF
     games: int = 256
-    moves: int = 32
+    moves: int = 16
     first_epsilon: float = 1.0
     final_epsilon: float = 0.2
     epsilon_fall: float = 0.5
-    learning_rate: float = 1e-3
+    learning_rate: float = 2e-3
     fit: FitConfig = FitConfig()
     evaluations: int = 20
     evaluation_games: int = 1000

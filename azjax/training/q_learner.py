@@ -159,17 +159,19 @@ def make_fit(
         keys = jax.random.split(rng_key, config.max_epochs)
 
         def is_unfinished(carry):
-            _, epoch, loss = carry
+            _, epoch, _, loss = carry
             return (epoch < config.max_epochs) & (loss >= config.low_loss)
 
         def go_on(carry):
-            learner, epoch, _ = carry
+            learner, epoch, first_loss, _ = carry
             learner, loss = one_pass(learner, batch, target, pace, keys[epoch])
-            return learner, epoch + 1, loss
+            first_loss = jnp.where(epoch == 0, loss, first_loss)
+            return learner, epoch + 1, first_loss, loss
 
-        learner, loss = one_pass(learner, batch, target, pace, keys[0])
-        carry = (learner, jnp.int32(1), loss)
-        return jax.lax.while_loop(is_unfinished, go_on, carry)[0], loss
+        unknown = jnp.float32(jnp.inf)
+        carry = (learner, jnp.int32(0), unknown, unknown)
+        learner, _, first_loss, _ = jax.lax.while_loop(is_unfinished, go_on, carry)
+        return learner, first_loss
 
     def fit(learner: QLearner, batch: Transition, pace: Pace, rng_key: jax.Array):
         learner, losses = jax.lax.scan(
