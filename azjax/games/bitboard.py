@@ -133,6 +133,47 @@ def line_starts(board: Board, length: int, step: int) -> Board:
     return run
 
 
+def open_lines_lead(
+    mine: Board, theirs: Board, cells: Board, length: int, steps: tuple[int, ...]
+) -> jax.Array:
+    """Returns `[]` float32 in (-1, 1): who is nearer to `length` cells in a row.
+
+    A line without cells of the opponent counts 1 for the first cell in it, four times
+    as much for the second, and so on.
+
+    Args:
+        mine: cells of the player who wants to know.
+        theirs: cells of the opponent.
+        cells: all cells of the board, which keeps its rows apart as for `has_line`.
+        length: cells in a line that wins, at least 1.
+        steps: as for `has_line`.
+    """
+    own = _open_lines(mine, difference(cells, theirs), length, steps)
+    other = _open_lines(theirs, difference(cells, mine), length, steps)
+    lead = (own - other).astype(jnp.float32)
+    return lead / (4.0 ** (length - 1) + jnp.abs(lead))
+
+
+def _open_lines(
+    mine: Board, room: Board, length: int, steps: tuple[int, ...]
+) -> jax.Array:
+    """Returns `[]` int32, what the lines count that lie in `room`."""
+    total = jnp.int32(0)
+    for step in steps:
+        # The lines with at least so many cells of mine, found cell by cell.
+        lines = [line_starts(room, length, step)] + [difference(mine, mine)] * (
+            length - 1
+        )
+        for place in range(length):
+            cell = shift(mine, -step * place)
+            for number in reversed(range(1, length)):
+                one_more = intersection(lines[number - 1], cell)
+                lines[number] = union(lines[number], one_more)
+        for number in range(1, length):
+            total += 4 ** (number - 1) * count(lines[number])
+    return total
+
+
 def cells_set(board: Board, cells: np.ndarray) -> jax.Array:
     """Returns bool of the shape of `cells` (int): True where that bit is set."""
     words = jnp.stack(board)[cells // WORD_BITS]

@@ -142,6 +142,12 @@ class Breakthrough(Game[State]):
         """Returns `[2]` float32: 1 to the winner, -1 to the loser."""
         return zero_sum(state.outcome)
 
+    def evaluate(self, state: State) -> jax.Array:
+        """Returns `[]` float32: who has more men."""
+        own, other = state.men
+        lead = bitboard.count(own) - bitboard.count(other)
+        return lead.astype(jnp.float32) / (HOME_ROWS * self.width)
+
     def board(self, state: State) -> jax.Array:
         """Returns `[H, W]` int8: 0 for the men of player 0, who move up, 1 for those of
         player 1, -1 where empty."""

@@ -138,6 +138,7 @@ def _check_methods(game: Game, num_games: int, seed: int) -> list[str]:
         ("rewards", (2,), np.float32),
         ("observe", game.observation_shape, np.float32),
         ("board", (None, None), np.int8),
+        ("evaluate", (), np.float32),
     ):
         found = _collect(name, _check_look(game, state, name, shape, dtype))
         violations += found

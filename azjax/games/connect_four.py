@@ -113,6 +113,11 @@ class ConnectFour(Game[State]):
         won = (end == jnp.uint8([WON_BY_FIRST, WON_BY_SECOND])).astype(jnp.float32)
         return won - won[::-1]
 
+    def evaluate(self, state: State) -> jax.Array:
+        """Returns `[]` float32: who has more discs in lines that can still be won."""
+        mine, theirs = state.stones
+        return bitboard.open_lines_lead(mine, theirs, FULL_BOARD, 4, DIRECTIONS)
+
     def board(self, state: State) -> jax.Array:
         """Returns `[6, 7]` int8: 0 or 1 for a disc of that player, -1 where empty."""
         mine, theirs = state.stones

@@ -66,6 +66,8 @@ class Gomoku(Game[State]):
         self.observation_shape = (height, width, 2)
         self.max_moves = height * width
         self._grid = bitboard.Grid(height, width)
+        stride = self._grid.stride
+        self._steps = (1, stride - 1, stride, stride + 1)
 
     @property
     def options(self) -> dict[str, int | float | str | bool]:
@@ -127,6 +129,16 @@ class Gomoku(Game[State]):
         """Returns `[2]` float32: 1 to the winner, -1 to the loser."""
         return zero_sum(state.outcome)
 
+    def evaluate(self, state: State) -> jax.Array:
+        """Returns `[]` float32: who has more stones in lines that can still be won."""
+        first, second = state.stones
+        mine, theirs = select(
+            state.current_player == 1, (second, first), (first, second)
+        )
+        return bitboard.open_lines_lead(
+            mine, theirs, self._grid.full, self.length, self._steps
+        )
+
     def board(self, state: State) -> jax.Array:
         """Returns `[height, width]` int8: 0 or 1 where that player has a stone, else
         -1."""
@@ -134,12 +146,10 @@ class Gomoku(Game[State]):
 
     def _has_line(self, mine: bitboard.Board) -> jax.Array:
         """Returns `[]` bool: whether `mine` has a line that wins."""
-        stride = self._grid.stride
-        steps = (1, stride - 1, stride, stride + 1)
         if not self.exact:
-            return bitboard.has_line(mine, self.length, steps)
+            return bitboard.has_line(mine, self.length, self._steps)
         lines = []
-        for step in steps:
+        for step in self._steps:
             starts = bitboard.line_starts(mine, self.length, step)
             before = bitboard.shift(mine, step)
             behind = bitboard.shift(mine, -step * self.length)

@@ -22,6 +22,7 @@ START = (
     bitboard.constant(CELLS[[3, 4], [4, 3]], NUM_CELLS),  # black: e4 d5
     bitboard.constant(CELLS[[3, 4], [3, 4]], NUM_CELLS),  # white: d4 e5
 )
+CORNERS = bitboard.constant(CELLS[[0, 0, -1, -1], [0, -1, 0, -1]], NUM_CELLS)
 # Bits from a cell to its neighbour in four directions; the other four are the opposite
 # ones. Words of shape [4] hold a board for each direction.
 STEPS = np.array([1, 7, 8, 9], np.uint32)
@@ -127,6 +128,19 @@ class Othello(Game[State]):
     def rewards(self, state: State) -> jax.Array:
         """Returns `[2]` float32: 1 to the winner, -1 to the loser, zeros for a draw."""
         return zero_sum(state.outcome)
+
+    def evaluate(self, state: State) -> jax.Array:
+        """Returns `[]` float32: who has more moves, and four times as much who has more
+        corners."""
+        mine, theirs = _own_first(state)
+        moves = [_placeable(mine, theirs), _placeable(theirs, mine)]
+        corners = [bitboard.intersection(discs, CORNERS) for discs in (mine, theirs)]
+        more_moves, more_corners = (
+            bitboard.count(own) - bitboard.count(other)
+            for own, other in (moves, corners)
+        )
+        lead = (more_moves + 4 * more_corners).astype(jnp.float32)
+        return lead / (16 + jnp.abs(lead))
 
     def board(self, state: State) -> jax.Array:
         """Returns `[8, 8]` int8: 0 for black, 1 for white, -1 where empty."""

@@ -10,7 +10,11 @@ from azjax.players.directory import (
     save_player,
     shipped_players,
 )
+from azjax.players.greedy import GreedyPlayer
+from azjax.players.mcts import MCTSPlayer
+from azjax.players.minimax import MinimaxPlayer
 from azjax.players.network import NetworkPlayer
+from azjax.players.perfect import PerfectPlayer
 from azjax.players.q_directory import TrainedQ, load_q_player, save_q_player
 from azjax.players.q_learning import QPlayer
 from azjax.players.random import RandomPlayer
@@ -39,7 +43,11 @@ __all__ = [
     "Choice",
     "ExternalPlayer",
     "ForfeitError",
+    "GreedyPlayer",
+    "MCTSPlayer",
+    "MinimaxPlayer",
     "NetworkPlayer",
+    "PerfectPlayer",
     "Player",
     "QPlayer",
     "RandomPlayer",

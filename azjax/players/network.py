@@ -12,18 +12,27 @@ from azjax.players.model import evaluate
 
 @struct.dataclass
 class NetworkPlayer:
-    """Chooses the legal move that the policy head likes best."""
+    """Chooses the legal move that the policy head likes best.
+
+    With a temperature T above 0 it draws a move from softmax(logits / T) instead: at 1
+    as often as the network thinks right.
+    """
 
     game: Game = struct.field(pytree_node=False)
     network: Network
     variables: Variables
+    temperature: float = struct.field(pytree_node=False, default=0.0)
 
     def choose(self, rng_key: jax.Array, states: State) -> Choice:
-        """Chooses a move in each of B positions; no chance is involved."""
-        del rng_key
+        """Chooses a move in each of B positions; the key is consumed, and no chance is
+        involved at temperature 0."""
         logits, result = evaluate(self.game, self.network, self.variables, states)
-        return Choice(
-            action=logits.argmax(axis=-1).astype(jnp.int32),
-            policy=jax.nn.softmax(logits),
-            value=expected_value(result),
-        )
+        policy = jax.nn.softmax(logits)
+        action = logits.argmax(axis=-1)
+        if self.temperature:
+            legal = jax.vmap(self.game.legal_action_mask)(states)
+            top = logits.max(axis=-1, keepdims=True)
+            scaled = jnp.where(legal, (logits - top) / self.temperature, -jnp.inf)
+            policy = jax.nn.softmax(scaled)
+            action = jax.random.categorical(rng_key, scaled)
+        return Choice(action.astype(jnp.int32), policy, expected_value(result))

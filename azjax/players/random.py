@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from azjax.games import Game, State
+from azjax.games import Game, State, random_action
 from azjax.players.core import Choice
 
 
@@ -17,6 +17,6 @@ class RandomPlayer:
     def choose(self, rng_key: jax.Array, states: State) -> Choice:
         """Chooses a move in each of B positions; the key is consumed."""
         legal = jax.vmap(self.game.legal_action_mask)(states)
-        action = jax.random.categorical(rng_key, jnp.where(legal, 0.0, -jnp.inf))
         policy = legal / legal.sum(axis=-1, keepdims=True)
-        return Choice(action.astype(jnp.int32), policy, jnp.zeros(policy.shape[:1]))
+        value = jnp.zeros(policy.shape[:1])
+        return Choice(random_action(rng_key, legal), policy, value)

@@ -1,4 +1,4 @@
-"""Players named by text: `random`, `network:RUN`, `alphazero:RUN?simulations=200`."""
+"""Players named by text: `random`, `minimax:4`, `alphazero:RUN?simulations=200`."""
 
 import dataclasses
 from collections.abc import Callable
@@ -14,7 +14,11 @@ from azjax.players.directory import (
     load_player,
     pretrained_directory,
 )
+from azjax.players.greedy import GreedyPlayer
+from azjax.players.mcts import MCTSPlayer
+from azjax.players.minimax import MAX_DEPTH, MinimaxPlayer
 from azjax.players.network import NetworkPlayer
+from azjax.players.perfect import PerfectPlayer, check_game
 from azjax.players.q_directory import load_q_player
 from azjax.players.random import RandomPlayer
 from azjax.players.seat import AnyPlayer, ExternalPlayer
@@ -23,6 +27,14 @@ from azjax.search import SearchConfig
 
 DEFAULT_SIMULATIONS = 64
 MAX_SIMULATIONS = 100_000
+MAX_TEMPERATURE = 100.0
+
+# What each way of searching has for itself.
+_CONSTANTS = {
+    "gumbel": ("max_considered_actions", "value_scale"),
+    "alphazero": ("c_init", "c_base", "first_play_reduction"),
+}
+_MAX_CONSTANT = 1e9
 
 
 class Kind(NamedTuple):
@@ -44,13 +56,18 @@ class Kind(NamedTuple):
 def load(spec: str, game: Game | None = None) -> AnyPlayer:
     """Builds the player that a text names.
 
-    `random` needs a game; `network:RUN` follows a trained network's policy, and
-    `alphazero:RUN?simulations=N` searches with it. RUN is a run's directory, a player's
-    directory, or `pretrained`, which needs a game. After the `?` may stand, joined by
-    `&`, `simulations` and the settings of `SearchConfig` that concern play:
-    `algorithm`, `leaves_per_step`, `kept_nodes` and `proves` (`true` or `false`); those
-    not named are as the run had them. `q_learning:RUN` follows the action values that
-    `azjax train-q` learnt; `epsilon` is its share of random moves, by default 0.
+    - `random` and `greedy`, which sees one move ahead;
+    - `minimax:DEPTH` searches all moves so far ahead;
+    - `mcts:N` searches with N random playouts; settings `exploration`, `kept_nodes`;
+    - `network:RUN` follows a trained network's policy; setting `temperature`;
+    - `alphazero:RUN` searches with the network; settings `simulations` and those of
+      `SearchConfig` that concern play, which else are as the run had them;
+    - `q_learning:RUN` follows what `azjax train-q` learnt; setting `epsilon`, the share
+      of random moves;
+    - `perfect` makes no mistakes in Connect Four, with the extra `solver`.
+
+    RUN is a run's directory, a player's directory, or `pretrained`. Settings stand
+    after a `?`, joined by `&`. All but a run need the game.
 
     Raises:
         ValueError: the text names no player, or the player is for another game.
@@ -84,18 +101,45 @@ def _random(spec: Spec, game: Game | None) -> Player:
     return RandomPlayer(needed(spec, game))
 
 
+def _greedy(spec: Spec, game: Game | None) -> Player:
+    return GreedyPlayer(needed(spec, game))
+
+
+def _minimax(spec: Spec, game: Game | None) -> Player:
+    depth = spec.whole_argument("DEPTH", 1, MAX_DEPTH)
+    return MinimaxPlayer(needed(spec, game), depth)
+
+
+def _mcts(spec: Spec, game: Game | None) -> Player:
+    return MCTSPlayer(
+        game=needed(spec, game),
+        simulations=spec.whole_argument("N", 1, MAX_SIMULATIONS),
+        exploration=spec.real("exploration", 0, 1000, MCTSPlayer.exploration),
+        kept_nodes=spec.whole("kept_nodes", 0, MAX_SIMULATIONS, 0),
+    )
+
+
+def _perfect(spec: Spec, game: Game | None) -> AnyPlayer:
+    check_game(needed(spec, game))
+    return PerfectPlayer()
+
+
 def _network(spec: Spec, game: Game | None) -> Player:
+    temperature = spec.real("temperature", 0, MAX_TEMPERATURE, 0.0)
     trained = load_run(spec.argument, game)
-    return NetworkPlayer(trained.game, trained.network, trained.variables)
+    return NetworkPlayer(trained.game, trained.network, trained.variables, temperature)
 
 
 def _alphazero(spec: Spec, game: Game | None) -> Player:
     simulations = spec.whole("simulations", 1, MAX_SIMULATIONS, DEFAULT_SIMULATIONS)
-    _changed(spec, SearchConfig())  # finds mistakes before anything is loaded
+    # This finds most mistakes before anything is loaded.
+    _changed(spec, SearchConfig(algorithm="alphazero"))
     trained = load_run(spec.argument, game)
+    search = _changed(spec, trained.search)
+    _check_constants(spec, search.algorithm)
     return AlphaZeroPlayer(
         game=trained.game,
-        search=_changed(spec, trained.search),
+        search=search,
         simulations=simulations,
         network=trained.network,
         variables=trained.variables,
@@ -111,13 +155,21 @@ def _q_learning(spec: Spec, game: Game | None) -> Player:
 
 KINDS = {
     "random": Kind("random", _random),
-    "network": Kind("network:RUN", _network),
+    "greedy": Kind("greedy", _greedy),
+    "minimax": Kind("minimax:DEPTH", _minimax),
+    "mcts": Kind("mcts:N", _mcts, ("exploration", "kept_nodes")),
+    "network": Kind("network:RUN", _network, ("temperature",)),
     "alphazero": Kind(
         "alphazero:RUN",
         _alphazero,
-        ("simulations", "algorithm", "leaves_per_step", "kept_nodes", "proves"),
+        (
+            *("simulations", "algorithm", "leaves_per_step", "kept_nodes", "proves"),
+            *_CONSTANTS["gumbel"],
+            *_CONSTANTS["alphazero"],
+        ),
     ),
     "q_learning": Kind("q_learning:RUN", _q_learning, ("epsilon",)),
+    "perfect": Kind("perfect", _perfect),
 }
 
 
@@ -153,12 +205,33 @@ def _changed(spec: Spec, search: SearchConfig) -> SearchConfig:
         search = dataclasses.replace(
             search, forced_playouts=0.0, first_play_reduction=None
         )
+    first_play_reduction = search.first_play_reduction
+    if "first_play_reduction" in spec.settings:
+        first_play_reduction = spec.real("first_play_reduction", 0, _MAX_CONSTANT, 0)
     return dataclasses.replace(
         search,
         algorithm=algorithm,
+        max_considered_actions=spec.whole(
+            "max_considered_actions", 1, MAX_SIMULATIONS, search.max_considered_actions
+        ),
+        value_scale=spec.real("value_scale", 0, _MAX_CONSTANT, search.value_scale),
+        c_init=spec.real("c_init", 0, _MAX_CONSTANT, search.c_init),
+        c_base=spec.real("c_base", 1, _MAX_CONSTANT, search.c_base),
+        first_play_reduction=first_play_reduction,
         proves=spec.flag("proves", search.proves),
         leaves_per_step=spec.whole(
             "leaves_per_step", 1, MAX_SIMULATIONS, search.leaves_per_step
         ),
         kept_nodes=spec.whole("kept_nodes", 0, MAX_SIMULATIONS, search.kept_nodes),
     )
+
+
+def _check_constants(spec: Spec, algorithm: str) -> None:
+    """Refuses constants that the search would not use."""
+    for other, constants in _CONSTANTS.items():
+        for name in constants:
+            if name in spec.settings and other != algorithm:
+                raise ValueError(
+                    f"{name} is for the algorithm {other}, not for {algorithm}, in "
+                    f"player {spec.text!r}"
+                )

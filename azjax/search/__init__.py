@@ -13,6 +13,7 @@ from azjax.search.policies import (
 from azjax.search.records import Tree
 from azjax.search.subtree import empty_tree, find, subtree
 from azjax.search.tree_search import search
+from azjax.search.uct import uct_policy
 
 __all__ = [
     "MAX_NODES",
@@ -30,4 +31,5 @@ __all__ = [
     "search_bytes",
     "subtree",
     "tree_bytes",
+    "uct_policy",
 ]

@@ -16,6 +16,9 @@ DEFAULT_MINUTES = 1.0
 # pairs; and games of more actions than the second are not small.
 MAX_PAIR_ACTIONS = 128
 MAX_ACTIONS = 512
+# Of the minimax player that it is measured against (moves).
+MAX_FULL_DEPTH = 9
+USUAL_DEPTH = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +73,9 @@ class QConfig:
         fit: how a batch is learnt from offline.
         evaluations: in the run, evenly spaced; the first network comes in addition.
         evaluation_games: against each opponent, each time, half of them as each side.
-        evaluation_opponents: players that it is measured against.
+        evaluation_opponents: players that it is measured against; `random` and
+            `minimax` if they are not given, which sees to the end of a game of at most
+            9 moves, and 4 moves ahead in a longer one.
     """
 
     game: str
@@ -90,7 +95,7 @@ class QConfig:
     fit: FitConfig = FitConfig()
     evaluations: int = 20
     evaluation_games: int = 1000
-    evaluation_opponents: tuple[str, ...] = ("random",)
+    evaluation_opponents: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         """Checks the values."""
@@ -135,6 +140,15 @@ class QConfig:
         """Where everything is written."""
         name = re.sub("[^a-z0-9]+", "_", self.game)
         return Path(self.run_dir or f"runs/q_{name}")
+
+    @property
+    def opponents(self) -> tuple[str, ...]:
+        """The players that it is measured against."""
+        if self.evaluation_opponents is not None:
+            return tuple(self.evaluation_opponents)
+        length = games.make(self.game).max_moves
+        depth = length if length <= MAX_FULL_DEPTH else USUAL_DEPTH
+        return ("random", f"minimax:{depth}")
 
     @property
     def batch_moves(self) -> int:

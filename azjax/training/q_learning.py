@@ -153,9 +153,7 @@ class _QTrainer:
         self._iterate = jax.jit(
             _make_iterate(config, game, network), donate_argnums=(0, 1)
         )
-        self._opponents = {
-            text: load_compiled(text, game) for text in config.evaluation_opponents
-        }
+        self._opponents = {text: load_compiled(text, game) for text in config.opponents}
 
     def init(self, params: QParams) -> QState:
         """Returns the state before the first iteration."""

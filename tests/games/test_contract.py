@@ -81,3 +81,13 @@ def test_a_connect_four_state_has_at_most_32_bytes():
 def state_bytes(game):
     leaves = jax.tree.leaves(jax.eval_shape(game.init))
     return sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
+
+
+@every_game
+def test_a_guess_at_the_result_is_between_loss_and_win(name):
+    game = make(name)
+    guess, step = jax.jit(game.evaluate), jax.jit(game.step)
+    state = game.init()
+    for _ in range(9):
+        assert -1 <= guess(state) <= 1
+        state = step(state, int(np.argmax(game.legal_action_mask(state))))

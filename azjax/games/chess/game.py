@@ -28,6 +28,7 @@ from azjax.games.core import Game, register, select, zero_sum
 MAX_MAX_MOVES = 9999
 _ALL, _NONE = np.uint32(0xFFFFFFFF), np.uint32(0)
 _BITS = np.arange(32, dtype=np.uint32)[:, None]
+_WORTH = (1, 3, 3, 5, 9)  # pawns, of pawns, knights, bishops, rooks and queens
 
 
 @struct.dataclass
@@ -161,6 +162,15 @@ class Chess(Game[State]):
     def rewards(self, state: State) -> jax.Array:
         """Returns `[2]` float32: 1 to the winner, -1 to the loser."""
         return zero_sum(state.outcome)
+
+    def evaluate(self, state: State) -> jax.Array:
+        """Returns `[]` float32: who has more material, where 10 pawns count 1/2."""
+        position = state.position
+        lead = jnp.float32(0)
+        for worth, pieces in zip(_WORTH, position.kinds[:-1], strict=True):
+            own, other = pieces & position.mine, pieces & ~position.mine
+            lead += worth * (_count(own) - _count(other))
+        return lead / (10 + jnp.abs(lead))
 
     def board(self, state: State) -> jax.Array:
         """Returns `[8, 8]` int8, the places in `PNBRQKpnbrqk`, as White sees them."""
@@ -363,3 +373,7 @@ def _look_and_move(
     is_legal = is_action & (word >> (square % 32).astype(jnp.uint32) & 1 == 1)
     after, is_irreversible = play(position, action)
     return (after, action), (position, moves, is_legal, is_irreversible)
+
+
+def _count(pieces: jax.Array) -> jax.Array:
+    return jax.lax.population_count(pieces).astype(jnp.int32).sum()

@@ -1,0 +1,139 @@
+"""The player that searches with random playouts, as Go programs did before networks."""
+
+import jax
+import jax.numpy as jnp
+import mctx
+from flax import struct
+
+from azjax.games import Game, State, random_action
+from azjax.players.analysis import Analysis, analysis_of
+from azjax.players.core import Choice
+from azjax.players.model import mover_reward
+from azjax.search import Tree, empty_tree, find, improved_value, subtree, uct_policy
+
+
+@struct.dataclass
+class MCTSPlayer:
+    """Searches by UCT: a simulation adds one position to the tree, which is worth what
+    one random playout from there brings.
+
+    The value that it reports is the mean result of its simulations.
+
+    Where `kept_nodes` is not 0, `think` goes on with what it knows from its last move;
+    `choose` always begins anew.
+
+    simulations: playouts for each move.
+    exploration: c of UCB1.
+    kept_nodes: positions of a game's tree that are kept for its next move, at most.
+    """
+
+    game: Game = struct.field(pytree_node=False)
+    simulations: int = struct.field(pytree_node=False)
+    exploration: float = struct.field(pytree_node=False, default=2**0.5)
+    kept_nodes: int = struct.field(pytree_node=False, default=0)
+
+    def choose(self, rng_key: jax.Array, states: State) -> Choice:
+        """Chooses a move in each of B positions; the key is consumed."""
+        return self.analyse(rng_key, states, None)[0]
+
+    def start(self, states: State) -> Tree | None:
+        """Returns B trees that know nothing, None if none are kept."""
+        if not self.kept_nodes:
+            return None
+        num_nodes = self.kept_nodes + self.simulations
+        return empty_tree(states, self.game.num_actions, num_nodes)
+
+    def think(
+        self, rng_key: jax.Array, states: State, memory: Tree
+    ) -> tuple[Choice, Tree]:
+        """Chooses a move in each of B positions, and returns the trees that it saw.
+
+        Args:
+            rng_key: consumed.
+            states: the positions, leaves `[B, ...]`.
+            memory: the trees of the last moves.
+        """
+        choice, _, memory = self.analyse(rng_key, states, memory)
+        return choice, memory
+
+    def analyse(
+        self, rng_key: jax.Array, states: State, memory: Tree | None
+    ) -> tuple[Choice, Analysis, Tree | None]:
+        """Chooses as `think` does, or without a memory as `choose` does, and tells
+        what the search saw."""
+        search_key, order_key = jax.random.split(rng_key)
+        known = None
+        if memory is not None:
+            known = subtree(memory, find(memory, states), max_nodes=self.kept_nodes)
+        legal = jax.vmap(self.game.legal_action_mask)(states)
+        fields = {
+            "prior_logits": _random_order(order_key, legal),
+            "value": jnp.zeros(legal.shape[0]),
+            "embedding": states,
+        }
+        output = uct_policy(
+            None,
+            search_key,
+            mctx.RootFnOutput(**fields),
+            make_playout_fn(self.game),
+            self.simulations,
+            invalid_actions=~legal,
+            exploration=self.exploration,
+            max_depth=self.game.max_moves,
+            tree=known,
+        )
+        choice = Choice(output.action, output.action_weights, improved_value(output))
+        tree = output.search_tree
+        even = jnp.where(legal, 0.0, jnp.finfo(jnp.float32).min)
+        analysis = analysis_of(tree, choice.action, even)
+        if known is None:
+            return choice, analysis, None
+        kept = tree.replace(root_invalid_actions=known.root_invalid_actions)
+        return choice, analysis, kept
+
+
+def make_playout_fn(game: Game) -> mctx.RecurrentFn:
+    """Returns the model for a search without a network: a position is worth what one
+    random playout brings, and its moves are to be tried in a random order."""
+
+    def recurrent_fn(params, rng_key, action, states):
+        del params
+        playout_key, order_key = jax.random.split(rng_key)
+        after = jax.vmap(game.step)(states, action)
+        legal = jax.vmap(game.legal_action_mask)(after)
+        result = playout_results(game, playout_key, after)
+        fields = {
+            "reward": mover_reward(game, states, after),
+            "discount": jnp.where(after.terminated, 0.0, -1.0),
+            "prior_logits": _random_order(order_key, legal),
+            "value": jnp.where(after.terminated, 0.0, result),
+        }
+        return mctx.RecurrentFnOutput(**fields), after
+
+    return recurrent_fn
+
+
+def playout_results(game: Game, rng_key: jax.Array, states: State) -> jax.Array:
+    """Plays random moves from each of B positions to the end of the game.
+
+    Returns:
+        `[B]` float32; the results for the players who are to move in `states`.
+    """
+
+    def play_move(carry):
+        move, states = carry
+        legal = jax.vmap(game.legal_action_mask)(states)
+        action = random_action(jax.random.fold_in(rng_key, move), legal)
+        return move + 1, jax.vmap(game.step)(states, action)
+
+    _, ends = jax.lax.while_loop(
+        lambda carry: ~carry[1].terminated.all(), play_move, (jnp.int32(0), states)
+    )
+    rewards = jax.vmap(game.rewards)(ends)
+    return jnp.where(states.current_player == 1, rewards[:, 1], rewards[:, 0])
+
+
+def _random_order(rng_key: jax.Array, legal: jax.Array) -> jax.Array:
+    """Returns `[B, A]` random numbers in [0, 1), the lowest number where illegal."""
+    order = jax.random.uniform(rng_key, legal.shape)
+    return jnp.where(legal, order, jnp.finfo(jnp.float32).min)

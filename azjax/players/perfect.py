@@ -1,0 +1,81 @@
+"""The player that makes no mistakes in Connect Four: the solver bitbully."""
+
+import importlib
+import random
+from collections.abc import Sequence
+from types import ModuleType
+
+import numpy as np
+
+from azjax.games import ConnectFour, Game, State
+from azjax.players.seat import Thought
+
+
+class PerfectPlayer:
+    """Plays Connect Four by exact scores: wins as soon and loses as late as possible,
+    and chooses by chance among equally good moves.
+
+    bitbully solves positions by search, and looks up the first twelve moves in its
+    opening book.
+
+    Raises:
+        ValueError: bitbully is not installed.
+    """
+
+    def __init__(self) -> None:
+        self._bitbully = _import_bitbully()
+        self._solver = self._bitbully.BitBully()
+
+    def sit(self, game: Game, seed: int) -> "_PerfectSeat":
+        """Returns its seat in a game of Connect Four.
+
+        Raises:
+            ValueError: it is another game.
+        """
+        check_game(game)
+        return _PerfectSeat(self._bitbully, self._solver, game, seed)
+
+
+class _PerfectSeat:
+    def __init__(self, bitbully: ModuleType, solver, game: Game, seed: int):
+        self._bitbully = bitbully
+        self._solver = solver
+        self._num_actions = game.num_actions
+        self._random = random.Random(seed)
+
+    def choose(self, state: State, moves: Sequence[int]) -> Thought:
+        """Chooses a move; its value is the exact result."""
+        del state
+        board = self._bitbully.Board([int(move) for move in moves])
+        scores = self._solver.score_all_moves(board)
+        top = max(scores.values())
+        best = sorted(move for move, score in scores.items() if score == top)
+        policy = np.zeros(self._num_actions, np.float32)
+        policy[best] = 1 / len(best)
+        return Thought(self._random.choice(best), policy, float(np.sign(top)))
+
+    def close(self) -> None:
+        """Holds nothing."""
+
+
+def check_game(game: Game) -> None:
+    """Checks that perfect play is known for a game.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if not isinstance(game, ConnectFour):
+        raise ValueError(
+            f"the player 'perfect' knows connect_four alone, not {game}; small games "
+            "are played perfectly by minimax, such as minimax:9 in tic_tac_toe"
+        )
+
+
+def _import_bitbully() -> ModuleType:
+    try:
+        return importlib.import_module("bitbully")
+    except ModuleNotFoundError:
+        raise ValueError(
+            "the player 'perfect' needs the solver bitbully: "
+            "pip install 'azjax[solver]'"
+        ) from None
