@@ -149,7 +149,7 @@ def _alphazero(spec: Spec, game: Game | None) -> Player:
 def _q_learning(spec: Spec, game: Game | None) -> Player:
     epsilon = spec.real("epsilon", 0.0, 1.0, 0.0)
     trained = load_q_player(Path(spec.argument))
-    _check_game(spec.argument, trained.game, game)
+    _check_is_for(spec.argument, trained.game, game)
     return trained.player(epsilon)
 
 
@@ -189,11 +189,11 @@ def load_run(source: str, game: Game | None = None) -> TrainedPlayer:
         trained = load_player(pretrained_directory(game.name))
     else:
         trained = load_player(Path(source))
-    _check_game(source, trained.game, game)
+    _check_is_for(source, trained.game, game)
     return trained
 
 
-def _check_game(source: str, found: Game, wanted: Game | None) -> None:
+def _check_is_for(source: str, found: Game, wanted: Game | None) -> None:
     if wanted is not None and found != wanted:
         raise ValueError(f"the player in {source} is for {found}, not for {wanted}")
 

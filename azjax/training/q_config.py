@@ -11,7 +11,7 @@ from azjax.networks import QNetworkConfig
 from azjax.players.q_directory import KIND
 
 SELF = "self"
-DEFAULT_MINUTES = 1.0
+DEFAULT_MINUTES = 2.0
 # Every action of every position learnt from is a row of its own where the network takes
 # pairs; and games of more actions than the second are not small.
 MAX_PAIR_ACTIONS = 128
@@ -53,7 +53,7 @@ class QConfig:
 
     Attributes:
         game: a small one of those that `azjax games` lists.
-        minutes: how long the run lasts, compilation and evaluation included; 1 if
+        minutes: how long the run lasts, compilation and evaluation included; 2 if
             neither this nor `iterations` is given.
         iterations: how long the run lasts instead, in batches of moves.
         seed: of all chance in the run.

@@ -148,7 +148,7 @@ def make_fit(
         order = jax.random.permutation(rng_key, len(target))
         rows = order[: num_batches * config.batch_size].reshape(num_batches, -1)
         learner, losses = jax.lax.scan(
-            lambda learner, part: update(learner, *part, pace),
+            lambda learner, part: update(learner, part[0], part[1], pace),
             learner,
             jax.tree.map(lambda leaf: leaf[rows], (batch, target)),
         )
