@@ -93,8 +93,8 @@ class QConfig:
     epsilon_fall: float = 0.5
     learning_rate: float = 2e-3
     fit: FitConfig = FitConfig()
-    evaluations: int = 20
-    evaluation_games: int = 1000
+    evaluations: int = 10
+    evaluation_games: int = 200
     evaluation_opponents: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
