@@ -34,9 +34,9 @@ def main(args: Sequence[str] | None = None) -> None:
     app = tyro.extras.SubcommandApp()
     app.command(name="games")(games_command)
     app.command(name="train")(train_command)
-    app.command(name="train-q")(train_q_command)
     app.command(name="evaluate")(evaluate_command)
     app.command(name="play")(play_command)
+    app.command(name="train-q")(train_q_command)
     with one_line_errors():
         # `train` has all settings of a run, whose defaults depend on the preset.
         if args[:1] == ["train"] and len(args) > 1 and args[1] not in ("-h", "--help"):

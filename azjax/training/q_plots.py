@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, NullLocator
 
 from azjax.training.metrics import METRICS_FILE, Row, read_metrics, replace_file
 from azjax.training.plots import (
@@ -100,6 +100,7 @@ def draw_q_learning(rows: Sequence[Row], title: str) -> Figure:
     if any(learnt):
         losses = np.array([row["loss"] for row in rows if row["loss"] is not None])
         panels["loss"].set_yscale("log")
+        panels["loss"].yaxis.set_minor_locator(NullLocator())
         draw_line(panels["loss"], times[learnt], losses, "loss", VALUE)
     else:
         no_data(panels["loss"])
