@@ -132,3 +132,28 @@ def test_boards_can_be_vmapped():
     words = jnp.arange(8, dtype=jnp.uint32)
     has_pair = jax.vmap(lambda word: bitboard.has_line((word,), 2, (1,)))(words)
     np.testing.assert_array_equal(has_pair, [0, 0, 0, 1, 0, 0, 1, 1])
+
+
+def test_the_lead_in_open_lines_is_counted_line_by_line():
+    grid = bitboard.Grid(5, 6)
+    steps = (1, grid.stride - 1, grid.stride, grid.stride + 1)
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        board = rng.choice([-1, 0, 1], size=(5, 6), p=[0.5, 0.25, 0.25])
+        expected = 0
+        for row, column in np.ndindex(5, 6):
+            for down, right in ((0, 1), (1, -1), (1, 0), (1, 1)):
+                cells = [(row + i * down, column + i * right) for i in range(3)]
+                if not all(r < 5 and 0 <= c < 6 for r, c in cells):
+                    continue
+                line = [board[cell] for cell in cells]
+                for player, sign in ((0, 1), (1, -1)):
+                    if 1 - player not in line:  # 1 for one cell, 1 + 4 for two
+                        number = min(line.count(player), 2)
+                        expected += sign * (0, 1, 5)[number]
+        mine, theirs = (
+            bitboard.constant(grid.cells[board == player], grid.num_bits)
+            for player in (0, 1)
+        )
+        lead = bitboard.open_lines_lead(mine, theirs, grid.full, 3, steps)
+        assert lead == pytest.approx(expected / (16 + abs(expected)))

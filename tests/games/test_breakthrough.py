@@ -226,3 +226,10 @@ def test_open_spiel_agrees_on_a_small_board(verify_games, engine):
 def test_boards_that_open_spiel_fills_otherwise_are_refused(engine):
     with pytest.raises(ValueError, match="below 6 rows"):
         engine.compare(make("breakthrough:5,5"), {})
+
+
+def test_men_make_the_guess_at_the_result():
+    game, state = position("OOO\n...\n...\n...\nX..", player=0)
+    assert game.evaluate(state) == pytest.approx((1 - 3) / 6)
+    game, state = position("OOO\n...\n...\n...\nX..", player=1)
+    assert game.evaluate(state) == pytest.approx((3 - 1) / 6)

@@ -523,3 +523,16 @@ def test_a_wrong_fact_is_noticed(engine, record, fact, name):
 def test_a_wrong_rule_is_noticed(engine, record):
     without_repetition = make("chess", max_moves=100)
     assert engine.compare(without_repetition, record)["terminated"] > 0
+
+
+@pytest.mark.parametrize(
+    ("fen", "lead"),
+    [
+        ("4k3/8/8/8/8/8/P7/QRBN1K2 w - - 0 1", 9 + 5 + 3 + 3 + 1),
+        ("4k3/8/8/8/8/8/P7/QRBN1K2 b - - 0 1", -(9 + 5 + 3 + 3 + 1)),
+        ("rnbqk3/8/8/8/8/8/8/RQ2K3 w - - 0 1", 5 + 9 - (5 + 3 + 3 + 9)),
+        ("4k3/8/8/8/8/8/8/4K3 w - - 0 1", 0),
+    ],
+)
+def test_material_makes_the_guess_at_the_result(fen, lead):
+    assert GAME.evaluate(GAME.from_fen(fen)) == pytest.approx(lead / (10 + abs(lead)))

@@ -281,3 +281,19 @@ def test_pgx_agrees_at_every_position(engine):
     assert counts["positions"] > 50 * 300
     assert counts["illegal"] > 0
     assert not any(counts[fact] for fact in FACTS)
+
+
+def test_moves_and_corners_make_the_guess_at_the_result():
+    # Black has a corner and the moves c1 and e8, White has the move e4.
+    discs = """
+    XO......
+    ........
+    ........
+    ........
+    ....X...
+    ....X...
+    ....O..."""
+    black = GAME.evaluate(position(discs, BLACK))
+    lead = (2 - 1) + 4
+    assert black == pytest.approx(lead / (16 + lead))
+    assert GAME.evaluate(position(discs, WHITE)) == -black

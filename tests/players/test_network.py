@@ -6,12 +6,12 @@ import numpy as np
 from azjax.players import NetworkPlayer
 
 
-def preferring(trained, policy_bias, value_bias) -> NetworkPlayer:
+def preferring(trained, policy_bias, value_bias, temperature=0.0) -> NetworkPlayer:
     """A player that says the same of every position."""
     variables = jax.tree.map(jnp.zeros_like, trained.variables)
     variables.params["policy_head"]["linear"]["bias"] = jnp.array(policy_bias)
     variables.params["value_head"]["linear"]["bias"] = jnp.array(value_bias)
-    return NetworkPlayer(trained.game, trained.network, variables)
+    return NetworkPlayer(trained.game, trained.network, variables, temperature)
 
 
 def test_the_likeliest_legal_move_is_chosen(trained, states):
@@ -38,3 +38,30 @@ def test_no_chance_is_involved(trained, states):
     player = NetworkPlayer(trained.game, trained.network, trained.variables)
     choices = [player.choose(jax.random.key(seed), states) for seed in (1, 2)]
     chex.assert_trees_all_equal(*choices)
+
+
+def test_with_a_temperature_moves_are_drawn_as_often_as_the_policy_says(trained):
+    # Half a temperature squares the odds: 1 to 9 and 16, where those were 1 to 3 and 4.
+    number = 2600
+    player = preferring(trained, np.log([1.0, 3, 4, *[1e-9] * 6]), [0.0] * 3, 0.5)
+    states = jax.tree.map(
+        lambda leaf: jnp.broadcast_to(leaf, (number,)), trained.game.init()
+    )
+    choice = jax.jit(player.choose)(jax.random.key(0), states)
+    expected = np.array([1, 9, 16]) / 26
+    np.testing.assert_allclose(choice.policy[0, :3], expected, rtol=1e-5)
+    counts = np.bincount(choice.action, minlength=9)
+    assert counts[:3].sum() == number
+    # Six standard deviations of a binomial count.
+    spread = 6 * np.sqrt(number * expected * (1 - expected))
+    assert (abs(counts[:3] - number * expected) < spread).all()
+
+
+def test_at_any_temperature_moves_are_legal(trained, states):
+    for temperature in (1e-30, 1.0, 100.0):
+        player = preferring(trained, [90.0, *[0] * 8], [0.0] * 3, temperature)
+        legal = np.asarray(jax.vmap(trained.game.legal_action_mask)(states))
+        choice = player.choose(jax.random.key(0), states)
+        assert legal[np.arange(3), np.asarray(choice.action)].all()
+        assert (np.asarray(choice.policy)[~legal] == 0).all()
+        np.testing.assert_allclose(choice.policy.sum(axis=1), 1, rtol=1e-5)

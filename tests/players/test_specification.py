@@ -4,7 +4,14 @@ import chex
 import pytest
 
 from azjax import games, players
-from azjax.players import AlphaZeroPlayer, NetworkPlayer, RandomPlayer
+from azjax.players import (
+    AlphaZeroPlayer,
+    GreedyPlayer,
+    MCTSPlayer,
+    MinimaxPlayer,
+    NetworkPlayer,
+    RandomPlayer,
+)
 
 CONNECT_FOUR = games.make("connect_four")
 
@@ -18,6 +25,47 @@ def run(trained, tmp_path_factory):
 
 def test_random_is_the_random_player_of_the_game():
     assert players.load("random", CONNECT_FOUR) == RandomPlayer(CONNECT_FOUR)
+
+
+@pytest.mark.parametrize(
+    ("spec", "player"),
+    [
+        ("greedy", GreedyPlayer(CONNECT_FOUR)),
+        ("minimax:4", MinimaxPlayer(CONNECT_FOUR, 4)),
+        ("mcts:200", MCTSPlayer(CONNECT_FOUR, 200)),
+        (
+            "mcts:9?exploration=0.5&kept_nodes=20",
+            MCTSPlayer(CONNECT_FOUR, 9, exploration=0.5, kept_nodes=20),
+        ),
+    ],
+)
+def test_players_that_need_no_run_are_what_they_are_called(spec, player):
+    assert players.load(spec, CONNECT_FOUR) == player
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("minimax:0", "DEPTH must be a whole number from 1 to 32 .*'0'"),
+        ("minimax:33", "DEPTH must be a whole number from 1 to 32 .*'33'"),
+        ("minimax:deep", "DEPTH must be a whole number .*'deep'"),
+        ("mcts:0", "N must be a whole number from 1 to 100000 .*'0'"),
+        ("mcts:1e3", "N must be a whole number .*'1e3'"),
+        ("mcts:9?exploration=-1", "exploration must be a number from 0 .*'-1'"),
+        ("mcts:9?kept_nodes=some", "kept_nodes must be a whole number .*'some'"),
+        ("network:{run}?temperature=-1", "temperature must be a number from 0 .*'-1'"),
+        ("network:{run}?temperature=nan", "temperature must be a number .*'nan'"),
+    ],
+)
+def test_a_wrong_number_is_named(spec, message, run):
+    with pytest.raises(ValueError, match=message) as error:
+        players.load(spec.format(run=run), CONNECT_FOUR)
+    assert "\n" not in str(error.value)
+
+
+def test_the_temperature_of_the_network_can_be_given(run):
+    assert players.load(f"network:{run}").temperature == 0
+    assert players.load(f"network:{run}?temperature=0.5").temperature == 0.5
 
 
 def test_network_is_the_trained_network_alone(run, trained):
@@ -47,13 +95,17 @@ def test_a_players_directory_is_as_good_as_a_runs(run, trained):
 
 @pytest.mark.parametrize(
     "spec",
-    ["", "minimax", "random:runs/x", "network", "network:", "alphazero:?simulations=2"],
+    [
+        *("", "minimax", "mcts:", "greedy:2", "perfect:connect_four", "best"),
+        *("random:runs/x", "network", "network:", "alphazero:?simulations=2"),
+    ],
 )
 def test_a_wrong_text_says_what_would_be_right(spec):
     with pytest.raises(ValueError, match="unknown player") as error:
         players.load(spec, CONNECT_FOUR)
     assert repr(spec) in str(error.value)
-    assert "random, network:RUN, alphazero:RUN" in str(error.value)
+    for form in "random", "minimax:DEPTH", "mcts:N", "network:RUN", "alphazero:RUN":
+        assert f"{form}, " in str(error.value)
     assert "\n" not in str(error.value)
 
 
@@ -63,9 +115,14 @@ def test_a_wrong_text_says_what_would_be_right(spec):
         (
             "alphazero:{run}?depth=2",
             "no setting 'depth'; its settings are simulations, algorithm, "
-            "leaves_per_step, kept_nodes, proves",
+            "leaves_per_step, kept_nodes, proves, max_considered_actions, "
+            "value_scale, c_init, c_base, first_play_reduction",
         ),
-        ("network:{run}?simulations=2", "no setting 'simulations'; it has none"),
+        (
+            "network:{run}?simulations=2",
+            "no setting 'simulations'; its settings are temperature",
+        ),
+        ("greedy?depth=2", "no setting 'depth'; it has none"),
     ],
 )
 def test_a_setting_that_the_player_has_not_is_refused(spec, known, run):
@@ -86,6 +143,39 @@ def test_the_search_can_be_given(run, trained):
         proves=True,
     )
     assert player.simulations == players.DEFAULT_SIMULATIONS
+
+
+def test_the_constants_of_the_search_can_be_given(run, trained):
+    player = players.load(
+        f"alphazero:{run}?c_init=0.5&c_base=100&first_play_reduction=0.2"
+    )
+    assert player.search == dataclasses.replace(
+        trained.search, c_init=0.5, c_base=100.0, first_play_reduction=0.2
+    )
+    player = players.load(
+        f"alphazero:{run}?algorithm=gumbel&value_scale=2&max_considered_actions=4"
+    )
+    assert player.search == dataclasses.replace(
+        trained.search, algorithm="gumbel", value_scale=2.0, max_considered_actions=4
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ("value_scale=2", "value_scale is for .* gumbel, not for alphazero"),
+        ("max_considered_actions=2", "for .* gumbel, not for alphazero"),
+        ("algorithm=gumbel&c_init=1", "c_init is for .* alphazero, not for gumbel"),
+        ("algorithm=gumbel&c_base=9", "c_base is for .* alphazero, not for gumbel"),
+        ("algorithm=gumbel&first_play_reduction=0", "alphazero, not for gumbel"),
+        ("c_base=0", "c_base must be a number from 1"),
+        ("c_init=much", "c_init must be a number from 0 .*'much'"),
+    ],
+)
+def test_a_constant_that_the_search_does_not_use_is_refused(settings, message, run):
+    with pytest.raises(ValueError, match=message) as error:
+        players.load(f"alphazero:{run}?{settings}")
+    assert "\n" not in str(error.value)
 
 
 def test_settings_not_given_are_those_of_the_run(trained, tmp_path):
@@ -134,7 +224,13 @@ def test_a_player_of_another_game_is_refused(run):
         players.load(f"alphazero:{run}", CONNECT_FOUR)
 
 
-@pytest.mark.parametrize("spec", ["random", "network:pretrained"])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        *("random", "greedy", "minimax:2", "mcts:10", "perfect"),
+        *("network:pretrained", "alphazero:pretrained"),
+    ],
+)
 def test_a_player_without_a_game_of_its_own_needs_one(spec):
     with pytest.raises(ValueError, match="needs to know the game"):
         players.load(spec)

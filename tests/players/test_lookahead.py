@@ -1,0 +1,48 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax import games
+from azjax.players.lookahead import after_each_move, result_of_mover
+
+GAME = games.make("tic_tac_toe")
+
+
+def after(*actions):
+    state = GAME.init()
+    for action in actions:
+        state = GAME.step(state, jnp.int32(action))
+    return state
+
+
+@pytest.mark.parametrize("portion", [1, 2, 4, 9, 100])
+def test_every_legal_move_is_seen_however_many_are_tried_at_once(portion):
+    # X X .
+    # O O .   and the first player is to move.
+    # . . .
+    seen = after_each_move(
+        GAME,
+        after(0, 3, 1, 4),
+        lambda state: (state.terminated, GAME.board(state).sum(dtype=jnp.int32)),
+        (True, 100),
+        portion=portion,
+    )
+    np.testing.assert_array_equal(seen[0], [1, 1, 1, 1, 1, 0, 0, 0, 0])
+    # Empty cells are -1, the second player's stones 1.
+    np.testing.assert_array_equal(seen[1], [100, 100, -2, 100, 100, *[-2] * 4])
+
+
+def test_results_are_those_of_the_player_who_moves():
+    before = after(0, 3, 1, 4, 8)
+    end = GAME.step(before, jnp.int32(5))
+    assert result_of_mover(GAME, before, end) == 1
+    assert result_of_mover(GAME, before, before) == 0
+
+
+def test_many_positions_can_be_looked_at():
+    states = jax.tree.map(lambda *leaves: jnp.stack(leaves), after(0), after(0, 1, 2))
+    seen = jax.vmap(
+        lambda state: after_each_move(GAME, state, lambda _: True, False, portion=4)
+    )(states)
+    np.testing.assert_array_equal(seen.sum(axis=1), [8, 6])

@@ -1,0 +1,131 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax import games, players
+from azjax.arena import play_match
+from azjax.players import MCTSPlayer, choose
+from azjax.players.mcts import playout_results
+
+TIC_TAC_TOE = games.make("tic_tac_toe")
+CONNECT_FOUR = games.make("connect_four")
+KEY = jax.random.key(0)
+
+
+def after(game, *actions):
+    state = game.init()
+    for action in actions:
+        state = game.step(state, jnp.int32(action))
+    return state
+
+
+def batch(*states):
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
+
+
+def repeated(state, number):
+    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (number,)), state)
+
+
+def test_playouts_bring_what_random_play_is_known_to_bring():
+    # The first player wins 58.5%, the second 28.8%: 737/1260 and 121/420.
+    expected, number = 737 / 1260 - 121 / 420, 20_000
+    play = jax.jit(lambda key, states: playout_results(TIC_TAC_TOE, key, states))
+    results = np.asarray(play(KEY, repeated(TIC_TAC_TOE.init(), number)))
+    assert set(results.tolist()) == {-1, 0, 1}
+    # Six standard deviations of the mean.
+    assert results.mean() == pytest.approx(expected, abs=6 * 0.88 / number**0.5)
+
+
+def test_results_of_playouts_are_those_of_the_player_to_move():
+    # The first player has the top row; then the second is to move, in a lost game.
+    states = batch(after(TIC_TAC_TOE, 0, 3, 1, 4, 2), TIC_TAC_TOE.init())
+    assert playout_results(TIC_TAC_TOE, KEY, states)[0] == -1
+
+
+def test_playouts_of_many_games_are_not_alike():
+    results = playout_results(TIC_TAC_TOE, KEY, repeated(TIC_TAC_TOE.init(), 200))
+    assert len(set(np.asarray(results).tolist())) == 3
+
+
+def test_it_wins_where_it_can_and_blocks_where_it_must():
+    states = batch(
+        after(CONNECT_FOUR, 0, 6, 0, 6, 0, 5),  # three in column 0, to move
+        after(CONNECT_FOUR, 0, 6, 0, 5, 0),  # the opponent has them
+        after(CONNECT_FOUR, 2, 6, 3, 6),  # two in the middle: three are a fork
+    )
+    choice = choose(MCTSPlayer(CONNECT_FOUR, 1000), KEY, states)
+    assert choice.action[0] == 0
+    assert choice.action[1] == 0
+    assert int(choice.action[2]) in {1, 4}
+    assert choice.value[0] > 0.5
+
+
+def test_it_does_not_lose_tic_tac_toe_to_perfect_play():
+    player = MCTSPlayer(TIC_TAC_TOE, 3000)
+    opponent = players.MinimaxPlayer(TIC_TAC_TOE, 9)
+    result = play_match(TIC_TAC_TOE, player, opponent, KEY, 16, random_opening_moves=0)
+    assert result.total.losses == 0
+
+
+def test_more_playouts_are_stronger():
+    result = play_match(
+        CONNECT_FOUR, MCTSPlayer(CONNECT_FOUR, 64), MCTSPlayer(CONNECT_FOUR, 4), KEY, 64
+    )
+    assert result.total.interval[0] > 0.5
+
+
+def test_it_tells_what_the_search_saw():
+    state = after(TIC_TAC_TOE, 0, 3, 1, 4)
+    thought = players.sit(MCTSPlayer(TIC_TAC_TOE, 60), TIC_TAC_TOE, seed=1).choose(
+        state, [0, 3, 1, 4]
+    )
+    legal = np.asarray(TIC_TAC_TOE.legal_action_mask(state))
+    analysis = thought.analysis
+    assert thought.action == 2
+    assert analysis.visits.sum() == 60
+    assert (analysis.visits > 0).tolist() == legal.tolist()
+    np.testing.assert_allclose(analysis.prior, legal / 5, rtol=1e-6)
+    assert analysis.action_values[2] == 1
+    assert analysis.line.tolist() == [2] + [-1] * 15
+    np.testing.assert_allclose(thought.policy, analysis.visits / 60, rtol=1e-6)
+    mean = (analysis.visits * analysis.action_values).sum() / 60
+    assert thought.value == pytest.approx(mean, abs=1e-5)
+
+
+def test_kept_trees_are_gone_on_with():
+    player = MCTSPlayer(TIC_TAC_TOE, 100, kept_nodes=100)
+    seat = players.sit(player, TIC_TAC_TOE, seed=0)
+    seat.choose(TIC_TAC_TOE.init(), [])
+    moves = [4, 0]
+    thought = seat.choose(after(TIC_TAC_TOE, *moves), moves)
+    assert thought.analysis.visits.sum() > 100
+    # Taken back: what lay below is gone, so the search begins anew.
+    thought = seat.choose(TIC_TAC_TOE.init(), [])
+    assert thought.analysis.visits.sum() == 100
+
+
+def test_the_seed_makes_the_choice():
+    states = repeated(CONNECT_FOUR.init(), 16)
+    player = MCTSPlayer(CONNECT_FOUR, 8)
+    first, again, other = (
+        np.asarray(choose(player, jax.random.key(seed), states).policy)
+        for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+    assert (first != first[0]).any()  # nor are the games of a batch alike
+
+
+def test_no_key_is_used_twice():
+    with jax.debug_key_reuse(True):
+        jax.jit(MCTSPlayer(TIC_TAC_TOE, 4).choose)(KEY, batch(TIC_TAC_TOE.init()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("more", "fewer"), [(1000, 100), (100, 10)])
+def test_ten_times_the_playouts_win_the_match(more, fewer):
+    stronger, weaker = MCTSPlayer(CONNECT_FOUR, more), MCTSPlayer(CONNECT_FOUR, fewer)
+    result = play_match(CONNECT_FOUR, stronger, weaker, KEY, 200)
+    assert result.total.interval[0] > 0.5

@@ -1,0 +1,168 @@
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax import games
+from azjax.arena.exhaustive import solve
+from azjax.arena.matches import _random_openings
+from azjax.players import MinimaxPlayer, choose
+
+TIC_TAC_TOE = games.make("tic_tac_toe")
+CONNECT_FOUR = games.make("connect_four")
+KEY = jax.random.key(0)
+
+
+@pytest.fixture(scope="module")
+def solution():
+    return solve(TIC_TAC_TOE)
+
+
+@pytest.fixture(scope="module")
+def perfect_choice(solution):
+    """What is chosen in all positions of tic-tac-toe; nonsense in finished ones."""
+    return choose(MinimaxPlayer(TIC_TAC_TOE, 9), KEY, solution.states)
+
+
+@jax.jit(static_argnames=("game", "depth", "num_moves"))
+def negamax(game, states, depth, num_moves=1):
+    """The scores `[N, A]` of all moves, by looking at every position of the tree."""
+    num_actions = game.num_actions
+    after = jax.vmap(jax.vmap(game.step, (None, 0)), (0, None))(
+        states, jnp.arange(num_actions)
+    )
+    after = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), after)
+    mover = jnp.repeat(states.current_player, num_actions)
+    result = jax.vmap(game.rewards)(after)[jnp.arange(mover.size), mover]
+    if depth == 1:
+        value = -jax.vmap(game.evaluate)(after)
+    else:
+        value = -negamax(game, after, depth - 1, num_moves + 1).max(axis=-1)
+    value = jnp.where(after.terminated, result * (2 - num_moves / 1024), value)
+    legal = jax.vmap(game.legal_action_mask)(states)
+    return jnp.where(legal, value.reshape(legal.shape), -jnp.inf)
+
+
+@pytest.mark.parametrize(
+    ("name", "depth", "num_moves"),
+    [
+        ("connect_four", 1, 10),
+        ("connect_four", 4, 16),
+        ("connect_four", 5, 25),
+        ("gomoku:4,4,3", 3, 3),
+        ("breakthrough:4,3", 2, 5),
+    ],
+)
+def test_it_finds_what_a_search_of_the_whole_tree_finds(name, depth, num_moves):
+    game = games.make(name)
+    states = _random_openings(game, jax.random.key(depth), 12, num_moves)
+    choice = choose(MinimaxPlayer(game, depth), KEY, states)
+    scores = np.asarray(negamax(game, states, depth))
+    top = scores.max(axis=-1, keepdims=True)
+    np.testing.assert_allclose(choice.value, top[:, 0].clip(-1, 1), atol=1e-6)
+    np.testing.assert_array_equal(np.asarray(choice.policy) > 0, scores >= top - 1e-6)
+
+
+def test_at_full_depth_tic_tac_toe_is_played_perfectly_from_every_position(
+    solution, perfect_choice
+):
+    running = ~solution.states.terminated
+    np.testing.assert_array_equal(
+        np.asarray(perfect_choice.value)[running], solution.values[running]
+    )
+    chosen = (np.asarray(perfect_choice.policy) > 0) & running[:, None]
+    keeps_value = solution.action_values == solution.values[:, None]
+    assert keeps_value[chosen].all()
+    assert chosen.any(axis=1)[running].all()
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+def test_at_full_depth_tic_tac_toe_is_never_lost_whatever_the_replies(
+    seat, solution, perfect_choice
+):
+    boards = np.asarray(jax.vmap(TIC_TAC_TOE.board)(solution.states)).reshape(-1, 9)
+    number_of = {tuple(board): number for number, board in enumerate(boards.tolist())}
+    positions, num_ends = {(-1,) * 9}, 0
+    for num_moves in range(9):
+        reached = set()
+        for board in positions:
+            moves = np.flatnonzero(np.array(board) == -1)
+            if num_moves % 2 == seat:
+                moves = np.flatnonzero(perfect_choice.policy[number_of[board]])
+            for move in moves.tolist():
+                after = (*board[:move], num_moves % 2, *board[move + 1 :])
+                number = number_of[after]
+                if solution.states.terminated[number]:
+                    outcome = int(solution.states.outcome[number])
+                    assert outcome * (1, -1)[seat] >= 0
+                    num_ends += 1
+                else:
+                    reached.add(after)
+        positions = reached
+    assert num_ends > 10
+
+
+def after(game, *actions):
+    state = game.init()
+    for action in actions:
+        state = game.step(state, jnp.int32(action))
+    return state
+
+
+def batch(*states):
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
+
+
+def test_it_wins_as_soon_as_it_can():
+    # Three discs in column 0, and two in the middle that would win three moves later.
+    states = batch(after(CONNECT_FOUR, 0, 6, 0, 6, 0, 1, 3, 1, 4, 1))
+    choice = choose(MinimaxPlayer(CONNECT_FOUR, 6), KEY, states)
+    np.testing.assert_array_equal(choice.policy, [[1, 0, 0, 0, 0, 0, 0]])
+    np.testing.assert_array_equal(choice.value, [1])
+
+
+def test_it_loses_as_late_as_it_can():
+    # Column 0 must be blocked, and then a fork in the bottom row wins two moves later.
+    states = batch(after(CONNECT_FOUR, 0, 6, 0, 6, 3, 3, 4, 4, 0))
+    choice = choose(MinimaxPlayer(CONNECT_FOUR, 5), KEY, states)
+    np.testing.assert_array_equal(choice.policy, [[1, 0, 0, 0, 0, 0, 0]])
+    np.testing.assert_array_equal(choice.value, [-1])
+
+
+def test_equally_good_moves_are_equally_likely():
+    states = jax.tree.map(
+        lambda leaf: jnp.broadcast_to(leaf, (900,)), TIC_TAC_TOE.init()
+    )
+    choice = choose(MinimaxPlayer(TIC_TAC_TOE, 1), KEY, states)
+    np.testing.assert_allclose(choice.policy[0], np.full(9, 1 / 9), rtol=1e-6)
+    counts = np.bincount(choice.action, minlength=9)
+    # Six standard deviations of a binomial count.
+    np.testing.assert_allclose(counts, 100, atol=6 * np.sqrt(100 * 8 / 9))
+
+
+def test_a_position_is_searched_alike_alone_and_among_others():
+    states = _random_openings(CONNECT_FOUR, jax.random.key(5), 8, 8)
+    player = MinimaxPlayer(CONNECT_FOUR, 4)
+    together = choose(player, KEY, states)
+    for index in range(8):
+        alone = choose(
+            player, KEY, jax.tree.map(lambda leaf, i=index: leaf[i : i + 1], states)
+        )
+        chex.assert_trees_all_close(together.policy[index], alone.policy[0])
+        chex.assert_trees_all_close(together.value[index], alone.value[0])
+
+
+@pytest.mark.slow
+def test_a_mate_in_two_is_found_in_chess():
+    game = games.make("chess")
+    # Two rooks against a bare king.
+    state = game.from_fen("7k/8/8/8/8/8/R7/1R4K1 w - - 0 1")
+    choice = choose(MinimaxPlayer(game, 3), KEY, batch(state))
+    assert choice.value[0] == 1
+    assert game.action_to_text(state, int(choice.action[0])) in {"a2a7", "b1b7"}
+
+
+def test_no_key_is_used_twice():
+    with jax.debug_key_reuse(True):
+        jax.jit(MinimaxPlayer(TIC_TAC_TOE, 2).choose)(KEY, batch(TIC_TAC_TOE.init()))

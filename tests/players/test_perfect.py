@@ -1,0 +1,113 @@
+import sys
+import types
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax import games, players
+from azjax.players import PerfectPlayer
+
+CONNECT_FOUR = games.make("connect_four")
+
+
+class FakeSolver:
+    """Says of a position with `n` discs that moves 1 and 4 are worth `2 - n`."""
+
+    def score_all_moves(self, board):
+        top = 2 - len(board)
+        return {0: top - 3, 1: top, 2: top - 1, 4: top}
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    module = types.SimpleNamespace(BitBully=FakeSolver, Board=list)
+    monkeypatch.setitem(sys.modules, "bitbully", module)
+
+
+def test_the_best_moves_are_equally_likely(fake):
+    seat = PerfectPlayer().sit(CONNECT_FOUR, seed=0)
+    thoughts = [seat.choose(CONNECT_FOUR.init(), []) for _ in range(40)]
+    assert {thought.action for thought in thoughts} == {1, 4}
+    np.testing.assert_array_equal(thoughts[0].policy, [0, 0.5, 0, 0, 0.5, 0, 0])
+    seat.close()
+
+
+@pytest.mark.parametrize(("moves", "value"), [([], 1), ([3, 3], 0), ([3] * 5, -1)])
+def test_the_value_is_the_exact_result(moves, value, fake):
+    seat = PerfectPlayer().sit(CONNECT_FOUR, seed=0)
+    assert seat.choose(CONNECT_FOUR.init(), moves).value == value
+
+
+def test_the_seed_makes_the_choice(fake):
+    def moves(seed):
+        seat = PerfectPlayer().sit(CONNECT_FOUR, seed)
+        return [seat.choose(CONNECT_FOUR.init(), []).action for _ in range(30)]
+
+    assert moves(1) == moves(1)
+    assert moves(1) != moves(2)
+
+
+def test_it_is_named_by_text_and_plays_one_game_at_a_time(fake):
+    player = players.load("perfect", CONNECT_FOUR)
+    assert isinstance(player, players.ExternalPlayer)
+    with pytest.raises(ValueError, match="'perfect' plays one game at a time"):
+        players.load_compiled("perfect", CONNECT_FOUR)
+
+
+def test_a_missing_solver_is_named_with_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "bitbully", None)
+    with pytest.raises(ValueError, match=r"pip install 'azjax\[solver\]'"):
+        players.load("perfect", CONNECT_FOUR)
+
+
+def test_another_game_is_refused(fake):
+    with pytest.raises(ValueError, match="knows connect_four alone, not othello"):
+        players.load("perfect", games.make("othello"))
+    with pytest.raises(ValueError, match="knows connect_four alone, not othello"):
+        PerfectPlayer().sit(games.make("othello"), seed=0)
+
+
+def play(first, second, seed):
+    """Returns the result of the first player."""
+    seats = [
+        players.sit(player, CONNECT_FOUR, seed + 1000 * place)
+        for place, player in enumerate((first, second))
+    ]
+    state, moves = CONNECT_FOUR.init(), []
+    while not state.terminated:
+        thought = seats[len(moves) % 2].choose(state, moves)
+        assert CONNECT_FOUR.legal_action_mask(state)[thought.action]
+        state = CONNECT_FOUR.step(state, jnp.int32(thought.action))
+        moves.append(thought.action)
+    return CONNECT_FOUR.rewards(state)[0]
+
+
+def test_the_solver_wins_as_soon_and_loses_as_late_as_it_can():
+    pytest.importorskip("bitbully")
+    seat = PerfectPlayer().sit(CONNECT_FOUR, seed=0)
+    state = CONNECT_FOUR.init()
+    assert seat.choose(state, []).action == 3
+    assert seat.choose(state, []).value == 1
+    assert seat.choose(state, [0, 6, 0, 6, 0, 6]).action == 0  # wins
+    blocks = seat.choose(state, [0, 6, 0, 6, 0])
+    assert blocks.action == 0
+    lost = seat.choose(state, [2, 0, 3, 0, 4])
+    assert lost.value == -1
+
+
+@pytest.mark.parametrize("opponent", ["random", "greedy"])
+def test_it_wins_when_it_moves_first(opponent):
+    pytest.importorskip("bitbully")
+    player = PerfectPlayer()
+    opponent = players.load(opponent, CONNECT_FOUR)
+    assert [play(player, opponent, seed) for seed in range(3)] == [1, 1, 1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("opponent", ["random", "greedy", "minimax:4", "mcts:200"])
+def test_it_wins_all_of_a_hundred_games_in_which_it_moves_first(opponent):
+    pytest.importorskip("bitbully")
+    player = PerfectPlayer()
+    opponent = players.load(opponent, CONNECT_FOUR)
+    assert sum(play(player, opponent, seed) for seed in range(100)) == 100
