@@ -13,6 +13,7 @@ from azjax.commands.games import games_command
 from azjax.commands.gtp import gtp_command
 from azjax.commands.play import play_command
 from azjax.commands.train import train_command, train_with_settings
+from azjax.commands.train_q import train_q_command
 
 USAGE_ERROR = 2
 
@@ -23,6 +24,7 @@ def main(args: Sequence[str] | None = None) -> None:
     app = tyro.extras.SubcommandApp()
     app.command(name="games")(games_command)
     app.command(name="train")(train_command)
+    app.command(name="train-q")(train_q_command)
     app.command(name="evaluate")(evaluate_command)
     app.command(name="play")(play_command)
     app.command(name="gtp")(gtp_command)

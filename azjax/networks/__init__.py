@@ -17,6 +17,14 @@ from azjax.networks.network import (
     predict,
     predict_in_training,
 )
+from azjax.networks.q_network import (
+    QNetwork,
+    QNetworkConfig,
+    QParams,
+    action_value,
+    every_action_value,
+    init_q_network,
+)
 from azjax.networks.trunks import ConvTrunk, DenseTrunk
 
 __all__ = [
@@ -27,10 +35,16 @@ __all__ = [
     "Parts",
     "PolicyHead",
     "Prediction",
+    "QNetwork",
+    "QNetworkConfig",
+    "QParams",
     "ValueHead",
     "Variables",
+    "action_value",
+    "every_action_value",
     "expected_value",
     "init_network",
+    "init_q_network",
     "predict",
     "predict_in_training",
     "result_probabilities",

@@ -17,6 +17,8 @@ from azjax.players.mcts import MCTSPlayer
 from azjax.players.minimax import MinimaxPlayer
 from azjax.players.network import NetworkPlayer
 from azjax.players.perfect import PerfectPlayer
+from azjax.players.q_directory import TrainedQ, load_q_player, save_q_player
+from azjax.players.q_learning import QPlayer
 from azjax.players.random import RandomPlayer
 from azjax.players.seat import (
     AnyPlayer,
@@ -51,18 +53,22 @@ __all__ = [
     "NetworkPlayer",
     "PerfectPlayer",
     "Player",
+    "QPlayer",
     "RandomPlayer",
     "ResignError",
     "Seat",
     "Thought",
     "TrainedPlayer",
+    "TrainedQ",
     "choose",
     "first_network",
     "load",
     "load_compiled",
     "load_player",
+    "load_q_player",
     "load_run",
     "save_player",
+    "save_q_player",
     "shipped_players",
     "sit",
     "start",

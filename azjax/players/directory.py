@@ -1,10 +1,12 @@
 """The `player/` directory: what a trained player needs to be loaded, nothing else."""
 
+import contextlib
 import dataclasses
 import importlib.resources
 import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -17,6 +19,8 @@ FORMAT = 1
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "weights.npz"
 PRETRAINED = "pretrained"
+
+V = TypeVar("V")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +78,6 @@ def save_player(
         player: what to write.
         dtype: of the weights on disk; `float16` halves their size.
     """
-    directory.mkdir(parents=True, exist_ok=True)
     config = {
         "format": FORMAT,
         "game": player.game.name,
@@ -84,10 +87,18 @@ def save_player(
         "network": dataclasses.asdict(player.config),
         "search": dataclasses.asdict(player.search),
     }
+    write_files(directory, config, player.variables, dtype=dtype)
+
+
+def write_files(
+    directory: Path, config: Mapping[str, Any], variables: Any, *, dtype: str
+) -> None:
+    """Writes a player's settings and a pytree of weights, as `save_player` does."""
+    directory.mkdir(parents=True, exist_ok=True)
     weights: dict[str, Any] = {
         leaf.name: np.asarray(value, dtype)
         for leaf, value in zip(
-            _leaves(player.variables), jax.tree.leaves(player.variables), strict=True
+            _leaves(variables), jax.tree.leaves(variables), strict=True
         )
     }
     partial = directory / f".{WEIGHTS_FILE}"
@@ -110,6 +121,40 @@ def load_player(directory: Path, parts: Parts | None = None) -> TrainedPlayer:
         ValueError: there is no player, it is damaged or of another version, or `parts`
             are missing or others.
     """
+    directory, config, weights = read_files(directory)
+    check_kind(directory, config, None)
+    settings = _read_settings(config, directory)
+    if settings.has_own_parts and parts is None:
+        raise ValueError(
+            f"the network in {directory} was made with modules of the user's own, "
+            "which load_player needs as `parts`"
+        )
+    network, variables = first_network(
+        settings.seed, settings.game, settings.network, parts
+    )
+    return TrainedPlayer(
+        game=settings.game,
+        network=network,
+        variables=fill(variables, weights, directory),
+        config=settings.network,
+        search=settings.search,
+        seed=settings.seed,
+        has_own_parts=parts is not None,
+    )
+
+
+def read_files(directory: Path) -> tuple[Path, Any, dict[str, np.ndarray]]:
+    """Reads what `write_files` wrote.
+
+    Args:
+        directory: a player's directory, or a run's.
+
+    Returns:
+        The player's directory, its settings, and the weights by name.
+
+    Raises:
+        ValueError: there is no player, or it is damaged.
+    """
     if (directory / "player").is_dir():
         directory = directory / "player"
     try:
@@ -124,24 +169,22 @@ def load_player(directory: Path, parts: Parts | None = None) -> TrainedPlayer:
         ) from None
     except Exception as error:
         raise ValueError(f"the player in {directory} is damaged: {error}") from error
-    settings = _read_settings(config, directory)
-    if settings.has_own_parts and parts is None:
+    return directory, config, weights
+
+
+def check_kind(directory: Path, config: Any, kind: str | None) -> None:
+    """Checks that a player is of a kind; None stands for AlphaZero's.
+
+    Raises:
+        ValueError: it is of another.
+    """
+    found = config.get("kind") if isinstance(config, dict) else None
+    if found != kind:
+        texts = f"{found}:RUN" if found else "network:RUN or alphazero:RUN"
         raise ValueError(
-            f"the network in {directory} was made with modules of the user's own, "
-            "which load_player needs as `parts`"
+            f"the player in {directory} learnt in another way; as a player it is "
+            f"{texts}"
         )
-    network, variables = first_network(
-        settings.seed, settings.game, settings.network, parts
-    )
-    return TrainedPlayer(
-        game=settings.game,
-        network=network,
-        variables=_fill(variables, weights, directory),
-        config=settings.network,
-        search=settings.search,
-        seed=settings.seed,
-        has_own_parts=parts is not None,
-    )
 
 
 def shipped_players() -> Path:
@@ -165,17 +208,13 @@ def pretrained_directory(game: str) -> Path:
     return shipped / game
 
 
-def _read_settings(config: Any, directory: Path) -> _Settings:
+@contextlib.contextmanager
+def reading_settings(directory: Path) -> Iterator[None]:
+    """A context in which what a player's settings lack, or have wrong, is a ValueError
+    that names the directory."""
     try:
-        if config["format"] != FORMAT:
-            raise ValueError(f"its format is {config['format']!r}, not {FORMAT}")
-        return _Settings(
-            game=games.make(config["game"], **config["options"]),
-            network=NetworkConfig(**config["network"]),
-            search=SearchConfig(**config["search"]),
-            seed=int(config["seed"]),
-            has_own_parts=bool(config.get("has_own_parts", False)),
-        )
+        yield
+        return
     except KeyError as error:
         problem = f"{CONFIG_FILE} lacks {error}"
     except (TypeError, ValueError) as error:
@@ -185,16 +224,41 @@ def _read_settings(config: Any, directory: Path) -> _Settings:
     )
 
 
-def _leaves(variables: Variables) -> list[_Leaf]:
+def check_format(config: Any) -> None:
+    """Checks the version of a player's settings.
+
+    Raises:
+        ValueError: it is another.
+    """
+    if config["format"] != FORMAT:
+        raise ValueError(f"its format is {config['format']!r}, not {FORMAT}")
+
+
+def _read_settings(config: Any, directory: Path) -> _Settings:
+    with reading_settings(directory):
+        check_format(config)
+        return _Settings(
+            game=games.make(config["game"], **config["options"]),
+            network=NetworkConfig(**config["network"]),
+            search=SearchConfig(**config["search"]),
+            seed=int(config["seed"]),
+            has_own_parts=bool(config.get("has_own_parts", False)),
+        )
+
+
+def _leaves(variables: Any) -> list[_Leaf]:
     return [
         _Leaf(jax.tree_util.keystr(path, simple=True, separator="/"), value.shape)
         for path, value in jax.tree.leaves_with_path(variables)
     ]
 
 
-def _fill(
-    variables: Variables, weights: dict[str, np.ndarray], directory: Path
-) -> Variables:
+def fill(variables: V, weights: dict[str, np.ndarray], directory: Path) -> V:
+    """Returns a pytree like `variables`, with weights that `read_files` read.
+
+    Raises:
+        ValueError: they have other names or shapes.
+    """
     expected = {leaf.name: leaf.shape for leaf in _leaves(variables)}
     found = {name: value.shape for name, value in weights.items()}
     if expected != found:

@@ -21,6 +21,7 @@ from azjax.players.mcts import MCTSPlayer
 from azjax.players.minimax import MAX_DEPTH, MinimaxPlayer
 from azjax.players.network import NetworkPlayer
 from azjax.players.perfect import PerfectPlayer, check_game
+from azjax.players.q_directory import load_q_player
 from azjax.players.random import RandomPlayer
 from azjax.players.seat import AnyPlayer, ExternalPlayer
 from azjax.players.spec import Spec, needed, parse_settings
@@ -63,7 +64,8 @@ def load(spec: str, game: Game | None = None) -> AnyPlayer:
     - `network:RUN` follows a trained network's policy; setting `temperature`;
     - `alphazero:RUN` searches with the network; settings `simulations` and those of
       `SearchConfig` that concern play, which else are as the run had them;
-    - `q_learning:RUN` follows learnt action values; setting `epsilon`;
+    - `q_learning:RUN` follows what `azjax train-q` learnt; setting `epsilon`, the share
+      of random moves;
     - `perfect` makes no mistakes in Connect Four, with the extra `solver`;
     - `human` is a person at the terminal, `gtp:COMMAND` a program that speaks GTP, with
       its arguments.
@@ -158,6 +160,13 @@ def _gtp(spec: Spec, game: Game | None) -> GtpPlayer:
     return GtpPlayer(spec.argument)
 
 
+def _q_learning(spec: Spec, game: Game | None) -> Player:
+    epsilon = spec.real("epsilon", 0.0, 1.0, 0.0)
+    trained = load_q_player(Path(spec.argument))
+    _check_is_for(spec.argument, trained.game, game)
+    return trained.player(epsilon)
+
+
 KINDS = {
     "random": Kind("random", _random),
     "greedy": Kind("greedy", _greedy),
@@ -173,6 +182,7 @@ KINDS = {
             *_CONSTANTS["alphazero"],
         ),
     ),
+    "q_learning": Kind("q_learning:RUN", _q_learning, ("epsilon",)),
     "perfect": Kind("perfect", _perfect),
     "human": Kind("human", _human),
     "gtp": Kind("gtp:COMMAND", _gtp, is_verbatim=True),
@@ -195,11 +205,13 @@ def load_run(source: str, game: Game | None = None) -> TrainedPlayer:
         trained = load_player(pretrained_directory(game.name))
     else:
         trained = load_player(Path(source))
-    if game is not None and trained.game != game:
-        raise ValueError(
-            f"the player in {source} is for {trained.game}, not for {game}"
-        )
+    _check_is_for(source, trained.game, game)
     return trained
+
+
+def _check_is_for(source: str, found: Game, wanted: Game | None) -> None:
+    if wanted is not None and found != wanted:
+        raise ValueError(f"the player in {source} is for {found}, not for {wanted}")
 
 
 def _changed(spec: Spec, search: SearchConfig) -> SearchConfig:

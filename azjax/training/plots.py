@@ -71,7 +71,7 @@ def draw_learning(rows: Sequence[Row], title: str) -> Figure:
     if not evaluations:
         raise ValueError("there is nothing to draw: the run has no evaluation yet")
     longest = max(row["seconds"] for row in [*evaluations, *iterations])
-    unit, seconds = _time_unit(longest)
+    _, seconds = time_unit(longest)
     figure = Figure(
         figsize=(9, 6.4),
         dpi=150,
@@ -82,11 +82,8 @@ def draw_learning(rows: Sequence[Row], title: str) -> Figure:
         [["strength", "strength"], ["loss", "speed"]], height_ratios=[1.75, 1]
     )
     for axes in panels.values():
-        _style(axes)
-        axes.set_xlim(0, max(longest, 1.0) / seconds)
-        axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.set_xlabel(unit, color=PALE_INK, fontsize=9)
+        style_axes(axes)
+        time_axis(axes, longest)
     if any("network_mistakes" in row for row in evaluations):
         _draw_mistakes(panels["strength"], evaluations, seconds)
         heading = f"{title}: mistakes against perfect play"
@@ -101,11 +98,21 @@ def draw_learning(rows: Sequence[Row], title: str) -> Figure:
     return figure
 
 
-def _time_unit(longest: float) -> tuple[str, float]:
+def time_unit(longest: float) -> tuple[str, float]:
     """Returns the unit in which so many seconds read best, and its length."""
     if longest < 120:
         return "seconds", 1.0
     return ("minutes", 60.0) if longest < 3 * 3600 else ("hours", 3600.0)
+
+
+def time_axis(axes: Axes, longest: float) -> None:
+    """Labels the horizontal axis with times from 0 to `longest` (seconds), in the unit
+    in which they are drawn."""
+    unit, seconds = time_unit(longest)
+    axes.set_xlim(0, max(longest, 1.0) / seconds)
+    axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_xlabel(unit, color=PALE_INK, fontsize=9)
 
 
 def _draw_mistakes(axes: Axes, evaluations: Sequence[Row], seconds: float) -> None:
@@ -122,7 +129,7 @@ def _draw_mistakes(axes: Axes, evaluations: Sequence[Row], seconds: float) -> No
         axes.set_yscale("log")
         bottom = smallest / 2
     for player, (label, colour) in players.items():
-        _draw_interval(
+        draw_interval(
             axes,
             rows,
             f"{player}_mistakes",
@@ -139,11 +146,11 @@ def _draw_mistakes(axes: Axes, evaluations: Sequence[Row], seconds: float) -> No
     axes.set_ylim(bottom, 130 * max(top, 0.01))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}%"))
-    _legend(axes, "lower left", fontsize=11)
+    legend(axes, "lower left", fontsize=11)
 
 
 def _draw_score(axes: Axes, evaluations: Sequence[Row], seconds: float) -> None:
-    _draw_interval(
+    draw_interval(
         axes,
         evaluations,
         "random_score",
@@ -156,10 +163,10 @@ def _draw_score(axes: Axes, evaluations: Sequence[Row], seconds: float) -> None:
     axes.set_ylim(min(45.0, lowest - 3), 102)
     axes.axhline(50, color=PALE_INK, linewidth=1, linestyle=(0, (2, 3)), zorder=1)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}%"))
-    _legend(axes, "best", fontsize=11)
+    legend(axes, "best", fontsize=11)
 
 
-def _draw_interval(
+def draw_interval(
     axes: Axes,
     rows: Sequence[Row],
     key: str,
@@ -202,24 +209,24 @@ def _draw_interval(
 
 
 def _draw_losses(axes: Axes, iterations: Sequence[Row], seconds: float) -> None:
-    _subtitle(axes, "Losses")
+    subtitle(axes, "Losses")
     rows = [row for row in iterations if row["policy_loss"] is not None]
     if not rows:
-        _no_data(axes)
+        no_data(axes)
         return
     times = np.array([row["seconds"] for row in rows]) / seconds
     for key, label, colour in (
         ("policy_loss", "policy", POLICY),
         ("value_loss", "value", VALUE),
     ):
-        _line(axes, times, np.array([row[key] for row in rows]), label, colour)
-    _legend(axes, "best")
+        draw_line(axes, times, np.array([row[key] for row in rows]), label, colour)
+    legend(axes, "best")
 
 
 def _draw_speed(axes: Axes, iterations: Sequence[Row], seconds: float) -> None:
-    _subtitle(axes, "Self-play, a second")
+    subtitle(axes, "Self-play, a second")
     if not iterations:
-        _no_data(axes)
+        no_data(axes)
         return
     columns = ("seconds", "positions", "games", "positions_per_second", "simulations")
     times, positions, games, speed, simulations = (
@@ -228,10 +235,10 @@ def _draw_speed(axes: Axes, iterations: Sequence[Row], seconds: float) -> None:
     times = times / seconds
     share = np.diff(games, prepend=0) / np.maximum(np.diff(positions, prepend=0), 1)
     axes.set_yscale("log")
-    _line(axes, times, speed, "positions", POSITIONS)
+    draw_line(axes, times, speed, "positions", POSITIONS)
     rate = share * speed
     # A chunk in which no game ends has no place on a logarithmic scale.
-    _line(axes, times, np.where(rate > 0, rate, np.nan), "games", GAMES)
+    draw_line(axes, times, np.where(rate > 0, rate, np.nan), "games", GAMES)
     low, high = axes.get_ylim()
     axes.set_ylim(low / 2, high * 4)
     axes.yaxis.set_minor_locator(NullLocator())
@@ -241,10 +248,11 @@ def _draw_speed(axes: Axes, iterations: Sequence[Row], seconds: float) -> None:
         axes.axvline(float(times[index]), color=PALE_INK, linewidth=0.8, alpha=0.5)
     numbers = " → ".join(f"{simulations[index]:.0f}" for index in stages)
     axes.set_title(f"{numbers} simulations", loc="right", color=PALE_INK, fontsize=9)
-    _legend(axes, "upper right", ncols=2)
+    legend(axes, "upper right", ncols=2)
 
 
-def _style(axes: Axes) -> None:
+def style_axes(axes: Axes) -> None:
+    """Gives a panel its colours, a grid and no frame."""
     axes.set_axisbelow(True)
     axes.grid(axis="y", color=GRID, linewidth=0.8)
     axes.spines[["top", "right", "left"]].set_visible(False)
@@ -252,18 +260,21 @@ def _style(axes: Axes) -> None:
     axes.tick_params(colors=PALE_INK, labelsize=9, length=0)
 
 
-def _subtitle(axes: Axes, text: str) -> None:
+def subtitle(axes: Axes, text: str) -> None:
+    """Writes a panel's title."""
     axes.set_title(text, loc="left", color=INK, fontsize=10.5, fontweight="bold")
 
 
-def _line(
+def draw_line(
     axes: Axes, times: np.ndarray, values: np.ndarray, label: str, colour: str
 ) -> None:
+    """Draws numbers over time; a single one as a point."""
     marker = "o" if len(times) == 1 else ""
     axes.plot(times, values, color=colour, linewidth=1.5, label=label, marker=marker)
 
 
-def _legend(axes: Axes, place: Place, *, fontsize: float = 9, ncols: int = 1) -> None:
+def legend(axes: Axes, place: Place, *, fontsize: float = 9, ncols: int = 1) -> None:
+    """Tells what the colours of a panel mean."""
     axes.legend(
         loc=place,
         fontsize=fontsize,
@@ -275,7 +286,8 @@ def _legend(axes: Axes, place: Place, *, fontsize: float = 9, ncols: int = 1) ->
     )
 
 
-def _no_data(axes: Axes) -> None:
+def no_data(axes: Axes) -> None:
+    """Says in a panel that there is nothing to draw yet."""
     axes.set_yticks([])
     axes.text(
         0.5,

@@ -6,9 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
-
-from azjax.training.config import TrainConfig
+from typing import Any, Protocol, TextIO
 
 try:
     import fcntl
@@ -22,8 +20,21 @@ _PARTIAL_FILE = f".{CONFIG_FILE}"
 _LOCK_FILE = ".lock"
 
 
+class RunConfig(Protocol):
+    """A run's configuration, of whatever way of learning."""
+
+    @property
+    def directory(self) -> Path:
+        """Where the run is."""
+        ...
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the settings; `kind` among them unless it is AlphaZero's."""
+        ...
+
+
 @contextlib.contextmanager
-def open_run_directory(config: TrainConfig) -> Iterator[Path]:
+def open_run_directory(config: RunConfig) -> Iterator[Path]:
     """A context that makes the directory of a new run, or checks that of one that goes
     on, and in which no other process may open it.
 
@@ -116,8 +127,14 @@ def read_config(directory: Path) -> dict[str, Any]:
     return found
 
 
-def _check_same_run(directory: Path, config: TrainConfig) -> None:
-    differences = _differences(read_config(directory), _as_json(config))
+def _check_same_run(directory: Path, config: RunConfig) -> None:
+    found, wanted = read_config(directory), _as_json(config)
+    if found.get("kind") != wanted.get("kind") and _has_begun(directory):
+        raise ValueError(
+            f"{directory} holds a run of another way of learning: give another "
+            "--run-dir"
+        )
+    differences = _differences(found, wanted)
     if differences and _has_begun(directory):
         raise ValueError(
             f"{directory} holds a run with another configuration "
@@ -133,7 +150,7 @@ def _has_begun(directory: Path) -> bool:
     return checkpoints.is_dir() and any(checkpoints.iterdir())
 
 
-def _as_json(config: TrainConfig) -> dict[str, Any]:
+def _as_json(config: RunConfig) -> dict[str, Any]:
     """Returns the configuration as JSON would give it back; a run directory that was
     moved or is reached by another path is still the same run."""
     values = json.loads(json.dumps({"format": FORMAT, **config.to_json()}))

@@ -1,0 +1,25 @@
+"""`azjax train-q`: learn a small game by Q-learning."""
+
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+from azjax.training.q_config import QConfig
+from azjax.training.q_learning import train_q
+from azjax.training.q_reporting import print_q_run
+
+
+def train_q_command(
+    config: Annotated[
+        QConfig, tyro.conf.arg(name=""), tyro.conf.PositionalRequiredArgs
+    ],
+) -> None:
+    """Learn what every action of a small game is worth, as a baseline.
+
+    Args:
+        config: the run's settings.
+    """
+    run = train_q(config)
+    if run.finished:
+        print_q_run(Console(), config.game, run.directory, run.last)

@@ -1,0 +1,72 @@
+"""The player that follows learnt action values."""
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from azjax.games import Game, State, random_action
+from azjax.networks import QNetwork, QParams, every_action_value
+from azjax.players.core import Choice
+
+
+@struct.dataclass
+class QPlayer:
+    """Chooses the legal move whose value is highest, the first of them.
+
+    epsilon: `[]` the probability of a random legal move instead.
+    """
+
+    game: Game = struct.field(pytree_node=False)
+    network: QNetwork
+    params: QParams
+    epsilon: jax.Array | float = 0.0
+
+    def choose(self, rng_key: jax.Array, states: State) -> Choice:
+        """Chooses a move in each of B positions.
+
+        The key is consumed; no chance is involved where `epsilon` is 0. The policy is
+        the one that is drawn from.
+        """
+        values = legal_action_values(self.game, self.network, self.params, states)
+        legal = jnp.isfinite(values)
+        greedy = jax.nn.one_hot(values.argmax(axis=-1), legal.shape[-1])
+        uniform = legal / legal.sum(axis=-1, keepdims=True)
+        return Choice(
+            action=epsilon_greedy(rng_key, values, self.epsilon),
+            policy=(1 - self.epsilon) * greedy + self.epsilon * uniform,
+            value=values.max(axis=-1),
+        )
+
+
+def legal_action_values(
+    game: Game, network: QNetwork, params: QParams, states: State
+) -> jax.Array:
+    """Returns `[B, A]`, what every action is worth to the player to move, in [-1, 1];
+    -inf where it is illegal.
+
+    Args:
+        game: what is played.
+        network: its structure.
+        params: its arrays.
+        states: the positions, leaves `[B, ...]`, none of them finished.
+    """
+    observation = jax.vmap(game.observe)(states)
+    values = every_action_value(network, params, observation, states.current_player)
+    return jnp.where(jax.vmap(game.legal_action_mask)(states), values, -jnp.inf)
+
+
+def epsilon_greedy(
+    rng_key: jax.Array, values: jax.Array, epsilon: jax.Array | float
+) -> jax.Array:
+    """Returns `[B]` int32: the best action, or with probability `epsilon` a random
+    legal one.
+
+    Args:
+        rng_key: consumed.
+        values: `[B, A]`, -inf where illegal.
+        epsilon: `[]` in [0, 1].
+    """
+    explore_key, action_key = jax.random.split(rng_key)
+    explores = jax.random.uniform(explore_key, values.shape[:1]) < epsilon
+    random = random_action(action_key, jnp.isfinite(values))
+    return jnp.where(explores, random, values.argmax(axis=-1)).astype(jnp.int32)

@@ -1,0 +1,186 @@
+"""What a run of Q-learning is told."""
+
+import dataclasses
+import math
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+from azjax import games
+from azjax.networks import QNetworkConfig
+from azjax.players.q_directory import KIND
+
+SELF = "self"
+DEFAULT_MINUTES = 2.0
+# Every action of every position learnt from is a row of its own where the network takes
+# pairs; and games of more actions than the second are not small.
+MAX_PAIR_ACTIONS = 128
+MAX_ACTIONS = 512
+# Of the minimax player that it is measured against (moves).
+MAX_FULL_DEPTH = 9
+USUAL_DEPTH = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class FitConfig:
+    """How a batch of moves is learnt from where that is done offline.
+
+    Attributes:
+        sweeps: times that the targets are computed anew from what was just learnt, and
+            fitted (fitted Q iteration, Ernst et al. 2005).
+        batch_size: moves an update.
+        max_epochs: passes over the batch in a sweep, at most.
+        low_loss: a sweep ends when the mean loss of a pass is below it.
+    """
+
+    sweeps: int = 4
+    batch_size: int = 256
+    max_epochs: int = 4
+    low_loss: float = 1e-3
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        for name in ("sweeps", "batch_size", "max_epochs"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"fit.{name} must be >= 1: {getattr(self, name)}")
+        if not 0 <= self.low_loss < math.inf:
+            raise ValueError(f"fit.low_loss must be >= 0: {self.low_loss}")
+
+
+@dataclasses.dataclass(frozen=True)
+class QConfig:
+    """A run of Q-learning.
+
+    Attributes:
+        game: a small one of those that `azjax games` lists.
+        minutes: how long the run lasts, compilation and evaluation included; 2 if
+            neither this nor `iterations` is given.
+        iterations: how long the run lasts instead, in batches of moves.
+        seed: of all chance in the run.
+        run_dir: where everything is written, `runs/q_GAME` by default.
+        network: the network's make.
+        learning: `offline` collects a batch of moves and then fits the network to it;
+            `online` makes one update after every move of the games played at once.
+        opponent: against whom is played, a player as `azjax play` takes it; `self`
+            learns from the moves of both sides.
+        games: played at once.
+        moves: made in each of them in an iteration; `games` times `moves` is the batch
+            that is learnt from offline.
+        first_epsilon: the share of random moves in the beginning.
+        final_epsilon: their share in the end.
+        epsilon_fall: the share of the run in which it falls from one to the other.
+        learning_rate: of Adam in the beginning; it falls to 0 in a straight line.
+        fit: how a batch is learnt from offline.
+        evaluations: in the run, evenly spaced; the first network comes in addition.
+        evaluation_games: against each opponent, each time, half of them as each side.
+        evaluation_opponents: players that it is measured against; `random` and
+            `minimax` if they are not given, which sees to the end of a game of at most
+            9 moves, and 4 moves ahead in a longer one.
+    """
+
+    game: str
+    minutes: float | None = None
+    iterations: int | None = None
+    seed: int = 0
+    run_dir: str | None = None
+    network: QNetworkConfig = dataclasses.field(default_factory=QNetworkConfig)
+    learning: Literal["offline", "online"] = "offline"
+    opponent: str = SELF
+    games: int = 256
+    moves: int = 16
+    first_epsilon: float = 1.0
+    final_epsilon: float = 0.2
+    epsilon_fall: float = 0.5
+    learning_rate: float = 2e-3
+    fit: FitConfig = FitConfig()
+    evaluations: int = 10
+    evaluation_games: int = 200
+    evaluation_opponents: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        _check_game(games.make(self.game), self.network.form)
+        if self.minutes is not None and self.iterations is not None:
+            raise ValueError(
+                "only one of minutes and iterations can be given: "
+                f"minutes={self.minutes}, iterations={self.iterations}"
+            )
+        if self.minutes is not None and not 0 < self.minutes < math.inf:
+            raise ValueError(f"minutes must be > 0 and finite: {self.minutes}")
+        if self.iterations is not None and self.iterations < 1:
+            raise ValueError(f"iterations must be >= 1: {self.iterations}")
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(f"seed must be from 0 to 2**32 - 1: {self.seed}")
+        if self.learning not in ("offline", "online"):
+            raise ValueError(f"learning must be offline or online: {self.learning!r}")
+        for name in ("games", "moves", "evaluations"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be >= 1: {getattr(self, name)}")
+        for name in ("first_epsilon", "final_epsilon", "epsilon_fall"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(
+                    f"{name} must be between 0 and 1: {getattr(self, name)}"
+                )
+        if not 0 < self.learning_rate < math.inf:
+            raise ValueError(
+                f"learning_rate must be > 0 and finite: {self.learning_rate}"
+            )
+        if self.evaluation_games < 2 or self.evaluation_games % 2:
+            raise ValueError(
+                f"evaluation_games must be even and >= 2: {self.evaluation_games}"
+            )
+        if self.learning == "offline" and self.fit.batch_size > self.batch_moves:
+            raise ValueError(
+                f"fit.batch_size must be at most games times moves, {self.batch_moves}"
+                f": {self.fit.batch_size}"
+            )
+
+    @property
+    def directory(self) -> Path:
+        """Where everything is written."""
+        name = re.sub("[^a-z0-9]+", "_", self.game)
+        return Path(self.run_dir or f"runs/q_{name}")
+
+    @property
+    def opponents(self) -> tuple[str, ...]:
+        """The players that it is measured against."""
+        if self.evaluation_opponents is not None:
+            return tuple(self.evaluation_opponents)
+        length = games.make(self.game).max_moves
+        depth = length if length <= MAX_FULL_DEPTH else USUAL_DEPTH
+        return ("random", f"minimax:{depth}")
+
+    @property
+    def batch_moves(self) -> int:
+        """Moves in an iteration, all games together."""
+        return self.games * self.moves
+
+    def share(self, iteration: int, seconds: float) -> float:
+        """Returns the share of the run that is over, in [0, 1]."""
+        if self.iterations is not None:
+            return min(1.0, iteration / self.iterations)
+        return min(1.0, seconds / 60 / (self.minutes or DEFAULT_MINUTES))
+
+    def epsilon(self, share: float) -> float:
+        """Returns the share of random moves at a share of the run."""
+        fallen = min(1.0, share / self.epsilon_fall) if self.epsilon_fall else 1.0
+        return self.first_epsilon + fallen * (self.final_epsilon - self.first_epsilon)
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the settings as `json.dumps` takes them."""
+        return {"kind": KIND, **dataclasses.asdict(self)}
+
+
+def _check_game(game: games.Game, form: str) -> None:
+    limit = MAX_PAIR_ACTIONS if form == "pair" else MAX_ACTIONS
+    if game.num_actions <= limit:
+        return
+    hint = (
+        "; network.form=state takes more"
+        if form == "pair" and game.num_actions <= MAX_ACTIONS
+        else ""
+    )
+    raise ValueError(
+        f"{game!r} has {game.num_actions} actions; Q-learning with network.form={form} "
+        f"is for small games, of at most {limit}{hint}"
+    )

@@ -1,0 +1,207 @@
+"""The two ways of Q-learning: a batch of moves at a time, and one move at a time."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from flax import struct
+
+from azjax.games import Game
+from azjax.networks import QNetwork, QParams
+from azjax.training.q_config import FitConfig
+from azjax.training.q_play import PlayMove, QGames, Transition
+from azjax.training.q_targets import q_loss, q_targets
+
+MAX_GRADIENT_NORM = 1.0  # longer gradients are scaled down to it
+
+
+@struct.dataclass
+class QLearner:
+    """What an update changes.
+
+    params: the network's arrays.
+    opt_state: the optimiser's.
+    updates: `[]` int32; made so far.
+    """
+
+    params: QParams
+    opt_state: optax.OptState
+    updates: jax.Array
+
+
+class Pace(NamedTuple):
+    """What changes as the run goes on; `[]` each.
+
+    epsilon: the share of random moves.
+    learning_rate: of Adam.
+    """
+
+    epsilon: jax.Array
+    learning_rate: jax.Array
+
+
+class QMetrics(NamedTuple):
+    """What an iteration saw, scalars.
+
+    loss: the mean squared error of the values before they were changed by it.
+    games: finished.
+    """
+
+    loss: jax.Array
+    games: jax.Array
+
+
+Iterate = Callable[
+    [QLearner, QGames, Pace, jax.Array], tuple[QLearner, QGames, QMetrics]
+]
+
+
+def make_adam() -> optax.GradientTransformation:
+    """Returns Adam without its learning rate, which `Pace` gives."""
+    return optax.chain(
+        optax.clip_by_global_norm(MAX_GRADIENT_NORM), optax.scale_by_adam()
+    )
+
+
+def init_q_learner(params: QParams) -> QLearner:
+    """Returns the state before the first update."""
+    return QLearner(params, make_adam().init(params), jnp.int32(0))
+
+
+def make_online(
+    game: Game, network: QNetwork, play_move: PlayMove, *, num_moves: int
+) -> Iterate:
+    """Returns `(learner, games, pace, rng_key) -> (learner, games, metrics)`, which
+    makes an update after every move of the B games, from those B moves.
+
+    With one game it is the algorithm of the textbook (Sutton and Barto 2018, section
+    6.5). The key is consumed.
+    """
+    update = _make_update(game, network)
+
+    def iterate(learner: QLearner, games: QGames, pace: Pace, rng_key: jax.Array):
+        def play_and_learn(carry, rng_key: jax.Array):
+            learner, games = carry
+            games, transition = play_move(learner.params, games, pace.epsilon, rng_key)
+            target = q_targets(game, network, learner.params, transition)
+            learner, loss = update(learner, transition, target, pace)
+            return (learner, games), QMetrics(loss, _num_finished(transition))
+
+        (learner, games), metrics = jax.lax.scan(
+            play_and_learn, (learner, games), jax.random.split(rng_key, num_moves)
+        )
+        return learner, games, QMetrics(metrics.loss.mean(), metrics.games.sum())
+
+    return iterate
+
+
+def make_offline(
+    game: Game,
+    network: QNetwork,
+    play_move: PlayMove,
+    config: FitConfig,
+    *,
+    num_moves: int,
+) -> Iterate:
+    """Returns `(learner, games, pace, rng_key) -> (learner, games, metrics)`, which
+    makes `num_moves` moves in each of the B games and then learns from them all, as
+    `make_fit` says. The key is consumed.
+    """
+    fit = make_fit(game, network, config)
+
+    def iterate(learner: QLearner, games: QGames, pace: Pace, rng_key: jax.Array):
+        play_key, fit_key = jax.random.split(rng_key)
+
+        def play(games: QGames, rng_key: jax.Array):
+            return play_move(learner.params, games, pace.epsilon, rng_key)
+
+        games, moves = jax.lax.scan(play, games, jax.random.split(play_key, num_moves))
+        batch = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), moves)
+        fitted, loss = fit(learner, batch, pace, fit_key)
+        return fitted, games, QMetrics(loss, _num_finished(batch))
+
+    return iterate
+
+
+def make_fit(
+    game: Game, network: QNetwork, config: FitConfig
+) -> Callable[
+    [QLearner, Transition, Pace, jax.Array],
+    tuple[QLearner, jax.Array],
+]:
+    """Returns `(learner, batch, pace, rng_key) -> (learner, loss)`, which fits the
+    network to N moves in several sweeps. The key is consumed.
+
+    In each sweep the targets are computed once, and then fitted in minibatches drawn
+    in random order (Mnih et al. 2013, "Playing Atari with deep reinforcement
+    learning") until the loss is low: fitted Q iteration (Ernst et al. 2005,
+    "Tree-based batch mode reinforcement learning"), with a network in place of trees.
+    Moves that fill no whole minibatch are left out, others in each pass. The loss is
+    that of the first pass.
+    """
+    update = _make_update(game, network)
+
+    def one_pass(learner, batch, target, pace, rng_key):
+        num_batches = len(target) // config.batch_size
+        order = jax.random.permutation(rng_key, len(target))
+        rows = order[: num_batches * config.batch_size].reshape(num_batches, -1)
+        learner, losses = jax.lax.scan(
+            lambda learner, part: update(learner, part[0], part[1], pace),
+            learner,
+            jax.tree.map(lambda leaf: leaf[rows], (batch, target)),
+        )
+        return learner, losses.mean()
+
+    def sweep(learner, batch, pace, rng_key):
+        target = q_targets(game, network, learner.params, batch)
+        keys = jax.random.split(rng_key, config.max_epochs)
+
+        def is_unfinished(carry):
+            _, epoch, _, loss = carry
+            return (epoch < config.max_epochs) & (loss >= config.low_loss)
+
+        def go_on(carry):
+            learner, epoch, first_loss, _ = carry
+            learner, loss = one_pass(learner, batch, target, pace, keys[epoch])
+            first_loss = jnp.where(epoch == 0, loss, first_loss)
+            return learner, epoch + 1, first_loss, loss
+
+        unknown = jnp.float32(jnp.inf)
+        carry = (learner, jnp.int32(0), unknown, unknown)
+        learner, _, first_loss, _ = jax.lax.while_loop(is_unfinished, go_on, carry)
+        return learner, first_loss
+
+    def fit(learner: QLearner, batch: Transition, pace: Pace, rng_key: jax.Array):
+        learner, losses = jax.lax.scan(
+            lambda learner, key: sweep(learner, batch, pace, key),
+            learner,
+            jax.random.split(rng_key, config.sweeps),
+        )
+        return learner, losses[0]
+
+    return fit
+
+
+def _make_update(game: Game, network: QNetwork):
+    """Returns `(learner, transition, target, pace) -> (learner, loss)`."""
+    optimizer = make_adam()
+
+    def update(learner: QLearner, transition: Transition, target, pace: Pace):
+        loss, gradients = jax.value_and_grad(q_loss)(
+            learner.params, game, network, transition, target
+        )
+        updates, opt_state = optimizer.update(gradients, learner.opt_state)
+        params = jax.tree.map(
+            lambda param, update: param - pace.learning_rate * update,
+            learner.params,
+            updates,
+        )
+        return QLearner(params, opt_state, learner.updates + 1), loss
+
+    return update
+
+
+def _num_finished(transition: Transition) -> jax.Array:
+    return (transition.discount == 0).sum()

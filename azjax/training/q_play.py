@@ -1,0 +1,132 @@
+"""The moves that Q-learning learns from."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from azjax.games import Game, State
+from azjax.games.core import select
+from azjax.networks import QNetwork, QParams
+from azjax.players import Player
+from azjax.players.q_learning import epsilon_greedy, legal_action_values
+
+
+@struct.dataclass
+class QGames:
+    """B games in progress.
+
+    state: the positions, leaves `[B, ...]`; none is finished.
+    side: `[B]` int8; the player that the learner is against an opponent. It changes
+        from game to game.
+    """
+
+    state: State
+    side: jax.Array
+
+
+class Transition(NamedTuple):
+    """A move of the learner in each of B positions, and what it led to.
+
+    state: the position before the move, leaves `[B, ...]`.
+    action: `[B]` int32; the move.
+    reward: `[B]` float32; what it brought to its player, in [-1, 1]; against an
+        opponent after the reply.
+    discount: `[B]` float32; 0 where the game is over, else by what the next position's
+        value is multiplied: -1 where the other side moves there, 1 where the same.
+    next_state: that position, leaves `[B, ...]`.
+    is_move: `[B]` bool; False where the learner had no move to make.
+    """
+
+    state: State
+    action: jax.Array
+    reward: jax.Array
+    discount: jax.Array
+    next_state: State
+    is_move: jax.Array
+
+
+PlayMove = Callable[[QParams, QGames, jax.Array, jax.Array], tuple[QGames, Transition]]
+
+
+def start_q_games(game: Game, num_games: int) -> QGames:
+    """Returns games that begin; the learner is player 0 in every other one."""
+    state = jax.vmap(lambda _: game.init())(jnp.arange(num_games))
+    return QGames(state=state, side=(jnp.arange(num_games) % 2).astype(jnp.int8))
+
+
+def make_self_play_move(game: Game, network: QNetwork) -> PlayMove:
+    """Returns `(params, games, epsilon, rng_key) -> (games, transition)`, one move in
+    each game by the learner, who is both sides. The key is consumed.
+
+    The next position is the opponent's, hence the discount of -1: the moves of both
+    sides are learnt from.
+    """
+
+    def play_move(
+        params: QParams, games: QGames, epsilon: jax.Array, rng_key: jax.Array
+    ) -> tuple[QGames, Transition]:
+        values = legal_action_values(game, network, params, games.state)
+        action = epsilon_greedy(rng_key, values, epsilon)
+        after = jax.vmap(game.step)(games.state, action)
+        every = jnp.ones_like(games.state.terminated)
+        return _finish(game, games, action, after, discount=-1.0, is_move=every)
+
+    return play_move
+
+
+def make_move_against(game: Game, network: QNetwork, opponent: Player) -> PlayMove:
+    """Returns `(params, games, epsilon, rng_key) -> (games, transition)`, one move of
+    the learner in each game, and the opponent's reply. The key is consumed.
+
+    The next position is the learner's own: the opponent is a part of its world, and
+    only the learner's moves are learnt from. Where the opponent begins a game, its
+    first move takes the place of a reply, and the learner makes none.
+    """
+
+    def play_move(
+        params: QParams, games: QGames, epsilon: jax.Array, rng_key: jax.Array
+    ) -> tuple[QGames, Transition]:
+        learner_key, opponent_key = jax.random.split(rng_key)
+        state = games.state
+        is_move = state.current_player == games.side
+        values = legal_action_values(game, network, params, state)
+        action = epsilon_greedy(learner_key, values, epsilon)
+        moved = jax.vmap(select)(is_move, jax.vmap(game.step)(state, action), state)
+        # Where the game is over nobody replies; the opponent gets the position before
+        # to think about, and its move changes nothing.
+        asked = jax.vmap(select)(moved.terminated, state, moved)
+        reply = opponent.choose(opponent_key, asked).action
+        after = jax.vmap(game.step)(moved, reply)
+        return _finish(game, games, action, after, discount=1.0, is_move=is_move)
+
+    return play_move
+
+
+def _finish(
+    game: Game,
+    games: QGames,
+    action: jax.Array,
+    after: State,
+    *,
+    discount: float,
+    is_move: jax.Array,
+) -> tuple[QGames, Transition]:
+    """Returns the games with new ones in place of those that are over, and what
+    happened."""
+    rewards = jax.vmap(game.rewards)(after)
+    mover = games.state.current_player
+    transition = Transition(
+        state=games.state,
+        action=action,
+        reward=jnp.where(mover == 1, rewards[:, 1], rewards[:, 0]),
+        discount=jnp.where(after.terminated, 0.0, discount),
+        next_state=after,
+        is_move=is_move,
+    )
+    fresh = start_q_games(game, len(mover)).state
+    state = jax.vmap(select)(after.terminated, fresh, after)
+    side = jnp.where(after.terminated, 1 - games.side, games.side)
+    return QGames(state, side), transition

@@ -1,0 +1,109 @@
+import json
+
+import chex
+import jax
+import pytest
+
+from azjax import games
+from azjax.networks import QNetworkConfig, init_q_network
+from azjax.players import (
+    QPlayer,
+    TrainedQ,
+    choose,
+    load,
+    load_player,
+    load_q_player,
+    save_player,
+    save_q_player,
+)
+
+GAME = games.make("tic_tac_toe")
+CONFIGS = [
+    QNetworkConfig(form=form, hidden=hidden, separate=separate)
+    for form, hidden in (("state", (8,)), ("pair", (8, 4)))
+    for separate in (False, True)
+]
+
+
+def trained_q(config):
+    network, params = init_q_network(
+        jax.random.key(5), GAME.observation_shape, GAME.num_actions, config
+    )
+    return TrainedQ(GAME, network, jax.tree.map(lambda x: x + 0.1, params), config)
+
+
+@pytest.fixture
+def run(tmp_path):
+    save_q_player(tmp_path / "player", trained_q(CONFIGS[0]))
+    return tmp_path
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=str)
+def test_a_loaded_player_is_the_saved_one(config, states, tmp_path):
+    trained = trained_q(config)
+    save_q_player(tmp_path / "player", trained)
+    loaded = load_q_player(tmp_path)
+    assert (loaded.game, loaded.config) == (trained.game, config)
+    chex.assert_trees_all_equal(loaded.params, trained.params)
+    player = load(f"q_learning:{tmp_path}", GAME)
+    key = jax.random.key(0)
+    chex.assert_trees_all_equal(
+        choose(player, key, states), choose(trained.player(), key, states)
+    )
+
+
+def test_epsilon_can_be_given(run):
+    player = load(f"q_learning:{run}?epsilon=0.25")
+    assert isinstance(player, QPlayer)
+    assert player.epsilon == 0.25
+    assert load(f"q_learning:{run}").epsilon == 0
+
+
+@pytest.mark.parametrize("text", ["2", "-0.1", "often", "nan"])
+def test_a_wrong_epsilon_is_refused(run, text):
+    with pytest.raises(ValueError, match="epsilon must be a number from 0 to 1"):
+        load(f"q_learning:{run}?epsilon={text}")
+
+
+def test_a_run_of_another_game_is_refused(run):
+    with pytest.raises(ValueError, match="is for tic_tac_toe, not for connect_four"):
+        load(f"q_learning:{run}", games.make("connect_four"))
+
+
+@pytest.mark.parametrize("kind", ["network", "alphazero"])
+def test_a_q_run_is_no_alphazero_run(run, kind):
+    with pytest.raises(ValueError, match="as a player it is q_learning:RUN"):
+        load(f"{kind}:{run}")
+    with pytest.raises(ValueError, match="as a player it is q_learning:RUN"):
+        load_player(run)
+
+
+def test_an_alphazero_run_is_no_q_run(trained, tmp_path):
+    save_player(tmp_path / "player", trained)
+    with pytest.raises(ValueError, match="it is network:RUN or alphazero:RUN"):
+        load(f"q_learning:{tmp_path}")
+
+
+def test_a_run_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"no player in .*nothing"):
+        load_q_player(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"format": 9}, "does not fit this version of azjax: its format is 9, not 1"),
+        ({"game": "nim"}, "unknown game 'nim'"),
+        ({"network": {}}, "lacks 'form'"),
+        (
+            {"network": {"form": "state", "hidden": [9], "separate": False}},
+            "do not fit the network",
+        ),
+    ],
+)
+def test_what_is_damaged_or_of_another_version_is_refused(run, changes, says):
+    path = run / "player" / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    with pytest.raises(ValueError, match=says) as error:
+        load_q_player(run)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,99 @@
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from azjax.networks import QNetworkConfig
+from azjax.training.q_config import FitConfig, QConfig
+
+PAIR = QNetworkConfig(form="pair")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"game": "nim"}, "unknown game 'nim'"),
+        ({"minutes": 0.0}, "minutes must be > 0 and finite: 0.0"),
+        ({"minutes": float("inf")}, "minutes must be > 0 and finite: inf"),
+        ({"iterations": 0}, "iterations must be >= 1: 0"),
+        ({"minutes": 1.0, "iterations": 1}, "only one of minutes and iterations"),
+        ({"seed": -1}, "seed must be from 0"),
+        ({"learning": "both"}, "learning must be offline or online: 'both'"),
+        ({"games": 0}, "games must be >= 1: 0"),
+        ({"moves": 0}, "moves must be >= 1: 0"),
+        ({"final_epsilon": 1.5}, "final_epsilon must be between 0 and 1: 1.5"),
+        ({"learning_rate": 0.0}, "learning_rate must be > 0 and finite: 0.0"),
+        ({"evaluation_games": 3}, "evaluation_games must be even and >= 2: 3"),
+        ({"games": 2, "moves": 2}, "fit.batch_size must be at most .* 4: 256"),
+    ],
+)
+def test_a_wrong_value_is_named(settings, message):
+    with pytest.raises(ValueError, match=message):
+        QConfig(**{"game": "tic_tac_toe"} | settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"sweeps": 0}, "fit.sweeps must be >= 1: 0"),
+        ({"batch_size": 0}, "fit.batch_size must be >= 1: 0"),
+        ({"max_epochs": 0}, "fit.max_epochs must be >= 1: 0"),
+        ({"low_loss": -1.0}, "fit.low_loss must be >= 0: -1.0"),
+    ],
+)
+def test_a_wrong_value_of_the_fit_is_named(settings, message):
+    with pytest.raises(ValueError, match=message):
+        FitConfig(**settings)
+
+
+@pytest.mark.parametrize(
+    ("game", "network", "message"),
+    [
+        ("chess", PAIR, "chess.* has 4672 actions; .* at most 128$"),
+        ("chess", QNetworkConfig(), "chess.* has 4672 actions; .* at most 512$"),
+        ("go:19", PAIR, "at most 128; network.form=state takes more"),
+    ],
+)
+def test_games_that_are_not_small_are_refused(game, network, message):
+    with pytest.raises(ValueError, match=message):
+        QConfig(game, network=network)
+
+
+def test_a_few_moves_are_enough_to_learn_online_from():
+    assert QConfig("tic_tac_toe", learning="online", games=1, moves=2).batch_moves == 2
+
+
+def test_a_run_lasts_as_long_as_is_said():
+    assert QConfig("tic_tac_toe").share(10**9, 60.0) == 0.5
+    assert QConfig("tic_tac_toe", minutes=4.0).share(10**9, 60.0) == 0.25
+    assert QConfig("tic_tac_toe", iterations=8).share(2, 1e9) == 0.25
+    assert QConfig("tic_tac_toe", iterations=8).share(9, 0.0) == 1
+
+
+def test_epsilon_falls_in_a_straight_line_and_then_stays():
+    config = QConfig(
+        "tic_tac_toe", first_epsilon=0.9, final_epsilon=0.1, epsilon_fall=0.5
+    )
+    found = [config.epsilon(share) for share in (0, 0.25, 0.5, 1)]
+    assert found == pytest.approx([0.9, 0.5, 0.1, 0.1])
+    at_once = dataclasses.replace(config, epsilon_fall=0.0)
+    assert at_once.epsilon(0) == pytest.approx(0.1)
+
+
+def test_minimax_sees_to_the_end_of_short_games():
+    assert QConfig("tic_tac_toe").opponents == ("random", "minimax:9")
+    assert QConfig("connect_four").opponents == ("random", "minimax:4")
+    given = QConfig("connect_four", evaluation_opponents=("greedy",))
+    assert given.opponents == ("greedy",)
+
+
+def test_a_run_has_a_directory_of_its_own():
+    assert QConfig("go:5").directory == Path("runs/q_go_5")
+    assert QConfig("go:5", run_dir="x/y").directory == Path("x/y")
+
+
+def test_the_settings_are_json_and_say_how_it_learns():
+    found = json.loads(json.dumps(QConfig("tic_tac_toe", network=PAIR).to_json()))
+    assert found["kind"] == "q_learning"
+    assert found["network"]["form"] == "pair"
