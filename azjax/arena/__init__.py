@@ -1,7 +1,9 @@
 """Strength: mistakes in solved positions, and matches."""
 
 from azjax.arena.exhaustive import Solution, solve
-from azjax.arena.matches import MatchResult, Record, play_match
+from azjax.arena.matches import play_match, play_openings
+from azjax.arena.openings import Openings, suite
+from azjax.arena.records import MatchResult, Record
 from azjax.arena.report import Report, evaluate
 from azjax.arena.solved import (
     GRADED_AT_ONCE,
@@ -19,6 +21,7 @@ __all__ = [
     "Grade",
     "MatchResult",
     "MistakeRate",
+    "Openings",
     "Record",
     "Report",
     "Solution",
@@ -26,8 +29,10 @@ __all__ = [
     "evaluate",
     "grade",
     "play_match",
+    "play_openings",
     "read",
     "shipped",
     "solve",
+    "suite",
     "wilson_interval",
 ]

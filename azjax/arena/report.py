@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 import jax
 
-from azjax.arena.matches import MatchResult, play_match
+from azjax.arena.matches import play_match
+from azjax.arena.records import MatchResult
 from azjax.arena.solved import Grade, SolvedPositions, grade
 from azjax.players import (
     AlphaZeroPlayer,
@@ -87,7 +88,7 @@ def evaluate(
             opponents[opponent],
             rng_key,
             num_games,
-            random_opening_moves=OPENING_MOVES,
+            opening_moves=OPENING_MOVES,
         )
         for opponent in (opponents if num_games else ())
         for name, player in players.items()

@@ -51,7 +51,7 @@ class Evaluator:
             self._random,
             rng_key,
             self._config.games,
-            random_opening_moves=RANDOM_OPENING_MOVES,
+            opening_moves=RANDOM_OPENING_MOVES,
         )
         return row | _with_interval(
             "random_score", result.total.score, result.total.interval

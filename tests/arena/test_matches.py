@@ -52,15 +52,15 @@ def test_every_game_is_counted_once_and_half_with_each_colour():
 
 def test_the_first_to_build_a_column_of_four_wins():
     result = arena.play_match(
-        CONNECT_FOUR, LEFT, RIGHT, jax.random.key(0), 6, random_opening_moves=0
+        CONNECT_FOUR, LEFT, RIGHT, jax.random.key(0), 6, opening_moves=0
     )
-    assert result == (arena.Record(3, 0, 0), arena.Record(0, 0, 3))
+    assert (result.as_first, result.as_second) == ((3, 0, 0), (0, 0, 3))
 
 
 def test_after_one_random_move_player_1_is_the_first_to_build():
     # Player 0's disc decides only if it lies below its own column of three.
     result = arena.play_match(
-        CONNECT_FOUR, LEFT, RIGHT, jax.random.key(0), 200, random_opening_moves=1
+        CONNECT_FOUR, LEFT, RIGHT, jax.random.key(0), 200, opening_moves=1
     )
     assert result.as_second.wins > result.as_first.wins
 
@@ -85,7 +85,7 @@ def test_games_are_drawn_when_the_board_fills_without_a_line():
     first = PreferringPlayer(jnp.array([9, 8, 2, 3, 4, 7, 6, 1, 5.0]), TIC_TAC_TOE)
     second = PreferringPlayer(jnp.array([2, 3, 9, 7, 8, 4, 1, 6, 5.0]), TIC_TAC_TOE)
     result = arena.play_match(
-        TIC_TAC_TOE, first, second, jax.random.key(0), 2, random_opening_moves=0
+        TIC_TAC_TOE, first, second, jax.random.key(0), 2, opening_moves=0
     )
     assert result.as_first == arena.Record(0, 1, 0)
 
@@ -97,7 +97,7 @@ def test_an_illegal_move_loses():
         IllegalPlayer(),
         jax.random.key(0),
         10,
-        random_opening_moves=2,
+        opening_moves=2,
     )
     assert result.total == arena.Record(10, 0, 0)
 
@@ -106,7 +106,7 @@ def test_openings_that_end_the_game_are_drawn_again():
     # After eight random moves most games of tic-tac-toe are over.
     player = RandomPlayer(TIC_TAC_TOE)
     result = arena.play_match(
-        TIC_TAC_TOE, player, player, jax.random.key(0), 100, random_opening_moves=8
+        TIC_TAC_TOE, player, player, jax.random.key(0), 100, opening_moves=8
     )
     # One cell is left: player 0 marks it and wins or draws.
     assert result.as_first.losses == result.as_second.wins == 0
@@ -150,7 +150,7 @@ def test_a_player_remembers_the_games_of_each_half_by_themselves(num_moves):
         RandomPlayer(CONNECT_FOUR),
         jax.random.key(0),
         200,
-        random_opening_moves=num_moves,
+        opening_moves=num_moves,
     )
     assert 0.3 < result.total.score < 0.7
     assert min(result.as_first.wins, result.as_second.wins) > 20
@@ -181,14 +181,14 @@ def test_an_odd_or_empty_number_of_games_is_refused(num_games):
 @pytest.mark.parametrize("num_moves", [-1, 9])
 def test_openings_that_leave_no_game_are_refused(num_moves):
     player = RandomPlayer(TIC_TAC_TOE)
-    with pytest.raises(ValueError, match="random_opening_moves must"):
+    with pytest.raises(ValueError, match="opening_moves must"):
         arena.play_match(
             TIC_TAC_TOE,
             player,
             player,
             jax.random.key(0),
             4,
-            random_opening_moves=num_moves,
+            opening_moves=num_moves,
         )
 
 
