@@ -14,6 +14,7 @@ from rich.table import Table
 
 from azjax import games
 from azjax.arena import Grade, Report, evaluate, read, shipped
+from azjax.commands.arena import arena_command
 from azjax.commands.common import check_seed
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.terminal import play
@@ -34,6 +35,7 @@ def main(args: Sequence[str] | None = None) -> None:
     app.command(name="games")(games_command)
     app.command(name="train")(train_command)
     app.command(name="evaluate")(evaluate_command)
+    app.command(name="arena")(arena_command)
     app.command(name="play")(play_command)
     with one_line_errors():
         # `train` has all settings of a run, whose defaults depend on the preset.

@@ -110,7 +110,7 @@ class _Half(NamedTuple):
     """B games in which the same side began after the opening, and now is to move.
 
     states: leaves `[B, ...]`.
-    memories: what `player` and `opponent` know of the games.
+    memories: what the side to move knows of the games, and what the other does.
     actions: `[B]` int32 for each move so far, -1 where the game was over.
     is_forfeit: `[B]` bool; whether an illegal move ended the game.
     """
@@ -136,33 +136,35 @@ def _play_out(
     players = jax.device_put(players)
     openings = jax.device_put(openings)
     memories = (start(players[0], openings), start(players[1], openings))
-    halves = [_Half(openings, memories, (), openings.terminated)] * 2
+    halves = [
+        _Half(openings, each, (), openings.terminated)
+        for each in (memories, memories[::-1])
+    ]
     for number in range(game.max_moves):
         if all(bool(half.states.terminated.all()) for half in halves):
             break
         move_keys = jax.random.split(jax.random.fold_in(rng_key, number))
         halves = [
-            _move(game, players, mover, half, openings, move_keys[mover])
+            _move(game, players[mover], half, openings, move_keys[mover])
             for half, mover in zip(halves, (number % 2, 1 - number % 2), strict=True)
         ]
     return halves[0], halves[1]
 
 
 def _move(
-    game: Game,
-    players: tuple[Player, Player],
-    mover: int,
-    half: _Half,
-    openings: State,
-    rng_key: jax.Array,
+    game: Game, player: Player, half: _Half, openings: State, rng_key: jax.Array
 ) -> _Half:
+    """Returns the games after a move of a player in each."""
     # A finished game stays as it is; its mover gets the opening to think about.
     asked = _asked(half.states, openings)
-    choice, memory = think(players[mover], rng_key, asked, half.memories[mover])
+    choice, memory = think(player, rng_key, asked, half.memories[0])
     states, action, is_illegal = _step(game, half.states, choice.action)
-    memories = (memory, half.memories[1]) if mover == 0 else (half.memories[0], memory)
-    actions = (*half.actions, action)
-    return _Half(states, memories, actions, half.is_forfeit | is_illegal)
+    return _Half(
+        states=states,
+        memories=(half.memories[1], memory),
+        actions=(*half.actions, action),
+        is_forfeit=half.is_forfeit | is_illegal,
+    )
 
 
 @jax.jit

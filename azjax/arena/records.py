@@ -8,6 +8,9 @@ import numpy as np
 
 from azjax.arena.solved import wilson_interval
 
+# How results are written, by what player 0 got.
+RESULTS = {1: "1-0", 0: "1/2-1/2", -1: "0-1"}
+
 
 class Record(NamedTuple):
     """Results of one player."""
@@ -44,6 +47,21 @@ class Record(NamedTuple):
     def __add__(self, other: "Record") -> "Record":  # pyright: ignore
         """Returns the results in the games of both."""
         return Record(*(mine + more for mine, more in zip(self, other, strict=True)))
+
+
+class FinishedGame(NamedTuple):
+    """One game, and who played it.
+
+    names: of players 0 and 1.
+    moves: the actions from the first position.
+    result: 1 if player 0 won, 0 for a draw, -1 if player 1 won.
+    fault: why the loser forfeited the game, empty where the rules ended it.
+    """
+
+    names: tuple[str, str]
+    moves: list[int]
+    result: int
+    fault: str
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -94,6 +112,27 @@ class MatchResult:
         is_forfeit = np.array([bool(fault) for fault in self.faults])
         lost = self.results < 0
         return int((is_forfeit & lost).sum()), int((is_forfeit & ~lost).sum())
+
+    def finished(self, names: tuple[str, str]) -> list[FinishedGame]:
+        """Returns the games one by one.
+
+        Args:
+            names: of `player` and `opponent`.
+        """
+        games = []
+        for number, (row, result) in enumerate(
+            zip(self.moves, self.results, strict=True)
+        ):
+            is_swapped = number % 2 == 1
+            games.append(
+                FinishedGame(
+                    names=(names[1], names[0]) if is_swapped else names,
+                    moves=row[row >= 0].tolist(),
+                    result=int(-result if is_swapped else result),
+                    fault=self.faults[number],
+                )
+            )
+        return games
 
 
 def joined(results: Sequence[MatchResult]) -> MatchResult:
