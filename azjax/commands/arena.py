@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -82,9 +83,11 @@ def arena_command(
     fixed = None if anchor is None else read_anchor(anchor, players)
     test = None if sprt is None else _read_test(sprt, players)
     directory = None if save is None else Path(save)
-    if directory is not None and directory.exists():
-        if not directory.is_dir() or any(directory.iterdir()):
-            raise ValueError(f"--save {save}: it is no empty directory")
+    is_free = directory is None or not directory.exists()
+    if directory is not None and not is_free:
+        is_free = directory.is_dir() and not any(directory.iterdir())
+    if not is_free:
+        raise ValueError(f"--save {save}: it is no new or empty directory")
     board_game = games.make(game)
     enable_compilation_cache()
     loaded = {name: load(name, board_game) for name in players}
@@ -99,7 +102,7 @@ def arena_command(
         rng_key=jax.random.key(seed),
         directory=directory,
         # What is printed as JSON must be the only thing on the standard output.
-        console=Console(stderr=as_json),
+        console=Console(stderr=as_json, width=None if sys.stdout.isatty() else 120),
     )
     if directory is not None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -237,8 +240,11 @@ def print_standings(
     grid = Table(box=None, header_style="cyan", padding=(0, 2, 0, 0))
     grid.add_column("", justify="right", no_wrap=True)
     grid.add_column("player", overflow="fold")
-    for name in ("Elo", "95% interval", "score", "won-drawn-lost", "games", "repeated"):
+    for name in ("Elo", "95% interval", "score", "W-D-L", "repeated"):
         grid.add_column(name, justify="right", no_wrap=True)
+    cross = Table(box=None, header_style="cyan", padding=(0, 2, 0, 0))
+    for name in ("", *map(str, range(1, len(table) + 1))):
+        cross.add_column(name, justify="right", no_wrap=True)
     for rank, line in enumerate(table, 1):
         low, high = line.interval
         grid.add_row(
@@ -248,24 +254,18 @@ def print_standings(
             f"{low:+.0f} to {high:+.0f}",
             f"{line.record.score:.1%}",
             "-".join(map(str, line.record)),
-            str(line.record.games),
             f"{line.repeated:.0%}",
         )
-    zero = "their mean is 0" if anchor is None else f"{anchor[0]} has {anchor[1]:g}"
-    console.print(Text(f"\n{tournament.game!r}: ratings, {zero}", "bold"))
-    console.print(grid)
-    cross = Table(box=None, header_style="cyan", padding=(0, 2, 0, 0))
-    cross.add_column("", justify="right", no_wrap=True)
-    cross.add_column("score against", overflow="fold")
-    for rank in range(1, len(table) + 1):
-        cross.add_column(str(rank), justify="right", no_wrap=True)
-    for rank, line in enumerate(table, 1):
         scores = (
             "" if other is line else _percent(tournament, line, other)
             for other in table
         )
-        cross.add_row(str(rank), Text(line.name), *scores)
-    console.print()
+        cross.add_row(str(rank), *scores)
+    number = f"{table[0].record.games} games each"
+    zero = "mean 0" if anchor is None else f"{anchor[0]} at {anchor[1]:g}"
+    console.print(Text(f"\n{tournament.game!r}, {number}: ratings, {zero}", "bold"))
+    console.print(grid)
+    console.print(Text("\nscore of each player (rows) against each (columns)", "bold"))
     console.print(cross)
 
 
