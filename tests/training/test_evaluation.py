@@ -15,7 +15,7 @@ CONFIG = TrainConfig(
     iterations=1,
     evaluation=EvaluationConfig(positions=50, simulations=2, games=4),
 )
-RATES = ("network_mistakes", "search_mistakes", "random_score")
+RATES = ("network_mistakes", "search_mistakes", "score_random")
 
 
 @pytest.fixture(scope="module")
@@ -44,5 +44,5 @@ def test_the_same_network_is_measured_alike(row, trained):
 def test_a_game_without_solved_positions_has_its_matches(row, trained, monkeypatch):
     monkeypatch.setattr(module, "shipped", lambda game: None)
     unsolved = Evaluator(GAME, CONFIG).evaluate(trained)
-    assert unsolved["random_score"] == row["random_score"]
+    assert unsolved["score_random"] == row["score_random"]
     assert not any("mistakes" in name for name in unsolved)

@@ -27,7 +27,7 @@ def iteration_row(iteration, **changes):
 
 
 def evaluation_row(iteration, *, mistakes=None, score=0.8):
-    rates = {"random_score": score}
+    rates = {"score_random": score}
     if mistakes is not None:
         rates |= {"network_mistakes": mistakes, "search_mistakes": mistakes / 2}
     row = {"kind": "evaluation", "iteration": iteration, "seconds": 10.0 * iteration}

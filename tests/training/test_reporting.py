@@ -56,7 +56,7 @@ def evaluation_row(iteration, network=0.4, search=0.2):
     rates = {
         "network_mistakes": network,
         "search_mistakes": search,
-        "random_score": 0.75,
+        "score_random": 0.75,
     }
     for name, rate in rates.items():
         row |= {name: rate, f"{name}_low": 0.9 * rate, f"{name}_high": 1.1 * rate}
