@@ -10,6 +10,7 @@ from azjax.players.random import RandomPlayer
 
 CONNECT_FOUR = games.make("connect_four")
 TIC_TAC_TOE = games.make("tic_tac_toe")
+STEP = jax.jit(CONNECT_FOUR.step)
 TRACED = []
 
 
@@ -192,15 +193,83 @@ def test_openings_that_leave_no_game_are_refused(num_moves):
         )
 
 
-def test_a_draw_is_half_a_point():
-    assert arena.Record(wins=1, draws=2, losses=1).score == 0.5
+def test_moves_lead_to_the_results_that_are_told():
+    result = arena.play_match(
+        CONNECT_FOUR, RandomPlayer(CONNECT_FOUR), LEFT, jax.random.key(0), 40
+    )
+    for ended in result.finished(("random", "left")):
+        state = CONNECT_FOUR.init()
+        for action in ended.moves:
+            assert not state.terminated
+            state = STEP(state, jnp.int32(action))
+        assert state.terminated
+        assert CONNECT_FOUR.rewards(state)[0] == ended.result
 
 
-def test_the_interval_of_a_score_holds_it_even_at_the_ends():
-    low, high = arena.Record(wins=10, draws=0, losses=0).interval
-    np.testing.assert_allclose((low, high), (0.7225, 1.0), atol=1e-4)
+def test_each_opening_is_played_with_both_colours():
+    result = arena.play_match(
+        CONNECT_FOUR, LEFT, RIGHT, jax.random.key(0), 40, opening_moves=3
+    )
+    openings = result.moves[:, :3]
+    np.testing.assert_array_equal(openings[::2], openings[1::2])
+    assert len(np.unique(openings, axis=0)) == 20
+    # Player 1 is to move, and prefers the right column if it is RIGHT.
+    is_open = ~(openings[::2] == 6).all(axis=1)
+    assert (result.moves[::2, 3][is_open] == 6).all()
+    assert (result.moves[1::2, 3][is_open] == 0).mean() > 0.9
 
 
-def test_the_total_adds_both_colours_up():
-    result = arena.MatchResult(arena.Record(1, 2, 3), arena.Record(10, 20, 30))
-    assert result.total == arena.Record(11, 22, 33)
+def test_games_in_chunks_are_the_same_openings_with_one_compilation():
+    TRACED.clear()
+    player = PreferringPlayer(jnp.arange(9.0), TIC_TAC_TOE)
+    other = PreferringPlayer(-jnp.arange(9.0), TIC_TAC_TOE)
+    key = jax.random.key(0)
+    apart = arena.play_match(TIC_TAC_TOE, player, other, key, 22, games_at_once=8)
+    assert len(TRACED) == 1
+    together = arena.play_match(TIC_TAC_TOE, player, other, key, 22)
+    np.testing.assert_array_equal(apart.results, together.results)
+    assert apart.finished(("a", "b")) == together.finished(("a", "b"))
+
+
+def test_players_are_compiled_once_and_not_for_each_opponent():
+    TRACED.clear()
+    player = PreferringPlayer(jnp.arange(9.0), TIC_TAC_TOE)
+    for opponent in (RandomPlayer(TIC_TAC_TOE), IllegalPlayer(), player):
+        arena.play_match(TIC_TAC_TOE, player, opponent, jax.random.key(0), 6)
+    assert len(TRACED) == 1
+
+
+def test_an_illegal_move_is_a_forfeit_and_stays_out_of_the_record():
+    result = arena.play_match(
+        CONNECT_FOUR,
+        RandomPlayer(CONNECT_FOUR),
+        IllegalPlayer(),
+        jax.random.key(0),
+        6,
+        opening_moves=2,
+    )
+    assert result.forfeits == (0, 6)
+    assert set(result.faults) == {"illegal move"}
+    assert (result.moves < CONNECT_FOUR.num_actions).all()
+
+
+def test_games_that_repeat_others_are_counted():
+    # From the first position each pair of games is the same two games.
+    result = arena.play_match(
+        CONNECT_FOUR, LEFT, RIGHT, jax.random.key(0), 10, opening_moves=0
+    )
+    assert result.repeated == 0.8
+
+
+def test_the_number_of_games_is_told_on_the_way():
+    told = []
+    arena.play_match(
+        CONNECT_FOUR,
+        LEFT,
+        RIGHT,
+        jax.random.key(0),
+        20,
+        games_at_once=8,
+        on_games=told.append,
+    )
+    assert told == [8, 8, 4]

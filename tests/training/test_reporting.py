@@ -131,6 +131,7 @@ def test_events_stand_at_their_positions_and_later_ones_are_purged(tmp_path):
         for value in event.summary.value
     }
     assert values[0, "mistakes/network"] == pytest.approx(0.4)
+    assert values[0, "score/random"] == pytest.approx(0.75)
     assert values[1000, "speed/positions_per_second"] == pytest.approx(123.4)
     assert (1000, "loss/policy") not in values
     assert values[2000, "loss/policy"] == pytest.approx(1.25)

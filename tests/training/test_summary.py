@@ -55,6 +55,8 @@ def test_the_summary_tells_results_opinions_and_commands(tmp_path):
         "1 min 00 s",
         "80 games, 2,000 positions",
         "40.0% (36.0 to 44.0) → 10.0% (9.0 to 11.0)",
+        "score against random",
+        "75.0% (67.5 to 82.5) → 75.0% (67.5 to 82.5)",
         "+0.25",
         "-0.50",
         f"azjax play tic_tac_toe --opponent alphazero:{tmp_path}",

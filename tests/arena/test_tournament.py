@@ -1,0 +1,6 @@
+import jax
+import pytest
+
+from azjax import arena, games, players
+
+GAME = games.make("tic_tac_toe")
