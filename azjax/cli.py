@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import tyro
 
+from azjax.commands.arena import arena_command
 from azjax.commands.common import INTERRUPTED
 from azjax.commands.evaluate import evaluate_command
 from azjax.commands.export import export_command
@@ -26,6 +27,7 @@ def main(args: Sequence[str] | None = None) -> None:
     app.command(name="train")(train_command)
     app.command(name="train-q")(train_q_command)
     app.command(name="evaluate")(evaluate_command)
+    app.command(name="arena")(arena_command)
     app.command(name="play")(play_command)
     app.command(name="gtp")(gtp_command)
     app.command(name="export")(export_command)

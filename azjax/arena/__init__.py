@@ -1,8 +1,12 @@
-"""Strength: mistakes in solved positions, and matches."""
+"""Strength: mistakes in solved positions, matches, tournaments, ratings."""
 
 from azjax.arena.exhaustive import Solution, solve
-from azjax.arena.matches import MatchResult, Record, play_match
+from azjax.arena.matches import play_match, play_openings
+from azjax.arena.openings import Openings, suite
+from azjax.arena.ratings import Ratings, expected_score, rate
+from azjax.arena.records import FinishedGame, MatchResult, Record
 from azjax.arena.report import Report, evaluate
+from azjax.arena.saved_games import read_games
 from azjax.arena.solved import (
     GRADED_AT_ONCE,
     Grade,
@@ -13,21 +17,40 @@ from azjax.arena.solved import (
     shipped,
     wilson_interval,
 )
+from azjax.arena.sprt import Sprt, SprtResult, play_sprt
+from azjax.arena.standings import Standing, standings
+from azjax.arena.tournament import Tournament, check_starts, play_tournament
 
 __all__ = [
     "GRADED_AT_ONCE",
+    "FinishedGame",
     "Grade",
     "MatchResult",
     "MistakeRate",
+    "Openings",
+    "Ratings",
     "Record",
     "Report",
     "Solution",
     "SolvedPositions",
+    "Sprt",
+    "SprtResult",
+    "Standing",
+    "Tournament",
+    "check_starts",
     "evaluate",
+    "expected_score",
     "grade",
     "play_match",
+    "play_openings",
+    "play_sprt",
+    "play_tournament",
+    "rate",
     "read",
+    "read_games",
     "shipped",
     "solve",
+    "standings",
+    "suite",
     "wilson_interval",
 ]

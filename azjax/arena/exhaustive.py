@@ -83,7 +83,7 @@ def _reachable(game: Game) -> tuple[list[State], list[np.ndarray]]:
         after, is_legal = _in_chunks(expand, states)
         after = _take(after, is_legal)
         _, first, inverse = np.unique(
-            _as_bytes(after), return_index=True, return_inverse=True
+            as_bytes(after), return_index=True, return_inverse=True
         )
         child = np.full(is_legal.shape, -1)
         child[is_legal] = inverse
@@ -118,7 +118,7 @@ def _take(tree, rows):
     return jax.tree.map(lambda leaf: leaf[rows], tree)
 
 
-def _as_bytes(states: State) -> np.ndarray:
+def as_bytes(states: State) -> np.ndarray:
     """Returns `[N]` of an opaque dtype: equal where the states are."""
     size = len(states.terminated)
     rows = []

@@ -1,77 +1,34 @@
-"""Matches: many games between two players, all at once."""
+"""Matches: many games between two players, all at once where both are compiled."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.arena.solved import wilson_interval
+from azjax.arena.conduct import play_in_seats
+from azjax.arena.openings import Openings, suite
+from azjax.arena.records import MatchResult, joined
 from azjax.games import Game, State
 from azjax.games.core import select
 from azjax.players.core import Player, start, think
-from azjax.players.random import RandomPlayer
+from azjax.players.seat import AnyPlayer, ExternalPlayer
 
-_MAX_ATTEMPTS = 100  # at openings that do not end the game
-
-
-class Record(NamedTuple):
-    """Results of one player."""
-
-    wins: int
-    draws: int
-    losses: int
-
-    @property
-    def games(self) -> int:
-        """The number of games."""
-        return self.wins + self.draws + self.losses
-
-    @property
-    def score(self) -> float:
-        """The share of the points, in [0, 1]; a draw is half a point."""
-        return (self.wins + self.draws / 2) / self.games
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The 95% confidence interval of the score.
-
-        It takes every game for a win or a loss, and so is too wide where many are
-        drawn. Players without chance repeat their games: theirs tell less than this
-        says unless the openings differ.
-        """
-        return wilson_interval(self.score, self.games)
-
-
-class MatchResult(NamedTuple):
-    """Results of `player` against `opponent`.
-
-    as_first: in the games in which it was player 0.
-    as_second: in the games in which it was player 1.
-    """
-
-    as_first: Record
-    as_second: Record
-
-    @property
-    def total(self) -> Record:
-        """The results in all games."""
-        first, second = self.as_first, self.as_second
-        return Record(
-            first.wins + second.wins,
-            first.draws + second.draws,
-            first.losses + second.losses,
-        )
+OPENING_MOVES = 4
+GAMES_AT_ONCE = 1024
 
 
 def play_match(
     game: Game,
-    player: Player,
-    opponent: Player,
+    player: AnyPlayer,
+    opponent: AnyPlayer,
     rng_key: jax.Array,
     num_games: int,
     *,
-    random_opening_moves: int = 4,
+    opening_moves: int = OPENING_MOVES,
+    games_at_once: int = GAMES_AT_ONCE,
+    on_games: Callable[[int], object] = lambda games: None,
 ) -> MatchResult:
     """Plays games to the end, half of them with each colour.
 
@@ -81,114 +38,176 @@ def play_match(
     Args:
         game: what is played.
         player: compiled, like its opponent, once for each kind of player and not for
-            each set of weights.
+            each opponent or set of weights; or one that knows one game at a time.
         opponent: its opponent.
         rng_key: for the openings and the players.
-        num_games: an even number; all are played at once.
-        random_opening_moves: moves made at random before the players take over.
+        num_games: an even number.
+        opening_moves: made at random before the players take over; more where the game
+            has too few openings of that length.
+        games_at_once: how many games of compiled players are in memory, at most.
+        on_games: called with a number of games when they are over.
 
     Raises:
-        ValueError: an argument is out of range, or the openings end the game.
+        ValueError: an argument is out of range, or the game has too few openings.
+    """
+    check_num_games(num_games)
+    opening_key, game_key = jax.random.split(rng_key)
+    openings = suite(game, opening_key, num_games // 2, opening_moves)
+    return play_openings(
+        game,
+        player,
+        opponent,
+        openings,
+        game_key,
+        games_at_once=games_at_once,
+        on_games=on_games,
+    )
+
+
+def check_num_games(num_games: int) -> None:
+    """Checks a number of games, half of which are played with each colour.
+
+    Raises:
+        ValueError: it is odd, or there are none.
     """
     if num_games < 2 or num_games % 2:
         raise ValueError(f"num_games must be even and >= 2: {num_games}")
-    if random_opening_moves < 0:
-        raise ValueError(f"random_opening_moves must be >= 0: {random_opening_moves}")
-    opening_key, game_key = jax.random.split(rng_key)
-    openings = _random_openings(game, opening_key, num_games // 2, random_opening_moves)
-    if openings.terminated.any():
-        raise ValueError(
-            f"random_opening_moves must leave a game to play: {random_opening_moves} "
-            f"random moves end {game.name}"
-        )
-    as_first, as_second = np.asarray(
-        _play_out(game, player, opponent, openings, game_key)
-    )
-    return MatchResult(_record(as_first), _record(as_second))
 
 
-def _record(results: np.ndarray) -> Record:
-    """Counts `[N]` results: 1 win, 0 draw, -1 loss."""
-    return Record(*(int((results == result).sum()) for result in (1, 0, -1)))
+def play_openings(
+    game: Game,
+    player: AnyPlayer,
+    opponent: AnyPlayer,
+    openings: Openings,
+    rng_key: jax.Array,
+    *,
+    games_at_once: int = GAMES_AT_ONCE,
+    on_games: Callable[[int], object] = lambda games: None,
+) -> MatchResult:
+    """Plays every opening twice, with each player as player 0; otherwise as
+    `play_match` does."""
+    if games_at_once < 2:
+        raise ValueError(f"games_at_once must be >= 2: {games_at_once}")
+    if isinstance(player, ExternalPlayer) or isinstance(opponent, ExternalPlayer):
+        return play_in_seats(game, (player, opponent), openings, rng_key, on_games)
+    batch_size = min(len(openings), games_at_once // 2)
+    starts = range(0, len(openings), batch_size)
+    results = []
+    for first, chunk_key in zip(
+        starts, jax.random.split(rng_key, len(starts)), strict=True
+    ):
+        # The last chunk is filled up, so that one compilation serves.
+        rows = np.arange(first, first + batch_size).clip(max=len(openings) - 1)
+        size = min(batch_size, len(openings) - first)
+        chunk = openings.take(rows)
+        halves = _play_out(game, (player, opponent), chunk.states, chunk_key)
+        results.append(_as_match(game, chunk, halves, size))
+        on_games(2 * size)
+    return joined(results)
 
 
-@jax.jit(static_argnames=("game", "num_openings", "num_moves"))
-def _random_openings(
-    game: Game, rng_key: jax.Array, num_openings: int, num_moves: int
-) -> State:
-    """Returns positions after random moves, leaves `[num_openings, ...]`.
+class _Half(NamedTuple):
+    """B games in which the same side began after the opening, and now is to move.
 
-    Those in which the game is over are drawn again, `_MAX_ATTEMPTS` times at most.
+    states: leaves `[B, ...]`.
+    memories: what the side to move knows of the games, and what the other does.
+    actions: `[B]` int32 for each move so far, -1 where the game was over.
+    is_forfeit: `[B]` bool; whether an illegal move ended the game.
     """
-    start = jax.vmap(lambda _: game.init())(jnp.arange(num_openings))
-    random_player = RandomPlayer(game)
 
-    def play_move(states, rng_key):
-        action = random_player.choose(rng_key, states).action
-        return jax.vmap(game.step)(states, action), None
+    states: State
+    memories: tuple[Any, Any]
+    actions: tuple[jax.Array, ...]
+    is_forfeit: jax.Array
 
-    def draw_again(carry):
-        attempt, is_missing, states, rng_key = carry
-        rng_key, attempt_key = jax.random.split(rng_key)
-        move_keys = jax.random.split(attempt_key, num_moves)
-        drawn = jax.lax.scan(play_move, start, move_keys)[0]
-        states = jax.vmap(select)(is_missing, drawn, states)
-        return attempt + 1, states.terminated, states, rng_key
 
-    def is_incomplete(carry):
-        attempt, is_missing, _, _ = carry
-        return is_missing.any() & (attempt < _MAX_ATTEMPTS)
+def _play_out(
+    game: Game, players: tuple[Player, Player], openings: State, rng_key: jax.Array
+) -> tuple[_Half, _Half]:
+    """Plays every opening twice, begun by each player.
 
-    carry = (jnp.int32(0), jnp.ones(num_openings, bool), start, rng_key)
-    return jax.lax.while_loop(is_incomplete, draw_again, carry)[2]
+    Players alternate, so that at every move `player` is to move in one half of the
+    games and `opponent` in the other. Each player's own move is the only thing that is
+    compiled for it: a tournament of P players compiles P programs, not one a pairing.
+
+    Returns:
+        The halves that `player` and that `opponent` began.
+    """
+    players = jax.device_put(players)
+    openings = jax.device_put(openings)
+    memories = (start(players[0], openings), start(players[1], openings))
+    halves = [
+        _Half(openings, each, (), openings.terminated)
+        for each in (memories, memories[::-1])
+    ]
+    for number in range(game.max_moves):
+        if all(bool(half.states.terminated.all()) for half in halves):
+            break
+        move_keys = jax.random.split(jax.random.fold_in(rng_key, number))
+        halves = [
+            _move(game, players[mover], half, openings, move_keys[mover])
+            for half, mover in zip(halves, (number % 2, 1 - number % 2), strict=True)
+        ]
+    return halves[0], halves[1]
+
+
+def _move(
+    game: Game, player: Player, half: _Half, openings: State, rng_key: jax.Array
+) -> _Half:
+    """Returns the games after a move of a player in each."""
+    # A finished game stays as it is; its mover gets the opening to think about.
+    asked = _asked(half.states, openings)
+    choice, memory = think(player, rng_key, asked, half.memories[0])
+    states, action, is_illegal = _step(game, half.states, choice.action)
+    return _Half(
+        states=states,
+        memories=(half.memories[1], memory),
+        actions=(*half.actions, action),
+        is_forfeit=half.is_forfeit | is_illegal,
+    )
+
+
+@jax.jit
+def _asked(states: State, openings: State) -> State:
+    return jax.vmap(select)(states.terminated, openings, states)
 
 
 @jax.jit(static_argnames="game")
-def _play_out(
-    game: Game, player: Player, opponent: Player, openings: State, rng_key: jax.Array
-) -> jax.Array:
-    """Plays every opening twice, with each player to move first.
+def _step(
+    game: Game, states: State, action: jax.Array
+) -> tuple[State, jax.Array, jax.Array]:
+    """Returns the next states, `[B]` int32 the moves for the record, -1 where there is
+    none, and `[B]` bool whether an illegal move was tried."""
+    legal = jax.vmap(game.legal_action_mask)(states)
+    known = action.clip(0, game.num_actions - 1)
+    is_legal = (action == known) & legal[jnp.arange(len(action)), known]
+    goes_on = ~states.terminated
+    recorded = jnp.where(goes_on & is_legal, action, -1)
+    return jax.vmap(game.step)(states, action), recorded, goes_on & ~is_legal
 
-    Players alternate, so that at every move `player` is to move in one half of the
-    games and `opponent` in the other: the halves change places after each move.
 
-    Returns:
-        `[2, N]` float32, the results of `player`: as player 0, as player 1.
-    """
+@jax.jit(static_argnames="game")
+def _outcomes(game: Game, states: State) -> jax.Array:
+    return jax.vmap(game.rewards)(states)
 
-    def move(mover, rng_key, states, memory):
-        # A finished game stays as it is; its mover gets the opening to think about.
-        asked = jax.vmap(select)(states.terminated, openings, states)
-        choice, memory = think(mover, rng_key, asked, memory)
-        return jax.vmap(game.step)(states, choice.action), memory
 
-    def play_move(carry):
-        players_turn, opponents_turn, num_moves, rng_key, memories = carry
-        (player_now, player_next), (opponent_now, opponent_next) = memories
-        rng_key, player_key, opponent_key = jax.random.split(rng_key, 3)
-        after_player, player_now = move(player, player_key, players_turn, player_now)
-        after_opponent, opponent_now = move(
-            opponent, opponent_key, opponents_turn, opponent_now
-        )
-        # The halves change places, and with them what is known of them.
-        memories = ((player_next, player_now), (opponent_next, opponent_now))
-        return after_opponent, after_player, num_moves + 1, rng_key, memories
-
-    def is_unfinished(carry):
-        return ~(carry[0].terminated & carry[1].terminated).all()
-
-    memories = tuple((start(p, openings),) * 2 for p in (player, opponent))
-    carry = (openings, openings, jnp.int32(0), rng_key, memories)
-    half, other_half, num_moves, *_ = jax.lax.while_loop(
-        is_unfinished, play_move, carry
-    )
-    was_swapped = num_moves % 2 == 1
-    player_began = select(was_swapped, other_half, half)
-    opponent_began = select(was_swapped, half, other_half)
+def _as_match(
+    game: Game, openings: Openings, halves: tuple[_Half, _Half], size: int
+) -> MatchResult:
+    """Returns the first `size` openings' games in the order of a match."""
     # In an opening of an odd number of moves, player 1 is the one who began.
-    zero_began = openings.current_player == 0
-    as_zero = jax.vmap(select)(zero_began, player_began, opponent_began)
-    as_one = jax.vmap(select)(zero_began, opponent_began, player_began)
-    return jnp.stack(
-        [jax.vmap(game.rewards)(as_zero)[:, 0], jax.vmap(game.rewards)(as_one)[:, 1]]
+    zero_began = bool(openings.states.current_player[0] == 0)
+    as_zero, as_one = halves if zero_began else halves[::-1]
+    moves, results, faults = [], [], []
+    for number, half in enumerate((as_zero, as_one)):
+        actions = np.stack([np.asarray(action) for action in half.actions], axis=1)
+        moves.append(np.concatenate([openings.moves, actions], axis=1)[:size])
+        rewards = np.asarray(_outcomes(game, half.states))
+        results.append(rewards[:size, number].astype(np.int8))
+        is_forfeit = np.asarray(half.is_forfeit)[:size]
+        faults.append(np.where(is_forfeit, "illegal move", ""))
+    return MatchResult(
+        moves=np.stack(moves, axis=1).reshape(2 * size, -1),
+        results=np.stack(results, axis=1).reshape(-1),
+        faults=tuple(np.stack(faults, axis=1).reshape(-1).tolist()),
     )

@@ -4,7 +4,9 @@ from typing import Any, NamedTuple
 
 import jax
 
-from azjax.arena.matches import MatchResult, play_match
+from azjax.arena.matches import check_num_games, play_openings
+from azjax.arena.openings import suite
+from azjax.arena.records import MatchResult
 from azjax.arena.solved import Grade, SolvedPositions, grade
 from azjax.players import (
     AlphaZeroPlayer,
@@ -63,8 +65,15 @@ def evaluate(
         simulations: network evaluations a move of the search.
         num_games: in each match, from openings of two random moves; an even number, or
             0 for no matches.
+
+    Raises:
+        ValueError: there are not so many openings, or the number of games is odd.
     """
     game, network = trained.game, trained.network
+    openings = None
+    if num_games:
+        check_num_games(num_games)
+        openings = suite(game, rng_key, num_games // 2, OPENING_MOVES)
     players: dict[str, Player] = {
         "network": NetworkPlayer(game, network, trained.variables),
         "search": AlphaZeroPlayer(
@@ -80,18 +89,12 @@ def evaluate(
     if not trained.has_own_parts:
         _, first = first_network(trained.seed, game, trained.config)
         opponents["first"] = NetworkPlayer(game, network, first)
-    matches = {
-        (name, opponent): play_match(
-            game,
-            player,
-            opponents[opponent],
-            rng_key,
-            num_games,
-            random_opening_moves=OPENING_MOVES,
-        )
-        for opponent in (opponents if num_games else ())
-        for name, player in players.items()
-    }
+    matches = {}
+    if openings is not None:
+        for opponent, other in opponents.items():
+            for name, player in players.items():
+                match = play_openings(game, player, other, openings, rng_key)
+                matches[name, opponent] = match
     return Report(simulations, grades["network"], grades["search"], matches)
 
 

@@ -195,12 +195,15 @@ class EvaluationConfig:
             addition.
         positions: solved positions graded each time, where the game has any.
         simulations: of the search that is graded.
-        games: against the random player, each time.
+        opponents: players as `azjax.players.load` takes them, whom the network alone,
+            without search, plays each time.
+        games: against each opponent, each time.
     """
 
     times: int = 20
     positions: int = 1000
     simulations: int = 64
+    opponents: tuple[str, ...] = ("random",)
     games: int = 128
 
     def __post_init__(self) -> None:
@@ -215,6 +218,9 @@ class EvaluationConfig:
             )
         if self.games % 2:
             raise ValueError(f"evaluation.games must be even: {self.games}")
+        for name in self.opponents:
+            if self.opponents.count(name) > 1:
+                raise ValueError(f"evaluation.opponents has {name!r} twice")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,31 +4,42 @@ from typing import Any
 
 import jax
 
-from azjax.arena import grade, play_match, shipped
+from azjax.arena import check_starts, grade, play_openings, shipped, suite
 from azjax.games import Game
 from azjax.players import (
     AlphaZeroPlayer,
     NetworkPlayer,
-    RandomPlayer,
     TrainedPlayer,
+    load,
 )
 from azjax.training.config import TrainConfig
+from azjax.training.metrics import SCORE
 
-RANDOM_OPENING_MOVES = 2
+OPENING_MOVES = 2
 
 
 class Evaluator:
-    """Grades networks of one run, always on the same positions and openings."""
+    """Grades networks of one run, always on the same positions and openings.
+
+    Raises:
+        ValueError: an opponent is unknown, cannot play the game or does not start, or
+            the game has too few openings.
+    """
 
     def __init__(self, game: Game, config: TrainConfig):
         self._config = config.evaluation
         positions = shipped(game)
         self._positions = positions and positions.subset(self._config.positions)
-        self._random = RandomPlayer(game)
+        self._opponents = {name: load(name, game) for name in self._config.opponents}
+        for name, opponent in self._opponents.items():
+            check_starts(name, opponent, game)
+        self._openings = suite(
+            game, jax.random.key(0), self._config.games // 2, OPENING_MOVES
+        )
 
     def evaluate(self, trained: TrainedPlayer) -> dict[str, Any]:
-        """Returns rates of mistakes, if the game has solved positions, and the score
-        of the network alone against the random player, each with its 95% interval."""
+        """Returns rates of mistakes, if the game has solved positions, and the scores
+        of the network alone against the opponents, each with its 95% interval."""
         rng_key = jax.random.key(0)
         network = NetworkPlayer(trained.game, trained.network, trained.variables)
         row = {}
@@ -45,17 +56,12 @@ class Evaluator:
                 row |= _with_interval(
                     f"{name}_mistakes", graded.mean, graded.mean_interval
                 )
-        result = play_match(
-            trained.game,
-            network,
-            self._random,
-            rng_key,
-            self._config.games,
-            random_opening_moves=RANDOM_OPENING_MOVES,
-        )
-        return row | _with_interval(
-            "random_score", result.total.score, result.total.interval
-        )
+        for name, opponent in self._opponents.items():
+            total = play_openings(
+                trained.game, network, opponent, self._openings, rng_key
+            ).total
+            row |= _with_interval(f"{SCORE}{name}", total.score, total.interval)
+        return row
 
 
 def _with_interval(

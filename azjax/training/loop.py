@@ -126,7 +126,8 @@ def train(
 
     Raises:
         ValueError: the run directory holds another run, no checkpoint in it can be
-            read, or the run cannot fit into the device's memory.
+            read, an opponent to be evaluated against is unknown, or the run cannot fit
+            into the device's memory.
         OSError: the run directory cannot be written.
     """
     started = time.monotonic()
@@ -140,12 +141,14 @@ def train(
         optimizer or make_optimizer(config.learner),
         has_own_parts=parts is not None,
     )
+    evaluator = Evaluator(game, config)
     check_memory(config, game, lambda: trainer.init(variables))
     with open_run_directory(config) as directory:
         return _train(
             trainer,
             variables,
             directory,
+            evaluator=evaluator,
             started=started,
             on_evaluation=on_evaluation,
         )
@@ -156,6 +159,7 @@ def _train(
     variables: Variables,
     directory: Path,
     *,
+    evaluator: Evaluator,
     started: float,
     on_evaluation: Callable[[Mapping[str, Any]], None] | None,
 ) -> Run:
@@ -179,7 +183,6 @@ def _train(
         with disk_errors(directory):
             save_player(directory / "player", trainer.player(state))
 
-    evaluator = Evaluator(trainer.game, config)
     with reporter, StopSignals() as signals, checkpoints:
         for note in notes:
             reporter.message(note)

@@ -31,8 +31,10 @@ TAGS = {
     "update_seconds": "speed/update_seconds",
     "network_mistakes": "mistakes/network",
     "search_mistakes": "mistakes/search",
-    "random_score": "score/random",
 }
+
+SCORE = "score_"  # then an opponent: the points against it, a share
+_ENDS = ("_low", "_high")  # of an interval
 
 # Protobuf makes these classes at import, out of sight of a type checker.
 _Event, _SessionLog = vars(event_pb2)["Event"], vars(event_pb2)["SessionLog"]
@@ -70,6 +72,15 @@ def replace_file(path: Path, content: bytes) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def opponents(row: Row) -> list[str]:
+    """Returns the opponents against whom an evaluation has scores."""
+    return [
+        key.removeprefix(SCORE)
+        for key in row
+        if key.startswith(SCORE) and not key.endswith(_ENDS)
+    ]
 
 
 def json_line(row: Row) -> bytes:
@@ -117,10 +128,12 @@ class EventFile:
             self._add(step=purge_step, session_log=start)
 
     def write(self, row: Row) -> None:
-        """Writes what `TAGS` names of a row, at the row's number of positions."""
+        """Writes what `TAGS` names of a row, and its scores, at the row's number of
+        positions."""
+        scores = {f"{SCORE}{name}": f"score/{name}" for name in opponents(row)}
         values = [
             _Summary.Value(tag=tag, simple_value=row[name])
-            for name, tag in TAGS.items()
+            for name, tag in (TAGS | scores).items()
             if row.get(name) is not None
         ]
         self._add(step=row["positions"], summary=_Summary(value=values))

@@ -12,7 +12,14 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-from azjax.training.metrics import METRICS_FILE, Row, read_metrics, replace_file
+from azjax.training.metrics import (
+    METRICS_FILE,
+    SCORE,
+    Row,
+    opponents,
+    read_metrics,
+    replace_file,
+)
 
 PLOT_FILE = "plots/learning.png"
 
@@ -22,6 +29,7 @@ Place = Literal["best", "lower left", "upper right"]
 NETWORK, SEARCH = "#0072b2", "#d55e00"
 POLICY, VALUE = "#009e73", "#cc79a7"
 POSITIONS, GAMES = "#009e73", "#e69f00"
+OPPONENTS = (NETWORK, SEARCH, POLICY, VALUE, GAMES, "#56b4e9", "#000000")
 INK, PALE_INK, GRID = "#26333f", "#66737f", "#e3e6e8"
 
 
@@ -57,7 +65,10 @@ def plot_learning(run_dir: Path, game: str | None = None) -> Path:
 
 
 def draw_learning(rows: Sequence[Row], title: str) -> Figure:
-    """Draws mistakes, losses and speed over time.
+    """Draws strength, losses and speed over time.
+
+    Strength is what solved positions tell, where there are any, beside the scores in
+    matches; else the scores alone.
 
     Args:
         rows: of kind `evaluation`, at least one, and of kind `iteration`.
@@ -78,18 +89,30 @@ def draw_learning(rows: Sequence[Row], title: str) -> Figure:
         facecolor="white",
         layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1, hspace=0.04, wspace=0.03),
     )
+    is_solved = any("network_mistakes" in row for row in evaluations)
+    has_scores = is_solved and bool(opponents(evaluations[-1]))
+    heights = [1.75, 1.0, 1.0] if has_scores else [1.75, 1.0]
+    figure.set_figheight(2.33 * sum(heights))
     panels = figure.subplot_mosaic(
-        [["strength", "strength"], ["loss", "speed"]], height_ratios=[1.75, 1]
+        [
+            ["strength", "strength"],
+            *([["score", "score"]] if has_scores else []),
+            ["loss", "speed"],
+        ],
+        height_ratios=heights,
     )
     for axes in panels.values():
         style_axes(axes)
         time_axis(axes, longest)
-    if any("network_mistakes" in row for row in evaluations):
+    if is_solved:
         _draw_mistakes(panels["strength"], evaluations, seconds)
         heading = f"{title}: mistakes against perfect play"
     else:
-        _draw_score(panels["strength"], evaluations, seconds)
-        heading = f"{title}: score against the random player"
+        _draw_scores(panels["strength"], evaluations, seconds, fontsize=11)
+        heading = f"{title}: score of the network alone"
+    if has_scores:
+        subtitle(panels["score"], "Score of the network alone")
+        _draw_scores(panels["score"], evaluations, seconds, fontsize=9)
     panels["strength"].set_title(
         heading, loc="left", color=INK, fontsize=14, fontweight="bold", pad=12
     )
@@ -149,21 +172,32 @@ def _draw_mistakes(axes: Axes, evaluations: Sequence[Row], seconds: float) -> No
     legend(axes, "lower left", fontsize=11)
 
 
-def _draw_score(axes: Axes, evaluations: Sequence[Row], seconds: float) -> None:
-    draw_interval(
-        axes,
-        evaluations,
-        "random_score",
-        seconds,
-        label="network alone",
-        colour=NETWORK,
-        bottom=0.0,
-    )
-    lowest = 100 * min(row["random_score_low"] for row in evaluations)
-    axes.set_ylim(min(45.0, lowest - 3), 102)
+def _draw_scores(
+    axes: Axes, evaluations: Sequence[Row], seconds: float, *, fontsize: float
+) -> None:
+    """Draws the scores against the opponents of the newest evaluation."""
+    names = opponents(evaluations[-1])
+    if not names:
+        no_data(axes)
+        return
+    lowest = 100.0
+    for number, name in enumerate(names):
+        key = f"{SCORE}{name}"
+        rows = [row for row in evaluations if key in row]
+        draw_interval(
+            axes,
+            rows,
+            key,
+            seconds,
+            label=f"against {name}",
+            colour=OPPONENTS[number % len(OPPONENTS)],
+            bottom=0.0,
+        )
+        lowest = min(lowest, *(100 * row[f"{key}_low"] for row in rows))
+    axes.set_ylim(max(min(45.0, lowest - 3), -3), 103)
     axes.axhline(50, color=PALE_INK, linewidth=1, linestyle=(0, (2, 3)), zorder=1)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}%"))
-    legend(axes, "best", fontsize=11)
+    legend(axes, "best", fontsize=fontsize)
 
 
 def draw_interval(

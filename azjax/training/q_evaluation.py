@@ -33,7 +33,7 @@ def evaluate_q(
                 opponent,
                 rng_key,
                 num_games,
-                random_opening_moves=0,
+                opening_moves=0,
             )
         )
         for text, opponent in opponents.items()

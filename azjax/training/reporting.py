@@ -16,10 +16,12 @@ from rich.text import Text
 from azjax.training.config import TrainConfig
 from azjax.training.metrics import (
     METRICS_FILE,
+    SCORE,
     EventFile,
     MetricsFile,
     Row,
     json_line,
+    opponents,
     read_metrics,
     replace_file,
 )
@@ -268,7 +270,8 @@ def _strength(row: Row, first: Row | None) -> tuple[str, list[Text]]:
         what = "mistakes"
         keys = {"network_mistakes": "network ", "search_mistakes": "search "}
     else:
-        what, keys = "score", {"random_score": "against random "}
+        names = opponents(row)
+        what, keys = "score", {f"{SCORE}{name}": f"against {name} " for name in names}
     parts = []
     for key, name in keys.items():
         parts.append(Text.assemble(name, (f"{row[key]:.1%}", "bold")))

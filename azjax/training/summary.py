@@ -14,7 +14,7 @@ from rich.text import Text
 from azjax.games import Game
 from azjax.players import AlphaZeroPlayer, Choice, NetworkPlayer, choose
 from azjax.training.loop import Run
-from azjax.training.metrics import Row
+from azjax.training.metrics import SCORE, Row, opponents
 from azjax.training.plots import PLOT_FILE, game_title
 from azjax.training.reporting import duration
 
@@ -96,7 +96,7 @@ def _results(first: Row | None, last: Row) -> Iterator[tuple[str, str]]:
     for key, name in (
         ("network_mistakes", "mistakes, network alone"),
         ("search_mistakes", "mistakes, with search"),
-        ("random_score", "score against random"),
+        *((f"{SCORE}{name}", f"score against {name}") for name in opponents(last)),
     ):
         if key in last:
             before = f"{_with_interval(first, key)} → " if first else ""

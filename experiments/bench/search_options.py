@@ -169,7 +169,7 @@ def match(  # noqa: PLR0917  # a command, called by name
         load_compiled(opponent, GAME),
         jax.random.key(seed),
         num_games,
-        random_opening_moves=opening_moves,
+        opening_moves=opening_moves,
     ).total
     low, high = total.interval
     seconds = time.perf_counter() - start

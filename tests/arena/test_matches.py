@@ -10,6 +10,7 @@ from azjax.players.random import RandomPlayer
 
 CONNECT_FOUR = games.make("connect_four")
 TIC_TAC_TOE = games.make("tic_tac_toe")
+STEP = jax.jit(CONNECT_FOUR.step)
 TRACED = []
 
 
@@ -52,15 +53,15 @@ def test_every_game_is_counted_once_and_half_with_each_colour():
 
 def test_the_first_to_build_a_column_of_four_wins():
     result = arena.play_match(
-        CONNECT_FOUR, LEFT, RIGHT, jax.random.key(0), 6, random_opening_moves=0
+        CONNECT_FOUR, LEFT, RIGHT, jax.random.key(0), 6, opening_moves=0
     )
-    assert result == (arena.Record(3, 0, 0), arena.Record(0, 0, 3))
+    assert (result.as_first, result.as_second) == ((3, 0, 0), (0, 0, 3))
 
 
 def test_after_one_random_move_player_1_is_the_first_to_build():
     # Player 0's disc decides only if it lies below its own column of three.
     result = arena.play_match(
-        CONNECT_FOUR, LEFT, RIGHT, jax.random.key(0), 200, random_opening_moves=1
+        CONNECT_FOUR, LEFT, RIGHT, jax.random.key(0), 200, opening_moves=1
     )
     assert result.as_second.wins > result.as_first.wins
 
@@ -85,7 +86,7 @@ def test_games_are_drawn_when_the_board_fills_without_a_line():
     first = PreferringPlayer(jnp.array([9, 8, 2, 3, 4, 7, 6, 1, 5.0]), TIC_TAC_TOE)
     second = PreferringPlayer(jnp.array([2, 3, 9, 7, 8, 4, 1, 6, 5.0]), TIC_TAC_TOE)
     result = arena.play_match(
-        TIC_TAC_TOE, first, second, jax.random.key(0), 2, random_opening_moves=0
+        TIC_TAC_TOE, first, second, jax.random.key(0), 2, opening_moves=0
     )
     assert result.as_first == arena.Record(0, 1, 0)
 
@@ -97,7 +98,7 @@ def test_an_illegal_move_loses():
         IllegalPlayer(),
         jax.random.key(0),
         10,
-        random_opening_moves=2,
+        opening_moves=2,
     )
     assert result.total == arena.Record(10, 0, 0)
 
@@ -106,7 +107,7 @@ def test_openings_that_end_the_game_are_drawn_again():
     # After eight random moves most games of tic-tac-toe are over.
     player = RandomPlayer(TIC_TAC_TOE)
     result = arena.play_match(
-        TIC_TAC_TOE, player, player, jax.random.key(0), 100, random_opening_moves=8
+        TIC_TAC_TOE, player, player, jax.random.key(0), 100, opening_moves=8
     )
     # One cell is left: player 0 marks it and wins or draws.
     assert result.as_first.losses == result.as_second.wins == 0
@@ -150,7 +151,7 @@ def test_a_player_remembers_the_games_of_each_half_by_themselves(num_moves):
         RandomPlayer(CONNECT_FOUR),
         jax.random.key(0),
         200,
-        random_opening_moves=num_moves,
+        opening_moves=num_moves,
     )
     assert 0.3 < result.total.score < 0.7
     assert min(result.as_first.wins, result.as_second.wins) > 20
@@ -181,26 +182,94 @@ def test_an_odd_or_empty_number_of_games_is_refused(num_games):
 @pytest.mark.parametrize("num_moves", [-1, 9])
 def test_openings_that_leave_no_game_are_refused(num_moves):
     player = RandomPlayer(TIC_TAC_TOE)
-    with pytest.raises(ValueError, match="random_opening_moves must"):
+    with pytest.raises(ValueError, match="opening_moves must"):
         arena.play_match(
             TIC_TAC_TOE,
             player,
             player,
             jax.random.key(0),
             4,
-            random_opening_moves=num_moves,
+            opening_moves=num_moves,
         )
 
 
-def test_a_draw_is_half_a_point():
-    assert arena.Record(wins=1, draws=2, losses=1).score == 0.5
+def test_moves_lead_to_the_results_that_are_told():
+    result = arena.play_match(
+        CONNECT_FOUR, RandomPlayer(CONNECT_FOUR), LEFT, jax.random.key(0), 40
+    )
+    for ended in result.finished(("random", "left")):
+        state = CONNECT_FOUR.init()
+        for action in ended.moves:
+            assert not state.terminated
+            state = STEP(state, jnp.int32(action))
+        assert state.terminated
+        assert CONNECT_FOUR.rewards(state)[0] == ended.result
 
 
-def test_the_interval_of_a_score_holds_it_even_at_the_ends():
-    low, high = arena.Record(wins=10, draws=0, losses=0).interval
-    np.testing.assert_allclose((low, high), (0.7225, 1.0), atol=1e-4)
+def test_each_opening_is_played_with_both_colours():
+    result = arena.play_match(
+        CONNECT_FOUR, LEFT, RIGHT, jax.random.key(0), 40, opening_moves=3
+    )
+    openings = result.moves[:, :3]
+    np.testing.assert_array_equal(openings[::2], openings[1::2])
+    assert len(np.unique(openings, axis=0)) == 20
+    # Player 1 is to move, and prefers the right column if it is RIGHT.
+    is_open = ~(openings[::2] == 6).all(axis=1)
+    assert (result.moves[::2, 3][is_open] == 6).all()
+    assert (result.moves[1::2, 3][is_open] == 0).mean() > 0.9
 
 
-def test_the_total_adds_both_colours_up():
-    result = arena.MatchResult(arena.Record(1, 2, 3), arena.Record(10, 20, 30))
-    assert result.total == arena.Record(11, 22, 33)
+def test_games_in_chunks_are_the_same_openings_with_one_compilation():
+    TRACED.clear()
+    player = PreferringPlayer(jnp.arange(9.0), TIC_TAC_TOE)
+    other = PreferringPlayer(-jnp.arange(9.0), TIC_TAC_TOE)
+    key = jax.random.key(0)
+    apart = arena.play_match(TIC_TAC_TOE, player, other, key, 22, games_at_once=8)
+    assert len(TRACED) == 1
+    together = arena.play_match(TIC_TAC_TOE, player, other, key, 22)
+    np.testing.assert_array_equal(apart.results, together.results)
+    assert apart.finished(("a", "b")) == together.finished(("a", "b"))
+
+
+def test_players_are_compiled_once_and_not_for_each_opponent():
+    TRACED.clear()
+    player = PreferringPlayer(jnp.arange(9.0), TIC_TAC_TOE)
+    for opponent in (RandomPlayer(TIC_TAC_TOE), IllegalPlayer(), player):
+        arena.play_match(TIC_TAC_TOE, player, opponent, jax.random.key(0), 6)
+    assert len(TRACED) == 1
+
+
+def test_an_illegal_move_is_a_forfeit_and_stays_out_of_the_record():
+    result = arena.play_match(
+        CONNECT_FOUR,
+        RandomPlayer(CONNECT_FOUR),
+        IllegalPlayer(),
+        jax.random.key(0),
+        6,
+        opening_moves=2,
+    )
+    assert result.forfeits == (0, 6)
+    assert set(result.faults) == {"illegal move"}
+    assert (result.moves < CONNECT_FOUR.num_actions).all()
+
+
+def test_games_that_repeat_others_are_counted():
+    # From the first position each pair of games is the same two games.
+    result = arena.play_match(
+        CONNECT_FOUR, LEFT, RIGHT, jax.random.key(0), 10, opening_moves=0
+    )
+    assert result.repeated == 0.8
+
+
+def test_the_number_of_games_is_told_on_the_way():
+    told = []
+    arena.play_match(
+        CONNECT_FOUR,
+        LEFT,
+        RIGHT,
+        jax.random.key(0),
+        20,
+        games_at_once=8,
+        on_games=told.append,
+    )
+    assert told == [8, 8, 4]

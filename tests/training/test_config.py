@@ -74,6 +74,11 @@ WRONG = [
     (EvaluationConfig, {"games": 0}, "evaluation.games must be >= 2: 0"),
     (EvaluationConfig, {"games": 3}, "evaluation.games must be even: 3"),
     (
+        EvaluationConfig,
+        {"opponents": ("random", "random")},
+        "evaluation.opponents has 'random' twice",
+    ),
+    (
         CheckpointConfig,
         {"every_minutes": -1.0},
         "checkpoint.every_minutes must be >= 0",
@@ -163,6 +168,7 @@ def test_the_configuration_survives_json():
         "checkpoint": CheckpointConfig,
     }
     values["self_play"]["simulations"] = tuple(values["self_play"]["simulations"])
+    values["evaluation"]["opponents"] = tuple(values["evaluation"]["opponents"])
     values |= {name: kind(**values[name]) for name, kind in parts.items()}
     assert TrainConfig(**values) == config
 

@@ -1,10 +1,12 @@
+import dataclasses
+
 import pytest
 
 from azjax import games
 from azjax.networks import NetworkConfig
 from azjax.players import TrainedPlayer, first_network
 from azjax.search import SearchConfig
-from azjax.training import EvaluationConfig, TrainConfig
+from azjax.training import EvaluationConfig, TrainConfig, train
 from azjax.training import evaluation as module
 from azjax.training.evaluation import Evaluator
 
@@ -15,7 +17,7 @@ CONFIG = TrainConfig(
     iterations=1,
     evaluation=EvaluationConfig(positions=50, simulations=2, games=4),
 )
-RATES = ("network_mistakes", "search_mistakes", "random_score")
+RATES = ("network_mistakes", "search_mistakes", "score_random")
 
 
 @pytest.fixture(scope="module")
@@ -44,5 +46,29 @@ def test_the_same_network_is_measured_alike(row, trained):
 def test_a_game_without_solved_positions_has_its_matches(row, trained, monkeypatch):
     monkeypatch.setattr(module, "shipped", lambda game: None)
     unsolved = Evaluator(GAME, CONFIG).evaluate(trained)
-    assert unsolved["random_score"] == row["random_score"]
+    assert unsolved["score_random"] == row["score_random"]
     assert not any("mistakes" in name for name in unsolved)
+
+
+def test_every_opponent_has_its_score(trained):
+    opponents = ("random", "network:pretrained")
+    config = dataclasses.replace(
+        CONFIG, evaluation=dataclasses.replace(CONFIG.evaluation, opponents=opponents)
+    )
+    row = Evaluator(GAME, config).evaluate(trained)
+    assert row["score_network:pretrained"] < row["score_random"]
+
+
+def test_an_unknown_opponent_is_refused_before_anything_is_written(tmp_path):
+    evaluation = EvaluationConfig(opponents=("network:nowhere",))
+    run_dir = tmp_path / "run"
+    config = dataclasses.replace(CONFIG, evaluation=evaluation, run_dir=str(run_dir))
+    with pytest.raises(ValueError, match="no player in nowhere"):
+        train(config)
+    assert not run_dir.exists()
+
+
+def test_more_games_than_openings_are_refused():
+    evaluation = EvaluationConfig(games=20_000)
+    with pytest.raises(ValueError, match="tic_tac_toe has too few different openings"):
+        Evaluator(GAME, dataclasses.replace(CONFIG, evaluation=evaluation))

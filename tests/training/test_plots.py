@@ -27,7 +27,7 @@ def iteration_row(iteration, **changes):
 
 
 def evaluation_row(iteration, *, mistakes=None, score=0.8):
-    rates = {"random_score": score}
+    rates = {"score_random": score}
     if mistakes is not None:
         rates |= {"network_mistakes": mistakes, "search_mistakes": mistakes / 2}
     row = {"kind": "evaluation", "iteration": iteration, "seconds": 10.0 * iteration}
@@ -72,17 +72,31 @@ def test_the_plot_is_a_picture_with_colours(tmp_path, rows):
     assert np.ptp(pixels[..., :3], axis=-1).max() > 0.5
 
 
-def test_mistakes_are_drawn_where_they_are_known_and_else_the_score():
-    def labels(rows):
-        _, labels = draw_learning(rows, "Go").axes[0].get_legend_handles_labels()
-        return labels
+def labels(rows):
+    """The legends of the panels, from the top."""
+    panels = draw_learning(rows, "Go").axes
+    return [panel.get_legend_handles_labels()[1] for panel in panels]
 
-    known = [evaluation_row(0, mistakes=0.4), evaluation_row(1, mistakes=0.1)]
-    assert labels(known) == [
-        "network alone: 40.0% → 10.0%",
-        "with search: 20.0% → 5.0%",
-    ]
-    assert labels([evaluation_row(0, score=0.5)]) == ["network alone: 50.0%"]
+
+def test_mistakes_are_drawn_where_they_are_known_and_the_scores_below():
+    rows = [evaluation_row(0, mistakes=0.4), evaluation_row(1, mistakes=0.1)]
+    mistakes, scores, *_ = labels(rows)
+    assert mistakes == ["network alone: 40.0% → 10.0%", "with search: 20.0% → 5.0%"]
+    assert scores == ["against random: 80.0% → 80.0%"]
+
+
+def test_scores_take_the_first_place_where_no_mistakes_are_known():
+    row = evaluation_row(0, score=0.5)
+    row |= {"score_mcts:9": 0.1, "score_mcts:9_low": 0.0, "score_mcts:9_high": 0.2}
+    scores = labels([row])[0]
+    assert scores == ["against random: 50.0%", "against mcts:9: 10.0%"]
+
+
+def test_a_run_without_opponents_has_mistakes_alone():
+    row = evaluation_row(0, mistakes=0.4)
+    rest = {key: row[key] for key in row if not key.startswith("score_")}
+    assert len(draw_learning([row], "Go").axes) == 4
+    assert len(draw_learning([rest], "Go").axes) == 3
 
 
 def test_a_run_without_evaluations_cannot_be_drawn(tmp_path):

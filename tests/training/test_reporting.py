@@ -56,7 +56,7 @@ def evaluation_row(iteration, network=0.4, search=0.2):
     rates = {
         "network_mistakes": network,
         "search_mistakes": search,
-        "random_score": 0.75,
+        "score_random": 0.75,
     }
     for name, rate in rates.items():
         row |= {name: rate, f"{name}_low": 0.9 * rate, f"{name}_high": 1.1 * rate}
@@ -131,6 +131,7 @@ def test_events_stand_at_their_positions_and_later_ones_are_purged(tmp_path):
         for value in event.summary.value
     }
     assert values[0, "mistakes/network"] == pytest.approx(0.4)
+    assert values[0, "score/random"] == pytest.approx(0.75)
     assert values[1000, "speed/positions_per_second"] == pytest.approx(123.4)
     assert (1000, "loss/policy") not in values
     assert values[2000, "loss/policy"] == pytest.approx(1.25)

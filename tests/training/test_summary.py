@@ -25,7 +25,7 @@ def evaluation_row(iteration, network=0.4, search=0.2):
     rates = {
         "network_mistakes": network,
         "search_mistakes": search,
-        "random_score": 0.75,
+        "score_random": 0.75,
     }
     for name, rate in rates.items():
         row |= {name: rate, f"{name}_low": 0.9 * rate, f"{name}_high": 1.1 * rate}
@@ -55,6 +55,8 @@ def test_the_summary_tells_results_opinions_and_commands(tmp_path):
         "1 min 00 s",
         "80 games, 2,000 positions",
         "40.0% (36.0 to 44.0) → 10.0% (9.0 to 11.0)",
+        "score against random",
+        "75.0% (67.5 to 82.5) → 75.0% (67.5 to 82.5)",
         "+0.25",
         "-0.50",
         f"azjax play tic_tac_toe --opponent alphazero:{tmp_path}",

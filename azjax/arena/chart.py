@@ -1,0 +1,71 @@
+"""The picture of a tournament: ratings with their intervals."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from azjax.arena.standings import Standing
+
+CHART_FILE = "ratings.png"
+DOT, INK, PALE_INK, GRID = "#0072b2", "#26333f", "#66737f", "#e3e6e8"
+_MARGIN = 0.08  # of the width of the ratings, left free at both sides
+_REACH = 400  # Elo beyond the best and the worst rating that an interval may take
+_LONGEST_NAME = 44  # letters
+
+
+def save_chart(path: Path, title: str, table: Sequence[Standing]) -> None:
+    """Draws the ratings of a tournament, strongest on top, as a PNG file."""
+    draw_chart(title, table).savefig(path, format="png")
+
+
+def draw_chart(title: str, table: Sequence[Standing]) -> Figure:
+    """Draws the ratings of a tournament, strongest on top.
+
+    Intervals without an end, of players that won or lost everything, leave the picture.
+    """
+    figure = Figure(
+        figsize=(9, 1.5 + 0.5 * len(table)),
+        dpi=150,
+        facecolor="white",
+        layout="constrained",
+    )
+    axes = figure.add_subplot()
+    elo = np.array([line.elo for line in table])
+    low, high = np.array([line.interval for line in table]).T
+    left = max(low.min(), elo.min() - _REACH)
+    right = min(high.max(), elo.max() + _REACH)
+    margin = _MARGIN * max(right - left, 1)
+    axes.set_xlim(left - margin, right + margin)
+    places = np.arange(len(table))
+    axes.hlines(places, low, high, color=DOT, alpha=0.3, linewidth=7)
+    axes.plot(elo, places, "o", color=DOT, markersize=8, markeredgecolor="white")
+    for place, line in zip(places, table, strict=True):
+        axes.annotate(
+            f"{line.elo:+.0f}",
+            (line.elo, place),
+            xytext=(0, 8),
+            textcoords="offset points",
+            ha="center",
+            color=INK,
+            fontsize=9,
+        )
+    axes.set_yticks(places, [_shortened(line.name) for line in table])
+    axes.set_ylim(len(table) - 0.5, -0.7)
+    axes.set_xlabel("Elo, with 95% intervals", color=PALE_INK, fontsize=9)
+    axes.set_title(title, loc="left", color=INK, fontsize=13, fontweight="bold", pad=10)
+    axes.set_axisbelow(True)
+    axes.grid(axis="x", color=GRID, linewidth=0.8)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["bottom"].set_color(PALE_INK)
+    axes.tick_params(colors=PALE_INK, labelsize=9, length=0)
+    axes.tick_params(axis="y", labelcolor=INK, labelsize=10)
+    return figure
+
+
+def _shortened(name: str) -> str:
+    if len(name) <= _LONGEST_NAME:
+        return name
+    half = _LONGEST_NAME // 2
+    return f"{name[:half]}…{name[-half + 1 :]}"

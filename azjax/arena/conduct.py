@@ -1,0 +1,137 @@
+"""Games conducted on the host, move by move, for players that know one at a time."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.arena.openings import Openings
+from azjax.arena.records import MatchResult
+from azjax.games import Game, State
+from azjax.players.seat import AnyPlayer, ForfeitError, Seat, sit
+
+PATIENCE = 3  # games that a player forfeits in a row before its match is over
+
+
+class PlayedGame(NamedTuple):
+    """A game that is over.
+
+    moves: the actions from the first position.
+    result: 1 if player 0 won, 0 for a draw, -1 if player 1 won.
+    fault: why the loser forfeited the game, empty where the rules ended it.
+    """
+
+    moves: list[int]
+    result: int
+    fault: str
+
+
+def play_in_seats(
+    game: Game,
+    players: tuple[AnyPlayer, AnyPlayer],
+    openings: Openings,
+    rng_key: jax.Array,
+    on_games: Callable[[int], object],
+) -> MatchResult:
+    """Plays every opening twice, one game after the other.
+
+    Who forfeits `PATIENCE` games in a row forfeits what is left of the match too: an
+    engine that hangs would take for ever.
+
+    Args:
+        game: what is played.
+        players: any two.
+        openings: N of them.
+        rng_key: consumed.
+        on_games: called with 1 when a game is over.
+    """
+    num_games = 2 * len(openings)
+    seeds = np.asarray(jax.random.bits(rng_key, (num_games, 2), jnp.uint32)).tolist()
+    forfeited = [0, 0]  # in a row
+    played = []
+    for number in range(num_games):
+        opening = openings.moves[number // 2].tolist()
+        is_swapped = number % 2
+        order = (1, 0) if is_swapped else (0, 1)
+        lost = [side for side in range(2) if forfeited[side] >= PATIENCE]
+        if lost:
+            result = 1 if order[1] == lost[0] else -1
+            fault = f"not played: {PATIENCE} games in a row were forfeited"
+            ended = PlayedGame(opening, result, fault)
+        else:
+            sides = (players[order[0]], players[order[1]])
+            ended = play_game(game, sides, opening, seeds[number])
+        loser = order[0] if ended.result < 0 else order[1]
+        forfeited = [
+            forfeited[side] + 1 if ended.fault and side == loser else 0
+            for side in range(2)
+        ]
+        played.append(ended)
+        on_games(1)
+    moves = np.full((num_games, max(len(g.moves) for g in played)), -1, np.int32)
+    for row, ended in zip(moves, played, strict=True):
+        row[: len(ended.moves)] = ended.moves
+    signs = np.where(np.arange(num_games) % 2, -1, 1)
+    results = (signs * [ended.result for ended in played]).astype(np.int8)
+    return MatchResult(moves, results, tuple(ended.fault for ended in played))
+
+
+def play_game(
+    game: Game,
+    players: tuple[AnyPlayer, AnyPlayer],
+    opening: list[int],
+    seeds: list[int],
+) -> PlayedGame:
+    """Plays one game; who cannot go on or breaks the rules loses it.
+
+    Args:
+        game: what is played.
+        players: players 0 and 1.
+        opening: the moves after which they take over; legal, and not the whole game.
+        seeds: of the players' chance.
+    """
+    state, moves = game.init(), []
+    for action in opening:
+        state, moves = _step(game, state, jnp.int32(action)), [*moves, action]
+    mover = 0
+    with contextlib.ExitStack() as seats:
+        try:
+            seated = []
+            for mover in range(2):
+                seat = _sitting(players[mover], game, seeds[mover])
+                seated.append(seats.enter_context(seat))
+            while not state.terminated:
+                mover = int(state.current_player)
+                action = seated[mover].choose(state, moves).action
+                _check_legal(game, state, action)
+                state, moves = _step(game, state, jnp.int32(action)), [*moves, action]
+        except ForfeitError as error:
+            return PlayedGame(moves, -1 if mover == 0 else 1, str(error) or "gave up")
+    return PlayedGame(moves, int(game.rewards(state)[0]), "")
+
+
+@contextlib.contextmanager
+def _sitting(player: AnyPlayer, game: Game, seed: int) -> Iterator[Seat]:
+    with contextlib.closing(sit(player, game, seed)) as seat:
+        yield seat
+
+
+def _check_legal(game: Game, state: State, action: int) -> None:
+    """Raises ForfeitError if an action may not be played."""
+    if not 0 <= action < game.num_actions:
+        raise ForfeitError(f"illegal move: there is no action {action}")
+    if not _legal(game, state)[action]:
+        raise ForfeitError(f"illegal move {game.action_to_text(state, action)}")
+
+
+@jax.jit(static_argnames="game")
+def _step(game: Game, state: State, action: jax.Array) -> State:
+    return game.step(state, action)
+
+
+@jax.jit(static_argnames="game")
+def _legal(game: Game, state: State) -> jax.Array:
+    return game.legal_action_mask(state)

@@ -1,0 +1,139 @@
+"""Games of chess as PGN."""
+
+import textwrap
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.arena.records import RESULTS, FinishedGame
+from azjax.games import Game
+from azjax.games.chess import Chess, notation
+from azjax.games.chess.moves import generate
+
+
+class _View(NamedTuple):
+    """N positions.
+
+    board: `[N, 8, 8]` int8, as White sees it, places in `PNBRQKpnbrqk`, -1 if empty.
+    legal: `[N, A]` bool.
+    in_check: `[N]` bool; whether the player to move is.
+    """
+
+    board: np.ndarray
+    legal: np.ndarray
+    in_check: np.ndarray
+
+
+def to_pgn(game: Game, finished: Sequence[FinishedGame]) -> str:
+    """Returns games of chess as PGN (Edwards 1994, "Standard: Portable Game Notation
+    Specification and Implementation Guide").
+
+    Raises:
+        TypeError: the game is another.
+    """
+    if not isinstance(game, Chess):
+        raise TypeError(f"not chess: {game!r}")
+    texts: list[list[str]] = [[] for _ in finished]
+    longest = max(len(ended.moves) for ended in finished)
+    states = jax.vmap(lambda _: game.init())(jnp.arange(len(finished)))
+    view = _View(*map(np.asarray, _look(game, states)))
+    for number in range(longest):
+        actions = np.zeros(len(finished), np.int32)
+        goes_on = [number < len(ended.moves) for ended in finished]
+        actions[goes_on] = [e.moves[number] for e in finished if number < len(e.moves)]
+        states = _step(game, states, jnp.asarray(actions))
+        after = _View(*map(np.asarray, _look(game, states)))
+        for index in np.flatnonzero(goes_on):
+            short = _short_text(
+                view.board[index], view.legal[index], int(actions[index]), number % 2
+            )
+            check = "+" if after.legal[index].any() else "#"
+            texts[index].append(short + (check if after.in_check[index] else ""))
+        view = after
+    return "\n".join(map(_game_text, finished, texts))
+
+
+def _game_text(ended: FinishedGame, moves: Sequence[str]) -> str:
+    result = RESULTS[ended.result]
+    tags = {
+        "Event": "azjax arena",
+        "Site": "?",
+        "Date": "????.??.??",
+        "Round": "?",
+        "White": ended.names[0],
+        "Black": ended.names[1],
+        "Result": result,
+    }
+    words = [
+        f"{number // 2 + 1}. {move}" if number % 2 == 0 else move
+        for number, move in enumerate(moves)
+    ]
+    if ended.fault:
+        tags["Termination"] = "rules infraction"
+        words.append(f"{{{' '.join(ended.fault.split()).replace('}', ')')}}}")
+    head = "".join(f'[{name} "{_escaped(text)}"]\n' for name, text in tags.items())
+    body = textwrap.fill(
+        " ".join([*words, result]), 79, break_long_words=False, break_on_hyphens=False
+    )
+    return f"{head}\n{body}\n"
+
+
+def _escaped(text: str) -> str:
+    return " ".join(text.split()).replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _short_text(board: np.ndarray, legal: np.ndarray, action: int, player: int) -> str:
+    """Returns a legal move in Standard Algebraic Notation, without the sign of check.
+
+    Args:
+        board: `[8, 8]` of the position, as in `_View`.
+        legal: `[A]` bool.
+        action: the move.
+        player: who makes it, 0 for White.
+    """
+    start, end = notation.ends(action, player)
+    pawns = board == 6 * player
+    move = notation.move_text(action, player, pawns)
+    piece = notation.PIECES[board[start] % 6]
+    if piece == "K" and abs(start[1] - end[1]) == 2:
+        return "O-O" if end[1] > start[1] else "O-O-O"
+    if piece == "P":
+        captures = f"{move[0]}x" if start[1] != end[1] else ""
+        promotion = f"={move[4].upper()}" if len(move) == 5 else ""
+        return captures + move[2:4] + promotion
+    rivals = [
+        other_start
+        for other_start, other_end in (
+            notation.ends(int(other), player) for other in np.flatnonzero(legal)
+        )
+        if other_end == end
+        and other_start != start
+        and board[other_start] == board[start]
+    ]
+    file, rank = move[0], move[1]
+    if not rivals:
+        origin = ""
+    elif all(column != start[1] for _, column in rivals):
+        origin = file
+    elif all(row != start[0] for row, _ in rivals):
+        origin = rank
+    else:
+        origin = file + rank
+    return piece + origin + ("x" if board[end] >= 0 else "") + move[2:4]
+
+
+@jax.jit(static_argnames="game")
+def _look(game: Chess, states):
+    return (
+        jax.vmap(game.board)(states),
+        jax.vmap(game.legal_action_mask)(states),
+        jax.vmap(lambda state: generate(state.position).in_check)(states),
+    )
+
+
+@jax.jit(static_argnames="game")
+def _step(game: Chess, states, actions):
+    return jax.vmap(game.step)(states, actions)

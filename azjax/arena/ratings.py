@@ -1,0 +1,158 @@
+"""Elo ratings: how strong players are, from the games between them."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+ELO = 400 / np.log(10)  # points for each unit of the logarithm of strength
+PRIOR = 0.5  # wins, and as many losses, that each pair of players begins with
+SAMPLES = 1000
+_PAIR_POINTS = np.arange(5) / 2  # what a pair of games can come to
+_MAX_STEPS = 100
+_PRECISION = 1e-6  # of the logarithm of strength
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Ratings:
+    """Ratings of P players.
+
+    elo: `[P]` float64.
+    low: `[P]` float64; the lower ends of the 95% intervals.
+    high: `[P]` float64; the upper ends.
+    samples: `[S, P]` float64; ratings as plausible as these, each row from the same
+        games with other weights.
+    """
+
+    elo: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    samples: np.ndarray
+
+    def superiority(self, player: int, opponent: int) -> float:
+        """Returns the probability that one player is stronger than another."""
+        return float((self.samples[:, player] > self.samples[:, opponent]).mean())
+
+
+def rate(
+    num_players: int,
+    pair_points: Mapping[tuple[int, int], Sequence[float] | np.ndarray],
+    *,
+    anchor: tuple[int, float] | None = None,
+    seed: int = 0,
+) -> Ratings:
+    """Finds the ratings that make the results most likely.
+
+    In the model of Bradley and Terry (1952, "Rank analysis of incomplete block
+    designs") a player of 400 Elo more scores ten times as much; a draw is half a win
+    for each. Every two players that met begin with half a win each, so that a player
+    who won everything has a finite rating too.
+
+    Games with the same opening depend on each other. The intervals therefore come from
+    drawing weights for the openings, not the games, exponential ones (Rubin 1981, "The
+    Bayesian bootstrap"), and for the first half wins such that they may count next to
+    nothing: who lost no game may be better without limit, and the interval says so.
+
+    Args:
+        num_players: P.
+        pair_points: for players that met, a pair of numbers, what the first one scored
+            with each opening, in two games: 0, 0.5, ..., 2.
+        anchor: a player and its rating; None for a mean of 0.
+        seed: of the weights.
+
+    Raises:
+        ValueError: some players are connected by no games.
+    """
+    _check_connected(num_players, pair_points)
+    counts = {
+        met: (np.asarray(points)[:, None] == _PAIR_POINTS).sum(axis=0)
+        for met, points in pair_points.items()
+    }
+    rng = np.random.default_rng(seed)
+    best = np.zeros((1, num_players, num_players))
+    drawn = np.zeros((SAMPLES, num_players, num_players))
+    for (player, opponent), count in counts.items():
+        prior, number = np.array([PRIOR, PRIOR]), count.sum()
+        # With all of them the spread would be too small, by (n - 1) / (n + 1).
+        share = max(number - 2, number / 2) / number
+        weights = rng.gamma(share * count, size=(SAMPLES, len(count))) / share
+        prior_weights = rng.gamma(prior, size=(SAMPLES, 2))
+        for wins, pairs, first in (
+            (best, count[None], prior[None]),
+            (drawn, weights, prior_weights),
+        ):
+            won, lost = _games(pairs, first)
+            # The number of games stays what it is; only their results vary.
+            scale = (2 * number + prior.sum()) / (won + lost)
+            wins[:, player, opponent] = scale * won
+            wins[:, opponent, player] = scale * lost
+    elo = _anchored(_most_likely(best), anchor)
+    samples = _anchored(_most_likely(drawn), anchor)
+    low, high = np.quantile(samples, [0.025, 0.975], axis=0)
+    return Ratings(elo[0], np.minimum(low, elo[0]), np.maximum(high, elo[0]), samples)
+
+
+def expected_score(elo_difference: float) -> float:
+    """Returns the share of the points that so much more Elo is worth."""
+    return 1 / (1 + 10 ** (-elo_difference / 400))
+
+
+def _games(pairs: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns `[S]` games won and lost: `pairs` are `[S, 5]`, `prior` `[S, 2]`."""
+    won = pairs @ _PAIR_POINTS + prior[:, 0]
+    lost = pairs @ _PAIR_POINTS[::-1] + prior[:, 1]
+    return won, lost
+
+
+def _most_likely(wins: np.ndarray) -> np.ndarray:
+    """Returns `[S, P]`, the logarithms of the players' strengths, with a mean of 0.
+
+    They are found by Newton's method; the likelihood is concave.
+
+    Args:
+        wins: `[S, P, P]` float64; the games that a player won against another.
+    """
+    num_players = wins.shape[1]
+    games = wins + wins.swapaxes(1, 2)
+    # Adding a constant to all changes no likelihood; this matrix holds the mean at 0.
+    mean = np.full((num_players, num_players), 1 / num_players)
+    strength = np.zeros(wins.shape[:2])
+    for _ in range(_MAX_STEPS):
+        difference = strength[:, :, None] - strength[:, None, :]
+        expected = 1 / (1 + np.exp(-difference))
+        gradient = (wins - games * expected).sum(axis=2)
+        slopes = games * expected * (1 - expected)
+        hessian = np.eye(num_players) * slopes.sum(axis=2)[:, :, None] - slopes
+        step = np.linalg.solve(hessian + mean, gradient[:, :, None])[:, :, 0]
+        # Far from the top a whole step would overshoot.
+        strength += step / np.maximum(1, np.abs(step).max(axis=1, keepdims=True))
+        if np.abs(step).max() < _PRECISION:
+            break
+    return strength - strength.mean(axis=1, keepdims=True)
+
+
+def _anchored(strength: np.ndarray, anchor: tuple[int, float] | None) -> np.ndarray:
+    elo = ELO * strength
+    if anchor is None:
+        return elo
+    player, rating = anchor
+    return elo - elo[:, [player]] + rating
+
+
+def _check_connected(
+    num_players: int, pair_points: Mapping[tuple[int, int], object]
+) -> None:
+    known, new = {0}, {0}
+    while new:
+        new = {
+            other
+            for met in pair_points
+            for player, other in (met, met[::-1])
+            if player in known
+        } - known
+        known |= new
+    if len(known) < num_players:
+        raise ValueError(
+            f"{num_players - len(known)} of {num_players} players are connected with "
+            "the others by no games"
+        )

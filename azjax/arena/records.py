@@ -1,0 +1,154 @@
+"""What a match leaves: its games, and what they come to."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from azjax.arena.solved import wilson_interval
+
+# How results are written, by what player 0 got.
+RESULTS = {1: "1-0", 0: "1/2-1/2", -1: "0-1"}
+
+
+class Record(NamedTuple):
+    """Results of one player."""
+
+    wins: int
+    draws: int
+    losses: int
+
+    @property
+    def games(self) -> int:
+        """The number of games."""
+        return self.wins + self.draws + self.losses
+
+    @property
+    def score(self) -> float:
+        """The share of the points, in [0, 1]; a draw is half a point."""
+        return (self.wins + self.draws / 2) / self.games
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95% confidence interval of the score.
+
+        It takes every game for a win or a loss, and so is too wide where many are
+        drawn. Players without chance repeat their games: theirs tell less than this
+        says unless the openings differ.
+        """
+        return wilson_interval(self.score, self.games)
+
+    @property
+    def reversed(self) -> "Record":
+        """The results of the opponent."""
+        return Record(self.losses, self.draws, self.wins)
+
+    def __add__(self, other: "Record") -> "Record":  # pyright: ignore
+        """Returns the results in the games of both."""
+        return Record(*(mine + more for mine, more in zip(self, other, strict=True)))
+
+
+class FinishedGame(NamedTuple):
+    """One game, and who played it.
+
+    names: of players 0 and 1.
+    moves: the actions from the first position.
+    result: 1 if player 0 won, 0 for a draw, -1 if player 1 won.
+    fault: why the loser forfeited the game, empty where the rules ended it.
+    """
+
+    names: tuple[str, str]
+    moves: list[int]
+    result: int
+    fault: str
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MatchResult:
+    """The games of `player` against `opponent`, N of them, in pairs.
+
+    Games 2i and 2i + 1 begin with the same opening; `player` is player 0 in the first
+    and player 1 in the second.
+
+    moves: `[N, T]` int32; the actions of each game from the first position, the opening
+        included; -1 after its end.
+    results: `[N]` int8; 1 where `player` won, 0 where it drew, -1 where it lost.
+    faults: N texts; why the loser forfeited the game, empty where the rules ended it.
+    """
+
+    moves: np.ndarray
+    results: np.ndarray
+    faults: tuple[str, ...]
+
+    @property
+    def as_first(self) -> Record:
+        """The results of `player` as player 0."""
+        return _count(self.results[::2])
+
+    @property
+    def as_second(self) -> Record:
+        """The results of `player` as player 1."""
+        return _count(self.results[1::2])
+
+    @property
+    def total(self) -> Record:
+        """The results of `player` in all games."""
+        return _count(self.results)
+
+    @property
+    def pair_points(self) -> np.ndarray:
+        """`[N / 2]` float64; the points of `player` with each opening, 0 to 2."""
+        return 1 + self.results.reshape(-1, 2).sum(axis=1) / 2
+
+    @property
+    def repeated(self) -> float:
+        """The share of the games that went move by move as one before them."""
+        return 1 - len(np.unique(self.moves, axis=0)) / len(self.moves)
+
+    @property
+    def forfeits(self) -> tuple[int, int]:
+        """The numbers of games that `player` and `opponent` forfeited."""
+        is_forfeit = np.array([bool(fault) for fault in self.faults])
+        lost = self.results < 0
+        return int((is_forfeit & lost).sum()), int((is_forfeit & ~lost).sum())
+
+    def finished(self, names: tuple[str, str]) -> list[FinishedGame]:
+        """Returns the games one by one.
+
+        Args:
+            names: of `player` and `opponent`.
+        """
+        games = []
+        for number, (row, result) in enumerate(
+            zip(self.moves, self.results, strict=True)
+        ):
+            is_swapped = number % 2 == 1
+            games.append(
+                FinishedGame(
+                    names=(names[1], names[0]) if is_swapped else names,
+                    moves=row[row >= 0].tolist(),
+                    result=int(-result if is_swapped else result),
+                    fault=self.faults[number],
+                )
+            )
+        return games
+
+
+def joined(results: Sequence[MatchResult]) -> MatchResult:
+    """Returns the games of several matches between the same players as one match."""
+    longest = max(result.moves.shape[1] for result in results)
+    return MatchResult(
+        moves=np.concatenate([_filled(result.moves, longest) for result in results]),
+        results=np.concatenate([result.results for result in results]),
+        faults=tuple(fault for result in results for fault in result.faults),
+    )
+
+
+def _filled(moves: np.ndarray, length: int) -> np.ndarray:
+    missing = length - moves.shape[1]
+    return np.pad(moves, ((0, 0), (0, missing)), constant_values=-1)
+
+
+def _count(results: np.ndarray) -> Record:
+    return Record(*(int((results == result).sum()) for result in (1, 0, -1)))

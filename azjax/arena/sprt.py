@@ -1,0 +1,171 @@
+"""The sequential test: a match that ends as soon as it is decided."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+import jax
+import numpy as np
+
+from azjax.arena.matches import OPENING_MOVES, check_num_games, play_openings
+from azjax.arena.openings import suite
+from azjax.arena.ratings import expected_score
+from azjax.arena.records import MatchResult, joined
+from azjax.games import Game
+from azjax.players.seat import AnyPlayer
+
+GAMES_A_LOOK = 64  # played between two looks at the result
+Verdict = Literal["stronger", "not stronger", "undecided"]
+
+_PAIR_SCORES = np.arange(5) / 4  # the share of the points that a pair can come to
+_MISSING = 1e-3  # pairs of each kind that stand for those not seen yet
+_HALVINGS = 60
+
+
+@dataclasses.dataclass(frozen=True)
+class Sprt:
+    """A test of two hypotheses about how much stronger a player is.
+
+    elo0: it is stronger by this much (Elo), H0.
+    elo1: it is stronger by this much, more than `elo0`, H1.
+    alpha: how often H1 may be accepted where H0 holds.
+    beta: how often H0 may be accepted where H1 holds.
+    """
+
+    elo0: float
+    elo1: float
+    alpha: float = 0.05
+    beta: float = 0.05
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        if not -math.inf < self.elo0 < self.elo1 < math.inf:
+            raise ValueError(
+                f"the first Elo of a sequential test must be below the second: "
+                f"{self.elo0:g}, {self.elo1:g}"
+            )
+        for name in ("alpha", "beta"):
+            if not 0 < getattr(self, name) < 0.5:
+                raise ValueError(
+                    f"{name} must be more than 0 and below 0.5: {getattr(self, name)}"
+                )
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The log-likelihood ratios at which H0 and H1 are accepted (Wald 1945,
+        "Sequential tests of statistical hypotheses")."""
+        return (
+            math.log(self.beta / (1 - self.alpha)),
+            math.log((1 - self.beta) / self.alpha),
+        )
+
+    def log_likelihood_ratio(self, pair_points: Sequence[float] | np.ndarray) -> float:
+        """Returns by how much the results speak for H1, and against H0.
+
+        The two games with an opening depend on each other, so the pair is what is
+        counted; what the model does not say, how often each of the five outcomes of a
+        pair comes, is what is most likely under each hypothesis. This is the
+        generalised test with the pentanomial model, as Fishtest runs it (Van den Bergh,
+        "The generalized SPRT for chess engine matches").
+
+        Args:
+            pair_points: what the player scored with each opening: 0, 0.5, ..., 2.
+        """
+        scores = np.asarray(pair_points)[:, None] / 2
+        counts = (scores == _PAIR_SCORES).sum(axis=0).clip(_MISSING)
+        hypotheses = expected_score(self.elo0), expected_score(self.elo1)
+        # Of each outcome's probability under a hypothesis, by what it is divided.
+        zero, one = (_tilt(counts / counts.sum(), score) for score in hypotheses)
+        return float(counts @ np.log(zero / one))
+
+    def verdict(self, pair_points: Sequence[float] | np.ndarray) -> Verdict:
+        """Returns which hypothesis is accepted, if one is."""
+        lower, upper = self.bounds
+        ratio = self.log_likelihood_ratio(pair_points)
+        if ratio >= upper:
+            return "stronger"
+        return "not stronger" if ratio <= lower else "undecided"
+
+
+class SprtResult(NamedTuple):
+    """How a sequential test ended.
+
+    test: which one.
+    match: the games played.
+    """
+
+    test: Sprt
+    match: MatchResult
+
+    @property
+    def log_likelihood_ratio(self) -> float:
+        """By how much the results speak for H1."""
+        return self.test.log_likelihood_ratio(self.match.pair_points)
+
+    @property
+    def verdict(self) -> Verdict:
+        """What was decided."""
+        return self.test.verdict(self.match.pair_points)
+
+
+def play_sprt(
+    game: Game,
+    players: tuple[AnyPlayer, AnyPlayer],
+    rng_key: jax.Array,
+    test: Sprt,
+    *,
+    max_games: int,
+    opening_moves: int = OPENING_MOVES,
+    games_a_look: int = GAMES_A_LOOK,
+    on_look: Callable[[SprtResult], object] = lambda result: None,
+) -> SprtResult:
+    """Plays a match until the test is decided, or no games are left.
+
+    Args:
+        game: what is played.
+        players: the one that may be stronger, and its opponent.
+        rng_key: consumed.
+        test: what is asked.
+        max_games: an even number.
+        opening_moves: as in `play_match`.
+        games_a_look: played between two looks at the result, an even number.
+        on_look: called with the result so far.
+
+    Raises:
+        ValueError: an argument is out of range, or the game has too few openings.
+    """
+    check_num_games(max_games)
+    check_num_games(games_a_look)
+    opening_key, game_key = jax.random.split(rng_key)
+    openings = suite(game, opening_key, max_games // 2, opening_moves)
+    result, played = None, []
+    for first in range(0, len(openings), games_a_look // 2):
+        rows = np.arange(first, min(first + games_a_look // 2, len(openings)))
+        look_key = jax.random.fold_in(game_key, first)
+        chunk = openings.take(rows)
+        played.append(play_openings(game, *players, chunk, look_key))
+        result = SprtResult(test, joined(played))
+        on_look(result)
+        if result.verdict != "undecided":
+            break
+    assert result is not None
+    return result
+
+
+def _tilt(probabilities: np.ndarray, score: float) -> np.ndarray:
+    """Returns by what to divide probabilities so that they have a mean score and are
+    otherwise as likely as can be.
+
+    The divisors are `1 + t * (outcome - score)` with the `t` for which the mean is
+    right (Owen 2001, "Empirical Likelihood", section 2.9); it is found by halving.
+    """
+    above = _PAIR_SCORES - score
+    low, high = -1 / above.max(), -1 / above.min()
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if probabilities @ (above / (1 + middle * above)) > 0:
+            low = middle
+        else:
+            high = middle
+    return 1 + (low + high) / 2 * above

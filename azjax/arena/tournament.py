@@ -1,0 +1,139 @@
+"""Tournaments: every player against every other."""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Mapping
+
+import jax
+import numpy as np
+
+from azjax.arena.matches import (
+    GAMES_AT_ONCE,
+    OPENING_MOVES,
+    check_num_games,
+    play_openings,
+)
+from azjax.arena.openings import suite
+from azjax.arena.ratings import Ratings, rate
+from azjax.arena.records import MatchResult, Record
+from azjax.games import Game
+from azjax.players.seat import AnyPlayer, ExternalPlayer, ForfeitError, sit
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Tournament:
+    """The results of P players.
+
+    game: what was played.
+    names: P of them.
+    matches: by the places of player and opponent among the names, the first one lower.
+    """
+
+    game: Game
+    names: tuple[str, ...]
+    matches: Mapping[tuple[int, int], MatchResult]
+
+    def against(self, player: int, opponent: int) -> Record:
+        """Returns the results of one player against another."""
+        if player < opponent:
+            return self.matches[player, opponent].total
+        return self.matches[opponent, player].total.reversed
+
+    def total(self, player: int) -> Record:
+        """Returns the results of a player in all its games."""
+        others = (other for other in range(len(self.names)) if other != player)
+        return sum((self.against(player, o) for o in others), Record(0, 0, 0))
+
+    def repeated(self, player: int) -> float:
+        """Returns the share of a player's games that repeat one of the same match."""
+        shares = [
+            result.repeated for met, result in self.matches.items() if player in met
+        ]
+        return float(np.mean(shares))
+
+    def forfeits(self, player: int) -> int:
+        """Returns how many games a player forfeited."""
+        return sum(
+            result.forfeits[met.index(player)]
+            for met, result in self.matches.items()
+            if player in met
+        )
+
+    def ratings(self, anchor: tuple[str, float] | None = None) -> Ratings:
+        """Returns the players' Elo ratings.
+
+        Args:
+            anchor: a player's name and its rating; None for a mean of 0.
+        """
+        points = {met: result.pair_points for met, result in self.matches.items()}
+        place = anchor and (self.names.index(anchor[0]), anchor[1])
+        return rate(len(self.names), points, anchor=place)
+
+
+def play_tournament(
+    game: Game,
+    players: Mapping[str, AnyPlayer],
+    rng_key: jax.Array,
+    num_games: int,
+    *,
+    opening_moves: int = OPENING_MOVES,
+    games_at_once: int = GAMES_AT_ONCE,
+    on_games: Callable[[int], object] = lambda games: None,
+    on_match: Callable[[str, str, MatchResult], object] = lambda *match: None,
+) -> Tournament:
+    """Lets every player play every other, all from the same openings.
+
+    A player that cannot go on, or breaks the rules, loses the game in question, and the
+    tournament goes on.
+
+    Args:
+        game: what is played.
+        players: at least two, by name.
+        rng_key: consumed.
+        num_games: in each match, an even number.
+        opening_moves: as in `play_match`.
+        games_at_once: likewise.
+        on_games: likewise.
+        on_match: called with the names of two players and their games when a match is
+            over.
+
+    Raises:
+        ValueError: an argument is out of range, the game has too few openings, or a
+            player cannot play it or does not start; nothing is played then.
+    """
+    if len(players) < 2:
+        raise ValueError(f"a tournament needs two players or more: {len(players)}")
+    check_num_games(num_games)
+    for name, player in players.items():
+        check_starts(name, player, game)
+    opening_key, game_key = jax.random.split(rng_key)
+    openings = suite(game, opening_key, num_games // 2, opening_moves)
+    names = tuple(players)
+    matches = {}
+    for number, met in enumerate(itertools.combinations(range(len(names)), 2)):
+        name, opponent = names[met[0]], names[met[1]]
+        matches[met] = play_openings(
+            game,
+            players[name],
+            players[opponent],
+            openings,
+            jax.random.fold_in(game_key, number),
+            games_at_once=games_at_once,
+            on_games=on_games,
+        )
+        on_match(name, opponent, matches[met])
+    return Tournament(game, names, matches)
+
+
+def check_starts(name: str, player: AnyPlayer, game: Game) -> None:
+    """Checks that a player that is not compiled can begin a game.
+
+    Raises:
+        ValueError: it cannot.
+    """
+    if not isinstance(player, ExternalPlayer):
+        return
+    try:
+        sit(player, game, seed=0).close()
+    except ForfeitError as error:
+        raise ValueError(f"the player {name!r} does not start: {error}") from error

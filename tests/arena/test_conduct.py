@@ -1,0 +1,147 @@
+"""Matches of players that know one game at a time, some of which fail."""
+
+import jax
+import numpy as np
+import pytest
+
+from azjax import arena, games, players
+from azjax.arena.conduct import PATIENCE
+
+GAME = games.make("tic_tac_toe")
+KEY = jax.random.key(0)
+
+
+class Engine:
+    """Takes the first legal cell; may fail in its own way at its own move."""
+
+    def __init__(self, fails_at=None, how=None, starts=True):
+        self.fails_at, self.how, self.starts = fails_at, how, starts
+        self.sat = self.closed = 0
+        self.shown = []
+
+    def sit(self, game, seed):
+        self.sat += 1
+        if not self.starts:
+            raise players.ForfeitError("no such program")
+        return Seat(self, seed)
+
+
+class Seat:
+    def __init__(self, engine, seed):
+        self.engine, self.seed, self.number = engine, seed, 0
+
+    def choose(self, state, moves):
+        self.engine.shown.append(list(moves))
+        if self.number == self.engine.fails_at:
+            if self.engine.how is None:
+                raise players.ForfeitError("the engine died")
+            return players.Thought(self.engine.how(moves))
+        self.number += 1
+        return players.Thought(int(GAME.legal_action_mask(state).argmax()))
+
+    def close(self):
+        self.engine.closed += 1
+
+
+RANDOM = players.RandomPlayer(GAME)
+
+
+@pytest.mark.parametrize("opponent", [RANDOM, Engine()])
+def test_an_engine_plays_compiled_players_and_other_engines(opponent):
+    engine = Engine()
+    result = arena.play_match(GAME, engine, opponent, KEY, 12, opening_moves=2)
+    assert result.total.games == 12
+    assert result.forfeits == (0, 0)
+    assert engine.sat == engine.closed == 12
+    for ended in result.finished(("engine", "other")):
+        state = GAME.init()
+        for action in ended.moves:
+            assert GAME.legal_action_mask(state)[action]
+            assert not state.terminated
+            state = GAME.step(state, action)
+        assert state.terminated
+        assert GAME.rewards(state)[0] == ended.result
+
+
+def test_an_engine_sees_all_moves_from_the_first_position():
+    engine = Engine()
+    result = arena.play_match(GAME, engine, RANDOM, KEY, 2, opening_moves=3)
+    games_seen = result.finished(("engine", "random"))
+    for shown in engine.shown:
+        assert any(ended.moves[: len(shown)] == shown for ended in games_seen)
+    assert min(map(len, engine.shown)) == 3
+
+
+@pytest.mark.parametrize(
+    ("how", "fault"),
+    [
+        (None, "the engine died"),
+        (lambda moves: moves[-1], "illegal move "),
+        (lambda moves: 9, "illegal move: there is no action 9"),
+        (lambda moves: -1, "illegal move: there is no action -1"),
+    ],
+)
+@pytest.mark.parametrize("is_second", [False, True])
+def test_an_engine_that_dies_or_cheats_loses_the_game_and_the_match_goes_on(
+    how, fault, is_second
+):
+    engine = Engine(fails_at=1, how=how)
+    sides = (RANDOM, engine) if is_second else (engine, RANDOM)
+    result = arena.play_match(GAME, *sides, KEY, 4, opening_moves=2)
+    assert result.forfeits[is_second] == 4
+    assert engine.closed == engine.sat
+    for ended in result.finished(("a", "b")):
+        loser = ended.names[0] if ended.result < 0 else ended.names[1]
+        assert loser == ("b" if is_second else "a")
+        assert ended.fault.startswith(fault) or ended.fault.startswith("not played")
+    assert fault in result.faults[0]
+
+
+def test_a_cheat_is_named_and_stays_out_of_the_record():
+    engine = Engine(fails_at=0, how=lambda moves: moves[0])
+    result = arena.play_match(GAME, engine, RANDOM, KEY, 2, opening_moves=2)
+    moves = result.moves[0].tolist()
+    assert moves[:2] == result.moves[1, :2].tolist()
+    assert set(moves[2:]) <= {-1}
+    taken = GAME.action_to_text(GAME.init(), moves[0])
+    assert result.faults[0] == f"illegal move {taken}"
+
+
+def test_an_engine_that_keeps_failing_is_not_waited_for_any_longer():
+    engine = Engine(fails_at=0)
+    result = arena.play_match(GAME, engine, RANDOM, KEY, 10, opening_moves=2)
+    assert engine.sat == PATIENCE
+    assert result.total.losses == 10
+    assert result.faults[-1].startswith("not played")
+
+
+def test_an_engine_that_fails_now_and_then_plays_to_the_end():
+    class Moody(Engine):
+        def sit(self, game, seed):
+            self.fails_at = 0 if self.sat % 2 else None
+            return super().sit(game, seed)
+
+    engine = Moody()
+    result = arena.play_match(GAME, engine, RANDOM, KEY, 10, opening_moves=2)
+    assert engine.sat == 10
+    assert result.forfeits == (5, 0)
+
+
+def test_a_match_gives_every_game_other_chances():
+    seeds = []
+
+    class Noting(Engine):
+        def sit(self, game, seed):
+            seeds.append(seed)
+            return super().sit(game, seed)
+
+    arena.play_match(GAME, Noting(), Noting(), KEY, 6, opening_moves=2)
+    assert len(set(seeds)) == 12
+
+
+def test_the_same_key_gives_the_same_games():
+    first, again = (
+        arena.play_match(GAME, Engine(), RANDOM, KEY, 6, opening_moves=2)
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(first.moves, again.moves)

@@ -1,0 +1,55 @@
+import numpy as np
+
+from azjax import arena
+from azjax.arena.records import joined
+
+
+def result(moves, results, faults=None):
+    faults = faults or ("",) * len(results)
+    return arena.MatchResult(np.array(moves), np.array(results, np.int8), faults)
+
+
+def test_a_draw_is_half_a_point():
+    assert arena.Record(wins=1, draws=2, losses=1).score == 0.5
+
+
+def test_the_interval_of_a_score_holds_it_even_at_the_ends():
+    low, high = arena.Record(wins=10, draws=0, losses=0).interval
+    np.testing.assert_allclose((low, high), (0.7225, 1.0), atol=1e-4)
+
+
+def test_records_add_up_and_turn_round():
+    record = arena.Record(1, 2, 3) + arena.Record(10, 20, 30)
+    assert record == arena.Record(11, 22, 33)
+    assert record.reversed == arena.Record(33, 22, 11)
+
+
+def test_results_are_counted_by_colour_and_by_opening():
+    match = result([[0], [1], [2], [3]], [1, 0, -1, -1])
+    assert match.as_first == arena.Record(1, 0, 1)
+    assert match.as_second == arena.Record(0, 1, 1)
+    assert match.total == arena.Record(1, 1, 2)
+    assert match.pair_points.tolist() == [1.5, 0]
+
+
+def test_games_that_repeat_earlier_ones_are_a_share_of_all():
+    match = result([[0, 1], [0, 1], [0, -1], [0, 1]], [1, 1, 1, 1])
+    assert match.repeated == 0.5
+
+
+def test_forfeits_belong_to_the_loser():
+    match = result([[0]] * 4, [1, -1, -1, 1], ("hung", "died", "", ""))
+    assert match.forfeits == (1, 1)
+
+
+def test_games_know_who_was_who():
+    match = result([[0, 1, -1], [0, 2, 3]], [1, 1])
+    first, second = match.finished(("me", "you"))
+    assert first == (("me", "you"), [0, 1], 1, "")
+    assert second == (("you", "me"), [0, 2, 3], -1, "")
+
+
+def test_matches_of_different_lengths_are_joined():
+    match = joined([result([[0], [1]], [1, 0]), result([[0, 1], [2, -1]], [0, -1])])
+    assert match.moves.tolist() == [[0, -1], [1, -1], [0, 1], [2, -1]]
+    assert match.results.tolist() == [1, 0, 0, -1]

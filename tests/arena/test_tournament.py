@@ -1,0 +1,3 @@
+from azjax import games
+
+GAME = games.make("tic_tac_toe")
