@@ -51,4 +51,4 @@ def export_command(
 def _player_name(run: str, trained: TrainedPlayer) -> str:
     """Returns what visitors are told about whom they play against."""
     name = Path(run).resolve().name if run != "pretrained" else "pretrained"
-    return f"AlphaZero, {name}"
+    return f"AlphaZero ({name})"

@@ -41,10 +41,11 @@ const methods = {
     turn++;
   },
 
-  async forget() {
+  forget() {
     turn++;
-    await thinking;
-    for (const search of Object.values(await searches)) search.reset();
+    thinking = thinking.then(async () => {
+      for (const search of Object.values(await searches)) search.reset();
+    });
   },
 };
 
