@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 
 from azjax import games
-from azjax.players import TrainedPlayer, load_run
+from azjax.players import load_run
 
 
 def export_command(
@@ -42,13 +42,15 @@ def export_command(
         onnx_graph.export_onnx(trained, path)
         print(f"{path}: {path.stat().st_size:,} bytes, {trained.game!r}")
     if web is not None:
-        size = web_export.export_web(trained, Path(web), name=_player_name(run, trained))
+        size = web_export.export_web(
+            trained, Path(web), name=_player_name(run, trained)
+        )
         print(f"{web}: {size:,} bytes, {trained.game!r}")
         print(f"Try it: python -m http.server --directory {web}")
         print("then open http://localhost:8000 in a browser.")
 
 
-def _player_name(run: str, trained: TrainedPlayer) -> str:
+def _player_name(run: str) -> str:
     """Returns what visitors are told about whom they play against."""
-    name = Path(run).resolve().name if run != "pretrained" else "pretrained"
+    name = run if run == "pretrained" else Path(run).resolve().name
     return f"AlphaZero ({name})"

@@ -1,6 +1,6 @@
-// Searches positions by the page's search: `node search.mjs SITE < request.json`.
-// Reads `{positions, simulations}`, where a position is a list of actions; writes what
-// the search thought of each.
+// Searches positions by the page's search: `node search.mjs SITE < steps.json`.
+// Reads a list of `{actions, simulations, isFresh}`; writes what the search thought of
+// each position, with the tree of the one before unless it is to be fresh.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -20,11 +20,10 @@ const evaluate = await loadNetwork(
   game,
 );
 const search = new Search(game, evaluate, config.search);
-const { positions, simulations } = JSON.parse(readFileSync(0, "utf8"));
 const thoughts = [];
-for (const actions of positions) {
-  search.reset();
-  await search.run(actions, simulations, async () => true);
+for (const step of JSON.parse(readFileSync(0, "utf8"))) {
+  if (step.isFresh) search.reset();
+  await search.run(step.actions, step.simulations, async () => true);
   thoughts.push(search.summary());
 }
 process.stdout.write(JSON.stringify(thoughts));
