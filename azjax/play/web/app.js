@@ -10,7 +10,7 @@ const STRENGTHS = [1, 25, 50, 100, 200, 400, 800, 1600]; // simulations a move
 const element = (id) => document.getElementById(id);
 
 addEventListener("unhandledrejection", ({ reason }) => fail(reason));
-await open(new WorkerEngine(fail));
+open(new WorkerEngine(fail)).catch(fail);
 
 function fail(error) {
   window.showFailure(`The player cannot be used: ${error.message}`);
@@ -125,6 +125,7 @@ function show(match, board, analysis) {
   element("pause").textContent = match.isPaused ? "Go on" : "Pause";
   document.body.dataset.you = match.you ?? "nobody";
   element("board").dataset.turn = turnOf(match);
+  element("board").dataset.moves = match.positions.length - 1;
   showThought(match, board, analysis);
 }
 
