@@ -31,7 +31,8 @@ def export_command(
     if onnx is None and web is None:
         raise ValueError("say what to write: azjax export RUN --onnx FILE or --web DIR")
     try:
-        from azjax.play import onnx_graph, web_export  # noqa: PLC0415  # an extra
+        from azjax.play.onnx_graph import export_onnx  # noqa: PLC0415  # an extra
+        from azjax.play.web_export import export_web  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise ValueError(str(error)) from None
     if onnx is not None and Path(onnx).is_dir():
@@ -39,12 +40,10 @@ def export_command(
     trained = load_run(run, None if game is None else games.make(game))
     if onnx is not None:
         path = Path(onnx)
-        onnx_graph.export_onnx(trained, path)
+        export_onnx(trained, path)
         print(f"{path}: {path.stat().st_size:,} bytes, {trained.game!r}")
     if web is not None:
-        size = web_export.export_web(
-            trained, Path(web), name=_player_name(run, trained)
-        )
+        size = export_web(trained, Path(web), name=_player_name(run))
         print(f"{web}: {size:,} bytes, {trained.game!r}")
         print(f"Try it: python -m http.server --directory {web}")
         print("then open http://localhost:8000 in a browser.")

@@ -250,7 +250,7 @@ def test_what_is_thought_of_a_game_that_is_given_up_does_not_reach_the_next(visi
 
 def test_the_computer_begins_if_asked_to(visit):
     page = visit("tic_tac_toe")
-    page.find("text=Computer >> nth=-1").click()
+    page.find("label:has-text('Computer')").click()
     expect(page.find(".stroke.side-0")).to_have_count(1)
     page.wait_for_turn()
     assert page.find("#undo").is_disabled()
@@ -295,7 +295,7 @@ def test_the_analysis_tells_what_the_computer_thinks(visit):
 
 def test_a_game_can_be_watched(visit):
     page = visit("tic_tac_toe")
-    page.find("text=Just watch").click()
+    page.find("label:has-text('Just watch')").click()
     page.page.wait_for_selector(".stroke.side-1")
     page.find("#pause").click()
     pieces = page.pieces()

@@ -1,6 +1,7 @@
 /** What the computer thinks of the position, in numbers and lines. */
 import { svg } from "./svg.js";
 
+const SHORTEST = 0.005; // seconds, to tell a speed
 const CHART = { width: 320, height: 96, margin: 6 };
 
 const percent = (share) => `${Math.round(100 * share)}%`;
@@ -74,11 +75,14 @@ export class Analysis {
   }
 
   #showSpeed({ simulations, seconds, visits }) {
-    const speed = seconds > 0 ? Math.round(simulations / seconds) : 0;
+    const parts = [`${simulations} simulations`];
+    // What was known already, or over at once, takes no time to speak of.
+    if (seconds > SHORTEST) {
+      parts.push(`${Math.round(simulations / seconds).toLocaleString("en")} a second`);
+    }
     const known = visits - 1 - simulations;
-    this.find("speed").textContent =
-      `${simulations} simulations, ${speed.toLocaleString("en")} a second` +
-      (known > 0 ? `; ${known} kept from before` : "");
+    if (known > 0) parts.push(`${known} kept from before`);
+    this.find("speed").textContent = parts.join(", ");
   }
 
   /** Draws how the value went, as the visitor sees it, or the side that begins. */
