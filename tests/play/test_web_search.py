@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from azjax import games, players
+from azjax.networks import NetworkConfig
 from azjax.play.web_export import export_web
 from azjax.search import SearchConfig
 
@@ -93,6 +94,36 @@ OPENINGS = [
 
 
 def test_visits_and_values_are_those_of_python(trained, tmp_path):
+    check_same(trained, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("value_head", ["wdl", "scalar"])
+@pytest.mark.parametrize(
+    ("trunk", "global_pooling"), [("conv", False), ("conv", True), ("dense", False)]
+)
+def test_every_network_runs_in_the_browsers_runtime(
+    trained, tmp_path, trunk, global_pooling, value_head
+):
+    config = NetworkConfig(
+        trunk=trunk,
+        global_pooling=global_pooling,
+        value_head=value_head,
+        num_blocks=2,
+        channels=8,
+        width=16,
+        stem_channels=8,
+    )
+    network, variables = players.first_network(0, trained.game, config)
+    noise = jax.random.key(1)
+    variables = jax.tree.map(
+        lambda leaf: leaf + 0.05 * jax.random.normal(noise, leaf.shape), variables
+    )
+    changes = {"network": network, "variables": variables, "config": config}
+    check_same(dataclasses.replace(trained, **changes), tmp_path)
+
+
+def check_same(trained, tmp_path):
     states = [state_after(trained.game, actions) for actions in OPENINGS]
     batch = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *states)
     _, analysis, _ = analyse(player_of(trained), batch, None)

@@ -84,6 +84,7 @@ export class Board {
     this.ghost = svg("g", { class: "ghost" });
     this.overlay = svg("g", {});
     this.pieces = new Map(); // by cell
+    this.mayChoose = false;
     const picture = svg(
       "svg",
       { viewBox: `0 0 ${width * CELL} ${height * CELL}`, "aria-hidden": "true" },
@@ -160,8 +161,8 @@ export class Board {
   }
 
   #choose(target) {
-    const move = this.#moveAt(target);
-    if (move && this.mayChoose) this.onChoose(move.action);
+    const move = this.mayChoose && this.#moveAt(target);
+    if (move) this.onChoose(move.action);
   }
 
   /** Arrow keys go from button to button. */

@@ -94,6 +94,7 @@ export class Match {
 
   /** Takes changed settings into account. */
   refresh() {
+    if (!this.positions.length) return;
     if (this.isYourTurn || this.isPaused) this.#goOn(this.#interrupt());
   }
 
