@@ -114,6 +114,16 @@ def test_the_games_can_be_verified(tmp_path):
 
 
 @pytest.mark.slow
+def test_the_browser_is_compared_with_python(tmp_path):
+    pytest.importorskip("playwright")
+    options = ("--positions", "20", "--simulations", "100", "--json")
+    result = json.loads(run("verify_browser.py", *options, folder=tmp_path))
+    assert result["positions"] == 20
+    assert result["same_move"] >= 0.95
+    assert result["requests_to_other_hosts"] == 0
+
+
+@pytest.mark.slow
 def test_the_rules_are_timed_beside_those_of_pgx(tmp_path):
     pytest.importorskip("pgx")
     options = ("--games", "tic_tac_toe", "--batch-size", "8", "--num-steps", "5")

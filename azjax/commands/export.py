@@ -14,26 +14,42 @@ def export_command(
     /,
     *,
     onnx: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None,
+    web: Annotated[str | None, tyro.conf.arg(metavar="DIR")] = None,
     game: str | None = None,
 ) -> None:
-    """Write a trained player's network as an ONNX file.
+    """Write a trained player's network as an ONNX file, or the player as a web page.
 
     Args:
         run: a run's directory, a player's directory, or `pretrained`.
         onnx: the file to write. Its input is `observation` `[batch, H, W, C]`, its
             outputs are `policy_logits` `[batch, A]` and `result` `[batch, 3]`, the
             probabilities of win, draw and loss for the player to move.
+        web: the directory to write: a static site on which anybody plays against the
+            player, which searches and computes in the visitor's browser.
         game: which player is meant, for `pretrained`.
     """
-    if onnx is None:
-        raise ValueError("say what to write: azjax export RUN --onnx FILE")
+    if onnx is None and web is None:
+        raise ValueError("say what to write: azjax export RUN --onnx FILE or --web DIR")
     try:
         from azjax.play.onnx_graph import export_onnx  # noqa: PLC0415  # an extra
+        from azjax.play.web_export import export_web  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise ValueError(str(error)) from None
-    path = Path(onnx)
-    if path.is_dir():
+    if onnx is not None and Path(onnx).is_dir():
         raise ValueError(f"--onnx must name a file, not a directory: {onnx}")
     trained = load_run(run, None if game is None else games.make(game))
-    export_onnx(trained, path)
-    print(f"{path}: {path.stat().st_size:,} bytes, {trained.game!r}")
+    if onnx is not None:
+        path = Path(onnx)
+        export_onnx(trained, path)
+        print(f"{path}: {path.stat().st_size:,} bytes, {trained.game!r}")
+    if web is not None:
+        size = export_web(trained, Path(web), name=_player_name(run))
+        print(f"{web}: {size:,} bytes, {trained.game!r}")
+        print(f"Try it: python -m http.server --directory {web}")
+        print("then open http://localhost:8000 in a browser.")
+
+
+def _player_name(run: str) -> str:
+    """Returns what visitors are told about whom they play against."""
+    name = run if run == "pretrained" else Path(run).resolve().name
+    return f"AlphaZero ({name})"

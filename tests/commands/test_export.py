@@ -14,13 +14,27 @@ def test_a_players_network_is_written(tmp_path, capsys):
     assert f"{path.stat().st_size:,} bytes, tic_tac_toe" in capsys.readouterr().out
 
 
+def test_a_player_is_written_as_a_site(tmp_path, capsys):
+    site = tmp_path / "site"
+    cli.main(["export", "pretrained", "--game", "tic_tac_toe", "--web", str(site)])
+    assert (site / "index.html").exists()
+    out = capsys.readouterr().out
+    size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file())
+    assert f"{site}: {size:,} bytes, tic_tac_toe" in out
+    assert f"python -m http.server --directory {site}" in out
+
+
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (["pretrained", "--game", "tic_tac_toe"], "azjax export RUN --onnx FILE"),
+        (
+            ["pretrained", "--game", "tic_tac_toe"],
+            "export RUN --onnx FILE or --web DIR",
+        ),
         (["pretrained", "--onnx", "x.onnx"], "needs to know the game"),
         (["nowhere", "--onnx", "x.onnx"], "no player in nowhere"),
         (["pretrained", "--game", "tic_tac_toe", "--onnx", "."], "not a directory: ."),
+        (["nowhere", "--web", "site"], "no player in nowhere"),
     ],
 )
 def test_a_wrong_argument_is_refused(args, says, capsys, tmp_path, monkeypatch):
@@ -40,7 +54,8 @@ def test_without_the_library_its_extra_is_named(capsys, monkeypatch):
             raise ModuleNotFoundError(name)
         return real(name, *args, **kwargs)
 
-    monkeypatch.delitem(sys.modules, "azjax.play.onnx_graph", raising=False)
+    for module in ("azjax.play.onnx_graph", "azjax.play.web_export"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setattr(builtins, "__import__", without_onnx)
     with pytest.raises(SystemExit):
         cli.main(["export", "pretrained", "--game", "tic_tac_toe", "--onnx", "x.onnx"])

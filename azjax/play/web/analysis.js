@@ -1,0 +1,140 @@
+/** What the computer thinks of the position, in numbers and lines. */
+import { svg } from "./svg.js";
+
+const SHORTEST = 0.005; // seconds, to tell a speed
+const CHART = { width: 320, height: 96, margin: 6 };
+
+const percent = (share) => `${Math.round(100 * share)}%`;
+const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
+
+export class Analysis {
+  /**
+   * @param {HTMLElement} panel
+   * @param {import("./engine.js").Description} description
+   */
+  constructor(panel, description) {
+    this.find = (id) => panel.querySelector(`#${id}`);
+    this.sides = description.sides;
+    const { height, width, targets } = description;
+    const rows = targets === "columns" ? width : height * width;
+    panel.style.setProperty("--rows", rows);
+  }
+
+  /**
+   * Shows the newest thought: of the position, or of one before while there is none yet.
+   * @param {import("./match.js").Match} match
+   */
+  show(match) {
+    const ply = match.thoughts.findLastIndex((thought) => thought);
+    this.#showChart(match);
+    if (ply < 0) return;
+    const thought = match.thoughts[ply];
+    const { player } = match.positions[ply];
+    this.#showChances(thought, player, match.you);
+    this.#showMoves(thought);
+    this.find("line").textContent = thought.line.map(({ text }) => text).join(" ");
+    this.#showSpeed(thought);
+  }
+
+  #name(side, you) {
+    if (you === null) return this.sides[side];
+    return side === you ? "You" : "Computer";
+  }
+
+  #showChances({ result: [win, draw, loss] }, player, you) {
+    // The visitor comes first, or the side that begins.
+    const first = you ?? 0;
+    const shares = player === first ? [win, draw, loss] : [loss, draw, win];
+    const names = [this.#name(first, you), "draw", this.#name(1 - first, you)];
+    const parts = this.find("chances-bar").children;
+    shares.forEach((share, index) => {
+      parts[index].style.flexGrow = Math.max(0, share);
+    });
+    this.find("chances-bar").dataset.first = first;
+    this.find("chances-text").textContent = names
+      .map((name, index) => `${name} ${percent(shares[index])}`)
+      .join(" · ");
+  }
+
+  #showMoves({ action, moves }) {
+    const total = moves.reduce((sum, { visits }) => sum + visits, 0);
+    this.find("moves").replaceChildren(
+      ...moves.map((move) => {
+        const row = document.createElement("tr");
+        row.classList.toggle("best", move.action === action);
+        const share = total ? move.visits / total : 0;
+        row.append(
+          heading(move.text),
+          cell(percent(move.prior), move.prior),
+          cell(percent(share), share),
+          cell(move.value === null ? "–" : signed(move.value)),
+        );
+        return row;
+      }),
+    );
+  }
+
+  #showSpeed({ simulations, seconds, visits }) {
+    const parts = [`${simulations} simulations`];
+    // What was known already, or over at once, takes no time to speak of.
+    if (seconds > SHORTEST) {
+      parts.push(`${Math.round(simulations / seconds).toLocaleString("en")} a second`);
+    }
+    const known = visits - 1 - simulations;
+    if (known > 0) parts.push(`${known} kept from before`);
+    this.find("speed").textContent = parts.join(", ");
+  }
+
+  /** Draws how the value went, as the visitor sees it, or the side that begins. */
+  #showChart({ positions, thoughts, you }) {
+    const { width, height, margin } = CHART;
+    const view = you ?? 0;
+    const longest = Math.max(10, positions.length - 1);
+    const x = (ply) => margin + (ply / longest) * (width - 2 * margin);
+    const y = (value) => height / 2 - value * (height / 2 - margin);
+    const points = positions.flatMap(({ player, isOver, rewards }, ply) => {
+      if (isOver) return [[x(ply), y(rewards[view])]];
+      const thought = thoughts[ply];
+      if (!thought) return [];
+      return [[x(ply), y(player === view ? thought.value : -thought.value)]];
+    });
+    const [top, bottom] = [view, 1 - view].map((side) => this.#name(side, you));
+    const chart = svg(
+      "svg",
+      {
+        viewBox: `0 0 ${width} ${height}`,
+        role: "img",
+        "aria-label": `From 0 to ${positions.length - 1} moves; ${top} above, ${bottom} below`,
+      },
+      svg("path", { d: `M${margin} ${height / 2}H${width - margin}`, class: "axis" }),
+      svg("text", { x: margin, y: 12 }, `${top} ahead`),
+      svg("text", { x: margin, y: height - 4 }, `${bottom} ahead`),
+    );
+    if (points.length) {
+      const [cx, cy] = points.at(-1);
+      chart.append(
+        svg("path", { d: `M${points.join("L")}`, class: "curve" }),
+        svg("circle", { cx, cy, r: 4 }),
+      );
+    }
+    this.find("chart").replaceChildren(chart);
+  }
+}
+
+function heading(text) {
+  const element = document.createElement("th");
+  element.scope = "row";
+  element.textContent = text;
+  return element;
+}
+
+/** Returns a cell of the table, with a bar behind its number if it is a share. */
+function cell(text, share = null) {
+  const element = document.createElement("td");
+  element.textContent = text;
+  if (share !== null) {
+    element.className = "share";
+    element.style.setProperty("--share", percent(share));
+  }
+  return element;
+}

@@ -1,0 +1,276 @@
+/** The board: a picture, with a button over each thing that can be pointed at. */
+import { svg } from "./svg.js";
+
+const CELL = 64;
+const RADIUS = 26;
+const SMALLEST = 0.01; // share of a move that is drawn
+
+/** How boards and pieces of a style look. Pieces of the two sides differ in form too. */
+const STYLES = {
+  discs: {
+    ground(height, width) {
+      const holes = cells(height, width).map(({ x, y }) =>
+        svg("circle", { cx: x, cy: y, r: RADIUS, fill: "black" }),
+      );
+      const size = { width: width * CELL, height: height * CELL };
+      return {
+        behind: [svg("rect", { ...size, rx: 14, class: "back" })],
+        before: [
+          svg(
+            "mask",
+            { id: "holes" },
+            svg("rect", { ...size, fill: "white" }),
+            ...holes,
+          ),
+          svg("rect", { ...size, rx: 14, class: "front", mask: "url(#holes)" }),
+        ],
+      };
+    },
+    pieces: [
+      () => [circle(RADIUS + 1, "piece side-0"), circle(17, "detail")],
+      () => [
+        circle(RADIUS + 1, "piece side-1"),
+        svg("path", { d: "M-9 -9L9 9M9 -9L-9 9", class: "detail" }),
+      ],
+    ],
+    falls: true,
+  },
+  marks: {
+    ground(height, width) {
+      const [right, bottom] = [width * CELL, height * CELL];
+      const lines = [];
+      for (let x = CELL; x < right; x += CELL) lines.push(`M${x} 8V${bottom - 8}`);
+      for (let y = CELL; y < bottom; y += CELL) lines.push(`M8 ${y}H${right - 8}`);
+      return {
+        behind: [svg("path", { d: lines.join(""), class: "grid" })],
+        before: [],
+      };
+    },
+    pieces: [
+      () => [
+        svg("path", { d: "M-16 -16L16 16M16 -16L-16 16", class: "stroke side-0" }),
+      ],
+      () => [circle(17, "stroke side-1")],
+    ],
+    falls: false,
+  },
+};
+
+function circle(r, className) {
+  return svg("circle", { r, class: className });
+}
+
+function cells(height, width) {
+  return Array.from({ length: height * width }, (_, cell) => ({
+    x: ((cell % width) + 0.5) * CELL,
+    y: (Math.floor(cell / width) + 0.5) * CELL,
+  }));
+}
+
+export class Board {
+  /**
+   * @param {HTMLElement} container
+   * @param {import("./engine.js").Description} description
+   * @param {(action: number) => void} onChoose
+   */
+  constructor(container, description, onChoose) {
+    const { height, width, style, targets } = description;
+    this.description = description;
+    this.style = STYLES[style];
+    this.centres = cells(height, width);
+    this.onChoose = onChoose;
+    const ground = this.style.ground(height, width);
+    this.stones = svg("g", {});
+    this.ghost = svg("g", { class: "ghost" });
+    this.overlay = svg("g", {});
+    this.pieces = new Map(); // by cell
+    this.mayChoose = false;
+    const picture = svg(
+      "svg",
+      { viewBox: `0 0 ${width * CELL} ${height * CELL}`, "aria-hidden": "true" },
+      ...ground.behind,
+      this.ghost,
+      this.stones,
+      ...ground.before,
+      this.overlay,
+    );
+    this.buttons = this.#makeButtons(targets === "columns" ? width : height * width);
+    const layer = document.createElement("div");
+    layer.className = "targets";
+    layer.style.gridTemplateColumns = `repeat(${width}, 1fr)`;
+    layer.append(...this.buttons);
+    container.style.setProperty("--ratio", `${width} / ${height}`);
+    container.replaceChildren(picture, layer);
+  }
+
+  /**
+   * Shows a position.
+   * @param {import("./engine.js").Position} position
+   * @param {boolean} mayChoose whether it is the visitor's turn
+   */
+  show(position, mayChoose) {
+    this.position = position;
+    this.mayChoose = mayChoose;
+    this.#showPieces();
+    this.#labelButtons();
+    this.#preview(null);
+  }
+
+  /**
+   * Draws over the empty cells how much each move was tried, and what the network
+   * thought of it.
+   * @param {import("./engine.js").Thought|null} thought
+   */
+  showThought(thought) {
+    const total = thought
+      ? thought.moves.reduce((sum, move) => sum + move.visits, 0)
+      : 0;
+    const shown = thought ? thought.moves : [];
+    this.overlay.replaceChildren(
+      ...shown.flatMap(({ action, prior, visits }) => {
+        const move = this.position.moves.find((one) => one.action === action);
+        const share = total ? visits / total : prior;
+        return move ? [this.#estimate(this.centres[move.cell], share, prior)] : [];
+      }),
+    );
+  }
+
+  /** Moves the keyboard's focus to the board. */
+  focus() {
+    this.buttons.find((button) => button.tabIndex === 0).focus();
+  }
+
+  #makeButtons(number) {
+    return Array.from({ length: number }, (_, target) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.tabIndex = target === 0 ? 0 : -1;
+      button.onclick = () => this.#choose(target);
+      button.onkeydown = (event) => this.#walk(event, target);
+      button.onpointerenter = ({ pointerType }) => {
+        if (pointerType === "mouse") this.#preview(target);
+      };
+      button.onpointerleave = () => this.#preview(null);
+      button.onfocus = () => {
+        this.#makeReachable(button);
+        if (button.matches(":focus-visible")) this.#preview(target);
+      };
+      button.onblur = () => this.#preview(null);
+      return button;
+    });
+  }
+
+  #choose(target) {
+    const move = this.mayChoose && this.#moveAt(target);
+    if (move) this.onChoose(move.action);
+  }
+
+  /** Arrow keys go from button to button. */
+  #walk(event, target) {
+    const { width, targets } = this.description;
+    const ways = { ArrowLeft: -1, ArrowRight: 1 };
+    if (targets === "cells") Object.assign(ways, { ArrowUp: -width, ArrowDown: width });
+    const next = this.buttons[target + ways[event.key]];
+    if (!next) return;
+    event.preventDefault();
+    next.focus();
+  }
+
+  #makeReachable(button) {
+    for (const other of this.buttons) other.tabIndex = other === button ? 0 : -1;
+  }
+
+  /** Returns the legal move that a button stands for. */
+  #moveAt(target) {
+    const { width, targets } = this.description;
+    const place = ({ cell }) => (targets === "columns" ? cell % width : cell);
+    return this.position.moves.find((move) => place(move) === target);
+  }
+
+  #preview(target) {
+    const move = target === null || !this.mayChoose ? null : this.#moveAt(target);
+    this.ghost.replaceChildren(
+      ...(move ? [this.#piece(move.cell, this.position.player)] : []),
+    );
+  }
+
+  #showPieces() {
+    const { cells: owners, last, winningCells } = this.position;
+    for (const [cell, piece] of this.pieces) {
+      if (owners[cell] !== piece.owner) {
+        piece.element.remove();
+        this.pieces.delete(cell);
+      }
+    }
+    owners.forEach((owner, cell) => {
+      if (owner < 0) return;
+      if (!this.pieces.has(cell)) {
+        const element = this.#piece(cell, owner);
+        element.classList.add(this.style.falls ? "falls" : "appears");
+        this.stones.append(element);
+        this.pieces.set(cell, { owner, element });
+      }
+      const { classList } = this.pieces.get(cell).element;
+      classList.toggle("last", last !== null && last.cell === cell);
+      classList.toggle("wins", winningCells.includes(cell));
+      classList.toggle(
+        "loses",
+        winningCells.length > 0 && !winningCells.includes(cell),
+      );
+    });
+  }
+
+  #piece(cell, owner) {
+    const { x, y } = this.centres[cell];
+    const parts = this.style.pieces[owner]();
+    const mark = circle(9, "mark");
+    const inner = svg(
+      "g",
+      {},
+      ...(this.style.falls ? [...parts, mark] : [mark, ...parts]),
+    );
+    const piece = svg("g", { transform: `translate(${x} ${y})` }, inner);
+    inner.style.setProperty("--height", `${-y - CELL}px`);
+    inner.style.setProperty("--time", `${150 + 0.6 * y}ms`);
+    return piece;
+  }
+
+  #estimate({ x, y }, share, prior) {
+    const estimate = svg("g", { transform: `translate(${x} ${y})`, class: "estimate" });
+    if (share > SMALLEST) {
+      estimate.append(
+        circle(13 + 12 * Math.sqrt(share), "share"),
+        svg("text", { y: 4 }, `${Math.round(100 * share)}%`),
+      );
+    }
+    if (prior > SMALLEST) {
+      const width = Math.max(4, 36 * prior);
+      estimate.append(svg("rect", { x: -width / 2, y: 13, width, height: 4, rx: 2 }));
+    }
+    return estimate;
+  }
+
+  #labelButtons() {
+    this.buttons.forEach((button, target) => {
+      const isLegal = this.mayChoose && this.#moveAt(target) !== undefined;
+      button.setAttribute("aria-disabled", String(!isLegal));
+      button.setAttribute("aria-label", this.#label(target));
+    });
+  }
+
+  #label(target) {
+    const { height, width, sides, targets } = this.description;
+    const { cells: owners } = this.position;
+    if (targets === "cells") {
+      const name = owners[target] < 0 ? "empty" : sides[owners[target]];
+      const [row, column] = [Math.floor(target / width) + 1, (target % width) + 1];
+      return `Row ${row}, column ${column}: ${name}`;
+    }
+    const stack = [];
+    for (let row = height - 1; row >= 0; row--) {
+      const owner = owners[row * width + target];
+      if (owner >= 0) stack.push(sides[owner]);
+    }
+    return `Column ${target + 1}: ${stack.length ? `${stack.join(", ")} from below` : "empty"}`;
+  }
+}

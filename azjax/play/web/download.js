@@ -1,0 +1,39 @@
+/** Files that are kept compressed, because not every server compresses. */
+
+/**
+ * Downloads files and inflates them.
+ * @param {{url: URL|string, bytes: number}[]} files
+ * @param {(share: number) => void} onLoading is told how much has arrived
+ * @returns {Promise<Uint8Array[]>}
+ */
+export async function download(files, onLoading) {
+  const total = files.reduce((sum, file) => sum + file.bytes, 0);
+  let arrived = 0;
+  const onBytes = (bytes) => onLoading(Math.min(1, (arrived += bytes) / total));
+  return Promise.all(files.map(({ url }) => fetchBytes(url, onBytes).then(inflate)));
+}
+
+async function fetchBytes(url, onBytes) {
+  const response = await fetch(url);
+  if (!response.ok)
+    throw new Error(`${url}: ${response.status} ${response.statusText}`);
+  const reader = response.body.getReader();
+  const chunks = [];
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    onBytes(value.length);
+    chunks.push(value);
+  }
+  return new Blob(chunks);
+}
+
+/** Inflates what is in gzip's format; some servers make the browser do that already. */
+async function inflate(blob) {
+  const [first, second] = new Uint8Array(await blob.slice(0, 2).arrayBuffer());
+  const isGzip = first === 0x1f && second === 0x8b;
+  const stream = isGzip
+    ? blob.stream().pipeThrough(new DecompressionStream("gzip"))
+    : blob.stream();
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}

@@ -1,0 +1,26 @@
+/** Connect Four: seven columns, six rows, four in a row wins. */
+import { RowGame } from "./rows.js";
+
+const HEIGHT = 6;
+const WIDTH = 7;
+
+/** Returns where a disc comes to lie, -1 if the column is full or there is none. */
+function cellOf(cells, column) {
+  if (!(column >= 0 && column < WIDTH)) return -1;
+  for (let row = HEIGHT - 1; row >= 0; row--) {
+    if (cells[row * WIDTH + column] < 0) return row * WIDTH + column;
+  }
+  return -1;
+}
+
+export const game = new RowGame({
+  name: "connect_four",
+  title: "Connect Four",
+  height: HEIGHT,
+  width: WIDTH,
+  rowLength: 4,
+  numActions: WIDTH,
+  cellOf,
+  actionToText: (column) => String(column + 1),
+  look: { style: "discs", sides: ["Yellow", "Red"], targets: "columns" },
+});

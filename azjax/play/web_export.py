@@ -1,0 +1,157 @@
+"""A trained player as a static site, which computes in the visitor's browser."""
+
+import gzip
+import importlib.resources
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from azjax.play.onnx_graph import onnx, to_onnx
+from azjax.players import TrainedPlayer
+
+DEFAULT_SIMULATIONS = 200
+CONFIG_FILE = "config.json"
+NETWORK_FILE = "network.onnx.gz"
+RUNTIME_FILE = "vendor/ort/ort-wasm-simd-threaded.wasm.gz"
+RULES = "games"
+SHARED_RULES = "rows"
+MADE_BY = "azjax export --web"
+NOT_FOR_VISITORS = ("README.md", "SHA256SUMS", "package.json")
+
+
+def page_files() -> Path:
+    """Returns the directory of the page as it ships with azjax."""
+    return Path(str(importlib.resources.files("azjax.play") / "web"))
+
+
+def browser_games() -> list[str]:
+    """Returns the games whose rules the page knows, sorted."""
+    names = {path.stem for path in (page_files() / RULES).glob("*.js")}
+    return sorted(names - {SHARED_RULES})
+
+
+def export_web(trained: TrainedPlayer, directory: Path, *, name: str) -> int:
+    """Writes a site that needs nothing but a web server for files.
+
+    Files of an earlier export are replaced one by one, the configuration last; others
+    are left alone.
+
+    Args:
+        trained: whom visitors play against. It searches there by PUCT, whatever it
+            did when it learnt.
+        directory: made if it is not there.
+        name: what the page calls the player.
+
+    Returns:
+        The bytes of all files.
+
+    Raises:
+        ValueError: the page has no rules for the game, the network cannot be exported,
+            or the directory holds something else.
+    """
+    files = site(trained, name=name)
+    _check_directory(directory)
+    for path, content in files.items():
+        target = directory / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_name(f".{target.name}")
+        partial.write_bytes(content)
+        partial.replace(target)
+    return sum(len(content) for content in files.values())
+
+
+def site(trained: TrainedPlayer, *, name: str) -> dict[str, bytes]:
+    """Returns the files that `export_web` writes, by their paths; the last one is the
+    configuration."""
+    game = trained.game
+    if game.name not in browser_games() or game.options:
+        raise ValueError(
+            f"the page has no rules for {game!r} yet, only for: "
+            f"{', '.join(browser_games())}"
+        )
+    files = {
+        path.relative_to(page_files()).as_posix(): path.read_bytes()
+        for path in sorted(page_files().rglob("*"))
+        if path.is_file() and path.name not in NOT_FOR_VISITORS
+    }
+    for other in browser_games():
+        if other != game.name:
+            del files[f"{RULES}/{other}.js"]
+    model = small(to_onnx(trained)).SerializeToString()
+    # Without the time, so that the same player makes the same files.
+    files[NETWORK_FILE] = gzip.compress(model, mtime=0)
+    config = _config(trained, name, files)
+    files[CONFIG_FILE] = (json.dumps(config, indent=2) + "\n").encode()
+    return files
+
+
+def small(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Returns the model with its numbers in 16 bits where they lose nothing by it.
+
+    The network computes in float32 all the same: the runtime converts them when it
+    loads. The players that ship with azjax are kept in 16 bits.
+    """
+    result = onnx.ModelProto()
+    result.CopyFrom(model)
+    graph = result.graph
+    del graph.initializer[:], graph.node[:]
+    for tensor in model.graph.initializer:
+        array = onnx.numpy_helper.to_array(tensor)
+        half = array.astype(np.float16) if array.dtype == np.float32 else array
+        if half.dtype != np.float16 or (half != array).any():
+            graph.initializer.append(tensor)
+            continue
+        stored = f"{tensor.name}_half"
+        graph.initializer.append(onnx.numpy_helper.from_array(half, stored))
+        graph.node.append(
+            onnx.helper.make_node(
+                "Cast", [stored], [tensor.name], to=onnx.TensorProto.FLOAT
+            )
+        )
+    graph.node.extend(model.graph.node)
+    onnx.checker.check_model(result, full_check=True)
+    return result
+
+
+def _config(
+    trained: TrainedPlayer, name: str, files: dict[str, bytes]
+) -> dict[str, Any]:
+    def listed(path: str) -> dict[str, Any]:
+        return {"file": path, "bytes": len(files[path])}
+
+    search = trained.search
+    return {
+        "made_by": MADE_BY,
+        "game": trained.game.name,
+        "player": name,
+        "simulations": DEFAULT_SIMULATIONS,
+        "search": {
+            "c_init": search.c_init,
+            "c_base": search.c_base,
+            "first_play_reduction": search.first_play_reduction,
+        },
+        "network": listed(NETWORK_FILE),
+        "runtime": listed(RUNTIME_FILE),
+    }
+
+
+def _check_directory(directory: Path) -> None:
+    if not directory.exists():
+        return
+    if not directory.is_dir():
+        raise ValueError(f"--web must name a directory, not a file: {directory}")
+    if any(directory.iterdir()) and not _is_earlier_export(directory):
+        raise ValueError(
+            f"{directory} holds something else than an earlier export: name an empty "
+            "or a new directory"
+        )
+
+
+def _is_earlier_export(directory: Path) -> bool:
+    try:
+        config = json.loads((directory / CONFIG_FILE).read_text())
+    except (OSError, ValueError):
+        return False
+    return isinstance(config, dict) and config.get("made_by") == MADE_BY

@@ -1,0 +1,415 @@
+"""The page in a browser; needs playwright and Chromium."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+from azjax import games, players
+from azjax.play.web_export import browser_games, export_web
+
+playwright = pytest.importorskip("playwright.sync_api")
+expect = playwright.expect
+
+CHROMIUM = shutil.which("chromium")
+TIMEOUT = 60_000  # ms; the machine may have other things to do
+YOURS = "#board[data-turn=visitor]"
+OVER = "#board[data-turn=nobody]"
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    args = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    expect.set_options(timeout=TIMEOUT)
+    with playwright.sync_playwright() as running:
+        yield running.chromium.launch(executable_path=CHROMIUM, args=args)
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory):
+    """Serves one folder with a site for each game; gives its address and path."""
+    folder = tmp_path_factory.mktemp("sites")
+    for name in browser_games():
+        trained = players.load_run("pretrained", games.make(name))
+        export_web(trained, folder / name, name="shipped")
+    command = [sys.executable, "-u", "-m", "http.server", "0", "-b", "127.0.0.1"]
+    with subprocess.Popen(
+        [*command, "-d", folder], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as server:
+        assert server.stdout is not None
+        port = re.search(r"port (\d+)", server.stdout.readline().decode())
+        assert port is not None
+        yield f"http://127.0.0.1:{port[1]}", folder
+        server.terminate()
+
+
+class Visit:
+    """A page that is open, and what went wrong on it."""
+
+    def __init__(self, browser, url, **options):
+        self.context = browser.new_context(**options)
+        self.context.set_default_timeout(TIMEOUT)
+        self.requests, self.problems = [], []
+        self.context.route("**/*", self.only_own(url))
+        self.page = self.context.new_page()
+        self.page.on("console", self.note_console)
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.goto(url)
+
+    def only_own(self, url):
+        origin = "/".join(url.split("/")[:3])
+
+        def handle(route):
+            self.requests.append(route.request.url)
+            if route.request.url.startswith(origin + "/"):
+                route.continue_()
+            else:
+                self.problems.append(f"asked for {route.request.url}")
+                route.abort()
+
+        return handle
+
+    def note_console(self, message):
+        if message.type in ("error", "warning"):
+            self.problems.append(message.text)
+
+    def find(self, selector):
+        return self.page.locator(selector)
+
+    def target(self, number):
+        return self.find(".targets button").nth(number)
+
+    def play(self, number):
+        """Makes a move and waits for the answer, if the game goes on."""
+        moves = int(self.find("#board").get_attribute("data-moves"))
+        self.target(number).click()
+        self.page.wait_for_selector(f"{YOURS}[data-moves='{moves + 2}'], {OVER}")
+
+    def wait_for_turn(self):
+        self.page.wait_for_selector(f"{YOURS}, {OVER}")
+
+    def is_over(self):
+        return self.find(OVER).count() == 1
+
+    def status(self):
+        return self.find("#status").inner_text()
+
+    def score(self):
+        names = ("you", "draws", "computer")
+        return [int(self.find(f"#score-{name}").inner_text()) for name in names]
+
+    def pieces(self):
+        return self.find(".piece, .stroke").count() - self.find(".ghost .piece").count()
+
+    def weaken(self):
+        """Makes the computer quick and weak."""
+        self.find("#strength").press("Home")
+
+
+@pytest.fixture
+def visit(browser, sites):
+    """Opens a game's page; at the end nothing must have gone wrong on it."""
+    opened = []
+
+    def open_page(name="connect_four", **options):
+        opened.append(Visit(browser, f"{sites[0]}/{name}/", **options))
+        opened[-1].wait_for_turn()
+        return opened[-1]
+
+    yield open_page
+    for each in opened:
+        each.context.close()
+        assert each.problems == []
+
+
+class Rules:
+    """The game that goes on in the page, by Python's rules."""
+
+    def __init__(self, name):
+        self.game = games.make(name)
+        self.state = self.game.init()
+        self.step = jax.jit(self.game.step)
+
+    def legal(self):
+        return np.flatnonzero(self.game.legal_action_mask(self.state)).tolist()
+
+    def play(self, action):
+        self.state = self.step(self.state, action)
+
+    def winning(self, player):
+        """Returns the actions with which a player would win at once."""
+        state = self.state
+        if self.game.name == "tic_tac_toe":
+            state = state.replace(current_player=np.int8(player))
+        elif state.current_player != player:
+            state = state.replace(stones=state.stones[::-1], status=1 - state.status)
+        wins = []
+        for action in self.legal():
+            after = self.step(state, action)
+            if after.terminated and self.game.rewards(after)[player] == 1:
+                wins.append(action)
+        return wins
+
+    def careless_move(self):
+        """Returns a move that threatens, or else one that lets the opponent win."""
+        before = self.state
+        choices = []
+        for action in self.legal():
+            self.play(action)
+            choices.append((bool(self.winning(1)), bool(self.winning(0)), -action))
+            self.state = before
+        return -max(choices)[2]
+
+
+@pytest.mark.parametrize("name", browser_games())
+def test_a_whole_game_is_played_and_the_computer_wins_and_blocks(visit, name):
+    page, rules = visit(name), Rules(name)
+    blocked = False
+    while not page.is_over():
+        action = rules.careless_move()
+        page.play(action)
+        rules.play(action)
+        wins, threats = rules.winning(1), rules.winning(0)
+        if wins:
+            break
+        text = re.search("Computer played (.+?)\\.", page.status())
+        assert text is not None, page.status()
+        answer = rules.game.text_to_action(rules.state, text[1])
+        if len(threats) == 1:
+            assert answer == threats[0]
+            blocked = True
+        rules.play(answer)
+    assert page.status() == "The computer wins."
+    assert page.find(".wins").count() >= (4 if name == "connect_four" else 3)
+    assert page.score() == [0, 0, 1]
+    assert blocked
+
+
+def test_the_score_is_kept_and_a_new_game_is_empty(visit):
+    page = visit()
+    page.weaken()
+    while not page.is_over():
+        for column in range(7):
+            if page.target(column).get_attribute("aria-disabled") == "false":
+                page.play(column)
+                break
+    score = page.score()
+    assert sum(score) == 1
+    page.find("#undo").click()
+    page.wait_for_turn()
+    assert page.score() == [0, 0, 0]
+    page.find("#new-game").click()
+    expect(page.find("#status")).to_have_text("You begin, with Yellow.")
+    assert page.pieces() == 0
+    page.page.evaluate(
+        "numbers => localStorage.setItem("
+        "  'azjax score: connect_four: shipped', JSON.stringify(numbers))",
+        {"you": 3, "draws": 1, "computer": 4},
+    )
+    page.page.reload()
+    page.wait_for_turn()
+    assert page.score() == [3, 1, 4]
+    page.find("#reset-score").click()
+    assert page.score() == [0, 0, 0]
+
+
+def test_undo_takes_back_both_moves(visit):
+    page = visit()
+    assert page.find("#undo").is_disabled()
+    page.weaken()
+    for column in (0, 1):
+        page.play(column)
+    assert page.pieces() == 4
+    page.find("#undo").click()
+    expect(page.find(".falls")).to_have_count(2)
+    expect(page.target(0)).to_have_attribute("aria-label", re.compile("Column 1: Yell"))
+    page.find("#undo").click()
+    expect(page.find(".falls")).to_have_count(0)
+    assert page.find("#undo").is_disabled()
+
+
+def test_what_is_thought_of_a_game_that_is_given_up_does_not_reach_the_next(visit):
+    page = visit("tic_tac_toe")
+    page.find("#strength").press("End")
+    page.target(4).click()
+    page.find("#new-game").click()
+    page.target(0).click()
+    page.find("#undo").click()
+    page.play(8)
+    expect(page.find(".stroke.side-0")).to_have_count(1)
+    expect(page.find(".stroke.side-1")).to_have_count(1)
+    assert page.target(8).get_attribute("aria-label") == "Row 3, column 3: X"
+
+
+def test_the_computer_begins_if_asked_to(visit):
+    page = visit("tic_tac_toe")
+    page.find("label:has-text('Computer')").click()
+    expect(page.find(".stroke.side-0")).to_have_count(1)
+    page.wait_for_turn()
+    assert page.find("#undo").is_disabled()
+    assert page.find("body").get_attribute("data-you") == "1"
+
+
+def test_the_keyboard_is_enough(visit):
+    page = visit()
+    page.target(0).focus()
+    page.page.keyboard.press("ArrowRight")
+    expect(page.target(1)).to_be_focused()
+    expect(page.find(".ghost .piece")).to_have_count(1)
+    page.page.keyboard.press("Enter")
+    page.page.wait_for_selector(f"{YOURS}[data-moves='2']")
+    expect(page.target(1)).to_have_attribute("aria-label", re.compile("2: Yellow"))
+    page.page.keyboard.press("7")
+    page.page.wait_for_selector(f"{YOURS}[data-moves='4']")
+    expect(page.target(6)).to_have_attribute("aria-label", re.compile("7: Yellow"))
+    page.find("#new-game").focus()
+    page.page.keyboard.press("Enter")
+    expect(page.find(".falls")).to_have_count(0)
+
+
+def test_the_analysis_tells_what_the_computer_thinks(visit):
+    page = visit()
+    page.play(3)
+    assert page.find(".estimate").count() == 0
+    page.find("summary").click()
+    expect(page.find("#speed")).to_contain_text(
+        re.compile(r"^200 simulations, [\d,]+ a")
+    )
+    expect(page.find("#moves tr")).to_have_count(7)
+    expect(page.find("#moves .best")).to_have_count(1)
+    chances = re.findall(r"(\d+)%", page.find("#chances-text").inner_text())
+    assert 98 <= sum(map(int, chances)) <= 102
+    expect(page.find(".estimate .share").first).to_be_visible()
+    assert re.fullmatch(r"[1-7]( [1-7])*", page.find("#line").inner_text())
+    assert page.find("#chart .curve").count() == 1
+    page.find("#on-board").uncheck()
+    assert page.find(".estimate").count() == 0
+
+
+def test_a_game_can_be_watched(visit):
+    page = visit("tic_tac_toe")
+    page.find("label:has-text('Just watch')").click()
+    page.page.wait_for_selector(".stroke.side-1")
+    page.find("#pause").click()
+    pieces = page.pieces()
+    expect(page.find("#status")).to_contain_text("Paused")
+    page.find("#undo").click()
+    expect(page.find(".appears")).to_have_count(pieces - 1)
+    page.find("#pause").click()
+    page.page.wait_for_selector(OVER)
+    assert page.score() == [0, 0, 0]
+    assert re.fullmatch(r"A draw\.|[XO] wins\.", page.status())
+
+
+@pytest.mark.parametrize(("width", "height"), [(320, 568), (390, 844), (844, 390)])
+@pytest.mark.parametrize("name", browser_games())
+def test_a_phone_is_wide_enough(visit, name, width, height):
+    page = visit(
+        name,
+        viewport={"width": width, "height": height},
+        is_mobile=True,
+        has_touch=True,
+        color_scheme="dark",
+    )
+    page.weaken()
+    page.target(3).tap()
+    page.page.wait_for_selector(f"{YOURS}[data-moves='2']")
+    page.find("summary").tap()
+    expect(page.find("#moves tr").first).to_be_visible()
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= width
+    for number in range(page.find(".targets button").count()):
+        box = page.target(number).bounding_box()
+        assert box["width"] >= 36
+        assert box["height"] >= 44
+
+
+def test_nothing_moves_about_while_a_game_is_played(visit):
+    page = visit()
+    page.weaken()
+    for column in (3, 3, 2):
+        page.play(column)
+    shifts = page.page.evaluate(
+        """() => new Promise((resolve) => {
+          new PerformanceObserver((list) => resolve(
+            list.getEntries().reduce((sum, entry) => sum + entry.value, 0)
+          )).observe({ type: "layout-shift", buffered: true });
+          setTimeout(() => resolve(0), 500);
+        })"""
+    )
+    assert shifts < 0.02
+
+
+def test_every_request_goes_to_the_pages_own_host(visit):
+    page = visit("tic_tac_toe")
+    page.play(0)
+    names = {url.rpartition("/")[2] for url in page.requests}
+    # Those of the worker are among them.
+    assert {"worker.js", "network.onnx.gz", "tic_tac_toe.js"} <= names
+    assert "connect_four.js" not in names
+
+
+def test_the_page_may_not_ask_other_hosts(browser, sites):
+    page = Visit(browser, f"{sites[0]}/tic_tac_toe/")
+    page.wait_for_turn()
+    page.page.evaluate("fetch('https://example.org/').catch(() => null)")
+    assert any("Content Security Policy" in problem for problem in page.problems)
+    assert not any("example" in url for url in page.requests)
+    page.context.close()
+
+
+@pytest.mark.parametrize(
+    ("missing", "says"),
+    [
+        ("network.onnx.gz", "The player cannot be used: .*network.onnx.gz: 404"),
+        ("config.json", "The player cannot be used: config.json: 404"),
+        ("search.js", "The player cannot be used"),
+        ("analysis.js", "Part of the page did not load"),
+    ],
+)
+def test_a_page_that_lacks_a_file_says_so(browser, sites, missing, says):
+    url, folder = sites
+    broken = folder / f"without_{missing}"
+    shutil.copytree(folder / "tic_tac_toe", broken)
+    (broken / missing).unlink()
+    page = Visit(browser, f"{url}/{broken.name}/")
+    expect(page.find("#failure")).to_be_visible()
+    expect(page.find("#failure")).to_contain_text(re.compile(says))
+    expect(page.find("#main")).to_be_hidden()
+    page.context.close()
+
+
+def test_a_damaged_network_is_told(browser, sites):
+    url, folder = sites
+    broken = folder / "damaged"
+    shutil.copytree(folder / "tic_tac_toe", broken)
+    (broken / "network.onnx.gz").write_bytes(b"no network")
+    page = Visit(browser, f"{url}/{broken.name}/")
+    expect(page.find("#failure")).to_contain_text("The player cannot be used")
+    page.context.close()
+
+
+def test_opened_as_a_file_it_says_what_to_do(browser, sites):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto((sites[1] / "tic_tac_toe" / "index.html").as_uri())
+    expect(page.locator("#failure")).to_contain_text("python -m http.server")
+    context.close()
+
+
+def test_the_players_name_is_text_whatever_it_is(browser, sites):
+    url, folder = sites
+    odd = folder / "odd"
+    shutil.copytree(folder / "tic_tac_toe", odd)
+    config = json.loads((odd / "config.json").read_text())
+    (odd / "config.json").write_text(json.dumps({**config, "player": "<b>&amp;"}))
+    page = Visit(browser, f"{url}/odd/")
+    page.wait_for_turn()
+    assert page.find("#player").inner_text() == "<b>&amp;"
+    page.context.close()

@@ -1,0 +1,104 @@
+"""The page's rules are those of the Python games; needs Node.js."""
+
+import json
+import pathlib
+import shutil
+import subprocess
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax import games
+from azjax.play.web_export import browser_games, page_files
+
+HERE = pathlib.Path(__file__).parent
+NUM_GAMES = 1000
+ILLEGAL = 0.02  # share of moves that are any number, legal or not
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("node") is None, reason="needs the program node"
+)
+
+
+def record(game):
+    """Plays random games beyond their ends; returns actions `[T, B]` and, for the
+    `T + 1` positions, what the rules say about them, leaves `[T + 1, B, ...]`."""
+
+    def look(state):
+        return {
+            "player": state.current_player,
+            "terminated": state.terminated,
+            "legal": game.legal_action_mask(state),
+            "rewards": game.rewards(state),
+            "board": game.board(state),
+            "observation": game.observe(state),
+        }
+
+    def move(state, rng_key):
+        legal_key, any_key, choice_key = jax.random.split(rng_key, 3)
+        logits = jnp.where(game.legal_action_mask(state), 0.0, -1e9)
+        legal = jax.random.categorical(legal_key, logits)
+        anything = jax.random.randint(any_key, (), 0, game.num_actions)
+        is_legal = jax.random.uniform(choice_key) >= ILLEGAL
+        action = jnp.where(is_legal, legal, anything)
+        after = game.step(state, action)
+        return after, (action, look(after))
+
+    def play(rng_key):
+        state = game.init()
+        keys = jax.random.split(rng_key, game.max_moves + 1)
+        _, (actions, seen) = jax.lax.scan(move, state, keys)
+        first = jax.tree.map(lambda leaf: leaf[None], look(state))
+        return actions, jax.tree.map(lambda *x: jnp.concatenate(x), first, seen)
+
+    keys = jax.random.split(jax.random.key(0), NUM_GAMES)
+    actions, seen = jax.jit(jax.vmap(play))(keys)
+    return np.asarray(actions), jax.tree.map(np.asarray, seen)
+
+
+def replay(name, actions):
+    rules = page_files() / "games" / f"{name}.js"
+    result = subprocess.run(
+        ["node", HERE / "browser" / "replay.mjs", rules],
+        input=json.dumps(actions.tolist()),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("name", browser_games())
+def test_random_games_go_the_same_way(name):
+    game = games.make(name)
+    actions, seen = record(game)
+    replayed = replay(name, actions)
+    for key in ("player", "terminated"):
+        found = [[look[key] for look in played] for played in replayed]
+        np.testing.assert_array_equal(found, seen[key])
+    for key in ("rewards", "board"):
+        found = np.array([[look[key] for look in played] for played in replayed])
+        np.testing.assert_array_equal(found.reshape(seen[key].shape), seen[key])
+    observed = [
+        [[*map(int, look["observation"])] for look in game] for game in replayed
+    ]
+    shape = seen["observation"].shape
+    np.testing.assert_array_equal(np.reshape(observed, shape), seen["observation"])
+    for played, legal in zip(replayed, seen["legal"], strict=True):
+        for look, mask in zip(played, legal, strict=True):
+            assert look["legal"] == np.flatnonzero(mask).tolist()
+    # Both players won, and illegal actions ended games.
+    assert {-1, 1} <= set(seen["rewards"][:, -1, 0].astype(int).tolist())
+    assert seen["terminated"][:, -1].all()
+
+
+@pytest.mark.parametrize("name", browser_games())
+def test_moves_are_written_the_same_way(name):
+    game = games.make(name)
+    (played,) = replay(name, np.zeros((1, 1), int))
+    state = game.init()
+    expected = [game.action_to_text(state, a) for a in range(game.num_actions)]
+    assert played[0]["texts"] == expected

@@ -1,0 +1,177 @@
+"""The page's search is Python's; needs Node.js."""
+
+import dataclasses
+import json
+import pathlib
+import shutil
+import subprocess
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax import games, players
+from azjax.networks import NetworkConfig
+from azjax.play.web_export import export_web
+from azjax.search import SearchConfig
+
+HERE = pathlib.Path(__file__).parent
+SIMULATIONS = 40
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("node") is None, reason="needs the program node"
+)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """The shipped player, with settings that are not the defaults."""
+    game = games.make("tic_tac_toe")
+    shipped = players.load_run("pretrained", game)
+    search = SearchConfig(
+        algorithm="alphazero", c_init=2.0, c_base=50.0, first_play_reduction=0.3
+    )
+    return dataclasses.replace(shipped, search=search)
+
+
+def think(trained, steps, folder):
+    """Lets the page's search do `steps`, one after the other."""
+    site = folder / "site"
+    export_web(trained, site, name="x")
+    (site / "package.json").write_text('{"type": "module"}')
+    result = subprocess.run(
+        ["node", HERE / "browser" / "search.mjs", site],
+        input=json.dumps(steps),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def visits_of(thought, num_actions):
+    visits = np.zeros(num_actions, int)
+    for move in thought["moves"]:
+        visits[move["action"]] = move["visits"]
+    return visits
+
+
+def player_of(trained, kept_nodes=0):
+    search = dataclasses.replace(trained.search, kept_nodes=kept_nodes)
+    return players.AlphaZeroPlayer(
+        game=trained.game,
+        search=search,
+        simulations=SIMULATIONS,
+        network=trained.network,
+        variables=trained.variables,
+    )
+
+
+@jax.jit
+def analyse(player, states, memory):
+    return player.analyse(jax.random.key(0), states, memory)
+
+
+def state_after(game, actions):
+    state = game.init()
+    for action in actions:
+        state = game.step(state, action)
+    return jax.tree.map(lambda leaf: leaf[None], state)
+
+
+OPENINGS = [
+    [],
+    [0],
+    [4],
+    [4, 0],
+    [0, 4, 8],
+    [1, 3, 7],
+    [0, 1, 2, 4],
+    [0, 4, 8, 2, 6, 3],
+]
+
+
+def test_visits_and_values_are_those_of_python(trained, tmp_path):
+    check_same(trained, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("value_head", ["wdl", "scalar"])
+@pytest.mark.parametrize(
+    ("trunk", "global_pooling"), [("conv", False), ("conv", True), ("dense", False)]
+)
+def test_every_network_runs_in_the_browsers_runtime(
+    trained, tmp_path, trunk, global_pooling, value_head
+):
+    config = NetworkConfig(
+        trunk=trunk,
+        global_pooling=global_pooling,
+        value_head=value_head,
+        num_blocks=2,
+        channels=8,
+        width=16,
+        stem_channels=8,
+    )
+    network, variables = players.first_network(0, trained.game, config)
+    noise = jax.random.key(1)
+    variables = jax.tree.map(
+        lambda leaf: leaf + 0.05 * jax.random.normal(noise, leaf.shape), variables
+    )
+    changes = {"network": network, "variables": variables, "config": config}
+    check_same(dataclasses.replace(trained, **changes), tmp_path)
+
+
+def check_same(trained, tmp_path):
+    states = [state_after(trained.game, actions) for actions in OPENINGS]
+    batch = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *states)
+    _, analysis, _ = analyse(player_of(trained), batch, None)
+    steps = [
+        {"actions": actions, "simulations": SIMULATIONS, "isFresh": True}
+        for actions in OPENINGS
+    ]
+    for index, thought in enumerate(think(trained, steps, tmp_path)):
+        expected = np.asarray(analysis.visits[index])
+        np.testing.assert_array_equal(visits_of(thought, 9), expected)
+        assert thought["action"] == expected.argmax()
+        for move in thought["moves"]:
+            action = move["action"]
+            prior = analysis.prior[index, action]
+            np.testing.assert_allclose(move["prior"], prior, atol=1e-5)
+            if move["visits"]:
+                value = analysis.action_values[index, action]
+                np.testing.assert_allclose(move["value"], value, atol=1e-5)
+        line = [move["action"] for move in thought["line"]]
+        if (expected == expected.max()).sum() == 1:
+            known = [action for action in analysis.line[index].tolist() if action >= 0]
+            assert line == known
+        chances = np.array(thought["result"])
+        np.testing.assert_allclose(chances.sum(), 1, atol=1e-6)
+        np.testing.assert_allclose(chances[0] - chances[2], thought["value"], atol=1e-5)
+
+
+def test_the_tree_is_kept_from_move_to_move(trained, tmp_path):
+    player = player_of(trained, kept_nodes=400)
+    game = [[], [4, 0], [4, 0, 1, 7]]
+    states = [state_after(trained.game, actions) for actions in game]
+    memory = player.start(states[0])
+    expected = []
+    for state in states:
+        _, analysis, memory = analyse(player, state, memory)
+        expected.append(np.asarray(analysis.visits[0]))
+    steps = [{"actions": actions, "simulations": SIMULATIONS} for actions in game]
+    # Another game's position, of which the tree knows nothing.
+    steps.append({"actions": [4, 0, 1], "simulations": SIMULATIONS})
+    thoughts = think(trained, steps, tmp_path)
+    for thought, visits in zip(thoughts, expected, strict=False):
+        np.testing.assert_array_equal(visits_of(thought, 9), visits)
+    assert [thought["visits"] > SIMULATIONS + 1 for thought in thoughts] == [
+        *(False, True, True, False)
+    ]
+
+
+def test_a_finished_game_is_not_searched(trained, tmp_path):
+    won = [0, 3, 1, 4, 2]
+    with pytest.raises(AssertionError, match="the game is over"):
+        think(trained, [{"actions": won, "simulations": 1}], tmp_path)
