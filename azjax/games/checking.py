@@ -162,9 +162,9 @@ def _check_methods(game: Game, num_games: int, rng_key: jax.Array) -> list[str]:
 
 
 def _check_init(game: Game) -> Iterator[str]:
-    state = jax.eval_shape(game.init)
     for name, dtype in ("current_player", np.int8), ("terminated", bool):
-        field = getattr(state, name, None)
+        # A field, or a property that computes from fields.
+        field = jax.eval_shape(lambda name=name: getattr(game.init(), name, None))
         if field is None:
             yield f"init: the state must have the field {name}"
             return

@@ -65,7 +65,7 @@ def test_it_wins_where_it_can_and_blocks_where_it_must():
 def test_it_does_not_lose_tic_tac_toe_to_perfect_play():
     player = MCTSPlayer(TIC_TAC_TOE, 3000)
     opponent = players.MinimaxPlayer(TIC_TAC_TOE, 9)
-    result = play_match(TIC_TAC_TOE, player, opponent, KEY, 16, random_opening_moves=0)
+    result = play_match(TIC_TAC_TOE, player, opponent, KEY, 16, opening_moves=0)
     assert result.total.losses == 0
 
 

@@ -164,9 +164,7 @@ class Perfect:
 
 def losses(player, opponent):
     """The share of 1000 games from the empty board that `player` loses."""
-    match = play_match(
-        GAME, player, opponent, jax.random.key(0), 1000, random_opening_moves=0
-    )
+    match = play_match(GAME, player, opponent, jax.random.key(0), 1000, opening_moves=0)
     return match.total.losses / 1000
 
 
