@@ -1,3 +1,124 @@
-from azjax import games
+import jax
+import numpy as np
+import pytest
+
+from azjax import arena, games, players
 
 GAME = games.make("tic_tac_toe")
+KEY = jax.random.key(0)
+NAMES = ("random", "network:pretrained", "engine")
+
+
+class Engine:
+    """An external player that dies at its first move, or does not even start."""
+
+    starts = True
+
+    def sit(self, game, seed):
+        if not self.starts:
+            raise players.ForfeitError("no such program")
+        return self
+
+    def choose(self, state, moves):
+        raise players.ForfeitError("the engine died")
+
+    def close(self):
+        pass
+
+
+def load(names):
+    return {
+        name: Engine() if name == "engine" else players.load(name, GAME)
+        for name in names
+    }
+
+
+@pytest.fixture(scope="module")
+def told():
+    return []
+
+
+@pytest.fixture(scope="module")
+def tournament(told):
+    return arena.play_tournament(
+        GAME,
+        load(NAMES),
+        KEY,
+        20,
+        opening_moves=2,
+        on_games=told.append,
+        on_match=lambda *match: told.append(match[:2]),
+    )
+
+
+def test_every_player_plays_every_other(tournament, told):
+    assert set(tournament.matches) == {(0, 1), (0, 2), (1, 2)}
+    assert all(match.total.games == 20 for match in tournament.matches.values())
+    matches = [entry for entry in told if isinstance(entry, tuple)]
+    assert matches == [(NAMES[0], NAMES[1]), (NAMES[0], NAMES[2]), NAMES[1:]]
+    assert sum(entry for entry in told if isinstance(entry, int)) == 60
+
+
+def test_all_matches_have_the_same_openings(tournament):
+    first, *others = (match.moves[:, :2] for match in tournament.matches.values())
+    for moves in others:
+        np.testing.assert_array_equal(moves, first)
+
+
+def test_a_player_that_fails_loses_and_the_tournament_goes_on(tournament):
+    assert tournament.total(2) == arena.Record(0, 0, 40)
+    assert [tournament.forfeits(place) for place in range(3)] == [0, 0, 40]
+
+
+def test_results_are_told_from_both_sides(tournament):
+    record = tournament.against(0, 1)
+    assert tournament.against(1, 0) == record.reversed
+    total = tournament.total(0)
+    assert total == record + tournament.against(0, 2)
+    assert total.games == 40
+
+
+def test_the_ratings_follow_the_strength(tournament):
+    ratings = tournament.ratings()
+    assert ratings.elo[1] > ratings.elo[0] > ratings.elo[2]
+    assert ratings.elo.sum() == pytest.approx(0)
+
+
+def test_an_anchor_has_its_rating(tournament):
+    ratings = tournament.ratings(("random", 1000.0))
+    assert ratings.elo[0] == ratings.low[0] == ratings.high[0] == 1000
+    differences = ratings.elo - tournament.ratings().elo
+    np.testing.assert_allclose(differences, differences[0])
+
+
+def test_the_table_begins_with_the_strongest(tournament):
+    table = arena.standings(tournament)
+    assert [line.name for line in table] == ["network:pretrained", "random", "engine"]
+    assert [line.forfeits for line in table] == [0, 0, 40]
+    for line in table:
+        low, high = line.interval
+        assert low <= line.elo <= high
+        assert tournament.names[line.place] == line.name
+
+
+@pytest.mark.parametrize(
+    ("names", "num_games", "message"),
+    [
+        (("random",), 2, "two players or more: 1"),
+        (("random", "engine"), 3, "num_games must be even"),
+        (("random", "engine"), 20_000, "too few different openings"),
+    ],
+)
+def test_a_tournament_that_cannot_be_is_refused(names, num_games, message):
+    with pytest.raises(ValueError, match=message):
+        arena.play_tournament(GAME, load(names), KEY, num_games)
+
+
+def test_a_player_that_does_not_start_is_refused_before_anything_is_played():
+    told = []
+    engine = Engine()
+    engine.starts = False
+    entrants = {"random": players.RandomPlayer(GAME), "engine": engine}
+    with pytest.raises(ValueError, match="'engine' does not start: no such program"):
+        arena.play_tournament(GAME, entrants, KEY, 2, on_games=told.append)
+    assert not told

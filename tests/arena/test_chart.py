@@ -1,0 +1,38 @@
+import numpy as np
+from matplotlib.image import imread
+
+from azjax.arena.chart import draw_chart, save_chart
+from azjax.arena.records import Record
+from azjax.arena.standings import Standing
+
+
+def line(name, elo, low, high):
+    return Standing(name, 0, elo, (low, high), Record(1, 1, 1), 0.0, 0)
+
+
+TABLE = [
+    line("alphazero:runs/a_very_long_name/of_a_run?simulations=1000", 800, 500, 2900),
+    line("network:pretrained", 300, 250, 350),
+    line("random", 0, 0, 0),
+]
+
+
+def test_the_chart_is_a_picture_with_colours(tmp_path):
+    save_chart(tmp_path / "ratings.png", "connect_four: ratings", TABLE)
+    pixels = imread(tmp_path / "ratings.png")
+    assert pixels.shape[1] == 1350
+    assert np.ptp(pixels[..., :3], axis=-1).max() > 0.5
+
+
+def test_the_strongest_stands_on_top_and_every_rating_can_be_seen():
+    (axes,) = draw_chart("connect_four", TABLE).axes
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names[1:] == ["network:pretrained", "random"]
+    assert names[0].startswith("alphazero:runs")
+    assert names[0].endswith("?simulations=1000")
+    bottom, top = axes.get_ylim()
+    assert top < 0
+    assert bottom > 2
+    low, high = axes.get_xlim()
+    assert low < 0
+    assert 800 < high < 2000

@@ -1,0 +1,105 @@
+import math
+
+import jax
+import numpy as np
+import pytest
+
+from azjax import arena, games
+from azjax.players import RandomPlayer, load
+
+LOOK = 16  # pairs
+
+
+def decided(rng, test, elo, draws=0.3):
+    """Returns the verdict on a player of known strength."""
+    score = arena.expected_score(elo)
+    drawn = 2 * draws * min(score, 1 - score)
+    points = np.zeros(0)
+    while True:
+        chances = rng.random((LOOK, 2))
+        won, not_lost = chances < score - drawn / 2, chances < score + drawn / 2
+        points = np.append(points, ((won + 0.0) + not_lost).sum(axis=1) / 2)
+        verdict = test.verdict(points)
+        if verdict != "undecided":
+            return verdict
+
+
+@pytest.mark.parametrize(("elo", "wrong"), [(0, "stronger"), (100, "not stronger")])
+def test_verdicts_are_wrong_as_seldom_as_promised(elo, wrong):
+    test = arena.Sprt(0, 100)
+    verdicts = [decided(np.random.default_rng(s), test, elo) for s in range(200)]
+    # 5% of 200 are 10, and 17 or more come by chance in 2 of 100 cases.
+    assert verdicts.count(wrong) <= 16
+
+
+def test_the_ratio_is_the_sum_over_results_where_games_are_only_won_or_lost():
+    # Pairs of two points or none: a coin whose chance is the score itself.
+    points = np.array([2.0] * 30 + [0.0] * 20)
+    test = arena.Sprt(0, 50)
+    score = arena.expected_score(50)
+    expected = 30 * math.log(score / 0.5) + 20 * math.log((1 - score) / 0.5)
+    assert test.log_likelihood_ratio(points) == pytest.approx(expected, rel=1e-2)
+
+
+def test_the_ratio_of_opposite_results_is_opposite():
+    points = np.random.default_rng(0).integers(0, 5, 40) / 2
+    test = arena.Sprt(-30, 30)
+    ratio = test.log_likelihood_ratio(points)
+    assert test.log_likelihood_ratio(2 - points) == pytest.approx(-ratio)
+
+
+def test_the_bounds_are_those_of_wald():
+    assert arena.Sprt(0, 10).bounds == pytest.approx((-math.log(19), math.log(19)))
+    test = arena.Sprt(0, 10, alpha=0.01, beta=0.1)
+    assert test.bounds == pytest.approx((math.log(0.1 / 0.99), math.log(90)))
+
+
+def test_no_games_decide_nothing():
+    assert arena.Sprt(0, 10).verdict([]) == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"elo0": 10, "elo1": 10}, "must be below the second: 10, 10"),
+        ({"elo0": 0, "elo1": math.inf}, "must be below the second: 0, inf"),
+        ({"elo0": math.nan, "elo1": 0}, "must be below the second: nan, 0"),
+        ({"elo0": 0, "elo1": 1, "alpha": 0}, "alpha must be more than 0"),
+        ({"elo0": 0, "elo1": 1, "beta": 0.5}, "beta must be more than 0 and below 0.5"),
+    ],
+)
+def test_a_test_that_asks_nothing_is_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        arena.Sprt(**settings)
+
+
+GAME = games.make("tic_tac_toe")
+
+
+def test_a_match_stops_when_it_is_decided():
+    looks = []
+    result = arena.play_sprt(
+        GAME,
+        (load("network:pretrained", GAME), RandomPlayer(GAME)),
+        jax.random.key(0),
+        arena.Sprt(0, 100),
+        max_games=400,
+        games_a_look=40,
+        on_look=looks.append,
+    )
+    assert result.verdict == "stronger"
+    assert result.match.total.games == 40 * len(looks) < 400
+    assert [look.verdict for look in looks[:-1]] == ["undecided"] * (len(looks) - 1)
+
+
+def test_a_match_between_equals_ends_with_its_games():
+    result = arena.play_sprt(
+        GAME,
+        (RandomPlayer(GAME), RandomPlayer(GAME)),
+        jax.random.key(0),
+        arena.Sprt(-5, 5),
+        max_games=50,
+        games_a_look=20,
+    )
+    assert result.verdict == "undecided"
+    assert result.match.total.games == 50

@@ -1,0 +1,166 @@
+import json
+
+import pytest
+from matplotlib.image import imread
+
+from azjax import arena, cli, players
+from azjax.commands.arena import read_anchor
+from azjax.players.specification import KINDS, Kind
+
+PLAYERS = ["random", "network:pretrained", "engine"]
+FEW = ["--games", "8", "--opening-moves", "2"]
+
+
+class Engine:
+    """An external player that dies at its first move."""
+
+    starts = True
+
+    def sit(self, game, seed):
+        if not self.starts:
+            raise players.ForfeitError("no such program")
+        return self
+
+    def choose(self, state, moves):
+        raise players.ForfeitError("the engine died")
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    """An engine that `engine` names."""
+    engine = Engine()
+    monkeypatch.setitem(KINDS, "engine", Kind("engine", lambda spec, game: engine))
+    return engine
+
+
+def run(*args):
+    cli.main(["arena", *args])
+
+
+def test_a_tournament_is_printed_and_saved(tmp_path, capsys, engine):
+    directory = tmp_path / "new" / "results"
+    run(
+        "tic_tac_toe",
+        *PLAYERS,
+        *FEW,
+        "--anchor",
+        "random:500",
+        "--save",
+        str(directory),
+    )
+    out, err = capsys.readouterr()
+    for part in (
+        "random against network:pretrained: ",
+        "random against engine: 100.0% (8 won, 0 drawn, 0 lost)",
+        "  engine forfeits a game: the engine died",
+        "and 5 more games were forfeited",
+        "tic_tac_toe, 16 games each: ratings, random at 500",
+        "+500 to +500",
+        "0-0-16",
+        f"saved in {directory}",
+    ):
+        assert part in out
+    assert not err
+    saved = list(arena.read_games(directory / "games.jsonl"))
+    assert len(saved) == 24
+    assert sum(bool(game.fault) for _, game in saved) == 16
+    assert imread(directory / "ratings.png").shape[1] == 1350
+    results = json.loads((directory / "results.json").read_text())
+    assert [line["player"] for line in results["players"]][-1] == "engine"
+
+
+def test_json_is_one_object_and_nothing_else(capsys):
+    run("tic_tac_toe", *PLAYERS[:2], *FEW, "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert found["game"] == "tic_tac_toe"
+    first, second = found["players"]
+    assert first["elo"] == pytest.approx(-second["elo"])
+    assert first["wins"] == second["losses"]
+    (match,) = found["matches"]
+    assert match["games"] == sum(match["as_first"]) + sum(match["as_second"]) == 8
+
+
+def test_the_same_seed_gives_the_same_tournament(capsys):
+    outputs = []
+    for seed in ("3", "3", "4"):
+        run("tic_tac_toe", *PLAYERS[:2], "--json", "--seed", seed)
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1] != outputs[2]
+
+
+def test_a_sequential_test_ends_with_a_verdict(tmp_path, capsys):
+    names = ["network:pretrained", "random"]
+    run("tic_tac_toe", *names, "--sprt", "0", "100", "--save", str(tmp_path / "test"))
+    out = capsys.readouterr().out
+    assert "log-likelihood ratio +" in out
+    assert "network:pretrained is stronger than random" in out
+    results = json.loads((tmp_path / "test" / "results.json").read_text())
+    assert results["verdict"] == "stronger"
+    games = results["wins"] + results["draws"] + results["losses"]
+    assert games < 2000
+    assert len(list(arena.read_games(tmp_path / "test" / "games.jsonl"))) == games
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["tic_tac_toe"], "needs two players or more: 0"),
+        (["tic_tac_toe", "random"], "needs two players or more: 1"),
+        (["tic_tac_toe", "random", "random"], "the player 'random' is given twice"),
+        (["tic_tac_toe", "random", "chance"], "unknown player 'chance'"),
+        (["tac_tac_toe", "random", "chance"], "unknown game 'tac_tac_toe'"),
+        (["tic_tac_toe", *PLAYERS[:2], "--games", "3"], "--games must be even"),
+        (["tic_tac_toe", *PLAYERS[:2], "--games", "0"], "--games must be even"),
+        (["tic_tac_toe", *PLAYERS[:2], "--games", "20000"], "too few different"),
+        (["tic_tac_toe", *PLAYERS[:2], "--at-once", "1"], "--at-once must be at least"),
+        (["tic_tac_toe", *PLAYERS[:2], "--seed", "-1"], "--seed must be from 0"),
+        (["tic_tac_toe", *PLAYERS[:2], "--opening-moves", "9"], "9 random moves end"),
+        (["tic_tac_toe", *PLAYERS[:2], "--anchor", "greedy"], "--anchor is NAME or"),
+        (["tic_tac_toe", *PLAYERS[:2], "--sprt", "9", "0"], "must be below the second"),
+        (["tic_tac_toe", *PLAYERS, "--sprt", "0", "9"], "exactly two players: 3"),
+    ],
+)
+def test_a_wrong_command_is_one_line(args, message, capsys):
+    with pytest.raises(SystemExit) as error:
+        run(*args)
+    assert error.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("azjax: ")
+    assert message in line
+
+
+def test_an_engine_that_does_not_start_is_refused_before_anything_is_played(
+    capsys, engine, tmp_path
+):
+    engine.starts = False
+    with pytest.raises(SystemExit):
+        run("tic_tac_toe", "random", "engine", "--save", str(tmp_path / "new"))
+    out, err = capsys.readouterr()
+    assert err == "azjax: the player 'engine' does not start: no such program\n"
+    assert not out
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_directory_with_something_in_it_is_left_alone(capsys, tmp_path):
+    (tmp_path / "notes").write_text("mine")
+    with pytest.raises(SystemExit):
+        run("tic_tac_toe", *PLAYERS[:2], *FEW, "--save", str(tmp_path))
+    assert "it is no new or empty directory" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["notes"]
+
+
+def test_an_anchor_is_a_name_with_or_without_a_rating():
+    names = ["minimax:4", "random"]
+    assert read_anchor("random", names) == ("random", 0)
+    assert read_anchor("random:-50.5", names) == ("random", -50.5)
+    assert read_anchor("minimax:4", names) == ("minimax:4", 0)
+    assert read_anchor("minimax:4:1000", names) == ("minimax:4", 1000)
+
+
+@pytest.mark.parametrize("text", ["random:", "random:inf", "random:x", "minimax", ":3"])
+def test_a_wrong_anchor_names_the_right_ones(text):
+    with pytest.raises(ValueError, match="with one of minimax:4, random: "):
+        read_anchor(text, ["minimax:4", "random"])
