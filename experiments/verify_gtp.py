@@ -11,9 +11,10 @@ Two kinds of games, with GNU Go on either side in turn:
 
 Every move of the match must be accepted by all engines. At every position, the moves
 that GNU Go takes for legal must be those of azjax, and the stones must be the same.
-When both have passed, the passes are taken back and GNU Go plays on for both sides,
-capturing all that is dead. Then the score of `azjax gtp`, for which all stones are
-alive, must be the `final_score` of GNU Go. Ends with an error if anything disagrees.
+When both have passed, the passes are taken back, and GNU Go plays on for both sides
+until it has captured all that it takes for dead. Then the score of `azjax gtp`, for
+which all stones are alive, must be the `final_score` of GNU Go. Ends with an error if
+anything disagrees.
 """
 
 import collections
@@ -132,11 +133,11 @@ def play_match(
     sides = (gnu_go, azjax) if number % 2 else (azjax, gnu_go)
     states = [first_state(game)]
 
-    def advance(mover: GtpProcess) -> None:
+    def advance(mover: GtpProcess, command: str = "genmove") -> None:
         state = states[-1]
         check_position(game, state, referee)
         colour = COLOURS[int(state.current_player)]
-        vertex = mover.ask(f"genmove {colour}", SECONDS)
+        vertex = mover.ask(f"{command} {colour}", SECONDS)
         for engine in engines:
             if engine is not mover:
                 engine.ask(f"play {colour} {vertex}", SECONDS)
@@ -156,7 +157,7 @@ def play_match(
         engine.ask("undo", SECONDS)
     counts["moves of the cleanup"] -= len(states) - 1
     while not states[-1].terminated:
-        advance(gnu_go)
+        advance(gnu_go, "kgs-genmove_cleanup")
     counts["moves of the cleanup"] += len(states) - 1
     state = states[-1]
     check_position(game, state, referee)
