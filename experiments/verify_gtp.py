@@ -11,9 +11,10 @@ Two kinds of games, with GNU Go on either side in turn:
 
 Every move of the match must be accepted by all engines. At every position, the moves
 that GNU Go takes for legal must be those of azjax, and the stones must be the same.
-When both have passed, the passes are taken back and GNU Go plays on for both sides,
-capturing all that is dead. Then the score of `azjax gtp`, for which all stones are
-alive, must be the `final_score` of GNU Go. Ends with an error if anything disagrees.
+When both have passed, the passes are taken back, and GNU Go plays on for both sides,
+until it has captured all that it takes for dead. Then the score of `azjax gtp`, for
+which all stones are alive, must be the `final_score` of GNU Go. Ends with an error if
+anything disagrees.
 """
 
 import collections
@@ -26,7 +27,7 @@ import numpy as np
 import tyro
 
 from azjax import players
-from azjax.games.go import Go, State
+from azjax.games.go import NO_KO, Go, State
 from azjax.players.gtp_process import GtpProcess, RefusedError
 from azjax.players.vertices import (
     COLOURS,
@@ -132,11 +133,11 @@ def play_match(
     sides = (gnu_go, azjax) if number % 2 else (azjax, gnu_go)
     states = [first_state(game)]
 
-    def advance(mover: GtpProcess) -> None:
+    def advance(mover: GtpProcess, command: str = "genmove") -> None:
         state = states[-1]
         check_position(game, state, referee)
         colour = COLOURS[int(state.current_player)]
-        vertex = mover.ask(f"genmove {colour}", SECONDS)
+        vertex = mover.ask(f"{command} {colour}", SECONDS)
         for engine in engines:
             if engine is not mover:
                 engine.ask(f"play {colour} {vertex}", SECONDS)
@@ -150,13 +151,14 @@ def play_match(
         advance(sides[int(states[-1].current_player)])
     counts["moves"] += len(states) - 1
     counts["scores equal before the cleanup"] += score(azjax) == score(referee)
-    del states[-2:]
-    for engine in engines:
-        engine.ask("undo", SECONDS)
-        engine.ask("undo", SECONDS)
+    # Without a ko, in which a stone that is dead may not be captured at once.
+    while states[-1].terminated or states[-1].passed or states[-1].ko != NO_KO:
+        states.pop()
+        for engine in engines:
+            engine.ask("undo", SECONDS)
     counts["moves of the cleanup"] -= len(states) - 1
     while not states[-1].terminated:
-        advance(gnu_go)
+        advance(gnu_go, "kgs-genmove_cleanup")
     counts["moves of the cleanup"] += len(states) - 1
     state = states[-1]
     check_position(game, state, referee)
