@@ -24,6 +24,8 @@ def gtp_command(
         seed: of the player's chance.
     """
     check_seed(seed)
+    if player == "human":
+        raise ValueError("--player must be a player that needs no terminal: 'human'")
     enable_compilation_cache()
     output = sys.stdout
 
