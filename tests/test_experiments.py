@@ -1,8 +1,10 @@
 """Every script in `experiments/` runs, on a tiny budget."""
 
 import json
+import os
 import pathlib
 import runpy
+import shutil
 import subprocess
 import sys
 
@@ -121,6 +123,20 @@ def test_the_browser_is_compared_with_python(tmp_path):
     assert result["positions"] == 20
     assert result["same_move"] >= 0.95
     assert result["requests_to_other_hosts"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("player", ["random", "gtp:gnugo --mode gtp --never-resign"])
+def test_gnu_go_and_we_play_by_the_same_rules(player, tmp_path, monkeypatch):
+    path = f"{os.environ['PATH']}{os.pathsep}/usr/games"
+    if shutil.which("gnugo", path=path) is None:
+        pytest.skip("GNU Go is not installed")
+    monkeypatch.setenv("PATH", path)
+    options = ("--games", "2", "--player", player)
+    seats, match = run("verify_gtp.py", *options, folder=tmp_path).splitlines()
+    assert seats.startswith("seats: 2 games")
+    assert match.startswith("match: 2 games")
+    assert match.endswith("disagreements 0")
 
 
 @pytest.mark.slow
