@@ -23,8 +23,10 @@ TAKE_TERMINAL = (
     "os.execv(sys.executable, [sys.executable, '-m', 'azjax', *sys.argv[1:]])"
 )
 F4, F5 = "\x1bOS", "\x1b[15~"
+# readline, which pytest imports, sets a size of 80x24 that programs believe in.
+INHERITED = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
 ENVIRONMENT = {
-    **os.environ,
+    **INHERITED,
     "TERM": "xterm-256color",
     "JAX_COMPILATION_CACHE_DIR": "",
     "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),

