@@ -42,6 +42,7 @@ def read_pgn(text):
     return found
 
 
+@pytest.mark.slow
 def test_chess_games_are_read_by_another_program_move_by_move():
     finished = random_games(CHESS, 6).finished(("random", "gtp:x --level 1"))
     found = read_pgn(to_pgn(CHESS, finished))
