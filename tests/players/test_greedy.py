@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from azjax import games
-from azjax.arena.matches import _random_openings
+from azjax.arena.openings import suite
 from azjax.players import GreedyPlayer
 
 
@@ -38,7 +38,7 @@ def best_moves(game, state, step):
 )
 def test_it_wins_if_it_can_and_else_blocks_what_it_can(name, num_moves):
     game = games.make(name)
-    states = _random_openings(game, jax.random.key(0), 12, num_moves)
+    states = suite(game, jax.random.key(0), 12, num_moves).states
     choice = jax.jit(GreedyPlayer(game).choose)(jax.random.key(1), states)
     step = jax.jit(game.step)
     kinds = set()

@@ -6,7 +6,7 @@ import pytest
 
 from azjax import games
 from azjax.arena.exhaustive import solve
-from azjax.arena.matches import _random_openings
+from azjax.arena.openings import suite
 from azjax.players import MinimaxPlayer, choose
 
 TIC_TAC_TOE = games.make("tic_tac_toe")
@@ -56,7 +56,7 @@ def negamax(game, states, depth, num_moves=1):
 )
 def test_it_finds_what_a_search_of_the_whole_tree_finds(name, depth, num_moves):
     game = games.make(name)
-    states = _random_openings(game, jax.random.key(depth), 12, num_moves)
+    states = suite(game, jax.random.key(depth), 12, num_moves).states
     choice = choose(MinimaxPlayer(game, depth), KEY, states)
     scores = np.asarray(negamax(game, states, depth))
     top = scores.max(axis=-1, keepdims=True)
@@ -142,7 +142,7 @@ def test_equally_good_moves_are_equally_likely():
 
 
 def test_a_position_is_searched_alike_alone_and_among_others():
-    states = _random_openings(CONNECT_FOUR, jax.random.key(5), 8, 8)
+    states = suite(CONNECT_FOUR, jax.random.key(5), 8, 8).states
     player = MinimaxPlayer(CONNECT_FOUR, 4)
     together = choose(player, KEY, states)
     for index in range(8):
