@@ -209,13 +209,8 @@ def test_an_interrupt_does_not_wait_for_a_search(open_terminal):
     assert termios.tcgetattr(terminal.theirs) == terminal.modes
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [{"TERM": "dumb"}, pytest.param({"args": ["--plain"]}, marks=pytest.mark.slow)],
-)
-def test_a_terminal_for_lines_has_lines(open_terminal, settings):
-    args = settings.pop("args", [])
-    terminal = play(open_terminal, *args, **settings)
+def test_a_terminal_for_lines_has_lines(open_terminal):
+    terminal = play(open_terminal, TERM="dumb")
     terminal.wait_for("your move")
     terminal.type("b2\n")
     terminal.wait_for("random plays")
