@@ -116,6 +116,15 @@ def test_the_games_can_be_verified(tmp_path):
 
 
 @pytest.mark.slow
+def test_the_time_of_a_move_can_be_measured(tmp_path):
+    options = ("tic_tac_toe", "mcts:10", "random", "--games", "1", "3", "--json")
+    rows = json.loads(run("bench/players.py", *options, folder=tmp_path))
+    measured = [(row["player"], row["games"]) for row in rows]
+    assert measured == [("mcts:10", 1), ("mcts:10", 3), ("random", 1), ("random", 3)]
+    assert all(0 < row["seconds"] <= row["slowest_seconds"] for row in rows)
+
+
+@pytest.mark.slow
 def test_the_browser_is_compared_with_python(tmp_path):
     pytest.importorskip("playwright")
     options = ("--positions", "20", "--simulations", "100", "--json")

@@ -1,5 +1,6 @@
 """Strength: mistakes in solved positions, matches, tournaments, ratings."""
 
+from azjax.arena.controller import Controller
 from azjax.arena.exhaustive import Solution, solve
 from azjax.arena.matches import play_match, play_openings
 from azjax.arena.openings import Openings, suite
@@ -23,6 +24,7 @@ from azjax.arena.tournament import Tournament, check_starts, play_tournament
 
 __all__ = [
     "GRADED_AT_ONCE",
+    "Controller",
     "FinishedGame",
     "Grade",
     "MatchResult",

@@ -1,17 +1,18 @@
 """Games conducted on the host, move by move, for players that know one at a time."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.arena.controller import Controller
 from azjax.arena.openings import Openings
 from azjax.arena.records import MatchResult
-from azjax.games import Game, State
-from azjax.players.seat import AnyPlayer, ForfeitError, Seat, sit
+from azjax.games import Game
+from azjax.players.seat import AnyPlayer, ForfeitError, sit
 
 PATIENCE = 3  # games that a player forfeits in a row before its match is over
 
@@ -93,45 +94,22 @@ def play_game(
         opening: the moves after which they take over; legal, and not the whole game.
         seeds: of the players' chance.
     """
-    state, moves = game.init(), []
-    for action in opening:
-        state, moves = _step(game, state, jnp.int32(action)), [*moves, action]
-    mover = 0
-    with contextlib.ExitStack() as seats:
-        try:
-            seated = []
-            for mover in range(2):
-                seat = _sitting(players[mover], game, seeds[mover])
-                seated.append(seats.enter_context(seat))
-            while not state.terminated:
-                mover = int(state.current_player)
-                action = seated[mover].choose(state, moves).action
-                _check_legal(game, state, action)
-                state, moves = _step(game, state, jnp.int32(action)), [*moves, action]
-        except ForfeitError as error:
-            return PlayedGame(moves, -1 if mover == 0 else 1, str(error) or "gave up")
-    return PlayedGame(moves, int(game.rewards(state)[0]), "")
+    with contextlib.ExitStack() as stack:
+        seats = []
+        for player, seed in zip(players, seeds, strict=True):
+            try:
+                seat = sit(player, game, seed)
+            except ForfeitError as error:
+                return PlayedGame(opening, -1 if not seats else 1, _reason(error))
+            stack.callback(seat.close)
+            seats.append(seat)
+        controller = Controller(game, (None, None))
+        controller.load(opening, (seats[0], seats[1]))
+    assert controller.result is not None, "seats play to the end"
+    fault = _reason(controller.forfeit.reason) if controller.forfeit else ""
+    moves = [move.action for move in controller.moves]
+    return PlayedGame(moves, int(controller.result[0]), fault)
 
 
-@contextlib.contextmanager
-def _sitting(player: AnyPlayer, game: Game, seed: int) -> Iterator[Seat]:
-    with contextlib.closing(sit(player, game, seed)) as seat:
-        yield seat
-
-
-def _check_legal(game: Game, state: State, action: int) -> None:
-    """Raises ForfeitError if an action may not be played."""
-    if not 0 <= action < game.num_actions:
-        raise ForfeitError(f"illegal move: there is no action {action}")
-    if not _legal(game, state)[action]:
-        raise ForfeitError(f"illegal move {game.action_to_text(state, action)}")
-
-
-@jax.jit(static_argnames="game")
-def _step(game: Game, state: State, action: jax.Array) -> State:
-    return game.step(state, action)
-
-
-@jax.jit(static_argnames="game")
-def _legal(game: Game, state: State) -> jax.Array:
-    return game.legal_action_mask(state)
+def _reason(said: object) -> str:
+    return str(said) or "gave up"

@@ -9,10 +9,11 @@ from collections.abc import Callable
 import tyro
 
 from azjax import games
+from azjax.arena.work import Run
 from azjax.commands.common import INTERRUPTED, check_seed
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game
-from azjax.play.background import Background, Run
+from azjax.play.background import Background
 from azjax.play.plain import Plain, Pump
 from azjax.play.session import Session
 from azjax.players import load as load_player_named

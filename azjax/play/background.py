@@ -3,28 +3,9 @@
 import queue
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Protocol
 
+from azjax.arena.work import Then, Work
 from azjax.players import Thought
-
-Work = Callable[[], Thought | None]
-Then = Callable[["Future[Thought | None]"], None]
-
-
-class Run(Protocol):
-    """Does some work, and hands its outcome to what comes then."""
-
-    def __call__(self, work: Work, then: Then) -> None: ...  # noqa: D102
-
-
-def at_once(work: Work, then: Then) -> None:
-    """Works before it returns, for interfaces that wait anyway."""
-    outcome: Future[Thought | None] = Future()
-    try:
-        outcome.set_result(work())
-    except Exception as error:
-        outcome.set_exception(error)
-    then(outcome)
 
 
 class Background:

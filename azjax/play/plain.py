@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 
-from azjax.play.background import Pump
-from azjax.play.controller import (
+from azjax.arena.events import (
     AdviceFailed,
     Advised,
     Event,
@@ -12,6 +11,7 @@ from azjax.play.controller import (
     Jumped,
     Moved,
 )
+from azjax.play.background import Pump
 from azjax.play.session import Session
 from azjax.play.wording import analysis_lines, opinion, side_names, signed
 

@@ -7,17 +7,11 @@ import datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from azjax.arena.controller import Controller, Seats
+from azjax.arena.events import Advised, Event, Jumped, Moved
+from azjax.arena.work import Run
 from azjax.games import Game
 from azjax.play import saved_game
-from azjax.play.background import Run, at_once
-from azjax.play.controller import (
-    Advised,
-    Controller,
-    Event,
-    Jumped,
-    Moved,
-    Seats,
-)
 from azjax.play.saved_game import RESULTS, UNFINISHED, SavedGame
 from azjax.play.wording import opinion, side_names
 from azjax.players import AnyPlayer, ForfeitError, HumanPlayer, Seat, Thought, sit
@@ -83,7 +77,7 @@ class Session:
         name: what the opponent is called.
         user: 0 if the person begins, 1 if the opponent does.
         seed: of the opponent's chance.
-        run: has a seat think, now or beside the interface's thread.
+        run: has a seat think, beside the interface's thread or, by default, in it.
 
     Raises:
         ValueError: the opponent cannot play this game, or does not start.
@@ -97,7 +91,7 @@ class Session:
         name: str,
         user: int,
         seed: int = 0,
-        run: Run = at_once,
+        run: Run | None = None,
     ):
         self.name, self.user = name, user
         self.is_auto = self.is_analysing = self.is_left = False

@@ -1,8 +1,6 @@
 import threading
 
-import pytest
-
-from azjax.play.background import Pump, at_once
+from azjax.play.background import Pump
 from azjax.players import Thought
 
 
@@ -36,15 +34,13 @@ def test_nobody_waits_while_work_goes_on():
     assert pump.background.close(seconds=60)
 
 
-@pytest.mark.parametrize("run", [at_once, "pump"])
-def test_what_goes_wrong_is_in_the_outcome(run):
+def test_what_goes_wrong_is_in_the_outcome():
     pump, outcomes = Pump(), []
 
     def work():
         raise ZeroDivisionError
 
-    (pump.background if run == "pump" else run)(work, outcomes.append)
-    if run == "pump":
-        pump.wait()
+    pump.background(work, outcomes.append)
+    pump.wait()
     assert isinstance(outcomes[0].exception(), ZeroDivisionError)
     pump.background.close(seconds=60)

@@ -2,5 +2,4 @@
 
 `pgx`: games of azjax as pgx's environments, and pgx's games as games of azjax.
 `pettingzoo`: games of azjax as PettingZoo's environments.
-`open_spiel`: players of azjax as OpenSpiel's bots.
 """

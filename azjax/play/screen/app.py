@@ -15,8 +15,7 @@ from textual.geometry import Size
 from textual.screen import ModalScreen
 from textual.widgets import Footer, Input, Static
 
-from azjax.play.background import Pump, Run
-from azjax.play.controller import (
+from azjax.arena.events import (
     AdviceFailed,
     Advised,
     Event,
@@ -25,6 +24,8 @@ from azjax.play.controller import (
     Jumped,
     Moved,
 )
+from azjax.arena.work import Run
+from azjax.play.background import Pump
 from azjax.play.screen.board import Board
 from azjax.play.screen.entry import Entry
 from azjax.play.screen.side import beside

@@ -6,84 +6,30 @@ observes: it is called with an event for each thing that happens, in their order
 the interface's thread.
 """
 
-import copy
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.arena.events import (
+    AdviceFailed,
+    Advised,
+    Event,
+    Forfeited,
+    GameOver,
+    Jumped,
+    Move,
+    Moved,
+    Observer,
+    Thinks,
+)
+from azjax.arena.work import InTurn, Run, Work
 from azjax.games import Game, State
-from azjax.play.background import Run, Work, at_once
+from azjax.games.compiled import compiled
 from azjax.players import ForfeitError, Seat, Thought
 
 Seats = tuple[Seat | None, Seat | None]
-G = TypeVar("G", bound=Game)
-
-
-class Move(NamedTuple):
-    """A move that was made.
-
-    action: what was played.
-    text: the same in the game's notation.
-    thought: what the seat that made it thought, None of a person or a loaded game.
-    seconds: how long it took.
-    """
-
-    action: int
-    text: str
-    thought: Thought | None = None
-    seconds: float = 0.0
-
-
-class Moved(NamedTuple):
-    """A move was made by `player`."""
-
-    player: int
-    move: Move
-
-
-class Jumped(NamedTuple):
-    """The position is another, or others play: moves were taken back or gone forward,
-    a game was begun or loaded, sides were changed."""
-
-
-class Thinks(NamedTuple):
-    """A seat was asked for the move of `player`, or for its advice."""
-
-    player: int
-    is_advice: bool
-
-
-class Advised(NamedTuple):
-    """A seat said what it would play in the position."""
-
-    thought: Thought
-
-
-class AdviceFailed(NamedTuple):
-    """The seat that was asked for its advice cannot go on."""
-
-    reason: str
-
-
-class Forfeited(NamedTuple):
-    """The seat of `player` cannot go on; `GameOver` follows."""
-
-    player: int
-    reason: str
-
-
-class GameOver(NamedTuple):
-    """The game ended; `rewards` are the results of both players, as the game counts."""
-
-    rewards: tuple[float, float]
-
-
-Event = Moved | Jumped | Thinks | Advised | AdviceFailed | Forfeited | GameOver
-Observer = Callable[[Event], None]
 
 
 class Controller:
@@ -97,7 +43,7 @@ class Controller:
     Args:
         game: what is played.
         seats: who plays, by player; None is a person.
-        run: has a seat think, now or beside the interface's thread.
+        run: has a seat think, beside the interface's thread or, by default, in it.
         clock: seconds, from any beginning.
     """
 
@@ -105,13 +51,13 @@ class Controller:
         self,
         game: Game,
         seats: Seats,
-        run: Run = at_once,
+        run: Run | None = None,
         clock: Callable[[], float] = time.monotonic,
     ):
         self.game = compiled(game)
         self.adviser: Seat | None = None
         self._seats = seats
-        self._run, self._clock = run, clock
+        self._run, self._clock = run or InTurn(), clock
         self._observers: list[Observer] = []
         self._states: list[State] = [self.game.init()]
         self._moves: list[Move] = []  # beyond the position are those taken back
@@ -338,7 +284,7 @@ class Controller:
     ) -> None:
         """Does what a seat said."""
         if isinstance(answer, Thought) and answer.action not in self.legal_actions():
-            answer = ForfeitError(f"it chose action {answer.action}, which is illegal")
+            answer = ForfeitError(self._illegal(answer.action))
         if isinstance(answer, Thought):
             if is_advice:
                 self._tell(Advised(answer))
@@ -350,17 +296,11 @@ class Controller:
             self._forfeit = Forfeited(player, str(answer))
             self._arrive(self._forfeit)
 
+    def _illegal(self, action: int) -> str:
+        if not 0 <= action < self.game.num_actions:
+            return f"illegal move: there is no action {action}"
+        return f"illegal move {self.game.action_to_text(self.state, action)}"
+
     def _tell(self, event: Event) -> None:
         for observer in self._observers:
             observer(event)
-
-
-def compiled(game: G) -> G:
-    """Returns an equal game whose functions of a position are compiled, for those who
-    ask about one position after the other."""
-    fast = copy.copy(game)
-    names = ("step", "legal_action_mask", "board", "rewards")
-    vars(fast).update({name: jax.jit(getattr(game, name)) for name in names})
-    after = fast.step(game.init(), jnp.int32(0))  # nobody waits at the first move
-    jax.block_until_ready([getattr(fast, name)(after) for name in names[1:]])
-    return fast

@@ -4,7 +4,7 @@
 >>> import numpy as np
 >>> from open_spiel.python.algorithms import evaluate_bots
 >>> from azjax import games, players
->>> from azjax.games.adapters.open_spiel import AzjaxBot
+>>> from azjax.players.open_spiel import AzjaxBot
 >>> game = games.make("tic_tac_toe")
 >>> player = players.load("alphazero:pretrained?simulations=64", game)
 >>> bots = [AzjaxBot(player, game), pyspiel.make_uniform_random_bot(1, 0)]
@@ -21,11 +21,10 @@ import functools
 from collections.abc import Callable
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.core import Game, State
-from azjax.players.core import Player, start, think
+from azjax.games import Game, State
+from azjax.players.seat import AnyPlayer, sit
 
 try:
     import pyspiel
@@ -60,7 +59,7 @@ class AzjaxBot(pyspiel.Bot):
 
     def __init__(
         self,
-        player: Player,
+        player: AnyPlayer,
         game: Game,
         *,
         to_azjax: Callable[[pyspiel.State, int], int] = same_action,
@@ -70,35 +69,31 @@ class AzjaxBot(pyspiel.Bot):
         self._player = player
         self._game = game
         self._to_azjax = to_azjax
-        self._rng_key = jax.random.key(seed)
-        self._forget()
+        self._seed = seed
+        self._seat = sit(player, game, seed)
 
     def restart_at(self, state: pyspiel.State) -> None:
         """Forgets what the player remembers of the game before."""
         del state
-        self._forget()
+        self._seat.close()
+        self._seed += 1  # of other chances than in the game before
+        self._seat = sit(self._player, self._game, self._seed)
 
     def step(self, state: pyspiel.State) -> int:
         """Returns the player's move.
 
         Raises:
             ValueError: the games differ; the message says how.
+            ForfeitError: the player cannot go on.
         """
-        position, allowed = self._replay(state)
+        moves, position, allowed = self._replay(state)
         actions = {self._to_azjax(state, a): a for a in state.legal_actions()}
         self._check(state, set(np.flatnonzero(allowed).tolist()), set(actions))
-        self._rng_key, rng_key = jax.random.split(self._rng_key)
-        choice, self._memory = think(
-            self._player, rng_key, _batch(position), self._memory
-        )
-        return actions[int(choice.action[0])]
+        return actions[self._seat.choose(position, moves).action]
 
-    def _forget(self) -> None:
-        self._memory = start(self._player, _batch(self._game.init()))
-
-    def _replay(self, state: pyspiel.State) -> tuple[State, jax.Array]:
-        """Returns the position of azjax after the moves that led to `state`, and which
-        actions are legal there."""
+    def _replay(self, state: pyspiel.State) -> tuple[list[int], State, jax.Array]:
+        """Returns the actions of azjax that led to `state`, the position after them,
+        and which actions are legal there."""
         walked = state.get_game().new_initial_state()
         actions = np.full(self._game.max_moves, -1, np.int32)
         history = state.history()
@@ -110,7 +105,8 @@ class AzjaxBot(pyspiel.Bot):
         for number, action in enumerate(history):
             actions[number] = self._to_azjax(walked, action)
             walked.apply_action(action)
-        return _play(self._game, actions, len(history))
+        position, allowed = _play(self._game, actions, len(history))
+        return actions[: len(history)].tolist(), position, allowed
 
     def _check(
         self, state: pyspiel.State, allowed: set[int], actions: set[int]
@@ -123,10 +119,6 @@ class AzjaxBot(pyspiel.Bot):
                 f"{sorted(actions - allowed)}; where only the numbers differ, "
                 "`to_azjax` tells how"
             )
-
-
-def _batch(position: State) -> State:
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], position)
 
 
 @functools.partial(jax.jit, static_argnames="game")

@@ -13,16 +13,16 @@ from open_spiel.python.algorithms.evaluate_bots import evaluate_bots
 
 from azjax import players
 from azjax.games import Game, make
-from azjax.games.adapters import open_spiel as module
-from azjax.games.adapters.open_spiel import AzjaxBot
 from azjax.players import Choice, RandomPlayer
+from azjax.players import open_spiel as module
+from azjax.players.open_spiel import AzjaxBot
 
 TIC_TAC_TOE = make("tic_tac_toe")
 
 
 @struct.dataclass
 class Counting:
-    """Chooses the legal action with the lowest number; remembers how often it chose."""
+    """Remembers how often it chose, and passes over as many legal actions."""
 
     game: Game = struct.field(pytree_node=False)
 
@@ -31,7 +31,8 @@ class Counting:
 
     def think(self, rng_key, states, memory):
         legal = jax.vmap(self.game.legal_action_mask)(states)
-        action = legal.argmax(axis=1).astype(jnp.int32)
+        is_reached = legal & (legal.cumsum(axis=1) > memory[:, None])
+        action = is_reached.argmax(axis=1).astype(jnp.int32)
         return Choice(action, legal.astype(float), jnp.zeros(len(action))), memory + 1
 
 
@@ -141,13 +142,33 @@ def test_actions_may_have_other_numbers():
 
 def test_a_player_remembers_a_game_until_the_next():
     bot = AzjaxBot(Counting(TIC_TAC_TOE), TIC_TAC_TOE)
+    first = pyspiel.load_game("tic_tac_toe").new_initial_state()
+    later = first.child(4)
+    assert bot.step(first) == 0
+    assert bot.step(later) == 1
+    bot.restart_at(first)
+    assert bot.step(first) == 0
+
+
+def test_every_game_brings_other_chances():
+    game, first = make("connect_four"), pyspiel.load_game("connect_four")
+    bot, moves = AzjaxBot(RandomPlayer(game), game), []
+    for _ in range(20):
+        moves.append(bot.step(first.new_initial_state()))
+        bot.restart_at(first.new_initial_state())
+    assert len(set(moves)) > 2
+
+
+def test_a_player_that_is_not_compiled_plays_as_well(seat):
+    class Sitting:
+        def sit(self, game, seed):
+            return seat
+
+    bot = AzjaxBot(Sitting(), TIC_TAC_TOE)
     state = pyspiel.load_game("tic_tac_toe").new_initial_state()
-    bot.step(state)
     state.apply_action(4)
-    bot.step(state)
-    assert bot._memory == 2
-    bot.restart_at(state)
-    assert bot._memory == 0
+    assert bot.step(state) == 0
+    assert seat.asked == [[4]]
 
 
 def test_actions_that_mean_something_else_are_noticed():

@@ -1,0 +1,90 @@
+"""Measures how long players take for a move, in one game and in many at once.
+
+A move is chosen in positions a few random moves from the first one, the same for all
+players. The first choice compiles and does not count; of the others the median and the
+slowest do. What a player remembers of a game it does not use here.
+
+    python experiments/bench/players.py connect_four mcts:1000 --games 1 20
+"""
+
+import dataclasses
+import json
+import statistics
+import time
+
+import jax
+import rich
+import rich.table
+import tyro
+
+from azjax import games, players
+from azjax.arena import suite
+from azjax.games import Game
+
+NUM_RANDOM_MOVES = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What is measured.
+
+    game: one of those that `azjax games` lists.
+    players: written as for `azjax arena`; only compiled ones.
+    games: games at once; each of these.
+    repeats: moves of which the time is taken.
+    seed: of positions and players.
+    json: print JSON in place of the table.
+    """
+
+    game: tyro.conf.Positional[str]
+    players: tyro.conf.Positional[tuple[str, ...]]
+    games: tuple[int, ...] = (1, 20)
+    repeats: int = 20
+    seed: int = 0
+    json: bool = False
+
+
+def measure(game: Game, spec: str, number: int, settings: Settings) -> dict:
+    """Returns the time that a player takes for a move in each of `number` games."""
+    player = players.load_compiled(spec, game)
+    rng_key = jax.random.key(settings.seed)
+    states = suite(game, rng_key, number, NUM_RANDOM_MOVES).states
+    jax.block_until_ready(players.choose(player, rng_key, states))
+    seconds = []
+    for repeat in range(settings.repeats):
+        key = jax.random.fold_in(rng_key, repeat)
+        start = time.perf_counter()
+        jax.block_until_ready(players.choose(player, key, states))
+        seconds.append(time.perf_counter() - start)
+    return {
+        "game": game.name,
+        "player": spec,
+        "device": jax.devices()[0].device_kind,
+        "games": number,
+        "seconds": statistics.median(seconds),
+        "slowest_seconds": max(seconds),
+    }
+
+
+def main(settings: Settings) -> None:
+    """Measures and prints."""
+    game = games.make(settings.game)
+    rows = [
+        measure(game, spec, number, settings)
+        for spec in settings.players
+        for number in settings.games
+    ]
+    if settings.json:
+        print(json.dumps(rows, indent=2))
+        return
+    table = rich.table.Table("player", title=f"{game!r}: seconds for a move")
+    for name in ("games at once", "median", "slowest"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        times = (row["seconds"], row["slowest_seconds"])
+        table.add_row(row["player"], f"{row['games']}", *(f"{t:.4f}" for t in times))
+    rich.print(table)
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Settings, description=__doc__))

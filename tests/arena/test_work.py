@@ -1,0 +1,46 @@
+import pytest
+
+from azjax.arena.work import InTurn
+from azjax.players import Thought
+
+
+def test_what_comes_of_work_waits_until_the_work_is_done():
+    run, said = InTurn(), []
+
+    def work(number):
+        return lambda: Thought(number)
+
+    def then(outcome):
+        number = outcome.result().action
+        if number < 5_000:
+            run(work(number + 1), then)
+        said.append(number)
+
+    run(work(0), then)
+    assert said == list(range(5_001)), "in order, and without a deep recursion"
+
+
+def test_what_goes_wrong_is_in_the_outcome():
+    outcomes = []
+
+    def work():
+        raise ZeroDivisionError
+
+    InTurn()(work, outcomes.append)
+    assert isinstance(outcomes[0].exception(), ZeroDivisionError)
+
+
+def test_who_raises_leaves_nothing_behind():
+    run, said = InTurn(), []
+
+    def then(outcome):
+        run(lambda: None, said.append)
+        raise outcome.exception()
+
+    def work():
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run(work, then)
+    run(lambda: Thought(1), lambda outcome: said.append(outcome.result().action))
+    assert said == [1]
