@@ -32,6 +32,7 @@ import rich
 import rich.table
 import tyro
 from pgx.experimental import auto_reset
+from timing import time_in_turns
 
 from azjax import games
 from azjax.games.core import select
@@ -259,7 +260,8 @@ def measure(name: str, case: Case, repeats: int) -> dict:
             {"azjax": make_azjax_runner(case), "pgx": make_pgx_runner(case)},
         ),
     ):
-        seconds = time_in_turns(runs, repeats)
+        times = time_in_turns(runs, repeats)
+        seconds = {library: statistics.median(times[library]) for library in libraries}
         steps = case.batch_size * case.num_steps
         for library in libraries:
             result[f"{library}_{kind}_steps_per_second"] = steps / seconds[library]
@@ -282,19 +284,6 @@ def compile_seconds(play: Play, batch_size: int) -> float:
     start = time.perf_counter()
     jax.jit(jax.vmap(play.step)).lower(positions, actions).compile()
     return time.perf_counter() - start
-
-
-def time_in_turns(runs: dict[str, Callable], repeats: int) -> dict[str, float]:
-    """Returns the median seconds of each run; they take turns, after a warm-up."""
-    seconds: dict[str, list[float]] = {name: [] for name in runs}
-    for run in runs.values():
-        run()
-    for _ in range(repeats):
-        for name, run in runs.items():
-            start = time.perf_counter()
-            run()
-            seconds[name].append(time.perf_counter() - start)
-    return {name: statistics.median(times) for name, times in seconds.items()}
 
 
 def make_table(results: list[dict]) -> rich.table.Table:

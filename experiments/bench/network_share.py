@@ -12,7 +12,6 @@ Whatever the network does not take is the search's: selection, rules, bookkeepin
 import dataclasses
 import json
 import statistics
-import time
 from collections.abc import Callable
 
 import jax
@@ -20,6 +19,7 @@ import jax.numpy as jnp
 import rich
 import rich.table
 import tyro
+from timing import time_in_turns
 
 from azjax import games
 from azjax.networks import NetworkConfig, predict
@@ -62,13 +62,14 @@ def measure(name: str, settings: Settings) -> dict:
     game = games.make("connect_four")
     network, variables = first_network(0, game, NETWORKS[name])
     evaluations = (settings.simulations + 1) * settings.moves
-    seconds = time_in_turns(
+    times = time_in_turns(
         {
             "self_play": self_play_run(game, network, variables, settings),
             "network": network_run(game, network, variables, evaluations, settings),
         },
         settings.repeats,
     )
+    seconds = {run: statistics.median(of_run) for run, of_run in times.items()}
     return {
         "network": name,
         "device": jax.devices()[0].device_kind,
@@ -122,19 +123,6 @@ def network_run(
     first = start_games(game, SelfPlayConfig(games=settings.games), jax.random.key(1))
     observation = jax.vmap(game.observe)(first.state).astype(jnp.float32)
     return lambda: jax.block_until_ready(run(variables, observation))
-
-
-def time_in_turns(runs: dict[str, Callable], repeats: int) -> dict[str, float]:
-    """Returns the median seconds of each run; they take turns, after a warm-up."""
-    seconds: dict[str, list[float]] = {name: [] for name in runs}
-    for run in runs.values():
-        run()
-    for _ in range(repeats):
-        for name, run in runs.items():
-            start = time.perf_counter()
-            run()
-            seconds[name].append(time.perf_counter() - start)
-    return {name: statistics.median(times) for name, times in seconds.items()}
 
 
 def make_table(results: list[dict]) -> rich.table.Table:

@@ -10,12 +10,12 @@ slowest do. What a player remembers of a game it does not use here.
 import dataclasses
 import json
 import statistics
-import time
 
 import jax
 import rich
 import rich.table
 import tyro
+from timing import time_in_turns
 
 from azjax import games, players
 from azjax.arena import suite
@@ -49,13 +49,12 @@ def measure(game: Game, spec: str, number: int, settings: Settings) -> dict:
     player = players.load_compiled(spec, game)
     rng_key = jax.random.key(settings.seed)
     states = suite(game, rng_key, number, NUM_RANDOM_MOVES).states
-    jax.block_until_ready(players.choose(player, rng_key, states))
-    seconds = []
-    for repeat in range(settings.repeats):
-        key = jax.random.fold_in(rng_key, repeat)
-        start = time.perf_counter()
-        jax.block_until_ready(players.choose(player, key, states))
-        seconds.append(time.perf_counter() - start)
+    keys = iter(jax.random.split(rng_key, settings.repeats + 1))
+
+    def move():
+        jax.block_until_ready(players.choose(player, next(keys), states))
+
+    seconds = time_in_turns({spec: move}, settings.repeats)[spec]
     return {
         "game": game.name,
         "player": spec,

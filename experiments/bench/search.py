@@ -23,7 +23,6 @@ import json
 import os
 import pathlib
 import statistics
-import time
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 from unittest import mock
@@ -41,6 +40,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 from mctx._src import policies as mctx_policies
+from timing import time_in_turns
 
 from azjax import games
 from azjax.players.model import mover_reward
@@ -344,19 +344,6 @@ def check_agreement(
                 f"{name} visits the same root moves as mctx in only "
                 f"{agreeing[name]:.1%} of the games: {where}"
             )
-
-
-def time_in_turns(runs: dict[str, Callable], repeats: int) -> dict[str, list[float]]:
-    """Returns the seconds of each run, after a warm-up; they take turns."""
-    seconds: dict[str, list[float]] = {name: [] for name in runs}
-    for run in runs.values():
-        run()
-    for _ in range(repeats):
-        for name, run in runs.items():
-            start = time.perf_counter()
-            run()
-            seconds[name].append(time.perf_counter() - start)
-    return seconds
 
 
 def median_ratio(numerators: list[float], denominators: list[float]) -> float:

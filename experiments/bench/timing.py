@@ -1,0 +1,20 @@
+"""Times programs side by side, for the benchmarks here."""
+
+import time
+from collections.abc import Callable
+
+
+def time_in_turns(
+    runs: dict[str, Callable[[], object]], repeats: int
+) -> dict[str, list[float]]:
+    """Returns the seconds of each run; they take turns, after a warm-up, so that what
+    else a machine does slows all of them."""
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for run in runs.values():
+        run()
+    for _ in range(repeats):
+        for name, run in runs.items():
+            start = time.perf_counter()
+            run()
+            seconds[name].append(time.perf_counter() - start)
+    return seconds
