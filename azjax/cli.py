@@ -1,7 +1,9 @@
 """The command line: `azjax` and `python -m azjax`."""
 
 import contextlib
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 
 import tyro
@@ -31,12 +33,35 @@ def main(args: Sequence[str] | None = None) -> None:
     app.command(name="play")(play_command)
     app.command(name="gtp")(gtp_command)
     app.command(name="export")(export_command)
-    with one_line_errors():
+    with ends_in_order(), one_line_errors():
         # `train` has all settings of a run, whose defaults depend on the preset.
         if args[:1] == ["train"] and len(args) > 1 and args[1] not in ("-h", "--help"):
             train_with_settings(args[1:])
         else:
             app.cli(prog="azjax", args=args)
+
+
+@contextlib.contextmanager
+def ends_in_order() -> Iterator[None]:
+    """A context in which SIGTERM and SIGHUP end the program as Ctrl-C does, so that the
+    programs that it started end with it."""
+
+    previous = {}
+
+    def end(number: int, _frame: object) -> None:
+        for other in previous:  # once is enough
+            signal.signal(other, signal.SIG_IGN)
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:  # not under nohup
+                previous[number] = signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager

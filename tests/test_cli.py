@@ -3,10 +3,13 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
+import sys
 
 import pytest
 
+from azjax import __main__ as program
 from azjax import cli, games
 from azjax.commands import train as train_module
 from azjax.training.reporting import Reporter
@@ -308,6 +311,52 @@ def test_ctrl_c_before_the_run_has_begun_ends_without_a_traceback(monkeypatch):
     with pytest.raises(SystemExit) as error:
         cli.main(["train", "tic_tac_toe"])
     assert error.value.code == 130
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_a_command_in_order(monkeypatch, number):
+    handlers = [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGHUP)]
+    cleaned = []
+
+    def killed(config):
+        try:
+            signal.raise_signal(number)
+        finally:
+            signal.raise_signal(number)  # again, while it puts things in order
+            cleaned.append(True)
+
+    monkeypatch.setattr(train_module, "train", killed)
+    with pytest.raises(SystemExit) as error:
+        cli.main(["train", "tic_tac_toe"])
+    assert error.value.code == 128 + number
+    assert cleaned
+    assert [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGHUP)] == handlers
+
+
+def test_ctrl_c_while_the_program_starts_ends_it_without_a_traceback(monkeypatch):
+    class Interrupted:
+        def find_spec(self, name, path=None, target=None):
+            if name == "azjax.cli":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "azjax.cli")
+    monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+    with pytest.raises(SystemExit) as error:
+        program.main()
+    assert error.value.code == 130
+
+
+def test_the_parts_are_imported_when_they_are_used():
+    code = (
+        "import sys, azjax.games; "
+        "assert 'azjax.training' not in sys.modules; "
+        "import azjax; azjax.train, azjax.players; "
+        "assert 'azjax.training' in sys.modules; azjax.nothing"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert "AttributeError: module 'azjax' has no attribute 'nothing'" in done.stderr
 
 
 def test_a_fault_of_the_program_keeps_its_traceback(monkeypatch):

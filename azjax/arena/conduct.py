@@ -10,7 +10,7 @@ import numpy as np
 
 from azjax.arena.controller import Controller
 from azjax.arena.openings import Openings
-from azjax.arena.records import MatchResult
+from azjax.arena.records import RESIGNED, MatchResult, is_forfeit
 from azjax.games import Game
 from azjax.players.seat import AnyPlayer, ForfeitError, sit
 
@@ -22,7 +22,7 @@ class PlayedGame(NamedTuple):
 
     moves: the actions from the first position.
     result: 1 if player 0 won, 0 for a draw, -1 if player 1 won.
-    fault: why the loser forfeited the game, empty where the rules ended it.
+    fault: as in `FinishedGame`.
     """
 
     moves: list[int]
@@ -67,7 +67,7 @@ def play_in_seats(
             ended = play_game(game, sides, opening, seeds[number])
         loser = order[0] if ended.result < 0 else order[1]
         forfeited = [
-            forfeited[side] + 1 if ended.fault and side == loser else 0
+            forfeited[side] + 1 if is_forfeit(ended.fault) and side == loser else 0
             for side in range(2)
         ]
         played.append(ended)
@@ -77,7 +77,8 @@ def play_in_seats(
         row[: len(ended.moves)] = ended.moves
     signs = np.where(np.arange(num_games) % 2, -1, 1)
     results = (signs * [ended.result for ended in played]).astype(np.int8)
-    return MatchResult(moves, results, tuple(ended.fault for ended in played))
+    faults = tuple(ended.fault for ended in played)
+    return MatchResult(moves, results, faults, openings.moves.shape[1])
 
 
 def play_game(
@@ -106,7 +107,9 @@ def play_game(
         controller = Controller(game, (None, None))
         controller.load(opening, (seats[0], seats[1]))
     assert controller.result is not None, "seats play to the end"
-    fault = _reason(controller.forfeit.reason) if controller.forfeit else ""
+    fault, forfeit = "", controller.forfeit
+    if forfeit is not None:
+        fault = RESIGNED if forfeit.is_resignation else _reason(forfeit.reason)
     moves = [move.action for move in controller.moves]
     return PlayedGame(moves, int(controller.result[0]), fault)
 

@@ -27,7 +27,7 @@ from azjax.arena.events import (
 from azjax.arena.work import InTurn, Run, Work
 from azjax.games import Game, State
 from azjax.games.compiled import compiled
-from azjax.players import ForfeitError, Seat, Thought
+from azjax.players import ForfeitError, ResignError, Seat, Thought
 
 Seats = tuple[Seat | None, Seat | None]
 
@@ -293,7 +293,8 @@ class Controller:
         elif is_advice:
             self._tell(AdviceFailed(str(answer)))
         else:
-            self._forfeit = Forfeited(player, str(answer))
+            is_resignation = isinstance(answer, ResignError)
+            self._forfeit = Forfeited(player, str(answer), is_resignation)
             self._arrive(self._forfeit)
 
     def _illegal(self, action: int) -> str:

@@ -53,10 +53,11 @@ class AdviceFailed(NamedTuple):
 
 
 class Forfeited(NamedTuple):
-    """The seat of `player` cannot go on; `GameOver` follows."""
+    """The seat of `player` cannot go on, or resigns; `GameOver` follows."""
 
     player: int
     reason: str
+    is_resignation: bool = False
 
 
 class GameOver(NamedTuple):

@@ -15,7 +15,6 @@ from azjax.games.core import select
 from azjax.players.core import Player, start, think
 from azjax.players.seat import AnyPlayer, ExternalPlayer
 
-OPENING_MOVES = 4
 GAMES_AT_ONCE = 1024
 
 
@@ -26,7 +25,7 @@ def play_match(
     rng_key: jax.Array,
     num_games: int,
     *,
-    opening_moves: int = OPENING_MOVES,
+    opening_moves: int | None = None,
     games_at_once: int = GAMES_AT_ONCE,
     on_games: Callable[[int], object] = lambda games: None,
 ) -> MatchResult:
@@ -42,8 +41,7 @@ def play_match(
         opponent: its opponent.
         rng_key: for the openings and the players.
         num_games: an even number.
-        opening_moves: made at random before the players take over; more where the game
-            has too few openings of that length.
+        opening_moves: made at random before the players take over, as `suite` does.
         games_at_once: how many games of compiled players are in memory, at most.
         on_games: called with a number of games when they are over.
 
@@ -210,4 +208,5 @@ def _as_match(
         moves=np.stack(moves, axis=1).reshape(2 * size, -1),
         results=np.stack(results, axis=1).reshape(-1),
         faults=tuple(np.stack(faults, axis=1).reshape(-1).tolist()),
+        opening_moves=openings.moves.shape[1],
     )

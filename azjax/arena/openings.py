@@ -10,6 +10,7 @@ from azjax.arena.exhaustive import as_bytes
 from azjax.games import Game, State
 from azjax.players.random import RandomPlayer
 
+MOST_MOVES, SHARE_OF_GAME = 4, 9
 _DRAWN_AT_ONCE = 1024
 _FRUITLESS_ROUNDS = 4  # after which a length has given all that it has
 
@@ -35,7 +36,7 @@ class Openings:
 
 
 def suite(
-    game: Game, rng_key: jax.Array, num_openings: int, num_moves: int
+    game: Game, rng_key: jax.Array, num_openings: int, num_moves: int | None = None
 ) -> Openings:
     """Draws openings that lead to different positions by random moves.
 
@@ -46,13 +47,17 @@ def suite(
         game: whose openings they are.
         rng_key: consumed.
         num_openings: N, at least one.
-        num_moves: the number of moves, or the smallest one.
+        num_moves: the number of moves, or the smallest one; None for 4, or as many
+            as are a ninth of the longest game: after more moves a short game would be
+            decided.
 
     Raises:
         ValueError: an argument is out of range, or there are not so many openings.
     """
     if num_openings < 1:
         raise ValueError(f"num_openings must be >= 1: {num_openings}")
+    if num_moves is None:
+        num_moves = min(MOST_MOVES, game.max_moves // SHARE_OF_GAME)
     if num_moves < 0:
         raise ValueError(f"opening_moves must be >= 0: {num_moves}")
     if num_moves == 0:

@@ -71,8 +71,10 @@ def _game_text(ended: FinishedGame, moves: Sequence[str]) -> str:
         f"{number // 2 + 1}. {move}" if number % 2 == 0 else move
         for number, move in enumerate(moves)
     ]
+    if ended.opening_moves:
+        words.insert(ended.opening_moves, "{the moves so far were made at random}")
     if ended.fault:
-        tags["Termination"] = "rules infraction"
+        tags["Termination"] = "rules infraction" if ended.is_forfeit else "normal"
         words.append(f"{{{' '.join(ended.fault.split()).replace('}', ')')}}}")
     head = "".join(f'[{name} "{_escaped(text)}"]\n' for name, text in tags.items())
     body = textwrap.fill(

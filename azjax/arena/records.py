@@ -1,6 +1,7 @@
 """What a match leaves: its games, and what they come to."""
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from azjax.arena.solved import wilson_interval
 
 # How results are written, by what player 0 got.
 RESULTS = {1: "1-0", 0: "1/2-1/2", -1: "0-1"}
+RESIGNED = "resigned"  # as a fault, which is none
 
 
 class Record(NamedTuple):
@@ -26,7 +28,10 @@ class Record(NamedTuple):
 
     @property
     def score(self) -> float:
-        """The share of the points, in [0, 1]; a draw is half a point."""
+        """The share of the points, in [0, 1]; a draw is half a point. Without a game it
+        is no number."""
+        if not self.games:
+            return math.nan
         return (self.wins + self.draws / 2) / self.games
 
     @property
@@ -55,13 +60,27 @@ class FinishedGame(NamedTuple):
     names: of players 0 and 1.
     moves: the actions from the first position.
     result: 1 if player 0 won, 0 for a draw, -1 if player 1 won.
-    fault: why the loser forfeited the game, empty where the rules ended it.
+    fault: why the loser forfeited the game, `RESIGNED` where it only gave up, empty
+        where the rules ended it.
+    opening_moves: how many of the moves were made at random before the players took
+        over.
     """
 
     names: tuple[str, str]
     moves: list[int]
     result: int
     fault: str
+    opening_moves: int = 0
+
+    @property
+    def is_forfeit(self) -> bool:
+        """Whether the loser could not go on, or broke the rules."""
+        return is_forfeit(self.fault)
+
+
+def is_forfeit(fault: str) -> bool:
+    """Returns whether a game with such a fault was forfeited."""
+    return fault not in ("", RESIGNED)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -74,12 +93,14 @@ class MatchResult:
     moves: `[N, T]` int32; the actions of each game from the first position, the opening
         included; -1 after its end.
     results: `[N]` int8; 1 where `player` won, 0 where it drew, -1 where it lost.
-    faults: N texts; why the loser forfeited the game, empty where the rules ended it.
+    faults: N texts, as in `FinishedGame`.
+    opening_moves: how many moves of each game belong to the opening.
     """
 
     moves: np.ndarray
     results: np.ndarray
     faults: tuple[str, ...]
+    opening_moves: int
 
     @property
     def as_first(self) -> Record:
@@ -109,9 +130,9 @@ class MatchResult:
     @property
     def forfeits(self) -> tuple[int, int]:
         """The numbers of games that `player` and `opponent` forfeited."""
-        is_forfeit = np.array([bool(fault) for fault in self.faults])
+        forfeited = np.array([is_forfeit(fault) for fault in self.faults])
         lost = self.results < 0
-        return int((is_forfeit & lost).sum()), int((is_forfeit & ~lost).sum())
+        return int((forfeited & lost).sum()), int((forfeited & ~lost).sum())
 
     def finished(self, names: tuple[str, str]) -> list[FinishedGame]:
         """Returns the games one by one.
@@ -130,6 +151,7 @@ class MatchResult:
                     moves=row[row >= 0].tolist(),
                     result=int(-result if is_swapped else result),
                     fault=self.faults[number],
+                    opening_moves=self.opening_moves,
                 )
             )
         return games
@@ -142,6 +164,7 @@ def joined(results: Sequence[MatchResult]) -> MatchResult:
         moves=np.concatenate([_filled(result.moves, longest) for result in results]),
         results=np.concatenate([result.results for result in results]),
         faults=tuple(fault for result in results for fault in result.faults),
+        opening_moves=results[0].opening_moves,
     )
 
 

@@ -31,8 +31,9 @@ def to_json_lines(game: Game, finished: Sequence[FinishedGame]) -> str:
     """Returns games as lines of JSON, which `read_games` reads.
 
     Each has the `game`, the `players`, player 0 first, the `result`, `1-0`, `1/2-1/2`
-    or `0-1`, the `moves` in the notation of the game, and where the loser forfeited it
-    why, as `forfeit`.
+    or `0-1`, the `moves` in the notation of the game, of which the first
+    `opening_moves` were made at random, and where the loser forfeited or resigned why,
+    as `forfeit`.
     """
     texts = _move_texts(game, [ended.moves for ended in finished])
     lines = []
@@ -42,6 +43,7 @@ def to_json_lines(game: Game, finished: Sequence[FinishedGame]) -> str:
             "players": ended.names,
             "result": RESULTS[ended.result],
             "moves": " ".join(moves),
+            "opening_moves": ended.opening_moves,
         }
         lines.append(line | ({"forfeit": ended.fault} if ended.fault else {}))
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
@@ -100,6 +102,7 @@ def _read_game(line: str) -> tuple[Game, FinishedGame]:
         name, (first, second) = found["game"], found["players"]
         result, texts = found["result"], found["moves"].split()
         fault = str(found.get("forfeit", ""))
+        opening_moves = int(found.get("opening_moves", 0))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(
             "no game: a line has game, players, result and moves "
@@ -116,7 +119,8 @@ def _read_game(line: str) -> tuple[Game, FinishedGame]:
             raise ValueError(f"move {number}: {error}") from None
         state, moves = _step_one(game, state, jnp.int32(action)), [*moves, action]
     outcome = next(key for key, value in RESULTS.items() if value == result)
-    return game, FinishedGame((str(first), str(second)), moves, outcome, fault)
+    names = (str(first), str(second))
+    return game, FinishedGame(names, moves, outcome, fault, opening_moves)
 
 
 def _move_texts(game: Game, moves: Sequence[Sequence[int]]) -> list[list[str]]:

@@ -34,7 +34,9 @@ def to_sgf(game: Game, finished: Sequence[FinishedGame]) -> str:
 
 def _tree(game: Go, ended: FinishedGame, margin: float) -> str:
     winner = {1: "B+", 0: "", -1: "W+"}[ended.result]
-    by = "F" if ended.fault else f"{abs(margin):g}"
+    by = f"{abs(margin):g}"
+    if ended.fault:
+        by = "F" if ended.is_forfeit else "R"
     properties = {
         "FF": "4",
         "GM": "1",
@@ -54,6 +56,8 @@ def _tree(game: Go, ended: FinishedGame, margin: float) -> str:
         f";{'BW'[number % 2]}[{_point(game, action)}]"
         for number, action in enumerate(ended.moves)
     ]
+    if ended.opening_moves:
+        nodes[ended.opening_moves - 1] += "C[the moves so far were made at random]"
     lines = ["".join(nodes[start : start + 10]) for start in range(0, len(nodes), 10)]
     return "\n".join([f"(;{root}", *lines]) + ")\n"
 

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import jax
 import numpy as np
 
-from azjax.arena.matches import OPENING_MOVES, check_num_games, play_openings
+from azjax.arena.matches import check_num_games, play_openings
 from azjax.arena.openings import suite
 from azjax.arena.ratings import expected_score
 from azjax.arena.records import MatchResult, joined
@@ -116,7 +116,7 @@ def play_sprt(
     test: Sprt,
     *,
     max_games: int,
-    opening_moves: int = OPENING_MOVES,
+    opening_moves: int | None = None,
     games_a_look: int = GAMES_A_LOOK,
     on_look: Callable[[SprtResult], object] = lambda result: None,
 ) -> SprtResult:

@@ -57,6 +57,9 @@ def to_json(tournament: Tournament, table: list[Standing]) -> dict[str, Any]:
     """Returns what `azjax arena --json` prints."""
     return {
         "game": repr(tournament.game),
+        "opening_moves": max(
+            match.opening_moves for match in tournament.matches.values()
+        ),
         "players": [
             {
                 "player": line.name,

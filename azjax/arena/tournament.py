@@ -9,7 +9,6 @@ import numpy as np
 
 from azjax.arena.matches import (
     GAMES_AT_ONCE,
-    OPENING_MOVES,
     check_num_games,
     play_openings,
 )
@@ -26,7 +25,8 @@ class Tournament:
 
     game: what was played.
     names: P of them.
-    matches: by the places of player and opponent among the names, the first one lower.
+    matches: by the places of player and opponent among the names, the first one lower;
+        those that were played.
     """
 
     game: Game
@@ -35,9 +35,11 @@ class Tournament:
 
     def against(self, player: int, opponent: int) -> Record:
         """Returns the results of one player against another."""
-        if player < opponent:
+        if (player, opponent) in self.matches:
             return self.matches[player, opponent].total
-        return self.matches[opponent, player].total.reversed
+        if (opponent, player) in self.matches:
+            return self.matches[opponent, player].total.reversed
+        return Record(0, 0, 0)
 
     def total(self, player: int) -> Record:
         """Returns the results of a player in all its games."""
@@ -76,7 +78,7 @@ def play_tournament(
     rng_key: jax.Array,
     num_games: int,
     *,
-    opening_moves: int = OPENING_MOVES,
+    opening_moves: int | None = None,
     games_at_once: int = GAMES_AT_ONCE,
     on_games: Callable[[int], object] = lambda games: None,
     on_match: Callable[[str, str, MatchResult], object] = lambda *match: None,

@@ -37,11 +37,11 @@ def play_command(
 
     Args:
         game: one of those that `azjax games` lists.
-        opponent: who answers, for example random, human (a second person), network:RUN
-            or alphazero:RUN?simulations=N, where RUN is a run's directory or
-            `pretrained`. After the ? may stand, joined by &, kept_nodes=N,
-            proves=true, leaves_per_step=N and algorithm=NAME as well. Without it, the
-            player that ships for the game, or else a search.
+        opponent: who answers: random, greedy, minimax:DEPTH, mcts:N, q_learning:RUN,
+            network:RUN, alphazero:RUN, perfect, human (a second person) or
+            gtp:COMMAND, where RUN is a run's directory or `pretrained`. Settings stand
+            after a ?, joined by &: alphazero:RUN?simulations=200&kept_nodes=2000.
+            Without it, the player that ships for the game, or else a search.
         second: let the opponent begin.
         seed: of the opponent's chance.
         load: a saved game to go on with.
@@ -102,6 +102,8 @@ def _play_plain(sit_down: Callable[[Run], Session], saved: str | None) -> None:
         Plain(session, pump, read=_read, write=_write).run(saved)
     except KeyboardInterrupt:
         status = INTERRUPTED
+    except SystemExit as ended:  # by a signal
+        status = int(ended.code or 0)
     except BrokenPipeError:
         # Python would complain when it writes what is left.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

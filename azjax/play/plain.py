@@ -49,12 +49,12 @@ class Plain:
         Raises:
             ValueError: it cannot be loaded.
         """
+        said = self.session.begin(load)
         names = side_names(self.session.game)
         self.write(
             f"{self.session.game.name}: {names[0]} {self.session.player_names[0]}, "
             f"{names[1]} {self.session.player_names[1]}; `help` shows what you can type"
         )
-        said = self.session.begin(load)
         if said:
             self.write(said)
         while not self.session.is_left:
@@ -124,9 +124,8 @@ class Plain:
                     self.explain()
             case AdviceFailed(reason):
                 self.write(f"no advice: {reason}")
-            case Forfeited(player, reason):
-                name = self.session.addressed(player)
-                self.write(f"{name} cannot go on: {reason}")
+            case Forfeited():
+                self.write(self.session.farewell(event))
             case GameOver():
                 self.is_new = True
 

@@ -128,12 +128,17 @@ def load(path: Path, game: Game) -> tuple[SavedGame, list[int]]:
         raise ValueError(f"{path}: {error}") from error
     saved = SavedGame(
         game=head["game"],
-        players=(head["first"], head["second"]),
+        players=(_printable(head["first"]), _printable(head["second"])),
         result=said,
         moves=[text for _, text in moves],
         is_forfeit=said != head["result"],
     )
     return saved, actions
+
+
+def _printable(name: str) -> str:
+    """Returns a name without what would lead a terminal astray."""
+    return "".join(letter if letter.isprintable() else "?" for letter in name)
 
 
 def _read_head(lines: list[tuple[int, str]]) -> dict[str, str]:

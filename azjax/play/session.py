@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from azjax.arena.controller import Controller, Seats
-from azjax.arena.events import Advised, Event, Jumped, Moved
+from azjax.arena.events import Advised, Event, Forfeited, Jumped, Moved
 from azjax.arena.work import Run
 from azjax.games import Game
 from azjax.play import saved_game
@@ -136,6 +136,13 @@ class Session:
         if player == self.user and not self.is_auto:
             return "you"
         return self.name
+
+    def farewell(self, forfeited: Forfeited) -> str:
+        """Returns what to tell when a side gives up."""
+        name = self.addressed(forfeited.player)
+        if forfeited.is_resignation:
+            return f"{name} resigns"
+        return f"{name} cannot go on: {forfeited.reason}"
 
     def outcome(self) -> str:
         """Returns how the game ended."""

@@ -11,7 +11,7 @@ from azjax.players.directory import (
     shipped_players,
 )
 from azjax.players.greedy import GreedyPlayer
-from azjax.players.gtp import GtpPlayer, ResignError
+from azjax.players.gtp import GtpPlayer
 from azjax.players.human import HumanPlayer
 from azjax.players.mcts import MCTSPlayer
 from azjax.players.minimax import MinimaxPlayer
@@ -24,6 +24,7 @@ from azjax.players.seat import (
     AnyPlayer,
     ExternalPlayer,
     ForfeitError,
+    ResignError,
     Seat,
     Thought,
     sit,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from azjax.games import Game, State
 from azjax.games.go import Go
 from azjax.players.gtp_process import GtpProcess, RefusedError
-from azjax.players.seat import ForfeitError, Thought
+from azjax.players.seat import ForfeitError, ResignError, Thought
 from azjax.players.vertices import (
     COLOURS,
     RESIGN,
@@ -21,10 +21,6 @@ from azjax.players.vertices import (
 MOVE_SECONDS = 60.0
 START_SECONDS = 120.0  # large networks take their time
 NEEDED = {"clear_board", "genmove", "play"}
-
-
-class ResignError(ForfeitError):
-    """The player gives the game up."""
 
 
 class GtpPlayer:
@@ -53,7 +49,7 @@ class GtpPlayer:
             raise ValueError(f"the command {command!r} is wrong: {error}") from error
         if not self.arguments or shutil.which(self.arguments[0]) is None:
             raise ValueError(f"there is no program to run as {command!r}")
-        self._move_seconds, self._start_seconds = move_seconds, start_seconds
+        self.move_seconds, self._start_seconds = move_seconds, start_seconds
         self._idle: list[_Engine] = []
 
     def sit(self, game: Game, seed: int) -> "_GtpSeat":
@@ -68,7 +64,7 @@ class GtpPlayer:
             ValueError: it cannot play this game.
         """
         engine = self._take_idle() or _Engine(
-            self.arguments, self._move_seconds, self._start_seconds
+            self.arguments, self.move_seconds, self._start_seconds
         )
         try:
             engine.begin(game, seed)
@@ -143,6 +139,7 @@ class _GtpSeat:
         self._engine, self._game, self._idle = engine, game, idle
         self._moves: list[int] = []
         self._states = [first_state(game)]
+        self._is_asked = False
 
     def choose(self, state: State, moves: Sequence[int]) -> Thought:
         """Chooses a move.
@@ -168,8 +165,11 @@ class _GtpSeat:
         return Thought(action)
 
     def close(self) -> None:
-        """Lets the engine serve in another game."""
-        if self._engine.process.is_running:
+        """Lets the engine serve in another game, unless it is still thinking about
+        this one."""
+        if self._is_asked:
+            self._engine.process.kill()
+        elif self._engine.process.is_running:
             self._idle.append(self._engine)
 
     def _follow(self, moves: Sequence[int]) -> None:
@@ -207,6 +207,7 @@ class _GtpSeat:
 
     def _ask(self, command: str) -> str:
         """Asks what the rules oblige the engine to do."""
+        self._is_asked = True
         try:
             return self._engine.ask(command)
         except RefusedError as error:
@@ -214,3 +215,5 @@ class _GtpSeat:
             raise ForfeitError(
                 f"{self._engine.process.name} refuses {command!r}: {error}"
             ) from error
+        finally:
+            self._is_asked = False

@@ -110,7 +110,7 @@ class GtpProcess:
             )
         except OSError:
             raise ForfeitError(self._how_it_died(command)) from None
-        answer = self._receive(command, time.monotonic() + seconds)
+        answer = self._receive(command, seconds)
         found = re.match(r"([=?])(\d*)", answer)
         if not found or found[2] not in ("", str(self._num_commands)):
             raise ForfeitError(
@@ -122,8 +122,9 @@ class GtpProcess:
             raise RefusedError(_shown(text))
         return text
 
-    def _receive(self, command: str, deadline: float) -> str:
+    def _receive(self, command: str, seconds: float) -> str:
         """Returns the next answer, which ends with an empty line."""
+        deadline = time.monotonic() + seconds
         while True:
             start = len(self._answers) - len(self._answers.lstrip(b"\n"))
             del self._answers[:start]
@@ -140,7 +141,9 @@ class GtpProcess:
                 )
             ready = self._selector.select(max(0.0, deadline - time.monotonic()))
             if not ready:
-                raise ForfeitError(f"{self.name} did not answer {command!r} in time")
+                raise ForfeitError(
+                    f"{self.name} did not answer {command!r} within {seconds:g} seconds"
+                )
             if not all([self._read(key) for key, _ in ready]):
                 raise ForfeitError(self._how_it_died(command))
             del self._complaints[:-MAX_COMPLAINT]

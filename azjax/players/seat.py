@@ -24,6 +24,10 @@ class ForfeitError(Exception):
     """
 
 
+class ResignError(ForfeitError):
+    """The player gives the game up, which is no fault."""
+
+
 class Thought(NamedTuple):
     """What a player chose in one position, and why.
 

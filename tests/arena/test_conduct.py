@@ -97,6 +97,25 @@ def test_an_engine_that_dies_or_cheats_loses_the_game_and_the_match_goes_on(
     assert fault in result.faults[0]
 
 
+def test_an_engine_that_resigns_loses_and_is_asked_again():
+    class Resigning(Seat):
+        def choose(self, state, moves):
+            raise players.ResignError("resigned")
+
+    class Weak(Engine):
+        def sit(self, game, seed):
+            super().sit(game, seed)
+            return Resigning(self, seed)
+
+    engine = Weak()
+    result = arena.play_match(GAME, engine, RANDOM, KEY, 10, opening_moves=2)
+    assert engine.sat == 10
+    assert result.total.losses == 10
+    assert result.forfeits == (0, 0)
+    assert set(result.faults) == {"resigned"}
+    assert result.opening_moves == 2
+
+
 def test_a_cheat_is_named_and_stays_out_of_the_record():
     engine = Engine(fails_at=0, how=lambda moves: moves[0])
     result = arena.play_match(GAME, engine, RANDOM, KEY, 2, opening_moves=2)

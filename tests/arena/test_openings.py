@@ -48,6 +48,13 @@ def test_openings_are_longer_where_there_are_too_few():
     assert arena.suite(TIC_TAC_TOE, KEY, 253, 2).moves.shape == (253, 4)
 
 
+@pytest.mark.parametrize(
+    ("name", "length"), [("tic_tac_toe", 1), ("connect_four", 4), ("go:5", 4)]
+)
+def test_openings_are_short_where_games_are(name, length):
+    assert arena.suite(games.make(name), KEY, 9, None).moves.shape == (9, length)
+
+
 def test_without_moves_all_openings_are_the_first_position():
     openings = arena.suite(TIC_TAC_TOE, KEY, 5, 0)
     assert openings.moves.shape == (5, 0)

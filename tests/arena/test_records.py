@@ -4,9 +4,10 @@ from azjax import arena
 from azjax.arena.records import joined
 
 
-def result(moves, results, faults=None):
+def result(moves, results, faults=None, opening_moves=0):
     faults = faults or ("",) * len(results)
-    return arena.MatchResult(np.array(moves), np.array(results, np.int8), faults)
+    results = np.array(results, np.int8)
+    return arena.MatchResult(np.array(moves), results, faults, opening_moves)
 
 
 def test_a_draw_is_half_a_point():
@@ -16,6 +17,10 @@ def test_a_draw_is_half_a_point():
 def test_the_interval_of_a_score_holds_it_even_at_the_ends():
     low, high = arena.Record(wins=10, draws=0, losses=0).interval
     np.testing.assert_allclose((low, high), (0.7225, 1.0), atol=1e-4)
+
+
+def test_the_score_without_a_game_is_no_number():
+    assert np.isnan(arena.Record(0, 0, 0).score)
 
 
 def test_records_add_up_and_turn_round():
@@ -42,11 +47,18 @@ def test_forfeits_belong_to_the_loser():
     assert match.forfeits == (1, 1)
 
 
+def test_who_resigns_forfeits_nothing():
+    match = result([[0]] * 2, [-1, 1], ("resigned", "hung"))
+    assert match.forfeits == (0, 1)
+    flags = [ended.is_forfeit for ended in match.finished(("me", "you"))]
+    assert flags == [False, True]
+
+
 def test_games_know_who_was_who():
-    match = result([[0, 1, -1], [0, 2, 3]], [1, 1])
+    match = result([[0, 1, -1], [0, 2, 3]], [1, 1], opening_moves=1)
     first, second = match.finished(("me", "you"))
-    assert first == (("me", "you"), [0, 1], 1, "")
-    assert second == (("you", "me"), [0, 2, 3], -1, "")
+    assert first == (("me", "you"), [0, 1], 1, "", 1)
+    assert second == (("you", "me"), [0, 2, 3], -1, "", 1)
 
 
 def test_matches_of_different_lengths_are_joined():

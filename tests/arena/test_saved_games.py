@@ -99,6 +99,18 @@ def test_a_forfeit_stands_in_the_file():
     assert json.loads(line)["forfeit"] == "hung [x]"
 
 
+def test_resignations_and_random_moves_stand_in_the_file():
+    ended = played(CHESS, "e2e4 e7e5 g1f3", result=1, fault="resigned")
+    (read,) = read_pgn(to_pgn(CHESS, [ended._replace(opening_moves=2)]))
+    assert read.headers["Termination"] == "normal"
+    comments = [node.comment for node in read.mainline()]
+    assert comments == ["", "the moves so far were made at random", "resigned"]
+    ended = played(GO, "a1 b1", result=-1, fault="resigned")._replace(opening_moves=1)
+    text = to_sgf(GO, [ended])
+    assert "RE[W+R]" in text
+    assert ";B[ae]C[the moves so far were made at random];W[be]" in text
+
+
 def test_a_game_of_go_is_written_as_sgf():
     # Black has the right column alone and white the rest; a5 is the top left point.
     text = to_sgf(GO, [played(GO, "a5 pass e1 pass pass", result=1)])

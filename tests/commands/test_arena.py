@@ -3,8 +3,8 @@ import json
 import pytest
 from matplotlib.image import imread
 
-from azjax import arena, cli, players
-from azjax.commands.arena import read_anchor
+from azjax import arena, cli, games, players
+from azjax.commands.arena import named, read_anchor
 from azjax.players.specification import KINDS, Kind
 
 PLAYERS = ["random", "network:pretrained", "engine"]
@@ -96,7 +96,7 @@ def test_a_sequential_test_ends_with_a_verdict(tmp_path, capsys):
     run("tic_tac_toe", *names, "--sprt", "0", "100", "--save", str(tmp_path / "test"))
     out = capsys.readouterr().out
     assert "log-likelihood ratio +" in out
-    assert "network:pretrained is stronger than random" in out
+    assert "accepted: network:pretrained is stronger than random by 100 Elo" in out
     results = json.loads((tmp_path / "test" / "results.json").read_text())
     assert results["verdict"] == "stronger"
     games = results["wins"] + results["draws"] + results["losses"]
@@ -109,7 +109,11 @@ def test_a_sequential_test_ends_with_a_verdict(tmp_path, capsys):
     [
         (["tic_tac_toe"], "needs two players or more: 0"),
         (["tic_tac_toe", "random"], "needs two players or more: 1"),
-        (["tic_tac_toe", "random", "random"], "the player 'random' is given twice"),
+        (["tic_tac_toe", "random", "me=chance"], "unknown player 'chance'"),
+        (
+            ["tic_tac_toe", *PLAYERS[:2], "--move-seconds", "0"],
+            "--move-seconds must be",
+        ),
         (["tic_tac_toe", "random", "chance"], "unknown player 'chance'"),
         (["tac_tac_toe", "random", "chance"], "unknown game 'tac_tac_toe'"),
         (["tic_tac_toe", *PLAYERS[:2], "--games", "3"], "--games must be even"),
@@ -150,6 +154,78 @@ def test_a_directory_with_something_in_it_is_left_alone(capsys, tmp_path):
         run("tic_tac_toe", *PLAYERS[:2], *FEW, "--save", str(tmp_path))
     assert "it is no new or empty directory" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["notes"]
+
+
+def test_players_have_names_of_their_own():
+    texts = ["random", "gnu=gtp:gnugo --mode gtp", "random", "alphazero:a?b=1", "gnu=x"]
+    assert named(texts) == {
+        "random": "random",
+        "gnu": "gtp:gnugo --mode gtp",
+        "random#2": "random",
+        "alphazero:a?b=1": "alphazero:a?b=1",
+        "gnu#2": "x",
+    }
+
+
+def test_a_player_may_meet_itself(capsys):
+    run("tic_tac_toe", "perfect=minimax:9", "minimax:9", *FEW[:2], "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert {line["player"] for line in found["players"]} == {"perfect", "minimax:9"}
+    assert found["opening_moves"] == 1
+    assert found["players"][0]["score"] == 0.5
+
+
+def test_an_interrupted_tournament_keeps_the_matches_that_were_over(
+    tmp_path, capsys, engine, monkeypatch
+):
+    def interrupted(state, moves):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine, "choose", interrupted)
+    directory = tmp_path / "results"
+    with pytest.raises(SystemExit) as error:
+        run("tic_tac_toe", *PLAYERS, *FEW, "--save", str(directory))
+    assert error.value.code == 130
+    out = capsys.readouterr().out
+    assert "interrupted when 1 of 3 matches were over" in out
+    assert f"saved in {directory}" in out
+    results = json.loads((directory / "results.json").read_text())
+    assert results["is_interrupted"]
+    assert {line["player"] for line in results["players"]} == set(PLAYERS[:2])
+    assert len(list(arena.read_games(directory / "games.jsonl"))) == 8
+
+
+def test_a_tournament_interrupted_in_its_first_match_says_so(
+    capsys, engine, monkeypatch
+):
+    def interrupted(state, moves):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine, "choose", interrupted)
+    with pytest.raises(SystemExit) as error:
+        run("tic_tac_toe", "engine", "random", *FEW)
+    assert error.value.code == 130
+    assert "interrupted when 0 of 1 matches were over" in capsys.readouterr().out
+
+
+def test_an_interrupted_sequential_test_is_undecided(capsys, engine, monkeypatch):
+    asked = []
+
+    def choose(state, moves):
+        asked.append(moves)
+        if len(asked) > 300:
+            raise KeyboardInterrupt
+        return players.Thought(int(state_game.legal_action_mask(state).argmax()))
+
+    state_game = games.make("tic_tac_toe")
+    monkeypatch.setattr(engine, "choose", choose)
+    with pytest.raises(SystemExit) as error:
+        run("tic_tac_toe", "engine", "greedy", "--sprt", "0", "1", "--json")
+    assert error.value.code == 130
+    found = json.loads(capsys.readouterr().out)
+    assert found["is_interrupted"]
+    assert found["verdict"] == "undecided"
+    assert found["wins"] + found["draws"] + found["losses"] >= 64
 
 
 def test_an_anchor_is_a_name_with_or_without_a_rating():

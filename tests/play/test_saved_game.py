@@ -65,6 +65,11 @@ def test_a_game_ends_too_if_a_side_cannot_go_on(tmp_path, read):
     assert load(path, GAME) == (saved, [4])
 
 
+def test_a_name_does_not_talk_to_the_terminal(read):
+    saved, _ = read(WHOLE.replace("random", "ra\x1b]0;x\x07ndom"))
+    assert saved.players == ("human", "ra?]0;x?ndom")
+
+
 def test_a_file_is_not_overwritten_unless_asked(tmp_path):
     path = tmp_path / "game.txt"
     path.write_text("a thesis")

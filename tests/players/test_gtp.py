@@ -119,7 +119,7 @@ def test_games_at_the_same_time_have_engines_of_their_own(make_player):
     ("behaviour", "message"),
     [
         ("dies", "^Fake died at 'genmove w' .exit status 3.: out of luck$"),
-        ("hangs", "^Fake did not answer 'genmove w' in time$"),
+        ("hangs", "^Fake did not answer 'genmove w' within [0-9.]+ seconds$"),
         ("cheats", "^Fake answers 'genmove w' with 'b2', which is no legal move$"),
         ("babbles", "^Fake answers 'genmove w' with 'the corner', which is no legal"),
         ("floods", "^Fake answers 'genmove w' with what is no answer: 'xxxx"),
@@ -157,7 +157,7 @@ def test_an_engine_that_resigns_may_play_again(make_player):
 @pytest.mark.parametrize(
     ("behaviour", "message"),
     [
-        ("silent", "did not answer 'protocol_version' in time"),
+        ("silent", "did not answer 'protocol_version' within"),
         # What it answers behind its greeting may have come by then.
         ("noisy", "'protocol_version' with what is no answer: 'Welcome to Fake!"),
         ("confused", "'protocol_version' with what is no answer: '=77 2'"),

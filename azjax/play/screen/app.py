@@ -140,9 +140,8 @@ class PlayApp(App[None]):
                     self.say(f"{self.session.name} would play {text}")
             case AdviceFailed(reason):
                 self.say(f"no advice: {reason}", is_wrong=True)
-            case Forfeited(player, reason):
-                name = self.session.addressed(player)
-                self.say(f"{name} cannot go on: {reason}", is_wrong=True)
+            case Forfeited():
+                self.say(self.session.farewell(event), is_wrong=True)
         if isinstance(event, Moved | Jumped | GameOver):
             self.board.follow()
         self.show()

@@ -1,0 +1,93 @@
+"""What `azjax arena` prints."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from azjax.arena.records import MatchResult, Record
+from azjax.arena.standings import Standing
+from azjax.arena.tournament import Tournament
+
+_FORFEITS_SHOWN = 3  # of a match
+
+
+def print_standings(
+    console: Console,
+    tournament: Tournament,
+    table: Sequence[Standing],
+    anchor: tuple[str, float] | None,
+) -> None:
+    """Prints the players, strongest first, and what each scored against each."""
+    grid = Table(box=None, header_style="cyan", padding=(0, 2, 0, 0))
+    grid.add_column("", justify="right", no_wrap=True)
+    grid.add_column("player", overflow="fold")
+    for name in ("Elo", "95% interval", "score", "W-D-L", "repeated"):
+        grid.add_column(name, justify="right", no_wrap=True)
+    cross = Table(box=None, header_style="cyan", padding=(0, 2, 0, 0))
+    for name in ("", *map(str, range(1, len(table) + 1))):
+        cross.add_column(name, justify="right", no_wrap=True)
+    for rank, line in enumerate(table, 1):
+        low, high = line.interval
+        grid.add_row(
+            str(rank),
+            Text(line.name),
+            f"{line.elo:+.0f}",
+            f"{low:+.0f} to {high:+.0f}",
+            f"{line.record.score:.1%}",
+            "-".join(map(str, line.record)),
+            f"{line.repeated:.0%}",
+        )
+        scores = (
+            "" if other is line else _percent(tournament, line, other)
+            for other in table
+        )
+        cross.add_row(str(rank), *scores)
+    counts = {line.record.games for line in table}
+    number = f"{max(counts)} games each" if len(counts) == 1 else "unfinished"
+    zero = "mean 0" if anchor is None else f"{anchor[0]} at {anchor[1]:g}"
+    console.print(Text(f"\n{tournament.game!r}, {number}: ratings, {zero}", "bold"))
+    console.print(grid)
+    console.print(Text("\nscore of each player (rows) against each (columns)", "bold"))
+    console.print(cross)
+
+
+def _percent(tournament: Tournament, player: Standing, opponent: Standing) -> str:
+    record = tournament.against(player.place, opponent.place)
+    return f"{record.score:.1%}" if record.games else "-"
+
+
+def print_match(console: Console, name: str, opponent: str, match: MatchResult) -> None:
+    """Prints what a match came to, and which games were forfeited."""
+    print_line(console, f"{name} against {opponent}: {score_text(match.total)}")
+    games = match.finished((name, opponent))
+    forfeits = [ended for ended in games if ended.is_forfeit]
+    for ended in forfeits[:_FORFEITS_SHOWN]:
+        loser = ended.names[0] if ended.result < 0 else ended.names[1]
+        print_line(console, f"  {loser} forfeits a game: {ended.fault}")
+    if len(forfeits) > _FORFEITS_SHOWN:
+        more = len(forfeits) - _FORFEITS_SHOWN
+        print_line(console, f"  and {more} more games were forfeited")
+
+
+def openings_text(match: MatchResult) -> str:
+    """Returns where the games of a match began."""
+    number = len(match.moves) // 2
+    if not match.opening_moves:
+        return "the first position"
+    moves = "random move" if match.opening_moves == 1 else "random moves"
+    return f"{number} different positions after {match.opening_moves} {moves}"
+
+
+def score_text(record: Record) -> str:
+    """Returns results as a person reads them."""
+    return (
+        f"{record.score:.1%} ({record.wins} won, {record.draws} drawn, "
+        f"{record.losses} lost)"
+    )
+
+
+def print_line(console: Console, text: str) -> None:
+    """Prints a line as it is, without markup."""
+    console.print(Text(text), soft_wrap=True)
