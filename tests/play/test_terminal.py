@@ -88,6 +88,20 @@ class Terminal:
             self.read()
         return None
 
+    def interrupt(self):
+        """Presses Ctrl-C, and again if nothing comes of it, as people do.
+
+        Python's `input` overlooks one between its question and the first look for
+        an answer.
+        """
+        for _ in range(8):
+            self.type("\x03")
+            end = time.monotonic() + PATIENCE / 8
+            while time.monotonic() < end:
+                if self.process.poll() is not None:
+                    return
+                self.read()
+
     def status(self):
         """Waits for the end of the program; returns its status."""
         self.wait_for(lambda: self.process.poll() is not None)
@@ -209,14 +223,22 @@ def test_an_interrupt_does_not_wait_for_a_search(open_terminal):
     assert termios.tcgetattr(terminal.theirs) == terminal.modes
 
 
-def test_a_terminal_for_lines_has_lines(open_terminal):
-    terminal = play(open_terminal, TERM="dumb")
-    terminal.wait_for("your move")
+@pytest.mark.parametrize(
+    ("args", "term"),
+    [
+        ([], "dumb"),
+        pytest.param(["--plain"], "xterm-256color", marks=pytest.mark.slow),
+    ],
+)
+def test_a_terminal_for_lines_has_lines(open_terminal, args, term):
+    terminal = play(open_terminal, *args, TERM=term)
+    question = "your move (a3 b3 c3 a2 b2 c2 a1 b1 c1): "
+    terminal.wait_for(question)
     terminal.type("b2\n")
     terminal.wait_for("random plays")
     terminal.type("undo\n")
-    terminal.wait_for(lambda: terminal.text.count("1 .  .  .") == 2)
-    terminal.type("\x03")
+    terminal.wait_for(lambda: terminal.text.count(question) == 2)
+    terminal.interrupt()
     assert terminal.status() == 130
     assert b"\x1b[?1049h" not in terminal.output
 
