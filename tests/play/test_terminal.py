@@ -1,6 +1,7 @@
 """`azjax play` in a terminal of its own, and in pipes."""
 
 import fcntl
+import io
 import os
 import pty
 import re
@@ -14,6 +15,8 @@ import time
 
 import pyte
 import pytest
+
+from azjax import cli
 
 PATIENCE = 240  # seconds, for a machine that has much else to do
 CELLS = [column + row for column in "abc" for row in "123"]
@@ -255,7 +258,7 @@ def pipe(text, *args):
     )
 
 
-def test_a_game_in_a_pipe(tmp_path):
+def test_a_game_in_a_pipe(tmp_path, capsys, monkeypatch):
     path = tmp_path / "game.txt"
     lines = f"nonsense\nb2\nundo\na3\nsave {path}\nauto\n"
     done = pipe(lines.encode(), "tic_tac_toe", "--opponent", "random")
@@ -264,9 +267,9 @@ def test_a_game_in_a_pipe(tmp_path):
     assert "'nonsense' is no action of tic_tac_toe" in out
     assert out.count("random plays") >= 4
     assert "the game is over" in out
-    again = pipe(b"quit\n", "tic_tac_toe", "--opponent", "random", "--load", str(path))
-    assert "human against random, 2 moves" in again.stdout.decode()
-    assert again.returncode == 0
+    monkeypatch.setattr("sys.stdin", io.StringIO("quit\n"))
+    cli.main(["play", "tic_tac_toe", "--opponent", "random", "--load", str(path)])
+    assert "human against random, 2 moves" in capsys.readouterr().out
 
 
 def test_bytes_that_are_no_text_are_no_move():
@@ -298,10 +301,10 @@ def test_a_reader_that_leaves_ends_the_program_quietly():
         assert process.stderr.read() == b""
 
 
-def test_a_file_that_is_no_saved_game_is_refused_before_the_game(tmp_path):
+def test_a_file_that_is_no_saved_game_is_refused_before_the_game(tmp_path, capsys):
     path = tmp_path / "thesis.txt"
     path.write_text("words")
-    args = ["tic_tac_toe", "--opponent", "random", "--load", str(path)]
-    done = pipe(b"", *args)
-    assert done.returncode == 2
-    assert done.stderr.decode() == f"azjax: {path} is no saved game of azjax\n"
+    with pytest.raises(SystemExit) as error:
+        cli.main(["play", "tic_tac_toe", "--opponent", "random", "--load", str(path)])
+    assert error.value.code == 2
+    assert capsys.readouterr() == ("", f"azjax: {path} is no saved game of azjax\n")
