@@ -307,4 +307,4 @@ def test_a_file_that_is_no_saved_game_is_refused_before_the_game(tmp_path, capsy
     with pytest.raises(SystemExit) as error:
         cli.main(["play", "tic_tac_toe", "--opponent", "random", "--load", str(path)])
     assert error.value.code == 2
-    assert capsys.readouterr() == ("", f"azjax: {path} is no saved game of azjax\n")
+    assert capsys.readouterr().err == f"azjax: {path} is no saved game of azjax\n"
