@@ -34,12 +34,17 @@ def train(run_dir, *args):
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """The directory of a finished run."""
+def trained(tmp_path_factory):
+    """The directory of a finished run, and what was written meanwhile."""
     directory = tmp_path_factory.mktemp("runs") / "tiny"
-    with contextlib.redirect_stdout(io.StringIO()):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
         train(directory)
-    return directory
+    return directory, out.getvalue()
+
+
+@pytest.fixture(scope="module")
+def run(trained):
+    return trained[0]
 
 
 @pytest.fixture
@@ -71,12 +76,11 @@ def test_games_are_listed_with_their_sizes(capsys):
     assert "42 moves" in out
 
 
-def test_training_says_what_it_came_to_and_how_to_play(tmp_path, capsys):
-    train(tmp_path / "run")
-    out = capsys.readouterr().out
+def test_training_says_what_it_came_to_and_how_to_play(trained):
+    directory, out = trained
     assert "learn tic_tac_toe for 2 iterations" in out
     assert "azjax play tic_tac_toe" in out
-    assert (tmp_path / "run" / "player" / "weights.npz").exists()
+    assert (directory / "player" / "weights.npz").exists()
 
 
 def test_evaluate_prints_one_json_object(run, capsys):

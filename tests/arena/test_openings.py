@@ -12,6 +12,7 @@ KEY = jax.random.key(0)
 @pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four", "go:3", "hex:3"])
 def test_openings_are_different_unfinished_positions_that_the_moves_reach(name):
     game = games.make(name)
+    step, legal_action_mask = jax.jit(game.step), jax.jit(game.legal_action_mask)
     openings = arena.suite(game, KEY, 30, 2)
     assert openings.moves.shape == (30, 2)
     assert len(openings) == 30
@@ -19,8 +20,8 @@ def test_openings_are_different_unfinished_positions_that_the_moves_reach(name):
     for number, row in enumerate(openings.moves):
         state = game.init()
         for action in row:
-            assert game.legal_action_mask(state)[action]
-            state = game.step(state, jnp.int32(action))
+            assert legal_action_mask(state)[action]
+            state = step(state, jnp.int32(action))
         assert not state.terminated
         leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(state)]
         found = openings.take(np.array([number])).states

@@ -4,7 +4,6 @@ import re
 
 import chess.pgn
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -14,6 +13,7 @@ from azjax.arena.records import FinishedGame
 from azjax.arena.saved_games import append_games, games_file, to_json_lines
 from azjax.arena.sgf import to_sgf
 from azjax.players import RandomPlayer
+from azjax.players.vertices import first_state, next_state
 
 CHESS, GO = games.make("chess"), games.make("go:5")
 NAMES = ("gtp:gnugo --level 1", 'a "player" [x\\y]')
@@ -27,10 +27,10 @@ def random_games(game, num_games, **settings):
 
 def played(game, *texts, result=0, fault=""):
     """Returns a game from moves as people write them."""
-    state, moves = game.init(), []
+    state, moves = first_state(game), []
     for text in " ".join(texts).split():
         moves.append(game.text_to_action(state, text))
-        state = game.step(state, jnp.int32(moves[-1]))
+        state = next_state(game, state, moves[-1])
     return FinishedGame(NAMES, moves, result, fault)
 
 
@@ -49,11 +49,10 @@ def test_chess_games_are_read_by_another_program_move_by_move():
     assert len(found) == len(finished)
     for read, ended in zip(found, finished, strict=True):
         moves = [move.uci() for move in read.mainline_moves()]
-        state, texts = CHESS.init(), []
-        step = jax.jit(CHESS.step)
+        state, texts = first_state(CHESS), []
         for action in ended.moves:
             texts.append(CHESS.action_to_text(state, action))
-            state = step(state, jnp.int32(action))
+            state = next_state(CHESS, state, action)
         assert moves == texts
         assert read.headers["White"] == ended.names[0]
         assert read.headers["Black"] == ended.names[1]
@@ -123,18 +122,20 @@ def test_a_game_of_go_is_written_as_sgf():
 def test_scores_of_go_are_those_of_the_final_positions():
     match = random_games(GO, 8)
     trees = to_sgf(GO, match.finished(NAMES)).split("(;FF")[1:]
-    step = jax.jit(GO.step)
     for tree, ended in zip(trees, match.finished(NAMES), strict=True):
-        state = GO.init()
+        state = first_state(GO)
         for action in ended.moves:
-            state = step(state, jnp.int32(action))
+            state = next_state(GO, state, action)
         black, white = np.asarray(GO.score(state))
         winner = "B" if black > white else "W"
         assert f"RE[{winner}+{abs(black - white):g}]" in tree
         assert len(re.findall(r";[BW]\[", tree)) == len(ended.moves)
 
 
-@pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four", "go:3"])
+@pytest.mark.parametrize(
+    "name",
+    ["tic_tac_toe", "connect_four", pytest.param("go:3", marks=pytest.mark.slow)],
+)
 def test_move_lists_are_read_back(name, tmp_path):
     game = games.make(name)
     finished = random_games(game, 6, opening_moves=2).finished(NAMES)

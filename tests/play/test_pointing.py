@@ -1,24 +1,22 @@
-import jax.numpy as jnp
-import numpy as np
 import pytest
 
 from azjax import games
 from azjax.play.pointing import Pointing
+from azjax.players.vertices import first_state, legal_actions, next_state
 
 
 def position(name, *moves):
     game = games.make(name)
-    state = game.init()
+    state = first_state(game)
     for text in moves:
-        state = game.step(state, jnp.int32(game.text_to_action(state, text)))
-    legal = np.flatnonzero(game.legal_action_mask(state)).tolist()
-    return game, state, Pointing(game, state, legal)
+        state = next_state(game, state, game.text_to_action(state, text))
+    return game, state, Pointing(game, state, legal_actions(game, state))
 
 
 @pytest.mark.parametrize("name", sorted(set(games.available())))
 def test_every_legal_move_can_be_pointed_at_or_is_named(name):
     game, state, pointing = position(name)
-    for action in np.flatnonzero(game.legal_action_mask(state)).tolist():
+    for action in legal_actions(game, state):
         cells = game.action_cells(state, action)
         found = pointing.action(cells) if cells else action
         assert found == action
@@ -46,8 +44,8 @@ def test_a_man_is_pointed_at_before_its_target():
 def test_a_pawn_becomes_a_queen_unless_somebody_types():
     game = games.make("chess")
     state = game.from_fen("8/P6k/8/8/8/8/8/K7 w - - 0 1")
-    legal = np.flatnonzero(game.legal_action_mask(state)).tolist()
-    action = Pointing(game, state, legal).action(((1, 0), (0, 0)))
+    pointing = Pointing(game, state, legal_actions(game, state))
+    action = pointing.action(((1, 0), (0, 0)))
     assert game.action_to_text(state, action) == "a7a8q"
 
 

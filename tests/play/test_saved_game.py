@@ -2,6 +2,7 @@ import pytest
 
 from azjax import games
 from azjax.play.saved_game import SavedGame, load, save
+from azjax.players.vertices import first_state, next_state
 
 GAME = games.make("tic_tac_toe")
 WHOLE = """azjax game 1
@@ -44,10 +45,10 @@ def test_what_is_saved_is_loaded(tmp_path, spec, moves):
     save(path, saved)
     found, actions = load(path, game)
     assert found == saved
-    state = game.init()
+    state = first_state(game)
     for action, text in zip(actions, moves, strict=True):
         assert game.action_to_text(state, action) == text
-        state = game.step(state, action)
+        state = next_state(game, state, action)
 
 
 def test_the_file_is_for_people(tmp_path):

@@ -1,6 +1,7 @@
 """`azjax play` in a terminal of its own, and in pipes."""
 
 import fcntl
+import io
 import os
 import pty
 import re
@@ -14,6 +15,8 @@ import time
 
 import pyte
 import pytest
+
+from azjax import cli
 
 PATIENCE = 240  # seconds, for a machine that has much else to do
 CELLS = [column + row for column in "abc" for row in "123"]
@@ -87,6 +90,20 @@ class Terminal:
             assert time.monotonic() < end, f"waited in vain; there is:\n{self.text}"
             self.read()
         return None
+
+    def interrupt(self):
+        """Presses Ctrl-C, and again if nothing comes of it, as people do.
+
+        Python's `input` overlooks one between its question and the first look for
+        an answer.
+        """
+        for _ in range(8):
+            self.type("\x03")
+            end = time.monotonic() + PATIENCE / 8
+            while time.monotonic() < end:
+                if self.process.poll() is not None:
+                    return
+                self.read()
 
     def status(self):
         """Waits for the end of the program; returns its status."""
@@ -209,14 +226,22 @@ def test_an_interrupt_does_not_wait_for_a_search(open_terminal):
     assert termios.tcgetattr(terminal.theirs) == terminal.modes
 
 
-def test_a_terminal_for_lines_has_lines(open_terminal):
-    terminal = play(open_terminal, TERM="dumb")
-    terminal.wait_for("your move")
+@pytest.mark.parametrize(
+    ("args", "term"),
+    [
+        ([], "dumb"),
+        pytest.param(["--plain"], "xterm-256color", marks=pytest.mark.slow),
+    ],
+)
+def test_a_terminal_for_lines_has_lines(open_terminal, args, term):
+    terminal = play(open_terminal, *args, TERM=term)
+    question = "your move (a3 b3 c3 a2 b2 c2 a1 b1 c1): "
+    terminal.wait_for(question)
     terminal.type("b2\n")
     terminal.wait_for("random plays")
     terminal.type("undo\n")
-    terminal.wait_for(lambda: terminal.text.count("1 .  .  .") == 2)
-    terminal.type("\x03")
+    terminal.wait_for(lambda: terminal.text.count(question) == 2)
+    terminal.interrupt()
     assert terminal.status() == 130
     assert b"\x1b[?1049h" not in terminal.output
 
@@ -233,7 +258,7 @@ def pipe(text, *args):
     )
 
 
-def test_a_game_in_a_pipe(tmp_path):
+def test_a_game_in_a_pipe(tmp_path, capsys, monkeypatch):
     path = tmp_path / "game.txt"
     lines = f"nonsense\nb2\nundo\na3\nsave {path}\nauto\n"
     done = pipe(lines.encode(), "tic_tac_toe", "--opponent", "random")
@@ -242,9 +267,9 @@ def test_a_game_in_a_pipe(tmp_path):
     assert "'nonsense' is no action of tic_tac_toe" in out
     assert out.count("random plays") >= 4
     assert "the game is over" in out
-    again = pipe(b"quit\n", "tic_tac_toe", "--opponent", "random", "--load", str(path))
-    assert "human against random, 2 moves" in again.stdout.decode()
-    assert again.returncode == 0
+    monkeypatch.setattr("sys.stdin", io.StringIO("quit\n"))
+    cli.main(["play", "tic_tac_toe", "--opponent", "random", "--load", str(path)])
+    assert "human against random, 2 moves" in capsys.readouterr().out
 
 
 def test_bytes_that_are_no_text_are_no_move():
@@ -276,10 +301,10 @@ def test_a_reader_that_leaves_ends_the_program_quietly():
         assert process.stderr.read() == b""
 
 
-def test_a_file_that_is_no_saved_game_is_refused_before_the_game(tmp_path):
+def test_a_file_that_is_no_saved_game_is_refused_before_the_game(tmp_path, capsys):
     path = tmp_path / "thesis.txt"
     path.write_text("words")
-    args = ["tic_tac_toe", "--opponent", "random", "--load", str(path)]
-    done = pipe(b"", *args)
-    assert done.returncode == 2
-    assert done.stderr.decode() == f"azjax: {path} is no saved game of azjax\n"
+    with pytest.raises(SystemExit) as error:
+        cli.main(["play", "tic_tac_toe", "--opponent", "random", "--load", str(path)])
+    assert error.value.code == 2
+    assert capsys.readouterr().err == f"azjax: {path} is no saved game of azjax\n"

@@ -198,7 +198,7 @@ def children(pid):
 
 
 def wait_until(condition):
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 240
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -243,7 +243,7 @@ def test_no_engine_outlives_the_program():
         check=True,
         env={**os.environ, "JAX_PLATFORMS": "cpu"},
     )
-    assert not exists(int(done.stdout))
+    wait_until(lambda: not exists(int(done.stdout)))
 
 
 @pytest.mark.skipif(GNU_GO is None, reason="GNU Go is not installed")

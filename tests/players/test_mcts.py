@@ -69,6 +69,7 @@ def test_it_does_not_lose_tic_tac_toe_to_perfect_play():
     assert result.total.losses == 0
 
 
+@pytest.mark.slow
 def test_more_playouts_are_stronger():
     result = play_match(
         CONNECT_FOUR, MCTSPlayer(CONNECT_FOUR, 64), MCTSPlayer(CONNECT_FOUR, 4), KEY, 64

@@ -79,7 +79,7 @@ def search(name, leaves, num_simulations):
 
 CASES = [
     ("gumbel", 8, 61),
-    ("alphazero", 4, 61),
+    pytest.param("alphazero", 4, 61, marks=pytest.mark.slow),
     pytest.param("gumbel", 2, 61, marks=pytest.mark.slow),
     pytest.param("alphazero", 8, 61, marks=pytest.mark.slow),
     pytest.param("alphazero", 1, 61, marks=pytest.mark.slow),

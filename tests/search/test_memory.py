@@ -203,7 +203,13 @@ def test_the_bytes_of_arrays_are_those_of_all_leaves():
 
 
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="reads the CPU's program")
-@pytest.mark.parametrize("settings", [{}, {"leaves_per_step": 4, "proves": True}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        pytest.param({"leaves_per_step": 4, "proves": True}, marks=pytest.mark.slow),
+    ],
+)
 def test_no_loop_copies_the_tree(settings):
     game, num_simulations = games.make("connect_four"), 300
     config = SearchConfig(**settings)

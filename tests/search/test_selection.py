@@ -339,6 +339,7 @@ def search(policy, num_simulations=100, **settings):
     )()
 
 
+@pytest.mark.slow
 def test_without_ties_alphazero_policy_is_mctxs_muzero_policy():
     ours = search(alphazero_policy, c_init=2.0, c_base=300.0)
     theirs = search(

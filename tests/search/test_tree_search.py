@@ -313,12 +313,18 @@ def check_game(case: Case, name: str, *, is_flat: bool = False):
     "case",
     [
         Case("gumbel", num_simulations=64, selects_on_update=True),
-        Case("gumbel", batch_size=7),
+        pytest.param(
+            Case("gumbel", batch_size=7), marks=pytest.mark.slow, id="gumbel batches"
+        ),
         Case("gumbel", batch_size=3, max_depth=5, selects_on_update=True),
         Case("gumbel rescaled", max_depth=2),
         Case("gumbel", batch_size=1, num_simulations=8, max_depth=1),
         Case("muzero", num_simulations=64),
-        Case("muzero", batch_size=3, max_depth=5),
+        pytest.param(
+            Case("muzero", batch_size=3, max_depth=5),
+            marks=pytest.mark.slow,
+            id="muzero, not deep",
+        ),
     ],
     ids=name_of,
 )

@@ -52,10 +52,10 @@ def rows(directory):
 @pytest.mark.parametrize(
     ("form", "learning", "separate", "opponent"),
     [
-        ("state", "offline", False, "random"),
+        pytest.param("state", "offline", False, "random", marks=pytest.mark.slow),
         ("state", "online", True, "self"),
         ("pair", "offline", True, "greedy"),
-        ("pair", "online", False, "self"),
+        pytest.param("pair", "online", False, "self", marks=pytest.mark.slow),
     ],
 )
 def test_every_way_of_learning_leaves_a_whole_run(

@@ -53,7 +53,10 @@ def played(algorithm):
     return start, chunks, carried, metrics, again[1]
 
 
-@pytest.fixture(scope="module", params=sorted(SEARCHES))
+@pytest.fixture(
+    scope="module",
+    params=["gumbel", pytest.param("alphazero", marks=pytest.mark.slow)],
+)
 def run(request):
     return played(request.param)
 

@@ -1,4 +1,3 @@
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -6,6 +5,7 @@ from azjax import games
 from azjax.play.screen.canvas import Canvas
 from azjax.play.screen.drawing import Frame, Scene, draw, frame, smallest
 from azjax.play.screen.looks import look_of
+from azjax.players.vertices import first_state, next_state
 
 SPECS = [*games.available(), "go:19", "hex:19", "hex:2", "gomoku:19,19,5"]
 HUGE = (300, 400)
@@ -14,9 +14,9 @@ HUGE = (300, 400)
 def shown(name, *moves, room=HUGE, **scene):
     """Returns the frame, and the picture of a position."""
     game = games.make(name)
-    state = game.init()
+    state = first_state(game)
     for text in moves:
-        state = game.step(state, jnp.int32(game.text_to_action(state, text)))
+        state = next_state(game, state, game.text_to_action(state, text))
     found = frame(game, look_of(game), *room)
     assert found is not None
     return found, draw(found, Scene(np.asarray(game.board(state)), **scene))
