@@ -17,6 +17,10 @@ def gtp_command(
 ) -> None:
     """Speak GTP 2, the Go Text Protocol, on the standard input and output.
 
+    In every game `b` is the player who begins, in chess White. An analysis
+    (`lz-analyze`, `kata-analyze`) goes deeper as long as it runs if the player keeps
+    its search: alphazero:RUN?simulations=200&kept_nodes=20000.
+
     Args:
         game: one of those that `azjax games` lists, not only Go.
         player: who moves, such as alphazero:RUN?simulations=400, where RUN is a run's

@@ -40,11 +40,11 @@ TALL = 34  # rows in which there is room below the board
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 KEYS = """\
-arrows       move the cursor        Enter   play there, or choose a piece
-F1 help      F2 hint                F3      analysis
-F4 back      F5 forward             F6      change sides
-F7 auto      F8 new game            F9      save
-Esc  clear   Tab  complete          ^Q, ^C  quit
+arrows  move the cursor      Enter  play there, or choose a piece
+F1      help                 F2     hint           F3  analysis
+F4      back                 F5     forward        F6  change sides
+F7      auto                 F8     new game       F9  save
+Esc     clear                Tab    complete       ^Q, ^C  quit
 
 Or type a move, or one of these:
 
@@ -188,6 +188,7 @@ class PlayApp(App[None]):
 
     def do(self, line: str) -> None:
         """Does what a line says, or explains why not."""
+        self.say("")
         try:
             said = self.session.do(line)
         except ValueError as error:
