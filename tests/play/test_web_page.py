@@ -305,7 +305,7 @@ def test_a_game_can_be_watched(visit):
     page.find("#pause").click()
     page.page.wait_for_selector(OVER)
     assert page.score() == [0, 0, 0]
-    assert re.fullmatch(r"A draw\.|[XO] wins\.", page.status())
+    assert re.fullmatch(r"A draw\.|A win for [XO]\.", page.status())
 
 
 @pytest.mark.parametrize(("width", "height"), [(320, 568), (390, 844), (844, 390)])

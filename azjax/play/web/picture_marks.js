@@ -1,0 +1,46 @@
+/** What is drawn over the picture of a position. */
+import { percent } from "./estimate.js";
+import { svg } from "./svg.js";
+
+const CELL = 64; // what the measures below are made for
+const LABEL_AT = 0.62; // of an arrow's way
+
+/** Draws a ring around a cell's centre, or what its class makes of it. */
+export function drawnRing([cx, cy], cell, className) {
+  return svg("circle", { cx, cy, r: cell * 0.42, class: className });
+}
+
+/**
+ * Draws an arrow for a move from cell to cell, the wider the more it was tried.
+ * @param {number[]} from a centre
+ * @param {number[]} to a centre
+ * @param {import("./estimate.js").Estimate} estimate
+ * @param {number} cell the size of the board's cells
+ */
+export function drawnArrow([x, y], [toX, toY], { share, prior }, cell) {
+  const scale = cell / CELL;
+  const length = Math.hypot(toX - x, toY - y) || 1;
+  const [right, down] = [(toX - x) / length, (toY - y) / length];
+  const width = scale * (4 + 12 * share);
+  const head = scale * 12 + width;
+  const [neckX, neckY] = [toX - head * right, toY - head * down];
+  const side = [(head / 2) * down, (-head / 2) * right];
+  const middle = [x + LABEL_AT * (toX - x), y + LABEL_AT * (toY - y)];
+  const label = svg(
+    "g",
+    { transform: `translate(${middle}) scale(${scale})`, class: "estimate" },
+    svg("circle", { r: 15, class: "share" }),
+    svg("text", { y: 4 }, percent(share)),
+    svg("rect", { x: -18 * prior, y: 9, width: 36 * prior, height: 4, rx: 2 }),
+  );
+  return svg(
+    "g",
+    { class: "arrow" },
+    svg("path", { d: `M${x} ${y}L${neckX} ${neckY}`, "stroke-width": width }),
+    svg("path", {
+      d: `M${toX} ${toY}L${neckX + side[0]} ${neckY + side[1]}L${neckX - side[0]} ${neckY - side[1]}z`,
+      class: "head",
+    }),
+    label,
+  );
+}
