@@ -55,6 +55,8 @@ export class PictureBoard {
    * @param {boolean} mayChoose whether it is the visitor's turn
    */
   show(position, mayChoose) {
+    // What was pointed at first stays while only a thought came in between.
+    if (position === this.position && mayChoose === this.mayChoose) return;
     if (position !== this.position) {
       this.container.firstChild.replaceWith(parsedSvg(position.picture));
     }
