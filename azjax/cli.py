@@ -13,6 +13,7 @@ from azjax.commands.export import export_command
 from azjax.commands.games import games_command
 from azjax.commands.gtp import gtp_command
 from azjax.commands.play import play_command
+from azjax.commands.serve import serve_command
 from azjax.commands.train import train_command, train_with_settings
 from azjax.commands.train_q import train_q_command
 
@@ -29,6 +30,7 @@ def main(args: Sequence[str] | None = None) -> None:
     app.command(name="evaluate")(evaluate_command)
     app.command(name="arena")(arena_command)
     app.command(name="play")(play_command)
+    app.command(name="serve")(serve_command)
     app.command(name="gtp")(gtp_command)
     app.command(name="export")(export_command)
     with one_line_errors():

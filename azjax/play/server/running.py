@@ -1,0 +1,56 @@
+"""The server itself: its socket, and how it runs until it is interrupted."""
+
+import functools
+import os
+import socket
+
+import uvicorn
+from starlette.applications import Starlette
+
+from azjax.play.server.connections import Connection, Connections, allow_connections
+from azjax.play.server.limits import Limits
+
+GRACE = 1  # after an interruption, until visitors are cut off (seconds)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Returns a socket to which visitors can connect.
+
+    Raises:
+        ValueError: there is no such host or port, or it is taken.
+    """
+    if not 0 <= port <= 65535:
+        raise ValueError(f"--port must be from 0 to 65535: {port}")
+    try:
+        family, *_, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        return socket.create_server(address[:2], family=family, backlog=2048)
+    except (OSError, UnicodeError) as error:
+        number = error.errno if isinstance(error, OSError) else None
+        reason = os.strerror(number) if number and number > 0 else "no such host"
+        raise ValueError(
+            f"cannot listen at --host {host} --port {port}: {reason}"
+        ) from None
+
+
+def run_server(app: Starlette, listener: socket.socket, limits: Limits) -> None:
+    """Serves until SIGINT or SIGTERM.
+
+    Raises:
+        KeyboardInterrupt: it was SIGINT.
+    """
+    allow_connections(limits)
+    config = uvicorn.Config(
+        app,
+        http=functools.partial(Connection, Connections(limits)),  # pyright: ignore
+        ws="websockets-sansio",
+        ws_max_size=limits.message_bytes,
+        ws_per_message_deflate=False,
+        lifespan="on",
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE,
+    )
+    uvicorn.Server(config).run(sockets=[listener])
