@@ -85,7 +85,8 @@ export class Page {
   /** Gives the sides the colours of their pieces in the picture. */
   #showColours({ figures = [] }) {
     [figures[0], figures[figures.length / 2]].forEach((figure, side) => {
-      const [, colour] = figure?.match(/(?:fill|stroke)="(#\w+)"/) ?? [];
+      const [, colour] =
+        figure?.match(/fill="(#\w+)"/) ?? figure?.match(/stroke="(#\w+)"/) ?? [];
       if (colour) this.container.style.setProperty(`--side-${side}`, colour);
     });
   }

@@ -1,7 +1,7 @@
 /** The board of any game: a picture of the position, with a button over each cell. */
 import { drawnEstimate, estimates } from "./estimate.js";
 import { MoveEntry } from "./move_entry.js";
-import { drawnArrow, drawnRing } from "./picture_marks.js";
+import { drawnArrow, drawnDot, drawnRing } from "./picture_marks.js";
 import { Pointing } from "./pointing.js";
 import { parsedSvg, svg } from "./svg.js";
 
@@ -25,6 +25,7 @@ export class PictureBoard {
     this.mayChoose = false;
     this.from = null; // the target that was pointed at first
     this.aim = null; // the target that a finger touched, to be confirmed
+    this.over = null; // the target that the pointer or the focus is on
     const viewBox = [picture.left, picture.top, picture.width, picture.height].join(" ");
     this.hints = svg("g", {});
     this.ghost = svg("g", { class: "ghost" });
@@ -109,14 +110,14 @@ export class PictureBoard {
       button.onclick = ({ detail }) => this.#point(target, isTouched && detail > 0);
       button.onkeydown = (event) => this.#walk(event, target);
       button.onpointerenter = ({ pointerType }) => {
-        if (pointerType === "mouse") this.#preview(target);
+        if (pointerType === "mouse") this.#preview((this.over = target));
       };
-      button.onpointerleave = () => this.#preview(this.aim);
+      button.onpointerleave = () => this.#preview((this.over = this.aim));
       button.onfocus = () => {
         for (const other of this.buttons) other.tabIndex = other === button ? 0 : -1;
-        if (button.matches(":focus-visible")) this.#preview(target);
+        if (button.matches(":focus-visible")) this.#preview((this.over = target));
       };
-      button.onblur = () => this.#preview(this.aim);
+      button.onblur = () => this.#preview((this.over = this.aim));
       return button;
     });
   }
@@ -152,10 +153,11 @@ export class PictureBoard {
 
   /** Waits for something to be pointed at. */
   #begin() {
+    if (this.aim !== null) this.over = null;
     this.from = this.aim = null;
     this.entry.offer(this.position.moves, this.mayChoose);
     this.#showHints();
-    this.#preview(null);
+    this.#preview(this.over);
   }
 
   #point(target, isTouched) {
@@ -166,7 +168,7 @@ export class PictureBoard {
       if (canBegin) this.from = target;
       this.#showHints();
     } else if (isTouched && this.#isSmall() && this.aim !== target) {
-      this.aim = target;
+      this.aim = this.over = target;
       this.entry.choose(moves, "Play");
       this.#preview(target);
     } else if (moves.length > 1) {
@@ -199,10 +201,12 @@ export class PictureBoard {
     const { singles } = this.pointing;
     const isTelling = !this.isByColumn && singles.length <= empty / 2;
     const ends = this.from === null ? [] : this.pointing.ends(this.from);
-    const dots = this.from === null ? (isTelling ? singles : []) : ends;
+    const hinted = this.from !== null ? [this.from, ...ends] : isTelling ? singles : [];
     this.hints.replaceChildren(
-      ...dots.map((one) => drawnRing(this.#centre(one), cell, "hint")),
-      ...(this.from === null ? [] : [drawnRing(this.#centre(this.from), cell, "from")]),
+      ...hinted.map((one) => {
+        const draw = this.position.cells[one] < 0 ? drawnDot : drawnRing;
+        return draw(this.#centre(one), cell);
+      }),
     );
     const beginnings = new Set([...this.pointing.beginnings, ...ends]);
     this.buttons.forEach((button, target) => {
@@ -229,7 +233,7 @@ export class PictureBoard {
       drawn.push(
         figure
           ? svg("g", at, ...[...figure.childNodes].map((node) => node.cloneNode(true)))
-          : drawnRing([x, y], cell, "hint"),
+          : drawnDot([x, y], cell),
       );
     }
     this.ghost.replaceChildren(...drawn);

@@ -5,9 +5,14 @@ import { svg } from "./svg.js";
 const CELL = 64; // what the measures below are made for
 const LABEL_AT = 0.62; // of an arrow's way
 
-/** Draws a ring around a cell's centre, or what its class makes of it. */
-export function drawnRing([cx, cy], cell, className) {
-  return svg("circle", { cx, cy, r: cell * 0.42, class: className });
+/** Draws a ring around what lies in a cell. */
+export function drawnRing([cx, cy], cell) {
+  return svg("circle", { cx, cy, r: 0.42 * cell, class: "ring" });
+}
+
+/** Draws a dot in an empty cell. */
+export function drawnDot([cx, cy], cell) {
+  return svg("circle", { cx, cy, r: 0.13 * cell, class: "dot" });
 }
 
 /**
@@ -26,12 +31,13 @@ export function drawnArrow([x, y], [toX, toY], { share, prior }, cell) {
   const [neckX, neckY] = [toX - head * right, toY - head * down];
   const side = [(head / 2) * down, (-head / 2) * right];
   const middle = [x + LABEL_AT * (toX - x), y + LABEL_AT * (toY - y)];
+  const barWidth = Math.max(4, 36 * prior);
   const label = svg(
     "g",
     { transform: `translate(${middle}) scale(${scale})`, class: "estimate" },
-    svg("circle", { r: 15, class: "share" }),
-    svg("text", { y: 4 }, percent(share)),
-    svg("rect", { x: -18 * prior, y: 9, width: 36 * prior, height: 4, rx: 2 }),
+    svg("circle", { r: 17, class: "share" }),
+    svg("text", { y: 3 }, percent(share)),
+    svg("rect", { x: -barWidth / 2, y: 8, width: barWidth, height: 4, rx: 2 }),
   );
   return svg(
     "g",
