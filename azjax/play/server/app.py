@@ -133,7 +133,7 @@ class _Site:
         if len(self._visitors) >= self._house.limits.visitors:
             idlest = min(self._visitors, key=lambda visitor: visitor.rank)
             self._visitors.discard(idlest)
-            await idlest.drop(FULL)
+            await idlest.drop(FULL, "there are too many visitors")
         await socket.accept()
         visitor = Visitor(socket, self._house, self._workers)
         self._visitors.add(visitor)
@@ -170,7 +170,7 @@ class _Site:
             "runs": [
                 {
                     "key": run.key,
-                    "game": self._house.key_of(run.game),
+                    "game": self._house.key_of(run.game) or repr(run.game),
                     "title": run.title,
                 }
                 for run in self._house.runs().values()
@@ -182,11 +182,15 @@ class _Site:
         offered = self._house.games()[key].players if key is not None else {}
         names = [player.name for player in run_players(run) if player.name in offered]
         play = None
-        if names:
-            play = (
-                f"/play/{quote(key or '', safe='')}/?player={quote(names[0], safe='')}"
-            )
-        return {"game": key, **describe_run(run), "players": names, "play": play}
+        if key is not None and names:
+            player = quote(names[0], safe="")
+            play = f"/play/{quote(key, safe='')}/?player={player}"
+        return {
+            "game": key or repr(run.game),
+            **describe_run(run),
+            "players": names,
+            "play": play,
+        }
 
     def _picture(self, offer: GameOffer) -> str:
         if offer.key not in self._pictures:

@@ -37,6 +37,9 @@ def describe_game(game: Game, key: str) -> dict[str, Any]:
         "style": "picture",
         "sides": list(side_names(game)),
         "pieces": list(game.style.names),
+        "columns": list(game.column_labels),
+        "rows": list(game.row_labels),
+        "figures": _figures(game),
         "targets": "cells" if game.row_labels else "columns",
         "picture": _geometry(game, game.to_svg(state), height, width),
     }
@@ -135,6 +138,19 @@ def _move(game: Game, state: State, action: int) -> dict[str, Any]:
             row * width + column for row, column in game.action_cells(state, action)
         ],
     }
+
+
+def _figures(game: Game) -> list[str]:
+    """Returns a picture of each kind of piece, drawn around (0, 0); none of a game
+    that draws itself."""
+    if type(game).to_svg is not Game.to_svg:
+        return []
+    half = CELL_SIZE // 2
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" '
+        f'viewBox="{-half} {-half} {CELL_SIZE} {CELL_SIZE}">'
+    )
+    return [f"{head}{draw(0, 0)}</svg>" for draw in game.style.pieces]
 
 
 def _geometry(game: Game, svg: str, height: int, width: int) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from azjax.play.server.offers import GameOffer, Offers, PlayerOffer, load_offere
 from azjax.play.server.rules import Rules
 from azjax.play.server.runs import Run
 from azjax.play.server.slices import (
+    BATCH_SIZES,
     DEFAULT_STRENGTH,
     STRENGTHS,
     Plan,
@@ -117,12 +118,18 @@ class House:
             ValueError: the player cannot be loaded.
         """
         host = self.host(offer, player)
+        host.warm_up()
         return {
             **describe_game(self.rules(offer).game, offer.key),
             "player": player.title,
             "simulations": host.default_strength,
             "strengths": host.strengths,
         }
+
+    def warm_up(self, slicer: Slicer) -> None:
+        """Compiles what a first thought needs, while the visitor looks at the board."""
+        if not slicer.sizes:
+            self._compiler.submit(slicer.compile, BATCH_SIZES[0])
 
     def search_table(self, slicer: Slicer) -> SearchTable:
         """Returns a new table for a player's search."""
@@ -196,6 +203,12 @@ class Host:
             allowed = ", ".join(map(str, self.strengths))
             raise ValueError(f"simulations must be one of {allowed}: {simulations}")
         return self._table(plan_for(simulations)), simulations
+
+    def warm_up(self) -> None:
+        """Prepares for the thoughts that are most likely to be asked for."""
+        table, _ = self.table(None)
+        if isinstance(table, SearchTable):
+            self._house.warm_up(table.slicer)
 
     def close(self) -> None:
         """Closes the tables."""

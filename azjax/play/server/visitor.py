@@ -96,14 +96,14 @@ class Visitor:
         """Who has the lowest is dropped first where there is no room for all."""
         return self.began, bool(self._thoughts), self.heard_at
 
-    async def drop(self, code: int) -> None:
+    async def drop(self, code: int, reason: str) -> None:
         """Ends the connection, whatever the visitor does."""
         abort = self._socket.scope.get("state", {}).get("abort")
         if abort is not None:
             asyncio.get_running_loop().call_later(FAREWELL, abort)
         with contextlib.suppress(RuntimeError, WebSocketDisconnect, TimeoutError):
             async with asyncio.timeout(FAREWELL):
-                await self._socket.close(code)
+                await self._socket.close(code, reason)
 
     async def _listen(self) -> None:
         pace = Pace(self._limits.messages_per_second, self._limits.message_burst)
@@ -115,12 +115,12 @@ class Visitor:
                 async with asyncio.timeout(patience):
                     text = await self._receive()
             except TimeoutError:
-                return await self.drop(GONE)
+                return await self.drop(GONE, "nothing was heard for too long")
             self.heard_at = time.monotonic()
             if not await self._answer(text):
                 num_bad += 1
                 if num_bad > limits.bad_messages:
-                    return await self.drop(ABUSE)
+                    return await self.drop(ABUSE, "too much could not be understood")
             await asyncio.sleep(pace.wait())
 
     async def _receive(self) -> str | bytes:
@@ -259,7 +259,7 @@ class Visitor:
             async with asyncio.timeout(self._limits.send_seconds), self._sending:
                 await self._socket.send_text(text)
         except TimeoutError:
-            await self.drop(GONE)
+            await self.drop(GONE, "nothing was taken for too long")
             raise WebSocketDisconnect(GONE) from None
         except RuntimeError:  # it was closed meanwhile
             raise WebSocketDisconnect(GONE) from None
