@@ -10,6 +10,7 @@ async function open() {
   document.getElementById("games").append(...games.map(gameTile));
   document.getElementById("runs").append(...runs.map(runRow));
   document.getElementById("runs-section").hidden = runs.length === 0;
+  document.getElementById("status").hidden = true;
   document.getElementById("main").classList.remove("waiting");
 }
 
