@@ -307,7 +307,7 @@ def test_a_pawn_becomes_what_is_chosen(large_visit):
         point(page, end)
     page.target(end).click()
     expect(page.find(".entry button")).to_have_count(4)
-    page.find(".entry button", has_text=re.compile("n$")).click()
+    page.find(".entry [data-move$=n]").click()
     page.wait_for_turn()
     before = page.target(end).get_attribute("aria-label")
     assert before.split(": ")[1] in ("white knight", "black rook", "black queen")

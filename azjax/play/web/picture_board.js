@@ -1,7 +1,7 @@
 /** The board of any game: a picture of the position, with a button over each cell. */
 import { drawnEstimate, estimates } from "./estimate.js";
 import { MoveEntry } from "./move_entry.js";
-import { drawnArrow, drawnDot, drawnRing } from "./picture_marks.js";
+import { drawnArrow, drawnArrowLabel, drawnDot, drawnRing } from "./picture_marks.js";
 import { Pointing } from "./pointing.js";
 import { parsedSvg, svg } from "./svg.js";
 
@@ -23,6 +23,7 @@ export class PictureBoard {
     this.isByColumn = targets === "columns";
     this.figures = description.figures.map(parsedSvg);
     this.mayChoose = false;
+    this.pointing = new Pointing([], (cell) => this.#targetOf(cell));
     this.from = null; // the target that was pointed at first
     this.aim = null; // the target that a finger touched, to be confirmed
     this.over = null; // the target that the pointer or the focus is on
@@ -81,11 +82,12 @@ export class PictureBoard {
       .sort((a, b) => b.share - a.share);
     const made = (number) => shown.filter(({ move }) => move.cells.length === number);
     const { cell } = this.description.picture;
+    const arrows = made(2)
+      .slice(0, MOST_ARROWS)
+      .map((one) => [...one.move.cells.map(this.#centre), one, cell]);
     this.thought.replaceChildren(
-      ...made(2)
-        .slice(0, MOST_ARROWS)
-        .reverse()
-        .map((one) => drawnArrow(...one.move.cells.map(this.#centre), one, cell)),
+      ...arrows.map((arrow) => drawnArrow(...arrow)),
+      ...arrows.map((arrow) => drawnArrowLabel(...arrow)),
       ...made(1).map((one) => drawnEstimate(this.#centre(one.move.cells[0]), one, cell)),
     );
     this.entry.showShares(made(0));
