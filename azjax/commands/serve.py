@@ -1,5 +1,6 @@
 """`azjax serve`: every game and player in the browser."""
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -62,9 +63,8 @@ def serve_command(
     shown = f"[{host}]" if ":" in host else host
     print(f"http://{shown}:{listener.getsockname()[1]}/", flush=True)
     print("Ctrl-C ends it.", flush=True)
-    try:
+    with contextlib.suppress(KeyboardInterrupt):
         run_server(app, listener, limits)
-    except KeyboardInterrupt:
-        # Searches know no stop, and Python would wait for their threads.
-        sys.stdout.flush()
-        os._exit(INTERRUPTED)
+    # Searches know no stop, and Python would wait for their threads.
+    sys.stdout.flush()
+    os._exit(INTERRUPTED)

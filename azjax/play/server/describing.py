@@ -130,13 +130,12 @@ def _line(rules: Rules, state: State, actions: list[int]) -> list[dict[str, Any]
 
 
 def _move(game: Game, state: State, action: int) -> dict[str, Any]:
-    width = np.shape(game.board(state))[1]
+    cells = game.action_cells(state, action)
+    width = len(game.column_labels)
     return {
         "action": action,
         "text": game.action_to_text(state, action),
-        "cells": [
-            row * width + column for row, column in game.action_cells(state, action)
-        ],
+        "cells": [row * width + column for row, column in cells],
     }
 
 

@@ -19,11 +19,11 @@ from azjax.play.server.offers import GameOffer, Offers, PlayerOffer, load_offere
 from azjax.play.server.rules import Rules
 from azjax.play.server.runs import Run
 from azjax.play.server.slices import (
-    BATCH_SIZES,
     DEFAULT_STRENGTH,
     STRENGTHS,
     Plan,
     Slicer,
+    batch_sizes,
     in_slices,
     plan_for,
 )
@@ -129,7 +129,7 @@ class House:
     def warm_up(self, slicer: Slicer) -> None:
         """Compiles what a first thought needs, while the visitor looks at the board."""
         if not slicer.sizes:
-            self._compiler.submit(slicer.compile, BATCH_SIZES[0])
+            self._compiler.submit(slicer.compile, batch_sizes()[0])
 
     def search_table(self, slicer: Slicer) -> SearchTable:
         """Returns a new table for a player's search."""

@@ -17,10 +17,15 @@ from azjax.games import State
 from azjax.players import AlphaZeroPlayer, MCTSPlayer, Player, Thought, start, think
 from azjax.search import tree_bytes
 
-BATCH_SIZES = (1, 4, 16, 64)  # few, as each is compiled
 STRENGTHS = (1, 25, 50, 100, 200, 400, 800, 1600, 3200, 6400)  # simulations
 DEFAULT_STRENGTH = 200
 TREE_COPIES = 3  # of a batch, while a slice is searched
+
+
+def batch_sizes() -> tuple[int, ...]:
+    """Returns how many positions may be searched at once: few sizes, as each is
+    compiled, and only as large as makes a device faster."""
+    return (1, 4, 16) if jax.default_backend() == "cpu" else (1, 4, 16, 64)
 
 
 class Plan(NamedTuple):

@@ -19,7 +19,7 @@ import numpy as np
 
 from azjax.games import Game, State
 from azjax.play.server.limits import Limits
-from azjax.play.server.slices import BATCH_SIZES, Batch, Slicer, rearranged
+from azjax.play.server.slices import Batch, Slicer, batch_sizes, rearranged
 from azjax.players import ExternalPlayer, ForfeitError, Seat, Thought
 
 OUT_OF_ORDER = "the player is out of order"
@@ -231,9 +231,9 @@ class SearchTable:
         seated; 0 if there is no room for it."""
         slicer = self.slicer
         if not slicer.sizes:
-            slicer.compile(BATCH_SIZES[0])
+            slicer.compile(batch_sizes()[0])
         wanted = num_seated + len(self._queue.waiting)
-        ideal = _smallest(BATCH_SIZES, wanted)
+        ideal = _smallest(batch_sizes(), wanted)
         possible = [size for size in slicer.sizes if size >= num_seated]
         size = _smallest(possible, wanted)
         if ideal > size and ideal not in self._compiling:
