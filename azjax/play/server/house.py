@@ -43,10 +43,12 @@ class House:
     Args:
         offers: games, players and where runs are.
         limits: of what visitors may ask.
+        seed: of the players' chance; None draws one.
     """
 
-    def __init__(self, offers: Offers, limits: Limits):
+    def __init__(self, offers: Offers, limits: Limits, seed: int | None = None):
         self.limits = limits
+        self._seed = seed
         self._offers = offers
         self._room = TreeRoom(limits.search_bytes)
         self._compiler = ThreadPoolExecutor(1, thread_name_prefix="azjax-compile")
@@ -133,7 +135,7 @@ class House:
 
     def search_table(self, slicer: Slicer) -> SearchTable:
         """Returns a new table for a player's search."""
-        return SearchTable(slicer, self._room, self._compiler)
+        return SearchTable(slicer, self._room, self._compiler, self._seed)
 
     def close(self) -> None:
         """Lets all players go; what is being thought is dropped."""
@@ -248,10 +250,8 @@ class Host:
         ]
 
     def _find_default(self) -> int | None:
-        own = getattr(self._player, "simulations", None)
-        if own in self.strengths:
-            return own
-        reachable = [n for n in self.strengths if n <= DEFAULT_STRENGTH]
+        most = getattr(self._player, "simulations", DEFAULT_STRENGTH)
+        reachable = [number for number in self.strengths if number <= most]
         return reachable[-1] if reachable else None
 
 

@@ -169,15 +169,22 @@ class SearchTable:
         slicer: the player's search.
         room: for its trees.
         compiler: compiles for larger batches, meanwhile.
+        seed: of the player's chance; None draws one.
     """
 
-    def __init__(self, slicer: Slicer, room: TreeRoom, compiler: ThreadPoolExecutor):
+    def __init__(
+        self,
+        slicer: Slicer,
+        room: TreeRoom,
+        compiler: ThreadPoolExecutor,
+        seed: int | None = None,
+    ):
         self.slicer = slicer
         self._room, self._compiler = room, compiler
         self._seated: list[Job] = []
         self._memory: Any = None
         self._size = 0
-        self._seed = time.time_ns()
+        self._seed = time.time_ns() if seed is None else seed
         self._compiling: set[int] = set()
         self._queue = Queue(self._serve, "azjax-search")
         self.ask, self.close = self._queue.put, self._queue.close

@@ -36,7 +36,7 @@ async function openServed(config) {
     Board: PictureBoard,
     players: config.players,
     player: address.searchParams.get("player") ?? config.players[0].name,
-    watches: address.searchParams.has("watch"),
+    begins: address.searchParams.has("watch") ? "watch" : "you",
     onStart({ title, player }, name) {
       document.title = `${title} against ${player}`;
       address.searchParams.set("player", name);

@@ -9,7 +9,7 @@ import { Score } from "./score.js";
  * @property {new (...parts) => Object} Board draws the description's style
  * @property {{name: string, title: string}[]} [players] to choose from
  * @property {string} [player] the name of the first one
- * @property {boolean} [watches] whether the first game is only watched
+ * @property {"you"|"computer"|"watch"} [begins] the first game; you, if nothing is said
  * @property {(description: import("./engine.js").Description, player?: string) => void}
  *     [onStart] called for each player that is chosen
  */
@@ -34,7 +34,7 @@ export class Page {
 
   /** Shows the board, and begins a game. */
   async open() {
-    const { Board, players, player, watches } = this.options;
+    const { Board, players, player, begins = "you" } = this.options;
     const description = await this.#start(player);
     this.match = new Match(this.engine, this.#settings(), {
       onChange: () => this.#show(),
@@ -46,7 +46,7 @@ export class Page {
       this.#do(() => this.match.choose(action)),
     );
     this.analysis = new Analysis(this.find("analysis"), description);
-    if (watches) this.container.querySelector("[value=watch]").checked = true;
+    this.container.querySelector(`[value=${begins}]`).checked = true;
     this.#showPlayers(players ?? [], player);
     this.#connectControls();
     this.#connectKeys();
