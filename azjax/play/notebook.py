@@ -42,9 +42,8 @@ def play(
 
     Args:
         game: what is played.
-        opponent: who answers. One that searches does so for as many simulations as the
-            user chooses, at first at most as many as it would make by itself, and by
-            PUCT.
+        opponent: who answers. One that searches does so by PUCT and with as many
+            simulations as the user chooses, at first about as many as by itself.
         user_player: 0 if the user begins the first game, 1 if the opponent does.
         seed: of the opponent's chance.
     """
@@ -77,7 +76,7 @@ class Board(anywidget.AnyWidget):
         description = {
             **describe_game(rules.game, repr(game)),
             "player": type(opponent).__name__.removesuffix("Player") or "the opponent",
-            "simulations": host.default_strength,
+            "simulations": _first_strength(opponent, host),
             "strengths": host.strengths,
         }
         self._make_view = functools.partial(_View, self, rules, host, description)
@@ -167,6 +166,12 @@ class _View:
 
     def _send(self, id: int | None, kind: str, value: Any) -> None:
         self._board.send({"id": id, "kind": kind, "value": value, "view": self._number})
+
+
+def _first_strength(opponent: AnyPlayer, host: Host) -> int | None:
+    """Returns the strength that is nearest to the opponent's own."""
+    own = getattr(opponent, "simulations", host.default_strength)
+    return min(host.strengths, key=lambda number: abs(number - own), default=None)
 
 
 @functools.cache

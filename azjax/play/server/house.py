@@ -250,8 +250,10 @@ class Host:
         ]
 
     def _find_default(self) -> int | None:
-        most = getattr(self._player, "simulations", DEFAULT_STRENGTH)
-        reachable = [number for number in self.strengths if number <= most]
+        own = getattr(self._player, "simulations", None)
+        if own in self.strengths:
+            return own
+        reachable = [n for n in self.strengths if n <= DEFAULT_STRENGTH]
         return reachable[-1] if reachable else None
 
 
