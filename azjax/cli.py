@@ -30,9 +30,9 @@ def main(args: Sequence[str] | None = None) -> None:
     app.command(name="evaluate")(evaluate_command)
     app.command(name="arena")(arena_command)
     app.command(name="play")(play_command)
-    app.command(name="serve")(serve_command)
     app.command(name="gtp")(gtp_command)
     app.command(name="export")(export_command)
+    app.command(name="serve")(serve_command)
     with one_line_errors():
         # `train` has all settings of a run, whose defaults depend on the preset.
         if args[:1] == ["train"] and len(args) > 1 and args[1] not in ("-h", "--help"):

@@ -40,6 +40,8 @@ Stamp = tuple[int, ...]
 class House:
     """What there is to play with.
 
+    num_thoughts: how many are asked for now; counted by the thread of the visitors.
+
     Args:
         offers: games, players and where runs are.
         limits: of what visitors may ask.
@@ -49,6 +51,7 @@ class House:
     def __init__(self, offers: Offers, limits: Limits, seed: int | None = None):
         self.limits = limits
         self._seed = seed
+        self.num_thoughts = 0
         self._offers = offers
         self._room = TreeRoom(limits.search_bytes)
         self._compiler = ThreadPoolExecutor(1, thread_name_prefix="azjax-compile")

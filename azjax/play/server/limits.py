@@ -20,7 +20,7 @@ class Limits:
     message_burst: messages that may come at once.
     bad_messages: that cannot be understood, after which a visitor is dropped.
     simulations: of one thought.
-    thought_seconds: after which a search answers with what it has.
+    thought_seconds: after which a search answers with what it has, once it has begun.
     thoughts: that may be asked for at a time.
     progress_seconds: between two looks into a thought.
     search_bytes: of all search trees.

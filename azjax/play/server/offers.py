@@ -104,10 +104,9 @@ def make_offers(
     for name in names or games.available():
         game = games.make(name)
         offered[name] = GameOffer(name, game, standard_players(game))
-    for text in specs:
+    for text in reversed(specs):
         key, spec = _split(text, list(offered))
-        player = load_offered(spec, offered[key].game)
-        del player  # it was only looked at whether there is one
+        load_offered(spec, offered[key].game)  # to find out now whether there is one
         players = {spec: PlayerOffer(spec, spec, spec), **offered[key].players}
         offered[key] = dataclasses.replace(offered[key], players=players)
     return Offers(offered, runs_directory, has_all=not names)

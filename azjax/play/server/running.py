@@ -22,6 +22,8 @@ def listen(host: str, port: int) -> socket.socket:
     if not 0 <= port <= 65535:
         raise ValueError(f"--port must be from 0 to 65535: {port}")
     try:
+        if not host:
+            raise UnicodeError
         family, *_, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
@@ -41,6 +43,11 @@ def run_server(app: Starlette, listener: socket.socket, limits: Limits) -> None:
         KeyboardInterrupt: it was SIGINT.
     """
     allow_connections(limits)
+    make_server(app, limits).run(sockets=[listener])
+
+
+def make_server(app: Starlette, limits: Limits) -> uvicorn.Server:
+    """Returns a server that has not begun to run."""
     config = uvicorn.Config(
         app,
         http=functools.partial(Connection, Connections(limits)),  # pyright: ignore
@@ -53,4 +60,4 @@ def run_server(app: Starlette, listener: socket.socket, limits: Limits) -> None:
         server_header=False,
         timeout_graceful_shutdown=GRACE,
     )
-    uvicorn.Server(config).run(sockets=[listener])
+    return uvicorn.Server(config)

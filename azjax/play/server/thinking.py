@@ -30,7 +30,7 @@ class Found(NamedTuple):
 
     thought: what the player would do.
     simulations: made so far.
-    seconds: since it was asked.
+    seconds: since it began; waiting and compiling do not count.
     """
 
     thought: Thought
@@ -68,6 +68,10 @@ class Job:
         self.is_given_up = False
         self._notify, self._limits = notify, limits
         self._began = self._notified = time.monotonic()
+
+    def begin(self) -> None:
+        """Notes that it is thought about from now on."""
+        self._began = time.monotonic()
 
     def give_up(self) -> None:
         """Has the table drop it; called by whoever waits."""
@@ -211,6 +215,8 @@ class SearchTable:
             return True
         jobs = [self._seated[row] for row in rows]
         newcomers = self._queue.take(size - len(jobs))
+        for job in newcomers:
+            job.begin()
         self._seat(jobs + newcomers, rows, size)
         if not self._seated:
             return True
@@ -287,6 +293,7 @@ class SeatTable:
 
     def _serve(self) -> bool:
         for job in self._queue.take(1):
+            job.begin()
             try:
                 self._seat = self._seat or self._player.sit(self._game, 0)
                 job.update(self._seat.choose(job.state, job.actions), 0)

@@ -142,7 +142,7 @@ class Visitor:
         except ValueError as error:
             await self._send(message.id, "error", str(error))
         else:
-            if not isinstance(message, AskThought):
+            if not isinstance(message, AskThought):  # a thought comes later
                 await self._send(message.id, "answer", value)
         return True
 
@@ -163,9 +163,7 @@ class Visitor:
                 return await self._work(describe_position, rules, message.actions)
             case AskThought():
                 self._give_up()
-                task = asyncio.create_task(self._think(message, self._turn))
-                self._thoughts.add(task)
-                task.add_done_callback(self._thoughts.discard)
+                self._begin_to_think(message)
         return None
 
     async def _start(self, message: Start) -> dict[str, Any]:
@@ -179,6 +177,19 @@ class Visitor:
         self._met, description = await self._work(begin)
         self.began = True
         return description
+
+    def _begin_to_think(self, message: AskThought) -> None:
+        if self._house.num_thoughts >= self._limits.thoughts:
+            raise ValueError("too many thoughts are asked for; try again in a moment")
+
+        def end(task):
+            self._thoughts.discard(task)
+            self._house.num_thoughts -= 1
+
+        task = asyncio.create_task(self._think(message, self._turn))
+        self._thoughts.add(task)
+        self._house.num_thoughts += 1
+        task.add_done_callback(end)
 
     async def _think(self, message: AskThought, turn: int) -> None:
         """Sends what is thought from time to time, and at the end."""
