@@ -20,6 +20,7 @@ SHARED_RULES = "rows"
 MADE_BY = "azjax export --web"
 NOT_FOR_VISITORS = ("README.md", "SHA256SUMS", "package.json")
 FOR_SERVERS = (
+    "html.js",
     "lobby.html",
     "lobby.js",
     "move_entry.js",

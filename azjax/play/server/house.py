@@ -140,6 +140,10 @@ class House:
         """Returns a new table for a player's search."""
         return SearchTable(slicer, self._room, self._compiler, self._seed)
 
+    def seat_table(self, player: ExternalPlayer, game: Game) -> SeatTable:
+        """Returns a new table for a player that cannot be compiled."""
+        return SeatTable(player, game, self._seed or 0)
+
     def close(self) -> None:
         """Lets all players go; what is being thought is dropped."""
         self._compiler.shutdown(wait=False, cancel_futures=True)
@@ -228,7 +232,7 @@ class Host:
 
     def _new_table(self, plan: Plan | None) -> Table:
         if isinstance(self._player, ExternalPlayer):
-            return SeatTable(self._player, self._offer.game)
+            return self._house.seat_table(self._player, self._offer.game)
         older = self._older.pop(plan, None)
         if isinstance(older, SearchTable) and older.slicer.fits(self._player):
             older.slicer.take(self._player)

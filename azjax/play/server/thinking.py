@@ -276,10 +276,11 @@ class SeatTable:
     Args:
         player: the player.
         game: what is played.
+        seed: of the player's chance.
     """
 
-    def __init__(self, player: ExternalPlayer, game: Game):
-        self._player, self._game = player, game
+    def __init__(self, player: ExternalPlayer, game: Game, seed: int = 0):
+        self._player, self._game, self._seed = player, game, seed
         self._seat: Seat | None = None
         self._queue = Queue(self._serve, "azjax-seat")
         self.ask = self._queue.put
@@ -295,7 +296,7 @@ class SeatTable:
         for job in self._queue.take(1):
             job.begin()
             try:
-                self._seat = self._seat or self._player.sit(self._game, 0)
+                self._seat = self._seat or self._player.sit(self._game, self._seed)
                 job.update(self._seat.choose(job.state, job.actions), 0)
             except (ForfeitError, ValueError) as error:
                 self._seat = None
