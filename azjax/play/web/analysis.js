@@ -65,7 +65,7 @@ export class Analysis {
     const total = moves.reduce((sum, { visits }) => sum + visits, 0);
     this.find("table").classList.toggle("unsearched", total === 0);
     this.find("moves").replaceChildren(
-      ...mostConsidered(moves).map((move) => {
+      ...mostConsidered(moves, action).map((move) => {
         const row = document.createElement("tr");
         row.classList.toggle("best", move.action === action);
         const share = total ? move.visits / total : 0;
@@ -130,10 +130,13 @@ export class Analysis {
   }
 }
 
-/** Returns all moves as they come, or if they are many, the most tried ones first. */
-function mostConsidered(moves) {
+/** Returns all moves as they come, or if they are many, the most considered ones. */
+function mostConsidered(moves, action) {
   if (moves.length <= MOST_ROWS) return moves;
-  const sorted = [...moves].sort((a, b) => b.visits - a.visits || b.prior - a.prior);
+  const isBest = (move) => Number(move.action === action);
+  const sorted = [...moves].sort(
+    (a, b) => isBest(b) - isBest(a) || b.visits - a.visits || b.prior - a.prior,
+  );
   return sorted.slice(0, MOST_ROWS);
 }
 

@@ -6,6 +6,7 @@ import { Pointing } from "./pointing.js";
 import { parsedSvg, svg } from "./svg.js";
 
 const MOST_ARROWS = 6;
+const LARGEST = 2; // times the picture's own size
 const SMALL = 30; // pixels; a finger may miss smaller cells
 
 /** The page talks to it as to `Board`. */
@@ -43,6 +44,7 @@ export class PictureBoard {
     layer.className = "targets placed";
     layer.append(...this.buttons);
     container.style.setProperty("--ratio", `${picture.width} / ${picture.height}`);
+    container.style.setProperty("--widest", `${LARGEST * picture.width}px`);
     container.replaceChildren(svg("svg", { viewBox }), this.marks, layer);
     this.entry = new MoveEntry(
       (action) => this.#play(action),

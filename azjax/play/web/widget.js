@@ -3,7 +3,7 @@ import { MessageEngine } from "./engine.js";
 import { Page } from "./page.js";
 import { PictureBoard } from "./picture_board.js";
 
-const ELSEWHERE = "script, noscript, #failure, .here, .there";
+const ELSEWHERE = "script, noscript, #failure, .here, .online";
 
 /** Asks the kernel, in which several views of a board are told apart. */
 class ModelEngine extends MessageEngine {
@@ -61,6 +61,7 @@ function render({ model, el }) {
 function makeContainer(html) {
   const { body } = new DOMParser().parseFromString(html, "text/html");
   for (const element of body.querySelectorAll(ELSEWHERE)) element.remove();
+  for (const element of body.querySelectorAll(".there")) element.hidden = false;
   const container = document.createElement("div");
   container.className = "page embedded";
   container.append(...document.importNode(body, true).childNodes);
