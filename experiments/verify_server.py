@@ -31,11 +31,11 @@ import websockets
 from websockets.asyncio.client import ClientConnection, connect
 
 from azjax import games
-from azjax.play.server import Limits
-from azjax.play.server.connections import allow_connections
+from azjax.play.server.connections import allow_files
 from azjax.play.server.rules import Rules
 
 HUGE = 20_000_000  # bytes
+SPARE_FILES = 100
 PATIENCE = 300.0  # for an answer, compilation included (seconds)
 TRICKS = (
     *("/play/../../etc/passwd", "/play/%2e%2e/%2e%2e/etc/passwd", "/../etc/passwd"),
@@ -113,7 +113,7 @@ class Tally:
 
 def main(options: Options) -> None:
     """Starts the server, plays, and prints what happened."""
-    allow_connections(Limits(connections=max(1, options.idle_sockets)))
+    allow_files(options.visitors + options.idle_sockets + SPARE_FILES)
     with served() as url:
         results = asyncio.run(play_all(options, url))
     if options.json:
@@ -148,21 +148,19 @@ async def play_all(options: Options, url: str) -> dict[str, dict[str, Any]]:
     rules = {
         name: Rules(games.make(name), 100_000) for name in {t.game for t in tables}
     }
-    await asyncio.gather(
-        *(
-            Visitor(url, table, rules[table.game], Tally(), 0).play(time.monotonic())
-            for table in set(tables)
-        )
-    )
     results = {}
-    for part in ("alone", "among hostile ones"):
+    for part, seconds in (
+        ("at first", 0.0),  # one game each, while the server compiles
+        ("alone", options.seconds),
+        ("among hostile ones", options.seconds),
+    ):
         tally = Tally()
-        end = time.monotonic() + options.seconds
+        end = time.monotonic() + seconds
         visitors = [
             Visitor(url, table, rules[table.game], tally, options.seed + number)
             for number, table in enumerate(tables)
         ]
-        attackers = attacks(url, options, tally) if part != "alone" else []
+        attackers = attacks(url, options, tally) if "hostile" in part else []
         tasks = [asyncio.create_task(attack) for attack in attackers]
         await asyncio.gather(*(visitor.play(end) for visitor in visitors))
         for task in tasks:
@@ -417,8 +415,11 @@ async def try_addresses(url: str, tally: Tally) -> None:
             writer.write(f"{head}\r\n\r\n".encode())
             answer = await reader.read()
             status = answer.split(b"\r\n")[0]
-            assert re.match(rb"HTTP/1.1 (400|404|414|431) ", status), (path, status)
-            assert b"root:" not in answer, path
+            assert re.match(rb"HTTP/1.1 (400|404|414|431) ", status), (
+                path[:60],
+                status,
+            )
+            assert b"root:" not in answer, path[:60]
         tally.attacks += 1
 
 
