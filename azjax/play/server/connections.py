@@ -83,8 +83,15 @@ class Connection(H11Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
         seconds = self._all.limits.request_seconds
-        self._deadline = self.loop.call_later(seconds, self.cut_off)
+        self._deadline = self.loop.call_later(seconds, self._end_waiting)
         self._all.enter(self)
+
+    def _end_waiting(self) -> None:
+        """Cuts it off, unless it waits for this server."""
+        if self.is_answered and not self.cycle.response_started:
+            self._wait()
+        else:
+            self.cut_off()
 
     def _end(self) -> None:
         if self._deadline is not None:
