@@ -1,9 +1,7 @@
 """The web application: which address shows what."""
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Collection
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -23,8 +21,8 @@ from azjax.play.server.offers import GameOffer, run_players
 from azjax.play.server.page import PageFile, read_page
 from azjax.play.server.runs import Run, describe_run, read_plot
 from azjax.play.server.visitor import FULL, Visitor
+from azjax.play.server.workers import Workers
 
-NUM_WORKERS = 8  # threads that load, compile, and know the rules
 SOCKET = "/socket"
 HEADERS = {
     # The policy of index.html, and nobody else's page may show this one in a frame.
@@ -76,13 +74,13 @@ class _Site:
         self._page = read_page()
         self._pictures: dict[str, str] = {}
         self._visitors: set[Visitor] = set()
-        self._workers = ThreadPoolExecutor(NUM_WORKERS, "azjax-worker")
+        self._workers = Workers()
 
     @contextlib.asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
         """Closes everything at the end."""
         yield
-        self._workers.shutdown(wait=False, cancel_futures=True)
+        self._workers.close()
         self._house.close()
 
     async def lobby(self, request: Request) -> Response:
@@ -102,7 +100,8 @@ class _Site:
 
     async def lobby_json(self, request: Request) -> Response:
         del request
-        return JSONResponse(await self._work(self._describe_lobby))
+        told = await self._workers.do_once("lobby", self._describe_lobby)
+        return JSONResponse(told)
 
     async def config(self, request: Request) -> Response:
         offer = await self._game(request)
@@ -118,10 +117,10 @@ class _Site:
 
     async def run_json(self, request: Request) -> Response:
         run = await self._run(request)
-        return JSONResponse(await self._work(self._describe_run, run))
+        return JSONResponse(await self._workers.do(self._describe_run, run))
 
     async def plot(self, request: Request) -> Response:
-        plot = await self._work(read_plot, await self._run(request))
+        plot = await self._workers.do(read_plot, await self._run(request))
         if plot is None:
             raise HTTPException(404)
         return Response(plot, media_type="image/png")
@@ -149,11 +148,11 @@ class _Site:
         return Response(file.content, media_type=file.media_type)
 
     async def _game(self, request: Request) -> GameOffer:
-        offers = await self._work(self._house.games)
+        offers = await self._workers.do(self._house.games)
         return _found(offers, request.path_params["game"])
 
     async def _run(self, request: Request) -> Run:
-        runs = await self._work(self._house.runs)
+        runs = await self._workers.do(self._house.runs)
         return _found(runs, request.path_params["run"])
 
     def _describe_lobby(self) -> dict[str, Any]:
@@ -196,10 +195,6 @@ class _Site:
         if offer.key not in self._pictures:
             self._pictures[offer.key] = offer.game.to_svg(offer.game.init())
         return self._pictures[offer.key]
-
-    async def _work(self, function: Any, *args: Any) -> Any:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._workers, function, *args)
 
 
 class _Guard:

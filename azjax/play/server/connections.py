@@ -13,8 +13,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from azjax.play.server.limits import Limits
 
-SPARE_FILES = 200  # for everything else than connections
-
 
 class Connections:
     """The connections that are no WebSockets, the one that has waited longest first.
@@ -29,11 +27,12 @@ class Connections:
 
     def enter(self, connection: "Connection") -> None:
         """Takes a connection in, or puts it at the end again, and cuts off another if
-        there are too many."""
+        there are too many: one that has not asked for anything, if there is one."""
         self._waiting.pop(connection, None)
         self._waiting[connection] = None
         if len(self._waiting) > self.limits.connections:
-            next(iter(self._waiting)).cut_off()
+            silent = (other for other in self._waiting if not other.is_answered)
+            next(silent, next(iter(self._waiting))).cut_off()
 
     def leave(self, connection: "Connection") -> None:
         """Forgets a connection that is closed, or a WebSocket."""
@@ -47,6 +46,11 @@ class Connection(H11Protocol):
         super().__init__(**uvicorn_arguments)
         self._all = connections
         self._deadline: asyncio.TimerHandle | None = None
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether a request is being answered."""
+        return self.cycle is not None and not self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore
         """Begins to wait for a request."""
@@ -79,8 +83,15 @@ class Connection(H11Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
         seconds = self._all.limits.request_seconds
-        self._deadline = self.loop.call_later(seconds, self.cut_off)
+        self._deadline = self.loop.call_later(seconds, self._end_waiting)
         self._all.enter(self)
+
+    def _end_waiting(self) -> None:
+        """Cuts it off, unless it waits for this server."""
+        if self.is_answered and not self.cycle.response_started:
+            self._wait()
+        else:
+            self.cut_off()
 
     def _end(self) -> None:
         if self._deadline is not None:
@@ -88,17 +99,12 @@ class Connection(H11Protocol):
         self._all.leave(self)
 
 
-def allow_connections(limits: Limits) -> None:
-    """Raises the number of files that the process may open, as far as it may.
-
-    Raises:
-        ValueError: it is too low for the limits.
-    """
+def allow_files(needed: int) -> None:
+    """Raises the number of files that the process may open, as far as it may."""
     try:
         import resource  # noqa: PLC0415  # there is none on Windows
     except ImportError:
         return
-    needed = limits.connections + limits.visitors + SPARE_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < needed:
         top = needed if hard == resource.RLIM_INFINITY else min(needed, hard)

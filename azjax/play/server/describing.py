@@ -4,7 +4,6 @@ import math
 import re
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from azjax.games import Game, State
@@ -125,7 +124,7 @@ def _line(rules: Rules, state: State, actions: list[int]) -> list[dict[str, Any]
         moves.append(
             {"action": action, "text": rules.game.action_to_text(state, action)}
         )
-        state = rules.game.step(state, jnp.int32(action))
+        state = rules.after(state, action)
     return moves
 
 

@@ -1,7 +1,7 @@
 """Everything that visitors share: rules, players, and the tables where they think.
 
-What is used for the first time takes seconds, as it is loaded and compiled then. All
-methods may be called by any thread, but not by the one that serves the visitors.
+What is used for the first time takes seconds, as it is loaded and compiled then: most
+methods are not for the thread that serves the visitors.
 """
 
 import contextlib
@@ -100,6 +100,14 @@ class House:
                 self._rules[offer.key] = Rules(offer.game, self.limits.positions)
             return self._rules[offer.key]
 
+    def loaded(self, offer: GameOffer, player: PlayerOffer) -> "Host | None":
+        """Returns who serves a player if it is loaded and there is no newer one; by
+        any thread, at once."""
+        host = self._hosts.get((offer.key, player.name))
+        if host is not None and host.stamp == _stamp(player.directory):
+            return host
+        return None
+
     def host(self, offer: GameOffer, player: PlayerOffer) -> "Host":
         """Returns who serves a player, loaded, and anew if there is a newer one.
 
@@ -108,11 +116,11 @@ class House:
         """
         key = (offer.key, player.name)
         with self._lock_of(key):
-            host = self._hosts.get(key)
-            stamp = _stamp(player.directory)
-            if host is None or host.stamp != stamp:
+            host = self.loaded(offer, player)
+            if host is None:
+                stamp = _stamp(player.directory)
                 loaded = load_offered(player.spec, offer.game)
-                host = Host(offer, loaded, stamp, self, host)
+                host = Host(offer, loaded, stamp, self, self._hosts.get(key))
                 self._hosts[key] = host
             return host
 

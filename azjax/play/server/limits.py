@@ -8,7 +8,7 @@ class Limits:
     """How much of everything there is for visitors; none of it is felt by a page.
 
     connections: open ones that are no WebSocket, such as those that load files; one
-        more closes the one that has waited longest.
+        more closes the one that has waited longest without a request.
     request_seconds: within which a connection must have sent a whole request.
     visitors: WebSockets; one more closes the one that has been silent longest, those
         that never began first.
@@ -27,7 +27,7 @@ class Limits:
     positions: of each game that are kept, lest they be replayed.
     """
 
-    connections: int = 500
+    connections: int = 2000
     request_seconds: float = 10.0
     visitors: int = 1000
     begin_seconds: float = 60.0

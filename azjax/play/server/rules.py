@@ -3,9 +3,9 @@
 import collections
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from azjax.games import Game, State
@@ -44,6 +44,12 @@ class Rules:
             self._keep(actions[: number + 1], state)
         return state
 
+    def after(self, state: State, action: int) -> State:
+        """Returns the position after a legal action, on the host."""
+        # Compiled functions take NumPy's numbers sooner than `jnp.int32` makes its own.
+        number: Any = np.int32(action)
+        return on_host(self.game.step(state, number))
+
     def legal_actions(self, state: State) -> list[int]:
         """Returns what may be played; nothing once the game is over."""
         if state.terminated:
@@ -62,7 +68,7 @@ class Rules:
                 f"action {action}, number {number + 1}, is not legal; "
                 f"legal: {allowed if len(allowed) < 200 else f'{allowed[:200]} ...'}"
             )
-        return on_host(self.game.step(state, jnp.int32(action)))
+        return self.after(state, action)
 
     def _nearest(self, actions: tuple[int, ...]) -> tuple[int, State]:
         """Returns the longest beginning of the actions that is known."""

@@ -7,9 +7,12 @@ import socket
 import uvicorn
 from starlette.applications import Starlette
 
-from azjax.play.server.connections import Connection, Connections, allow_connections
+from azjax.play.server.connections import Connection, Connections, allow_files
 from azjax.play.server.limits import Limits
 
+SPARE_FILES = 200  # for everything else than connections
+QUEUE = 2048  # connections that wait to be let in
+AT_ONCE = 64  # of them let in, before it is read what others ask for
 GRACE = 1  # after an interruption, until visitors are cut off (seconds)
 
 
@@ -27,7 +30,7 @@ def listen(host: str, port: int) -> socket.socket:
         family, *_, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        return socket.create_server(address[:2], family=family, backlog=2048)
+        return socket.create_server(address[:2], family=family, backlog=QUEUE)
     except (OSError, UnicodeError) as error:
         number = error.errno if isinstance(error, OSError) else None
         reason = os.strerror(number) if number and number > 0 else "no such host"
@@ -42,8 +45,16 @@ def run_server(app: Starlette, listener: socket.socket, limits: Limits) -> None:
     Raises:
         KeyboardInterrupt: it was SIGINT.
     """
-    allow_connections(limits)
+    allow_files(limits.connections + limits.visitors + SPARE_FILES)
     make_server(app, limits).run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        # asyncio has made the queue as short as what it takes from it at once.
+        for listener in sockets or ():
+            listener.listen(QUEUE)
 
 
 def make_server(app: Starlette, limits: Limits) -> uvicorn.Server:
@@ -58,6 +69,7 @@ def make_server(app: Starlette, limits: Limits) -> uvicorn.Server:
         log_level="error",
         access_log=False,
         server_header=False,
+        backlog=AT_ONCE,
         timeout_graceful_shutdown=GRACE,
     )
-    return uvicorn.Server(config)
+    return _Server(config)

@@ -4,9 +4,7 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -25,12 +23,11 @@ from azjax.play.server.messages import (
 from azjax.play.server.offers import GameOffer, PlayerOffer
 from azjax.play.server.rules import Rules
 from azjax.play.server.thinking import Job
+from azjax.play.server.workers import Workers
 
 MOST_ACTIONS = 10_000  # of a visitor that has not begun
 FAREWELL = 2.0  # that a visitor has to say goodbye (seconds)
 GONE, ABUSE, FULL = 1001, 1008, 1013  # RFC 6455, section 7.4.1
-
-T = TypeVar("T")
 
 
 class Pace:
@@ -68,7 +65,7 @@ class Visitor:
         workers: do what takes more than a moment.
     """
 
-    def __init__(self, socket: WebSocket, house: House, workers: ThreadPoolExecutor):
+    def __init__(self, socket: WebSocket, house: House, workers: Workers):
         self.began = False
         self.heard_at = time.monotonic()
         self._socket, self._house, self._workers = socket, house, workers
@@ -160,7 +157,7 @@ class Visitor:
         match message:
             case AskPosition():
                 rules = self._met.rules
-                return await self._work(describe_position, rules, message.actions)
+                return await self._workers.do(describe_position, rules, message.actions)
             case AskThought():
                 self._give_up()
                 self._begin_to_think(message)
@@ -174,7 +171,8 @@ class Visitor:
             description = self._house.describe(offer, player)
             return Met(offer, player, self._house.rules(offer)), description
 
-        self._met, description = await self._work(begin)
+        key = ("start", message.game, message.player)
+        self._met, description = await self._workers.do_once(key, begin)
         self.began = True
         return description
 
@@ -216,15 +214,19 @@ class Visitor:
             with contextlib.suppress(RuntimeError):  # the server has ended
                 loop.call_soon_threadsafe(news.set)
 
+        host = self._house.loaded(offer, player)
+        if host is None:  # there is a newer one
+            key = ("host", offer.key, player.name)
+            host = await self._workers.do_once(key, self._house.host, offer, player)
+
         def ask():
             state = rules.state(message.actions)
             if state.terminated:
                 raise ValueError("the game is over")
-            host = self._house.host(offer, player)
             table, simulations = host.table(message.simulations)
             return table, Job(state, message.actions, simulations, notify, self._limits)
 
-        table, job = await self._work(ask)
+        table, job = await self._workers.do(ask)
         if turn != self._turn:
             return None
         self._job, self._news = job, news
@@ -239,7 +241,7 @@ class Visitor:
             is_done, found = job.is_done, job.found
             if found is None:
                 continue
-            value = await self._work(describe_thought, rules, job.state, *found)
+            value = await self._workers.do(describe_thought, rules, job.state, *found)
             if turn != self._turn:
                 return None
             if is_done:
@@ -253,11 +255,6 @@ class Visitor:
             self._job.give_up()
             self._job = None
             self._news.set()
-
-    async def _work(self, function: Callable[..., T], *args: Any) -> T:
-        """Has a thread do something, so that nobody else waits for it."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._workers, function, *args)
 
     async def _send(self, id: int | None, kind: str, value: Any) -> None:
         """Sends a message; a visitor that does not take it is dropped.
