@@ -27,6 +27,7 @@ from azjax.play.server.messages import (
 )
 from azjax.play.server.offers import GameOffer, Offers
 from azjax.play.server.rules import Rules
+from azjax.play.server.slices import DEFAULT_STRENGTH
 from azjax.play.server.thinking import Job
 from azjax.play.web_export import page_files
 from azjax.players import AnyPlayer
@@ -170,7 +171,7 @@ class _View:
 
 def _first_strength(opponent: AnyPlayer, host: Host) -> int | None:
     """Returns the strength that is nearest to the opponent's own."""
-    own = getattr(opponent, "simulations", host.default_strength)
+    own = getattr(opponent, "simulations", None) or DEFAULT_STRENGTH
     return min(host.strengths, key=lambda number: abs(number - own), default=None)
 
 
