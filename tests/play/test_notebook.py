@@ -14,6 +14,7 @@ from azjax.games import Game, State
 from azjax.players import Choice
 
 pytest.importorskip("anywidget")
+pytest.importorskip("starlette")
 from azjax.play import notebook
 
 PATIENCE = 300.0  # seconds; the machine may have other things to do
