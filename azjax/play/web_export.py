@@ -19,6 +19,19 @@ RULES = "games"
 SHARED_RULES = "rows"
 MADE_BY = "azjax export --web"
 NOT_FOR_VISITORS = ("README.md", "SHA256SUMS", "package.json")
+FOR_SERVERS = (
+    "html.js",
+    "lobby.html",
+    "lobby.js",
+    "move_entry.js",
+    "picture_board.js",
+    "picture_marks.js",
+    "pointing.js",
+    "run.html",
+    "run.js",
+    "server_engine.js",
+    "widget.js",
+)
 
 
 def page_files() -> Path:
@@ -74,7 +87,7 @@ def site(trained: TrainedPlayer, *, name: str) -> dict[str, bytes]:
     files = {
         path.relative_to(page_files()).as_posix(): path.read_bytes()
         for path in sorted(page_files().rglob("*"))
-        if path.is_file() and path.name not in NOT_FOR_VISITORS
+        if path.is_file() and path.name not in NOT_FOR_VISITORS + FOR_SERVERS
     }
     for other in browser_games():
         if other != game.name:

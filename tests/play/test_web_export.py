@@ -57,6 +57,19 @@ def test_a_site_is_complete_and_small(shipped, tmp_path):
     assert (directory / "vendor/ort/LICENSE").exists()
 
 
+def test_a_site_holds_no_program_that_only_a_server_needs():
+    files = site(untrained("tic_tac_toe"), name="x")
+    programs = {path for path in files if path.endswith(".js")}
+    needed, waiting = {"boot.js"}, {"app.js", "worker.js", "games/tic_tac_toe.js"}
+    while waiting:
+        path = waiting.pop()
+        needed.add(path)
+        imports = re.findall(r'from "\./([^"]+)"', files[path].decode())
+        folder = path.rpartition("/")[0]
+        waiting |= {f"{folder}/{name}".lstrip("/") for name in imports} - needed
+    assert programs == needed
+
+
 def test_the_page_knows_no_other_host():
     for path in page_files().rglob("*"):
         if path.suffix in (".js", ".html", ".css", ".svg") and "vendor" not in str(

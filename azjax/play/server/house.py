@@ -45,10 +45,12 @@ class House:
     Args:
         offers: games, players and where runs are.
         limits: of what visitors may ask.
+        seed: of the players' chance; None draws one.
     """
 
-    def __init__(self, offers: Offers, limits: Limits):
+    def __init__(self, offers: Offers, limits: Limits, seed: int | None = None):
         self.limits = limits
+        self._seed = seed
         self.num_thoughts = 0
         self._offers = offers
         self._room = TreeRoom(limits.search_bytes)
@@ -144,7 +146,11 @@ class House:
 
     def search_table(self, slicer: Slicer) -> SearchTable:
         """Returns a new table for a player's search."""
-        return SearchTable(slicer, self._room, self._compiler)
+        return SearchTable(slicer, self._room, self._compiler, self._seed)
+
+    def seat_table(self, player: ExternalPlayer, game: Game) -> SeatTable:
+        """Returns a new table for a player that cannot be compiled."""
+        return SeatTable(player, game, self._seed or 0)
 
     def close(self) -> None:
         """Lets all players go; what is being thought is dropped."""
@@ -234,7 +240,7 @@ class Host:
 
     def _new_table(self, plan: Plan | None) -> Table:
         if isinstance(self._player, ExternalPlayer):
-            return SeatTable(self._player, self._offer.game)
+            return self._house.seat_table(self._player, self._offer.game)
         older = self._older.pop(plan, None)
         if isinstance(older, SearchTable) and older.slicer.fits(self._player):
             older.slicer.take(self._player)

@@ -56,15 +56,22 @@ class SearchTable:
         slicer: the player's search.
         room: for its trees.
         compiler: compiles for larger batches, meanwhile.
+        seed: of the player's chance; None draws one.
     """
 
-    def __init__(self, slicer: Slicer, room: TreeRoom, compiler: ThreadPoolExecutor):
+    def __init__(
+        self,
+        slicer: Slicer,
+        room: TreeRoom,
+        compiler: ThreadPoolExecutor,
+        seed: int | None = None,
+    ):
         self.slicer = slicer
         self._room, self._compiler = room, compiler
         self._seated: list[Job] = []
         self._memory: Any = None
         self._size = 0
-        self._seed = time.time_ns()
+        self._seed = time.time_ns() if seed is None else seed
         self._compiling: set[int] = set()
         self._queue = Queue(self._serve, "azjax-search")
         self.ask, self.close = self._queue.put, self._queue.close
@@ -152,10 +159,11 @@ class SeatTable:
     Args:
         player: the player.
         game: what is played.
+        seed: of the player's chance.
     """
 
-    def __init__(self, player: ExternalPlayer, game: Game):
-        self._player, self._game = player, game
+    def __init__(self, player: ExternalPlayer, game: Game, seed: int = 0):
+        self._player, self._game, self._seed = player, game, seed
         self._seat: Seat | None = None
         self._queue = Queue(self._serve, "azjax-seat")
         self.ask = self._queue.put
@@ -171,7 +179,7 @@ class SeatTable:
         for job in self._queue.take(1):
             job.begin()
             try:
-                self._seat = self._seat or self._player.sit(self._game, 0)
+                self._seat = self._seat or self._player.sit(self._game, self._seed)
                 job.update(self._seat.choose(job.state, job.actions), 0)
             except (ForfeitError, ValueError) as error:
                 self._seat = None
