@@ -10,6 +10,7 @@ import tyro
 
 from azjax.commands.common import INTERRUPTED
 from azjax.compilation_cache import enable_compilation_cache
+from azjax.play.server import House, Limits, make_offers
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -40,14 +41,8 @@ def serve_command(
         simulations_limit: of a move, at most.
     """
     try:
-        from azjax.play.server import (  # noqa: PLC0415  # an extra
-            House,
-            Limits,
-            listen,
-            make_app,
-            make_offers,
-            run_server,
-        )
+        from azjax.play.server.app import make_app  # noqa: PLC0415  # an extra
+        from azjax.play.server.running import listen, run_server  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise ValueError(
             f"{error.name} is not installed: pip install 'azjax[web]'"

@@ -16,6 +16,7 @@ from azjax.play.server.describing import (
     describe_thought,
 )
 from azjax.play.server.house import Host, House
+from azjax.play.server.jobs import Job
 from azjax.play.server.limits import Limits
 from azjax.play.server.messages import (
     AskPosition,
@@ -28,7 +29,6 @@ from azjax.play.server.messages import (
 from azjax.play.server.offers import GameOffer, Offers
 from azjax.play.server.rules import Rules
 from azjax.play.server.slices import DEFAULT_STRENGTH
-from azjax.play.server.thinking import Job
 from azjax.play.web_export import page_files
 from azjax.players import AnyPlayer
 

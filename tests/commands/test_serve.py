@@ -6,7 +6,7 @@ import urllib.request
 import pytest
 
 from azjax.cli import main
-from azjax.play.server import listen
+from azjax.play.server.running import listen
 
 
 @pytest.mark.parametrize(

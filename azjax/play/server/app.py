@@ -1,5 +1,6 @@
 """The web application: which address shows what."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Collection
 from typing import Any
@@ -15,7 +16,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
-from azjax.play.server.describing import game_title
+from azjax.play.server.describing import game_title, picture_of
 from azjax.play.server.house import House
 from azjax.play.server.offers import GameOffer, run_players
 from azjax.play.server.page import PageFile, read_page
@@ -74,6 +75,7 @@ class _Site:
         self._page = read_page()
         self._pictures: dict[str, str] = {}
         self._visitors: set[Visitor] = set()
+        self._farewells: set[asyncio.Task[None]] = set()
         self._workers = Workers()
 
     @contextlib.asynccontextmanager
@@ -132,7 +134,11 @@ class _Site:
         if len(self._visitors) >= self._house.limits.visitors:
             idlest = min(self._visitors, key=lambda visitor: visitor.rank)
             self._visitors.discard(idlest)
-            await idlest.drop(FULL, "there are too many visitors")
+            farewell = asyncio.create_task(
+                idlest.drop(FULL, "there are too many visitors")
+            )
+            self._farewells.add(farewell)
+            farewell.add_done_callback(self._farewells.discard)
         await socket.accept()
         visitor = Visitor(socket, self._house, self._workers)
         self._visitors.add(visitor)
@@ -193,7 +199,7 @@ class _Site:
 
     def _picture(self, offer: GameOffer) -> str:
         if offer.key not in self._pictures:
-            self._pictures[offer.key] = offer.game.to_svg(offer.game.init())
+            self._pictures[offer.key] = picture_of(offer.game, offer.game.init(), None)
         return self._pictures[offer.key]
 
 

@@ -1,5 +1,6 @@
 """Games, positions and thoughts as the values of JSON that the page is told."""
 
+import itertools
 import math
 import re
 from typing import Any
@@ -14,6 +15,7 @@ from azjax.players import Thought
 
 MAX_MOVES = 60  # of a thought; the best ones
 
+_SIZES = re.compile(r'(width|height)="([0-9.]+)')
 _VIEW_BOX = re.compile(r'viewBox="([-0-9. ]+)"')
 
 
@@ -22,6 +24,21 @@ def game_title(key: str) -> str:
     name, _, options = key.partition(":")
     title = name.replace("_", " ").title()
     return f"{title} ({options.replace(',', ', ')})" if options else title
+
+
+def draws_by_style(game: Game) -> bool:
+    """Returns whether a game's pictures are azjax's, and not another library's."""
+    return type(game).to_svg is Game.to_svg
+
+
+def picture_of(game: Game, state: State, last_action: int | None) -> str:
+    """Returns a picture of a position, as an SVG document that can be scaled."""
+    svg = game.to_svg(state, last_action)
+    if _VIEW_BOX.search(svg):
+        return svg
+    sizes = dict(_SIZES.findall(svg[: svg.index(">")]))
+    box = f'viewBox="0 0 {sizes["width"]} {sizes["height"]}"'
+    return svg.replace("<svg", f"<svg {box}", 1)
 
 
 def describe_game(game: Game, key: str) -> dict[str, Any]:
@@ -35,12 +52,12 @@ def describe_game(game: Game, key: str) -> dict[str, Any]:
         "width": width,
         "style": "picture",
         "sides": list(side_names(game)),
-        "pieces": list(game.style.names),
+        "pieces": list(game.style.names if draws_by_style(game) else game.pieces),
         "columns": list(game.column_labels),
         "rows": list(game.row_labels),
         "figures": _figures(game),
         "targets": "cells" if game.row_labels else "columns",
-        "picture": _geometry(game, game.to_svg(state), height, width),
+        "picture": _geometry(game, state, height, width),
     }
 
 
@@ -63,7 +80,7 @@ def describe_position(rules: Rules, actions: tuple[int, ...]) -> dict[str, Any]:
         "rewards": rules.rewards(state),
         "last": last,
         "winningCells": [],
-        "picture": game.to_svg(state, actions[-1] if actions else None),
+        "picture": picture_of(game, state, actions[-1] if actions else None),
     }
 
 
@@ -141,7 +158,7 @@ def _move(game: Game, state: State, action: int) -> dict[str, Any]:
 def _figures(game: Game) -> list[str]:
     """Returns a picture of each kind of piece, drawn around (0, 0); none of a game
     that draws itself."""
-    if type(game).to_svg is not Game.to_svg:
+    if not draws_by_style(game):
         return []
     half = CELL_SIZE // 2
     head = (
@@ -151,22 +168,25 @@ def _figures(game: Game) -> list[str]:
     return [f"{head}{draw(0, 0)}</svg>" for draw in game.style.pieces]
 
 
-def _geometry(game: Game, svg: str, height: int, width: int) -> dict[str, Any]:
+def _geometry(game: Game, state: State, height: int, width: int) -> dict[str, Any]:
     """Returns where the cells are in a picture of the game (pixels)."""
-    box = _VIEW_BOX.search(svg)
+    box = _VIEW_BOX.search(picture_of(game, state, None))
     assert box is not None
     left, top, wide, high = map(float, box[1].split())
+
+    def centre(row: int, column: int) -> tuple[float, float]:
+        if draws_by_style(game):
+            return game.style.centre(row, column)
+        return left + (column + 0.5) * wide / width, top + (row + 0.5) * high / height
+
+    cells = itertools.product(range(height), range(width))
     return {
         "width": wide,
         "height": high,
         "left": left,
         "top": top,
         "cell": CELL_SIZE,
-        "centres": [
-            [round(place, 2) for place in game.style.centre(row, column)]
-            for row in range(height)
-            for column in range(width)
-        ],
+        "centres": [[round(place, 2) for place in centre(*cell)] for cell in cells],
     }
 
 

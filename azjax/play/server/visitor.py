@@ -10,6 +10,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from azjax.play.server.describing import describe_position, describe_thought
 from azjax.play.server.house import House
+from azjax.play.server.jobs import Job
 from azjax.play.server.messages import (
     AskPosition,
     AskThought,
@@ -22,7 +23,6 @@ from azjax.play.server.messages import (
 )
 from azjax.play.server.offers import GameOffer, PlayerOffer
 from azjax.play.server.rules import Rules
-from azjax.play.server.thinking import Job
 from azjax.play.server.workers import Workers
 
 MOST_ACTIONS = 10_000  # of a visitor that has not begun
@@ -84,6 +84,7 @@ class Visitor:
         except WebSocketDisconnect:
             pass
         finally:
+            self._cut_off_later()
             self._give_up()
             for task in self._thoughts:
                 task.cancel()
@@ -95,12 +96,16 @@ class Visitor:
 
     async def drop(self, code: int, reason: str) -> None:
         """Ends the connection, whatever the visitor does."""
-        abort = self._socket.scope.get("state", {}).get("abort")
-        if abort is not None:
-            asyncio.get_running_loop().call_later(FAREWELL, abort)
+        self._cut_off_later()
         with contextlib.suppress(RuntimeError, WebSocketDisconnect, TimeoutError):
             async with asyncio.timeout(FAREWELL):
                 await self._socket.close(code, reason)
+
+    def _cut_off_later(self) -> None:
+        """Sees to it that a visitor who reads nothing is not waited for."""
+        abort = self._socket.scope.get("state", {}).get("abort")
+        if abort is not None:
+            asyncio.get_running_loop().call_later(FAREWELL, abort)
 
     async def _listen(self) -> None:
         pace = Pace(self._limits.messages_per_second, self._limits.message_burst)

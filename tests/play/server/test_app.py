@@ -5,8 +5,8 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 
-from azjax.play.server import House, Limits, make_app, make_offers
-from azjax.play.server.app import HEADERS
+from azjax.play.server import House, Limits, make_offers
+from azjax.play.server.app import HEADERS, make_app
 from azjax.play.server.page import read_page
 
 NAMES = ("localhost",)

@@ -9,8 +9,9 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from azjax.play.server import House, Limits, listen, make_app, make_offers
-from azjax.play.server.running import make_server
+from azjax.play.server import House, Limits, make_offers
+from azjax.play.server.app import make_app
+from azjax.play.server.running import listen, make_server
 
 PATIENCE = 60.0  # seconds
 

@@ -38,6 +38,18 @@ def test_every_game_is_described(name):
         assert ElementTree.fromstring(figure).tag.endswith("svg")
 
 
+def test_a_game_that_draws_itself_is_described_as_well():
+    pytest.importorskip("pgx")
+    rules = Rules(games.make("pgx:animal_shogi"), 10)
+    told = json.loads(json.dumps(describe_game(rules.game, "pgx:animal_shogi")))
+    assert told["figures"] == []
+    assert len(told["pieces"]) == len(rules.game.pieces)
+    assert len(told["picture"]["centres"]) == 12
+    position = json.loads(json.dumps(describe_position(rules, ())))
+    assert all(move["cells"] == [] for move in position["moves"])
+    assert 'viewBox="0 0 ' in position["picture"]
+
+
 def test_a_position_tells_the_board_the_moves_and_the_last_one(rules):
     told = json.loads(json.dumps(describe_position(rules, (3, 3))))
     assert told["player"] == 0

@@ -5,7 +5,8 @@ import pytest
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from azjax.play.server import House, Limits, Offers, make_app
+from azjax.play.server import House, Limits, Offers
+from azjax.play.server.app import make_app
 from azjax.play.server.offers import GameOffer, PlayerOffer
 from azjax.play.server.visitor import Pace
 
