@@ -15,6 +15,7 @@ from azjax.commands.export import export_command
 from azjax.commands.games import games_command
 from azjax.commands.gtp import gtp_command
 from azjax.commands.play import play_command
+from azjax.commands.serve import serve_command
 from azjax.commands.train import train_command, train_with_settings
 from azjax.commands.train_q import train_q_command
 
@@ -33,6 +34,7 @@ def main(args: Sequence[str] | None = None) -> None:
     app.command(name="play")(play_command)
     app.command(name="gtp")(gtp_command)
     app.command(name="export")(export_command)
+    app.command(name="serve")(serve_command)
     with ends_in_order(), one_line_errors():
         # `train` has all settings of a run, whose defaults depend on the preset.
         if args[:1] == ["train"] and len(args) > 1 and args[1] not in ("-h", "--help"):

@@ -166,7 +166,7 @@ def test_a_wrong_argument_is_refused_in_one_line(refused, args, says):
         (["train", "tic_tac_toe", "--minuts", "3"], "Unrecognized options: --minuts"),
         (["train", "tic_tac_toe", "--self-play.games", "0"], "games must be >= 1: 0"),
         (["train", "tic_tac_toe", "--learner.uses", "many"], "many"),
-        (["solve"], "games, train, train-q, evaluate, arena, play, gtp, export"),
+        (["solve"], "train-q, evaluate, arena, play, gtp, export, serve"),
         (["evaluate"], "required"),
     ],
 )

@@ -160,6 +160,18 @@ def test_the_rules_are_timed_beside_those_of_pgx(tmp_path):
 
 
 @pytest.mark.slow
+def test_visitors_play_on_the_server_among_hostile_ones(tmp_path):
+    pytest.importorskip("uvicorn")
+    options = ("--visitors", "4", "--seconds", "2", "--idle-sockets", "40", "--json")
+    results = json.loads(run("verify_server.py", *options, folder=tmp_path))
+    for result in results.values():
+        assert result["lost_games"] == 0
+        assert result["errors"] == []
+        assert sum(result["games"].values()) >= 4
+    assert results["among hostile ones"]["attacks"] > 0
+
+
+@pytest.mark.slow
 def test_all_games_are_drawn_on_one_sheet(tmp_path):
     run("draw_games.py", "--file", "games.svg", folder=tmp_path)
     svg = (tmp_path / "games.svg").read_text()

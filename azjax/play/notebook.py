@@ -1,185 +1,183 @@
-"""A game against a player in a notebook, with buttons; needs ipywidgets."""
+"""A game against a player in a notebook: the page in a cell; needs anywidget."""
 
 import functools
-from collections.abc import Callable, Sequence
+import json
+from pathlib import Path
+from typing import Any
 
-import ipywidgets
-import jax
-import jax.numpy as jnp
-import numpy as np
+import anywidget
+import traitlets
 
-from azjax.games import Game, State
-from azjax.games.rendering import CELL_SIZE, MARGIN
-from azjax.players import Choice, Player, start, think
-
-MAX_BUTTONS = 100
-_WIDGET_MARGIN = 2  # that ipywidgets leave around each widget (pixels)
-_INDENTED = f"0 {MARGIN + _WIDGET_MARGIN}px"  # flush with the board in its picture
+from azjax.games import Game
+from azjax.play.joined_modules import joined
+from azjax.play.page_files import page_files
+from azjax.play.server.describing import (
+    describe_game,
+    describe_position,
+    describe_thought,
+)
+from azjax.play.server.house import Host, House
+from azjax.play.server.jobs import Job
+from azjax.play.server.limits import Limits
+from azjax.play.server.messages import (
+    AskPosition,
+    AskThought,
+    Message,
+    MessageError,
+    Start,
+    parse,
+)
+from azjax.play.server.offers import GameOffer, Offers
+from azjax.play.server.rules import Rules
+from azjax.play.server.slices import DEFAULT_STRENGTH
+from azjax.players import AnyPlayer
 
 
 def play(
-    game: Game, opponent: Player, *, user_player: int = 0, seed: int = 0
-) -> ipywidgets.Widget:
+    game: Game, opponent: AnyPlayer, *, user_player: int = 0, seed: int = 0
+) -> "Board":
     """Returns a board on which the user can play, for the notebook to display.
 
-    Moves are buttons, below their columns where every column has one action; a game
-    with more than a hundred actions has a line to type in, which offers legal moves.
+    It is the board of `azjax serve`, with its analysis and settings; the opponent
+    thinks in the kernel. Compiling the game takes some seconds.
+
+    Args:
+        game: what is played.
+        opponent: who answers. One that searches does so by PUCT and with as many
+            simulations as the user chooses, at first about as many as by itself.
+        user_player: 0 if the user begins the first game, 1 if the opponent does.
+        seed: of the opponent's chance.
+    """
+    return Board(game, opponent, user_player, seed)
+
+
+class Board(anywidget.AnyWidget):
+    """A board in a cell, and whoever answers what it asks.
 
     Args:
         game: what is played.
         opponent: who answers.
-        user_player: 0 if the user begins the first game, 1 if the opponent does.
+        user_player: who the user is in the first game.
         seed: of the opponent's chance.
     """
-    return _Match(game, opponent, user_player, seed).widget
+
+    _page = traitlets.Unicode().tag(sync=True)
+    _style = traitlets.Unicode().tag(sync=True)
+    _begins = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, game: Game, opponent: AnyPlayer, user_player: int, seed: int):
+        self._esm, page, style = _page()
+        begins = ("you", "computer")[user_player]
+        super().__init__(_page=page, _style=style, _begins=begins)
+        limits = Limits()
+        rules = Rules(game, limits.positions)
+        house = House(Offers({}, Path(), has_all=False), limits, seed=seed)
+        host = Host(GameOffer(repr(game), rules.game, {}), opponent, (), house, None)
+        host.warm_up()
+        description = {
+            **describe_game(rules.game, repr(game)),
+            "player": type(opponent).__name__.removesuffix("Player") or "the opponent",
+            "simulations": _first_strength(opponent, host),
+            "strengths": host.strengths,
+        }
+        self._make_view = functools.partial(_View, self, rules, host, description)
+        self._views: dict[Any, _View] = {}
+        self.on_msg(self._take)
+
+    def _take(self, _: Any, content: dict[str, Any], buffers: Any) -> None:
+        del buffers
+        number = content.get("view")
+        if number not in self._views:
+            self._views[number] = self._make_view(number)
+        self._views[number].take(content)
 
 
-class _Match:
-    """One game after the other, and the widgets that show them."""
+class _View:
+    """Answers one display of a board.
 
-    def __init__(self, game: Game, opponent: Player, user_player: int, seed: int):
-        self.game = game
-        self.opponent = opponent
-        self.step = jax.jit(game.step)
-        self.rng_key = jax.random.key(seed)
-        self.status = ipywidgets.HTML(layout={"margin": _INDENTED})
-        self.board = ipywidgets.HTML()
-        self.entry = _MoveEntry(game, self.play_on)
-        self.hint = _button("hint", self.give_hint)
-        begin = _button("new game, you begin", functools.partial(self.begin, 0))
-        answer = _button("new game, you are second", functools.partial(self.begin, 1))
-        self.widget = ipywidgets.VBox(
-            [
-                self.board,
-                self.status,
-                self.entry.widget,
-                _row([self.hint, begin, answer]),
-            ]
-        )
-        self.begin(user_player)
+    Args:
+        board: through which it is answered.
+        rules: of the game.
+        host: of the opponent.
+        description: of both, for the page.
+        number: of the display.
+    """
 
-    def begin(self, user_player: int) -> None:
-        """Starts a game; the opponent moves if it is the first."""
-        self.user_player = user_player
-        self.state, self.last_action = self.game.init(), None
-        self.memory = start(self.opponent, self.states())
-        self.answer()
+    def __init__(
+        self,
+        board: Board,
+        rules: Rules,
+        host: Host,
+        description: dict[str, Any],
+        number: Any,
+    ):
+        self._board, self._rules, self._host = board, rules, host
+        self._description, self._number = description, number
+        self._job: Job | None = None
+        self._job_id = 0
 
-    def play_on(self, action: int) -> None:
-        """Makes the user's move and the opponent's."""
-        self.make_move(action)
-        self.answer()
+    def take(self, content: dict[str, Any]) -> None:
+        """Answers a message; a thought is answered later, by another thread."""
+        try:
+            message = parse(json.dumps(content), self._rules.game.max_moves)
+        except MessageError as error:
+            return self._send(error.id, "error", str(error))
+        try:
+            if isinstance(message, AskThought):
+                return self._think(message)
+            self._send(message.id, "answer", self._value(message))
+        except ValueError as error:
+            self._send(message.id, "error", str(error))
 
-    def answer(self) -> None:
-        """Lets the opponent move until it is the user's turn or the game is over."""
-        news = ""
-        while not self.is_users_turn() and not self.state.terminated:
-            self.show("The computer thinks ...")
-            choice = self.ask()
-            action = int(choice.action[0])
-            news = (
-                f"The computer plays {self.game.action_to_text(self.state, action)} "
-                f"and expects {float(choice.value[0]):+.2f}. "
-            )
-            self.make_move(action)
-        self.show(news + self.what_next())
+    def _value(self, message: Message) -> dict[str, Any] | None:
+        match message:
+            case Start():
+                return self._description
+            case AskPosition():
+                return describe_position(self._rules, message.actions)
+        self._give_up()
+        return None
 
-    def give_hint(self) -> None:
-        """Says what the opponent would do in the user's place."""
-        action = self.game.action_to_text(self.state, int(self.ask().action[0]))
-        self.status.value = f"The computer would play {action}."
+    def _think(self, message: AskThought) -> None:
+        self._give_up()
+        rules, state = self._rules, self._rules.state(message.actions)
+        if state.terminated:
+            raise ValueError("the game is over")
+        table, simulations = self._host.table(message.simulations)
 
-    def what_next(self) -> str:
-        if self.state.terminated:
-            result = float(self.game.rewards(self.state)[self.user_player])
-            text = "You win" if result > 0 else "You lose" if result < 0 else "A draw"
-            return f"<b>{text}.</b>"
-        names = self.game.style.names
-        pieces = names if len(names) == 2 else ("white pieces", "black pieces")
-        return f"Your move; you have the {pieces[self.user_player]}."
+        def tell() -> None:
+            if job.error is not None:
+                self._send(message.id, "error", job.error)
+            elif job.found is not None:
+                kind = "answer" if job.is_done else "progress"
+                thought = describe_thought(rules, state, *job.found)
+                self._send(message.id, kind, thought)
 
-    def is_users_turn(self) -> bool:
-        is_turn = self.state.current_player == self.user_player
-        return bool(is_turn & ~self.state.terminated)
+        limits = Limits()
+        job = Job(state, message.actions, simulations, tell, limits)
+        self._job, self._job_id = job, message.id
+        table.ask(job)
 
-    def ask(self) -> Choice:
-        self.rng_key, choose_key = jax.random.split(self.rng_key)
-        choice, self.memory = think(
-            self.opponent, choose_key, self.states(), self.memory
-        )
-        return choice
+    def _give_up(self) -> None:
+        """Lets go of the thought that is under way, which the page then knows."""
+        if self._job is not None and not self._job.is_done:
+            self._job.give_up()
+            self._send(self._job_id, "answer", None)
+        self._job = None
 
-    def states(self) -> State:
-        """Returns the position as a batch of one."""
-        return jax.tree.map(lambda leaf: leaf[None], self.state)
-
-    def make_move(self, action: int) -> None:
-        self.state = self.step(self.state, jnp.int32(action))
-        self.last_action = action
-
-    def show(self, status: str) -> None:
-        """Shows the position; what the user may not press is disabled."""
-        self.status.value = status
-        self.board.value = self.game.to_svg(self.state, self.last_action)
-        is_users_turn = self.is_users_turn()
-        self.entry.offer(self.state, is_users_turn)
-        self.hint.disabled = not is_users_turn
+    def _send(self, id: int | None, kind: str, value: Any) -> None:
+        self._board.send({"id": id, "kind": kind, "value": value, "view": self._number})
 
 
-class _MoveEntry:
-    """Where the user enters moves: a button for each action, or where there are too
-    many of them a line to type in, which offers the legal moves."""
-
-    def __init__(self, game: Game, on_move: Callable[[int], None]):
-        self.game, self.on_move = game, on_move
-        self.state = game.init()
-        self.buttons: list[ipywidgets.Button] = []
-        self.line: ipywidgets.Combobox | None = None
-        if game.num_actions <= MAX_BUTTONS:
-            self.buttons = [
-                _button(
-                    game.action_to_text(self.state, action),
-                    functools.partial(on_move, action),
-                    width=f"{CELL_SIZE - 2 * _WIDGET_MARGIN}px",
-                )
-                for action in range(game.num_actions)
-            ]
-            width = f"{CELL_SIZE * game.observation_shape[1]}px"
-            self.widget = _row(self.buttons, width=width)
-        else:
-            self.line = ipywidgets.Combobox(
-                placeholder="your move", ensure_option=True, layout={"width": "140px"}
-            )
-            self.line.observe(self._read, "value")
-            self.widget = _row([self.line])
-
-    def offer(self, state: State, is_users_turn: bool) -> None:
-        """Lets the user choose among the legal moves of a position, or wait."""
-        self.state = state
-        legal = np.asarray(self.game.legal_action_mask(state)) & is_users_turn
-        for button, is_legal in zip(self.buttons, legal, strict=False):
-            button.disabled = not is_legal
-        if self.line is not None:
-            self.line.value = ""
-            self.line.disabled = not is_users_turn
-            self.line.options = tuple(
-                self.game.action_to_text(state, action)
-                for action in np.flatnonzero(legal).tolist()
-            )
-
-    def _read(self, change: dict) -> None:
-        if change["new"] in change["owner"].options:
-            self.on_move(self.game.text_to_action(self.state, change["new"]))
+def _first_strength(opponent: AnyPlayer, host: Host) -> int | None:
+    """Returns the strength that is nearest to the opponent's own."""
+    own = getattr(opponent, "simulations", None) or DEFAULT_STRENGTH
+    return min(host.strengths, key=lambda number: abs(number - own), default=None)
 
 
-def _button(
-    text: str, on_click: Callable[[], None], width: str = "auto"
-) -> ipywidgets.Button:
-    button = ipywidgets.Button(description=text, layout={"width": width})
-    button.on_click(lambda _: on_click())
-    return button
-
-
-def _row(widgets: Sequence[ipywidgets.Widget], width: str = "auto") -> ipywidgets.HBox:
-    layout = {"width": width, "margin": _INDENTED, "flex_flow": "row wrap"}
-    return ipywidgets.HBox(widgets, layout=layout)
+@functools.cache
+def _page() -> tuple[str, str, str]:
+    """Returns the page's program, elements and style."""
+    folder = page_files()
+    page, style = (folder / name for name in ("index.html", "style.css"))
+    return joined(folder, "widget.js"), page.read_text(), style.read_text()

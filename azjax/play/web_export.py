@@ -1,7 +1,6 @@
 """A trained player as a static site, which computes in the visitor's browser."""
 
 import gzip
-import importlib.resources
 import json
 from pathlib import Path
 from typing import Any
@@ -9,27 +8,27 @@ from typing import Any
 import numpy as np
 
 from azjax.play.onnx_graph import onnx, to_onnx
+from azjax.play.page_files import RULES, browser_games, read_page
 from azjax.players import TrainedPlayer
 
 DEFAULT_SIMULATIONS = 200
 CONFIG_FILE = "config.json"
 NETWORK_FILE = "network.onnx.gz"
 RUNTIME_FILE = "vendor/ort/ort-wasm-simd-threaded.wasm.gz"
-RULES = "games"
-SHARED_RULES = "rows"
 MADE_BY = "azjax export --web"
-NOT_FOR_VISITORS = ("README.md", "SHA256SUMS", "package.json")
-
-
-def page_files() -> Path:
-    """Returns the directory of the page as it ships with azjax."""
-    return Path(str(importlib.resources.files("azjax.play") / "web"))
-
-
-def browser_games() -> list[str]:
-    """Returns the games whose rules the page knows, sorted."""
-    names = {path.stem for path in (page_files() / RULES).glob("*.js")}
-    return sorted(names - {SHARED_RULES})
+FOR_SERVERS = (
+    "html.js",
+    "lobby.html",
+    "lobby.js",
+    "move_entry.js",
+    "picture_board.js",
+    "picture_marks.js",
+    "pointing.js",
+    "run.html",
+    "run.js",
+    "server_engine.js",
+    "widget.js",
+)
 
 
 def export_web(trained: TrainedPlayer, directory: Path, *, name: str) -> int:
@@ -72,9 +71,9 @@ def site(trained: TrainedPlayer, *, name: str) -> dict[str, bytes]:
             f"{', '.join(browser_games())}"
         )
     files = {
-        path.relative_to(page_files()).as_posix(): path.read_bytes()
-        for path in sorted(page_files().rglob("*"))
-        if path.is_file() and path.name not in NOT_FOR_VISITORS
+        path: content
+        for path, content in read_page().items()
+        if path not in FOR_SERVERS
     }
     for other in browser_games():
         if other != game.name:

@@ -1,17 +1,47 @@
-"""Games played by pressing the buttons of the notebook's board."""
+"""Games played on the notebook's board, by its messages and in a browser."""
 
-from collections.abc import Iterator
+import json
+import queue
+import re
 
-import ipywidgets
 import jax
 import jax.numpy as jnp
 import pytest
 from flax import struct
 
-from azjax import games
+from azjax import games, players
 from azjax.games import Game, State
-from azjax.play import notebook
 from azjax.players import Choice
+
+pytest.importorskip("anywidget")
+pytest.importorskip("starlette")
+from azjax.play import notebook
+
+PATIENCE = 300.0  # seconds; the machine may have other things to do
+YOURS = "#board[data-turn=visitor]"
+OVER = "#board[data-turn=nobody]"
+
+# What anywidget is to the board: its state, and messages to and from the kernel.
+HOST = """async ([program, state]) => {
+  const blob = new Blob([program], { type: "text/javascript" });
+  const { default: widget } = await import(URL.createObjectURL(blob));
+  const listeners = new Set();
+  window.sent = [];
+  window.deliver = (message) => listeners.forEach((listener) => listener(message));
+  const model = {
+    get: (name) => state[name],
+    on: (event, listener) => listeners.add(listener),
+    off: (event, listener) => listeners.delete(listener),
+    send: (message) => window.sent.push(message),
+  };
+  window.views = [];
+  window.show = () => {
+    const el = document.createElement("div");
+    document.body.append(el);
+    window.views.push(widget.render({ model, el }));
+  };
+  window.show();
+}"""
 
 
 @struct.dataclass
@@ -28,88 +58,168 @@ class FirstLegalMove:
         return Choice(action, policy, jnp.full(action.shape, 0.25))
 
 
-class Page:
-    """What a user sees, and can press."""
+class Kernel:
+    """A board, and what it sends."""
 
-    def __init__(self, name: str, user_player: int = 0):
-        game = games.make(name)
-        self.widget = notebook.play(game, FirstLegalMove(game), user_player=user_player)
+    def __init__(self, spec, opponent=None, **options):
+        game = games.make(spec)
+        self.board = notebook.play(game, opponent or FirstLegalMove(game), **options)
+        self.sent = queue.SimpleQueue()
+        self.board.send = self.sent.put
+        self.ids = iter(range(1000))
+        self.answers = {}
 
-    def parts(self) -> Iterator[ipywidgets.Widget]:
-        for child in self.widget.children:
-            yield from getattr(child, "children", [child])
+    def receive(self, content):
+        """Takes a message as it comes from a page."""
+        self.board._handle_custom_msg(json.loads(json.dumps(content)), [])
 
-    def button(self, text: str) -> ipywidgets.Button:
-        (button,) = [p for p in self.parts() if getattr(p, "description", "") == text]
-        return button
+    def tell(self, method, view=0, **params):
+        id = next(self.ids)
+        self.receive({"id": id, "method": method, "params": params, "view": view})
+        return id
 
-    def press(self, *texts: str) -> None:
-        for text in texts:
-            assert not self.button(text).disabled
-            self.button(text).click()
+    def answer(self, id):
+        """Returns what kind of answer comes to a message, and its value."""
+        while id not in self.answers:
+            message = self.sent.get(timeout=PATIENCE)
+            if message["kind"] != "progress":
+                self.answers[message["id"]] = message["kind"], message["value"]
+        return self.answers[id]
 
-    def texts(self) -> str:
-        return " ".join(p.value for p in self.parts() if hasattr(p, "value"))
-
-
-def test_the_opponent_answers_a_move():
-    page = Page("connect_four")
-    assert "0 crosses, 0 rings" in page.texts()
-    page.press("4")
-    assert "1 crosses, 1 rings, last move 1" in page.texts()
-    assert "The computer plays 1 and expects +0.25. Your move" in page.texts()
-
-
-def test_the_opponent_begins_if_the_user_is_second():
-    page = Page("connect_four", user_player=1)
-    assert "1 crosses, 0 rings, last move 1" in page.texts()
-    assert "you have the rings" in page.texts()
+    def ask(self, method, **params):
+        kind, value = self.answer(self.tell(method, **params))
+        assert kind == "answer", value
+        return value
 
 
-def test_a_full_column_cannot_be_chosen():
-    page = Page("connect_four")
-    page.press("2", "1", "2")
-    assert not page.button("1").disabled
-    page.press("1")
-    assert "4 crosses, 4 rings" in page.texts()
-    assert page.button("1").disabled
-    assert not page.button("2").disabled
+def test_it_says_what_is_played_and_by_whom():
+    description = Kernel("connect_four").ask("start", game="", player="")
+    assert description["title"] == "Connect Four"
+    assert description["player"] == "FirstLegalMove"
+    assert description["strengths"] == []
 
 
-@pytest.mark.parametrize(
-    ("moves", "result"),
-    [(["b2", "c1", "c3", "c2"], "You win."), (["b1", "b2", "c2"], "You lose.")],
-)
-def test_the_result_is_shown_and_no_move_is_left(moves, result):
-    page = Page("tic_tac_toe")
-    page.press(*moves)
-    assert result in page.texts()
-    assert page.button("a1").disabled
-    assert page.button("hint").disabled
+def test_the_opponent_thinks_about_the_position_that_it_is_asked_about():
+    kernel = Kernel("connect_four")
+    full = [0, 0, 0, 0, 0, 0]
+    assert len(kernel.ask("position", actions=full)["moves"]) == 6
+    thought = kernel.ask("think", actions=full, simulations=None, purpose="play")
+    assert thought["action"] == 1
+    assert thought["value"] == 0.25
 
 
-def test_a_new_game_can_be_begun_at_any_time():
-    page = Page("connect_four")
-    page.press("4", "new game, you are second")
-    assert "1 crosses, 0 rings" in page.texts()
-    page.press("4", "new game, you begin")
-    assert "0 crosses, 0 rings" in page.texts()
-    assert "you have the crosses" in page.texts()
+def test_an_opponent_that_searches_has_strengths():
+    game = games.make("tic_tac_toe")
+    player = players.load("alphazero:pretrained?simulations=60", game)
+    kernel = Kernel("tic_tac_toe", player, seed=3)
+    description = kernel.ask("start", game="", player="")
+    assert description["simulations"] == 50
+    # A win in one, and no doubt about it.
+    request = {"actions": [0, 3, 1, 4], "simulations": 100, "purpose": "hint"}
+    thought = kernel.ask("think", **request)
+    assert thought["action"] == 2
+    assert sum(move["visits"] for move in thought["moves"]) >= 99
 
 
-def test_a_hint_leaves_the_board_as_it_is():
-    page = Page("connect_four")
-    page.press("4", "hint")
-    assert "1 crosses, 1 rings" in page.texts()
-    assert "The computer would play 1." in page.texts()
+def test_a_thought_that_is_given_up_is_answered_with_nothing():
+    game = games.make("tic_tac_toe")
+    kernel = Kernel("tic_tac_toe", players.load("alphazero:pretrained", game))
+    request = {"actions": [], "simulations": 100, "purpose": "play"}
+    thought = kernel.tell("think", **request)
+    stopped = kernel.tell("stop")
+    assert kernel.answer(thought) == ("answer", None)
+    assert kernel.answer(stopped) == ("answer", None)
+    first, second = (kernel.tell("think", view=view, **request) for view in (1, 2))
+    answers = [kernel.answer(first), kernel.answer(second)]
+    assert all(kind == "answer" and value for kind, value in answers)
 
 
-def test_a_game_of_many_actions_has_a_line_that_offers_the_legal_moves():
-    page = Page("gomoku:11,11,5")
-    (line,) = [p for p in page.parts() if isinstance(p, ipywidgets.Combobox)]
-    assert len(line.options) == 121
-    line.value = "f6"
-    assert "last move a11" in page.texts()
-    assert line.value == ""
-    assert len(line.options) == 119
-    assert "f6" not in line.options
+def test_what_makes_no_sense_is_refused():
+    kernel = Kernel("tic_tac_toe")
+    request = {"actions": [0, 0], "simulations": None, "purpose": "play"}
+    for id, says in [
+        (kernel.tell("position", actions=[0, 0]), "action 0, number 2, is not legal"),
+        (kernel.tell("think", **request), "action 0, number 2, is not legal"),
+        (kernel.tell("explode"), "unknown method"),
+    ]:
+        kind, text = kernel.answer(id)
+        assert kind == "error"
+        assert says in text
+
+
+class Cell:
+    """A board in the cell of a notebook that is open in a browser."""
+
+    def __init__(self, open_page, url, kernel):
+        self.kernel = kernel
+        self.visit = open_page(url)
+        self.page = self.visit.page
+        state = {name: getattr(kernel.board, name) for name in kernel.board.keys}
+        state = {name: state[name] for name in ("_page", "_style", "_begins")}
+        self.page.evaluate(HOST, [kernel.board._esm, state])
+
+    def wait_for(self, selector):
+        """Carries messages to and fro until the page has such an element."""
+        for _ in range(6000):
+            for message in self.page.evaluate("sent.splice(0)"):
+                self.kernel.receive(message)
+            while not self.kernel.sent.empty():
+                self.page.evaluate("deliver", self.kernel.sent.get())
+            if self.page.locator(selector).count():
+                return
+            self.page.wait_for_timeout(20)
+        raise TimeoutError(selector)
+
+    def point(self, *cells):
+        moves = int(self.visit.find("#board").get_attribute("data-moves"))
+        for cell in cells:
+            self.visit.target(cell).click()
+        self.wait_for(f"{YOURS}[data-moves='{moves + 2}'], {OVER}")
+
+
+@pytest.fixture
+def cell(open_page, tmp_path):
+    """Opens an empty page and shows a board on it; nothing must go wrong there."""
+    (tmp_path / "index.html").write_text("<!doctype html><html><body></body></html>")
+    opened = []
+
+    def show(*args, **options):
+        url = (tmp_path / "index.html").as_uri()
+        opened.append(Cell(open_page, url, Kernel(*args, **options)))
+        opened[-1].wait_for(YOURS)
+        return opened[-1]
+
+    yield show
+    for each in opened:
+        assert each.visit.problems == []
+
+
+def test_a_game_is_played_to_its_end_in_a_cell(cell):
+    one = cell("tic_tac_toe")
+    for number in (4, 8):
+        one.point(number)
+    assert one.visit.status() == "Computer played b3. Your turn."
+    one.point(6)
+    assert one.visit.status() == "The computer wins."
+    one.visit.find("#new-game").click()
+    one.wait_for("#board[data-moves='0']")
+    for number in (2, 4, 6):
+        one.point(number)
+    assert one.visit.status() == "You win!"
+
+
+def test_the_opponent_begins_if_the_user_is_second(cell):
+    one = cell("tic_tac_toe", user_player=1)
+    assert one.visit.status() == "Computer played a3. Your turn."
+    one.visit.find("summary").click()
+    one.wait_for("#moves tr")
+    assert re.match(r"Computer|You", one.visit.find("#chances-text").inner_text())
+
+
+def test_two_displays_of_a_board_do_not_disturb_each_other(cell):
+    one = cell("tic_tac_toe")
+    one.point(4)
+    one.page.evaluate("show()")
+    one.wait_for(f"{YOURS}[data-moves='0']")
+    assert one.visit.find(f"{YOURS}[data-moves='2']").count() == 1
+    one.page.evaluate("views.forEach((close) => close())")

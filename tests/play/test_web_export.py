@@ -12,7 +12,8 @@ import pytest
 from azjax import games, players
 from azjax.networks import NetworkConfig
 from azjax.play.onnx_graph import onnx, to_onnx
-from azjax.play.web_export import browser_games, export_web, page_files, site, small
+from azjax.play.page_files import browser_games, page_files
+from azjax.play.web_export import export_web, site, small
 from azjax.search import SearchConfig
 
 LARGEST_SITE = 5_000_000
@@ -55,6 +56,19 @@ def test_a_site_is_complete_and_small(shipped, tmp_path):
                 assert (page.parent / name).exists(), f"{page} needs {name}"
     assert (directory / "games" / f"{shipped.game.name}.js").exists()
     assert (directory / "vendor/ort/LICENSE").exists()
+
+
+def test_a_site_holds_no_program_that_only_a_server_needs():
+    files = site(untrained("tic_tac_toe"), name="x")
+    programs = {path for path in files if path.endswith(".js")}
+    needed, waiting = {"boot.js"}, {"app.js", "worker.js", "games/tic_tac_toe.js"}
+    while waiting:
+        path = waiting.pop()
+        needed.add(path)
+        imports = re.findall(r'from "\./([^"]+)"', files[path].decode())
+        folder = path.rpartition("/")[0]
+        waiting |= {f"{folder}/{name}".lstrip("/") for name in imports} - needed
+    assert programs == needed
 
 
 def test_the_page_knows_no_other_host():

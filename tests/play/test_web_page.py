@@ -11,25 +11,14 @@ import numpy as np
 import pytest
 
 from azjax import games, players
-from azjax.play.web_export import browser_games, export_web
+from azjax.play.page_files import browser_games
+from azjax.play.web_export import export_web
 
 playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect
 
-CHROMIUM = shutil.which("chromium")
-TIMEOUT = 60_000  # ms; the machine may have other things to do
 YOURS = "#board[data-turn=visitor]"
 OVER = "#board[data-turn=nobody]"
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    args = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    expect.set_options(timeout=TIMEOUT)
-    with playwright.sync_playwright() as running:
-        yield running.chromium.launch(executable_path=CHROMIUM, args=args)
 
 
 @pytest.fixture(scope="module")
@@ -50,82 +39,18 @@ def sites(tmp_path_factory):
         server.terminate()
 
 
-class Visit:
-    """A page that is open, and what went wrong on it."""
-
-    def __init__(self, browser, url, **options):
-        self.context = browser.new_context(**options)
-        self.context.set_default_timeout(TIMEOUT)
-        self.requests, self.problems = [], []
-        self.context.route("**/*", self.only_own(url))
-        self.page = self.context.new_page()
-        self.page.on("console", self.note_console)
-        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
-        self.page.goto(url)
-
-    def only_own(self, url):
-        origin = "/".join(url.split("/")[:3])
-
-        def handle(route):
-            self.requests.append(route.request.url)
-            if route.request.url.startswith(origin + "/"):
-                route.continue_()
-            else:
-                self.problems.append(f"asked for {route.request.url}")
-                route.abort()
-
-        return handle
-
-    def note_console(self, message):
-        if message.type in ("error", "warning"):
-            self.problems.append(message.text)
-
-    def find(self, selector):
-        return self.page.locator(selector)
-
-    def target(self, number):
-        return self.find(".targets button").nth(number)
-
-    def play(self, number):
-        """Makes a move and waits for the answer, if the game goes on."""
-        moves = int(self.find("#board").get_attribute("data-moves"))
-        self.target(number).click()
-        self.page.wait_for_selector(f"{YOURS}[data-moves='{moves + 2}'], {OVER}")
-
-    def wait_for_turn(self):
-        self.page.wait_for_selector(f"{YOURS}, {OVER}")
-
-    def is_over(self):
-        return self.find(OVER).count() == 1
-
-    def status(self):
-        return self.find("#status").inner_text()
-
-    def score(self):
-        names = ("you", "draws", "computer")
-        return [int(self.find(f"#score-{name}").inner_text()) for name in names]
-
-    def pieces(self):
-        return self.find(".piece, .stroke").count() - self.find(".ghost .piece").count()
-
-    def weaken(self):
-        """Makes the computer quick and weak."""
-        self.find("#strength").press("Home")
-
-
 @pytest.fixture
-def visit(browser, sites):
+def visit(open_page, sites):
     """Opens a game's page; at the end nothing must have gone wrong on it."""
     opened = []
 
-    def open_page(name="connect_four", **options):
-        opened.append(Visit(browser, f"{sites[0]}/{name}/", **options))
+    def open_game(name="connect_four", **options):
+        opened.append(open_page(f"{sites[0]}/{name}/", **options))
         opened[-1].wait_for_turn()
         return opened[-1]
 
-    yield open_page
+    yield open_game
     for each in opened:
-        each.context.close()
         assert each.problems == []
 
 
@@ -305,7 +230,7 @@ def test_a_game_can_be_watched(visit):
     page.find("#pause").click()
     page.page.wait_for_selector(OVER)
     assert page.score() == [0, 0, 0]
-    assert re.fullmatch(r"A draw\.|[XO] wins\.", page.status())
+    assert re.fullmatch(r"A draw\.|A win for [XO]\.", page.status())
 
 
 @pytest.mark.parametrize(("width", "height"), [(320, 568), (390, 844), (844, 390)])
@@ -355,13 +280,12 @@ def test_every_request_goes_to_the_pages_own_host(visit):
     assert "connect_four.js" not in names
 
 
-def test_the_page_may_not_ask_other_hosts(browser, sites):
-    page = Visit(browser, f"{sites[0]}/tic_tac_toe/")
+def test_the_page_may_not_ask_other_hosts(open_page, sites):
+    page = open_page(f"{sites[0]}/tic_tac_toe/")
     page.wait_for_turn()
     page.page.evaluate("fetch('https://example.org/').catch(() => null)")
     assert any("Content Security Policy" in problem for problem in page.problems)
     assert not any("example" in url for url in page.requests)
-    page.context.close()
 
 
 @pytest.mark.parametrize(
@@ -373,26 +297,24 @@ def test_the_page_may_not_ask_other_hosts(browser, sites):
         ("analysis.js", "Part of the page did not load"),
     ],
 )
-def test_a_page_that_lacks_a_file_says_so(browser, sites, missing, says):
+def test_a_page_that_lacks_a_file_says_so(open_page, sites, missing, says):
     url, folder = sites
     broken = folder / f"without_{missing}"
     shutil.copytree(folder / "tic_tac_toe", broken)
     (broken / missing).unlink()
-    page = Visit(browser, f"{url}/{broken.name}/")
+    page = open_page(f"{url}/{broken.name}/")
     expect(page.find("#failure")).to_be_visible()
     expect(page.find("#failure")).to_contain_text(re.compile(says))
     expect(page.find("#main")).to_be_hidden()
-    page.context.close()
 
 
-def test_a_damaged_network_is_told(browser, sites):
+def test_a_damaged_network_is_told(open_page, sites):
     url, folder = sites
     broken = folder / "damaged"
     shutil.copytree(folder / "tic_tac_toe", broken)
     (broken / "network.onnx.gz").write_bytes(b"no network")
-    page = Visit(browser, f"{url}/{broken.name}/")
+    page = open_page(f"{url}/{broken.name}/")
     expect(page.find("#failure")).to_contain_text("The player cannot be used")
-    page.context.close()
 
 
 def test_opened_as_a_file_it_says_what_to_do(browser, sites):
@@ -403,13 +325,12 @@ def test_opened_as_a_file_it_says_what_to_do(browser, sites):
     context.close()
 
 
-def test_the_players_name_is_text_whatever_it_is(browser, sites):
+def test_the_players_name_is_text_whatever_it_is(open_page, sites):
     url, folder = sites
     odd = folder / "odd"
     shutil.copytree(folder / "tic_tac_toe", odd)
     config = json.loads((odd / "config.json").read_text())
     (odd / "config.json").write_text(json.dumps({**config, "player": "<b>&amp;"}))
-    page = Visit(browser, f"{url}/odd/")
+    page = open_page(f"{url}/odd/")
     page.wait_for_turn()
     assert page.find("#player").inner_text() == "<b>&amp;"
-    page.context.close()

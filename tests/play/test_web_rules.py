@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from azjax import games
-from azjax.play.web_export import browser_games, page_files
+from azjax.play.page_files import browser_games, page_files
 
 HERE = pathlib.Path(__file__).parent
 NUM_GAMES = 1000

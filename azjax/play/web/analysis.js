@@ -1,10 +1,11 @@
 /** What the computer thinks of the position, in numbers and lines. */
+import { percent } from "./estimate.js";
 import { svg } from "./svg.js";
 
+const MOST_ROWS = 12;
 const SHORTEST = 0.005; // seconds, to tell a speed
 const CHART = { width: 320, height: 96, margin: 6 };
 
-const percent = (share) => `${Math.round(100 * share)}%`;
 const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
 
 export class Analysis {
@@ -17,7 +18,7 @@ export class Analysis {
     this.sides = description.sides;
     const { height, width, targets } = description;
     const rows = targets === "columns" ? width : height * width;
-    panel.style.setProperty("--rows", rows);
+    panel.style.setProperty("--rows", Math.min(MOST_ROWS, rows));
   }
 
   /**
@@ -32,6 +33,7 @@ export class Analysis {
     const { player } = match.positions[ply];
     this.#showChances(thought, player, match.you);
     this.#showMoves(thought);
+    this.find("expected").hidden = thought.line.length === 0;
     this.find("line").textContent = thought.line.map(({ text }) => text).join(" ");
     this.#showSpeed(thought);
   }
@@ -41,9 +43,12 @@ export class Analysis {
     return side === you ? "You" : "Computer";
   }
 
-  #showChances({ result: [win, draw, loss] }, player, you) {
+  #showChances({ result, value }, player, you) {
+    this.find("chances").hidden = result === null && value === null;
+    if (result === null && value === null) return;
     // The visitor comes first, or the side that begins.
     const first = you ?? 0;
+    const [win, draw, loss] = result ?? [(1 + value) / 2, 0, (1 - value) / 2];
     const shares = player === first ? [win, draw, loss] : [loss, draw, win];
     const names = [this.#name(first, you), "draw", this.#name(1 - first, you)];
     const parts = this.find("chances-bar").children;
@@ -51,22 +56,25 @@ export class Analysis {
       parts[index].style.flexGrow = Math.max(0, share);
     });
     this.find("chances-bar").dataset.first = first;
-    this.find("chances-text").textContent = names
-      .map((name, index) => `${name} ${percent(shares[index])}`)
-      .join(" · ");
+    this.find("chances-text").textContent = result
+      ? names.map((name, index) => `${name} ${percent(shares[index])}`).join(" · ")
+      : `${names[0]} ${signed(shares[0] - shares[2])} (1 is a win)`;
   }
 
   #showMoves({ action, moves }) {
     const total = moves.reduce((sum, { visits }) => sum + visits, 0);
+    this.find("table").classList.toggle("unsearched", total === 0);
     this.find("moves").replaceChildren(
-      ...moves.map((move) => {
+      ...mostConsidered(moves, action).map((move) => {
         const row = document.createElement("tr");
         row.classList.toggle("best", move.action === action);
         const share = total ? move.visits / total : 0;
+        const visits = cell(percent(share), share);
+        visits.classList.add("visits");
         row.append(
           heading(move.text),
           cell(percent(move.prior), move.prior),
-          cell(percent(share), share),
+          visits,
           cell(move.value === null ? "–" : signed(move.value)),
         );
         return row;
@@ -75,6 +83,7 @@ export class Analysis {
   }
 
   #showSpeed({ simulations, seconds, visits }) {
+    this.find("speed").hidden = simulations === 0 && visits === 0;
     const parts = [`${simulations} simulations`];
     // What was known already, or over at once, takes no time to speak of.
     if (seconds > SHORTEST) {
@@ -94,9 +103,9 @@ export class Analysis {
     const y = (value) => height / 2 - value * (height / 2 - margin);
     const points = positions.flatMap(({ player, isOver, rewards }, ply) => {
       if (isOver) return [[x(ply), y(rewards[view])]];
-      const thought = thoughts[ply];
-      if (!thought) return [];
-      return [[x(ply), y(player === view ? thought.value : -thought.value)]];
+      const value = thoughts[ply]?.value ?? null;
+      if (value === null) return [];
+      return [[x(ply), y(player === view ? value : -value)]];
     });
     const [top, bottom] = [view, 1 - view].map((side) => this.#name(side, you));
     const chart = svg(
@@ -119,6 +128,16 @@ export class Analysis {
     }
     this.find("chart").replaceChildren(chart);
   }
+}
+
+/** Returns all moves as they come, or if they are many, the most considered ones. */
+function mostConsidered(moves, action) {
+  if (moves.length <= MOST_ROWS) return moves;
+  const isBest = (move) => Number(move.action === action);
+  const sorted = [...moves].sort(
+    (a, b) => isBest(b) - isBest(a) || b.visits - a.visits || b.prior - a.prior,
+  );
+  return sorted.slice(0, MOST_ROWS);
 }
 
 function heading(text) {

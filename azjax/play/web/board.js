@@ -1,9 +1,9 @@
 /** The board: a picture, with a button over each thing that can be pointed at. */
+import { drawnEstimate, estimates } from "./estimate.js";
 import { svg } from "./svg.js";
 
 const CELL = 64;
 const RADIUS = 26;
-const SMALLEST = 0.01; // share of a move that is drawn
 
 /** How boards and pieces of a style look. Pieces of the two sides differ in form too. */
 const STYLES = {
@@ -122,15 +122,14 @@ export class Board {
    * @param {import("./engine.js").Thought|null} thought
    */
   showThought(thought) {
-    const total = thought
-      ? thought.moves.reduce((sum, move) => sum + move.visits, 0)
-      : 0;
-    const shown = thought ? thought.moves : [];
     this.overlay.replaceChildren(
-      ...shown.flatMap(({ action, prior, visits }) => {
-        const move = this.position.moves.find((one) => one.action === action);
-        const share = total ? visits / total : prior;
-        return move ? [this.#estimate(this.centres[move.cell], share, prior)] : [];
+      ...estimates(thought).flatMap((estimate) => {
+        const move = this.position.moves.find(
+          ({ action }) => action === estimate.action,
+        );
+        if (!move) return [];
+        const { x, y } = this.centres[move.cell];
+        return [drawnEstimate([x, y], estimate)];
       }),
     );
   }
@@ -233,21 +232,6 @@ export class Board {
     inner.style.setProperty("--height", `${-y - CELL}px`);
     inner.style.setProperty("--time", `${150 + 0.6 * y}ms`);
     return piece;
-  }
-
-  #estimate({ x, y }, share, prior) {
-    const estimate = svg("g", { transform: `translate(${x} ${y})`, class: "estimate" });
-    if (share > SMALLEST) {
-      estimate.append(
-        circle(13 + 12 * Math.sqrt(share), "share"),
-        svg("text", { y: 4 }, `${Math.round(100 * share)}%`),
-      );
-    }
-    if (prior > SMALLEST) {
-      const width = Math.max(4, 36 * prior);
-      estimate.append(svg("rect", { x: -width / 2, y: 13, width, height: 4, rx: 2 }));
-    }
-    return estimate;
   }
 
   #labelButtons() {

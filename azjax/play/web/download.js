@@ -1,4 +1,11 @@
-/** Files that are kept compressed, because not every server compresses. */
+/** Files of the site; large ones are compressed, because not every server does that. */
+
+/** Returns what a file in JSON says, as it is now. */
+export async function fetchJson(url) {
+  const response = await fetch(url, { cache: "no-cache" });
+  checkFound(url, response);
+  return response.json();
+}
 
 /**
  * Downloads files and inflates them.
@@ -15,8 +22,7 @@ export async function download(files, onLoading) {
 
 async function fetchBytes(url, onBytes) {
   const response = await fetch(url);
-  if (!response.ok)
-    throw new Error(`${url}: ${response.status} ${response.statusText}`);
+  checkFound(url, response);
   const reader = response.body.getReader();
   const chunks = [];
   for (;;) {
@@ -26,6 +32,10 @@ async function fetchBytes(url, onBytes) {
     chunks.push(value);
   }
   return new Blob(chunks);
+}
+
+function checkFound(url, { ok, status, statusText }) {
+  if (!ok) throw new Error(`${url}: ${status} ${statusText}`);
 }
 
 /** Inflates what is in gzip's format; some servers make the browser do that already. */

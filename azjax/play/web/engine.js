@@ -2,12 +2,14 @@
  * What the page asks of whoever knows the game and thinks about it.
  *
  * The page talks to an `Engine` only. `WorkerEngine` is the one that lives in the
- * visitor's browser; one that asks a server needs the same five methods.
+ * visitor's browser, `ServerEngine` the one that asks a server, and a notebook has one
+ * more.
  *
  * @typedef {Object} Engine
- * @property {(onLoading: (share: number) => void) => Promise<Description>} start called
- *     once, and answered as soon as there is a board; `onLoading` is told how much of the
- *     player is there, from 0 to 1, also later
+ * @property {(onLoading: (share: number) => void, player?: string) =>
+ *     Promise<Description>} start answered as soon as there is a board; `onLoading` is
+ *     told how much of the player is there, from 0 to 1, also later; called again for
+ *     another player, where there are several
  * @property {(actions: number[]) => Promise<Position>} position after these actions from
  *     the first position
  * @property {(request: Request, onProgress: (thought: Thought) => void) =>
@@ -19,119 +21,158 @@
  * @property {string} game its name
  * @property {string} title its name as people write it
  * @property {string} player the computer's name
- * @property {number} simulations how far it looks ahead if nothing else is asked
+ * @property {number|null} simulations how far it looks ahead if nothing else is asked
+ * @property {number[]} strengths the simulations to choose from; none: it has no strengths
  * @property {number} height
  * @property {number} width
- * @property {"discs"|"marks"} style how the board looks
+ * @property {"discs"|"marks"|"picture"} style how the board looks
  * @property {string[]} sides what each player's pieces are called
  * @property {"columns"|"cells"} targets what a player points at
+ * @property {string[]} [pieces] the name of each kind of piece, those of player 0 first;
+ *     like what follows, for the style `picture`
+ * @property {string[]} [figures] an SVG document of each kind of piece, around (0, 0)
+ * @property {string[]} [columns] their names
+ * @property {string[]} [rows] their names, from the top; none if nobody names rows
+ * @property {{left: number, top: number, width: number, height: number, cell: number,
+ *     centres: number[][]}} [picture] the measures of a position's picture
  *
  * @typedef {Object} Position
  * @property {number} player who is to move, 0 or 1
- * @property {number[]} cells the player whose piece lies there, -1 where empty
+ * @property {number[]} cells the kind of piece that lies there, -1 where empty; where
+ *     nothing else is said, a player has one kind
  * @property {Move[]} moves what is legal; nothing at the end
  * @property {boolean} isOver
  * @property {number[]} rewards the result for each player: 1 win, -1 loss, 0 draw
  * @property {Move|null} last the move that led here
  * @property {number[]} winningCells
+ * @property {string} [picture] an SVG document, for the style `picture`
  *
  * @typedef {Object} Move
  * @property {number} action its number
  * @property {string} text as people write it
- * @property {number} cell where the piece comes to lie
+ * @property {number} [cell] where the piece comes to lie
+ * @property {number[]} [cells] for the style `picture`, what is pointed at: one cell, or
+ *     from and to; none where the move has no place on the board
  *
  * @typedef {Object} Request
  * @property {number[]} actions the position to think about
- * @property {number} simulations how many
+ * @property {number|null} simulations how many; null for a player without strengths
  * @property {"play"|"hint"} purpose each has a tree of its own, kept from move to move, so
  *     that looking at an analysis does not make the computer stronger
  *
  * @typedef {Object} Thought
  * @property {number} action the best move: the most visited
  * @property {{action: number, text: string, prior: number, visits: number,
- *     value: number|null}[]} moves the legal ones; values are in [-1, 1], for the player
- *     to move, null where never tried
+ *     value: number|null}[]} moves the legal ones, or those that were considered; values
+ *     are in [-1, 1], for the player to move, null where never tried; visits are 0 from a
+ *     player that does not search
  * @property {number} visits of the position
- * @property {number} value for the player to move, in [-1, 1]
- * @property {number[]} result chances of win, draw and loss for the player to move
+ * @property {number|null} value for the player to move, in [-1, 1]; null if unknown
+ * @property {number[]|null} result chances of win, draw and loss for the player to move;
+ *     null if unknown
  * @property {{action: number, text: string}[]} line what is expected to follow
  * @property {number} simulations made for this thought so far
  * @property {number} seconds that they took
  */
 
-/** @implements {Engine} */
-export class WorkerEngine {
-  #worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
+/** What the other side answered instead of what it was asked for. */
+export class RefusedError extends Error {}
+
+/**
+ * Asks by messages `{id, method, params}`, which are answered by `{id, kind, value}`.
+ * @implements {Engine}
+ */
+export class MessageEngine {
   #waiting = new Map();
   #nextId = 0;
   #failure = null;
   #onLoading = () => {};
 
-  /** @param {(error: Error) => void} onFailure called when nothing more can be done */
-  constructor(onFailure) {
-    this.#worker.onmessage = ({ data }) => this.#receive(data, onFailure);
-    this.#worker.onerror = (event) => {
-      event.preventDefault();
-      this.#fail(
-        new Error(event.message || "the player's program did not load"),
-        onFailure,
-      );
-    };
+  /**
+   * @param {(message: Object) => void} post
+   * @param {(error: Error) => void} onFailure called when nothing more can be done
+   */
+  constructor(post, onFailure) {
+    this.post = post;
+    this.onFailure = onFailure;
   }
 
   start(onLoading) {
     this.#onLoading = onLoading;
-    return this.#ask("start", {});
+    return this.ask("start", {});
   }
 
   position(actions) {
-    return this.#ask("position", { actions });
+    return this.ask("position", { actions });
   }
 
   think(request, onProgress) {
-    return this.#ask("think", request, onProgress);
+    return this.ask("think", request, onProgress);
   }
 
   stop() {
-    this.#ask("stop", {});
+    this.tell("stop");
   }
 
   forget() {
-    this.#ask("forget", {});
+    this.tell("forget");
   }
 
-  #ask(method, params, onProgress = () => {}) {
+  /** The messages that are not answered yet, the oldest first. */
+  get open() {
+    return [...this.#waiting.values()].map(({ message }) => message);
+  }
+
+  /** Asks for an answer. */
+  ask(method, params, onProgress = () => {}) {
     if (this.#failure) return Promise.reject(this.#failure);
-    const id = this.#nextId++;
-    this.#worker.postMessage({ id, method, params });
+    const message = { id: this.#nextId++, method, params };
     return new Promise((resolve, reject) => {
-      this.#waiting.set(id, { resolve, reject, onProgress });
+      this.#waiting.set(message.id, { message, resolve, reject, onProgress });
+      this.post(message);
     });
   }
 
-  #receive({ id, kind, value }, onFailure) {
-    if (kind === "failure") {
-      this.#fail(new Error(value), onFailure);
-      return;
-    }
-    if (kind === "loading") {
-      this.#onLoading(value);
-      return;
-    }
+  /** Says something whose answer nobody waits for. */
+  tell(method) {
+    if (!this.#failure) this.post({ id: this.#nextId++, method, params: {} });
+  }
+
+  /** Takes a message of the other side. */
+  receive({ id, kind, value }) {
+    if (kind === "failure") this.fail(new Error(value));
+    if (kind === "loading") this.#onLoading(value);
     const asked = this.#waiting.get(id);
+    if (!asked) return;
     if (kind === "progress") {
       asked.onProgress(value);
       return;
     }
     this.#waiting.delete(id);
     if (kind === "answer") asked.resolve(value);
-    else asked.reject(new Error(value));
+    else asked.reject(new RefusedError(value));
   }
 
-  #fail(error, onFailure) {
+  /** Gives up for good. */
+  fail(error) {
     this.#failure = error;
     for (const { reject } of this.#waiting.values()) reject(error);
     this.#waiting.clear();
-    onFailure(error);
+    this.onFailure(error);
+  }
+}
+
+/** The player that lives in the visitor's browser. */
+export class WorkerEngine extends MessageEngine {
+  /** @param {(error: Error) => void} onFailure called when nothing more can be done */
+  constructor(onFailure) {
+    const url = new URL("./worker.js", import.meta.url);
+    const worker = new Worker(url, { type: "module" });
+    super((message) => worker.postMessage(message), onFailure);
+    worker.onmessage = ({ data }) => this.receive(data);
+    worker.onerror = (event) => {
+      event.preventDefault();
+      this.fail(new Error(event.message || "the player's program did not load"));
+    };
   }
 }

@@ -6,7 +6,7 @@ const WATCH_PAUSE = 900;
 
 /**
  * @typedef {Object} Settings
- * @property {number} simulations of the computer's search
+ * @property {number|null} simulations of the computer's search, null if it has none
  * @property {boolean} analyses whether to think about the visitor's positions too
  */
 
@@ -61,18 +61,18 @@ export class Match {
     this.isPaused = false;
     this.positions = [first];
     this.thoughts = [];
-    this.#goOn(turn);
+    await this.#goOn(turn);
   }
 
   /** Makes the visitor's move. */
   async choose(action) {
     if (!this.isYourTurn) return;
     const turn = this.#interrupt();
-    if (await this.#play(action, turn)) this.#goOn(turn);
+    if (await this.#play(action, turn)) await this.#goOn(turn);
   }
 
   /** Takes back the visitor's last move, with what the computer answered. */
-  undo() {
+  async undo() {
     if (!this.canUndo) return;
     const turn = this.#interrupt();
     if (this.position.isOver && this.you !== null) {
@@ -83,19 +83,19 @@ export class Match {
     } while (this.you !== null && !this.isYourTurn);
     this.thoughts.length = Math.min(this.thoughts.length, this.positions.length);
     this.isPaused = this.you === null;
-    this.#goOn(turn);
+    await this.#goOn(turn);
   }
 
   /** Stops or goes on when the computer plays against itself. */
-  pause(isPaused) {
+  async pause(isPaused) {
     this.isPaused = isPaused;
-    this.#goOn(this.#interrupt());
+    await this.#goOn(this.#interrupt());
   }
 
   /** Takes changed settings into account. */
-  refresh() {
+  async refresh() {
     if (!this.positions.length) return;
-    if (this.isYourTurn || this.isPaused) this.#goOn(this.#interrupt());
+    if (this.isYourTurn || this.isPaused) await this.#goOn(this.#interrupt());
   }
 
   #interrupt() {
@@ -146,8 +146,10 @@ export class Match {
   /** Returns the best move, or to vary games that are only watched, one tried often. */
   #choice({ action, moves }) {
     if (this.you !== null || this.positions.length > VARIED_MOVES) return action;
-    let rest = Math.random() * moves.reduce((sum, { visits }) => sum + visits, 0);
-    const drawn = moves.find(({ visits }) => (rest -= visits) < 0);
+    const isSearched = moves.some(({ visits }) => visits > 0);
+    const weight = ({ visits, prior }) => (isSearched ? visits : prior);
+    let rest = Math.random() * moves.reduce((sum, move) => sum + weight(move), 0);
+    const drawn = moves.find((move) => (rest -= weight(move)) < 0);
     return drawn ? drawn.action : action;
   }
 

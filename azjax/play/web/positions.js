@@ -1,5 +1,7 @@
 /** A game's rules as the page asks about them: what `engine.js` calls a position. */
 
+const STRENGTHS = [1, 25, 50, 100, 200, 400, 800, 1600]; // simulations a move
+
 /** @returns {import("./engine.js").Description} */
 export function describe(game, config) {
   return {
@@ -10,6 +12,7 @@ export function describe(game, config) {
     ...game.look,
     player: config.player,
     simulations: config.simulations,
+    strengths: STRENGTHS,
   };
 }
 

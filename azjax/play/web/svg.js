@@ -1,4 +1,4 @@
-/** Builds elements of SVG. */
+/** Elements of SVG: built, or read. */
 
 const NAMESPACE = "http://www.w3.org/2000/svg";
 
@@ -14,4 +14,21 @@ export function svg(name, attributes, ...children) {
     element.setAttribute(key, value);
   element.append(...children);
   return element;
+}
+
+/**
+ * Reads an SVG document; what it says about itself becomes a label.
+ * @param {string} text
+ * @returns {SVGElement}
+ */
+export function parsedSvg(text) {
+  const { documentElement } = new DOMParser().parseFromString(text, "image/svg+xml");
+  if (documentElement.localName !== "svg") throw new Error("the picture is no SVG");
+  const picture = document.importNode(documentElement, true);
+  const title = picture.querySelector(":scope > title");
+  if (title) {
+    picture.setAttribute("aria-label", title.textContent);
+    title.remove(); // a browser would show it wherever the pointer rests
+  }
+  return picture;
 }

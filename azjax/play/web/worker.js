@@ -2,7 +2,7 @@
  * The computer player: rules, search and network, away from the page, which so never
  * stands still. It answers `{id, method, params}` with `{id, kind, value}`.
  */
-import { download } from "./download.js";
+import { download, fetchJson } from "./download.js";
 import { loadNetwork } from "./network.js";
 import { describe, positionAfter } from "./positions.js";
 import { Search } from "./search.js";
@@ -16,7 +16,7 @@ let turn = 0; // of the newest thought; older ones give up
 
 const methods = {
   async start() {
-    const config = await fetchConfig();
+    const config = await fetchJson(new URL("./config.json", import.meta.url));
     ({ game } = await import(`./games/${config.game}.js`));
     searches = loadSearches(config);
     searches.catch((error) => postMessage({ kind: "failure", value: error.message }));
@@ -57,15 +57,6 @@ onmessage = async ({ data: { id, method, params } }) => {
     postMessage({ id, kind: "error", value: error.message });
   }
 };
-
-async function fetchConfig() {
-  const response = await fetch(new URL("./config.json", import.meta.url), {
-    cache: "no-cache",
-  });
-  if (!response.ok)
-    throw new Error(`config.json: ${response.status} ${response.statusText}`);
-  return response.json();
-}
 
 async function loadSearches({ runtime, network, search }) {
   const report = (share) => postMessage({ kind: "loading", value: share });

@@ -1,0 +1,69 @@
+"""`azjax serve`: every game and player in the browser."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from azjax.commands.common import INTERRUPTED
+from azjax.compilation_cache import enable_compilation_cache
+from azjax.play.server import House, Limits, make_offers
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def serve_command(
+    games: tyro.conf.Positional[tuple[str, ...]] = (),
+    /,
+    *,
+    player: Annotated[
+        tuple[str, ...], tyro.conf.arg(metavar="GAME=PLAYER"), tyro.conf.UseAppendAction
+    ] = (),
+    runs: str = "runs",
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    names: tuple[str, ...] = (),
+    simulations_limit: int = 1600,
+) -> None:
+    """Serve a web page on which visitors play, and watch players think and learn.
+
+    Args:
+        games: what is played, as `azjax games` lists it; all of it by default.
+        player: a further player of a game, for example go=gtp:COMMAND or
+            chess=mcts:1000; may be given several times.
+        runs: the directory with the runs whose players and progress are shown.
+        host: the address at which visitors connect; 0.0.0.0 lets other machines in.
+        port: the same; 0 takes any that is free.
+        names: by which visitors call this server besides, behind another web server.
+        simulations_limit: of a move, at most.
+    """
+    try:
+        from azjax.play.server.app import make_app  # noqa: PLC0415  # an extra
+        from azjax.play.server.running import listen, run_server  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"{error.name} is not installed: pip install 'azjax[web]'"
+        ) from None
+    if simulations_limit < 1:
+        raise ValueError(f"--simulations-limit must be >= 1: {simulations_limit}")
+    enable_compilation_cache()
+    limits = Limits(simulations=simulations_limit)
+    offers = make_offers(games, player, Path(runs))
+    listener = listen(host, port)
+    allowed = {*LOOPBACK, host, *names} if host in LOOPBACK or names else None
+    app = make_app(House(offers, limits), names=allowed)
+    shown = f"[{host}]" if ":" in host else host
+    print(f"http://{shown}:{listener.getsockname()[1]}/", flush=True)
+    print("Ctrl-C ends it.", flush=True)
+    status = 0
+    try:
+        run_server(app, listener, limits)
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    except SystemExit as ended:  # by a signal
+        status = int(ended.code or 0)
+    # Searches know no stop, and Python would wait for their threads.
+    sys.stdout.flush()
+    os._exit(status)

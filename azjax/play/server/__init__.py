@@ -1,0 +1,10 @@
+"""Every game and player in the browser: `azjax serve`.
+
+`app` and `running` need the extra `web`; what is here, and all else, does not.
+"""
+
+from azjax.play.server.house import House
+from azjax.play.server.limits import Limits
+from azjax.play.server.offers import Offers, make_offers
+
+__all__ = ["House", "Limits", "Offers", "make_offers"]

@@ -1,0 +1,252 @@
+"""The web application: which address shows what."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Collection
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocket
+
+from azjax.play.page_files import read_page
+from azjax.play.server.describing import game_title, picture_of
+from azjax.play.server.house import House
+from azjax.play.server.offers import GameOffer, run_players
+from azjax.play.server.page import media_type
+from azjax.play.server.runs import Run, describe_run, read_plot
+from azjax.play.server.visitor import FULL, Visitor
+from azjax.play.server.workers import Workers
+
+SOCKET = "/socket"
+HEADERS = {
+    # The policy of index.html, and nobody else's page may show this one in a frame.
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; "
+        "img-src 'self'; connect-src 'self'; worker-src 'self'; base-uri 'none'; "
+        "form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-cache",
+}
+
+
+def make_app(house: House, *, names: Collection[str] | None) -> Starlette:
+    """Returns the application.
+
+    Args:
+        house: what there is to play with; closed with the application.
+        names: by which visitors may call the server, without the port; None allows
+            all. Without them a foreign page could reach a server of this machine by a
+            name of its own.
+    """
+    site = _Site(house)
+    routes = [
+        Route("/", site.lobby),
+        Route("/lobby.json", site.lobby_json),
+        Route("/play/{game}/", site.play),
+        Route("/play/{game}/config.json", site.config),
+        Route("/play/{game}/{file:path}", site.file),
+        Route("/runs/{run}/", site.run),
+        Route("/runs/{run}/run.json", site.run_json),
+        Route("/runs/{run}/learning.png", site.plot),
+        Route("/runs/{run}/{file:path}", site.file),
+        WebSocketRoute(SOCKET, site.visit),
+        Route("/{file:path}", site.file),
+    ]
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(_Guard, names=names)],
+        lifespan=site.lifespan,
+    )
+
+
+class _Site:
+    def __init__(self, house: House):
+        self._house = house
+        self._page = read_page()
+        self._pictures: dict[str, str] = {}
+        self._visitors: set[Visitor] = set()
+        self._farewells: set[asyncio.Task[None]] = set()
+        self._workers = Workers()
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        """Closes everything at the end."""
+        yield
+        self._workers.close()
+        self._house.close()
+
+    async def lobby(self, request: Request) -> Response:
+        del request
+        return self._file("lobby.html")
+
+    async def play(self, request: Request) -> Response:
+        await self._game(request)
+        return self._file("index.html")
+
+    async def run(self, request: Request) -> Response:
+        await self._run(request)
+        return self._file("run.html")
+
+    async def file(self, request: Request) -> Response:
+        return self._file(request.path_params["file"])
+
+    async def lobby_json(self, request: Request) -> Response:
+        del request
+        told = await self._workers.do_once("lobby", self._describe_lobby)
+        return JSONResponse(told)
+
+    async def config(self, request: Request) -> Response:
+        offer = await self._game(request)
+        return JSONResponse(
+            {
+                "engine": "server",
+                "socket": SOCKET,
+                "game": offer.key,
+                "title": game_title(offer.key),
+                "players": _players(offer),
+            }
+        )
+
+    async def run_json(self, request: Request) -> Response:
+        run = await self._run(request)
+        return JSONResponse(await self._workers.do(self._describe_run, run))
+
+    async def plot(self, request: Request) -> Response:
+        plot = await self._workers.do(read_plot, await self._run(request))
+        if plot is None:
+            raise HTTPException(404)
+        return Response(plot, media_type="image/png")
+
+    async def visit(self, socket: WebSocket) -> None:
+        if not _is_same_origin(socket.headers):
+            await socket.close()
+            return
+        if len(self._visitors) >= self._house.limits.visitors:
+            idlest = min(self._visitors, key=lambda visitor: visitor.rank)
+            self._visitors.discard(idlest)
+            farewell = asyncio.create_task(
+                idlest.drop(FULL, "there are too many visitors")
+            )
+            self._farewells.add(farewell)
+            farewell.add_done_callback(self._farewells.discard)
+        await socket.accept()
+        visitor = Visitor(socket, self._house, self._workers)
+        self._visitors.add(visitor)
+        try:
+            await visitor.serve()
+        finally:
+            self._visitors.discard(visitor)
+
+    def _file(self, name: str) -> Response:
+        # The page lies in memory: no path is ever taken from a request.
+        content = self._page.get(name)
+        if content is None:
+            raise HTTPException(404)
+        return Response(content, media_type=media_type(name))
+
+    async def _game(self, request: Request) -> GameOffer:
+        offers = await self._workers.do(self._house.games)
+        return _found(offers, request.path_params["game"])
+
+    async def _run(self, request: Request) -> Run:
+        runs = await self._workers.do(self._house.runs)
+        return _found(runs, request.path_params["run"])
+
+    def _describe_lobby(self) -> dict[str, Any]:
+        return {
+            "games": [
+                {
+                    "key": offer.key,
+                    "title": game_title(offer.key),
+                    "players": _players(offer),
+                    "picture": self._picture(offer),
+                }
+                for offer in self._house.games().values()
+            ],
+            "runs": [
+                {
+                    "key": run.key,
+                    "game": self._house.key_of(run.game) or repr(run.game),
+                    "title": run.title,
+                }
+                for run in self._house.runs().values()
+            ],
+        }
+
+    def _describe_run(self, run: Run) -> dict[str, Any]:
+        key = self._house.key_of(run.game)
+        offered = self._house.games()[key].players if key is not None else {}
+        names = [player.name for player in run_players(run) if player.name in offered]
+        play = None
+        if key is not None and names:
+            player = quote(names[0], safe="")
+            play = f"/play/{quote(key, safe='')}/?player={player}"
+        return {
+            "game": key or repr(run.game),
+            **describe_run(run),
+            "players": names,
+            "play": play,
+        }
+
+    def _picture(self, offer: GameOffer) -> str:
+        if offer.key not in self._pictures:
+            self._pictures[offer.key] = picture_of(offer.game, offer.game.init(), None)
+        return self._pictures[offer.key]
+
+
+class _Guard:
+    """Refuses requests under a foreign name, and adds the headers of every answer."""
+
+    def __init__(self, app: ASGIApp, names: Collection[str] | None):
+        self._app, self._names = app, names
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            return await self._app(scope, receive, send)
+        if self._names is not None and _name(Headers(scope=scope)) not in self._names:
+            if scope["type"] == "websocket":
+                return await WebSocket(scope, receive, send).close()
+            refusal = PlainTextResponse("this server has other names", 421)
+            return await refusal(scope, receive, send)
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        return await self._app(scope, receive, send_guarded)
+
+
+def _found(names: dict[str, Any], name: str) -> Any:
+    if name not in names:
+        raise HTTPException(404)
+    return names[name]
+
+
+def _players(offer: GameOffer) -> list[dict[str, str]]:
+    return [{"name": p.name, "title": p.title} for p in offer.players.values()]
+
+
+def _name(headers: Headers) -> str | None:
+    """Returns by which name the server was called, without the port."""
+    try:
+        return urlsplit(f"//{headers.get('host', '')}").hostname
+    except ValueError:
+        return None
+
+
+def _is_same_origin(headers: Headers) -> bool:
+    """Returns whether a WebSocket comes from this server's own page, or from none."""
+    origin = headers.get("origin")
+    return origin is None or urlsplit(origin).netloc == headers.get("host")

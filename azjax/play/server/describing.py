@@ -1,0 +1,196 @@
+"""Games, positions and thoughts as the values of JSON that the page is told."""
+
+import itertools
+import math
+import re
+from typing import Any
+
+import numpy as np
+
+from azjax.games import Game, State
+from azjax.games.rendering import CELL_SIZE
+from azjax.play.server.rules import Rules
+from azjax.play.wording import opinion, side_names
+from azjax.players import Thought
+
+MAX_MOVES = 60  # of a thought; the best ones
+
+_SIZES = re.compile(r'(width|height)="([0-9.]+)')
+_VIEW_BOX = re.compile(r'viewBox="([-0-9. ]+)"')
+
+
+def game_title(key: str) -> str:
+    """Returns a game's name for people: `go:size=9` is "Go (size=9)"."""
+    name, _, options = key.partition(":")
+    title = name.replace("_", " ").title()
+    return f"{title} ({options.replace(',', ', ')})" if options else title
+
+
+def draws_by_style(game: Game) -> bool:
+    """Returns whether a game's pictures are azjax's, and not another library's."""
+    return type(game).to_svg is Game.to_svg
+
+
+def picture_of(game: Game, state: State, last_action: int | None) -> str:
+    """Returns a picture of a position, as an SVG document that can be scaled."""
+    svg = game.to_svg(state, last_action)
+    if _VIEW_BOX.search(svg):
+        return svg
+    sizes = dict(_SIZES.findall(svg[: svg.index(">")]))
+    box = f'viewBox="0 0 {sizes["width"]} {sizes["height"]}"'
+    return svg.replace("<svg", f"<svg {box}", 1)
+
+
+def describe_game(game: Game, key: str) -> dict[str, Any]:
+    """Returns what a page must know of a game."""
+    state = game.init()
+    height, width = np.shape(game.board(state))
+    return {
+        "game": key,
+        "title": game_title(key),
+        "height": height,
+        "width": width,
+        "style": "picture",
+        "sides": list(side_names(game)),
+        "pieces": list(game.style.names if draws_by_style(game) else game.pieces),
+        "columns": list(game.column_labels),
+        "rows": list(game.row_labels),
+        "figures": _figures(game),
+        "targets": "cells" if game.row_labels else "columns",
+        "picture": _geometry(game, state, height, width),
+    }
+
+
+def describe_position(rules: Rules, actions: tuple[int, ...]) -> dict[str, Any]:
+    """Returns the position after some actions.
+
+    Raises:
+        ValueError: one of them is not legal.
+    """
+    game, state = rules.game, rules.state(actions)
+    last = None
+    if actions:
+        before = rules.state(actions[:-1])
+        last = _move(game, before, actions[-1])
+    return {
+        "player": int(state.current_player),
+        "cells": np.asarray(game.board(state)).ravel().tolist(),
+        "moves": [_move(game, state, action) for action in rules.legal_actions(state)],
+        "isOver": bool(state.terminated),
+        "rewards": rules.rewards(state),
+        "last": last,
+        "winningCells": [],
+        "picture": picture_of(game, state, actions[-1] if actions else None),
+    }
+
+
+def describe_thought(
+    rules: Rules,
+    state: State,
+    thought: Thought,
+    simulations: int,
+    seconds: float,
+) -> dict[str, Any]:
+    """Returns what a player thought about a position.
+
+    Args:
+        rules: of the game.
+        state: the position.
+        thought: what the player chose and saw.
+        simulations: made for it.
+        seconds: that it took.
+    """
+    analysis, game = thought.analysis, rules.game
+    value = opinion(thought)
+    if analysis is not None:
+        prior, visits, values = analysis.prior, analysis.visits, analysis.action_values
+        line = analysis.line.tolist()
+    else:
+        prior = np.zeros(0) if thought.policy is None else thought.policy
+        visits, values = np.zeros(len(prior), int), np.zeros(len(prior))
+        line = [thought.action]
+    order = np.lexsort((prior, visits))[::-1]
+    order = [a for a in order.tolist() if visits[a] > 0 or prior[a] > 0]
+    return {
+        "action": thought.action,
+        "moves": [
+            {
+                "action": action,
+                "text": game.action_to_text(state, action),
+                "prior": _number(prior[action]),
+                "visits": int(visits[action]),
+                "value": _number(values[action]) if visits[action] else None,
+            }
+            for action in order[:MAX_MOVES]
+        ],
+        "visits": int(visits.sum()) + 1 if analysis is not None else 0,
+        "value": None if value is None else _number(value),
+        "result": None,
+        "line": _line(rules, state, line),
+        "simulations": simulations,
+        "seconds": seconds,
+    }
+
+
+def _line(rules: Rules, state: State, actions: list[int]) -> list[dict[str, Any]]:
+    """Returns the moves of a line as people write them."""
+    moves = []
+    for action in actions:
+        if action < 0 or state.terminated:
+            break
+        moves.append(
+            {"action": action, "text": rules.game.action_to_text(state, action)}
+        )
+        state = rules.after(state, action)
+    return moves
+
+
+def _move(game: Game, state: State, action: int) -> dict[str, Any]:
+    cells = game.action_cells(state, action)
+    width = len(game.column_labels)
+    return {
+        "action": action,
+        "text": game.action_to_text(state, action),
+        "cells": [row * width + column for row, column in cells],
+    }
+
+
+def _figures(game: Game) -> list[str]:
+    """Returns a picture of each kind of piece, drawn around (0, 0); none of a game
+    that draws itself."""
+    if not draws_by_style(game):
+        return []
+    half = CELL_SIZE // 2
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" '
+        f'viewBox="{-half} {-half} {CELL_SIZE} {CELL_SIZE}">'
+    )
+    return [f"{head}{draw(0, 0)}</svg>" for draw in game.style.pieces]
+
+
+def _geometry(game: Game, state: State, height: int, width: int) -> dict[str, Any]:
+    """Returns where the cells are in a picture of the game (pixels)."""
+    box = _VIEW_BOX.search(picture_of(game, state, None))
+    assert box is not None
+    left, top, wide, high = map(float, box[1].split())
+
+    def centre(row: int, column: int) -> tuple[float, float]:
+        if draws_by_style(game):
+            return game.style.centre(row, column)
+        return left + (column + 0.5) * wide / width, top + (row + 0.5) * high / height
+
+    cells = itertools.product(range(height), range(width))
+    return {
+        "width": wide,
+        "height": high,
+        "left": left,
+        "top": top,
+        "cell": CELL_SIZE,
+        "centres": [[round(place, 2) for place in centre(*cell)] for cell in cells],
+    }
+
+
+def _number(value: Any) -> float:
+    """Returns a number that JSON knows, not longer than it need be."""
+    number = float(value)
+    return round(number, 6) if math.isfinite(number) else 0.0

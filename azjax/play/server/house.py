@@ -1,0 +1,283 @@
+"""Everything that visitors share: rules, players, and the tables where they think.
+
+What is used for the first time takes seconds, as it is loaded and compiled then: most
+methods are not for the thread that serves the visitors.
+"""
+
+import contextlib
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from azjax.games import Game
+from azjax.play.server.describing import describe_game
+from azjax.play.server.limits import Limits
+from azjax.play.server.messages import shown
+from azjax.play.server.offers import GameOffer, Offers, PlayerOffer, load_offered
+from azjax.play.server.rules import Rules
+from azjax.play.server.runs import Run
+from azjax.play.server.slices import (
+    DEFAULT_STRENGTH,
+    STRENGTHS,
+    Plan,
+    Slicer,
+    batch_sizes,
+    in_slices,
+    plan_for,
+)
+from azjax.play.server.thinking import SearchTable, SeatTable, TreeRoom
+from azjax.players import AnyPlayer, ExternalPlayer
+from azjax.players.directory import CONFIG_FILE, WEIGHTS_FILE
+
+LOOK_INTERVAL = 2.0  # between two looks at the runs' directories (seconds)
+
+Table = SearchTable | SeatTable
+Stamp = tuple[int, ...]
+
+
+class House:
+    """What there is to play with.
+
+    num_thoughts: how many are asked for now; counted by the thread of the visitors.
+
+    Args:
+        offers: games, players and where runs are.
+        limits: of what visitors may ask.
+        seed: of the players' chance; None draws one.
+    """
+
+    def __init__(self, offers: Offers, limits: Limits, seed: int | None = None):
+        self.limits = limits
+        self._seed = seed
+        self.num_thoughts = 0
+        self._offers = offers
+        self._room = TreeRoom(limits.search_bytes)
+        self._compiler = ThreadPoolExecutor(1, thread_name_prefix="azjax-compile")
+        self._lock = threading.Lock()
+        self._locks: dict[object, threading.Lock] = {}
+        self._rules: dict[str, Rules] = {}
+        self._hosts: dict[tuple[str, str], Host] = {}
+        self._runs: dict[str, Run] = {}
+        self._games: dict[str, GameOffer] = {}
+        self._looked_at = -LOOK_INTERVAL
+
+    def runs(self) -> dict[str, Run]:
+        """Returns the runs that there are, by key."""
+        self._look()
+        return self._runs
+
+    def games(self) -> dict[str, GameOffer]:
+        """Returns the games that are offered, by key."""
+        self._look()
+        return self._games
+
+    def key_of(self, game: Game) -> str | None:
+        """Returns under which key a game is offered, None if it is not."""
+        key = self._offers.key_of(game)
+        return key if key in self.games() else None
+
+    def find(self, game: str, player: str) -> tuple[GameOffer, PlayerOffer]:
+        """Returns what a visitor asks for.
+
+        Raises:
+            ValueError: there is no such thing.
+        """
+        offer = self.games().get(game)
+        if offer is None:
+            known = ", ".join(self.games())
+            raise ValueError(f"unknown game {shown(game)}; there is {known}")
+        if player not in offer.players:
+            known = ", ".join(offer.players)
+            raise ValueError(f"unknown player {shown(player)}; there is {known}")
+        return offer, offer.players[player]
+
+    def rules(self, offer: GameOffer) -> Rules:
+        """Returns the compiled rules of a game."""
+        with self._lock_of(offer.key):
+            if offer.key not in self._rules:
+                self._rules[offer.key] = Rules(offer.game, self.limits.positions)
+            return self._rules[offer.key]
+
+    def loaded(self, offer: GameOffer, player: PlayerOffer) -> "Host | None":
+        """Returns who serves a player if it is loaded and there is no newer one; by
+        any thread, at once."""
+        host = self._hosts.get((offer.key, player.name))
+        if host is not None and host.stamp == _stamp(player.directory):
+            return host
+        return None
+
+    def host(self, offer: GameOffer, player: PlayerOffer) -> "Host":
+        """Returns who serves a player, loaded, and anew if there is a newer one.
+
+        Raises:
+            ValueError: it cannot be loaded.
+        """
+        key = (offer.key, player.name)
+        with self._lock_of(key):
+            host = self.loaded(offer, player)
+            if host is None:
+                stamp = _stamp(player.directory)
+                loaded = load_offered(player.spec, offer.game)
+                host = Host(offer, loaded, stamp, self, self._hosts.get(key))
+                self._hosts[key] = host
+            return host
+
+    def describe(self, offer: GameOffer, player: PlayerOffer) -> dict[str, Any]:
+        """Returns what a page must know before it begins.
+
+        Raises:
+            ValueError: the player cannot be loaded.
+        """
+        host = self.host(offer, player)
+        host.warm_up()
+        return {
+            **describe_game(self.rules(offer).game, offer.key),
+            "player": player.title,
+            "simulations": host.default_strength,
+            "strengths": host.strengths,
+        }
+
+    def warm_up(self, slicer: Slicer) -> None:
+        """Compiles what a first thought needs, while the visitor looks at the board."""
+        if not slicer.sizes:
+            self._compiler.submit(slicer.compile, batch_sizes()[0])
+
+    def search_table(self, slicer: Slicer) -> SearchTable:
+        """Returns a new table for a player's search."""
+        return SearchTable(slicer, self._room, self._compiler, self._seed)
+
+    def seat_table(self, player: ExternalPlayer, game: Game) -> SeatTable:
+        """Returns a new table for a player that cannot be compiled."""
+        return SeatTable(player, game, self._seed or 0)
+
+    def close(self) -> None:
+        """Lets all players go; what is being thought is dropped."""
+        self._compiler.shutdown(wait=False, cancel_futures=True)
+        for host in self._hosts.values():
+            host.close()
+
+    def _look(self) -> None:
+        """Looks which runs there are, unless somebody just did."""
+        with self._lock_of("runs"):
+            if time.monotonic() - self._looked_at < LOOK_INTERVAL:
+                return
+            self._runs = self._offers.runs()
+            self._games = self._offers.with_runs(self._runs)
+            self._looked_at = time.monotonic()
+
+    def _lock_of(self, what: object) -> threading.Lock:
+        with self._lock:
+            return self._locks.setdefault(what, threading.Lock())
+
+
+class Host:
+    """A loaded player and its tables.
+
+    strengths: the numbers of simulations that may be asked for; none if the player
+        does not search, or cannot be told how far.
+    default_strength: what is meant if nothing is asked for.
+    stamp: of the files from which it was loaded.
+
+    Args:
+        offer: its game.
+        player: as it was loaded.
+        stamp: see above.
+        house: where its tables stand.
+        older: whose compiled programs can be used again, if they fit.
+    """
+
+    def __init__(
+        self,
+        offer: GameOffer,
+        player: AnyPlayer,
+        stamp: Stamp,
+        house: House,
+        older: "Host | None",
+    ):
+        self.stamp = stamp
+        self._offer, self._player, self._house = offer, player, house
+        self._lock = threading.Lock()
+        self._tables: dict[Plan | None, Table] = {}
+        self._older = older._tables if older else {}
+        self.strengths = self._find_strengths()
+        self.default_strength = self._find_default()
+
+    def table(self, simulations: int | None) -> tuple[Table, int]:
+        """Returns where to think, and with how many simulations.
+
+        Args:
+            simulations: what is asked for; None leaves it to the player.
+
+        Raises:
+            ValueError: it is not allowed.
+        """
+        if not self.strengths:
+            return self._table(None), 0
+        simulations = self.default_strength if simulations is None else simulations
+        if simulations not in self.strengths:
+            allowed = ", ".join(map(str, self.strengths))
+            raise ValueError(f"simulations must be one of {allowed}: {simulations}")
+        return self._table(plan_for(simulations)), simulations
+
+    def warm_up(self) -> None:
+        """Prepares for the thoughts that are most likely to be asked for."""
+        table, _ = self.table(None)
+        if isinstance(table, SearchTable):
+            self._house.warm_up(table.slicer)
+
+    def close(self) -> None:
+        """Closes the tables."""
+        for table in list(self._tables.values()):
+            table.close()
+
+    def _table(self, plan: Plan | None) -> Table:
+        with self._lock:
+            if plan not in self._tables:
+                self._tables[plan] = self._new_table(plan)
+            return self._tables[plan]
+
+    def _new_table(self, plan: Plan | None) -> Table:
+        if isinstance(self._player, ExternalPlayer):
+            return self._house.seat_table(self._player, self._offer.game)
+        older = self._older.pop(plan, None)
+        if isinstance(older, SearchTable) and older.slicer.fits(self._player):
+            older.slicer.take(self._player)
+            return older
+        return self._house.search_table(self._slicer(plan))
+
+    def _slicer(self, plan: Plan | None) -> Slicer:
+        assert not isinstance(self._player, ExternalPlayer)
+        return Slicer(self._player, plan, self._offer.game.init())
+
+    def _find_strengths(self) -> list[int]:
+        if isinstance(self._player, ExternalPlayer):
+            return []
+        if in_slices(self._player, plan_for(1)) is None:
+            return []
+        limits = self._house.limits
+        return [
+            number
+            for number in STRENGTHS
+            if number <= limits.simulations
+            and self._slicer(plan_for(number)).bytes(1) <= limits.search_bytes
+        ]
+
+    def _find_default(self) -> int | None:
+        own = getattr(self._player, "simulations", None)
+        if own in self.strengths:
+            return own
+        reachable = [n for n in self.strengths if n <= DEFAULT_STRENGTH]
+        return reachable[-1] if reachable else None
+
+
+def _stamp(directory: Path | None) -> Stamp:
+    """Returns when a run's player was written, nothing for others."""
+    if directory is None:
+        return ()
+    times = []
+    for name in (CONFIG_FILE, WEIGHTS_FILE):
+        with contextlib.suppress(OSError):
+            times.append((directory / "player" / name).stat().st_mtime_ns)
+    return tuple(times)

@@ -1,0 +1,53 @@
+"""What visitors may ask of a server."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """How much of everything there is for visitors; none of it is felt by a page.
+
+    connections: open ones that are no WebSocket, such as those that load files; one
+        more closes the one that has waited longest without a request.
+    request_seconds: within which a connection must have sent a whole request.
+    visitors: WebSockets; one more closes the one that has been silent longest, those
+        that never began first.
+    begin_seconds: within which a visitor must begin.
+    idle_seconds: after which a silent visitor is dropped; pages connect again.
+    send_seconds: within which a visitor must have taken what is sent.
+    message_bytes: of one message.
+    messages_per_second: of one visitor; more are read later.
+    message_burst: messages that may come at once.
+    bad_messages: that cannot be understood, after which a visitor is dropped.
+    simulations: of one thought.
+    thought_seconds: after which a search answers with what it has, once it has begun.
+    thoughts: that may be asked for at a time.
+    progress_seconds: between two looks into a thought.
+    search_bytes: of all search trees.
+    positions: of each game that are kept, lest they be replayed.
+    """
+
+    connections: int = 2000
+    request_seconds: float = 10.0
+    visitors: int = 1000
+    begin_seconds: float = 60.0
+    idle_seconds: float = 3600.0
+    send_seconds: float = 20.0
+    message_bytes: int = 16_384
+    messages_per_second: float = 20.0
+    message_burst: int = 100
+    bad_messages: int = 20
+    simulations: int = 1600
+    thought_seconds: float = 60.0
+    thoughts: int = 1000
+    progress_seconds: float = 0.1
+    search_bytes: int = 2**31
+    positions: int = 20_000
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        for field in dataclasses.fields(self):
+            if not getattr(self, field.name) > 0:
+                raise ValueError(
+                    f"{field.name} must be > 0: {getattr(self, field.name)!r}"
+                )

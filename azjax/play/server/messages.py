@@ -1,0 +1,154 @@
+"""What a visitor says: JSON objects `{"id", "method", "params"}`, read and checked."""
+
+import json
+from typing import Any, NamedTuple
+
+MAX_ID = 2**53 - 1  # the largest whole number that JavaScript is sure of
+MAX_SHOWN = 60  # characters of what was wrong
+PURPOSES = ("play", "hint")
+
+
+class MessageError(ValueError):
+    """A message that cannot be understood.
+
+    id: its number, as far as it has one.
+    """
+
+    def __init__(self, text: str, id: int | None = None):
+        super().__init__(text)
+        self.id = id
+
+
+class Start(NamedTuple):
+    """Which player of which game the visitor wants to meet."""
+
+    id: int
+    game: str
+    player: str
+
+
+class AskPosition(NamedTuple):
+    """Which position the visitor wants to see, by the actions that lead there."""
+
+    id: int
+    actions: tuple[int, ...]
+
+
+class AskThought(NamedTuple):
+    """Which position the player is to think about; `simulations` may be None."""
+
+    id: int
+    actions: tuple[int, ...]
+    simulations: int | None
+
+
+class Stop(NamedTuple):
+    """The visitor no longer wants to know."""
+
+    id: int
+
+
+class Forget(NamedTuple):
+    """A new game begins."""
+
+    id: int
+
+
+Message = Start | AskPosition | AskThought | Stop | Forget
+
+
+def parse(text: str | bytes, max_actions: int) -> Message:
+    """Reads a message.
+
+    Args:
+        text: as it came.
+        max_actions: of a position.
+
+    Raises:
+        MessageError: it is of another form; what it says is fit to be sent back.
+    """
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        raise MessageError(f"a message is a JSON object: {shown(text)}") from None
+    if not isinstance(value, dict):
+        raise MessageError(f"a message is a JSON object: {shown(text)}")
+    number = value.get("id")
+    if not _is_whole(number, MAX_ID):
+        raise MessageError(f"id must be a whole number >= 0: {shown(number)}")
+    method, params = value.get("method"), value.get("params")
+    if not isinstance(method, str) or method not in _READERS:
+        known = ", ".join(_READERS)
+        raise MessageError(f"unknown method {shown(method)}; known: {known}", number)
+    if not isinstance(params, dict):
+        raise MessageError(f"params must be an object: {shown(params)}", number)
+    try:
+        return _READERS[method](number, params, max_actions)
+    except ValueError as error:
+        raise MessageError(str(error), number) from None
+
+
+def shown(value: object) -> str:
+    """Returns a value for a message of one line, whatever it is."""
+    text = value if isinstance(value, str | bytes) else repr(value)
+    text = repr(text[: MAX_SHOWN + 1])
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
+
+
+def _start(number: int, params: dict[str, Any], _: int) -> Start:
+    return Start(number, _text(params, "game"), _text(params, "player"))
+
+
+def _position(number: int, params: dict[str, Any], max_actions: int) -> AskPosition:
+    return AskPosition(number, _actions(params, max_actions))
+
+
+def _think(number: int, params: dict[str, Any], max_actions: int) -> AskThought:
+    purpose, simulations = params.get("purpose"), params.get("simulations")
+    if purpose not in PURPOSES:
+        raise ValueError(f"purpose must be {' or '.join(PURPOSES)}: {shown(purpose)}")
+    if simulations is not None and not _is_whole(simulations, MAX_ID):
+        raise ValueError(f"simulations must be a whole number: {shown(simulations)}")
+    return AskThought(number, _actions(params, max_actions), simulations)
+
+
+def _stop(number: int, params: dict[str, Any], _: int) -> Stop:
+    del params
+    return Stop(number)
+
+
+def _forget(number: int, params: dict[str, Any], _: int) -> Forget:
+    del params
+    return Forget(number)
+
+
+_READERS = {
+    "start": _start,
+    "position": _position,
+    "think": _think,
+    "stop": _stop,
+    "forget": _forget,
+}
+
+
+def _text(params: dict[str, Any], name: str) -> str:
+    value = params.get(name)
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be a text: {shown(value)}")
+    return value
+
+
+def _actions(params: dict[str, Any], most: int) -> tuple[int, ...]:
+    actions = params.get("actions")
+    if not isinstance(actions, list):
+        raise ValueError(f"actions must be a list: {shown(actions)}")
+    if len(actions) > most:
+        raise ValueError(f"no game is longer than {most} actions: {len(actions)}")
+    for action in actions:
+        if not _is_whole(action, MAX_ID):
+            raise ValueError(f"an action is a whole number >= 0: {shown(action)}")
+    return tuple(actions)
+
+
+def _is_whole(value: object, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most

@@ -1,0 +1,222 @@
+"""Searches cut into slices, which add up to the search that is asked for.
+
+A search that keeps its tree goes on with it, so that eight slices of 25 simulations are
+one search of 200. Between two slices others can be told what was found, and a search
+can be given up. Several positions are searched at once, each with a tree of its own.
+"""
+
+import dataclasses
+import threading
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.games import State
+from azjax.players import AlphaZeroPlayer, MCTSPlayer, Player, Thought, start, think
+from azjax.search import tree_bytes
+
+STRENGTHS = (1, 25, 50, 100, 200, 400, 800, 1600, 3200, 6400)  # simulations
+DEFAULT_STRENGTH = 200
+TREE_COPIES = 3  # of a batch, while a slice is searched
+
+
+def batch_sizes() -> tuple[int, ...]:
+    """Returns how many positions may be searched at once: few sizes, as each is
+    compiled, and only as large as makes a device faster."""
+    return (1, 4, 16) if jax.default_backend() == "cpu" else (1, 4, 16, 64)
+
+
+class Plan(NamedTuple):
+    """How thoughts of about the same length are cut, so that they share a batch.
+
+    capacity: simulations for which a tree has room.
+    per_slice: simulations of one slice.
+    """
+
+    capacity: int
+    per_slice: int
+
+
+# A thought with s simulations follows the first plan that has room for them.
+PLANS = (Plan(1, 1), Plan(100, 25), Plan(400, 25), Plan(1600, 50), Plan(6400, 100))
+
+
+class Batch(NamedTuple):
+    """Positions that are searched at once; leaves are arrays of the host.
+
+    states: the positions, leaves `[B, ...]`, none of them finished.
+    is_new: `[B]` bool; whether a position begins without a tree.
+    """
+
+    states: State
+    is_new: np.ndarray
+
+
+class Slicer:
+    """A player's search in slices, compiled for each size of a batch when it is needed.
+
+    Args:
+        player: a player that can be compiled.
+        plan: how its search is cut, None for a player that does not search.
+        state: any position of its game.
+    """
+
+    def __init__(self, player: Player, plan: Plan | None, state: State):
+        self.plan = plan
+        sliced = player if plan is None else in_slices(player, plan)
+        assert sliced is not None
+        self._leaves, self._treedef = jax.tree.flatten(sliced)
+        self._state = state
+        self._programs: dict[int, Any] = {}
+        self._lock = threading.Lock()
+        self.tree_bytes = 0 if plan is None else tree_bytes(self._memory_shapes(1))
+
+    @property
+    def sizes(self) -> list[int]:
+        """The sizes of a batch that are compiled."""
+        return sorted(self._programs)
+
+    def fits(self, player: Player) -> bool:
+        """Returns whether another player can take the place of this one."""
+        other = player if self.plan is None else in_slices(player, self.plan)
+        leaves, treedef = jax.tree.flatten(other)
+        return treedef == self._treedef and _shapes(leaves) == _shapes(self._leaves)
+
+    def take(self, player: Player) -> None:
+        """Goes on with another player that `fits`."""
+        other = player if self.plan is None else in_slices(player, self.plan)
+        self._leaves = jax.tree.leaves(other)
+
+    def bytes(self, size: int) -> int:
+        """Returns about what the trees of a batch take."""
+        return TREE_COPIES * size * self.tree_bytes
+
+    def compile(self, size: int) -> None:
+        """Compiles the program for a size of the batch, which takes seconds."""
+        with self._lock:
+            if size in self._programs:
+                return
+            function = jax.jit(_search_slice, static_argnums=0, donate_argnums=4)
+            states = _abstract(self._state, size)
+            self._programs[size] = function.lower(
+                self._treedef,
+                _shapes(self._leaves),
+                jax.ShapeDtypeStruct((), jnp.uint32),
+                states,
+                self._memory_shapes(size),
+                jax.ShapeDtypeStruct((size,), jnp.bool_),
+            ).compile()
+
+    def memory(self, size: int) -> Any:
+        """Returns what a batch of new positions knows: nothing, if anything is kept."""
+        return jax.tree.map(
+            lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), self._memory_shapes(size)
+        )
+
+    def search(self, seed: int, batch: Batch, memory: Any) -> tuple[list[Thought], Any]:
+        """Searches a slice.
+
+        Args:
+            seed: of chance, another one each time.
+            batch: the positions; their size must be compiled.
+            memory: the trees of the batch; not to be used again.
+
+        Returns:
+            What was found until now in each position, and the trees.
+        """
+        program = self._programs[len(batch.is_new)]
+        found, memory = program(
+            self._leaves, np.uint32(seed), batch.states, memory, batch.is_new
+        )
+        choice, analysis = jax.device_get(found)
+        thoughts = [
+            Thought(
+                int(choice.action[row]),
+                choice.policy[row],
+                float(choice.value[row]),
+                jax.tree.map(lambda leaf, row=row: leaf[row], analysis),
+            )
+            for row in range(len(batch.is_new))
+        ]
+        return thoughts, memory
+
+    def _memory_shapes(self, size: int) -> Any:
+        player = jax.tree.unflatten(self._treedef, self._leaves)
+        states = _abstract(self._state, size)
+        return jax.eval_shape(lambda: start(player, states))
+
+
+def in_slices(player: Player, plan: Plan) -> Player | None:
+    """Returns a player whose every thought is one slice, None if it does not search.
+
+    AlphaZero's searches by PUCT, whatever it did when it learnt: sequential halving
+    must know beforehand where it ends.
+    """
+    kept_nodes = plan.capacity - plan.per_slice + 1
+    if isinstance(player, MCTSPlayer):
+        return dataclasses.replace(
+            player, simulations=plan.per_slice, kept_nodes=kept_nodes
+        )
+    if isinstance(player, AlphaZeroPlayer):
+        search = dataclasses.replace(
+            player.search, algorithm="alphazero", kept_nodes=kept_nodes
+        )
+        return dataclasses.replace(player, simulations=plan.per_slice, search=search)
+    return None
+
+
+def plan_for(simulations: int) -> Plan:
+    """Returns the plan of a thought with so many simulations, one of `STRENGTHS`."""
+    return next(plan for plan in PLANS if simulations <= plan.capacity)
+
+
+def rearranged(memory: Any, rows: np.ndarray) -> Any:
+    """Returns the trees of another batch.
+
+    Args:
+        memory: the trees of a batch.
+        rows: `[B]`; where each tree of the new batch was; beyond the end where the
+            position is new.
+    """
+    return _take(memory, rows)
+
+
+@jax.jit
+def _take(memory: Any, rows: jax.Array) -> Any:
+    return jax.tree.map(
+        lambda leaf: leaf.at[rows].get(mode="fill", fill_value=0), memory
+    )
+
+
+def _search_slice(  # noqa: PLR0917  # called by the compiler
+    treedef: Any,
+    leaves: list[jax.Array],
+    seed: jax.Array,
+    states: State,
+    memory: Any,
+    is_new: jax.Array,
+) -> tuple[Any, Any]:
+    player = jax.tree.unflatten(treedef, leaves)
+    rng_key = jax.random.key(seed)
+    if memory is not None:
+        # A tree without visits is as good as none: whatever was searched here before,
+        # for somebody else, is not found again.
+        visits = jnp.where(is_new[:, None], 0, memory.node_visits)
+        choice, analysis, memory = player.analyse(
+            rng_key, states, memory.replace(node_visits=visits)
+        )
+        return (choice, analysis), memory
+    choice, memory = think(player, rng_key, states, None)
+    return (choice, None), memory
+
+
+def _shapes(leaves: Any) -> Any:
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), leaves)
+
+
+def _abstract(state: State, size: int) -> State:
+    return jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct((size, *np.shape(leaf)), leaf.dtype), state
+    )

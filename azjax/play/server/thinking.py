@@ -1,0 +1,205 @@
+"""Thoughts of many visitors: those of the same player and length share a batch.
+
+Each table, one for a player and a length of thought, has a thread while somebody thinks
+there, so that a slow player, or one that is being compiled, keeps nobody waiting at
+other tables.
+"""
+
+import sys
+import threading
+import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jax
+import numpy as np
+
+from azjax.games import Game
+from azjax.play.server.jobs import Job, Queue
+from azjax.play.server.slices import Batch, Slicer, batch_sizes, rearranged
+from azjax.players import ExternalPlayer, ForfeitError, Seat
+
+OUT_OF_ORDER = "the player is out of order"
+
+
+class TreeRoom:
+    """How much of the device's memory search trees may take, all together."""
+
+    def __init__(self, total: int):
+        self._total = total
+        self._taken: dict[object, int] = {}
+        self._lock = threading.Lock()
+
+    def take(self, owner: object, wanted: int) -> bool:
+        """Returns whether an owner may have so many bytes, instead of what it had.
+
+        Whoever has the only trees may always have them.
+        """
+        with self._lock:
+            others = sum(self._taken.values()) - self._taken.get(owner, 0)
+            if wanted and others and others + wanted > self._total:
+                return False
+            self._taken[owner] = wanted
+            return True
+
+    def leave(self, owner: object) -> None:
+        """Takes back what an owner has."""
+        with self._lock:
+            self._taken.pop(owner, None)
+
+
+class SearchTable:
+    """Where a compiled player thinks about the positions of many visitors at once.
+
+    Args:
+        slicer: the player's search.
+        room: for its trees.
+        compiler: compiles for larger batches, meanwhile.
+        seed: of the player's chance; None draws one.
+    """
+
+    def __init__(
+        self,
+        slicer: Slicer,
+        room: TreeRoom,
+        compiler: ThreadPoolExecutor,
+        seed: int | None = None,
+    ):
+        self.slicer = slicer
+        self._room, self._compiler = room, compiler
+        self._seated: list[Job] = []
+        self._memory: Any = None
+        self._size = 0
+        self._seed = time.time_ns() if seed is None else seed
+        self._compiling: set[int] = set()
+        self._queue = Queue(self._serve, "azjax-search")
+        self.ask, self.close = self._queue.put, self._queue.close
+
+    def _serve(self) -> bool:
+        try:
+            return self._search_slice()
+        except Exception:
+            traceback.print_exc(file=sys.stderr)
+            for job in [*self._seated, *self._queue.take(len(self._queue.waiting))]:
+                job.fail(OUT_OF_ORDER)
+            self._leave()
+            return False
+
+    def _search_slice(self) -> bool:
+        """Lets newcomers in, searches a slice, and lets those out who are done."""
+        rows = [row for row, job in enumerate(self._seated) if not job.is_given_up]
+        if not rows and not self._queue.waiting:
+            self._leave()
+            return False
+        size = self._next_size(len(rows))
+        if size == 0:
+            time.sleep(0.01)  # until others give room for trees
+            return True
+        jobs = [self._seated[row] for row in rows]
+        newcomers = self._queue.take(size - len(jobs))
+        for job in newcomers:
+            job.begin()
+        self._seat(jobs + newcomers, rows, size)
+        if not self._seated:
+            return True
+        self._seed = (self._seed + 1) % 2**32
+        batch = _batch(self._seated, size)
+        thoughts, self._memory = self.slicer.search(self._seed, batch, self._memory)
+        plan = self.slicer.plan
+        for job, thought in zip(self._seated, thoughts, strict=False):
+            job.update(thought, plan.per_slice if plan else 0)
+            job.is_given_up |= job.is_done
+        return True
+
+    def _seat(self, jobs: list[Job], rows: list[int], size: int) -> None:
+        """Gives everybody a row, those who were there before their own trees."""
+        if size != self._size and not rows:
+            self._memory = self.slicer.memory(size)
+        elif size != self._size or rows != list(range(len(rows))):
+            source = np.full(size, max(self._size, 1), np.int32)
+            source[: len(rows)] = rows
+            self._memory = rearranged(self._memory, source)
+        self._seated, self._size = jobs, size
+
+    def _next_size(self, num_seated: int) -> int:
+        """Returns the size of the next batch, at least the number of those who are
+        seated; 0 if there is no room for it."""
+        slicer = self.slicer
+        if not slicer.sizes:
+            slicer.compile(batch_sizes()[0])
+        wanted = num_seated + len(self._queue.waiting)
+        ideal = _smallest(batch_sizes(), wanted)
+        possible = [size for size in slicer.sizes if size >= num_seated]
+        size = _smallest(possible, wanted)
+        if ideal > size and ideal not in self._compiling:
+            self._compiling.add(ideal)
+            self._compiler.submit(self._compile, ideal)
+        while not self._room.take(self, slicer.bytes(size)):
+            smaller = [s for s in possible if s < size]
+            if not smaller:
+                return self._size if num_seated else 0
+            size = smaller[-1]
+        return size
+
+    def _compile(self, size: int) -> None:
+        try:
+            self.slicer.compile(size)
+        except Exception:  # it goes on in smaller batches
+            traceback.print_exc(file=sys.stderr)
+
+    def _leave(self) -> None:
+        self._seated, self._memory, self._size = [], None, 0
+        self._room.leave(self)
+
+
+class SeatTable:
+    """Where a player that cannot be compiled thinks, about one position at a time.
+
+    Args:
+        player: the player.
+        game: what is played.
+        seed: of the player's chance.
+    """
+
+    def __init__(self, player: ExternalPlayer, game: Game, seed: int = 0):
+        self._player, self._game, self._seed = player, game, seed
+        self._seat: Seat | None = None
+        self._queue = Queue(self._serve, "azjax-seat")
+        self.ask = self._queue.put
+
+    def close(self) -> None:
+        """Lets the player go; its last thought is dropped."""
+        self._queue.close()
+        seat, self._seat = self._seat, None
+        if seat is not None:
+            seat.close()
+
+    def _serve(self) -> bool:
+        for job in self._queue.take(1):
+            job.begin()
+            try:
+                self._seat = self._seat or self._player.sit(self._game, self._seed)
+                job.update(self._seat.choose(job.state, job.actions), 0)
+            except (ForfeitError, ValueError) as error:
+                self._seat = None
+                job.fail(f"the player cannot go on: {error}")
+            except Exception:
+                traceback.print_exc(file=sys.stderr)
+                self._seat = None
+                job.fail(OUT_OF_ORDER)
+        return False
+
+
+def _batch(jobs: list[Job], size: int) -> Batch:
+    """Returns the positions of all rows; those that nobody has repeat the first."""
+    filled = [*jobs, *jobs[:1] * (size - len(jobs))]
+    states = jax.tree.map(lambda *leaves: np.stack(leaves), *(j.state for j in filled))
+    is_new = np.array([job.found is None for job in filled])
+    is_new[len(jobs) :] = True
+    return Batch(states, is_new)
+
+
+def _smallest(sizes: Any, wanted: int) -> int:
+    """Returns the smallest size that is enough, or else the largest."""
+    return next((size for size in sizes if size >= wanted), sizes[-1])

@@ -1,0 +1,71 @@
+import signal
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+from azjax.cli import main
+from azjax.play.server.running import listen
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["draughts"], "unknown game 'draughts'; known games:"),
+        (["go:size=99"], "size"),
+        (["go", "--player", "go"], "--player must be GAME=PLAYER"),
+        (["go", "--player", "hex=random"], "--player must be GAME=PLAYER"),
+        (["go", "--player", "go=nobody"], "unknown player 'nobody'"),
+        (["go", "--player", "go=human"], "'human' is no player for --player"),
+        (["go", "--player", "go=network:nowhere"], "no player in nowhere"),
+        (["go", "--player", "go=gtp:no-such-program"], "there is no program to run"),
+        (["go", "--port", "65536"], "--port must be from 0 to 65535: 65536"),
+        (["go", "--host", "no.such.host.invalid"], "cannot listen at --host no.such"),
+        (["go", "--simulations-limit", "0"], "--simulations-limit must be >= 1: 0"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments, error, capsys, monkeypatch):
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "")
+    with pytest.raises(SystemExit) as ended:
+        main(["serve", *arguments])
+    assert ended.value.code == 2
+    written = capsys.readouterr().err
+    assert written.startswith("azjax: ")
+    assert written.count("\n") == 1
+    assert error in written
+
+
+def test_a_port_that_is_taken_is_one_line(capsys, monkeypatch):
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "")
+    with listen("127.0.0.1", 0) as listener:
+        port = str(listener.getsockname()[1])
+        with pytest.raises(SystemExit):
+            main(["serve", "go", "--port", port])
+    assert capsys.readouterr().err == (
+        f"azjax: cannot listen at --host 127.0.0.1 --port {port}: "
+        "Address already in use\n"
+    )
+
+
+def test_without_the_extra_the_command_says_what_to_install(capsys, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("azjax.play.server")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "starlette.applications", None)
+    with pytest.raises(SystemExit):
+        main(["serve"])
+    assert capsys.readouterr().err.endswith(": pip install 'azjax[web]'\n")
+
+
+def test_it_serves_until_it_is_interrupted():
+    command = [sys.executable, "-m", "azjax", "serve", "tic_tac_toe", "--port", "0"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as server:
+        url = server.stdout.readline().strip()
+        with urllib.request.urlopen(f"{url}lobby.json") as answer:
+            assert b'"tic_tac_toe"' in answer.read()
+        server.send_signal(signal.SIGINT)
+        _, errors = server.communicate(timeout=60)
+    assert server.returncode == 130
+    assert errors == ""

@@ -1,0 +1,99 @@
+"""Visits of pages in a browser."""
+
+import shutil
+
+import pytest
+
+CHROMIUM = shutil.which("chromium")
+TIMEOUT = 60_000  # ms; the machine may have other things to do
+YOURS = "#board[data-turn=visitor]"
+OVER = "#board[data-turn=nobody]"
+
+
+class Visit:
+    """A page that is open, and what went wrong on it."""
+
+    def __init__(self, browser, url, **options):
+        self.context = browser.new_context(**options)
+        self.context.set_default_timeout(TIMEOUT)
+        self.requests, self.problems = [], []
+        self.context.route("**/*", self.only_own(url))
+        self.page = self.context.new_page()
+        self.page.on("console", self.note_console)
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.goto(url)
+
+    def only_own(self, url):
+        origin = "/".join(url.split("/")[:3])
+
+        def handle(route):
+            self.requests.append(route.request.url)
+            if route.request.url.startswith(origin + "/"):
+                route.continue_()
+            else:
+                self.problems.append(f"asked for {route.request.url}")
+                route.abort()
+
+        return handle
+
+    def note_console(self, message):
+        if message.type in ("error", "warning"):
+            self.problems.append(message.text)
+
+    def find(self, selector):
+        return self.page.locator(selector)
+
+    def target(self, number):
+        return self.find(".targets button").nth(number)
+
+    def play(self, number):
+        """Makes a move and waits for the answer, if the game goes on."""
+        moves = int(self.find("#board").get_attribute("data-moves"))
+        self.target(number).click()
+        self.page.wait_for_selector(f"{YOURS}[data-moves='{moves + 2}'], {OVER}")
+
+    def wait_for_turn(self):
+        self.page.wait_for_selector(f"{YOURS}, {OVER}")
+
+    def is_over(self):
+        return self.find(OVER).count() == 1
+
+    def status(self):
+        return self.find("#status").inner_text()
+
+    def score(self):
+        names = ("you", "draws", "computer")
+        return [int(self.find(f"#score-{name}").inner_text()) for name in names]
+
+    def pieces(self):
+        return self.find(".piece, .stroke").count() - self.find(".ghost .piece").count()
+
+    def weaken(self):
+        """Makes the computer quick and weak."""
+        self.find("#strength").press("Home")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium, without a window."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    if CHROMIUM is None:
+        pytest.skip("needs Chromium")
+    args = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    playwright.expect.set_options(timeout=TIMEOUT)
+    with playwright.sync_playwright() as running:
+        yield running.chromium.launch(executable_path=CHROMIUM, args=args)
+
+
+@pytest.fixture
+def open_page(browser):
+    """Opens an address in a browser that knows nothing of earlier visits."""
+    opened = []
+
+    def open_address(url, **options):
+        opened.append(Visit(browser, url, **options))
+        return opened[-1]
+
+    yield open_address
+    for each in opened:
+        each.context.close()

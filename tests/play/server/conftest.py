@@ -1,0 +1,105 @@
+"""A house with two games, and players that are slow, or that die."""
+
+import dataclasses
+import threading
+
+import jax
+import numpy as np
+import pytest
+
+from azjax import games, players
+from azjax.play.server import House, Limits, make_offers
+from azjax.play.server.slices import Plan, Slicer
+from azjax.players import ForfeitError, Thought
+
+# What a visitor may wait for, on a machine with much else to do (seconds).
+PATIENCE = 300.0
+
+
+class Dying:
+    """Plays the first legal action once it is let, and dies when it is told to."""
+
+    def __init__(self):
+        self.is_dead = False
+        self.may_go_on = threading.Event()
+        self.may_go_on.set()
+        self.num_seats = self.num_closed = 0
+
+    def sit(self, game, seed):
+        self.num_seats += 1
+        self.game = game
+        return self
+
+    def choose(self, state, moves):
+        assert self.may_go_on.wait(PATIENCE)
+        if self.is_dead:
+            raise ForfeitError("the engine died")
+        legal = np.asarray(self.game.legal_action_mask(state))
+        return Thought(int(legal.argmax()))
+
+    def close(self):
+        self.num_closed += 1
+
+
+@pytest.fixture(scope="session")
+def player(connect_four):
+    return players.load("alphazero:pretrained", connect_four)
+
+
+@pytest.fixture(scope="session")
+def slicer(player, connect_four):
+    """A search of 24 simulations in four slices, compiled for one and for four."""
+    slicer = Slicer(player, Plan(24, 6), connect_four.init())
+    slicer.compile(1)
+    slicer.compile(4)
+    return slicer
+
+
+@pytest.fixture(scope="session")
+def visits_alone(player, positions):
+    """The visits of one whole search by PUCT, from nothing, by actions."""
+    search = dataclasses.replace(player.search, algorithm="alphazero", kept_nodes=0)
+    whole = dataclasses.replace(player, search=search, simulations=24)
+    analyse = jax.jit(lambda state: whole.analyse(jax.random.key(0), state, None)[1])
+    found = {}
+    for actions, state in positions:
+        analysis = analyse(jax.tree.map(lambda leaf: leaf[None], state))
+        found[actions] = np.asarray(analysis.visits[0])
+    return found
+
+
+@pytest.fixture
+def dying():
+    return Dying()
+
+
+@pytest.fixture(scope="session")
+def offers(tmp_path_factory):
+    return make_offers(
+        ["tic_tac_toe", "connect_four"], (), tmp_path_factory.mktemp("runs")
+    )
+
+
+@pytest.fixture(scope="session")
+def house(offers):
+    house = House(offers, Limits())
+    yield house
+    house.close()
+
+
+@pytest.fixture(scope="session")
+def connect_four():
+    return games.make("connect_four")
+
+
+@pytest.fixture(scope="session")
+def positions(connect_four):
+    """Actions that lead to unfinished positions, and the positions."""
+    step = jax.jit(connect_four.step)
+    found = []
+    for actions in [(), (3,), (3, 3), (3, 2, 3), (0, 6, 1, 5), (3, 3, 3, 3, 3), (2, 3)]:
+        state = connect_four.init()
+        for action in actions:
+            state = step(state, np.int32(action))
+        found.append((actions, jax.tree.map(np.asarray, state)))
+    return found

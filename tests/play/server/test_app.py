@@ -1,0 +1,175 @@
+import json
+import re
+from urllib.parse import quote
+
+import pytest
+from starlette.testclient import TestClient
+
+from azjax.play.page_files import read_page
+from azjax.play.server import House, Limits, make_offers
+from azjax.play.server.app import HEADERS, make_app
+from azjax.play.server.page import media_type
+
+NAMES = ("localhost",)
+URL = "http://localhost:8000"
+
+
+@pytest.fixture(scope="module")
+def runs_directory(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("runs")
+    (directory / "first").mkdir()
+    config = {"format": 1, "game": "tic_tac_toe"}
+    (directory / "first/config.json").write_text(json.dumps(config))
+    (directory / "secret").write_text("root: a secret")
+    return directory
+
+
+@pytest.fixture(scope="module")
+def client(runs_directory):
+    offers = make_offers(["tic_tac_toe", "go:size=5"], (), runs_directory)
+    app = make_app(House(offers, Limits()), names=NAMES)
+    with TestClient(app, base_url=URL, raise_server_exceptions=True) as client:
+        yield client
+
+
+def test_the_lobby_lists_games_players_and_runs(client):
+    told = client.get("/lobby.json").json()
+    assert [game["key"] for game in told["games"]] == ["tic_tac_toe", "go:size=5"]
+    assert told["games"][1]["title"] == "Go (size=5)"
+    assert told["games"][1]["picture"].startswith("<svg")
+    players = told["games"][0]["players"]
+    assert players[0] == {"name": "alphazero:pretrained", "title": "AlphaZero"}
+    assert told["runs"] == [
+        {"key": "first", "game": "tic_tac_toe", "title": "first: Tic Tac Toe"}
+    ]
+
+
+def test_a_game_has_the_page_and_its_own_configuration(client):
+    page = client.get("/play/go:size=5/")
+    assert page.status_code == 200
+    assert page.text == read_page()["index.html"].decode()
+    config = client.get(f"/play/{quote('go:size=5', safe='')}/config.json").json()
+    assert config["engine"] == "server"
+    assert config["socket"] == "/socket"
+    assert config["game"] == "go:size=5"
+    assert [player["name"] for player in config["players"]] == [
+        *("mcts:400", "greedy", "random")
+    ]
+
+
+@pytest.mark.parametrize("folder", ["", "play/tic_tac_toe/", "runs/first/"])
+def test_every_file_of_the_page_is_served_beside_every_page(client, folder):
+    for name, content in read_page().items():
+        answer = client.get(f"/{folder}{name}")
+        assert answer.status_code == 200
+        assert answer.content == content
+        assert answer.headers["content-type"].split(";")[0] == media_type(name)
+
+
+def test_scripts_are_served_as_scripts():
+    assert media_type("vendor/ort/ort.mjs") == "text/javascript"
+    assert media_type("app.js") == "text/javascript"
+    assert media_type("style.css") == "text/css"
+    assert media_type("index.html") == "text/html"
+    assert media_type("icon.svg") == "image/svg+xml"
+
+
+def test_the_addresses_of_games_and_runs_show_their_pages(client):
+    for address, name in (("/", "lobby.html"), ("/runs/first/", "run.html")):
+        if name in read_page():
+            assert client.get(address).content == read_page()[name]
+
+
+def test_a_run_that_has_just_begun_is_shown(client):
+    told = client.get("/runs/first/run.json").json()
+    assert told == {
+        "game": "tic_tac_toe",
+        "title": "first: Tic Tac Toe",
+        "iteration": None,
+        "is_training": False,
+        "latest": {},
+        "players": [],
+        "play": None,
+    }
+    assert client.get("/runs/first/learning.png").status_code == 404
+
+
+def test_the_plot_of_a_run_is_never_kept_by_the_browser(client, runs_directory):
+    (runs_directory / "first/plots").mkdir()
+    (runs_directory / "first/plots/learning.png").write_bytes(b"PNG")
+    answer = client.get("/runs/first/learning.png")
+    assert answer.content == b"PNG"
+    assert answer.headers["content-type"] == "image/png"
+    assert answer.headers["cache-control"] == "no-cache"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("/", "/lobby.json", "/play/tic_tac_toe/", "/play/tic_tac_toe/app.js"),
+        *("/nothing", "/runs/first/run.json", "/play/nothing/"),
+    ],
+)
+def test_every_answer_carries_the_policy(client, address):
+    headers = client.get(address).headers
+    assert {name: headers[name] for name in HEADERS} == HEADERS
+
+
+def test_the_policy_is_that_of_the_page():
+    page = read_page()["index.html"].decode()
+    written = re.search(r'Content-Security-Policy"\s+content="([^"]+)"', page)
+    assert HEADERS["Content-Security-Policy"].startswith(written[1])
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/play/../../etc/passwd",
+        "/play/%2e%2e/%2e%2e/etc/passwd",
+        "/play/tic_tac_toe/../../../../etc/passwd",
+        "/play/tic_tac_toe/..%2f..%2f..%2fetc%2fpasswd",
+        "/play/tic_tac_toe/..\\..\\etc\\passwd",
+        "/play/tic_tac_toe/%5c..%5cetc",
+        "/play/tic_tac_toe/app.js%00.html",
+        "/play/%00/",
+        "/play/tic_tac_toe%00/",
+        "/play/TIC_TAC_TOE/",
+        "/play/chess/",
+        "/runs/../secret",
+        "/runs/%2e%2e/run.json",
+        "/runs/./run.json",
+        "/runs/secret/",
+        "/runs/secret/run.json",
+        "/runs/first%2f..%2fsecret/run.json",
+        "/runs/first/config.json",
+        "/runs/first/metrics.jsonl",
+        "/package.json",
+        "/vendor/ort/README.md",
+        "//etc/passwd",
+        "/%ff%fe",
+        "/" + "a" * 5000,
+    ],
+)
+def test_what_is_no_address_is_not_found(client, address):
+    answer = client.get(URL + address)
+    assert answer.status_code == 404
+    assert "root:" not in answer.text
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+def test_nothing_can_be_written(client, method):
+    answer = client.request(method, "/lobby.json", content=b"x" * 100_000)
+    assert answer.status_code == 405
+
+
+@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "", "["])
+def test_a_foreign_name_of_this_machine_is_refused(client, host):
+    answer = client.get("/lobby.json", headers={"host": host})
+    assert answer.status_code == 421
+
+
+def test_any_name_will_do_where_others_may_come(runs_directory):
+    offers = make_offers(["tic_tac_toe"], (), runs_directory)
+    app = make_app(House(offers, Limits()), names=None)
+    with TestClient(app, base_url="http://my.machine:80") as client:
+        assert client.get("/lobby.json").status_code == 200

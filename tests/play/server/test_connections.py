@@ -1,0 +1,150 @@
+"""The server as it runs, on a port of its own."""
+
+import contextlib
+import socket
+import threading
+import time
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from azjax.play.server import House, Limits, make_offers
+from azjax.play.server.app import make_app
+from azjax.play.server.running import listen, make_server
+
+PATIENCE = 60.0  # seconds
+
+
+@contextlib.contextmanager
+def running(directory, limits):
+    """Runs a server in a thread; gives its port."""
+    house = House(make_offers(["tic_tac_toe"], (), directory), limits)
+    app = make_app(house, names=["127.0.0.1"])
+    listener = listen("127.0.0.1", 0)
+    port = listener.getsockname()[1]
+    server = make_server(app, limits)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        yield port
+    finally:
+        server.should_exit = True
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+def opened(port):
+    return socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+
+
+def request(line="GET /lobby.json HTTP/1.1", *headers):
+    return "\r\n".join([line, "Host: 127.0.0.1", *headers, "", ""]).encode()
+
+
+def is_closed(connection):
+    """Waits until the other side closes; returns False if it sends something."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost:"])
+def test_a_connection_that_sends_no_request_is_closed(tmp_path, sent):
+    limits = Limits(request_seconds=0.2)
+    with running(tmp_path, limits) as port, opened(port) as connection:
+        connection.sendall(sent)
+        assert is_closed(connection)
+
+
+def test_a_connection_that_trickles_is_closed(tmp_path):
+    limits = Limits(request_seconds=0.3)
+    with running(tmp_path, limits) as port, opened(port) as connection:
+        deadline = time.monotonic() + PATIENCE
+        with contextlib.suppress(OSError):
+            while time.monotonic() < deadline:
+                connection.sendall(b"G")
+                time.sleep(0.05)
+        assert time.monotonic() < deadline
+
+
+def test_many_silent_connections_keep_nobody_out(tmp_path):
+    limits = Limits(connections=5)
+    with running(tmp_path, limits) as port, contextlib.ExitStack() as stack:
+        silent = [stack.enter_context(opened(port)) for _ in range(20)]
+        with opened(port) as connection:
+            connection.sendall(request())
+            assert connection.recv(1000).startswith(b"HTTP/1.1 200")
+        assert all(is_closed(connection) for connection in silent[:15])
+
+
+def test_a_connection_can_ask_again(tmp_path):
+    with running(tmp_path, Limits()) as port, opened(port) as connection:
+        for _ in range(3):
+            connection.sendall(request("HEAD /nothing HTTP/1.1"))
+            assert connection.recv(10_000).startswith(b"HTTP/1.1 404")
+
+
+def test_a_huge_body_is_not_waited_for(tmp_path):
+    with running(tmp_path, Limits()) as port, opened(port) as connection:
+        head = request("POST /lobby.json HTTP/1.1", "Content-Length: 1000000000")
+        connection.sendall(head)
+        assert connection.recv(1000).startswith(b"HTTP/1.1 405")
+
+
+def test_endless_headers_are_refused(tmp_path):
+    with running(tmp_path, Limits()) as port, opened(port) as connection:
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(b"GET / HTTP/1.1\r\nX: " + b"x" * 1_000_000)
+        with contextlib.suppress(ConnectionError):
+            assert connection.recv(1000).startswith(b"HTTP/1.1 4")
+
+
+def test_a_message_that_is_too_long_ends_the_connection(tmp_path):
+    limits = Limits(message_bytes=1000)
+    with contextlib.ExitStack() as stack:
+        port = stack.enter_context(running(tmp_path, limits))
+        visitor = stack.enter_context(connect(f"ws://127.0.0.1:{port}/socket"))
+        visitor.send("x" * 1001)
+        with pytest.raises(ConnectionClosed) as closed:
+            visitor.recv(PATIENCE)
+    assert closed.value.rcvd.code == 1009
+
+
+def test_websockets_do_not_count_as_waiting_connections(tmp_path):
+    limits = Limits(connections=2, request_seconds=0.2)
+    with running(tmp_path, limits) as port, contextlib.ExitStack() as stack:
+        address = f"ws://127.0.0.1:{port}/socket"
+        visitors = [stack.enter_context(connect(address)) for _ in range(5)]
+        time.sleep(0.3)  # longer than a request may take
+        for visitor in visitors:
+            visitor.send('{"id": 1, "method": "stop", "params": {}}')
+            assert "answer" in visitor.recv(PATIENCE)
+
+
+def test_an_unknown_address_has_no_websocket(tmp_path):
+    with running(tmp_path, Limits()) as port, pytest.raises(Exception, match="403"):
+        connect(f"ws://127.0.0.1:{port}/nothing")
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "error"),
+    [
+        ("127.0.0.1", -1, "--port must be from 0 to 65535: -1"),
+        ("127.0.0.1", 65536, "--port must be from 0 to 65535: 65536"),
+        ("no.such.host.invalid", 0, "cannot listen at --host no.such.host.invalid"),
+        ("", 0, "cannot listen at --host"),
+        ("\0", 0, "cannot listen at --host"),
+    ],
+)
+def test_where_nobody_can_listen_is_said(host, port, error):
+    with pytest.raises(ValueError, match=error):
+        listen(host, port)
+
+
+def test_a_port_that_is_taken_is_said():
+    with listen("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(ValueError, match=f"--port {port}: Address already in use"):
+            listen("127.0.0.1", port)

@@ -1,0 +1,133 @@
+import json
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from azjax import games
+from azjax.play.server.describing import (
+    describe_game,
+    describe_position,
+    describe_thought,
+)
+from azjax.play.server.rules import Rules
+from azjax.players import Analysis, Thought
+
+
+@pytest.fixture(scope="module")
+def rules():
+    return Rules(games.make("connect_four"), 100)
+
+
+@pytest.mark.parametrize("name", games.available())
+def test_every_game_is_described(name):
+    game = games.make(name)
+    told = json.loads(json.dumps(describe_game(game, name)))
+    height, width = told["height"], told["width"]
+    assert (height, width) == np.shape(game.board(game.init()))
+    assert len(told["columns"]) == width
+    assert len(told["rows"]) in (0, height)
+    assert told["targets"] == ("cells" if told["rows"] else "columns")
+    assert len(told["pieces"]) == len(told["figures"]) == len(game.pieces)
+    picture = told["picture"]
+    assert len(picture["centres"]) == height * width
+    for x, y in picture["centres"]:
+        assert picture["left"] < x < picture["left"] + picture["width"]
+        assert picture["top"] < y < picture["top"] + picture["height"]
+    for figure in told["figures"]:
+        assert ElementTree.fromstring(figure).tag.endswith("svg")
+
+
+def test_a_game_that_draws_itself_is_described_as_well():
+    pytest.importorskip("pgx")
+    rules = Rules(games.make("pgx:animal_shogi"), 10)
+    told = json.loads(json.dumps(describe_game(rules.game, "pgx:animal_shogi")))
+    assert told["figures"] == []
+    assert len(told["pieces"]) == len(rules.game.pieces)
+    assert len(told["picture"]["centres"]) == 12
+    position = json.loads(json.dumps(describe_position(rules, ())))
+    assert all(move["cells"] == [] for move in position["moves"])
+    assert 'viewBox="0 0 ' in position["picture"]
+
+
+def test_a_position_tells_the_board_the_moves_and_the_last_one(rules):
+    told = json.loads(json.dumps(describe_position(rules, (3, 3))))
+    assert told["player"] == 0
+    assert told["cells"][38] == 0
+    assert told["cells"][31] == 1
+    assert told["cells"].count(-1) == 40
+    assert [move["action"] for move in told["moves"]] == list(range(7))
+    assert told["moves"][3] == {"action": 3, "text": "4", "cells": [24]}
+    assert told["last"] == {"action": 3, "text": "4", "cells": [31]}
+    assert told["isOver"] is False
+    assert told["rewards"] == [0, 0]
+    assert told["picture"].startswith("<svg")
+
+
+def test_the_first_position_has_no_last_move(rules):
+    assert describe_position(rules, ())["last"] is None
+
+
+def test_a_finished_game_has_a_result_and_no_moves(rules):
+    told = describe_position(rules, (0, 1, 0, 1, 0, 1, 0))
+    assert told["isOver"] is True
+    assert told["rewards"] == [1, -1]
+    assert told["moves"] == []
+
+
+def test_a_move_from_cell_to_cell_has_both():
+    told = describe_position(Rules(games.make("breakthrough"), 10), ())
+    assert all(len(move["cells"]) == 2 for move in told["moves"])
+
+
+def test_a_search_tells_its_moves_the_most_visited_first(rules):
+    analysis = Analysis(
+        prior=np.array([0.5, 0.2, 0.1, 0.1, 0.1, 0, 0], np.float32),
+        visits=np.array([3, 6, 0, 0, 0, 0, 0], np.int32),
+        action_values=np.array([-0.25, 0.5, 0, 0, 0, 0, 0], np.float32),
+        line=np.array([1, 0, -1, -1], np.int32),
+    )
+    thought = Thought(1, analysis.prior, 0.25, analysis)
+    told = describe_thought(rules, rules.state(()), thought, 9, 0.5)
+    told = json.loads(json.dumps(told))
+    assert [move["action"] for move in told["moves"]][:2] == [1, 0]
+    assert len(told["moves"]) == 5  # two have neither visits nor prior
+    assert told["moves"][0] == {
+        "action": 1,
+        "text": "2",
+        "prior": pytest.approx(0.2),
+        "visits": 6,
+        "value": 0.5,
+    }
+    assert told["moves"][2]["value"] is None
+    assert told["line"] == [{"action": 1, "text": "2"}, {"action": 0, "text": "1"}]
+    assert (told["visits"], told["simulations"], told["seconds"]) == (10, 9, 0.5)
+    assert told["value"] == 0.25
+    assert told["result"] is None
+
+
+def test_a_line_ends_with_the_game(rules):
+    line = np.array([0, 1, 2, -1], np.int32)
+    zeros = np.zeros(7, np.float32)
+    analysis = Analysis(zeros, zeros.astype(np.int32), zeros, line)
+    state = rules.state((0, 1, 0, 1, 0, 1))  # one move from a win
+    told = describe_thought(rules, state, Thought(0, zeros, 1.0, analysis), 1, 0.1)
+    assert told["line"] == [{"action": 0, "text": "1"}]
+
+
+def test_a_player_without_an_opinion_tells_only_its_move(rules):
+    told = describe_thought(rules, rules.state(()), Thought(5), 0, 0.1)
+    assert told["action"] == 5
+    assert told["moves"] == []
+    assert told["value"] is None
+    assert told["line"] == [{"action": 5, "text": "6"}]
+
+
+def test_a_policy_is_told_without_visits(rules):
+    policy = np.array([0, 0.25, 0.75, 0, 0, 0, 0], np.float32)
+    told = describe_thought(rules, rules.state(()), Thought(2, policy, 0.5), 0, 0.1)
+    assert [(m["action"], m["visits"], m["value"]) for m in told["moves"]] == [
+        (2, 0, None),
+        (1, 0, None),
+    ]
+    assert told["visits"] == 0

@@ -1,0 +1,110 @@
+import json
+import os
+
+import pytest
+
+from azjax import games
+from azjax.networks import NetworkConfig
+from azjax.play.server import House, Limits, make_offers
+from azjax.players import TrainedPlayer, first_network, save_player
+from azjax.search import SearchConfig
+
+
+def save(directory, seed, width=8):
+    """Writes a run of tic-tac-toe, or a newer player of it."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "config.json").write_text('{"format": 1, "game": "tic_tac_toe"}')
+    game, config = games.make("tic_tac_toe"), NetworkConfig(width=width, num_blocks=1)
+    network, variables = first_network(seed, game, config)
+    trained = TrainedPlayer(game, network, variables, config, SearchConfig(), seed=seed)
+    save_player(directory / "player", trained)
+    for path in (directory / "player").iterdir():  # as if some time had passed
+        os.utime(path, ns=(seed, seed))
+
+
+@pytest.fixture
+def run(tmp_path):
+    save(tmp_path / "first", seed=1)
+    return tmp_path / "first"
+
+
+def house_of(directory, **limits):
+    return House(make_offers(["tic_tac_toe"], (), directory), Limits(**limits))
+
+
+def test_a_description_can_be_sent(run):
+    house = house_of(run.parent)
+    offer, player = house.find("tic_tac_toe", "greedy")
+    told = json.loads(json.dumps(house.describe(offer, player)))
+    assert told["player"] == "One move ahead"
+    house.close()
+
+
+def test_a_player_is_loaded_once(run):
+    house = house_of(run.parent)
+    found = house.find("tic_tac_toe", f"network:{run.parent.name}/first")
+    assert house.host(*found) is house.host(*found)
+    assert house.rules(found[0]) is house.rules(found[0])
+    house.close()
+
+
+def test_a_newer_player_of_a_run_takes_the_place_of_the_older(run):
+    house = house_of(run.parent)
+    found = house.find("tic_tac_toe", f"alphazero:{run.parent.name}/first")
+    before = house.host(*found)
+    table, _ = before.table(25)
+    save(run, seed=2)
+    after = house.host(*found)
+    assert after is not before
+    assert after.table(25)[0] is table  # its programs are used again
+    save(run, seed=3, width=16)
+    assert house.host(*found).table(25)[0] is not table
+    house.close()
+
+
+def test_a_run_whose_player_is_broken_says_so(run):
+    house = house_of(run.parent)
+    found = house.find("tic_tac_toe", f"alphazero:{run.parent.name}/first")
+    (run / "player/weights.npz").write_bytes(b"")
+    with pytest.raises(ValueError, match="damaged"):
+        house.host(*found)
+    house.close()
+
+
+def test_visitors_who_ask_for_the_same_share_a_table_and_others_do_not(run):
+    house = house_of(run.parent)
+    host = house.host(*house.find("tic_tac_toe", "mcts:400"))
+    assert host.table(100) == (host.table(50)[0], 100)
+    assert host.table(400)[0] is not host.table(100)[0]
+    assert host.table(None)[1] == 400
+    house.close()
+
+
+def test_strengths_end_where_the_limits_do(run):
+    house = house_of(run.parent, simulations=150)
+    host = house.host(*house.find("tic_tac_toe", "mcts:400"))
+    assert host.strengths == [1, 25, 50, 100]
+    assert host.default_strength == 100
+    with pytest.raises(ValueError, match="must be one of 1, 25, 50, 100: 200"):
+        host.table(200)
+    house.close()
+
+
+def test_strengths_end_where_there_is_no_memory_for_trees(tmp_path):
+    offers = make_offers(["chess"], (), tmp_path)
+    house = House(offers, Limits(search_bytes=2**28))
+    host = house.host(*house.find("chess", "mcts:400"))
+    assert host.strengths[-1] < 1600
+    house.close()
+
+
+def test_runs_that_come_later_are_found(tmp_path, monkeypatch):
+    monkeypatch.setattr("azjax.play.server.house.LOOK_INTERVAL", 0.0)
+    house = house_of(tmp_path / "runs")
+    assert house.runs() == {}
+    save(tmp_path / "runs/first", seed=1)
+    assert list(house.runs()) == ["first"]
+    assert "network:runs/first" in house.games()["tic_tac_toe"].players
+    assert house.key_of(games.make("tic_tac_toe")) == "tic_tac_toe"
+    assert house.key_of(games.make("hex")) is None
+    house.close()

@@ -1,0 +1,98 @@
+import json
+
+import pytest
+
+from azjax import games
+from azjax.networks import NetworkConfig
+from azjax.play.server.offers import load_offered, make_offers
+from azjax.players import TrainedPlayer, first_network, save_player
+from azjax.search import SearchConfig
+
+
+def make_run(directory, spec):
+    """Writes what a run leaves first: its settings and a player."""
+    directory.mkdir(parents=True)
+    (directory / "config.json").write_text(json.dumps({"format": 1, "game": spec}))
+    game, config = games.make(spec), NetworkConfig(width=8, num_blocks=1)
+    network, variables = first_network(0, game, config)
+    trained = TrainedPlayer(game, network, variables, config, SearchConfig(), seed=0)
+    save_player(directory / "player", trained)
+
+
+def test_without_names_every_game_is_offered(tmp_path):
+    offers = make_offers((), (), tmp_path)
+    assert list(offers.games) == list(games.available())
+    assert list(offers.with_runs(offers.runs())) == list(games.available())
+
+
+def test_the_player_that_ships_comes_first(tmp_path):
+    offers = make_offers(["connect_four", "go:5"], (), tmp_path)
+    assert list(offers.games["connect_four"].players) == [
+        *("alphazero:pretrained", "network:pretrained", "mcts:400", "minimax:4"),
+        *("greedy", "random"),
+    ]
+    assert list(offers.games["go:5"].players) == ["mcts:400", "greedy", "random"]
+
+
+def test_every_offered_player_can_be_loaded(tmp_path):
+    for offer in make_offers((), (), tmp_path).games.values():
+        for player in offer.players.values():
+            load_offered(player.spec, offer.game)
+
+
+def test_further_players_come_before_all_others(tmp_path):
+    specs = ("go:size=5=mcts:7?exploration=2", "go:size=5=gtp:cat --mode gtp")
+    offers = make_offers(["go:size=5"], specs, tmp_path)
+    assert list(offers.games["go:size=5"].players)[:2] == [
+        "mcts:7?exploration=2",
+        "gtp:cat --mode gtp",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("names", "specs", "error"),
+    [
+        (["draughts"], (), "unknown game 'draughts'"),
+        (["go:size=99"], (), "size"),
+        (
+            ["go"],
+            ("go",),
+            "must be GAME=PLAYER, where GAME is one of go: 'go'",
+        ),
+        (["go"], ("hex=random",), "--player must be GAME=PLAYER"),
+        (["go"], ("go=nobody",), "unknown player 'nobody'"),
+        (["go"], ("go=human",), "'human' is no player for --player"),
+        (["go"], ("go=alphazero:nowhere",), "no player in nowhere"),
+        (["go"], ("go=perfect",), "perfect"),
+    ],
+)
+def test_what_there_is_not_is_said(names, specs, error, tmp_path):
+    with pytest.raises(ValueError, match=error):
+        make_offers(names, specs, tmp_path)
+
+
+def test_the_players_of_runs_are_offered_as_soon_as_they_are_there(tmp_path):
+    offers = make_offers(["tic_tac_toe"], (), tmp_path / "runs")
+    assert offers.runs() == {}
+    make_run(tmp_path / "runs/first", "tic_tac_toe")
+    players = offers.with_runs(offers.runs())["tic_tac_toe"].players
+    assert list(players)[:2] == ["alphazero:runs/first", "network:runs/first"]
+    assert players["network:runs/first"].spec == f"network:{tmp_path}/runs/first"
+
+
+def test_a_run_of_another_game_is_offered_only_where_all_games_are(tmp_path):
+    make_run(tmp_path / "first", "go:size=5")
+    one, every = make_offers(["go"], (), tmp_path), make_offers((), (), tmp_path)
+    assert list(one.with_runs(one.runs())) == ["go"]
+    new = set(every.with_runs(every.runs())) - set(games.available())
+    (key,) = new
+    assert games.make(key) == games.make("go", size=5)
+    assert "alphazero:" in next(iter(every.with_runs(every.runs())[key].players))
+
+
+def test_a_run_without_a_player_is_found_but_offers_none(tmp_path):
+    make_run(tmp_path / "first", "tic_tac_toe")
+    (tmp_path / "first/player/config.json").unlink()
+    offers = make_offers(["tic_tac_toe"], (), tmp_path)
+    assert list(offers.runs()) == ["first"]
+    assert offers.with_runs(offers.runs()) == offers.games

@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+
+from azjax import games
+from azjax.play.server.rules import Rules
+
+
+@pytest.fixture(scope="module")
+def game():
+    return games.make("tic_tac_toe")
+
+
+@pytest.fixture(scope="module")
+def rules(game):
+    return Rules(game, 1000)
+
+
+def test_a_position_is_reached_by_its_actions(rules):
+    state = rules.state((4, 0, 8))
+    board = np.ravel(rules.game.board(state)).tolist()
+    assert board == [
+        1,
+        -1,
+        -1,
+        -1,
+        0,
+        -1,
+        -1,
+        -1,
+        0,
+    ]
+    assert rules.legal_actions(state) == [1, 2, 3, 5, 6, 7]
+
+
+def test_the_end_has_a_result_and_no_legal_actions(rules):
+    state = rules.state((0, 3, 1, 4, 2))
+    assert rules.legal_actions(state) == []
+    assert rules.rewards(state) == [1.0, -1.0]
+
+
+@pytest.mark.parametrize(
+    ("actions", "error"),
+    [
+        ((4, 4), "action 4, number 2, is not legal; legal: 0 1 2 3 5 6 7 8"),
+        ((9,), "action 9, number 1, is not legal"),
+        ((2**53,), "is not legal"),
+        (
+            (0, 3, 1, 4, 2, 5),
+            "number 6, is not legal; legal: none, the game is over",
+        ),
+    ],
+)
+def test_an_illegal_action_is_told_with_the_legal_ones(rules, actions, error):
+    with pytest.raises(ValueError, match=error):
+        rules.state(actions)
+
+
+def test_the_list_of_legal_actions_is_cut_where_there_are_many():
+    with pytest.raises(ValueError, match=r"legal: 0 1 2 .* \.\.\.$") as raised:
+        Rules(games.make("gomoku"), 10).state((999,))
+    assert len(str(raised.value)) < 300
+
+
+def test_a_known_position_is_not_replayed_and_the_oldest_are_forgotten(game):
+    rules = Rules(game, 3)
+    steps = []
+    step = rules.game.step
+    vars(rules.game)["step"] = lambda *args: steps.append(args) or step(*args)
+    rules.state((0, 1, 2))
+    assert len(steps) == 3
+    rules.state((0, 1, 2, 3))
+    assert len(steps) == 4
+    rules.state((0,))  # was dropped for the fourth
+    assert len(steps) == 5

@@ -1,0 +1,338 @@
+import contextlib
+import time
+
+import pytest
+from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
+
+from azjax.play.server import House, Limits, Offers
+from azjax.play.server.app import make_app
+from azjax.play.server.offers import GameOffer, PlayerOffer
+from azjax.play.server.visitor import Pace
+
+URL, SOCKET = "http://localhost:8000", "ws://localhost:8000/socket"
+
+
+class Page:
+    """Asks as the page does."""
+
+    def __init__(self, socket):
+        self.socket, self.id = socket, 0
+
+    def send(self, method, **params):
+        self.id += 1
+        message = {"id": self.id, "method": method, "params": params}
+        self.socket.send_json(message)
+        return self.id
+
+    def receive(self, number):
+        """Returns the next message with a number."""
+        while True:
+            message = self.socket.receive_json()
+            if message["id"] == number:
+                return message
+
+    def ask(self, method, **params):
+        """Returns the kind of the answer, the answer, and what came before it."""
+        number, progress = self.send(method, **params), []
+        while True:
+            message = self.receive(number)
+            if message["kind"] != "progress":
+                return message["kind"], message["value"], progress
+            progress.append(message["value"])
+
+
+@contextlib.contextmanager
+def visiting(house):
+    app = make_app(house, names=["localhost"])
+    with (
+        TestClient(app, base_url=URL) as client,
+        client.websocket_connect(SOCKET) as socket,
+    ):
+        yield Page(socket)
+
+
+@pytest.fixture(scope="module")
+def client(house):
+    with TestClient(make_app(house, names=["localhost"]), base_url=URL) as client:
+        yield client
+
+
+@pytest.fixture
+def page(client):
+    with client.websocket_connect(SOCKET) as socket:
+        yield Page(socket)
+
+
+@pytest.fixture
+def started(page):
+    page.ask("start", game="tic_tac_toe", player="random")
+    return page
+
+
+def think(page, actions=(), simulations=None, purpose="play"):
+    return page.ask(
+        "think", actions=list(actions), simulations=simulations, purpose=purpose
+    )
+
+
+def test_start_describes_game_and_player(page):
+    kind, told, _ = page.ask("start", game="tic_tac_toe", player="alphazero:pretrained")
+    assert kind == "answer"
+    assert told["game"] == "tic_tac_toe"
+    assert told["player"] == "AlphaZero"
+    assert told["simulations"] == 200
+    assert told["strengths"] == [1, 25, 50, 100, 200, 400, 800, 1600]
+
+
+def test_a_player_without_a_search_has_no_strengths(page):
+    _, told, _ = page.ask("start", game="tic_tac_toe", player="random")
+    assert told["strengths"] == []
+    assert told["simulations"] is None
+
+
+def test_a_whole_game_is_played_and_thought_about(page):
+    page.ask("start", game="tic_tac_toe", player="alphazero:pretrained")
+    actions = []
+    while True:
+        _, position, _ = page.ask("position", actions=actions)
+        if position["isOver"]:
+            break
+        kind, thought, progress = think(page, actions, 50)
+        assert kind == "answer"
+        assert thought["simulations"] == 50
+        assert sum(move["visits"] for move in thought["moves"]) == 50
+        assert all(news["simulations"] < 50 for news in progress)
+        assert thought["action"] in [move["action"] for move in position["moves"]]
+        actions.append(thought["action"])
+    assert position["rewards"] == [0, 0]  # against itself it draws
+
+
+def test_the_player_may_be_changed(started):
+    kind, told, _ = started.ask("start", game="connect_four", player="greedy")
+    assert kind == "answer"
+    assert told["width"] == 7
+    _, position, _ = started.ask("position", actions=[3, 3])
+    assert len(position["cells"]) == 42
+
+
+@pytest.mark.parametrize("method", ["position", "think"])
+def test_nothing_is_answered_before_the_start(page, method):
+    kind, error, _ = page.ask(method, actions=[], simulations=1, purpose="play")
+    assert (kind, error) == ("error", "the first message must be start")
+
+
+@pytest.mark.parametrize(
+    ("game", "player", "error"),
+    [
+        ("chess", "random", "unknown game 'chess'; there is tic_tac_toe, connect_four"),
+        ("../tic_tac_toe", "random", "unknown game"),
+        ("tic_tac_toe", "gtp:sh", "unknown player 'gtp:sh'; there is alphazero:pre"),
+        ("tic_tac_toe", "alphazero:/etc", "unknown player"),
+        ("tic_tac_toe", "human", "unknown player"),
+    ],
+)
+def test_only_what_is_offered_can_be_chosen(page, game, player, error):
+    kind, text, _ = page.ask("start", game=game, player=player)
+    assert kind == "error"
+    assert text.startswith(error)
+    assert page.ask("start", game="tic_tac_toe", player="random")[0] == "answer"
+
+
+def test_illegal_actions_are_told_and_the_connection_goes_on(started):
+    for method in ("position", "think"):
+        kind, error, _ = started.ask(
+            method, actions=[4, 4], simulations=None, purpose="play"
+        )
+        assert kind == "error"
+        assert error.startswith("action 4, number 2, is not legal")
+    assert started.ask("position", actions=[4])[0] == "answer"
+
+
+def test_more_actions_than_a_game_can_have_are_refused(started):
+    kind, error, _ = started.ask("position", actions=[0] * 10)
+    assert (kind, error) == ("error", "no game is longer than 9 actions: 10")
+
+
+def test_there_is_nothing_to_think_about_at_the_end(started):
+    kind, error, _ = think(started, [0, 3, 1, 4, 2])
+    assert (kind, error) == ("error", "the game is over")
+
+
+def test_other_simulations_than_those_offered_are_refused(page):
+    page.ask("start", game="tic_tac_toe", player="alphazero:pretrained")
+    for simulations in (0, 7, 3200, 10**15):
+        kind, error, _ = think(page, (), simulations)
+        assert kind == "error"
+        assert error.startswith("simulations must be one of 1, 25, 50, 100, 200, 400")
+
+
+def test_a_newer_thought_replaces_an_older_one(page):
+    page.ask("start", game="tic_tac_toe", player="alphazero:pretrained")
+    params = {"actions": [], "simulations": 1600, "purpose": "play"}
+    older = page.send("think", **params)
+    newer = page.send("think", **{**params, "simulations": 25})
+    answers = {}
+    while len(answers) < 2:
+        message = page.socket.receive_json()
+        if message["kind"] == "answer":
+            answers[message["id"]] = message["value"]
+    assert answers[older] is None
+    assert answers[newer]["simulations"] == 25
+
+
+def test_a_thought_can_be_stopped(page):
+    page.ask("start", game="tic_tac_toe", player="alphazero:pretrained")
+    thought = page.send("think", actions=[], simulations=1600, purpose="play")
+    stop = page.send("stop")
+    answers = {}
+    while len(answers) < 2:
+        message = page.socket.receive_json()
+        if message["kind"] == "answer":
+            answers[message["id"]] = message["value"]
+    assert answers == {thought: None, stop: None}
+
+
+def test_forget_is_answered(started):
+    assert started.ask("forget")[:2] == ("answer", None)
+
+
+def test_what_is_no_message_is_answered_by_an_error(page):
+    for text in ("{", "[]", "\0", "x" * 1000):
+        page.socket.send_text(text)
+        message = page.socket.receive_json()
+        assert message["id"] is None
+        assert message["kind"] == "error"
+    page.socket.send_bytes(b"\xff")
+    assert page.socket.receive_json()["kind"] == "error"
+    assert page.ask("stop")[0] == "answer"
+
+
+def test_who_says_nothing_sensible_is_dropped(client, house):
+    with client.websocket_connect(SOCKET) as socket:
+        for _ in range(house.limits.bad_messages + 1):
+            socket.send_text("{")
+            socket.receive_json()
+        with pytest.raises(WebSocketDisconnect) as closed:
+            socket.receive_json()
+    assert closed.value.code == 1008
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://localhost:8001"},
+        {"host": "evil.example", "origin": "http://evil.example"},
+        {"host": "evil.example"},
+    ],
+)
+def test_pages_of_others_are_refused(client, headers):
+    with (
+        pytest.raises(WebSocketDisconnect),
+        client.websocket_connect(SOCKET, headers=headers),
+    ):
+        pass
+
+
+def test_the_own_page_is_let_in(client):
+    headers = {"host": "localhost:8000", "origin": "http://localhost:8000"}
+    with client.websocket_connect(SOCKET, headers=headers) as socket:
+        assert Page(socket).ask("stop")[0] == "answer"
+
+
+@pytest.fixture
+def offers_of(offers, dying, monkeypatch):
+    """Offers tic-tac-toe with a player that lives outside, and dies."""
+    monkeypatch.setattr("azjax.play.server.house.load_offered", lambda *_: dying)
+    player = PlayerOffer("dying", "A player that dies", "dying")
+    game = offers.games["tic_tac_toe"].game
+    offer = GameOffer("tic_tac_toe", game, {"dying": player})
+    return Offers({"tic_tac_toe": offer}, offers.runs_directory, has_all=False)
+
+
+def test_a_player_that_forfeits_is_told_and_can_be_asked_again(offers_of, dying):
+    with visiting(House(offers_of, Limits())) as page:
+        page.ask("start", game="tic_tac_toe", player="dying")
+        assert think(page)[1]["action"] == 0
+        dying.is_dead = True
+        kind, error, _ = think(page, [0])
+        assert (kind, error) == (
+            "error",
+            "the player cannot go on: the engine died",
+        )
+        dying.is_dead = False
+        assert think(page, [0])[1]["action"] == 1
+    assert dying.num_closed == 1
+
+
+def test_who_does_not_begin_is_dropped(offers_of):
+    with (
+        visiting(House(offers_of, Limits(begin_seconds=0.05))) as page,
+        pytest.raises(WebSocketDisconnect) as closed,
+    ):
+        page.socket.receive_json()
+    assert closed.value.code == 1001
+
+
+def test_who_is_silent_for_long_is_dropped(offers_of):
+    with visiting(House(offers_of, Limits(idle_seconds=0.05))) as page:
+        page.ask("start", game="tic_tac_toe", player="dying")
+        with pytest.raises(WebSocketDisconnect) as closed:
+            page.socket.receive_json()
+    assert closed.value.code == 1001
+
+
+def test_where_it_is_full_those_leave_first_who_never_began(offers_of):
+    app = make_app(House(offers_of, Limits(visitors=2)), names=["localhost"])
+    with TestClient(app, base_url=URL) as client, contextlib.ExitStack() as stack:
+
+        def connect():
+            return Page(stack.enter_context(client.websocket_connect(SOCKET)))
+
+        first, idle = connect(), connect()
+        first.ask("start", game="tic_tac_toe", player="dying")
+        idle.ask("stop")
+        newcomer = connect()
+        newcomer.ask("start", game="tic_tac_toe", player="dying")
+        with pytest.raises(WebSocketDisconnect) as closed:
+            idle.socket.receive_json()
+        assert closed.value.code == 1013
+        # Now both have begun: the one that has been silent longest leaves.
+        newcomer.ask("position", actions=[])
+        another = connect()
+        with pytest.raises(WebSocketDisconnect):
+            first.socket.receive_json()
+        assert another.ask("stop")[0] == "answer"
+        assert newcomer.ask("position", actions=[])[0] == "answer"
+
+
+def test_too_many_thoughts_are_refused(offers_of, dying):
+    app = make_app(House(offers_of, Limits(thoughts=1)), names=["localhost"])
+    with (
+        TestClient(app, base_url=URL) as client,
+        client.websocket_connect(SOCKET) as one,
+        client.websocket_connect(SOCKET) as other,
+    ):
+        first, second = Page(one), Page(other)
+        for page in (first, second):
+            page.ask("start", game="tic_tac_toe", player="dying")
+        dying.may_go_on.clear()
+        number = first.send("think", actions=[], simulations=None, purpose="play")
+        first.ask("position", actions=[])  # so that the thought was taken
+        kind, error, _ = think(second)
+        assert kind == "error"
+        assert error.startswith("too many thoughts are asked for")
+        dying.may_go_on.set()
+        assert first.receive(number)["kind"] == "answer"
+        deadline = time.monotonic() + 60
+        while think(second)[0] == "error":
+            assert time.monotonic() < deadline
+
+
+def test_messages_come_no_faster_than_they_may():
+    pace = Pace(per_second=10, burst=3)
+    waits = [pace.wait() for _ in range(5)]
+    assert waits[:3] == [0, 0, 0]
+    assert 0 < waits[3] <= 0.1 < waits[4] <= 0.2

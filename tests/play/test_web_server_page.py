@@ -1,0 +1,325 @@
+"""The page behind `azjax serve`, in a browser; needs playwright and Chromium."""
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from azjax.players.directory import pretrained_directory
+
+playwright = pytest.importorskip("playwright.sync_api")
+pytest.importorskip("starlette")
+expect = playwright.expect
+
+GAMES = ("tic_tac_toe", "breakthrough:5,5", "go:9", "hex:3,true")
+LARGE_GAMES = ("othello", "chess", "go:19")
+YOURS = "#board[data-turn=visitor]"
+OVER = "#board[data-turn=nobody]"
+LEGAL = ".targets button[aria-disabled=false]"
+PHONE = {
+    "viewport": {"width": 320, "height": 640},
+    "is_mobile": True,
+    "has_touch": True,
+    "color_scheme": "dark",
+}
+
+
+class Server:
+    """`azjax serve`, which can be killed and started again."""
+
+    def __init__(self, games, runs):
+        self.games, self.runs, self.port = games, runs, 0
+
+    def start(self):
+        command = [sys.executable, "-u", "-m", "azjax", "serve", *self.games]
+        options = ["--runs", str(self.runs), "--port", str(self.port)]
+        self.process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE)
+        assert self.process.stdout is not None
+        found = re.search(
+            r"http://127.0.0.1:(\d+)/", next(self.process.stdout).decode()
+        )
+        assert found is not None
+        self.url, self.port = found[0], int(found[1])
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.communicate()
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A directory with a run that has just begun, and whose player is good already."""
+    run = tmp_path_factory.mktemp("runs") / "first"
+    (run / "plots").mkdir(parents=True)
+    (run / "config.json").write_text(json.dumps({"game": "tic_tac_toe"}))
+    matplotlib.image.imsave(run / "plots" / "learning.png", np.zeros((40, 60)))
+    shutil.copytree(pretrained_directory("tic_tac_toe"), run / "player")
+    add_row(run.parent, iteration=7, policy_loss=0.51234)
+    return run.parent
+
+
+def add_row(runs, **row):
+    with (runs / "first" / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+@pytest.fixture(scope="module")
+def server(runs):
+    one = Server(GAMES, runs)
+    one.start()
+    yield one
+    one.kill()
+
+
+@pytest.fixture(scope="module")
+def large_server(runs):
+    """Serves games whose rules take long to compile."""
+    one = Server(LARGE_GAMES, runs)
+    one.start()
+    yield one
+    one.kill()
+
+
+@pytest.fixture
+def visit(open_page, server):
+    """Opens an address of the server; at the end nothing must have gone wrong."""
+    yield from visits(open_page, server)
+
+
+@pytest.fixture
+def large_visit(open_page, large_server):
+    yield from visits(open_page, large_server)
+
+
+def visits(open_page, server):
+    opened = []
+
+    def open_address(path, **options):
+        opened.append(open_page(server.url + path, **options))
+        return opened[-1]
+
+    yield open_address
+    for each in opened:
+        assert each.problems == []
+
+
+def play(visit, game, player="random", **options):
+    """Opens a game's page, and waits for the visitor's turn."""
+    page = visit(f"play/{game}/?player={player}", **options)
+    page.wait_for_turn()
+    return page
+
+
+def point(page, *cells):
+    """Makes a move by pointing at cells, and waits for the answer."""
+    moves = int(page.find("#board").get_attribute("data-moves"))
+    for cell in cells:
+        page.target(cell).click()
+    page.page.wait_for_selector(f"{YOURS}[data-moves='{moves + 2}'], {OVER}")
+
+
+def legal(page):
+    """Returns the cells that may be pointed at."""
+    return page.page.evaluate(
+        f"[...document.querySelectorAll('.targets button')]"
+        f".flatMap((one, cell) => one.matches('{LEGAL}') ? [cell] : [])"
+    )
+
+
+def status_of(page):
+    return page.find("#status").inner_text()
+
+
+def test_the_first_page_leads_to_games_and_runs(visit):
+    page = visit("")
+    expect(page.find("#games > li")).to_have_count(len(GAMES))
+    expect(page.find("#games svg")).to_have_count(len(GAMES))
+    expect(page.find("#runs a")).to_have_text("first: Tic Tac Toe")
+    page.find("#games > li").nth(0).locator("text=Chance").click()
+    page.wait_for_turn()
+    assert page.page.title() == "Tic Tac Toe against Chance"
+
+
+def test_a_whole_game_of_moves_from_cell_to_cell(visit):
+    page = play(visit, "breakthrough:5,5")
+    while not page.is_over():
+        start = legal(page)[0]
+        page.target(start).click()
+        expect(page.find(".ring")).not_to_have_count(0)
+        end = next(cell for cell in legal(page) if cell < start - 3)
+        point(page, end)
+    assert re.fullmatch("You win!|The computer wins.", page.status())
+    assert sum(page.score()) == 1
+
+
+def test_a_first_cell_can_be_dropped_and_changed(visit):
+    page = play(visit, "breakthrough:5,5")
+    page.target(16).click()
+    expect(page.find(".dot")).to_have_count(3)
+    expect(page.target(16)).to_have_attribute("aria-pressed", "true")
+    page.target(15).click()
+    expect(page.find(".dot")).to_have_count(2)
+    page.page.keyboard.press("Escape")
+    expect(page.find(".dot, .ring")).to_have_count(0)
+    assert page.target(15).get_attribute("aria-label") == "a2: white man"
+    assert page.target(12).get_attribute("aria-label") == "c3: empty"
+
+
+def test_hexagons_are_pointed_at_and_what_has_no_cell_has_a_button(visit):
+    page = play(visit, "hex:3,true")
+    page.find("label:has-text('Computer')").click()
+    page.page.wait_for_selector(f"{YOURS}[data-moves='1']")
+    page.find(".entry button:has-text('Swap')").click()
+    page.page.wait_for_selector(f"{YOURS}[data-moves='3']")
+    expect(page.find(".entry button")).to_have_count(0)
+    while not page.is_over():
+        point(page, legal(page)[0])
+    assert sum(page.score()) == 1
+
+
+def test_on_a_phone_a_small_cell_is_confirmed_and_a_pass_has_a_button(visit):
+    page = play(visit, "go:9", **PHONE)
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= 320
+    page.target(40).tap()
+    expect(page.find(".aim")).to_be_visible()
+    assert page.find("#board").get_attribute("data-moves") == "0"
+    page.target(41).tap()
+    page.find("button:has-text('Play f5')").tap()
+    page.page.wait_for_selector(f"{YOURS}[data-moves='2']")
+    assert page.target(41).get_attribute("aria-label") == "f5: black stone"
+    page.find("button:has-text('Pass')").tap()
+    page.page.wait_for_selector(f"{YOURS}[data-moves='4'], {OVER}")
+
+
+def test_the_keyboard_is_enough(visit):
+    page = play(visit, "tic_tac_toe")
+    page.target(0).focus()
+    for key in ("ArrowDown", "ArrowRight", "ArrowLeft", "ArrowLeft", "Enter"):
+        page.page.keyboard.press(key)
+    page.page.wait_for_selector(f"{YOURS}[data-moves='2']")
+    assert page.target(3).get_attribute("aria-label") == "a2: cross"
+    page.find(".entry input").fill("a9")
+    page.page.keyboard.press("Enter")
+    expect(page.find(".entry p")).to_contain_text("“a9” is not legal here; legal:")
+    free = legal(page)[0]
+    page.find(".entry input").fill(f" {'abc'[free % 3].upper()}{3 - free // 3}")
+    page.page.keyboard.press("Enter")
+    page.page.wait_for_selector(f"{YOURS}[data-moves='4'], {OVER}")
+    page.find("#undo").click()
+    page.page.wait_for_selector(f"{YOURS}[data-moves='2']")
+
+
+def test_another_opponent_can_be_chosen(visit):
+    page = play(visit, "tic_tac_toe")
+    expect(page.find(".strength")).to_be_hidden()
+    point(page, legal(page)[0])
+    page.find("summary").click()
+    expect(page.find("#moves tr")).not_to_have_count(0)
+    expect(page.find("#speed")).to_be_hidden()
+    page.find("#opponent").select_option("alphazero:pretrained")
+    expect(page.find("#player")).to_have_text("AlphaZero")
+    expect(page.find("#status")).to_contain_text("You begin, with crosses")
+    assert page.page.url.endswith("?player=alphazero%3Apretrained")
+    expect(page.find(".strength")).to_be_visible()
+    expect(page.find("#speed")).to_contain_text("simulations")
+    expect(page.find(".estimate")).not_to_have_count(0)
+    point(page, legal(page)[0])
+
+
+def test_a_game_is_watched_from_the_address(visit):
+    page = visit("play/tic_tac_toe/?player=random&watch")
+    page.page.wait_for_selector("#board[data-moves='2']")
+    page.find("#pause").click()
+    expect(page.find("#status")).to_contain_text("Paused")
+
+
+def test_an_unknown_player_is_told(visit):
+    page = visit("play/tic_tac_toe/?player=somebody")
+    expect(page.find("#failure")).to_contain_text("unknown player 'somebody'")
+
+
+def test_a_run_is_shown_while_it_learns(visit, runs):
+    page = visit("runs/first/")
+    expect(page.find("#title")).to_have_text("first: Tic Tac Toe")
+    expect(page.find("#state")).to_have_text("It is learning now.")
+    expect(page.find("#plot")).to_be_visible()
+    expect(page.find("#latest")).to_contain_text(re.compile(r"Policy loss\s*0.512"))
+    add_row(runs, iteration=1234)
+    expect(page.find("#latest")).to_contain_text("1,234")
+    page.find("#sample").click()
+    page.page.wait_for_selector("#board[data-moves='2']")
+    expect(page.find("#sample-status")).to_contain_text("Last move: ")
+    page.find("#play").click()
+    page.wait_for_turn()
+    assert page.find("#player").inner_text() == "AlphaZero (run first)"
+
+
+def test_a_game_goes_on_when_the_server_was_away(open_page, server):
+    page = open_page(f"{server.url}play/tic_tac_toe/?player=random")
+    page.wait_for_turn()
+    point(page, legal(page)[0])
+    server.kill()
+    expect(page.find("#notice")).to_contain_text("The server does not answer")
+    page.target(legal(page)[0]).click()
+    page.find("#undo").click()
+    expect(page.find("#board")).to_have_attribute("data-moves", "0")
+    page.target(4).click()
+    server.start()
+    page.page.wait_for_selector(f"{YOURS}[data-moves='2']")
+    assert page.target(4).get_attribute("aria-label") == "b2: cross"
+    expect(page.find("#notice")).to_be_hidden()
+    assert all("WebSocket" in problem for problem in page.problems)
+
+
+@pytest.mark.slow
+def test_a_whole_game_of_othello(large_visit):
+    page = play(large_visit, "othello")
+    while not page.is_over():
+        cells = legal(page)
+        if cells:
+            point(page, cells[-1])
+        else:
+            page.find("button:has-text('Pass')").click()
+            page.wait_for_turn()
+    assert int(page.find("#board").get_attribute("data-moves")) >= 9
+    assert sum(page.score()) == 1
+
+
+@pytest.mark.slow
+def test_a_pawn_becomes_what_is_chosen(large_visit):
+    page = play(large_visit, "chess")
+    for _ in range(40):
+        pawns = [
+            cell
+            for cell in legal(page)
+            if page.target(cell).get_attribute("aria-label").endswith("white pawn")
+        ]
+        page.target(min(pawns)).click()
+        end = min(cell for cell in legal(page) if cell < min(pawns))
+        if end < 8:
+            break
+        point(page, end)
+    page.target(end).click()
+    expect(page.find(".entry button")).to_have_count(4)
+    page.find(".entry [data-move$=n]").click()
+    page.wait_for_turn()
+    before = page.target(end).get_attribute("aria-label")
+    assert before.split(": ")[1] in ("white knight", "black rook", "black queen")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "height"), [(320, 568), (390, 844), (844, 390)])
+@pytest.mark.parametrize("game", LARGE_GAMES)
+def test_a_phone_is_wide_enough(large_visit, game, width, height):
+    page = play(
+        large_visit, game, **{**PHONE, "viewport": {"width": width, "height": height}}
+    )
+    page.find("summary").tap()
+    expect(page.find("#moves tr").first).to_be_visible()
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= width
