@@ -49,15 +49,17 @@ def test_a_port_that_is_taken_is_one_line(capsys, monkeypatch):
 
 
 def test_without_the_extra_the_command_says_what_to_install(capsys, monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("azjax.play.server")]:
-        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "azjax.play.server.app", raising=False)
     monkeypatch.setitem(sys.modules, "starlette.applications", None)
     with pytest.raises(SystemExit):
         main(["serve"])
     assert capsys.readouterr().err.endswith(": pip install 'azjax[web]'\n")
 
 
-def test_it_serves_until_it_is_interrupted():
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+)
+def test_it_serves_until_it_is_interrupted(number, status):
     command = [sys.executable, "-m", "azjax", "serve", "tic_tac_toe", "--port", "0"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -65,7 +67,7 @@ def test_it_serves_until_it_is_interrupted():
         url = server.stdout.readline().strip()
         with urllib.request.urlopen(f"{url}lobby.json") as answer:
             assert b'"tic_tac_toe"' in answer.read()
-        server.send_signal(signal.SIGINT)
+        server.send_signal(number)
         _, errors = server.communicate(timeout=60)
-    assert server.returncode == 130
+    assert server.returncode == status
     assert errors == ""
