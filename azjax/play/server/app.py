@@ -81,8 +81,12 @@ class _Site:
 
     @contextlib.asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """Closes everything at the end."""
+        """Draws the lobby's pictures before anybody asks; closes everything at the
+        end."""
+        lobby = self._workers.do_once("lobby", self._describe_lobby)
+        drawing = asyncio.ensure_future(lobby)
         yield
+        drawing.cancel()
         self._workers.close()
         self._house.close()
 
