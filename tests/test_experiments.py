@@ -45,11 +45,12 @@ def test_every_script_is_tested_here():
         assert f'"{script.name}"' in tested
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "name"),
     [
         ("tic_tac_toe.py", "tic_tac_toe"),
-        pytest.param("connect4.py", "connect_four", marks=pytest.mark.slow),
+        ("connect4.py", "connect_four"),
     ],
 )
 def test_a_training_script_learns_and_says_how_to_play(script, name, tmp_path):

@@ -57,7 +57,10 @@ def seen_from_the_other_side(fen):
     )
 
 
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(0, marks=pytest.mark.slow), *range(1, 6)],
+)
 def test_lines_of_three_moves_are_as_many_as_published(engine, number):
     fen, counts = list(engine.PERFT.items())[number]
     state = GAME.from_fen(fen)
@@ -210,6 +213,7 @@ def test_bishops_on_squares_of_one_colour_are_a_draw(bishops, is_drawn):
     assert state.terminated == is_drawn
 
 
+@pytest.mark.slow
 def test_the_third_occurrence_is_a_draw_where_repetitions_count():
     there_and_back = "Nf3 Nf6 Ng1 Ng8 "
     for moves in (2 * there_and_back).rsplit(maxsplit=1)[0], 2 * there_and_back:

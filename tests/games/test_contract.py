@@ -14,6 +14,7 @@ SMALL = {
     "gomoku": "gomoku:6,7,4",
     "hex": "hex:4",
 }
+LONG = ("chess", "go")  # are compared with other programs as well
 VARIANTS = ("go:5,superko=True", "gomoku:7,6,exact=True", "hex:4,swap=True")
 
 every_game = pytest.mark.parametrize("name", available())
@@ -22,8 +23,11 @@ every_game = pytest.mark.parametrize("name", available())
 @pytest.mark.parametrize(
     "spec",
     [
-        *(SMALL.get(name, name) for name in available()),
-        *(pytest.param(spec, marks=pytest.mark.slow) for spec in VARIANTS),
+        *(SMALL.get(name, name) for name in available() if name not in LONG),
+        *(
+            pytest.param(spec, marks=pytest.mark.slow)
+            for spec in (*VARIANTS, *(SMALL[name] for name in LONG))
+        ),
     ],
 )
 def test_a_game_keeps_the_contract(spec):

@@ -20,9 +20,11 @@ from azjax import cli
 
 PATIENCE = 240  # seconds, for a machine that has much else to do
 CELLS = [column + row for column in "abc" for row in "123"]
-# A terminal is that of the session whose leader takes it.
+# A terminal is that of the session whose leader takes it. A shell makes its background
+# jobs ignore SIGINT, and so all that they start.
 TAKE_TERMINAL = (
-    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "import fcntl, os, signal, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "signal.signal(signal.SIGINT, signal.SIG_DFL); "
     "os.execv(sys.executable, [sys.executable, '-m', 'azjax', *sys.argv[1:]])"
 )
 F4, F5 = "\x1bOS", "\x1b[15~"

@@ -218,6 +218,7 @@ def test_the_analysis_tells_what_the_computer_thinks(visit):
     assert page.find(".estimate").count() == 0
 
 
+@pytest.mark.slow
 def test_a_game_can_be_watched(visit):
     page = visit("tic_tac_toe")
     page.find("label:has-text('Just watch')").click()

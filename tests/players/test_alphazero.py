@@ -10,7 +10,9 @@ from azjax.players import AlphaZeroPlayer, choose
 from azjax.players.core import start, think
 from azjax.search import SearchConfig
 
-ALGORITHMS = pytest.mark.parametrize("algorithm", ["gumbel", "alphazero"])
+ALGORITHMS = pytest.mark.parametrize(
+    "algorithm", ["gumbel", pytest.param("alphazero", marks=pytest.mark.slow)]
+)
 # Both sides have two in a row. X to move wins at c3:    O to move wins at c2:
 #                                X X .                     X X .
 #                                O O .                     O O .
@@ -130,6 +132,7 @@ def test_a_player_that_keeps_nothing_has_no_memory(trained, states):
     assert start(player, states) is None
 
 
+@pytest.mark.slow
 def test_the_first_move_is_thought_about_from_nothing(keeping, first):
     memory = start(keeping, first)
     assert (memory.node_visits == 0).all()

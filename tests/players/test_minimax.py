@@ -64,6 +64,7 @@ def test_it_finds_what_a_search_of_the_whole_tree_finds(name, depth, num_moves):
     np.testing.assert_array_equal(np.asarray(choice.policy) > 0, scores >= top - 1e-6)
 
 
+@pytest.mark.slow
 def test_at_full_depth_tic_tac_toe_is_played_perfectly_from_every_position(
     solution, perfect_choice
 ):

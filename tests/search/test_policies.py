@@ -23,7 +23,11 @@ from azjax.search import (
 GUMBEL = SearchConfig(algorithm="gumbel")
 ALPHAZERO = SearchConfig(algorithm="alphazero")
 CONFIGS = pytest.mark.parametrize(
-    "config", [GUMBEL, ALPHAZERO], ids=["gumbel", "alphazero"]
+    "config",
+    [
+        pytest.param(GUMBEL, id="gumbel"),
+        pytest.param(ALPHAZERO, id="alphazero", marks=pytest.mark.slow),
+    ],
 )
 TINY = NetworkConfig(num_blocks=0, width=4, stem_channels=8, window=2)
 GAME = games.make("connect_four")

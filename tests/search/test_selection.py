@@ -362,6 +362,7 @@ def test_without_ties_alphazero_policy_is_mctxs_muzero_policy():
     )
 
 
+@pytest.mark.slow
 def test_a_search_gives_every_visited_root_action_its_forced_visits():
     output = search(alphazero_policy, forced_playouts=2.0)
     tree = output.search_tree

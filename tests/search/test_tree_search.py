@@ -316,9 +316,17 @@ def check_game(case: Case, name: str, *, is_flat: bool = False):
         pytest.param(
             Case("gumbel", batch_size=7), marks=pytest.mark.slow, id="gumbel batches"
         ),
-        Case("gumbel", batch_size=3, max_depth=5, selects_on_update=True),
+        pytest.param(
+            Case("gumbel", batch_size=3, max_depth=5, selects_on_update=True),
+            marks=pytest.mark.slow,
+            id="gumbel, not deep",
+        ),
         Case("gumbel rescaled", max_depth=2),
-        Case("gumbel", batch_size=1, num_simulations=8, max_depth=1),
+        pytest.param(
+            Case("gumbel", batch_size=1, num_simulations=8, max_depth=1),
+            marks=pytest.mark.slow,
+            id="gumbel, one move deep",
+        ),
         Case("muzero", num_simulations=64),
         pytest.param(
             Case("muzero", batch_size=3, max_depth=5),
@@ -348,15 +356,12 @@ def test_a_larger_search_finds_what_mctx_finds(case, dice):
     check_dice(case, dice)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [
         Case("gumbel", 18, num_simulations=40, selects_on_update=True),
-        pytest.param(
-            Case("muzero", 18, num_simulations=40),
-            marks=pytest.mark.slow,
-            id="muzero",
-        ),
+        Case("muzero", 18, num_simulations=40),
     ],
     ids=name_of,
 )
@@ -481,6 +486,7 @@ def test_without_a_mask_all_moves_are_legal():
     assert (tree.children_visits[:, 0] > 0).all()
 
 
+@pytest.mark.slow
 def test_the_simulations_are_run_by_the_loop_that_is_passed():
     bounds = []
 

@@ -73,6 +73,7 @@ def test_fitting_ends_when_the_loss_is_low_or_after_the_last_pass():
         assert learner.updates == 3 * passes * 4
 
 
+@pytest.mark.slow
 def test_a_second_sweep_learns_from_what_the_first_one_learnt():
     # A move before a win is worth -1 only once the win is known to be worth 1.
     network, params = build("state")

@@ -54,7 +54,7 @@ def rows(directory):
     [
         pytest.param("state", "offline", False, "random", marks=pytest.mark.slow),
         ("state", "online", True, "self"),
-        ("pair", "offline", True, "greedy"),
+        pytest.param("pair", "offline", True, "greedy", marks=pytest.mark.slow),
         pytest.param("pair", "online", False, "self", marks=pytest.mark.slow),
     ],
 )

@@ -190,6 +190,7 @@ def capped():
     ]
 
 
+@pytest.mark.slow
 def test_of_each_move_as_many_policies_are_kept_as_searches_are_full(capped):
     chunk, _ = jax.device_get(capped[0])
     total = chunk.policy.astype(np.float32).sum(axis=-1)
@@ -199,12 +200,14 @@ def test_of_each_move_as_many_policies_are_kept_as_searches_are_full(capped):
     np.testing.assert_array_equal(total[~has_policy], 0)
 
 
+@pytest.mark.slow
 def test_other_games_are_searched_in_full_at_each_move(capped):
     has_policy = (np.asarray(capped[0][0].policy) != 0).any(axis=-1)
     assert len(np.unique(has_policy, axis=0)) > 3
     assert (has_policy.sum(axis=0) > 0).sum() > CAPPED.games // 2
 
 
+@pytest.mark.slow
 def test_games_in_which_searches_are_cheap_go_on_by_the_rules(capped):
     chunk, metrics = jax.device_get(capped[0])
     assert (chunk.reward >= 0).all()
@@ -215,6 +218,7 @@ def test_games_in_which_searches_are_cheap_go_on_by_the_rules(capped):
     assert metrics.games == chunk.terminated.sum()
 
 
+@pytest.mark.slow
 def test_a_chunk_with_kept_trees_and_short_searches_can_be_played_again(capped):
     jax.tree.map(np.testing.assert_array_equal, *capped)
 
@@ -236,6 +240,7 @@ def test_cheap_searches_may_be_longer_than_full_ones_with_kept_trees():
 # Kept trees
 
 
+@pytest.mark.slow
 def test_a_move_rests_on_more_than_its_own_simulations():
     network, variables = first_network(0, GAME, NETWORK)
     play = make_self_play(

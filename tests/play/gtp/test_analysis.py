@@ -83,7 +83,8 @@ INFO = (
 )
 
 
-@pytest.mark.parametrize("kept_nodes", [pytest.param(0, marks=pytest.mark.slow), 200])
+@pytest.mark.slow
+@pytest.mark.parametrize("kept_nodes", [0, 200])
 def test_an_analysis_goes_on_until_another_line_comes(talk, kept_nodes):
     player = f"alphazero:pretrained?simulations=32&kept_nodes={kept_nodes}"
     engine = talk("tic_tac_toe", player).engine
