@@ -8,6 +8,7 @@ from typing import Any
 import anywidget
 import traitlets
 
+from azjax import games, players
 from azjax.games import Game
 from azjax.play.joined_modules import joined
 from azjax.play.page_files import page_files
@@ -20,6 +21,7 @@ from azjax.play.server.house import Host, House
 from azjax.play.server.jobs import Job
 from azjax.play.server.limits import Limits
 from azjax.play.server.messages import (
+    AskMove,
     AskPosition,
     AskThought,
     Message,
@@ -34,7 +36,11 @@ from azjax.players import AnyPlayer
 
 
 def play(
-    game: Game, opponent: AnyPlayer, *, user_player: int = 0, seed: int = 0
+    game: Game | str,
+    opponent: AnyPlayer | str,
+    *,
+    user_player: int = 0,
+    seed: int = 0,
 ) -> "Board":
     """Returns a board on which the user can play, for the notebook to display.
 
@@ -42,12 +48,20 @@ def play(
     thinks in the kernel. Compiling the game takes some seconds.
 
     Args:
-        game: what is played.
-        opponent: who answers. One that searches does so by PUCT and with as many
-            simulations as the user chooses, at first about as many as by itself.
+        game: what is played, or its name as `azjax.games.make` takes it.
+        opponent: who answers, or a text as `azjax.players.load` takes it. One that
+            searches does so by PUCT and with as many simulations as the user chooses,
+            at first about as many as by itself.
         user_player: 0 if the user begins the first game, 1 if the opponent does.
         seed: of the opponent's chance.
+
+    Raises:
+        ValueError: there is no such game or opponent.
     """
+    if isinstance(game, str):
+        game = games.make(game)
+    if isinstance(opponent, str):
+        opponent = players.load(opponent, game)
     return Board(game, opponent, user_player, seed)
 
 
@@ -129,12 +143,14 @@ class _View:
         except ValueError as error:
             self._send(message.id, "error", str(error))
 
-    def _value(self, message: Message) -> dict[str, Any] | None:
+    def _value(self, message: Message) -> dict[str, Any] | int | None:
         match message:
             case Start():
                 return self._description
             case AskPosition():
                 return describe_position(self._rules, message.actions)
+            case AskMove():
+                return self._rules.read(message.actions, message.text)
         self._give_up()
         return None
 

@@ -14,7 +14,6 @@ from azjax.games import Game, State
 from azjax.players import Choice
 
 pytest.importorskip("anywidget")
-pytest.importorskip("starlette")
 from azjax.play import notebook
 
 PATIENCE = 300.0  # seconds; the machine may have other things to do
@@ -97,6 +96,13 @@ def test_it_says_what_is_played_and_by_whom():
     assert description["title"] == "Connect Four"
     assert description["player"] == "FirstLegalMove"
     assert description["strengths"] == []
+
+
+def test_game_and_opponent_may_be_texts():
+    board = notebook.play("tic_tac_toe", "random")
+    assert isinstance(board, notebook.Board)
+    with pytest.raises(ValueError, match="unknown player 'chance'"):
+        notebook.play("tic_tac_toe", "chance")
 
 
 def test_the_opponent_thinks_about_the_position_that_it_is_asked_about():

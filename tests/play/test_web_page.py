@@ -117,6 +117,7 @@ def test_a_whole_game_is_played_and_the_computer_wins_and_blocks(visit, name):
     assert blocked
 
 
+@pytest.mark.slow
 def test_the_score_is_kept_and_a_new_game_is_empty(visit):
     page = visit()
     page.weaken()
@@ -234,6 +235,7 @@ def test_a_game_can_be_watched(visit):
     assert re.fullmatch(r"A draw\.|A win for [XO]\.", page.status())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "height"), [(320, 568), (390, 844), (844, 390)])
 @pytest.mark.parametrize("name", browser_games())
 def test_a_phone_is_wide_enough(visit, name, width, height):
@@ -256,6 +258,7 @@ def test_a_phone_is_wide_enough(visit, name, width, height):
         assert box["height"] >= 44
 
 
+@pytest.mark.slow
 def test_nothing_moves_about_while_a_game_is_played(visit):
     page = visit()
     page.weaken()

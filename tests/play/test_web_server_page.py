@@ -206,7 +206,7 @@ def test_the_keyboard_is_enough(visit):
     assert page.target(3).get_attribute("aria-label") == "a2: cross"
     page.find(".entry input").fill("a9")
     page.page.keyboard.press("Enter")
-    expect(page.find(".entry p")).to_contain_text("“a9” is not legal here; legal:")
+    expect(page.find(".entry p")).to_contain_text("'a9' is no action of tic_tac_toe;")
     free = legal(page)[0]
     page.find(".entry input").fill(f" {'abc'[free % 3].upper()}{3 - free // 3}")
     page.page.keyboard.press("Enter")
@@ -215,6 +215,7 @@ def test_the_keyboard_is_enough(visit):
     page.page.wait_for_selector(f"{YOURS}[data-moves='2']")
 
 
+@pytest.mark.slow
 def test_another_opponent_can_be_chosen(visit):
     page = play(visit, "tic_tac_toe")
     expect(page.find(".strength")).to_be_hidden()
@@ -239,9 +240,11 @@ def test_a_game_is_watched_from_the_address(visit):
     expect(page.find("#status")).to_contain_text("Paused")
 
 
-def test_an_unknown_player_is_told(visit):
-    page = visit("play/tic_tac_toe/?player=somebody")
-    expect(page.find("#failure")).to_contain_text("unknown player 'somebody'")
+def test_who_cannot_be_met_is_replaced(visit):
+    page = play(visit, "tic_tac_toe", "somebody")
+    expect(page.find("#notice")).to_contain_text("unknown player 'somebody'")
+    assert page.find("#opponent").input_value() == "alphazero:pretrained"
+    assert "player=alphazero" in page.page.url
 
 
 def test_a_run_is_shown_while_it_learns(visit, runs):

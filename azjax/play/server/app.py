@@ -11,7 +11,12 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import (
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+)
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
@@ -53,6 +58,8 @@ def make_app(house: House, *, names: Collection[str] | None) -> Starlette:
     routes = [
         Route("/", site.lobby),
         Route("/lobby.json", site.lobby_json),
+        Route("/play/{game}", _with_slash),
+        Route("/runs/{run}", _with_slash),
         Route("/play/{game}/", site.play),
         Route("/play/{game}/config.json", site.config),
         Route("/play/{game}/{file:path}", site.file),
@@ -230,6 +237,13 @@ class _Guard:
             await send(message)
 
         return await self._app(scope, receive, send_guarded)
+
+
+async def _with_slash(request: Request) -> Response:
+    """Leads to the page, whose files lie beside it."""
+    name = quote(request.url.path.rsplit("/", 1)[1], safe="")
+    query = f"?{request.url.query}" if request.url.query else ""
+    return RedirectResponse(f"{name}/{query}", 308)
 
 
 def _found(names: dict[str, Any], name: str) -> Any:

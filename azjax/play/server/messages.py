@@ -42,6 +42,14 @@ class AskThought(NamedTuple):
     simulations: int | None
 
 
+class AskMove(NamedTuple):
+    """Which action a text means in the position after these actions."""
+
+    id: int
+    actions: tuple[int, ...]
+    text: str
+
+
 class Stop(NamedTuple):
     """The visitor no longer wants to know."""
 
@@ -54,7 +62,7 @@ class Forget(NamedTuple):
     id: int
 
 
-Message = Start | AskPosition | AskThought | Stop | Forget
+Message = Start | AskPosition | AskThought | AskMove | Stop | Forget
 
 
 def parse(text: str | bytes, max_actions: int) -> Message:
@@ -112,6 +120,13 @@ def _think(number: int, params: dict[str, Any], max_actions: int) -> AskThought:
     return AskThought(number, _actions(params, max_actions), simulations)
 
 
+def _read(number: int, params: dict[str, Any], max_actions: int) -> AskMove:
+    text = _text(params, "text")
+    if len(text) > MAX_SHOWN:
+        raise ValueError(f"text must have at most {MAX_SHOWN} letters: {shown(text)}")
+    return AskMove(number, _actions(params, max_actions), text)
+
+
 def _stop(number: int, params: dict[str, Any], _: int) -> Stop:
     del params
     return Stop(number)
@@ -126,6 +141,7 @@ _READERS = {
     "start": _start,
     "position": _position,
     "think": _think,
+    "read": _read,
     "stop": _stop,
     "forget": _forget,
 }

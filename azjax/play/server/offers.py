@@ -74,8 +74,10 @@ class Offers:
                 key, run.game, standard_players(run.game)
             )
             players = {player.name: player for player in run_players(run)}
+            # What ships comes first, and what was learnt here before what was not.
+            shipped = {n: p for n, p in offer.players.items() if n.endswith(PRETRAINED)}
             offers[key] = dataclasses.replace(
-                offer, players={**players, **offer.players}
+                offer, players={**shipped, **players, **offer.players}
             )
         return offers
 

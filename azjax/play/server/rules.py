@@ -50,6 +50,14 @@ class Rules:
         number: Any = np.int32(action)
         return on_host(self.game.step(state, number))
 
+    def read(self, actions: Sequence[int], text: str) -> int:
+        """Returns the action that a text means after some actions.
+
+        Raises:
+            ValueError: it means none that is legal there.
+        """
+        return self.game.text_to_action(self.state(actions), text)
+
     def legal_actions(self, state: State) -> list[int]:
         """Returns what may be played; nothing once the game is over."""
         if state.terminated:

@@ -6,6 +6,7 @@ can be given up. Several positions are searched at once, each with a tree of its
 """
 
 import dataclasses
+import functools
 import threading
 from typing import Any, NamedTuple
 
@@ -67,6 +68,7 @@ class Slicer:
         self.plan = plan
         sliced = player if plan is None else in_slices(player, plan)
         assert sliced is not None
+        self._type = type(sliced)
         self._leaves, self._treedef = jax.tree.flatten(sliced)
         self._state = state
         self._programs: dict[int, Any] = {}
@@ -82,7 +84,9 @@ class Slicer:
         """Returns whether another player can take the place of this one."""
         other = player if self.plan is None else in_slices(player, self.plan)
         leaves, treedef = jax.tree.flatten(other)
-        return treedef == self._treedef and _shapes(leaves) == _shapes(self._leaves)
+        # To JAX, players of two kinds without leaves have the same structure.
+        is_same_kind = type(other) is self._type and treedef == self._treedef
+        return is_same_kind and _shapes(leaves) == _shapes(self._leaves)
 
     def take(self, player: Player) -> None:
         """Goes on with another player that `fits`."""
@@ -98,16 +102,20 @@ class Slicer:
         with self._lock:
             if size in self._programs:
                 return
-            function = jax.jit(_search_slice, static_argnums=0, donate_argnums=4)
+            # Not a static argument, by which JAX would take some players for others.
+            function = functools.partial(_search_slice, self._treedef)
             states = _abstract(self._state, size)
-            self._programs[size] = function.lower(
-                self._treedef,
-                _shapes(self._leaves),
-                jax.ShapeDtypeStruct((), jnp.uint32),
-                states,
-                self._memory_shapes(size),
-                jax.ShapeDtypeStruct((size,), jnp.bool_),
-            ).compile()
+            self._programs[size] = (
+                jax.jit(function, donate_argnums=3)
+                .lower(
+                    _shapes(self._leaves),
+                    jax.ShapeDtypeStruct((), jnp.uint32),
+                    states,
+                    self._memory_shapes(size),
+                    jax.ShapeDtypeStruct((size,), jnp.bool_),
+                )
+                .compile()
+            )
 
     def memory(self, size: int) -> Any:
         """Returns what a batch of new positions knows: nothing, if anything is kept."""

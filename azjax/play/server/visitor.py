@@ -12,6 +12,7 @@ from azjax.play.server.describing import describe_position, describe_thought
 from azjax.play.server.house import House
 from azjax.play.server.jobs import Job
 from azjax.play.server.messages import (
+    AskMove,
     AskPosition,
     AskThought,
     Forget,
@@ -163,6 +164,9 @@ class Visitor:
             case AskPosition():
                 rules = self._met.rules
                 return await self._workers.do(describe_position, rules, message.actions)
+            case AskMove():
+                rules = self._met.rules
+                return await self._workers.do(rules.read, message.actions, message.text)
             case AskThought():
                 self._give_up()
                 self._begin_to_think(message)

@@ -28,6 +28,10 @@ export class Analysis {
   show(match) {
     const ply = match.thoughts.findLastIndex((thought) => thought);
     this.#showChart(match);
+    if (match.position.isOver) {
+      this.#showEnd(match);
+      return;
+    }
     if (ply < 0) return;
     const thought = match.thoughts[ply];
     const { player } = match.positions[ply];
@@ -36,6 +40,16 @@ export class Analysis {
     this.find("expected").hidden = thought.line.length === 0;
     this.find("line").textContent = thought.line.map(({ text }) => text).join(" ");
     this.#showSpeed(thought);
+  }
+
+  /** Shows what is certain at the end; there are no moves to think about. */
+  #showEnd({ position: { player, rewards }, you }) {
+    const value = rewards[player];
+    const result = [value > 0, value === 0, value < 0].map(Number);
+    this.#showChances({ result, value }, player, you);
+    this.find("moves").replaceChildren();
+    this.find("expected").hidden = true;
+    this.find("speed").textContent = "";
   }
 
   #name(side, you) {

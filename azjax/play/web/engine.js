@@ -14,6 +14,8 @@
  *     the first position
  * @property {(request: Request, onProgress: (thought: Thought) => void) =>
  *     Promise<Thought|null>} think null if it was stopped or another thought was asked for
+ * @property {(actions: number[], text: string) => Promise<number>} [read] the action that
+ *     a text means after these actions, as people write moves; for pictures of boards only
  * @property {() => void} stop gives up the thought that is under way
  * @property {() => void} forget lets go of what earlier thoughts found
  *
@@ -108,6 +110,10 @@ export class MessageEngine {
 
   think(request, onProgress) {
     return this.ask("think", request, onProgress);
+  }
+
+  read(actions, text) {
+    return this.ask("read", { actions, text });
   }
 
   stop() {

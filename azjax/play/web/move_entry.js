@@ -1,4 +1,5 @@
 /** Moves that are made beside the board: by a button, or typed. */
+import { RefusedError } from "./engine.js";
 import { percent } from "./estimate.js";
 
 /** @typedef {import("./engine.js").Move} Move */
@@ -13,10 +14,12 @@ export class MoveEntry {
 
   /**
    * @param {(action: number) => void} onChoose
+   * @param {(text: string) => Promise<number>} read returns the action that was typed
    * @param {() => void} onCancel
    */
-  constructor(onChoose, onCancel) {
+  constructor(onChoose, read, onCancel) {
     this.onChoose = onChoose;
+    this.read = read;
     this.element = document.createElement("form");
     this.element.className = "entry";
     this.#buttons.className = "buttons";
@@ -86,18 +89,18 @@ export class MoveEntry {
     );
   }
 
-  #read() {
+  async #read() {
+    const moves = this.#moves;
     const wanted = this.#input.value.trim();
-    const move = this.#moves.find(
-      ({ text }) => text.toLowerCase() === wanted.toLowerCase(),
-    );
-    if (move) {
+    if (!wanted || !moves.length) return;
+    try {
+      const action = await this.read(wanted);
+      if (moves !== this.#moves) return; // the position has changed meanwhile
       this.#input.value = "";
-      this.onChoose(move.action);
-    } else if (wanted) {
-      const some = this.#moves.slice(0, 8).map(({ text }) => text);
-      const more = this.#moves.length > some.length ? " ..." : "";
-      this.#problem.textContent = `“${wanted}” is not legal here; legal: ${some.join(" ")}${more}`;
+      this.onChoose(action);
+    } catch (error) {
+      if (!(error instanceof RefusedError)) throw error;
+      if (moves === this.#moves) this.#problem.textContent = error.message;
     }
   }
 }

@@ -34,23 +34,28 @@ export class Page {
 
   /** Shows the board, and begins a game. */
   async open() {
-    const { Board, players, player, begins = "you" } = this.options;
-    const description = await this.#start(player);
+    const { Board, players = [], begins = "you" } = this.options;
+    const { description, player, refusal } = await this.#startAny(players);
     this.match = new Match(this.engine, this.#settings(), {
       onChange: () => this.#show(),
       onThought: () => this.#showThought(),
       onEnd: (reward) => this.score.count(reward, 1),
       onTakenBack: (reward) => this.score.count(reward, -1),
     });
-    this.board = new Board(this.find("board"), description, (action) =>
-      this.#do(() => this.match.choose(action)),
+    this.board = new Board(
+      this.find("board"),
+      description,
+      (action) => this.#do(() => this.match.choose(action)),
+      (text) => this.engine.read(this.match.actions, text),
     );
     this.analysis = new Analysis(this.find("analysis"), description);
     this.container.querySelector(`[value=${begins}]`).checked = true;
-    this.#showPlayers(players ?? [], player);
+    this.#showPlayers(players, player);
     this.#connectControls();
     this.#connectKeys();
     await this.match.begin(this.#whoBegins());
+    this.#refusal = refusal;
+    this.#showNotice();
   }
 
   /** Says what is wrong with the connection; "" for nothing. */
@@ -61,6 +66,22 @@ export class Page {
 
   find(id) {
     return this.container.querySelector(`#${id}`);
+  }
+
+  /** Starts the player that is wanted, or else the first one that can be used. */
+  async #startAny(players) {
+    const wanted = this.options.player;
+    const names = new Set([wanted, ...players.map(({ name }) => name)]);
+    let refusal = "";
+    for (const player of names) {
+      try {
+        return { description: await this.#start(player), player, refusal };
+      } catch (error) {
+        if (!(error instanceof RefusedError)) throw error;
+        refusal ||= error.message;
+      }
+    }
+    throw new Error(refusal);
   }
 
   async #start(player) {

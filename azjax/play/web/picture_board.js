@@ -15,8 +15,9 @@ export class PictureBoard {
    * @param {HTMLElement} container
    * @param {import("./engine.js").Description} description
    * @param {(action: number) => void} onChoose
+   * @param {(text: string) => Promise<number>} read returns the action that was typed
    */
-  constructor(container, description, onChoose) {
+  constructor(container, description, onChoose, read) {
     const { picture, targets, width, height } = description;
     this.container = container;
     this.description = description;
@@ -48,6 +49,7 @@ export class PictureBoard {
     container.replaceChildren(svg("svg", { viewBox }), this.marks, layer);
     this.entry = new MoveEntry(
       (action) => this.#play(action),
+      read,
       () => this.#begin(),
     );
     container.after(this.entry.element);

@@ -66,6 +66,14 @@ def test_every_file_of_the_page_is_served_beside_every_page(client, folder):
         assert answer.headers["content-type"].split(";")[0] == media_type(name)
 
 
+@pytest.mark.parametrize("address", ["/play/tic_tac_toe", "/runs/first"])
+def test_an_address_without_its_slash_leads_to_the_page(client, address):
+    answer = client.get(f"{address}?watch", follow_redirects=True)
+    assert answer.status_code == 200
+    assert answer.url.path == f"{address}/"
+    assert answer.url.query == b"watch"
+
+
 def test_scripts_are_served_as_scripts():
     assert media_type("vendor/ort/ort.mjs") == "text/javascript"
     assert media_type("app.js") == "text/javascript"

@@ -38,6 +38,7 @@ def test_every_game_is_described(name):
         assert ElementTree.fromstring(figure).tag.endswith("svg")
 
 
+@pytest.mark.slow
 def test_a_game_that_draws_itself_is_described_as_well():
     pytest.importorskip("pgx")
     rules = Rules(games.make("pgx:animal_shogi"), 10)

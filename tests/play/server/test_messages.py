@@ -3,6 +3,7 @@ import json
 import pytest
 
 from azjax.play.server.messages import (
+    AskMove,
     AskPosition,
     AskThought,
     Forget,
@@ -23,6 +24,7 @@ def message(method, **params):
         (message("start", game="go:9", player="random"), Start(7, "go:9", "random")),
         (message("position", actions=[]), AskPosition(7, ())),
         (message("position", actions=[3, 0]), AskPosition(7, (3, 0))),
+        (message("read", actions=[3], text="e4"), AskMove(7, (3,), "e4")),
         (
             message("think", actions=[1], simulations=50, purpose="play"),
             AskThought(7, (1,), 50),
@@ -71,6 +73,8 @@ def test_what_has_no_number_is_answered_without_one(text, error):
         (message("start", game="go"), "player must be a text: 'None'"),
         (message("start", game=1, player="random"), "game must be a text: '1'"),
         (message("position"), "actions must be a list: 'None'"),
+        (message("read", actions=[]), "text must be a text: 'None'"),
+        (message("read", actions=[], text="e" * 61), "at most 60 letters"),
         (message("position", actions="0"), "actions must be a list: '0'"),
         (
             message("position", actions=[0] * 43),

@@ -34,6 +34,7 @@ def test_the_player_that_ships_comes_first(tmp_path):
     assert list(offers.games["go:5"].players) == ["mcts:400", "greedy", "random"]
 
 
+@pytest.mark.slow
 def test_every_offered_player_can_be_loaded(tmp_path):
     for offer in make_offers((), (), tmp_path).games.values():
         for player in offer.players.values():
@@ -76,10 +77,14 @@ def test_the_players_of_runs_are_offered_as_soon_as_they_are_there(tmp_path):
     assert offers.runs() == {}
     make_run(tmp_path / "runs/first", "tic_tac_toe")
     players = offers.with_runs(offers.runs())["tic_tac_toe"].players
-    assert list(players)[:2] == ["alphazero:runs/first", "network:runs/first"]
+    assert list(players)[:4] == [
+        *("alphazero:pretrained", "network:pretrained"),
+        *("alphazero:runs/first", "network:runs/first"),
+    ]
     assert players["network:runs/first"].spec == f"network:{tmp_path}/runs/first"
 
 
+@pytest.mark.slow
 def test_a_run_of_another_game_is_offered_only_where_all_games_are(tmp_path):
     make_run(tmp_path / "first", "go:size=5")
     one, every = make_offers(["go"], (), tmp_path), make_offers((), (), tmp_path)

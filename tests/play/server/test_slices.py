@@ -131,6 +131,7 @@ def test_a_search_that_learnt_by_sequential_halving_is_made_by_puct(player):
     assert sliced.search.num_nodes(sliced.simulations) == PLAN.capacity + 1
 
 
+@pytest.mark.slow
 def test_a_newer_player_takes_the_place_of_one_like_it(connect_four):
     game = games.make("tic_tac_toe")
 
@@ -149,3 +150,20 @@ def test_a_newer_player_takes_the_place_of_one_like_it(connect_four):
     slicer.take(made(1, 8))
     (after,), _ = slicer.search(0, batch([state], [True]), slicer.memory(1))
     assert before.value != after.value
+
+
+def test_players_of_two_kinds_are_not_taken_for_each_other(connect_four):
+    state = connect_four.init()
+    for column in (3, 0, 3, 0, 3):  # greedy has but one answer
+        state = connect_four.step(state, np.int32(column))
+    random, greedy = (
+        Slicer(players.load_compiled(name, connect_four), None, state)
+        for name in ("random", "greedy")
+    )
+    assert not random.fits(players.load_compiled("greedy", connect_four))
+    policies = []
+    for slicer in (random, greedy):
+        slicer.compile(1)
+        (thought,), _ = slicer.search(0, batch([state], [True]), None)
+        policies.append(np.count_nonzero(thought.policy))
+    assert policies == [7, 1]

@@ -149,6 +149,12 @@ def test_illegal_actions_are_told_and_the_connection_goes_on(started):
     assert started.ask("position", actions=[4])[0] == "answer"
 
 
+def test_moves_are_read_as_people_write_them(started):
+    assert started.ask("read", actions=[4], text=" A3 ")[:2] == ("answer", 0)
+    kind, error, _ = started.ask("read", actions=[4], text="b2")
+    assert (kind, error[:24]) == ("error", "'b2' is not legal here; ")
+
+
 def test_more_actions_than_a_game_can_have_are_refused(started):
     kind, error, _ = started.ask("position", actions=[0] * 10)
     assert (kind, error) == ("error", "no game is longer than 9 actions: 10")
