@@ -1,5 +1,6 @@
 """`azjax serve`: every game and player in the browser."""
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -57,12 +58,11 @@ def serve_command(
     shown = f"[{host}]" if ":" in host else host
     print(f"http://{shown}:{listener.getsockname()[1]}/", flush=True)
     print("Ctrl-C ends it.", flush=True)
-    status = 0
+    status = INTERRUPTED
     try:
-        run_server(app, listener, limits)
-    except KeyboardInterrupt:
-        status = INTERRUPTED
-    except SystemExit as ended:  # by a signal
+        with contextlib.suppress(KeyboardInterrupt):
+            run_server(app, listener, limits)
+    except SystemExit as ended:  # by another signal
         status = int(ended.code or 0)
     # Searches know no stop, and Python would wait for their threads.
     sys.stdout.flush()

@@ -1,5 +1,6 @@
 import jax
 import numpy as np
+import pytest
 
 from azjax import games, players
 from azjax.networks import NetworkConfig
