@@ -148,10 +148,7 @@ class Controller:
         Raises:
             ValueError: it is not a person's turn, or the move is not legal.
         """
-        if self.result is not None:
-            raise ValueError("the game is over")
-        if not self.is_persons_turn:
-            raise ValueError("it is not your turn")
+        self._check_is_persons_turn()
         if action not in self.legal_actions():
             text = self.game.action_to_text(self.state, action)
             raise ValueError(f"{text!r} is not legal here")
@@ -211,10 +208,7 @@ class Controller:
         Raises:
             ValueError: it is not a person's turn, or a seat is thinking already.
         """
-        if self.result is not None:
-            raise ValueError("the game is over")
-        if not self.is_persons_turn:
-            raise ValueError("it is not your turn")
+        self._check_is_persons_turn()
         if self._thinking is None:
             self._ask(seat, is_advice=True)
 
@@ -222,6 +216,12 @@ class Controller:
         """Drops what a seat is thinking about."""
         self._generation += 1
         self._thinking = None
+
+    def _check_is_persons_turn(self) -> None:
+        if self.result is not None:
+            raise ValueError("the game is over")
+        if not self.is_persons_turn:
+            raise ValueError("it is not your turn")
 
     def _jump(self, ply: int) -> None:
         self._ply, self._forfeit = ply, None

@@ -1,11 +1,13 @@
 """The files of the page as they ship with azjax."""
 
 import importlib.resources
-from pathlib import Path
+import mimetypes
+from pathlib import Path, PurePosixPath
 
 RULES = "games"
 SHARED_RULES = "rows"
 NOT_FOR_VISITORS = ("README.md", "SHA256SUMS", "package.json")
+TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".gz": "application/gzip"}
 
 
 def page_files() -> Path:
@@ -21,6 +23,12 @@ def read_page() -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name not in NOT_FOR_VISITORS
     }
+
+
+def media_type(path: str) -> str:
+    """Returns the type of a file, as HTTP names it."""
+    suffix = PurePosixPath(path).suffix
+    return TYPES.get(suffix) or mimetypes.guess_type(path)[0] or "text/plain"
 
 
 def browser_games() -> list[str]:

@@ -34,7 +34,7 @@ TAGS = {
 }
 
 SCORE = "score_"  # then an opponent: the points against it, a share
-_ENDS = ("_low", "_high")  # of an interval
+SCORE_ENDS = ("_low", "_high")  # of an interval
 
 # Protobuf makes these classes at import, out of sight of a type checker.
 _Event, _SessionLog = vars(event_pb2)["Event"], vars(event_pb2)["SessionLog"]
@@ -47,10 +47,13 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     Lines that are no JSON objects are left out: their writer was killed, or is still
     writing.
     """
-    if not path.exists():
-        return []
+    return parse_rows(path.read_bytes()) if path.exists() else []
+
+
+def parse_rows(content: bytes) -> list[dict[str, Any]]:
+    """Returns the rows in a metrics file, or in a part of one; as `read_metrics`."""
     rows = []
-    for line in path.read_bytes().split(b"\n"):
+    for line in content.split(b"\n"):
         try:
             row = json.loads(line)
         except ValueError:
@@ -79,7 +82,7 @@ def opponents(row: Row) -> list[str]:
     return [
         key.removeprefix(SCORE)
         for key in row
-        if key.startswith(SCORE) and not key.endswith(_ENDS)
+        if key.startswith(SCORE) and not key.endswith(SCORE_ENDS)
     ]
 
 

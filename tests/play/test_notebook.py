@@ -212,6 +212,10 @@ def test_a_game_is_played_to_its_end_in_a_cell(cell):
     for number in (2, 4, 6):
         one.point(number)
     assert one.visit.status() == "You win!"
+    one.visit.find("summary").click()
+    chances = one.visit.find("#chances-text").inner_text()
+    assert chances == "You 100% · draw 0% · Computer 0%"
+    assert one.visit.find("#moves tr").count() == 0, "nobody is to move"
 
 
 def test_the_opponent_begins_if_the_user_is_second(cell):

@@ -21,11 +21,10 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
-from azjax.play.page_files import read_page
+from azjax.play.page_files import media_type, read_page
 from azjax.play.server.describing import game_title, picture_of
 from azjax.play.server.house import House
 from azjax.play.server.offers import GameOffer, run_players
-from azjax.play.server.page import media_type
 from azjax.play.server.runs import Run, describe_run, read_plot
 from azjax.play.server.visitor import FULL, Visitor
 from azjax.play.server.workers import Workers

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from azjax import games
 from azjax.games import Game
 from azjax.play.server.describing import game_title
+from azjax.training.metrics import METRICS_FILE, SCORE, SCORE_ENDS, parse_rows
+from azjax.training.plots import PLOT_FILE
+from azjax.training.run_directory import CONFIG_FILE
 
-CONFIG_FILE, METRICS_FILE = "config.json", "metrics.jsonl"
-PLOT_FILE = "plots/learning.png"
 TAIL = 256 * 1024  # bytes of the metrics that are read
 ACTIVE_SECONDS = 300.0  # after the last row, a run counts as ended
 
@@ -28,7 +29,6 @@ LABELS = {
     "network_mistakes": "Mistakes of the network",
     "search_mistakes": "Mistakes with search",
 }
-_SCORE = "score_"
 
 
 class Run(NamedTuple):
@@ -68,9 +68,9 @@ def describe_run(run: Run) -> dict[str, Any]:
     rows, changed = _newest_rows(run.directory / METRICS_FILE)
     merged = {key: value for row in rows for key, value in row.items()}
     scores = {
-        key: f"Points against {key.removeprefix(_SCORE)}"
+        key: f"Points against {key.removeprefix(SCORE)}"
         for key in merged
-        if key.startswith(_SCORE) and not key.endswith(("_low", "_high"))
+        if key.startswith(SCORE) and not key.endswith(SCORE_ENDS)
     }
     latest = {
         label: merged[key]
@@ -110,19 +110,10 @@ def _newest_rows(path: Path) -> tuple[list[dict[str, Any]], float]:
     try:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - TAIL))
-            lines = file.read().split(b"\n")
-        changed = path.stat().st_mtime
+            content = file.read()
+        return parse_rows(content), path.stat().st_mtime
     except OSError:
         return [], -math.inf
-    rows = []
-    for line in lines:
-        try:
-            row = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(row, dict):
-            rows.append(row)
-    return rows, changed
 
 
 def _is_number(value: object) -> bool:

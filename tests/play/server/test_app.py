@@ -5,10 +5,9 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 
-from azjax.play.page_files import read_page
+from azjax.play.page_files import media_type, read_page
 from azjax.play.server import House, Limits, make_offers
 from azjax.play.server.app import HEADERS, make_app
-from azjax.play.server.page import media_type
 
 NAMES = ("localhost",)
 URL = "http://localhost:8000"
