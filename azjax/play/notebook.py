@@ -22,6 +22,7 @@ from azjax.play.server.jobs import Job
 from azjax.play.server.limits import Limits
 from azjax.play.server.messages import (
     AskMove,
+    AskMoves,
     AskPosition,
     AskThought,
     Message,
@@ -30,6 +31,7 @@ from azjax.play.server.messages import (
     parse,
 )
 from azjax.play.server.offers import GameOffer, Offers
+from azjax.play.server.replaying import describe_moves
 from azjax.play.server.rules import Rules
 from azjax.play.server.slices import DEFAULT_STRENGTH
 from azjax.players import AnyPlayer
@@ -143,12 +145,14 @@ class _View:
         except ValueError as error:
             self._send(message.id, "error", str(error))
 
-    def _value(self, message: Message) -> dict[str, Any] | int | None:
+    def _value(self, message: Message) -> dict[str, Any] | list[dict[str, Any]] | int | None:
         match message:
             case Start():
                 return self._description
             case AskPosition():
                 return describe_position(self._rules, message.actions)
+            case AskMoves():
+                return describe_moves(self._rules, message.actions)
             case AskMove():
                 return self._rules.read(message.actions, message.text)
         self._give_up()

@@ -17,7 +17,6 @@ NETWORK_FILE = "network.onnx.gz"
 RUNTIME_FILE = "vendor/ort/ort-wasm-simd-threaded.wasm.gz"
 MADE_BY = "azjax export --web"
 FOR_SERVERS = (
-    "html.js",
     "lobby.html",
     "lobby.js",
     "move_entry.js",

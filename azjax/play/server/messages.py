@@ -34,6 +34,13 @@ class AskPosition(NamedTuple):
     actions: tuple[int, ...]
 
 
+class AskMoves(NamedTuple):
+    """Of which game the visitor wants to know the moves, by their actions."""
+
+    id: int
+    actions: tuple[int, ...]
+
+
 class AskThought(NamedTuple):
     """Which position the player is to think about; `simulations` may be None."""
 
@@ -62,7 +69,7 @@ class Forget(NamedTuple):
     id: int
 
 
-Message = Start | AskPosition | AskThought | AskMove | Stop | Forget
+Message = Start | AskPosition | AskMoves | AskThought | AskMove | Stop | Forget
 
 
 def parse(text: str | bytes, max_actions: int) -> Message:
@@ -111,6 +118,10 @@ def _position(number: int, params: dict[str, Any], max_actions: int) -> AskPosit
     return AskPosition(number, _actions(params, max_actions))
 
 
+def _replay(number: int, params: dict[str, Any], max_actions: int) -> AskMoves:
+    return AskMoves(number, _actions(params, max_actions))
+
+
 def _think(number: int, params: dict[str, Any], max_actions: int) -> AskThought:
     purpose, simulations = params.get("purpose"), params.get("simulations")
     if purpose not in PURPOSES:
@@ -140,6 +151,7 @@ def _forget(number: int, params: dict[str, Any], _: int) -> Forget:
 _READERS = {
     "start": _start,
     "position": _position,
+    "replay": _replay,
     "think": _think,
     "read": _read,
     "stop": _stop,

@@ -13,6 +13,7 @@ from azjax.play.server.house import House
 from azjax.play.server.jobs import Job
 from azjax.play.server.messages import (
     AskMove,
+    AskMoves,
     AskPosition,
     AskThought,
     Forget,
@@ -23,6 +24,7 @@ from azjax.play.server.messages import (
     parse,
 )
 from azjax.play.server.offers import GameOffer, PlayerOffer
+from azjax.play.server.replaying import describe_moves
 from azjax.play.server.rules import Rules
 from azjax.play.server.workers import Workers
 
@@ -164,6 +166,9 @@ class Visitor:
             case AskPosition():
                 rules = self._met.rules
                 return await self._workers.do(describe_position, rules, message.actions)
+            case AskMoves():
+                rules = self._met.rules
+                return await self._workers.do(describe_moves, rules, message.actions)
             case AskMove():
                 rules = self._met.rules
                 return await self._workers.do(rules.read, message.actions, message.text)

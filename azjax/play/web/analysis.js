@@ -22,20 +22,24 @@ export class Analysis {
   }
 
   /**
-   * Shows the newest thought: of the position, or of one before while there is none yet.
+   * Shows what was thought of the position that is shown; as long as the newest one is
+   * not thought about, what was thought before.
    * @param {import("./match.js").Match} match
    */
   show(match) {
-    const ply = match.thoughts.findLastIndex((thought) => thought);
+    const { steps, ply, you, isLookingBack, shown } = match;
     this.#showChart(match);
-    if (match.position.isOver) {
-      this.#showEnd(match);
+    if (shown.position.isOver) {
+      this.#showEnd(shown.position, you);
       return;
     }
-    if (ply < 0) return;
-    const thought = match.thoughts[ply];
-    const { player } = match.positions[ply];
-    this.#showChances(thought, player, match.you);
+    const known = isLookingBack ? ply : steps.findLastIndex(({ thought }) => thought);
+    const { thought, player } = steps[known] ?? shown;
+    if (!thought) {
+      this.#showNothing();
+      return;
+    }
+    this.#showChances(thought, player, you);
     this.#showMoves(thought);
     this.find("expected").hidden = thought.line.length === 0;
     this.find("line").textContent = thought.line.map(({ text }) => text).join(" ");
@@ -43,10 +47,20 @@ export class Analysis {
   }
 
   /** Shows what is certain at the end; there are no moves to think about. */
-  #showEnd({ position: { player, rewards }, you }) {
+  #showEnd({ player, rewards }, you) {
     const value = rewards[player];
     const result = [value > 0, value === 0, value < 0].map(Number);
     this.#showChances({ result, value }, player, you);
+    this.#showNoMoves();
+  }
+
+  #showNothing() {
+    for (const part of this.find("chances-bar").children) part.style.flexGrow = 0;
+    this.find("chances-text").textContent = "";
+    this.#showNoMoves();
+  }
+
+  #showNoMoves() {
     this.find("moves").replaceChildren();
     this.find("expected").hidden = true;
     this.find("speed").textContent = "";
@@ -108,16 +122,19 @@ export class Analysis {
     this.find("speed").textContent = parts.join(", ");
   }
 
-  /** Draws how the value went, as the visitor sees it, or the side that begins. */
-  #showChart({ positions, thoughts, you }) {
+  /**
+   * Draws how the value went, as the visitor sees it, or the side that begins, with a
+   * mark at the position that is shown.
+   */
+  #showChart({ steps, ply: shownPly, you }) {
     const { width, height, margin } = CHART;
     const view = you ?? 0;
-    const longest = Math.max(10, positions.length - 1);
+    const longest = Math.max(10, steps.length - 1);
     const x = (ply) => margin + (ply / longest) * (width - 2 * margin);
     const y = (value) => height / 2 - value * (height / 2 - margin);
-    const points = positions.flatMap(({ player, isOver, rewards }, ply) => {
-      if (isOver) return [[x(ply), y(rewards[view])]];
-      const value = thoughts[ply]?.value ?? null;
+    const points = steps.flatMap(({ player, position, thought }, ply) => {
+      if (position?.isOver) return [[x(ply), y(position.rewards[view])]];
+      const value = thought?.value ?? null;
       if (value === null) return [];
       return [[x(ply), y(player === view ? value : -value)]];
     });
@@ -127,19 +144,20 @@ export class Analysis {
       {
         viewBox: `0 0 ${width} ${height}`,
         role: "img",
-        "aria-label": `From 0 to ${positions.length - 1} moves; ${top} above, ${bottom} below`,
+        "aria-label": `From 0 to ${steps.length - 1} moves; ${top} above, ${bottom} below`,
       },
       svg("path", { d: `M${margin} ${height / 2}H${width - margin}`, class: "axis" }),
       svg("text", { x: margin, y: 12 }, `${top} ahead`),
       svg("text", { x: margin, y: height - 4 }, `${bottom} ahead`),
     );
     if (points.length) {
-      const [cx, cy] = points.at(-1);
-      chart.append(
-        svg("path", { d: `M${points.join("L")}`, class: "curve" }),
-        svg("circle", { cx, cy, r: 4 }),
-      );
+      chart.append(svg("path", { d: `M${points.join("L")}`, class: "curve" }));
     }
+    if (shownPly < steps.length - 1) {
+      chart.append(svg("path", { d: `M${x(shownPly)} 0V${height}`, class: "axis now" }));
+    }
+    const marked = points.findLast(([place]) => place <= x(shownPly));
+    if (marked) chart.append(svg("circle", { cx: marked[0], cy: marked[1], r: 4 }));
     this.find("chart").replaceChildren(chart);
   }
 }

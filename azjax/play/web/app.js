@@ -1,4 +1,5 @@
 /** Opens the page: with the computer in the visitor's browser, or on a server. */
+import { address } from "./address.js";
 import { Board } from "./board.js";
 import { fetchJson } from "./download.js";
 import { WorkerEngine } from "./engine.js";
@@ -20,7 +21,7 @@ async function openHere() {
   const showTitle = ({ title, player }) => {
     document.title = `${title} against ${player}`;
   };
-  const options = { Board, onStart: showTitle };
+  const options = { Board, address, onStart: showTitle };
   await new Page(document.body, new WorkerEngine(fail), options, fail).open();
 }
 
@@ -30,17 +31,17 @@ async function openServed(config) {
   const { ServerEngine } = await import("./server_engine.js");
   for (const element of document.querySelectorAll(".here")) element.hidden = true;
   for (const element of document.querySelectorAll(".there")) element.hidden = false;
-  const address = new URL(location);
+  const { searchParams } = new URL(location);
   const engine = new ServerEngine(config, fail, (problem) => page.showProblem(problem));
   const options = {
     Board: PictureBoard,
+    address,
     players: config.players,
-    player: address.searchParams.get("player") ?? config.players[0].name,
-    begins: address.searchParams.has("watch") ? "watch" : "you",
+    player: searchParams.get("player") ?? config.players[0].name,
+    begins: searchParams.has("watch") ? "watch" : "you",
     onStart({ title, player }, name) {
       document.title = `${title} against ${player}`;
-      address.searchParams.set("player", name);
-      history.replaceState(null, "", address);
+      address.writePlayer(name);
     },
   };
   const page = new Page(document.body, engine, options, fail);

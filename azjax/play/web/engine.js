@@ -12,6 +12,8 @@
  *     another player, where there are several
  * @property {(actions: number[]) => Promise<Position>} position after these actions from
  *     the first position
+ * @property {(actions: number[]) => Promise<(Move & {player: number})[]>} replay what
+ *     these moves from the first position are called, and who made them
  * @property {(request: Request, onProgress: (thought: Thought) => void) =>
  *     Promise<Thought|null>} think null if it was stopped or another thought was asked for
  * @property {(actions: number[], text: string) => Promise<number>} [read] the action that
@@ -77,7 +79,7 @@
  * @property {number} seconds that they took
  */
 
-/** What the other side answered instead of what it was asked for. */
+/** Why what was asked for is not done. */
 export class RefusedError extends Error {}
 
 /**
@@ -106,6 +108,10 @@ export class MessageEngine {
 
   position(actions) {
     return this.ask("position", { actions });
+  }
+
+  replay(actions) {
+    return this.ask("replay", { actions });
   }
 
   think(request, onProgress) {

@@ -8,12 +8,19 @@ const WATCH_PAUSE = 900;
  * @typedef {Object} Settings
  * @property {number|null} simulations of the computer's search, null if it has none
  * @property {boolean} analyses whether to think about the visitor's positions too
+ *
+ * @typedef {Object} Step what is known after so many moves
+ * @property {import("./engine.js").Move|null} move that led here
+ * @property {number} player who is to move
+ * @property {import("./engine.js").Position|null} position null if nobody asked for it yet
+ * @property {import("./engine.js").Thought|null} thought
  */
 
 export class Match {
-  /** The positions of the game, the first one included, and what was thought of each. */
-  positions = [];
-  thoughts = [];
+  /** @type {Step[]} the first position, then one for each move; the last is known */
+  steps = [];
+  /** After how many moves the position is shown: mostly all. */
+  ply = 0;
   /** Which player the visitor is; null if the computer plays both. */
   you = 0;
   isPaused = false;
@@ -33,40 +40,75 @@ export class Match {
     this.page = page;
   }
 
+  /** The position of the game, whichever is shown. */
   get position() {
-    return this.positions.at(-1);
+    return this.steps.at(-1).position;
+  }
+
+  get shown() {
+    return this.steps[this.ply];
   }
 
   get actions() {
-    return this.positions.slice(1).map(({ last }) => last.action);
+    return this.steps.slice(1).map(({ move }) => move.action);
+  }
+
+  get isLookingBack() {
+    return this.ply < this.steps.length - 1;
   }
 
   get isYourTurn() {
     return !this.position.isOver && this.position.player === this.you;
   }
 
+  get isComputersTurn() {
+    return !this.position.isOver && !this.isYourTurn && !this.isPaused;
+  }
+
   /** Whether there is a move of the visitor's to take back, or any when watching. */
   get canUndo() {
-    const before = this.positions.slice(0, -1);
-    return before.some(({ player }) => this.you === null || player === this.you);
+    return this.#undone >= 0;
+  }
+
+  /** Whether a game that the visitor plays would be lost if another began. */
+  get isUnderWay() {
+    return this.you !== null && !this.position.isOver && this.canUndo;
   }
 
   /** Begins a game; `you` is 0, 1 or null, as above. */
   async begin(you) {
-    const turn = this.#interrupt();
+    await this.load(you, []);
+    await this.resume();
+  }
+
+  /** Takes up a game after some actions, without going on with it yet. */
+  async load(you, actions) {
+    const [moves, position] = await Promise.all([
+      this.engine.replay(actions),
+      this.engine.position(actions),
+    ]);
+    this.#interrupt();
     this.engine.forget();
-    const first = await this.engine.position([]);
-    if (turn !== this.#turn) return;
     this.you = you;
     this.isPaused = false;
-    this.positions = [first];
-    this.thoughts = [];
-    await this.#goOn(turn);
+    this.steps = [...moves, { player: position.player }].map(({ player }, ply) => ({
+      move: moves[ply - 1] ?? null,
+      player,
+      position: null,
+      thought: null,
+    }));
+    this.steps.at(-1).position = position;
+    this.ply = actions.length;
+  }
+
+  /** Goes on with the game, also where the computer stopped thinking. */
+  async resume() {
+    await this.#goOn(this.#interrupt());
   }
 
   /** Makes the visitor's move. */
   async choose(action) {
-    if (!this.isYourTurn) return;
+    if (!this.isYourTurn || this.isLookingBack) return;
     const turn = this.#interrupt();
     if (await this.#play(action, turn)) await this.#goOn(turn);
   }
@@ -75,13 +117,14 @@ export class Match {
   async undo() {
     if (!this.canUndo) return;
     const turn = this.#interrupt();
+    const ply = this.#undone;
+    await this.#know(ply);
+    if (turn !== this.#turn) return;
     if (this.position.isOver && this.you !== null) {
       this.page.onTakenBack(this.position.rewards[this.you]);
     }
-    do {
-      this.positions.pop();
-    } while (this.you !== null && !this.isYourTurn);
-    this.thoughts.length = Math.min(this.thoughts.length, this.positions.length);
+    this.steps.length = ply + 1;
+    this.ply = ply;
     this.isPaused = this.you === null;
     await this.#goOn(turn);
   }
@@ -89,13 +132,35 @@ export class Match {
   /** Stops or goes on when the computer plays against itself. */
   async pause(isPaused) {
     this.isPaused = isPaused;
-    await this.#goOn(this.#interrupt());
+    if (!isPaused) this.ply = this.steps.length - 1;
+    await this.resume();
+  }
+
+  /** Shows the position after so many moves, until the game goes on. */
+  async look(ply) {
+    this.ply = Math.min(Math.max(ply, 0), this.steps.length - 1);
+    if (this.isLookingBack && this.you === null) this.isPaused = true;
+    const { shown } = this;
+    await this.#know(this.ply);
+    if (shown !== this.shown) return; // another one is wanted by now
+    if (this.isComputersTurn) this.page.onChange();
+    else await this.resume();
   }
 
   /** Takes changed settings into account. */
   async refresh() {
-    if (!this.positions.length) return;
-    if (this.isYourTurn || this.isPaused) await this.#goOn(this.#interrupt());
+    if (this.steps.length && !this.isComputersTurn) await this.resume();
+  }
+
+  /** After how many moves the visitor can play otherwise; -1 if there is nothing to undo. */
+  get #undone() {
+    const before = this.steps.slice(0, -1);
+    return before.findLastIndex(({ player }) => [null, player].includes(this.you));
+  }
+
+  async #know(ply) {
+    const step = this.steps[ply];
+    step.position ??= await this.engine.position(this.actions.slice(0, ply));
   }
 
   #interrupt() {
@@ -107,34 +172,33 @@ export class Match {
   /** Lets the computer play until the visitor is to move or the game is over. */
   async #goOn(turn) {
     this.page.onChange();
-    while (turn === this.#turn && !this.position.isOver) {
-      if (this.isYourTurn || this.isPaused) {
-        if (this.settings.analyses) await this.#think("hint", turn);
-        return;
-      }
+    while (turn === this.#turn && this.isComputersTurn) {
       const shown = new Promise((resolve) => {
         setTimeout(resolve, this.you === null ? WATCH_PAUSE : PAUSE);
       });
-      const thought = await this.#think("play", turn);
+      const thought = await this.#think("play", this.steps.length - 1, turn);
       await shown;
       if (!thought || !(await this.#play(this.#choice(thought), turn))) return;
       this.page.onChange();
     }
+    if (turn !== this.#turn || !this.settings.analyses) return;
+    const { position } = this.shown; // null as long as it is only asked for
+    if (position && !position.isOver) await this.#think("hint", this.ply, turn);
   }
 
-  async #think(purpose, turn) {
-    const ply = this.positions.length - 1;
-    const known = this.thoughts[ply];
+  async #think(purpose, ply, turn) {
+    const step = this.steps[ply];
+    const known = step.thought;
     const { simulations } = this.settings;
     if (purpose === "hint" && known && known.simulations >= simulations) return known;
     const keep = (thought) => {
       if (turn !== this.#turn) return;
-      this.thoughts[ply] = thought;
+      step.thought = thought;
       this.page.onThought();
     };
     this.isThinking = true;
     this.page.onChange();
-    const request = { actions: this.actions, simulations, purpose };
+    const request = { actions: this.actions.slice(0, ply), simulations, purpose };
     const thought = await this.engine.think(request, keep);
     if (turn !== this.#turn) return null;
     this.isThinking = false;
@@ -145,7 +209,7 @@ export class Match {
 
   /** Returns the best move, or to vary games that are only watched, one tried often. */
   #choice({ action, moves }) {
-    if (this.you !== null || this.positions.length > VARIED_MOVES) return action;
+    if (this.you !== null || this.steps.length > VARIED_MOVES) return action;
     const isSearched = moves.some(({ visits }) => visits > 0);
     const weight = ({ visits, prior }) => (isSearched ? visits : prior);
     let rest = Math.random() * moves.reduce((sum, move) => sum + weight(move), 0);
@@ -157,7 +221,9 @@ export class Match {
   async #play(action, turn) {
     const position = await this.engine.position([...this.actions, action]);
     if (turn !== this.#turn) return false;
-    this.positions.push(position);
+    const { last: move, player } = position;
+    this.steps.push({ move, player, position, thought: null });
+    this.ply = this.steps.length - 1;
     if (position.isOver && this.you !== null)
       this.page.onEnd(position.rewards[this.you]);
     return true;

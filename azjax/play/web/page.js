@@ -1,12 +1,19 @@
 /** The page: joins the game, the board and what is around it. */
 import { Analysis } from "./analysis.js";
+import { Choices } from "./choices.js";
 import { RefusedError } from "./engine.js";
+import { connectKeys } from "./keys.js";
 import { Match } from "./match.js";
+import { MoveList } from "./move_list.js";
+import { savedGame } from "./saved_game.js";
 import { Score } from "./score.js";
+import { Sharing } from "./sharing.js";
 
 /**
  * @typedef {Object} Options
  * @property {new (...parts) => Object} Board draws the description's style
+ * @property {typeof import("./address.js").address} [address] holds the game, if the page
+ *     has an address of its own
  * @property {{name: string, title: string}[]} [players] to choose from
  * @property {string} [player] the name of the first one
  * @property {"you"|"computer"|"watch"} [begins] the first game; you, if nothing is said
@@ -15,7 +22,6 @@ import { Score } from "./score.js";
  */
 
 export class Page {
-  #strengths = [];
   #problem = ""; // of the connection
   #refusal = ""; // of what was asked for last
 
@@ -32,30 +38,39 @@ export class Page {
     this.onFailure = onFailure;
   }
 
-  /** Shows the board, and begins a game. */
+  /** Shows the board, with the game that the address holds, or else a new one. */
   async open() {
-    const { Board, players = [], begins = "you" } = this.options;
-    const { description, player, refusal } = await this.#startAny(players);
+    const { Board, address, players = [], begins = "you" } = this.options;
+    this.container.querySelector(`[value=${begins}]`).checked = true;
+    this.choices = new Choices(this.container, {
+      onGame: () => this.#do(() => this.#takeUpChoice()),
+      onStrength: () => this.#do(() => this.match.refresh()),
+    });
+    this.choices.offer(players);
+    await this.#startAny(players);
     this.match = new Match(this.engine, this.#settings(), {
       onChange: () => this.#show(),
       onThought: () => this.#showThought(),
-      onEnd: (reward) => this.score.count(reward, 1),
-      onTakenBack: (reward) => this.score.count(reward, -1),
+      onEnd: (reward) => this.score.count(reward, this.#gameText()),
+      onTakenBack: (reward) => this.score.takeBack(reward, this.#gameText()),
     });
     this.board = new Board(
       this.find("board"),
-      description,
+      this.description,
       (action) => this.#do(() => this.match.choose(action)),
       (text) => this.engine.read(this.match.actions, text),
     );
-    this.analysis = new Analysis(this.find("analysis"), description);
-    this.container.querySelector(`[value=${begins}]`).checked = true;
-    this.#showPlayers(players, player);
+    const find = (id) => this.find(id);
+    this.moveList = new MoveList(find, (ply) => this.#look(ply));
+    this.sharing = new Sharing(find, address, () => this.#file());
+    this.analysis = new Analysis(this.find("analysis"), this.description);
     this.#connectControls();
-    this.#connectKeys();
-    await this.match.begin(this.#whoBegins());
-    this.#refusal = refusal;
-    this.#showNotice();
+    connectKeys(this.container, this.board.buttons, (steps) =>
+      this.#look(this.match.ply + steps),
+    );
+    address?.onOtherGame(() => this.#do(() => this.#openLinked()));
+    await this.#attempt(() => this.#openLinked());
+    if (!this.match.steps.length) await this.match.begin(this.choices.you);
   }
 
   /** Says what is wrong with the connection; "" for nothing. */
@@ -70,18 +85,17 @@ export class Page {
 
   /** Starts the player that is wanted, or else the first one that can be used. */
   async #startAny(players) {
-    const wanted = this.options.player;
-    const names = new Set([wanted, ...players.map(({ name }) => name)]);
-    let refusal = "";
+    const names = new Set([this.options.player, ...players.map(({ name }) => name)]);
     for (const player of names) {
       try {
-        return { description: await this.#start(player), player, refusal };
+        await this.#start(player);
+        return;
       } catch (error) {
         if (!(error instanceof RefusedError)) throw error;
-        refusal ||= error.message;
+        this.#refusal ||= error.message;
       }
     }
-    throw new Error(refusal);
+    throw new Error(this.#refusal);
   }
 
   async #start(player) {
@@ -89,18 +103,20 @@ export class Page {
       this.find("loading").value = share;
       this.find("loading").classList.toggle("done", share === 1);
     }, player);
+    this.description = description;
+    this.player = player;
     this.container.dataset.style = description.style;
     this.find("title").textContent = description.title;
     this.find("player").textContent = description.player;
     this.find("main").classList.remove("waiting");
     this.#showColours(description);
-    this.#showStrengths(description);
+    this.choices.player = player;
+    this.choices.offerStrengths(description);
     this.score = new Score(
       `${description.game}: ${description.player}`,
       this.find("score"),
     );
     this.options.onStart?.(description, player);
-    return description;
   }
 
   /** Gives the sides the colours of their pieces in the picture. */
@@ -113,20 +129,27 @@ export class Page {
   }
 
   #settings() {
-    const simulations = () => this.#strengths[this.find("strength").value] ?? null;
-    const analyses = () => this.find("analysis").open;
+    const { choices } = this;
+    const analysis = this.find("analysis");
     return {
       get simulations() {
-        return simulations();
+        return choices.simulations;
       },
       get analyses() {
-        return analyses();
+        return analysis.open;
       },
     };
   }
 
-  /** Does what was asked for; says so if it is refused. */
+  /** Does what the visitor asked for. */
   async #do(action) {
+    this.#refusal = "";
+    this.#showNotice();
+    await this.#attempt(action);
+  }
+
+  /** Does something; says so if it is refused. */
+  async #attempt(action) {
     try {
       await action();
     } catch (error) {
@@ -136,8 +159,8 @@ export class Page {
       }
       this.#show();
       this.#refusal = error.message;
-      this.#showNotice();
     }
+    this.#showNotice();
   }
 
   #showNotice() {
@@ -146,43 +169,38 @@ export class Page {
     this.find("notice").hidden = text === "";
   }
 
-  /** Sets up the slider, where the player has strengths. */
-  #showStrengths({ simulations, strengths }) {
-    const all = strengths.length ? [...strengths, simulations] : [];
-    this.#strengths = [...new Set(all)].sort((a, b) => a - b);
-    const slider = this.find("strength");
-    this.container.querySelector(".strength").hidden = all.length === 0;
-    slider.max = Math.max(0, this.#strengths.length - 1);
-    slider.value = this.#strengths.indexOf(simulations);
-    this.#showStrength();
+  /** Opens the game that the address holds; a new one if there is none. */
+  async #openLinked() {
+    const game = this.options.address?.readGame();
+    if (!game) return this.match.begin(this.choices.you);
+    await this.match.load(game.you, game.actions);
+    this.choices.you = game.you;
+    await this.match.resume();
   }
 
-  #showStrength() {
-    const slider = this.find("strength");
-    const number = this.#strengths[slider.value];
-    const text = `${number} ${number === 1 ? "simulation" : "simulations"} a move`;
-    this.find("strength-text").textContent = text;
-    slider.setAttribute("aria-valuetext", text);
+  /** Begins a game, unless one would be lost by it: then it is for the next one. */
+  async #takeUpChoice() {
+    if (this.match.isUnderWay) this.#show();
+    else await this.#begin();
   }
 
-  /** Lets the visitor choose among the players, where there are several. */
-  #showPlayers(players, chosen) {
-    const select = this.find("opponent");
-    select.replaceChildren(
-      ...players.map(({ name, title }) => new Option(title, name, false, name === chosen)),
-    );
-    this.container.querySelector(".opponent").hidden = players.length < 2;
-    select.onchange = () =>
-      this.#do(async () => {
-        await this.#start(select.value);
-        await this.match.begin(this.#whoBegins());
-      });
+  /** Begins a game as the visitor chose; nothing has changed if that is refused. */
+  async #begin() {
+    const { choices, match } = this;
+    if (choices.player && choices.player !== this.player) {
+      try {
+        await this.#start(choices.player);
+      } catch (error) {
+        choices.player = this.player;
+        if (error instanceof RefusedError) match.resume(); // a thought may be lost
+        throw error;
+      }
+    }
+    await match.begin(choices.you);
   }
 
-  /** Returns which player the visitor wants to be in the next game; null for none. */
-  #whoBegins() {
-    const { value } = this.container.querySelector("input[name=begins]:checked");
-    return { you: 0, computer: 1, watch: null }[value];
+  #look(ply) {
+    this.#do(() => this.match.look(ply));
   }
 
   #connectControls() {
@@ -190,57 +208,65 @@ export class Page {
     const on = (id, event, action) => {
       this.find(id)[event] = () => this.#do(action);
     };
-    on("new-game", "onclick", () => match.begin(this.#whoBegins()));
+    on("new-game", "onclick", () => this.#begin());
     on("undo", "onclick", () => match.undo());
     on("pause", "onclick", () => match.pause(!match.isPaused));
     on("reset-score", "onclick", () => this.score.reset());
-    on("strength", "oninput", () => this.#showStrength());
-    on("strength", "onchange", () => match.refresh());
     on("analysis", "ontoggle", () => {
       this.#showThought();
       return match.refresh();
     });
     on("on-board", "onchange", () => this.#showThought());
-    for (const input of this.container.querySelectorAll("input[name=begins]")) {
-      input.onchange = () => this.#do(() => match.begin(this.#whoBegins()));
-    }
   }
 
-  /** Digits point at columns or cells while no other control has the focus. */
-  #connectKeys() {
-    const { buttons } = this.board;
-    this.container.addEventListener("keydown", (event) => {
-      if (buttons.length > 9 || event.ctrlKey || event.altKey || event.metaKey) return;
-      if (event.target !== this.container && !buttons.includes(event.target)) return;
-      const button = buttons[Number(event.key) - 1];
-      if (!button) return;
-      button.focus();
-      button.click();
-    });
+  #gameText() {
+    return `${this.match.you} ${this.match.actions.join("-")}`;
+  }
+
+  #file() {
+    const { match, description } = this;
+    const computer = this.player ?? description.player;
+    const names = [0, 1].map((side) => (side === match.you ? "human" : computer));
+    const moves = match.steps.slice(1).map(({ move }) => move.text);
+    const name = `${description.game}-${new Date().toISOString().slice(0, 19)}`;
+    return {
+      name: `${name.replace(/[^\w.-]+/g, "-")}.txt`,
+      text: savedGame(description.game, names, moves, match.position),
+    };
   }
 
   #show() {
     const { match } = this;
-    this.#refusal = "";
-    this.#showNotice();
-    this.board.show(match.position, match.isYourTurn);
-    this.find("status").textContent = statusText(match, this.board.description.sides);
-    this.find("busy").classList.toggle("on", match.isThinking && !match.isYourTurn);
+    if (!match.shown?.position) return; // as long as it is only asked for
+    const { sides } = this.description;
+    this.board.show(match.shown.position, match.isYourTurn && !match.isLookingBack);
+    this.find("status").textContent = match.isLookingBack
+      ? lookingText(match)
+      : statusText(match, sides);
+    this.find("busy").classList.toggle("on", match.isThinking && match.isComputersTurn);
     this.find("undo").disabled = !match.canUndo;
     this.find("pause").hidden = match.you !== null;
     this.find("pause").disabled = match.position.isOver;
     this.find("pause").textContent = match.isPaused ? "Go on" : "Pause";
     this.container.dataset.you = match.you ?? "nobody";
     this.find("board").dataset.turn = turnOf(match);
-    this.find("board").dataset.moves = match.positions.length - 1;
+    this.find("board").dataset.moves = match.steps.length - 1;
+    this.find("board").dataset.ply = match.ply;
+    this.moveList.show(
+      match.steps.slice(1).map(({ move }) => move),
+      match.ply,
+    );
+    this.choices.show(match.you, this.player);
+    this.options.address?.writeGame(match.you, match.actions);
+    this.sharing.show();
     this.#showThought();
   }
 
   #showThought() {
     const { match } = this;
-    if (!match.positions.length) return;
+    if (!match.shown?.position) return;
     const isShown = this.find("analysis").open;
-    const thought = match.thoughts[match.positions.length - 1] ?? null;
+    const { thought } = match.shown;
     this.board.showThought(isShown && this.find("on-board").checked ? thought : null);
     if (isShown) this.analysis.show(match);
   }
@@ -249,6 +275,13 @@ export class Page {
 function turnOf({ position, isYourTurn }) {
   if (position.isOver) return "nobody";
   return isYourTurn ? "visitor" : "computer";
+}
+
+/** Says which earlier position is shown, and how to go on. */
+function lookingText({ steps, ply, position, isPaused }) {
+  const text = `Move ${ply} of ${steps.length - 1}: ${steps[ply].move?.text ?? "the beginning"}.`;
+  if (position.isOver) return text;
+  return isPaused ? `${text} Paused.` : `${text} » to play on.`;
 }
 
 /** Says what happened last, and what is next. */

@@ -22,22 +22,43 @@ export function describe(game, config) {
  * @returns {import("./engine.js").Position}
  */
 export function positionAfter(game, actions) {
-  let state = game.init();
-  let last = null;
-  for (const action of actions) {
-    last = moveOf(game, state, action);
-    state = game.step(state, action);
-  }
-  const legal = state.terminated ? [] : game.legalActions(state);
+  const { state, moves } = played(game, actions);
   return {
     player: state.player,
     cells: [...state.cells],
-    moves: legal.map((action) => moveOf(game, state, action)),
+    moves: legalActions(game, state).map((action) => moveOf(game, state, action)),
     isOver: state.terminated,
     rewards: game.rewards(state),
-    last,
+    last: moves.at(-1) ?? null,
     winningCells: game.winningCells(state),
   };
+}
+
+/**
+ * @param {Object} game
+ * @param {number[]} actions from the first position
+ * @returns {(import("./engine.js").Move & {player: number})[]} what they are called, and
+ *     who made them
+ */
+export function replay(game, actions) {
+  return played(game, actions).moves;
+}
+
+function played(game, actions) {
+  const moves = [];
+  let state = game.init();
+  for (const action of actions) {
+    if (!legalActions(game, state).includes(action)) {
+      throw new Error(`action ${action}, number ${moves.length + 1}, is not legal`);
+    }
+    moves.push({ ...moveOf(game, state, action), player: state.player });
+    state = game.step(state, action);
+  }
+  return { state, moves };
+}
+
+function legalActions(game, state) {
+  return state.terminated ? [] : game.legalActions(state);
 }
 
 function moveOf(game, state, action) {

@@ -92,14 +92,14 @@ async function playSample() {
   const settings = { simulations: description.simulations, analyses: false };
   const match = new Match(engine, settings, {
     onChange() {
-      const { position, positions } = match;
+      const { position, ply } = match;
       board.show(position, false);
-      element("board").dataset.moves = positions.length - 1;
+      element("board").dataset.moves = ply;
       element("sample-status").textContent = statusText(position, description);
       if (position.isOver) setTimeout(() => again().catch(showProblem), LOOK_AT_END);
     },
     onThought() {
-      board.showThought(match.thoughts[match.positions.length - 1] ?? null);
+      board.showThought(match.shown.thought);
     },
   });
   const again = async () => {

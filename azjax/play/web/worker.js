@@ -4,7 +4,7 @@
  */
 import { download, fetchJson } from "./download.js";
 import { loadNetwork } from "./network.js";
-import { describe, positionAfter } from "./positions.js";
+import { describe, positionAfter, replay } from "./positions.js";
 import { Search } from "./search.js";
 
 const REPORT_INTERVAL = 100; // milliseconds
@@ -25,6 +25,10 @@ const methods = {
 
   position({ actions }) {
     return positionAfter(game, actions);
+  },
+
+  replay({ actions }) {
+    return replay(game, actions);
   },
 
   think(request, report) {

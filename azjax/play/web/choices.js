@@ -1,0 +1,84 @@
+/** What the visitor may choose: who begins, the opponent, and how strong it is. */
+
+const PLAYERS = { you: 0, computer: 1, watch: null };
+
+export class Choices {
+  #strengths = [];
+
+  /**
+   * @param {HTMLElement} container holds the elements of index.html
+   * @param {{onGame: () => void, onStrength: () => void}} page told of a choice that is
+   *     about games, or about every move
+   */
+  constructor(container, { onGame, onStrength }) {
+    this.container = container;
+    this.opponents = this.#find("opponent");
+    this.slider = this.#find("strength");
+    this.opponents.onchange = onGame;
+    for (const { input } of this.#begins()) input.onchange = onGame;
+    this.slider.oninput = () => this.#showStrength();
+    this.slider.onchange = onStrength;
+  }
+
+  /** Who the visitor wants to be in the next game, 0 or 1; null for none. */
+  get you() {
+    return this.#begins().find(({ input }) => input.checked).player;
+  }
+
+  set you(you) {
+    this.#begins().find(({ player }) => player === you).input.checked = true;
+  }
+
+  /** The name of the opponent in the next game, "" where there is no choice. */
+  get player() {
+    return this.opponents.value;
+  }
+
+  set player(name) {
+    this.opponents.value = name;
+  }
+
+  get simulations() {
+    return this.#strengths[this.slider.value] ?? null;
+  }
+
+  /** Lets the visitor choose among the players, where there are several. */
+  offer(players) {
+    const options = players.map(({ name, title }) => new Option(title, name));
+    this.opponents.replaceChildren(...options);
+    this.container.querySelector(".opponent").hidden = players.length < 2;
+  }
+
+  /** Sets up the slider, where the player has strengths. */
+  offerStrengths({ simulations, strengths }) {
+    const all = strengths.length ? [...strengths, simulations] : [];
+    this.#strengths = [...new Set(all)].sort((a, b) => a - b);
+    this.container.querySelector(".strength").hidden = all.length === 0;
+    this.slider.max = Math.max(0, this.#strengths.length - 1);
+    this.slider.value = this.#strengths.indexOf(simulations);
+    this.#showStrength();
+  }
+
+  /** Says which choices are not those of the present game. */
+  show(you, player) {
+    this.#find("begins-later").hidden = this.you === you;
+    this.#find("opponent-later").hidden = !this.player || this.player === player;
+  }
+
+  #find(id) {
+    return this.container.querySelector(`#${id}`);
+  }
+
+  #begins() {
+    return [...this.container.querySelectorAll("input[name=begins]")].map((input) => {
+      return { input, player: PLAYERS[input.value] };
+    });
+  }
+
+  #showStrength() {
+    const number = this.#strengths[this.slider.value];
+    const text = `${number} ${number === 1 ? "simulation" : "simulations"} a move`;
+    this.#find("strength-text").textContent = text;
+    this.slider.setAttribute("aria-valuetext", text);
+  }
+}
