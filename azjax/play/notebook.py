@@ -145,7 +145,9 @@ class _View:
         except ValueError as error:
             self._send(message.id, "error", str(error))
 
-    def _value(self, message: Message) -> dict[str, Any] | list[dict[str, Any]] | int | None:
+    def _value(
+        self, message: Message
+    ) -> dict[str, Any] | list[dict[str, Any]] | int | None:
         match message:
             case Start():
                 return self._description

@@ -212,6 +212,12 @@ def test_a_game_is_played_to_its_end_in_a_cell(cell):
     for number in (2, 4, 6):
         one.point(number)
     assert one.visit.status() == "You win!"
+    moves = one.visit.find("#played button").all_inner_texts()
+    assert moves == ["c3", "a3", "b2", "b3", "a1"]
+    assert one.visit.find("#copy-link").is_hidden()
+    one.visit.find("#first").click()
+    one.wait_for("#board[data-ply='0']")
+    one.visit.find("#last").click()
     one.visit.find("summary").click()
     chances = one.visit.find("#chances-text").inner_text()
     assert chances == "You 100% · draw 0% · Computer 0%"

@@ -12,6 +12,7 @@ import pytest
 
 from azjax import games, players
 from azjax.play.page_files import browser_games
+from azjax.play.saved_game import load
 from azjax.play.web_export import export_web
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -44,8 +45,8 @@ def visit(open_page, sites):
     """Opens a game's page; at the end nothing must have gone wrong on it."""
     opened = []
 
-    def open_game(name="connect_four", **options):
-        opened.append(open_page(f"{sites[0]}/{name}/", **options))
+    def open_game(name="connect_four", link="", **options):
+        opened.append(open_page(f"{sites[0]}/{name}/{link}", **options))
         opened[-1].wait_for_turn()
         return opened[-1]
 
@@ -217,6 +218,148 @@ def test_the_analysis_tells_what_the_computer_thinks(visit):
     assert page.find("#chart .curve").count() == 1
     page.find("#on-board").uncheck()
     assert page.find(".estimate").count() == 0
+
+
+def open_link(page, link):
+    """Puts another game into the address of an open page."""
+    page.page.evaluate("link => { location.hash = link; }", link)
+
+
+def test_a_game_is_a_link_and_goes_on_after_a_reload(visit):
+    page = visit("tic_tac_toe")
+    assert "#" not in page.page.url
+    page.play(4)
+    link = re.search(r"#you=0&moves=4-\d$", page.page.url)
+    assert link is not None, page.page.url
+    status = page.status()
+    page.page.reload()
+    page.wait_for_turn()
+    assert page.status() == status
+    assert page.find("#board").get_attribute("data-moves") == "2"
+    page.find("#undo").click()
+    expect(page.find("#board")).to_have_attribute("data-moves", "0")
+    open_link(page, "#you=1&moves=4-0")
+    page.page.wait_for_selector(f"{YOURS}[data-moves='3']")
+    assert page.find("input[value=computer]").is_checked()
+
+
+def test_what_is_no_game_is_told_and_the_game_under_way_stays(visit):
+    page = visit("tic_tac_toe", "#you=0&moves=4-4")
+    expect(page.find("#notice")).to_have_text(
+        "The link holds no game: action 4, number 2, is not legal"
+    )
+    assert "#" not in page.page.url
+    page.play(4)
+    expect(page.find("#notice")).to_be_hidden()
+    url = page.page.url
+    for link, says in [
+        ("#moves=4", "“you” must be 0, 1 or nobody"),
+        ("#you=0&moves=4-x", "“moves” must be numbers, as in 3-3-2: “x”"),
+        ("#you=0&moves=" + 5000 * "4-", "no game is as long as that"),
+        ("#you=0&moves=0-3-1-4-2-5", "action 5, number 6, is not legal"),
+    ]:
+        open_link(page, link)
+        expect(page.find("#notice")).to_contain_text(says)
+        assert page.page.url == url
+        assert page.find(f"{YOURS}[data-moves='2']").count() == 1
+
+
+def test_a_game_is_counted_once(visit):
+    page = visit("tic_tac_toe", "#you=0&moves=0-3-1-4")
+    page.play(2)
+    assert (page.status(), page.score()) == ("You win!", [1, 0, 0])
+    page.page.reload()
+    page.wait_for_turn()
+    assert (page.status(), page.score()) == ("You win!", [1, 0, 0])
+    # This browser has counted the game, so it is taken back; it has not counted others.
+    page.find("#undo").click()
+    page.page.wait_for_selector(YOURS)
+    assert page.score() == [0, 0, 0]
+    page.play(2)
+    open_link(page, "#you=1&moves=8-3-7-4-6")
+    expect(page.find("#status")).to_have_text("The computer wins.")
+    page.find("#undo").click()
+    page.page.wait_for_selector(f"{YOURS}[data-moves='3']")
+    assert page.score() == [1, 0, 0]
+
+
+def test_another_beginning_does_not_end_a_game_under_way(visit):
+    page = visit("tic_tac_toe")
+    page.play(4)
+    page.find("label:has-text('Computer')").click()
+    expect(page.find("#begins-later")).to_have_text("From the next game on.")
+    assert page.find("#board").get_attribute("data-moves") == "2"
+    page.find("label:has-text('You')").click()
+    expect(page.find("#begins-later")).to_be_hidden()
+    page.find("label:has-text('Computer')").click()
+    page.find("#new-game").click()
+    page.page.wait_for_selector(f"{YOURS}[data-moves='1']")
+    expect(page.find("#begins-later")).to_be_hidden()
+    # No move of the visitor's would be lost.
+    page.find("label:has-text('You')").click()
+    page.page.wait_for_selector(f"{YOURS}[data-moves='0']")
+
+
+def test_a_game_is_looked_through_and_goes_on(visit):
+    page = visit("connect_four", "#you=0&moves=3-3-3-3-2-1")
+    page.find("summary").click()
+    expect(page.find("#moves tr")).to_have_count(7)
+    page.find("#previous").click()
+    expect(page.find("#status")).to_have_text("Move 5 of 6: 3. » to play on.")
+    assert page.find("#played button").all_inner_texts() == [*"444432"]
+    expect(page.find("#played [aria-current]")).to_have_text("3")
+    expect(page.find("#chances-text")).to_contain_text("%")
+    expect(page.find(".estimate").first).to_be_visible()
+    expect(page.find("#chart .now")).to_have_count(1)
+    page.page.keyboard.press("ArrowLeft")
+    page.find("#played button").nth(0).click()
+    expect(page.find("#status")).to_contain_text("Move 1 of 6: 4.")
+    assert page.pieces() == 1
+    page.page.keyboard.press("ArrowRight")
+    expect(page.find("#played button").nth(1)).to_be_focused()
+    page.target(0).click(force=True)
+    page.find("#first").click()
+    expect(page.find("#status")).to_contain_text("Move 0 of 6: the beginning.")
+    assert page.find("#board").get_attribute("data-moves") == "6"
+    page.find("#last").click()
+    expect(page.find("#status")).to_have_text("Computer played 2. Your turn.")
+    page.find("#previous").click()
+    page.find("#undo").click()
+    expect(page.find("#played button")).to_have_count(4)
+    page.play(2)
+    expect(page.find("#played [aria-current]")).to_have_count(1)
+    assert page.pieces() == 6
+
+
+def test_a_game_can_be_taken_away(visit, tmp_path):
+    page = visit("tic_tac_toe", "#you=0&moves=0-3-1-4")
+
+    def saved():
+        with page.page.expect_download() as download:
+            page.find("#save-game").click()
+        path = tmp_path / download.value.suggested_filename
+        download.value.save_as(path)
+        return load(path, games.make("tic_tac_toe"))
+
+    game, actions = saved()
+    assert actions == [0, 3, 1, 4]
+    assert game.players == ("human", "shipped")
+    assert game.result == "unfinished"
+    page.play(2)
+    assert saved()[0].result == "first wins"
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.find("#copy-link").click()
+    expect(page.find("#shared")).to_have_text("Link copied.")
+    link = page.page.evaluate("navigator.clipboard.readText()")
+    assert link == page.page.url
+    assert link.endswith("/tic_tac_toe/#you=0&moves=0-3-1-4-2")
+    page.page.evaluate(
+        "Object.defineProperty(navigator, 'clipboard', { value: undefined })"
+    )
+    page.find("#copy-link").click()
+    expect(page.find("#link")).to_have_value(link)
+    page.find("#undo").click()
+    expect(page.find("#link")).to_be_hidden()
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ export const address = {
   readGame() {
     if (location.hash === "") return null;
     const refuse = (reason) => {
-      throw new RefusedError(`The link holds no game: ${reason}`);
+      throw new RefusedError(reason);
     };
     const parts = new URLSearchParams(location.hash.slice(1));
     const [you, moves] = [parts.get("you"), parts.get("moves") ?? ""];

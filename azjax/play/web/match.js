@@ -72,7 +72,7 @@ export class Match {
 
   /** Whether a game that the visitor plays would be lost if another began. */
   get isUnderWay() {
-    return this.you !== null && !this.position.isOver && this.canUndo;
+    return this.you !== null && this.canUndo && !this.position.isOver;
   }
 
   /** Begins a game; `you` is 0, 1 or null, as above. */
@@ -138,6 +138,7 @@ export class Match {
 
   /** Shows the position after so many moves, until the game goes on. */
   async look(ply) {
+    if (!this.steps.length) return;
     this.ply = Math.min(Math.max(ply, 0), this.steps.length - 1);
     if (this.isLookingBack && this.you === null) this.isPaused = true;
     const { shown } = this;
@@ -155,7 +156,9 @@ export class Match {
   /** After how many moves the visitor can play otherwise; -1 if there is nothing to undo. */
   get #undone() {
     const before = this.steps.slice(0, -1);
-    return before.findLastIndex(({ player }) => [null, player].includes(this.you));
+    return before.findLastIndex(
+      ({ player }) => this.you === null || this.you === player,
+    );
   }
 
   async #know(ply) {

@@ -83,3 +83,15 @@ export class MoveList {
     }
   }
 }
+
+/**
+ * Says which earlier position is shown, and how to go on.
+ * @param {import("./match.js").Match} match
+ * @returns {string}
+ */
+export function lookingText({ steps, ply, position, isPaused }) {
+  const what = ply ? steps[ply].move.text : "the beginning";
+  const text = `Move ${ply} of ${steps.length - 1}: ${what}.`;
+  if (position.isOver) return text;
+  return isPaused ? `${text} Paused.` : `${text} » to play on.`;
+}

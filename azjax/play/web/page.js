@@ -4,8 +4,8 @@ import { Choices } from "./choices.js";
 import { RefusedError } from "./engine.js";
 import { connectKeys } from "./keys.js";
 import { Match } from "./match.js";
-import { MoveList } from "./move_list.js";
-import { savedGame } from "./saved_game.js";
+import { lookingText, MoveList } from "./move_list.js";
+import { gameFile } from "./saved_game.js";
 import { Score } from "./score.js";
 import { Sharing } from "./sharing.js";
 
@@ -60,9 +60,8 @@ export class Page {
       (action) => this.#do(() => this.match.choose(action)),
       (text) => this.engine.read(this.match.actions, text),
     );
-    const find = (id) => this.find(id);
-    this.moveList = new MoveList(find, (ply) => this.#look(ply));
-    this.sharing = new Sharing(find, address, () => this.#file());
+    this.moveList = new MoveList(this.find, (ply) => this.#look(ply));
+    this.sharing = new Sharing(this.find, address, () => this.#file());
     this.analysis = new Analysis(this.find("analysis"), this.description);
     this.#connectControls();
     connectKeys(this.container, this.board.buttons, (steps) =>
@@ -70,7 +69,8 @@ export class Page {
     );
     address?.onOtherGame(() => this.#do(() => this.#openLinked()));
     await this.#attempt(() => this.#openLinked());
-    if (!this.match.steps.length) await this.match.begin(this.choices.you);
+    if (this.match.steps.length) return;
+    await this.#attempt(() => this.match.begin(this.choices.you));
   }
 
   /** Says what is wrong with the connection; "" for nothing. */
@@ -79,9 +79,7 @@ export class Page {
     this.#showNotice();
   }
 
-  find(id) {
-    return this.container.querySelector(`#${id}`);
-  }
+  find = (id) => this.container.querySelector(`#${id}`);
 
   /** Starts the player that is wanted, or else the first one that can be used. */
   async #startAny(players) {
@@ -108,7 +106,6 @@ export class Page {
     this.container.dataset.style = description.style;
     this.find("title").textContent = description.title;
     this.find("player").textContent = description.player;
-    this.find("main").classList.remove("waiting");
     this.#showColours(description);
     this.choices.player = player;
     this.choices.offerStrengths(description);
@@ -171,11 +168,21 @@ export class Page {
 
   /** Opens the game that the address holds; a new one if there is none. */
   async #openLinked() {
-    const game = this.options.address?.readGame();
-    if (!game) return this.match.begin(this.choices.you);
-    await this.match.load(game.you, game.actions);
-    this.choices.you = game.you;
-    await this.match.resume();
+    if (await this.#loadLinked()) await this.match.resume();
+    else await this.match.begin(this.choices.you);
+  }
+
+  async #loadLinked() {
+    try {
+      const game = this.options.address?.readGame();
+      if (!game) return false;
+      await this.match.load(game.you, game.actions);
+      this.choices.you = game.you;
+      return true;
+    } catch (error) {
+      if (!(error instanceof RefusedError)) throw error;
+      throw new RefusedError(`The link holds no game: ${error.message}`);
+    }
   }
 
   /** Begins a game, unless one would be lost by it: then it is for the next one. */
@@ -224,20 +231,14 @@ export class Page {
   }
 
   #file() {
-    const { match, description } = this;
-    const computer = this.player ?? description.player;
-    const names = [0, 1].map((side) => (side === match.you ? "human" : computer));
-    const moves = match.steps.slice(1).map(({ move }) => move.text);
-    const name = `${description.game}-${new Date().toISOString().slice(0, 19)}`;
-    return {
-      name: `${name.replace(/[^\w.-]+/g, "-")}.txt`,
-      text: savedGame(description.game, names, moves, match.position),
-    };
+    const { game, player } = this.description;
+    return gameFile(game, this.player ?? player, this.match);
   }
 
   #show() {
     const { match } = this;
     if (!match.shown?.position) return; // as long as it is only asked for
+    this.find("main").classList.remove("waiting");
     const { sides } = this.description;
     this.board.show(match.shown.position, match.isYourTurn && !match.isLookingBack);
     this.find("status").textContent = match.isLookingBack
@@ -275,13 +276,6 @@ export class Page {
 function turnOf({ position, isYourTurn }) {
   if (position.isOver) return "nobody";
   return isYourTurn ? "visitor" : "computer";
-}
-
-/** Says which earlier position is shown, and how to go on. */
-function lookingText({ steps, ply, position, isPaused }) {
-  const text = `Move ${ply} of ${steps.length - 1}: ${steps[ply].move?.text ?? "the beginning"}.`;
-  if (position.isOver) return text;
-  return isPaused ? `${text} Paused.` : `${text} » to play on.`;
 }
 
 /** Says what happened last, and what is next. */

@@ -4,23 +4,27 @@ const RESULTS = { 1: "first wins", 0: "drawn", "-1": "second wins" };
 
 /**
  * @param {string} game its name
- * @param {string[]} players who played, the first to move first
- * @param {string[]} moves as people write them
- * @param {import("./engine.js").Position} position after them
- * @returns {string}
+ * @param {string} computer the name of who plays against the visitor
+ * @param {import("./match.js").Match} match
+ * @returns {{name: string, text: string}} of the file
  */
-export function savedGame(game, players, moves, { isOver, rewards }) {
-  const [first, second] = players.map((name) => name.replace(/\s+/g, " "));
+export function gameFile(game, computer, { steps, you, position }) {
+  const [first, second] = [0, 1].map((side) => (side === you ? "human" : computer));
+  const moves = steps.slice(1).map(({ move }) => move.text);
   const lines = [
     "azjax game 1",
     `game: ${game}`,
     `first: ${first}`,
     `second: ${second}`,
-    `result: ${isOver ? RESULTS[rewards[0]] : "unfinished"}`,
+    `result: ${position.isOver ? RESULTS[position.rewards[0]] : "unfinished"}`,
     "",
   ];
   for (let ply = 0; ply < moves.length; ply += 2) {
     lines.push([`${ply / 2 + 1}.`, ...moves.slice(ply, ply + 2)].join(" "));
   }
-  return `${lines.join("\n")}\n`;
+  const name = `${game}-${new Date().toISOString().slice(0, 19)}`;
+  return {
+    name: `${name.replace(/[^\w.-]+/g, "-")}.txt`,
+    text: `${lines.join("\n")}\n`,
+  };
 }

@@ -4,6 +4,7 @@ import pytest
 
 from azjax.play.server.messages import (
     AskMove,
+    AskMoves,
     AskPosition,
     AskThought,
     Forget,
@@ -24,6 +25,7 @@ def message(method, **params):
         (message("start", game="go:9", player="random"), Start(7, "go:9", "random")),
         (message("position", actions=[]), AskPosition(7, ())),
         (message("position", actions=[3, 0]), AskPosition(7, (3, 0))),
+        (message("replay", actions=[3, 0]), AskMoves(7, (3, 0))),
         (message("read", actions=[3], text="e4"), AskMove(7, (3,), "e4")),
         (
             message("think", actions=[1], simulations=50, purpose="play"),

@@ -140,7 +140,7 @@ def test_only_what_is_offered_can_be_chosen(page, game, player, error):
 
 
 def test_illegal_actions_are_told_and_the_connection_goes_on(started):
-    for method in ("position", "think"):
+    for method in ("position", "replay", "think"):
         kind, error, _ = started.ask(
             method, actions=[4, 4], simulations=None, purpose="play"
         )
@@ -153,6 +153,15 @@ def test_moves_are_read_as_people_write_them(started):
     assert started.ask("read", actions=[4], text=" A3 ")[:2] == ("answer", 0)
     kind, error, _ = started.ask("read", actions=[4], text="b2")
     assert (kind, error[:24]) == ("error", "'b2' is not legal here; ")
+
+
+def test_the_moves_of_a_game_are_told(started):
+    kind, moves, _ = started.ask("replay", actions=[4, 0])
+    assert kind == "answer"
+    assert moves == [
+        {"action": 4, "text": "b2", "player": 0},
+        {"action": 0, "text": "a3", "player": 1},
+    ]
 
 
 def test_more_actions_than_a_game_can_have_are_refused(started):
