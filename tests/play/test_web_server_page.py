@@ -241,18 +241,16 @@ def test_a_game_goes_on_after_a_reload_and_is_saved(visit, tmp_path):
 
 def test_another_opponent_waits_for_the_next_game(visit):
     page = play(visit, "tic_tac_toe")
-    expect(page.find(".strength")).to_be_hidden()
     point(page, legal(page)[0])
-    page.find("#opponent").select_option("alphazero:pretrained")
+    page.find("#opponent").select_option("greedy")
     expect(page.find("#opponent-later")).to_have_text("From the next game on.")
     expect(page.find("#player")).to_have_text("Chance")
     point(page, legal(page)[0])
     page.find("#new-game").click()
-    expect(page.find("#player")).to_have_text("AlphaZero")
+    expect(page.find("#player")).to_have_text("One move ahead")
     expect(page.find("#opponent-later")).to_be_hidden()
     expect(page.find("#status")).to_contain_text("You begin, with crosses")
-    assert page.page.url.endswith("?player=alphazero%3Apretrained")
-    expect(page.find(".strength")).to_be_visible()
+    assert page.page.url.endswith("?player=greedy")
     # One that cannot be met leaves everything as it was.
     point(page, legal(page)[0])
     page.page.evaluate(
@@ -262,7 +260,7 @@ def test_another_opponent_waits_for_the_next_game(visit):
     page.target(legal(page)[0]).click()
     page.find("#new-game").click()
     expect(page.find("#notice")).to_contain_text("unknown player 'gone'")
-    expect(page.find("#opponent")).to_have_value("alphazero:pretrained")
+    expect(page.find("#opponent")).to_have_value("greedy")
     page.page.wait_for_selector(f"{YOURS}[data-moves='4'], {OVER}")
 
 
@@ -272,8 +270,10 @@ def test_another_opponent_is_chosen_before_the_first_move(visit):
     page.find("summary").click()
     expect(page.find("#moves tr")).not_to_have_count(0)
     expect(page.find("#speed")).to_be_hidden()
+    expect(page.find(".strength")).to_be_hidden()
     page.find("#opponent").select_option("alphazero:pretrained")
     expect(page.find("#player")).to_have_text("AlphaZero")
+    expect(page.find(".strength")).to_be_visible()
     expect(page.find("#speed")).to_contain_text("simulations")
     expect(page.find(".estimate")).not_to_have_count(0)
     point(page, legal(page)[0])
