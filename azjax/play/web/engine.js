@@ -46,8 +46,11 @@
  * @property {boolean} isOver
  * @property {number[]} rewards the result for each player: 1 win, -1 loss, 0 draw
  * @property {Move|null} last the move that led here
- * @property {number[]} winningCells
+ * @property {string} ending what there is to say about the end beside who has won: a
+ *     score, or a reason
+ * @property {number[]} winningCells those that won the game, such as four in a row
  * @property {string} [picture] an SVG document, for the style `picture`
+ * @property {string|null} [turnedPicture] what the second player sees; null if the same
  *
  * @typedef {Object} Move
  * @property {number} action its number
@@ -55,6 +58,8 @@
  * @property {number} [cell] where the piece comes to lie
  * @property {number[]} [cells] for the style `picture`, what is pointed at: one cell, or
  *     from and to; none where the move has no place on the board
+ * @property {number} [becomes] of several moves with the same cells: the kind of piece
+ *     that this one puts into the last of them
  *
  * @typedef {Object} Request
  * @property {number[]} actions the position to think about

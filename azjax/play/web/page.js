@@ -223,7 +223,7 @@ export class Page {
     const { match } = this;
     this.#refusal = "";
     this.#showNotice();
-    this.board.show(match.position, match.isYourTurn);
+    this.board.show(match.position, match.isYourTurn, match.you);
     this.find("status").textContent = statusText(match, this.board.description.sides);
     this.find("busy").classList.toggle("on", match.isThinking && !match.isYourTurn);
     this.find("undo").disabled = !match.canUndo;
@@ -253,12 +253,14 @@ function turnOf({ position, isYourTurn }) {
 
 /** Says what happened last, and what is next. */
 function statusText({ position, you, isPaused }, sides) {
-  const { last, isOver, rewards, player } = position;
+  const { last, isOver, rewards, player, ending } = position;
   if (isOver) {
     const winner = rewards.indexOf(1);
-    if (winner < 0) return "A draw.";
-    if (you === null) return `A win for ${sides[winner]}.`;
-    return winner === you ? "You win!" : "The computer wins.";
+    const reason = ending && `: ${ending}`;
+    if (winner < 0) return `A draw${reason}.`;
+    if (you === null) return `A win for ${sides[winner]}${reason}.`;
+    if (winner === you) return ending ? `You win${reason}.` : "You win!";
+    return `The computer wins${reason}.`;
   }
   const isYours = player === you;
   const mover = you === null ? capital(sides[1 - player]) : isYours ? "Computer" : "You";

@@ -36,6 +36,7 @@ export function positionAfter(game, actions) {
     isOver: state.terminated,
     rewards: game.rewards(state),
     last,
+    ending: "",
     winningCells: game.winningCells(state),
   };
 }
