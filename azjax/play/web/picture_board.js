@@ -8,7 +8,7 @@ import { parsedSvg, svg } from "./svg.js";
 
 const MOST_ARROWS = 6;
 const LARGEST = 2; // times the picture's own size
-const SMALL = 30; // pixels; a finger may miss smaller cells
+const SMALL = 34; // pixels; a finger may miss smaller cells
 const LABEL = 15; // the size of labels in the picture
 const SMALLEST_LABEL = 10; // pixels
 
