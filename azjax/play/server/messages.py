@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 MAX_ID = 2**53 - 1  # the largest whole number that JavaScript is sure of
 MAX_SHOWN = 60  # characters of what was wrong
-PURPOSES = ("play", "hint")
 
 
 class MessageError(ValueError):
@@ -56,13 +55,7 @@ class Stop(NamedTuple):
     id: int
 
 
-class Forget(NamedTuple):
-    """A new game begins."""
-
-    id: int
-
-
-Message = Start | AskPosition | AskThought | AskMove | Stop | Forget
+Message = Start | AskPosition | AskThought | AskMove | Stop
 
 
 def parse(text: str | bytes, max_actions: int) -> Message:
@@ -112,9 +105,7 @@ def _position(number: int, params: dict[str, Any], max_actions: int) -> AskPosit
 
 
 def _think(number: int, params: dict[str, Any], max_actions: int) -> AskThought:
-    purpose, simulations = params.get("purpose"), params.get("simulations")
-    if purpose not in PURPOSES:
-        raise ValueError(f"purpose must be {' or '.join(PURPOSES)}: {shown(purpose)}")
+    simulations = params.get("simulations")
     if simulations is not None and not _is_whole(simulations, MAX_ID):
         raise ValueError(f"simulations must be a whole number: {shown(simulations)}")
     return AskThought(number, _actions(params, max_actions), simulations)
@@ -132,18 +123,12 @@ def _stop(number: int, params: dict[str, Any], _: int) -> Stop:
     return Stop(number)
 
 
-def _forget(number: int, params: dict[str, Any], _: int) -> Forget:
-    del params
-    return Forget(number)
-
-
 _READERS = {
     "start": _start,
     "position": _position,
     "think": _think,
     "read": _read,
     "stop": _stop,
-    "forget": _forget,
 }
 
 

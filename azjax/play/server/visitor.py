@@ -15,7 +15,6 @@ from azjax.play.server.messages import (
     AskMove,
     AskPosition,
     AskThought,
-    Forget,
     Message,
     MessageError,
     Start,
@@ -155,7 +154,7 @@ class Visitor:
         match message:
             case Start():
                 return await self._start(message)
-            case Stop() | Forget():
+            case Stop():
                 self._give_up()
                 return None
         if self._met is None:

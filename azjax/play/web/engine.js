@@ -113,8 +113,8 @@ export class MessageEngine {
     return this.ask("position", { actions });
   }
 
-  think(request, onProgress) {
-    return this.ask("think", request, onProgress);
+  think({ actions, simulations }, onProgress) {
+    return this.ask("think", { actions, simulations }, onProgress);
   }
 
   read(actions, text) {
@@ -125,9 +125,8 @@ export class MessageEngine {
     this.tell("stop");
   }
 
-  forget() {
-    this.tell("forget");
-  }
+  /** Nothing is kept from thought to thought. */
+  forget() {}
 
   /** The messages that are not answered yet, the oldest first. */
   get open() {
@@ -185,5 +184,14 @@ export class WorkerEngine extends MessageEngine {
       event.preventDefault();
       this.fail(new Error(event.message || "the player's program did not load"));
     };
+  }
+
+  /** Here trees are kept, one for each purpose. */
+  think(request, onProgress) {
+    return this.ask("think", request, onProgress);
+  }
+
+  forget() {
+    this.tell("forget");
   }
 }
