@@ -129,11 +129,23 @@ def describe_thought(
         ],
         "visits": int(visits.sum()) + 1 if analysis is not None else 0,
         "value": None if value is None else _number(value),
-        "result": None,
+        "result": None if value is None else _result(value, thought.draw),
         "line": _line(rules, state, line),
         "simulations": simulations,
         "seconds": seconds,
     }
+
+
+def _result(value: float, draw: float | None) -> list[float] | None:
+    """Returns the chances of win, draw and loss, None where a draw's is not known.
+
+    They agree with the value, which may leave less room for draws than there should be.
+    """
+    if draw is None:
+        return None
+    decided = 1 - min(draw, 1 - abs(value))
+    chances = ((decided + value) / 2, 1 - decided, (decided - value) / 2)
+    return [_number(chance) for chance in chances]
 
 
 def _line(rules: Rules, state: State, actions: list[int]) -> list[dict[str, Any]]:

@@ -165,6 +165,21 @@ def test_a_search_tells_its_moves_the_most_visited_first(rules):
     assert told["result"] is None
 
 
+@pytest.mark.parametrize(
+    ("value", "draw", "result"),
+    [
+        (0.25, 0.5, [0.375, 0.5, 0.125]),
+        (-1.0, 0.5, [0.0, 0.0, 1.0]),  # what is lost is no draw
+        (0.5, None, None),
+    ],
+)
+def test_the_chances_agree_with_the_value(rules, value, draw, result):
+    policy = np.full(7, 1 / 7, np.float32)
+    thought = Thought(2, policy, value, draw=draw)
+    told = describe_thought(rules, rules.state(()), thought, 0, 0.1)
+    assert told["result"] == result
+
+
 def test_a_line_ends_with_the_game(rules):
     line = np.array([0, 1, 2, -1], np.int32)
     zeros = np.zeros(7, np.float32)
