@@ -233,7 +233,7 @@ class Go(Game[State]):
         """Returns who has won by how many points, as `B+12.5`; nothing for a draw."""
         if not state.terminated or state.forfeited:
             return ""
-        black, white = np.asarray(self.score(state)).tolist()
+        black, white = np.asarray(_score(self, state)).tolist()
         return score_text(black - white) if black != white else ""
 
     def board(self, state: State) -> jax.Array:
@@ -385,6 +385,11 @@ class Go(Game[State]):
         is_set = bitboard.planes(stones, self._grid.cells).reshape(-1, 2).T
         low, high = (_xor(jnp.where(is_set, keys, 0).ravel()) for keys in self._keys)
         return low, high
+
+
+@functools.partial(jax.jit, static_argnames="game")
+def _score(game: Go, state: State) -> jax.Array:
+    return game.score(state)
 
 
 def score_text(lead: float) -> str:

@@ -17,29 +17,21 @@ def cells_in_lines(
         length: cells that a line has at least.
         exact: whether longer lines do not count.
     """
-    found: set[Cell] = set()
-    for row, column in np.argwhere(board >= 0).tolist():
-        for step in _STEPS:
-            line = _line(board, (row, column), step)
-            before = (row - step[0], column - step[1])
-            is_whole = _piece(board, before) != board[row, column]
-            is_long = len(line) == length if exact else len(line) >= length
-            if is_whole and is_long:
-                found.update(line)
-    return tuple(sorted(found))
+    # What is rolled over an edge comes no further than the margin.
+    padded = np.pad(board, length, constant_values=-1)
+    found = np.zeros(padded.shape, bool)
+    for step in _STEPS:
+        before, *line, behind = (
+            _moved(padded, step, -place) == padded for place in range(-1, length + 1)
+        )
+        starts = np.logical_and.reduce([padded >= 0, *line])
+        if exact:
+            starts &= ~before & ~behind
+        for place in range(length):
+            found |= _moved(starts, step, place)
+    cells = np.argwhere(found[length:-length, length:-length]).tolist()
+    return tuple((row, column) for row, column in cells)
 
 
-def _line(board: np.ndarray, cell: Cell, step: tuple[int, int]) -> list[Cell]:
-    """Returns the cells from `cell` on that have the same piece."""
-    line, piece = [], board[cell]
-    while _piece(board, cell) == piece:
-        line.append(cell)
-        cell = (cell[0] + step[0], cell[1] + step[1])
-    return line
-
-
-def _piece(board: np.ndarray, cell: Cell) -> int:
-    """Returns the piece in a cell, -1 beside the board too."""
-    row, column = cell
-    is_inside = 0 <= row < board.shape[0] and 0 <= column < board.shape[1]
-    return int(board[cell]) if is_inside else -1
+def _moved(cells: np.ndarray, step: tuple[int, int], times: int) -> np.ndarray:
+    return np.roll(cells, (times * step[0], times * step[1]), axis=(0, 1))
