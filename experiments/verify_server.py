@@ -221,7 +221,6 @@ class Visitor:
     async def _play_game(self) -> None:
         actions: list[int] = []
         own_side = int(self._rng.integers(2))
-        await self._ask("forget", {})
         while not await self._check_position(actions):
             state = self._rules.state(actions)
             if int(state.current_player) == own_side:
@@ -246,7 +245,7 @@ class Visitor:
         """Asks for the player's move."""
         began = time.monotonic()
         request = {"actions": actions, "simulations": self._table.simulations}
-        thought = await self._ask("think", {**request, "purpose": "play"})
+        thought = await self._ask("think", request)
         self._tally.move_seconds.append(time.monotonic() - began)
         legal = self._rules.legal_actions(self._rules.state(actions))
         assert thought["action"] in legal
@@ -396,12 +395,9 @@ async def make_wrong_moves(url: str, tally: Tally) -> None:
         for number, (method, params) in enumerate(
             [("start", start)]
             + [("position", {"actions": actions}) for actions in WRONG]
+            + [("think", {"actions": a, "simulations": 25}) for a in WRONG]
             + [
-                ("think", {"actions": a, "simulations": 25, "purpose": "play"})
-                for a in WRONG
-            ]
-            + [
-                ("think", {"actions": [], "simulations": s, "purpose": "play"})
+                ("think", {"actions": [], "simulations": s})
                 for s in (0, 7, 10**9, -1, "1", 1.5)
             ]
         ):
@@ -420,7 +416,7 @@ async def ask_and_leave(url: str, tally: Tally) -> None:
         start = {"game": "connect_four", "player": "alphazero:pretrained"}
         await socket.send(json.dumps({"id": 0, "method": "start", "params": start}))
         for number in range(1, 20):
-            params = {"actions": [], "simulations": 1600, "purpose": "hint"}
+            params = {"actions": [], "simulations": 1600}
             message = {"id": number, "method": "think", "params": params}
             await socket.send(json.dumps(message))
 

@@ -10,6 +10,7 @@ from flax import struct
 
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, register, select
+from azjax.games.lines import cells_in_lines
 from azjax.games.symmetry import Symmetry, identity
 
 HEIGHT, WIDTH = 6, 7
@@ -151,6 +152,10 @@ class ConnectFour(Game[State]):
             return ()
         rows = np.flatnonzero(np.asarray(self.board(state))[:, last_action] >= 0)
         return ((int(rows[0]), last_action),) if rows.size else ()
+
+    def winning_cells(self, state: State) -> tuple[rendering.Cell, ...]:
+        """Returns the cells of all lines that won."""
+        return cells_in_lines(np.asarray(self.board(state)), 4)
 
     def _policies_on_board(
         self, state: State, policies: Mapping[str, np.ndarray]

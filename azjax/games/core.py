@@ -177,12 +177,26 @@ class Game(abc.ABC, Generic[S]):
         `state`."""
         return self.action_cells(state, last_action)
 
+    def ending(self, state: S) -> str:
+        """Returns what there is to say about the end of a finished game beside who has
+        won: a score, as `34 to 30`, or a reason, as `stalemate`; else, and before the
+        end, an empty text."""
+        del state
+        return ""
+
+    def winning_cells(self, state: S) -> tuple[rendering.Cell, ...]:
+        """Returns the (row, column) of the cells that won the game, such as those of
+        four in a row; none where it was not won by cells, or not yet."""
+        del state
+        return ()
+
     def to_text(self, state: S, last_action: int | None = None) -> str:
-        """Draws the position as text, with the last move marked if it is given."""
+        """Draws the position as text; the last move, if it is given, and the cells that
+        won are marked."""
         return rendering.board_to_text(
             self._board_to_draw(state),
             self.pieces,
-            marked=self._marked(state, last_action),
+            marked=(*self._marked(state, last_action), *self.winning_cells(state)),
             column_labels=self.column_labels,
             row_labels=self.row_labels,
         )
@@ -192,14 +206,16 @@ class Game(abc.ABC, Generic[S]):
         state: S,
         last_action: int | None = None,
         policies: Mapping[str, np.ndarray] | None = None,
+        is_turned: bool = False,
     ) -> str:
-        """Draws the position as an SVG document.
+        """Draws the position as an SVG document; the cells that won are marked.
 
         Args:
             state: the position.
             last_action: the move that led to it, to be marked.
             policies: `[A]` probabilities of the next move, by the name of the one who
                 holds them, for instance network and search; drawn into the picture.
+            is_turned: whether the board is seen from the opposite side.
 
         Raises:
             ValueError: there is not one position, or not one probability an action.
@@ -215,9 +231,11 @@ class Game(abc.ABC, Generic[S]):
             self.style,
             self._board_to_draw(state),
             marked=self._marked(state, last_action),
+            winning=self.winning_cells(state),
             column_labels=self.column_labels,
             row_labels=self.row_labels,
             policies=self._policies_on_board(state, held),
+            is_turned=is_turned,
         )
 
     def _policies_on_board(

@@ -229,6 +229,13 @@ class Go(Game[State]):
         areas = jnp.stack(self._areas(state.stones)).astype(jnp.float32)
         return areas + np.array([0, self.komi], np.float32)
 
+    def ending(self, state: State) -> str:
+        """Returns who has won by how many points, as `B+12.5`; nothing for a draw."""
+        if not state.terminated or state.forfeited:
+            return ""
+        black, white = np.asarray(_score(self, state)).tolist()
+        return score_text(black - white) if black != white else ""
+
     def board(self, state: State) -> jax.Array:
         """Returns `[size, size]` int8: 0 where black has a stone, 1 where white has
         one, -1 where empty."""
@@ -378,6 +385,20 @@ class Go(Game[State]):
         is_set = bitboard.planes(stones, self._grid.cells).reshape(-1, 2).T
         low, high = (_xor(jnp.where(is_set, keys, 0).ravel()) for keys in self._keys)
         return low, high
+
+
+@functools.partial(jax.jit, static_argnames="game")
+def _score(game: Go, state: State) -> jax.Array:
+    return game.score(state)
+
+
+def score_text(lead: float) -> str:
+    """Returns a score as Go players write it, as `B+12.5`.
+
+    Args:
+        lead: the points by which black is ahead.
+    """
+    return f"{'B' if lead > 0 else 'W'}+{abs(lead):g}" if lead else "0"
 
 
 def _check_int(name: str, value: int, low: int, high: int) -> None:

@@ -4,10 +4,12 @@ from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, register, select, zero_sum
+from azjax.games.lines import cells_in_lines
 from azjax.games.symmetry import Symmetry, board_symmetries
 
 
@@ -143,6 +145,12 @@ class Gomoku(Game[State]):
         """Returns `[height, width]` int8: 0 or 1 where that player has a stone, else
         -1."""
         return bitboard.pieces(state.stones, self._grid.cells)
+
+    def winning_cells(self, state: State) -> tuple[rendering.Cell, ...]:
+        """Returns the cells of all lines that won."""
+        return cells_in_lines(
+            np.asarray(self.board(state)), self.length, exact=self.exact
+        )
 
     def _has_line(self, mine: bitboard.Board) -> jax.Array:
         """Returns `[]` bool: whether `mine` has a line that wins."""

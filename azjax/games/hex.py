@@ -1,6 +1,7 @@
 """Hex: two players connect their sides of a rhombus of hexagons."""
 
-from collections.abc import Sequence
+import collections
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import jax
@@ -11,6 +12,8 @@ from flax import struct
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, register, select, zero_sum
 from azjax.games.symmetry import Symmetry, board_symmetry, identity
+
+_NEIGHBOURS = ((0, -1), (0, 1), (-1, 0), (-1, 1), (1, 0), (1, -1))  # (down, right)
 
 
 @struct.dataclass
@@ -157,12 +160,20 @@ class Hex(Game[State]):
             return tuple((row, column) for row, column in cells)
         return super().last_cells(state, last_action)
 
+    def winning_cells(self, state: State) -> tuple[rendering.Cell, ...]:
+        """Returns a shortest chain that connects the sides of the winner."""
+        board = np.asarray(self.board(state))
+        first = _shortest_chain(board == 0)
+        second = _shortest_chain(board.T == 1)
+        return first or tuple((row, column) for column, row in second)
+
     def to_text(self, state: State, last_action: int | None = None) -> str:
-        """Draws the position as text, each row further to the right."""
+        """Draws the position as text, each row further to the right; the last move, if
+        it is given, and the cells that won are marked."""
         return rendering.board_to_text(
             self._board_to_draw(state),
             self.pieces,
-            marked=self._marked(state, last_action),
+            marked=(*self._marked(state, last_action), *self.winning_cells(state)),
             column_labels=self.column_labels,
             row_labels=self.row_labels,
             indent=1,
@@ -219,6 +230,37 @@ class Hex(Game[State]):
             bit = jnp.where(word != 0, place, bit)
         row, column = bit // self._grid.stride, bit % self._grid.stride
         return self._grid.cell(column * self.size + row)
+
+
+def _shortest_chain(stones: np.ndarray) -> tuple[rendering.Cell, ...]:
+    """Returns a chain of the fewest stones (`[size, size]` bool) that connects top and
+    bottom, from the bottom up; none if they are not connected."""
+    size = len(stones)
+    starts = [(0, column) for column in range(size) if stones[0, column]]
+    above: dict[rendering.Cell, rendering.Cell | None] = dict.fromkeys(starts)
+    waiting = collections.deque(starts)  # those that are nearest to the top first
+    while waiting:
+        cell = waiting.popleft()
+        row, column = cell
+        if row == size - 1:
+            return tuple(_way(above, cell))
+        for down, right in _NEIGHBOURS:
+            other = (row + down, column + right)
+            is_inside = 0 <= other[0] < size and 0 <= other[1] < size
+            if is_inside and stones[other] and other not in above:
+                above[other] = cell
+                waiting.append(other)
+    return ()
+
+
+def _way(
+    before: dict[rendering.Cell, rendering.Cell | None], end: rendering.Cell
+) -> Iterator[rendering.Cell]:
+    """Returns the cells that lead to `end`, the last one first."""
+    cell: rendering.Cell | None = end
+    while cell is not None:
+        yield cell
+        cell = before[cell]
 
 
 def _can_swap(state: State) -> jax.Array:

@@ -1,5 +1,6 @@
 """Othello: discs between two of the opponent's are turned over."""
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
@@ -150,6 +151,19 @@ class Othello(Game[State]):
     def row_labels(self) -> Sequence[str]:
         """`1` to `8` from the top, as Othello's rows are counted."""
         return [str(row + 1) for row in range(SIZE)]
+
+    def ending(self, state: State) -> str:
+        """Returns the discs of both players, the larger number first, as `34 to 30`."""
+        other = jnp.int8(1) - state.current_player
+        can_go_on = (
+            not self.legal_action_mask(either)[PASS]
+            for either in (state, dataclasses.replace(state, current_player=other))
+        )
+        if any(can_go_on):  # or else somebody made an illegal move
+            return ""
+        board = np.asarray(self.board(state))
+        fewer, more = sorted(((board == 0).sum(), (board == 1).sum()))
+        return f"{more} to {fewer}"
 
 
 def _own_first(state: State) -> tuple[bitboard.Board, bitboard.Board]:

@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from azjax.games import bitboard
+from azjax.games import bitboard, rendering
 from azjax.games.core import Game, register, select, zero_sum
+from azjax.games.lines import cells_in_lines
 from azjax.games.symmetry import Symmetry, board_symmetries
 
 SIZE = 3
@@ -96,6 +97,10 @@ class TicTacToe(Game[State]):
     def board(self, state: State) -> jax.Array:
         """Returns `[3, 3]` int8: 0 or 1 for a mark of that player, -1 where empty."""
         return bitboard.pieces(state.stones, CELLS)
+
+    def winning_cells(self, state: State) -> tuple[rendering.Cell, ...]:
+        """Returns the cells of all lines that won."""
+        return cells_in_lines(np.asarray(self.board(state)), SIZE)
 
 
 def _mark(occupied: bitboard.Board, action: jax.Array) -> bitboard.Board:

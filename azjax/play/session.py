@@ -146,17 +146,22 @@ class Session:
 
     def outcome(self) -> str:
         """Returns how the game ended."""
-        result, forfeit = self.controller.result, self.controller.forfeit
+        result = self.controller.result
         if result is None:
             return "the game goes on"
         if result[0] == result[1]:
-            return "a draw"
-        winner = 0 if result[0] > result[1] else 1
-        if self.seat is None or self.is_auto:
-            words = f"the {side_names(self.game)[winner]} win"
+            words = "a draw"
         else:
-            words = "you win" if winner == self.user else "you lose"
-        return words if forfeit is None else f"{words}: {forfeit.reason}"
+            words = self._victory(0 if result[0] > result[1] else 1)
+        reason = self.ending()
+        return f"{words}: {reason}" if reason else words
+
+    def ending(self) -> str:
+        """Returns what there is to say about the end beside who has won."""
+        forfeit = self.controller.forfeit
+        if forfeit is not None:
+            return forfeit.reason
+        return self.game.ending(self.controller.state)
 
     def latest_thought(self) -> tuple[int, Thought] | None:
         """Returns what was thought last, and after how many moves: the advice for this
@@ -276,6 +281,7 @@ class Session:
             result=UNFINISHED if result is None else RESULTS[result],
             moves=[move.text for move in moves],
             is_forfeit=forfeit is not None,
+            ending="" if result is None else self.ending(),
         )
         path = Path(argument).expanduser() if argument else self._path or self._unused()
         saved_game.save(path, saved, overwrite=path == self._path)
@@ -323,6 +329,11 @@ class Session:
         if value is not None:
             player = int(self.controller.states[ply].current_player)
             self._values[ply] = -value if player else value
+
+    def _victory(self, winner: int) -> str:
+        if self.seat is None or self.is_auto:
+            return f"the {side_names(self.game)[winner]} win"
+        return "you win" if winner == self.user else "you lose"
 
     def _adviser(self) -> Seat:
         if self.seat is None:

@@ -22,6 +22,7 @@ FOR_SERVERS = (
     "move_entry.js",
     "picture_board.js",
     "picture_marks.js",
+    "piece_choice.js",
     "pointing.js",
     "run.html",
     "run.js",

@@ -87,6 +87,7 @@ class AlphaZeroPlayer:
             action=jnp.asarray(output.action, jnp.int32),
             policy=jnp.asarray(output.action_weights),
             value=improved_value(output),
+            draw=result[:, 1],
         )
         tree = output.search_tree
         analysis = analysis_of(tree, choice.action, logits)

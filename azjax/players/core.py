@@ -14,11 +14,14 @@ class Choice(NamedTuple):
     policy: `[B, A]` float32; the player's probabilities of the moves, 0 where illegal.
     value: `[B]` float32; the expected result for the player to move, in [-1, 1];
         0 from a player that has no opinion.
+    draw: `[B]` float32; a network's probability of a draw; None from a player that
+        does not tell it.
     """
 
     action: jax.Array
     policy: jax.Array
     value: jax.Array
+    draw: jax.Array | None = None
 
 
 class Player(Protocol):

@@ -35,4 +35,5 @@ class NetworkPlayer:
             scaled = jnp.where(legal, (logits - top) / self.temperature, -jnp.inf)
             policy = jax.nn.softmax(scaled)
             action = jax.random.categorical(rng_key, scaled)
-        return Choice(action.astype(jnp.int32), policy, expected_value(result))
+        value = expected_value(result)
+        return Choice(action.astype(jnp.int32), policy, value, draw=result[:, 1])

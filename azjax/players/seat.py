@@ -35,12 +35,26 @@ class Thought(NamedTuple):
     policy: `[A]` float32; the player's probabilities of the moves, or None.
     value: the expected result for the player to move, in [-1, 1], or None.
     analysis: what a search saw, without the axis of positions, or None.
+    draw: the probability of a draw, or None.
     """
 
     action: int
     policy: np.ndarray | None = None
     value: float | None = None
     analysis: Analysis | None = None
+    draw: float | None = None
+
+
+def thought_of(choice: Choice, analysis: Analysis | None) -> Thought:
+    """Returns a player's choice in one position, in NumPy and without the axis of
+    positions, as a thought."""
+    return Thought(
+        int(choice.action),
+        np.asarray(choice.policy),
+        float(choice.value),
+        analysis,
+        None if choice.draw is None else float(choice.draw),
+    )
 
 
 class Seat(Protocol):
@@ -118,7 +132,7 @@ class _CompiledSeat:
         choice, analysis = jax.tree.map(
             lambda leaf: np.asarray(leaf[0]), (choice, analysis)
         )
-        return Thought(int(choice.action), choice.policy, float(choice.value), analysis)
+        return thought_of(choice, analysis)
 
     def close(self) -> None:
         """Forgets the game."""

@@ -160,24 +160,45 @@ def test_a_pawn_becomes_each_of_four_pieces(piece):
 
 
 @pytest.mark.parametrize(
-    ("moves", "fen", "rewards"),
+    ("moves", "fen", "rewards", "ending"),
     [
-        pytest.param("f3 e5 g4 Qh4#", FIRST_POSITION, BLACK_WINS, id="fool's mate"),
         pytest.param(
-            "e4 e5 Qh5 Nc6 Bc4 Nf6 Qxf7#", FIRST_POSITION, WHITE_WINS, id="scholar's"
+            "f3 e5 g4 Qh4#", FIRST_POSITION, BLACK_WINS, "checkmate", id="fool's mate"
         ),
-        pytest.param("Qg6", "7k/5K2/8/6Q1/8/8/8/8 w - - 0 1", DRAW, id="stalemate"),
-        pytest.param("Rh2", "k7/8/8/8/8/8/8/K6R w - - 99 80", DRAW, id="fifty moves"),
         pytest.param(
-            "Rh8", "k7/8/1K6/8/8/8/8/7R w - - 99 80", WHITE_WINS, id="mate in fifty"
+            "e4 e5 Qh5 Nc6 Bc4 Nf6 Qxf7#",
+            FIRST_POSITION,
+            WHITE_WINS,
+            "checkmate",
+            id="scholar's mate",
         ),
-        pytest.param("Kxb2", "7k/8/8/8/8/8/1r6/K7 w - - 0 1", DRAW, id="bare kings"),
+        pytest.param(
+            "Qg6", "7k/5K2/8/6Q1/8/8/8/8 w - - 0 1", DRAW, "stalemate", id="stalemate"
+        ),
+        pytest.param(
+            "Rh2", "k7/8/8/8/8/8/8/K6R w - - 99 80", DRAW, "fifty moves", id="fifty"
+        ),
+        pytest.param(
+            "Rh8",
+            "k7/8/1K6/8/8/8/8/7R w - - 99 80",
+            WHITE_WINS,
+            "checkmate",
+            id="mate in fifty",
+        ),
+        pytest.param(
+            "Kxb2",
+            "7k/8/8/8/8/8/1r6/K7 w - - 0 1",
+            DRAW,
+            "insufficient material",
+            id="bare kings",
+        ),
     ],
 )
-def test_games_end_as_they_should(moves, fen, rewards):
+def test_games_end_as_they_should(moves, fen, rewards, ending):
     state = play(moves, fen)
     assert state.terminated
     np.testing.assert_array_equal(GAME.rewards(state), rewards)
+    assert GAME.ending(state) == ending
 
 
 @pytest.mark.parametrize("moves", ["a3", "Rxb2"])
@@ -220,6 +241,7 @@ def test_the_third_occurrence_is_a_draw_where_repetitions_count():
         state = play(moves, game=WITH_REPETITION)
         assert state.terminated == (moves == 2 * there_and_back)
     np.testing.assert_array_equal(WITH_REPETITION.rewards(state), DRAW)
+    assert WITH_REPETITION.ending(state) == "threefold repetition"
     assert not play(2 * there_and_back).terminated
 
 
@@ -252,13 +274,16 @@ def test_the_limit_of_moves_is_a_draw():
     state = single_step(GAME)(state, GAME.text_to_action(state, "Kb7"))
     assert state.terminated
     np.testing.assert_array_equal(GAME.rewards(state), DRAW)
+    assert GAME.ending(state) == "limit of moves"
 
 
 @pytest.mark.parametrize("action", [0, -1, GAME.num_actions, 73 * 52 + 16])
 def test_an_illegal_move_loses(action):
+    assert GAME.ending(GAME.init()) == ""
     state = single_step(GAME)(GAME.init(), action)
     assert state.terminated
     np.testing.assert_array_equal(GAME.rewards(state), BLACK_WINS)
+    assert GAME.ending(state) == ""
 
 
 def test_step_takes_exactly_the_legal_moves():

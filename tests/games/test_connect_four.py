@@ -52,6 +52,14 @@ def test_four_in_a_row_win_for_player_0(columns):
     state = play(columns)
     assert state.terminated
     np.testing.assert_array_equal(GAME.rewards(state), [1, -1])
+    assert set(GAME.winning_cells(state)) in map(set, all_lines())
+
+
+def test_one_disc_may_complete_several_lines():
+    row, rising = {(5, c) for c in range(4)}, {(5 - i, i) for i in range(4)}
+    state = play("272733374464461")
+    assert state.terminated
+    assert set(GAME.winning_cells(state)) == row | rising
 
 
 def test_four_in_a_row_win_for_player_1():

@@ -221,12 +221,19 @@ def test_a_game_is_scored_after_max_moves():
 
 
 @pytest.mark.parametrize(
-    ("komi", "rewards"),
-    [(8.5, [1, -1]), (9, [0, 0]), (9.5, [-1, 1]), (-0.5, [1, -1])],
+    ("komi", "rewards", "ending"),
+    [
+        (8.5, [1, -1], "B+0.5"),
+        (9, [0, 0], ""),
+        (13, [-1, 1], "W+4"),
+        (-0.5, [1, -1], "B+9.5"),
+    ],
 )
-def test_komi_decides_and_whole_numbers_make_draws(komi, rewards):
+def test_komi_decides_and_whole_numbers_make_draws(komi, rewards, ending):
     game = go.Go(3, komi)
+    assert game.ending(play("b2 pass", game)) == ""
     state = play("b2 pass pass", game)
+    assert game.ending(state) == ending
     np.testing.assert_array_equal(game.score(state), [9, komi])
     np.testing.assert_array_equal(game.rewards(state), rewards)
 

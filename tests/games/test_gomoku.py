@@ -201,6 +201,11 @@ def test_an_overline_that_fills_the_board_is_a_draw():
     np.testing.assert_array_equal(game.rewards(state), [0, 0])
 
 
+def test_the_stones_that_won_are_the_line():
+    state = play(make("gomoku:5,5,3"), "a1 a2 b2 b3 c3")
+    assert make("gomoku:5,5,3").winning_cells(state) == ((2, 2), (3, 1), (4, 0))
+
+
 def test_the_last_stone_can_win():
     state = play(make("gomoku:3,3,3"), "a3 b3 c3 a2 b2 c1 c2 b1 a1")
     assert state.terminated

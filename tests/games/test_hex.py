@@ -100,6 +100,7 @@ WINS_OF_PLAYER_0 = {
     "round a stone": ".XX X*O X.. ",
     "with a bend": "X... XXX* OOX. .X..",
 }
+END = ((2, 2), (3, 1))  # of "with a bend"
 NO_WINS = {
     "one cell short": "X.. *.. ...",
     "a row from side to side": "... XX* ...",
@@ -119,6 +120,41 @@ def test_player_0_wins_by_connecting_top_and_bottom(picture):
 @pytest.mark.parametrize("picture", WINS_OF_PLAYER_0.values(), ids=WINS_OF_PLAYER_0)
 def test_player_1_wins_by_connecting_left_and_right(picture):
     assert outcome(exchange(picture), player=1) == -1
+
+
+def stones(picture):
+    """Returns the position of a picture in which `*` is a stone of player 0."""
+    board = np.array([list(row) for row in picture.replace("*", "X").split()])
+    found = states((board == "X")[None], (board == "O")[None], 0)
+    return make("hex", size=len(board)), jax.tree.map(lambda leaf: leaf[0], found)
+
+
+@pytest.mark.parametrize("picture", WINS_OF_PLAYER_0.values(), ids=WINS_OF_PLAYER_0)
+def test_the_cells_that_won_are_a_chain_from_side_to_side(picture):
+    game, state = stones(picture)
+    chain = game.winning_cells(state)
+    rows, columns = zip(*chain, strict=True)
+    assert {0, game.size - 1} <= set(rows)
+    for (row, column), (next_row, next_column) in itertools.pairwise(chain):
+        step = (next_row - row, next_column - column)
+        assert step in {(0, -1), (0, 1), (-1, 0), (-1, 1), (1, 0), (1, -1)}
+    assert (np.asarray(game.board(state))[rows, columns] == 0).all()
+    other_game, exchanged = stones(exchange(picture.replace("*", "X")))
+    swapped = {(column, row) for row, column in chain}
+    assert set(other_game.winning_cells(exchanged)) == swapped
+
+
+def test_the_chain_that_won_has_no_more_stones_than_it_needs():
+    game, state = stones("X... XXX* OOX. .X..")
+    assert set(game.winning_cells(state)) == {(0, 0), (1, 0), (1, 1), (1, 2), *END}
+    game, state = stones("X.XX X.X. XXX. XXXX")
+    assert len(game.winning_cells(state)) == 4
+
+
+@pytest.mark.parametrize("picture", NO_WINS.values(), ids=NO_WINS)
+def test_no_cells_have_won_before_the_sides_are_connected(picture):
+    game, state = stones(picture)
+    assert game.winning_cells(state) == ()
 
 
 @pytest.mark.parametrize("picture", NO_WINS.values(), ids=NO_WINS)

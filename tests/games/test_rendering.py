@@ -93,6 +93,29 @@ def test_the_last_move_changes_the_picture(style):
 
 
 @every_style
+def test_the_cells_that_won_are_marked_and_told(style):
+    won = to_svg(style, BOARD, [(1, 1)], winning=[(1, 1), (2, 0)])
+    assert ET.fromstring(won).findtext(SVG + "title").endswith("won by b2 a1")
+    last, *others = (
+        to_svg(style, BOARD, marked).splitlines()[2:]
+        for marked in ([(1, 1), (2, 0)], [(1, 1)])
+    )
+    assert sorted(won.splitlines()[2:]) == sorted(last)
+    assert others[0] != last
+
+
+@every_style
+def test_a_turned_board_is_that_of_whom_sits_opposite(style):
+    turned = to_svg(style, BOARD, [(1, 1)], is_turned=True)
+    reversed_labels = {"column_labels": "cba", "row_labels": "123"}
+    opposite = rendering.board_to_svg(
+        style, BOARD[::-1, ::-1], marked=[(1, 1)], **reversed_labels
+    )
+    assert sorted(turned.splitlines()[2:]) == sorted(opposite.splitlines()[2:])
+    assert turned.splitlines()[1] == to_svg(style, BOARD, [(1, 1)]).splitlines()[1]
+
+
+@every_style
 def test_every_piece_looks_different(style):
     pieces = [piece(0.0, 0.0) for piece in style.pieces]
     assert len(set(pieces)) == len(style.pieces) == len(style.names)

@@ -28,6 +28,7 @@ def test_each_of_the_eight_lines_wins(line):
     state = play(itertools.chain(*zip(line[:2], others[:2], strict=True), line[2]))
     assert state.terminated
     np.testing.assert_array_equal(GAME.rewards(state), [1, -1])
+    assert GAME.winning_cells(state) == tuple(divmod(int(c), 3) for c in line)
 
 
 def test_a_line_of_player_1_wins_for_player_1():
@@ -41,6 +42,7 @@ def test_a_full_board_without_a_line_is_a_draw():
     assert state.terminated
     assert not GAME.legal_action_mask(state).any()
     np.testing.assert_array_equal(GAME.rewards(state), [0, 0])
+    assert GAME.winning_cells(state) == ()
 
 
 def test_the_last_mark_can_win():

@@ -109,7 +109,7 @@ def test_the_opponent_thinks_about_the_position_that_it_is_asked_about():
     kernel = Kernel("connect_four")
     full = [0, 0, 0, 0, 0, 0]
     assert len(kernel.ask("position", actions=full)["moves"]) == 6
-    thought = kernel.ask("think", actions=full, simulations=None, purpose="play")
+    thought = kernel.ask("think", actions=full, simulations=None)
     assert thought["action"] == 1
     assert thought["value"] == 0.25
 
@@ -121,7 +121,7 @@ def test_an_opponent_that_searches_has_strengths():
     description = kernel.ask("start", game="", player="")
     assert description["simulations"] == 50
     # A win in one, and no doubt about it.
-    request = {"actions": [0, 3, 1, 4], "simulations": 100, "purpose": "hint"}
+    request = {"actions": [0, 3, 1, 4], "simulations": 100}
     thought = kernel.ask("think", **request)
     assert thought["action"] == 2
     assert sum(move["visits"] for move in thought["moves"]) >= 99
@@ -130,7 +130,7 @@ def test_an_opponent_that_searches_has_strengths():
 def test_a_thought_that_is_given_up_is_answered_with_nothing():
     game = games.make("tic_tac_toe")
     kernel = Kernel("tic_tac_toe", players.load("alphazero:pretrained", game))
-    request = {"actions": [], "simulations": 100, "purpose": "play"}
+    request = {"actions": [], "simulations": 100}
     thought = kernel.tell("think", **request)
     stopped = kernel.tell("stop")
     assert kernel.answer(thought) == ("answer", None)
@@ -142,7 +142,7 @@ def test_a_thought_that_is_given_up_is_answered_with_nothing():
 
 def test_what_makes_no_sense_is_refused():
     kernel = Kernel("tic_tac_toe")
-    request = {"actions": [0, 0], "simulations": None, "purpose": "play"}
+    request = {"actions": [0, 0], "simulations": None}
     for id, says in [
         (kernel.tell("position", actions=[0, 0]), "action 0, number 2, is not legal"),
         (kernel.tell("think", **request), "action 0, number 2, is not legal"),

@@ -41,7 +41,8 @@ def read(tmp_path):
 )
 def test_what_is_saved_is_loaded(tmp_path, spec, moves):
     game, path = games.make(spec), tmp_path / "game.txt"
-    saved = SavedGame(repr(game), ("human", "mcts:9?x=1"), "unfinished", moves)
+    players = ("human", "mcts:9?x=1")
+    saved = SavedGame(repr(game), players, "unfinished", moves, ending="B+0.5")
     save(path, saved)
     found, actions = load(path, game)
     assert found == saved

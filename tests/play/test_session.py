@@ -42,6 +42,17 @@ def test_a_line_is_a_command_or_not(text, command):
     assert parse(text) == command
 
 
+def test_it_is_told_how_a_game_ended(tmp_path):
+    game = games.make("go:2,0.5")
+    session = Session(game, players.HumanPlayer(), name="human", user=0)
+    session.begin()
+    for text in ("a1", "pass", "pass"):
+        session.do(text)
+    assert session.outcome() == "the black stones win: B+3.5"
+    session.do(f"save {tmp_path / 'x'}")
+    assert "result: first wins\nending: B+3.5\n" in (tmp_path / "x").read_text()
+
+
 def test_every_command_is_explained():
     text = "\n".join(help_lines())
     for command in COMMANDS:

@@ -15,6 +15,7 @@ from azjax.play.page_files import browser_games, page_files
 
 HERE = pathlib.Path(__file__).parent
 NUM_GAMES = 1000
+NUM_COMPARED = 200  # of them, by the cells that won
 ILLEGAL = 0.02  # share of moves that are any number, legal or not
 
 pytestmark = pytest.mark.skipif(
@@ -23,8 +24,8 @@ pytestmark = pytest.mark.skipif(
 
 
 def record(game):
-    """Plays random games beyond their ends; returns actions `[T, B]` and, for the
-    `T + 1` positions, what the rules say about them, leaves `[T + 1, B, ...]`."""
+    """Plays random games beyond their ends; returns actions `[B, T]`, what the rules
+    say about the positions, leaves `[B, T + 1, ...]`, and the last ones."""
 
     def look(state):
         return {
@@ -49,13 +50,12 @@ def record(game):
     def play(rng_key):
         state = game.init()
         keys = jax.random.split(rng_key, game.max_moves + 1)
-        _, (actions, seen) = jax.lax.scan(move, state, keys)
+        last, (actions, seen) = jax.lax.scan(move, state, keys)
         first = jax.tree.map(lambda leaf: leaf[None], look(state))
-        return actions, jax.tree.map(lambda *x: jnp.concatenate(x), first, seen)
+        return actions, jax.tree.map(lambda *x: jnp.concatenate(x), first, seen), last
 
     keys = jax.random.split(jax.random.key(0), NUM_GAMES)
-    actions, seen = jax.jit(jax.vmap(play))(keys)
-    return np.asarray(actions), jax.tree.map(np.asarray, seen)
+    return jax.tree.map(np.asarray, jax.jit(jax.vmap(play))(keys))
 
 
 def replay(name, actions):
@@ -74,7 +74,7 @@ def replay(name, actions):
 @pytest.mark.parametrize("name", browser_games())
 def test_random_games_go_the_same_way(name):
     game = games.make(name)
-    actions, seen = record(game)
+    actions, seen, last = record(game)
     replayed = replay(name, actions)
     for key in ("player", "terminated"):
         found = [[look[key] for look in played] for played in replayed]
@@ -90,6 +90,12 @@ def test_random_games_go_the_same_way(name):
     for played, legal in zip(replayed, seen["legal"], strict=True):
         for look, mask in zip(played, legal, strict=True):
             assert look["legal"] == np.flatnonzero(mask).tolist()
+    width = seen["board"].shape[-1]
+    for number in range(NUM_COMPARED):
+        state = jax.tree.map(lambda leaf, number=number: leaf[number], last)
+        cells = [row * width + column for row, column in game.winning_cells(state)]
+        assert replayed[number][-1]["winning"] == cells
+        assert replayed[number][0]["winning"] == []
     # Both players won, and illegal actions ended games.
     assert {-1, 1} <= set(seen["rewards"][:, -1, 0].astype(int).tolist())
     assert seen["terminated"][:, -1].all()

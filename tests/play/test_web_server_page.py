@@ -173,6 +173,26 @@ def test_a_first_cell_can_be_dropped_and_changed(visit):
     assert page.target(12).get_attribute("aria-label") == "c3: empty"
 
 
+def test_who_plays_second_sees_the_board_from_the_other_side(visit):
+    page = play(visit, "breakthrough:5,5")
+    height = [page.target(cell).bounding_box()["y"] for cell in (0, 24)]
+    page.find("label:has-text('Computer')").click()
+    page.page.wait_for_selector(f"{YOURS}[data-moves='1']")
+    assert [page.target(cell).bounding_box()["y"] for cell in (24, 0)] == height
+    assert page.target(0).get_attribute("aria-label") == "a5: black man"
+    page.target(5).focus()
+    for key in ("ArrowRight", "ArrowLeft", "Enter", "ArrowUp", "Enter"):
+        page.page.keyboard.press(key)
+    page.page.wait_for_selector(f"{YOURS}[data-moves='3']")
+    assert page.target(11).get_attribute("aria-label") in (
+        "b3: black man",
+        "b3: white man",  # which took it
+    )
+    page.find("label:has-text('You')").click()
+    page.page.wait_for_selector(f"{YOURS}[data-moves='0']")
+    assert [page.target(cell).bounding_box()["y"] for cell in (0, 24)] == height
+
+
 def test_hexagons_are_pointed_at_and_what_has_no_cell_has_a_button(visit):
     page = play(visit, "hex:3,true")
     page.find("label:has-text('Computer')").click()
@@ -183,11 +203,18 @@ def test_hexagons_are_pointed_at_and_what_has_no_cell_has_a_button(visit):
     while not page.is_over():
         point(page, legal(page)[0])
     assert sum(page.score()) == 1
+    assert "won by" in page.find("#board > svg").first.get_attribute("aria-label")
 
 
 def test_on_a_phone_a_small_cell_is_confirmed_and_a_pass_has_a_button(visit):
     page = play(visit, "go:9", **PHONE)
     assert page.page.evaluate("document.documentElement.scrollWidth") <= 320
+    assert page.find("#board").bounding_box()["width"] == 320
+    expect(page.find("#board .paper")).to_be_hidden()  # it is bright, and the page dark
+    size = page.find("#board .labels text").first.evaluate(
+        "text => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a"
+    )
+    assert size == pytest.approx(10, abs=0.1)
     page.target(40).tap()
     expect(page.find(".aim")).to_be_visible()
     assert page.find("#board").get_attribute("data-moves") == "0"
@@ -338,6 +365,7 @@ def test_a_whole_game_of_othello(large_visit):
         else:
             page.find("button:has-text('Pass')").click()
             page.wait_for_turn()
+    assert re.search(r": \d+ to \d+\.$", page.status())
     assert int(page.find("#board").get_attribute("data-moves")) >= 9
     assert sum(page.score()) == 1
 
@@ -357,8 +385,15 @@ def test_a_pawn_becomes_what_is_chosen(large_visit):
             break
         point(page, end)
     page.target(end).click()
-    expect(page.find(".entry button")).to_have_count(4)
-    page.find(".entry [data-move$=n]").click()
+    expect(page.find(".piece-choice button")).to_have_count(4)
+    page.page.keyboard.press("Escape")
+    expect(page.find(".piece-choice")).to_be_hidden()
+    expect(page.target(end)).to_be_focused()
+    page.target(min(pawns)).click()
+    page.target(end).click()
+    expect(page.find("[aria-label='white queen']")).to_be_focused()
+    page.page.keyboard.press("ArrowRight")
+    page.page.keyboard.press("Enter")
     page.wait_for_turn()
     before = page.target(end).get_attribute("aria-label")
     assert before.split(": ")[1] in ("white knight", "black rook", "black queen")

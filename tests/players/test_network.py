@@ -32,6 +32,7 @@ def test_the_value_is_the_chance_to_win_less_that_to_lose(trained, states):
     player = preferring(trained, [0.0] * 9, np.log([0.5, 0.3, 0.2]))
     choice = player.choose(jax.random.key(0), states)
     np.testing.assert_allclose(choice.value, [0.3] * 3, rtol=1e-5)
+    np.testing.assert_allclose(choice.draw, [0.3] * 3, rtol=1e-5)
 
 
 def test_no_chance_is_involved(trained, states):

@@ -34,6 +34,7 @@ def test_a_compiled_player_chooses_in_one_game():
     assert thought.policy.shape == (9,)
     assert thought.value == 0
     assert thought.analysis is None
+    assert thought.draw is None
     seat.close()
 
 
@@ -70,6 +71,10 @@ def test_a_search_tells_what_it_saw(kept_nodes):
     assert (analysis.visits[~legal] == 0).all()
     assert analysis.action_values[2] == 1
     assert analysis.line.tolist() == [2] + [-1] * 15
+    network = players.load("network:pretrained", TIC_TAC_TOE)
+    alone = players.sit(network, TIC_TAC_TOE, seed=0).choose(state, [])
+    assert thought.draw == pytest.approx(alone.draw, abs=1e-5)
+    assert 0 < alone.draw < 1
 
 
 def test_the_line_is_a_game_that_goes_on():

@@ -276,6 +276,27 @@ class Chess(Game[State]):
         ends = notation.ends(last_action, 1 - int(state.current_player))
         return tuple(cell for cell in ends if notation.is_on_board(cell))
 
+    def ending(self, state: State) -> str:
+        """Returns `checkmate`, `stalemate`, `insufficient material`, `fifty moves`,
+        `threefold repetition` or `limit of moves`."""
+        if not state.terminated:
+            return ""
+        if not state.outcome:
+            return self._reason_of_draw(state)
+        mate = 2 * int(state.current_player) - 1  # or else the last move was illegal
+        return "checkmate" if state.outcome == mate else ""
+
+    def _reason_of_draw(self, state: State) -> str:
+        if not np.asarray(self.legal_action_mask(state)).any():
+            return "stalemate"
+        if is_insufficient(state.position):
+            return "insufficient material"
+        if state.halfmove_clock >= notation.FIFTY_MOVES:
+            return "fifty moves"
+        if self.repetition and count_earlier(state.memory, state.halfmove_clock) >= 2:
+            return "threefold repetition"
+        return "limit of moves"
+
     def _policies_on_board(
         self, state: State, policies: Mapping[str, np.ndarray]
     ) -> rendering.Policies:

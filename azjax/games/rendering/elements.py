@@ -70,6 +70,14 @@ def text(x: float, y: float, words: str, size: int = 15, anchor: str = "middle")
     )
 
 
+def label(x: float, y: float, words: str) -> str:
+    """Returns a line of text around (x, y), whatever its size."""
+    return (
+        f'<text x="{x:g}" y="{y:.4g}" dy=".333em" font-size="15" fill="{INK}" '
+        f'text-anchor="middle">{html.escape(words)}</text>'
+    )
+
+
 def arrow(
     start: tuple[float, float],
     end: tuple[float, float],

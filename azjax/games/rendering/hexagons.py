@@ -22,12 +22,12 @@ def _size(height: int, width: int) -> tuple[float, float]:
 
 
 def _above(_height: int, column: int) -> tuple[float, float]:
-    return _centre(0, column)[0], -10
+    return _centre(0, column)[0], -15
 
 
 def _beside(row: int) -> tuple[float, float]:
     x, y = _centre(row, -BORDER)
-    return x - 16, y + 5
+    return x - 16, y
 
 
 def _ground(height: int, width: int) -> list[str]:

@@ -48,4 +48,5 @@ CHESSMEN = Style(
     ),
     mark=shaded_cell,
     mark_is_below=True,
+    is_two_sided=True,
 )

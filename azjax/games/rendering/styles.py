@@ -22,11 +22,11 @@ def _square_size(height: int, width: int) -> tuple[float, float]:
 
 
 def _below(height: int, column: int) -> tuple[float, float]:
-    return _square_centre(0, column)[0], height * CELL_SIZE + 20
+    return _square_centre(0, column)[0], height * CELL_SIZE + 15
 
 
 def _beside(row: int) -> tuple[float, float]:
-    return -15, _square_centre(row, 0)[1] + 5
+    return -15, _square_centre(row, 0)[1]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,8 +40,10 @@ class Style:
     mark_is_below: whether the pieces are drawn over the mark.
     centre: `(row, column) -> (x, y)`, where a cell's centre lies.
     size: `(height, width) -> (width, height)` of a board, in pixels.
-    column_label: `(height, column) -> (x, y)`, where a column's name is written.
-    row_label: `row -> (x, y)`, where a row's name is written.
+    column_label: `(height, column) -> (x, y)`, the middle of a column's name.
+    row_label: `row -> (x, y)`, the middle of a row's name.
+    is_two_sided: whether the players sit on opposite sides, so that the second one sees
+        the board turned.
     """
 
     ground: Callable[[int, int], Sequence[str]]
@@ -53,6 +55,17 @@ class Style:
     size: Callable[[int, int], tuple[float, float]] = _square_size
     column_label: Callable[[int, int], tuple[float, float]] = _below
     row_label: Callable[[int], tuple[float, float]] = _beside
+    is_two_sided: bool = False
+
+
+def turned(style: Style, height: int, width: int) -> Style:
+    """Returns how a board looks from the opposite side; pieces stand upright there."""
+    return dataclasses.replace(
+        style,
+        centre=lambda row, column: style.centre(height - 1 - row, width - 1 - column),
+        column_label=lambda _, column: style.column_label(height, width - 1 - column),
+        row_label=lambda row: style.row_label(height - 1 - row),
+    )
 
 
 def _grid(height: int, width: int, colour: str = elements.PALE_INK) -> list[str]:
@@ -209,4 +222,5 @@ MEN = Style(
     names=("white men", "black men"),
     mark=shaded_cell,
     mark_is_below=True,
+    is_two_sided=True,
 )

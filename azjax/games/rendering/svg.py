@@ -10,7 +10,7 @@ import numpy as np
 
 from azjax.games.rendering import elements
 from azjax.games.rendering.elements import PAPER, POLICY_COLOURS
-from azjax.games.rendering.styles import CELL_SIZE, Style
+from azjax.games.rendering.styles import CELL_SIZE, Style, turned
 from azjax.games.rendering.text import Cell
 
 MARGIN = 30  # around the board, room for the labels
@@ -39,7 +39,9 @@ def board_to_svg(
     marked: Collection[Cell],
     column_labels: Sequence[str],
     row_labels: Sequence[str],
+    winning: Collection[Cell] = (),
     policies: Policies | None = None,
+    is_turned: bool = False,
 ) -> str:
     """Draws a board as an SVG document.
 
@@ -49,25 +51,34 @@ def board_to_svg(
         marked: the cells of the last move.
         column_labels: W labels, written below the board.
         row_labels: H labels from the top row down, or none.
+        winning: the cells that won the game, marked as well.
         policies: by name, the probabilities of the next move: `[W]`, bars above the
             columns; `[H, W]`, bars in the empty cells; or arrows from cell to cell, of
             which the most probable are drawn.
+        is_turned: whether the board is seen from the opposite side.
 
     Raises:
         ValueError: a policy has another shape.
     """
+    if is_turned:
+        style = turned(style, *board.shape)
     columns, cells, arrows = _by_kind(policies or {}, board.shape)
     pieces = [
         style.pieces[board[row, column]](*style.centre(row, column))
         for row, column in np.argwhere(board >= 0).tolist()
     ]
-    marks = [style.mark(*style.centre(*cell)) for cell in marked]
+    marks = [style.mark(*style.centre(*cell)) for cell in {*marked, *winning}]
     board_elements = [*marks, *pieces] if style.mark_is_below else [*pieces, *marks]
     width, height = style.size(*board.shape)
     top = MARGIN + (BAR_ROOM if columns else 0)
     bottom = MARGIN + (LEGEND_ROOM if policies else 0)
     box = (-MARGIN, -top, width + 2 * MARGIN, height + top + bottom)
-    title = html.escape(_title(style, board, marked, column_labels, row_labels))
+    rows = row_labels or [""] * board.shape[0]
+    last, won = (
+        " ".join(f"{column_labels[column]}{rows[row]}" for row, column in some)
+        for some in (marked, winning)
+    )
+    title = html.escape(_title(style, board, last, won))
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" '
@@ -75,10 +86,15 @@ def board_to_svg(
             f'width="{box[2]:g}" height="{box[3]:g}" '
             f'font-family="Helvetica, Arial, sans-serif" text-anchor="middle">',
             f"<title>{title}</title>",
-            elements.rectangle(*box, PAPER, radius=18),
+            # Pages show what has a class in their own way.
+            f'<g class="paper">{elements.rectangle(*box, PAPER, radius=18)}</g>',
+            '<g class="ground">',
             *style.ground(*board.shape),
+            "</g>",
             *board_elements,
+            '<g class="labels">',
             *_labels(style, column_labels, row_labels, board.shape[0]),
+            "</g>",
             *_column_bars(style, columns),
             *_cell_bars(style, cells, board),
             *_arrows(style, arrows),
@@ -109,21 +125,14 @@ def _by_kind(
     return columns, cells, arrows
 
 
-def _title(
-    style: Style,
-    board: np.ndarray,
-    marked: Collection[Cell],
-    column_labels: Sequence[str],
-    row_labels: Sequence[str],
-) -> str:
+def _title(style: Style, board: np.ndarray, last: str, won: str) -> str:
     counts = [
         f"{(board == piece).sum()} {name}" for piece, name in enumerate(style.names)
     ]
-    rows = row_labels or [""] * board.shape[0]
-    last = " ".join(f"{column_labels[column]}{rows[row]}" for row, column in marked)
     return (
         f"Board of {board.shape[0]} rows and {board.shape[1]} columns: "
         f"{', '.join(counts)}, last move {last or 'none'}"
+        f"{', won by ' if won else ''}{won}"
     )
 
 
@@ -131,9 +140,9 @@ def _labels(
     style: Style, columns: Sequence[str], rows: Sequence[str], height: int
 ) -> Iterator[str]:
     for column, label in enumerate(columns):
-        yield elements.text(*style.column_label(height, column), label)
+        yield elements.label(*style.column_label(height, column), label)
     for row, label in enumerate(rows):
-        yield elements.text(*style.row_label(row), label)
+        yield elements.label(*style.row_label(row), label)
 
 
 def _column_bars(style: Style, policies: Mapping[str, np.ndarray]) -> Iterator[str]:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import azjax
 from azjax.games import Game, State
-from azjax.games.go import Go
+from azjax.games.go import Go, score_text
 from azjax.play.gtp import analysis, handicap
 from azjax.play.gtp.arguments import COLOURS, SYNTAX_ERROR, colour, real, whole, word
 from azjax.play.gtp.protocol import CommandError
@@ -189,8 +189,7 @@ class Engine:
 
     def _final_score(self, words: list[str]) -> str:
         del words
-        lead = self._record.score()
-        return f"{'B' if lead > 0 else 'W'}+{abs(lead):g}" if lead else "0"
+        return score_text(self._record.score())
 
     def _analyze(self, write: Writer, words: list[str]) -> Report:
         player, interval, most = self._analysis_arguments(words)

@@ -112,8 +112,8 @@ class Board(Widget):
     def _scene(self) -> Scene:
         controller = self._controller
         moves = controller.moves
-        marked = ()
-        if moves:
+        marked = controller.game.winning_cells(controller.state)
+        if moves and not marked:
             marked = controller.game.last_cells(controller.state, moves[-1].action)
         return Scene(
             board=self._board,

@@ -1,14 +1,16 @@
 """Games, positions and thoughts as the values of JSON that the page is told."""
 
+import collections
 import itertools
 import math
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from azjax.games import Game, State
-from azjax.games.rendering import CELL_SIZE
+from azjax.games.rendering import CELL_SIZE, Cell
 from azjax.play.server.rules import Rules
 from azjax.play.wording import opinion, side_names
 from azjax.players import Thought
@@ -68,19 +70,21 @@ def describe_position(rules: Rules, actions: tuple[int, ...]) -> dict[str, Any]:
         ValueError: one of them is not legal.
     """
     game, state = rules.game, rules.state(actions)
-    last = None
+    last = last_action = None
     if actions:
-        before = rules.state(actions[:-1])
-        last = _move(game, before, actions[-1])
+        last_action = actions[-1]
+        last = _move(game, rules.state(actions[:-1]), last_action)
     return {
         "player": int(state.current_player),
         "cells": np.asarray(game.board(state)).ravel().tolist(),
-        "moves": [_move(game, state, action) for action in rules.legal_actions(state)],
+        "moves": _moves(rules, state),
         "isOver": bool(state.terminated),
         "rewards": rules.rewards(state),
         "last": last,
-        "winningCells": [],
-        "picture": picture_of(game, state, actions[-1] if actions else None),
+        "ending": game.ending(state),
+        "winningCells": _numbers(game, game.winning_cells(state)),
+        "picture": picture_of(game, state, last_action),
+        "turnedPicture": _turned_picture(game, state, last_action),
     }
 
 
@@ -125,11 +129,23 @@ def describe_thought(
         ],
         "visits": int(visits.sum()) + 1 if analysis is not None else 0,
         "value": None if value is None else _number(value),
-        "result": None,
+        "result": None if value is None else _result(value, thought.draw),
         "line": _line(rules, state, line),
         "simulations": simulations,
         "seconds": seconds,
     }
+
+
+def _result(value: float, draw: float | None) -> list[float] | None:
+    """Returns the chances of win, draw and loss, None where a draw's is not known.
+
+    They agree with the value, which may leave less room for draws than there should be.
+    """
+    if draw is None:
+        return None
+    decided = 1 - min(draw, 1 - abs(value))
+    chances = ((decided + value) / 2, 1 - decided, (decided - value) / 2)
+    return [_number(chance) for chance in chances]
 
 
 def _line(rules: Rules, state: State, actions: list[int]) -> list[dict[str, Any]]:
@@ -145,14 +161,38 @@ def _line(rules: Rules, state: State, actions: list[int]) -> list[dict[str, Any]
     return moves
 
 
+def _moves(rules: Rules, state: State) -> list[dict[str, Any]]:
+    """Returns the legal moves; of those with the same cells, such as promotions, each
+    tells which kind of piece it puts into the last one."""
+    game = rules.game
+    moves = [_move(game, state, action) for action in rules.legal_actions(state)]
+    counts = collections.Counter(tuple(move["cells"]) for move in moves)
+    for move in moves:
+        if move["cells"] and counts[tuple(move["cells"])] > 1:
+            after = np.asarray(game.board(rules.after(state, move["action"])))
+            move["becomes"] = int(after.ravel()[move["cells"][-1]])
+    return moves
+
+
 def _move(game: Game, state: State, action: int) -> dict[str, Any]:
-    cells = game.action_cells(state, action)
-    width = len(game.column_labels)
     return {
         "action": action,
         "text": game.action_to_text(state, action),
-        "cells": [row * width + column for row, column in cells],
+        "cells": _numbers(game, game.action_cells(state, action)),
     }
+
+
+def _numbers(game: Game, cells: Iterable[Cell]) -> list[int]:
+    """Returns cells as the page counts them, row by row."""
+    width = len(game.column_labels)
+    return [row * width + column for row, column in cells]
+
+
+def _turned_picture(game: Game, state: State, last_action: int | None) -> str | None:
+    """Returns the picture that the second player sees, None if it is the same."""
+    if not (draws_by_style(game) and game.style.is_two_sided):
+        return None
+    return game.to_svg(state, last_action, is_turned=True)
 
 
 def _figures(game: Game) -> list[str]:

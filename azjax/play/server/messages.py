@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 MAX_ID = 2**53 - 1  # the largest whole number that JavaScript is sure of
 MAX_SHOWN = 60  # characters of what was wrong
-PURPOSES = ("play", "hint")
 
 
 class MessageError(ValueError):
@@ -63,13 +62,7 @@ class Stop(NamedTuple):
     id: int
 
 
-class Forget(NamedTuple):
-    """A new game begins."""
-
-    id: int
-
-
-Message = Start | AskPosition | AskMoves | AskThought | AskMove | Stop | Forget
+Message = Start | AskPosition | AskMoves | AskThought | AskMove | Stop
 
 
 def parse(text: str | bytes, max_actions: int) -> Message:
@@ -123,9 +116,7 @@ def _replay(number: int, params: dict[str, Any], max_actions: int) -> AskMoves:
 
 
 def _think(number: int, params: dict[str, Any], max_actions: int) -> AskThought:
-    purpose, simulations = params.get("purpose"), params.get("simulations")
-    if purpose not in PURPOSES:
-        raise ValueError(f"purpose must be {' or '.join(PURPOSES)}: {shown(purpose)}")
+    simulations = params.get("simulations")
     if simulations is not None and not _is_whole(simulations, MAX_ID):
         raise ValueError(f"simulations must be a whole number: {shown(simulations)}")
     return AskThought(number, _actions(params, max_actions), simulations)
@@ -143,11 +134,6 @@ def _stop(number: int, params: dict[str, Any], _: int) -> Stop:
     return Stop(number)
 
 
-def _forget(number: int, params: dict[str, Any], _: int) -> Forget:
-    del params
-    return Forget(number)
-
-
 _READERS = {
     "start": _start,
     "position": _position,
@@ -155,7 +141,6 @@ _READERS = {
     "think": _think,
     "read": _read,
     "stop": _stop,
-    "forget": _forget,
 }
 
 

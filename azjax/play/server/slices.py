@@ -16,6 +16,7 @@ import numpy as np
 
 from azjax.games import State
 from azjax.players import AlphaZeroPlayer, MCTSPlayer, Player, Thought, start, think
+from azjax.players.seat import thought_of
 from azjax.search import tree_bytes
 
 STRENGTHS = (1, 25, 50, 100, 200, 400, 800, 1600, 3200, 6400)  # simulations
@@ -138,14 +139,9 @@ class Slicer:
         found, memory = program(
             self._leaves, np.uint32(seed), batch.states, memory, batch.is_new
         )
-        choice, analysis = jax.device_get(found)
+        found = jax.device_get(found)
         thoughts = [
-            Thought(
-                int(choice.action[row]),
-                choice.policy[row],
-                float(choice.value[row]),
-                jax.tree.map(lambda leaf, row=row: leaf[row], analysis),
-            )
+            thought_of(*jax.tree.map(lambda leaf, row=row: leaf[row], found))
             for row in range(len(batch.is_new))
         ]
         return thoughts, memory

@@ -16,7 +16,6 @@ from azjax.play.server.messages import (
     AskMoves,
     AskPosition,
     AskThought,
-    Forget,
     Message,
     MessageError,
     Start,
@@ -157,7 +156,7 @@ class Visitor:
         match message:
             case Start():
                 return await self._start(message)
-            case Stop() | Forget():
+            case Stop():
                 self._give_up()
                 return None
         if self._met is None:

@@ -48,8 +48,11 @@
  * @property {boolean} isOver
  * @property {number[]} rewards the result for each player: 1 win, -1 loss, 0 draw
  * @property {Move|null} last the move that led here
- * @property {number[]} winningCells
+ * @property {string} ending what there is to say about the end beside who has won: a
+ *     score, or a reason
+ * @property {number[]} winningCells those that won the game, such as four in a row
  * @property {string} [picture] an SVG document, for the style `picture`
+ * @property {string|null} [turnedPicture] what the second player sees; null if the same
  *
  * @typedef {Object} Move
  * @property {number} action its number
@@ -57,6 +60,8 @@
  * @property {number} [cell] where the piece comes to lie
  * @property {number[]} [cells] for the style `picture`, what is pointed at: one cell, or
  *     from and to; none where the move has no place on the board
+ * @property {number} [becomes] of several moves with the same cells: the kind of piece
+ *     that this one puts into the last of them
  *
  * @typedef {Object} Request
  * @property {number[]} actions the position to think about
@@ -114,8 +119,8 @@ export class MessageEngine {
     return this.ask("replay", { actions });
   }
 
-  think(request, onProgress) {
-    return this.ask("think", request, onProgress);
+  think({ actions, simulations }, onProgress) {
+    return this.ask("think", { actions, simulations }, onProgress);
   }
 
   read(actions, text) {
@@ -126,9 +131,8 @@ export class MessageEngine {
     this.tell("stop");
   }
 
-  forget() {
-    this.tell("forget");
-  }
+  /** Nothing is kept from thought to thought. */
+  forget() {}
 
   /** The messages that are not answered yet, the oldest first. */
   get open() {
@@ -186,5 +190,14 @@ export class WorkerEngine extends MessageEngine {
       event.preventDefault();
       this.fail(new Error(event.message || "the player's program did not load"));
     };
+  }
+
+  /** Here trees are kept, one for each purpose. */
+  think(request, onProgress) {
+    return this.ask("think", request, onProgress);
+  }
+
+  forget() {
+    this.tell("forget");
   }
 }

@@ -237,10 +237,12 @@ export class Page {
 
   #show() {
     const { match } = this;
-    if (!match.shown?.position) return; // as long as it is only asked for
+    const { shown } = match;
+    if (!shown?.position) return; // as long as it is only asked for
     this.find("main").classList.remove("waiting");
     const { sides } = this.description;
-    this.board.show(match.shown.position, match.isYourTurn && !match.isLookingBack);
+    const mayMove = match.isYourTurn && !match.isLookingBack;
+    this.board.show(shown.position, mayMove, match.you);
     this.find("status").textContent = match.isLookingBack
       ? lookingText(match)
       : statusText(match, sides);
@@ -280,12 +282,14 @@ function turnOf({ position, isYourTurn }) {
 
 /** Says what happened last, and what is next. */
 function statusText({ position, you, isPaused }, sides) {
-  const { last, isOver, rewards, player } = position;
+  const { last, isOver, rewards, player, ending } = position;
   if (isOver) {
     const winner = rewards.indexOf(1);
-    if (winner < 0) return "A draw.";
-    if (you === null) return `A win for ${sides[winner]}.`;
-    return winner === you ? "You win!" : "The computer wins.";
+    const reason = ending && `: ${ending}`;
+    if (winner < 0) return `A draw${reason}.`;
+    if (you === null) return `A win for ${sides[winner]}${reason}.`;
+    if (winner === you) return ending ? `You win${reason}.` : "You win!";
+    return `The computer wins${reason}.`;
   }
   const isYours = player === you;
   const mover = you === null ? capital(sides[1 - player]) : isYours ? "Computer" : "You";

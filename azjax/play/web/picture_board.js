@@ -2,12 +2,15 @@
 import { drawnEstimate, estimates } from "./estimate.js";
 import { MoveEntry } from "./move_entry.js";
 import { drawnArrow, drawnArrowLabel, drawnDot, drawnRing } from "./picture_marks.js";
+import { PieceChoice } from "./piece_choice.js";
 import { Pointing } from "./pointing.js";
 import { parsedSvg, svg } from "./svg.js";
 
 const MOST_ARROWS = 6;
 const LARGEST = 2; // times the picture's own size
-const SMALL = 30; // pixels; a finger may miss smaller cells
+const SMALL = 34; // pixels; a finger may miss smaller cells
+const LABEL = 15; // the size of labels in the picture
+const SMALLEST_LABEL = 10; // pixels
 
 /** The page talks to it as to `Board`. */
 export class PictureBoard {
@@ -25,6 +28,7 @@ export class PictureBoard {
     this.isByColumn = targets === "columns";
     this.figures = description.figures.map(parsedSvg);
     this.mayChoose = false;
+    this.isTurned = false; // seen from the side of player 1
     this.pointing = new Pointing([], (cell) => this.#targetOf(cell));
     this.from = null; // the target that was pointed at first
     this.aim = null; // the target that a finger touched, to be confirmed
@@ -46,7 +50,17 @@ export class PictureBoard {
     layer.append(...this.buttons);
     container.style.setProperty("--ratio", `${picture.width} / ${picture.height}`);
     container.style.setProperty("--widest", `${LARGEST * picture.width}px`);
-    container.replaceChildren(svg("svg", { viewBox }), this.marks, layer);
+    this.choice = new PieceChoice(
+      (action) => this.#play(action),
+      () => this.#begin(),
+    );
+    container.replaceChildren(
+      svg("svg", { viewBox }),
+      this.marks,
+      layer,
+      this.choice.element,
+    );
+    new ResizeObserver(() => this.#fitLabels()).observe(container);
     this.entry = new MoveEntry(
       (action) => this.#play(action),
       read,
@@ -59,12 +73,15 @@ export class PictureBoard {
    * Shows a position.
    * @param {import("./engine.js").Position} position
    * @param {boolean} mayChoose whether it is the visitor's turn
+   * @param {number|null} you which player the visitor is, if any
    */
-  show(position, mayChoose) {
+  show(position, mayChoose, you = null) {
     // What was pointed at first stays while only a thought came in between.
     if (position === this.position && mayChoose === this.mayChoose) return;
     if (position !== this.position) {
-      this.container.firstChild.replaceWith(parsedSvg(position.picture));
+      const turned = you === 1 ? position.turnedPicture : null;
+      this.#turn(turned !== null);
+      this.container.firstChild.replaceWith(parsedSvg(turned ?? position.picture));
     }
     this.position = position;
     this.mayChoose = mayChoose;
@@ -97,10 +114,26 @@ export class PictureBoard {
     this.entry.showShares(made(0));
   }
 
-  #centre = (cell) => this.description.picture.centres[cell];
+  #centre = (cell) => {
+    const { centres } = this.description.picture;
+    return centres[this.isTurned ? centres.length - 1 - cell : cell];
+  };
 
   #targetOf(cell) {
     return this.isByColumn ? cell % this.description.width : cell;
+  }
+
+  #turn(isTurned) {
+    if (isTurned === this.isTurned) return;
+    this.isTurned = isTurned;
+    this.buttons.forEach((button, target) => this.#place(button, target));
+  }
+
+  /** Keeps the names of rows and columns readable where the board is small. */
+  #fitLabels() {
+    const scale = this.container.clientWidth / this.description.picture.width;
+    const size = Math.max(LABEL, SMALLEST_LABEL / scale);
+    this.container.style.setProperty("--label", `${size}px`);
   }
 
   #makeButtons(number) {
@@ -130,7 +163,7 @@ export class PictureBoard {
 
   #place({ style, classList }, target) {
     const { left, top, width, height, cell, centres } = this.description.picture;
-    const [x, y] = centres[target];
+    const [x, y] = this.#centre(target);
     const lowest = centres.at(-this.description.width); // of the first column
     const bottom = this.isByColumn ? lowest[1] : y;
     const set = (name, share) => style.setProperty(name, `${100 * share}%`);
@@ -144,23 +177,27 @@ export class PictureBoard {
   /** Arrow keys go from button to button; Escape drops what was pointed at first. */
   #walk(event, target) {
     const { width } = this.description;
-    const column = target % width;
-    const next = {
-      ArrowLeft: column > 0 ? target - 1 : -1,
-      ArrowRight: column < width - 1 ? target + 1 : -1,
-      ArrowUp: target - width,
-      ArrowDown: target + width,
-    }[event.key];
+    const sign = this.isTurned ? -1 : 1;
+    const [right, down] = {
+      ArrowLeft: [-sign, 0],
+      ArrowRight: [sign, 0],
+      ArrowUp: [0, -sign],
+      ArrowDown: [0, sign],
+    }[event.key] ?? [0, 0];
+    const column = (target % width) + right;
+    const isStep = (right || down) && column >= 0 && column < width;
+    const next = this.buttons[isStep ? target + right + down * width : -1];
     if (event.key === "Escape") this.#begin();
-    if (!this.buttons[next]) return;
+    if (!next) return;
     event.preventDefault();
-    this.buttons[next].focus();
+    next.focus();
   }
 
   /** Waits for something to be pointed at. */
   #begin() {
     if (this.aim !== null) this.over = null;
     this.from = this.aim = null;
+    this.choice.close();
     this.entry.offer(this.position.moves, this.mayChoose);
     this.#showHints();
     this.#preview(this.over);
@@ -173,6 +210,8 @@ export class PictureBoard {
       this.#begin();
       if (canBegin) this.from = target;
       this.#showHints();
+    } else if (this.#makeDifferentPieces(moves)) {
+      this.#chooseAmong(moves);
     } else if (isTouched && this.#isSmall() && this.aim !== target) {
       this.aim = this.over = target;
       this.entry.choose(moves, "Play");
@@ -182,6 +221,22 @@ export class PictureBoard {
     } else {
       this.#play(moves[0].action);
     }
+  }
+
+  #makeDifferentPieces(moves) {
+    const kinds = new Set(moves.map(({ becomes }) => becomes));
+    return moves.length > 1 && kinds.size === moves.length && !kinds.has(undefined);
+  }
+
+  /** Asks which piece is wanted. */
+  #chooseAmong(moves) {
+    const pieces = moves.map(({ action, becomes }) => ({
+      action,
+      name: this.#pieceName(becomes),
+      figure: this.figures[becomes],
+    }));
+    const { picture } = this.description;
+    this.choice.offer(pieces, this.#centre(moves[0].cells.at(-1)), picture);
   }
 
   /** Returns what pointing at a target would do now. */

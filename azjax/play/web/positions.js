@@ -30,6 +30,7 @@ export function positionAfter(game, actions) {
     isOver: state.terminated,
     rewards: game.rewards(state),
     last: moves.at(-1) ?? null,
+    ending: "",
     winningCells: game.winningCells(state),
   };
 }

@@ -14,6 +14,7 @@ function look(state) {
     terminated: state.terminated,
     legal: game.legalActions(state),
     rewards: game.rewards(state),
+    winning: game.winningCells(state),
     board: [...state.cells],
     observation: planes.join(""),
     texts: game.legalActions(state).map(game.actionToText),

@@ -1,6 +1,7 @@
 import json
 from xml.etree import ElementTree
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -12,6 +13,35 @@ from azjax.play.server.describing import (
 )
 from azjax.play.server.rules import Rules
 from azjax.players import Analysis, Thought
+
+
+class Shogi(games.Game):
+    """A game in which a piece may become another one as it moves."""
+
+    name = "shogi"
+    pieces = "PpGg"
+    num_actions = 3
+    observation_shape = (1, 3, 1)
+    max_moves = 1
+    init = games.make("tic_tac_toe").init
+    observe = games.make("tic_tac_toe").observe
+    rewards = games.make("tic_tac_toe").rewards
+
+    def legal_action_mask(self, state):
+        return ~state.terminated & jnp.ones(3, bool)
+
+    def step(self, state, action):
+        return state.replace(outcome=jnp.int8(1) + action, terminated=jnp.bool(True))
+
+    def board(self, state):
+        boards = [[0, -1, -1], [-1, 0, -1], [-1, 2, -1], [-1, -1, 0]]
+        return jnp.int8(boards)[state.outcome][None]
+
+    def action_to_text(self, state, action):
+        return "abc"[action]
+
+    def action_cells(self, state, action):
+        return ((0, 0), (0, 2 if action == 2 else 1))
 
 
 @pytest.fixture(scope="module")
@@ -74,11 +104,39 @@ def test_a_finished_game_has_a_result_and_no_moves(rules):
     assert told["isOver"] is True
     assert told["rewards"] == [1, -1]
     assert told["moves"] == []
+    assert told["ending"] == ""
+    assert told["winningCells"] == [14, 21, 28, 35]
+
+
+def test_a_finished_game_tells_its_score():
+    rules = Rules(games.make("go:2,0.5"), 10)
+    assert describe_position(rules, (0, 4))["ending"] == ""
+    assert describe_position(rules, (0, 4, 4))["ending"] == "B+3.5"
 
 
 def test_a_move_from_cell_to_cell_has_both():
     told = describe_position(Rules(games.make("breakthrough"), 10), ())
     assert all(len(move["cells"]) == 2 for move in told["moves"])
+    assert not any("becomes" in move for move in told["moves"])
+
+
+def test_only_who_sits_opposite_sees_another_picture(rules):
+    assert describe_position(rules, ())["turnedPicture"] is None
+    game = games.make("breakthrough:5,4")
+    told = describe_position(Rules(game, 10), ())
+    men = f"{game.style.pieces[1](*game.style.centre(4, 3))}\n"  # black in the corner
+    assert men in told["turnedPicture"]
+    assert men not in told["picture"]
+
+
+def test_moves_with_the_same_cells_tell_which_piece_they_make():
+    rules = Rules(Shogi(), 10)
+    moves = describe_position(rules, ())["moves"]
+    assert [(move["cells"], move.get("becomes")) for move in moves] == [
+        ([0, 1], 0),
+        ([0, 1], 2),
+        ([0, 2], None),
+    ]
 
 
 def test_a_search_tells_its_moves_the_most_visited_first(rules):
@@ -105,6 +163,21 @@ def test_a_search_tells_its_moves_the_most_visited_first(rules):
     assert (told["visits"], told["simulations"], told["seconds"]) == (10, 9, 0.5)
     assert told["value"] == 0.25
     assert told["result"] is None
+
+
+@pytest.mark.parametrize(
+    ("value", "draw", "result"),
+    [
+        (0.25, 0.5, [0.375, 0.5, 0.125]),
+        (-1.0, 0.5, [0.0, 0.0, 1.0]),  # what is lost is no draw
+        (0.5, None, None),
+    ],
+)
+def test_the_chances_agree_with_the_value(rules, value, draw, result):
+    policy = np.full(7, 1 / 7, np.float32)
+    thought = Thought(2, policy, value, draw=draw)
+    told = describe_thought(rules, rules.state(()), thought, 0, 0.1)
+    assert told["result"] == result
 
 
 def test_a_line_ends_with_the_game(rules):

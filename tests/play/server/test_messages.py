@@ -7,7 +7,6 @@ from azjax.play.server.messages import (
     AskMoves,
     AskPosition,
     AskThought,
-    Forget,
     MessageError,
     Start,
     Stop,
@@ -28,15 +27,14 @@ def message(method, **params):
         (message("replay", actions=[3, 0]), AskMoves(7, (3, 0))),
         (message("read", actions=[3], text="e4"), AskMove(7, (3,), "e4")),
         (
-            message("think", actions=[1], simulations=50, purpose="play"),
+            message("think", actions=[1], simulations=50),
             AskThought(7, (1,), 50),
         ),
         (
-            message("think", actions=[], simulations=None, purpose="hint"),
+            message("think", actions=[], simulations=None),
             AskThought(7, (), None),
         ),
         (message("stop"), Stop(7)),
-        (message("forget"), Forget(7)),
     ],
 )
 def test_what_the_page_says_is_understood(text, expected):
@@ -88,11 +86,7 @@ def test_what_has_no_number_is_answered_without_one(text, error):
         (message("position", actions=[[0]]), "an action is a whole number"),
         (message("position", actions=[10**30]), "an action is a whole number"),
         (
-            message("think", actions=[], simulations=50),
-            "purpose must be play or hint: 'None'",
-        ),
-        (
-            message("think", actions=[], simulations="50", purpose="play"),
+            message("think", actions=[], simulations="50"),
             "simulations must be a whole number: '50'",
         ),
     ],

@@ -45,8 +45,10 @@ def test_positions_searched_together_do_not_influence_each_other(
     for number in range(WHOLE // PLAN.per_slice):
         everyone = batch([state for _, state in together], [number == 0] * 4)
         thoughts, memory = slicer.search(number, everyone, memory)
-    for (actions, _), thought in zip(together, thoughts, strict=True):
+    for (actions, state), thought in zip(together, thoughts, strict=True):
         np.testing.assert_array_equal(thought.analysis.visits, visits_alone[actions])
+        (alone,), _ = slicer.search(0, batch([state], [True]), slicer.memory(1))
+        assert thought.draw == pytest.approx(alone.draw, abs=1e-5)
 
 
 def test_a_newcomer_never_finds_the_tree_of_the_one_before(slicer, positions):

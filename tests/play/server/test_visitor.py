@@ -70,10 +70,8 @@ def started(page):
     return page
 
 
-def think(page, actions=(), simulations=None, purpose="play"):
-    return page.ask(
-        "think", actions=list(actions), simulations=simulations, purpose=purpose
-    )
+def think(page, actions=(), simulations=None):
+    return page.ask("think", actions=list(actions), simulations=simulations)
 
 
 def test_start_describes_game_and_player(page):
@@ -118,7 +116,7 @@ def test_the_player_may_be_changed(started):
 
 @pytest.mark.parametrize("method", ["position", "think"])
 def test_nothing_is_answered_before_the_start(page, method):
-    kind, error, _ = page.ask(method, actions=[], simulations=1, purpose="play")
+    kind, error, _ = page.ask(method, actions=[], simulations=1)
     assert (kind, error) == ("error", "the first message must be start")
 
 
@@ -141,9 +139,7 @@ def test_only_what_is_offered_can_be_chosen(page, game, player, error):
 
 def test_illegal_actions_are_told_and_the_connection_goes_on(started):
     for method in ("position", "replay", "think"):
-        kind, error, _ = started.ask(
-            method, actions=[4, 4], simulations=None, purpose="play"
-        )
+        kind, error, _ = started.ask(method, actions=[4, 4], simulations=None)
         assert kind == "error"
         assert error.startswith("action 4, number 2, is not legal")
     assert started.ask("position", actions=[4])[0] == "answer"
@@ -184,7 +180,7 @@ def test_other_simulations_than_those_offered_are_refused(page):
 
 def test_a_newer_thought_replaces_an_older_one(page):
     page.ask("start", game="tic_tac_toe", player="alphazero:pretrained")
-    params = {"actions": [], "simulations": 1600, "purpose": "play"}
+    params = {"actions": [], "simulations": 1600}
     older = page.send("think", **params)
     newer = page.send("think", **{**params, "simulations": 25})
     answers = {}
@@ -198,7 +194,7 @@ def test_a_newer_thought_replaces_an_older_one(page):
 
 def test_a_thought_can_be_stopped(page):
     page.ask("start", game="tic_tac_toe", player="alphazero:pretrained")
-    thought = page.send("think", actions=[], simulations=1600, purpose="play")
+    thought = page.send("think", actions=[], simulations=1600)
     stop = page.send("stop")
     answers = {}
     while len(answers) < 2:
@@ -206,10 +202,6 @@ def test_a_thought_can_be_stopped(page):
         if message["kind"] == "answer":
             answers[message["id"]] = message["value"]
     assert answers == {thought: None, stop: None}
-
-
-def test_forget_is_answered(started):
-    assert started.ask("forget")[:2] == ("answer", None)
 
 
 def test_what_is_no_message_is_answered_by_an_error(page):
@@ -334,7 +326,7 @@ def test_too_many_thoughts_are_refused(offers_of, dying):
         for page in (first, second):
             page.ask("start", game="tic_tac_toe", player="dying")
         dying.may_go_on.clear()
-        number = first.send("think", actions=[], simulations=None, purpose="play")
+        number = first.send("think", actions=[], simulations=None)
         first.ask("position", actions=[])  # so that the thought was taken
         kind, error, _ = think(second)
         assert kind == "error"

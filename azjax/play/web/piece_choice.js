@@ -1,0 +1,68 @@
+/** Asks which piece a move makes, by pictures at its cell. */
+import { tag } from "./html.js";
+
+const SIZE = 1.25; // cells
+
+export class PieceChoice {
+  #before = null; // what had the focus
+
+  /**
+   * @param {(action: number) => void} onChoose
+   * @param {() => void} onCancel
+   */
+  constructor(onChoose, onCancel) {
+    this.onChoose = onChoose;
+    this.element = tag("div", { className: "piece-choice", hidden: true });
+    this.element.setAttribute("role", "group");
+    this.element.setAttribute("aria-label", "Which piece?");
+    this.element.onkeydown = (event) => {
+      const steps = { ArrowLeft: -1, ArrowRight: 1 };
+      if (event.key in steps) this.#walk(steps[event.key]);
+      if (event.key === "Escape") {
+        this.#before.focus();
+        onCancel();
+      }
+    };
+  }
+
+  /**
+   * Shows the pieces in a row around the centre of a cell, within the picture.
+   * @param {{action: number, name: string, figure: SVGElement}[]} pieces
+   * @param {number[]} centre
+   * @param {{left: number, top: number, width: number, height: number, cell: number}} picture
+   */
+  offer(pieces, [x, y], { left, top, width, height, cell }) {
+    this.element.replaceChildren(
+      ...pieces.map(({ action, name, figure }) => {
+        const drawn = figure.cloneNode(true);
+        drawn.setAttribute("aria-hidden", "true");
+        const button = tag("button", { type: "button", title: name }, drawn);
+        button.dataset.action = action;
+        button.setAttribute("aria-label", name);
+        button.onclick = () => this.onChoose(action);
+        return button;
+      }),
+    );
+    const [wide, high] = [SIZE * cell * pieces.length, SIZE * cell];
+    const within = (place, most) => Math.max(0, Math.min(place, most));
+    const set = (name, share) =>
+      this.element.style.setProperty(name, `${100 * share}%`);
+    set("left", within(x - wide / 2 - left, width - wide) / width);
+    set("top", within(y - high / 2 - top, height - high) / height);
+    set("width", wide / width);
+    set("height", high / height);
+    this.#before = this.element.getRootNode().activeElement;
+    this.element.hidden = false;
+    this.element.firstChild.focus();
+  }
+
+  close() {
+    this.element.hidden = true;
+  }
+
+  #walk(step) {
+    const buttons = [...this.element.children];
+    const focused = buttons.findIndex((button) => button.matches(":focus"));
+    buttons[(focused + step + buttons.length) % buttons.length].focus();
+  }
+}
