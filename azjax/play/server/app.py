@@ -25,7 +25,8 @@ from azjax.play.page_files import media_type, read_page
 from azjax.play.server.describing import game_title, picture_of
 from azjax.play.server.house import House
 from azjax.play.server.offers import GameOffer, run_players
-from azjax.play.server.runs import Run, describe_run, read_plot
+from azjax.play.server.progress import describe_progress, newest_numbers
+from azjax.play.server.runs import Run, plot_stamp, read_plot
 from azjax.play.server.visitor import FULL, Visitor
 from azjax.play.server.workers import Workers
 
@@ -71,6 +72,7 @@ def make_app(house: House, *, names: Collection[str] | None) -> Starlette:
     ]
     return Starlette(
         routes=routes,
+        exception_handlers={404: site.missing},
         middleware=[Middleware(_Guard, names=names)],
         lifespan=site.lifespan,
     )
@@ -110,6 +112,12 @@ class _Site:
 
     async def file(self, request: Request) -> Response:
         return self._file(request.path_params["file"])
+
+    async def missing(self, request: Request, _: Exception) -> Response:
+        """Says to people, and to programs, that there is no such thing."""
+        if "text/html" not in request.headers.get("accept", ""):
+            return PlainTextResponse("not found", 404)
+        return Response(self._page["missing.html"], 404, media_type="text/html")
 
     async def lobby_json(self, request: Request) -> Response:
         del request
@@ -189,6 +197,7 @@ class _Site:
                     "key": run.key,
                     "game": self._house.key_of(run.game) or repr(run.game),
                     "title": run.title,
+                    **describe_progress(run),
                 }
                 for run in self._house.runs().values()
             ],
@@ -204,7 +213,10 @@ class _Site:
             play = f"/play/{quote(key, safe='')}/?player={player}"
         return {
             "game": key or repr(run.game),
-            **describe_run(run),
+            "title": run.title,
+            **describe_progress(run),
+            "numbers": newest_numbers(run),
+            "plot": plot_stamp(run),
             "players": names,
             "play": play,
         }

@@ -1,18 +1,16 @@
 """Which games, players and runs visitors find: every name from outside is a key."""
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from azjax import games
 from azjax.games import Game
+from azjax.play.opponents import is_shipped, lookahead, playouts
 from azjax.play.server.runs import Run, find_runs
 from azjax.players import load
-from azjax.players.directory import CONFIG_FILE, PRETRAINED, pretrained_directory
-
-DEFAULT_MCTS = "mcts:400"
-FEW_ACTIONS = 100  # with more, looking four moves ahead takes too long
+from azjax.players.directory import PRETRAINED
+from azjax.players.names import public_name, split_name, unused_name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +94,7 @@ def make_offers(
 
     Args:
         names: of the games, all of them if there is none.
-        specs: further players, `GAME=SPEC`.
+        specs: further players, `GAME=SPEC` or `GAME=NAME=SPEC`.
         runs_directory: in which runs are looked for; it need not be there.
 
     Raises:
@@ -106,11 +104,14 @@ def make_offers(
     for name in names or games.available():
         game = games.make(name)
         offered[name] = GameOffer(name, game, standard_players(game))
-    for text in reversed(specs):
-        key, spec = _split(text, list(offered))
-        load_offered(spec, offered[key].game)  # to find out now whether there is one
-        players = {spec: PlayerOffer(spec, spec, spec), **offered[key].players}
-        offered[key] = dataclasses.replace(offered[key], players=players)
+    further: dict[str, dict[str, PlayerOffer]] = {key: {} for key in offered}
+    for text in specs:
+        key, player = _split(text, list(offered))
+        offer = _named_offer(player, offered[key], further[key])
+        further[key][offer.name] = offer
+    for key, offer in offered.items():
+        players = {**further[key], **offer.players}
+        offered[key] = dataclasses.replace(offer, players=players)
     return Offers(offered, runs_directory, has_all=not names)
 
 
@@ -128,15 +129,19 @@ def load_offered(spec: str, game: Game):
 def standard_players(game: Game) -> dict[str, PlayerOffer]:
     """Returns the players that every visitor of a game finds, by name."""
     offers = []
-    if _is_shipped(game):
+    if is_shipped(game):
         offers += [
             _offer(f"alphazero:{PRETRAINED}", "AlphaZero"),
             _offer(f"network:{PRETRAINED}", "Its network, without search"),
         ]
-    offers.append(_offer(DEFAULT_MCTS, "Search with random playouts"))
-    if type(game).evaluate is not Game.evaluate and game.num_actions <= FEW_ACTIONS:
-        offers.append(_offer("minimax:4", "Four moves ahead"))
-    offers += [_offer("greedy", "One move ahead"), _offer("random", "Chance")]
+    ahead = lookahead(game)
+    if ahead is not None:
+        offers.append(_offer(ahead, f"{ahead.partition(':')[2]} moves ahead"))
+    offers += [
+        _offer(playouts(game), "Search with random playouts"),
+        _offer("greedy", "One move ahead"),
+        _offer("random", "Chance"),
+    ]
     return {offer.name: offer for offer in offers}
 
 
@@ -160,17 +165,26 @@ def _offer(spec: str, title: str) -> PlayerOffer:
     return PlayerOffer(spec, title, spec)
 
 
-def _is_shipped(game: Game) -> bool:
-    try:
-        directory = pretrained_directory(game.name)
-    except ValueError:
-        return False
-    config = json.loads((directory / CONFIG_FILE).read_text())
-    return config["options"] == game.options
+def _named_offer(
+    text: str, game_offer: GameOffer, further: Mapping[str, PlayerOffer]
+) -> PlayerOffer:
+    """Returns the player that `NAME=SPEC` or `SPEC` says, by a name of its own.
+
+    Raises:
+        ValueError: there is no such player.
+    """
+    alias, spec = split_name(text)
+    load_offered(spec, game_offer.game)  # to find out now whether there is one
+    used = {**game_offer.players, **further}
+    name = alias or public_name(spec)
+    if name in used and used[name].spec == spec:
+        return used[name]
+    name = unused_name(name, used)
+    return PlayerOffer(name, name, spec)
 
 
 def _split(text: str, keys: Sequence[str]) -> tuple[str, str]:
-    """Returns the game and the player that `GAME=SPEC` names."""
+    """Returns the game that a text `GAME=...` names, and what stands behind it."""
     for key in sorted(keys, key=len, reverse=True):
         if text.startswith(f"{key}="):
             return key, text.removeprefix(f"{key}=")
