@@ -1,7 +1,7 @@
 """Which games, players and runs visitors find: every name from outside is a key."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from azjax import games
@@ -12,6 +12,9 @@ from azjax.players import load
 from azjax.players.directory import PRETRAINED
 from azjax.players.names import public_name, split_name, unused_name
 
+# In this order: what the command line adds, what ships, what was learnt here, others.
+ADDED, SHIPPED, LEARNT, STANDARD = range(4)
+
 
 @dataclasses.dataclass(frozen=True)
 class PlayerOffer:
@@ -21,12 +24,14 @@ class PlayerOffer:
     title: what people are told that it is.
     spec: from which it is built.
     directory: of a run whose player may become newer, if it is one.
+    rank: those with a lower one are offered first.
     """
 
     name: str
     title: str
     spec: str
     directory: Path | None = None
+    rank: int = STANDARD
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,12 +76,8 @@ class Offers:
             offer = offers.get(key) or GameOffer(
                 key, run.game, standard_players(run.game)
             )
-            players = {player.name: player for player in run_players(run)}
-            # What ships comes first, and what was learnt here before what was not.
-            shipped = {n: p for n, p in offer.players.items() if n.endswith(PRETRAINED)}
-            offers[key] = dataclasses.replace(
-                offer, players={**shipped, **players, **offer.players}
-            )
+            players = [*offer.players.values(), *run_players(run)]
+            offers[key] = dataclasses.replace(offer, players=_ranked(players))
         return offers
 
     def key_of(self, game: Game) -> str | None:
@@ -104,13 +105,12 @@ def make_offers(
     for name in names or games.available():
         game = games.make(name)
         offered[name] = GameOffer(name, game, standard_players(game))
-    further: dict[str, dict[str, PlayerOffer]] = {key: {} for key in offered}
     for text in specs:
         key, player = _split(text, list(offered))
-        offer = _named_offer(player, offered[key], further[key])
-        further[key][offer.name] = offer
-    for key, offer in offered.items():
-        players = {**further[key], **offer.players}
+        offer = offered[key]
+        added = _added_player(player, offer)
+        others = (p for p in offer.players.values() if p.name != added.name)
+        players = _ranked([*others, added])
         offered[key] = dataclasses.replace(offer, players=players)
     return Offers(offered, runs_directory, has_all=not names)
 
@@ -131,8 +131,8 @@ def standard_players(game: Game) -> dict[str, PlayerOffer]:
     offers = []
     if is_shipped(game):
         offers += [
-            _offer(f"alphazero:{PRETRAINED}", "AlphaZero"),
-            _offer(f"network:{PRETRAINED}", "Its network, without search"),
+            _offer(f"alphazero:{PRETRAINED}", "AlphaZero", SHIPPED),
+            _offer(f"network:{PRETRAINED}", "Its network, without search", SHIPPED),
         ]
     ahead = lookahead(game)
     if ahead is not None:
@@ -142,7 +142,7 @@ def standard_players(game: Game) -> dict[str, PlayerOffer]:
         _offer("greedy", "One move ahead"),
         _offer("random", "Chance"),
     ]
-    return {offer.name: offer for offer in offers}
+    return _ranked(offers)
 
 
 def run_players(run: Run) -> list[PlayerOffer]:
@@ -156,31 +156,35 @@ def run_players(run: Run) -> list[PlayerOffer]:
             title=f"{title} (run {run.key})",
             spec=f"{kind}:{run.directory}",
             directory=run.directory,
+            rank=LEARNT,
         )
         for kind, title in kinds.items()
     ]
 
 
-def _offer(spec: str, title: str) -> PlayerOffer:
-    return PlayerOffer(spec, title, spec)
+def _offer(spec: str, title: str, rank: int = STANDARD) -> PlayerOffer:
+    return PlayerOffer(spec, title, spec, rank=rank)
 
 
-def _named_offer(
-    text: str, game_offer: GameOffer, further: Mapping[str, PlayerOffer]
-) -> PlayerOffer:
+def _ranked(players: Iterable[PlayerOffer]) -> dict[str, PlayerOffer]:
+    """Returns players by their names, in the order in which they are offered."""
+    return {p.name: p for p in sorted(players, key=lambda player: player.rank)}
+
+
+def _added_player(text: str, offer: GameOffer) -> PlayerOffer:
     """Returns the player that `NAME=SPEC` or `SPEC` says, by a name of its own.
 
     Raises:
         ValueError: there is no such player.
     """
     alias, spec = split_name(text)
-    load_offered(spec, game_offer.game)  # to find out now whether there is one
-    used = {**game_offer.players, **further}
+    load_offered(spec, offer.game)  # to find out now whether there is one
     name = alias or public_name(spec)
-    if name in used and used[name].spec == spec:
-        return used[name]
-    name = unused_name(name, used)
-    return PlayerOffer(name, name, spec)
+    same = offer.players.get(name)
+    if same is not None and same.spec == spec:
+        return dataclasses.replace(same, rank=ADDED)
+    name = unused_name(name, offer.players)
+    return PlayerOffer(name, name, spec, rank=ADDED)
 
 
 def _split(text: str, keys: Sequence[str]) -> tuple[str, str]:

@@ -75,7 +75,7 @@ def _numbers(run: Run, values: dict[str, Any]) -> Iterator[tuple[str, str]]:
         whole = f" of {run.iterations:,.0f}" if run.iterations else ""
         yield "Iteration", f"{values['iteration']:,}{whole}"
     scores = {
-        f"{SCORE}{name}": (f"Points against {name}", "{:.1%}")
+        f"{SCORE}{name}": (f"Score against {name}", "{:.1%}")
         for name in opponents(values)
     }
     for key, (label, form) in (COUNTS | MISTAKES | scores).items():

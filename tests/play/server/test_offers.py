@@ -88,6 +88,17 @@ def test_what_there_is_not_is_said(names, specs, error, tmp_path):
         make_offers(names, specs, tmp_path)
 
 
+def test_what_the_command_line_adds_comes_before_what_ships_and_runs(tmp_path):
+    for name in ("first", "second"):
+        make_run(tmp_path / "runs" / name, "tic_tac_toe")
+    offers = make_offers(["tic_tac_toe"], ["tic_tac_toe=my=random"], tmp_path / "runs")
+    assert list(offers.with_runs(offers.runs())["tic_tac_toe"].players)[:7] == [
+        *("my", "alphazero:pretrained", "network:pretrained"),
+        *("alphazero:runs/first", "network:runs/first"),
+        *("alphazero:runs/second", "network:runs/second"),
+    ]
+
+
 def test_the_players_of_runs_are_offered_as_soon_as_they_are_there(tmp_path):
     offers = make_offers(["tic_tac_toe"], (), tmp_path / "runs")
     assert offers.runs() == {}

@@ -107,7 +107,7 @@ def test_the_newest_numbers_are_shown_with_names_and_units(directory):
         "Positions": "640",
         "Speed": "2,506 positions/s",
         "Mistakes, network alone": "50.0%",
-        "Points against random": "75.0%",
+        "Score against random": "75.0%",
         "Value loss": "0.125",
     }
 
