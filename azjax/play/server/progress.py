@@ -4,7 +4,7 @@ import functools
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from azjax.play.server.runs import Run
 from azjax.training.metrics import METRICS_FILE, SCORE, opponents, parse_rows
@@ -120,7 +120,7 @@ def _read_newest(path: Path, changed: int, size: int) -> Newest:
     return Newest(values, bool(rows) and rows[-1].get("kind") == "evaluation")
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return (
         isinstance(value, int | float)
         and not isinstance(value, bool)
