@@ -62,6 +62,7 @@ def make_app(house: House, *, names: Collection[str] | None) -> Starlette:
         Route("/runs/{run}", _with_slash),
         Route("/play/{game}/", site.play),
         Route("/play/{game}/config.json", site.config),
+        Route("/play/{game}/picture.svg", site.picture),
         Route("/play/{game}/{file:path}", site.file),
         Route("/runs/{run}/", site.run),
         Route("/runs/{run}/run.json", site.run_json),
@@ -91,8 +92,7 @@ class _Site:
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
         """Draws the lobby's pictures before anybody asks; closes everything at the
         end."""
-        lobby = self._workers.do_once("lobby", self._describe_lobby)
-        drawing = asyncio.ensure_future(lobby)
+        drawing = asyncio.ensure_future(self._draw_all())
         yield
         drawing.cancel()
         self._workers.close()
@@ -121,8 +121,11 @@ class _Site:
 
     async def lobby_json(self, request: Request) -> Response:
         del request
-        told = await self._workers.do_once("lobby", self._describe_lobby)
-        return JSONResponse(told)
+        return JSONResponse(await self._workers.do(self._describe_lobby))
+
+    async def picture(self, request: Request) -> Response:
+        picture = await self._draw(await self._game(request))
+        return Response(picture, media_type="image/svg+xml")
 
     async def config(self, request: Request) -> Response:
         offer = await self._game(request)
@@ -188,7 +191,6 @@ class _Site:
                     "key": offer.key,
                     "title": game_title(offer.key),
                     "players": _players(offer),
-                    "picture": self._picture(offer),
                 }
                 for offer in self._house.games().values()
             ],
@@ -220,6 +222,14 @@ class _Site:
             "players": names,
             "play": play,
         }
+
+    async def _draw_all(self) -> None:
+        for offer in (await self._workers.do(self._house.games)).values():
+            await self._draw(offer)
+
+    async def _draw(self, offer: GameOffer) -> str:
+        """Returns the picture of a game's first position, which takes a second."""
+        return await self._workers.do_once(("picture", offer.key), self._picture, offer)
 
     def _picture(self, offer: GameOffer) -> str:
         if offer.key not in self._pictures:

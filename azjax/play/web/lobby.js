@@ -2,7 +2,6 @@
 import { fetchJson } from "./download.js";
 import { keepFresh, stateText } from "./freshness.js";
 import { tag } from "./html.js";
-import { parsedSvg } from "./svg.js";
 
 const REFRESH = 10_000; // milliseconds
 
@@ -50,10 +49,9 @@ function showProblem(text) {
   element("status").hidden = text === "";
 }
 
-function gameTile({ key, title, players, picture }) {
+function gameTile({ key, title, players }) {
   const address = `play/${encodeURIComponent(key)}/`;
-  const drawn = parsedSvg(picture);
-  drawn.setAttribute("aria-hidden", "true");
+  const picture = tag("img", { src: `${address}picture.svg`, alt: "" });
   const against = players.map(({ name, title }) =>
     tag(
       "li",
@@ -64,7 +62,7 @@ function gameTile({ key, title, players, picture }) {
   return tag(
     "li",
     { className: "card" },
-    tag("a", { href: address, className: "game" }, drawn, tag("strong", {}, title)),
+    tag("a", { href: address, className: "game" }, picture, tag("strong", {}, title)),
     tag("ul", { ariaLabel: `Players of ${title}` }, ...against),
   );
 }

@@ -35,7 +35,9 @@ def test_the_lobby_lists_games_players_and_runs(client):
     told = client.get("/lobby.json").json()
     assert [game["key"] for game in told["games"]] == ["tic_tac_toe", "go:size=5"]
     assert told["games"][1]["title"] == "Go (size=5)"
-    assert told["games"][1]["picture"].startswith("<svg")
+    picture = client.get(f"/play/{told['games'][1]['key']}/picture.svg")
+    assert picture.headers["content-type"] == "image/svg+xml"
+    assert picture.text.startswith("<svg")
     players = told["games"][0]["players"]
     assert players[0] == {"name": "alphazero:pretrained", "title": "AlphaZero"}
     assert told["runs"] == [
