@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import json
+import os
 import re
 import shutil
 import signal
@@ -84,7 +85,7 @@ def learning(runs):
 @pytest.fixture(scope="module")
 def server(runs):
     engine = Path(__file__).parents[1] / "players" / "gtp_engine.py"
-    dying = f"breakthrough:5,5=dying=gtp:{sys.executable} {engine} dies"
+    dying = f"breakthrough:5,5=dying=gtp:{sys.executable} {engine} dies {os.devnull}"
     one = Server(GAMES, runs, "--player", dying)
     one.start()
     yield one
