@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import math
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -34,6 +33,7 @@ from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game
 from azjax.players import AnyPlayer, GtpPlayer, load
 from azjax.players.gtp import MOVE_SECONDS
+from azjax.players.names import split_name, unused_name
 
 TOURNAMENT_GAMES = 100
 SPRT_GAMES = 2000
@@ -275,13 +275,8 @@ def named(players: Sequence[str]) -> dict[str, str]:
         raise ValueError(f"azjax arena needs two players or more: {len(players)}")
     texts: dict[str, str] = {}
     for player in players:
-        alias = re.match(r"([\w.+-]+)=", player)
-        name = alias[1] if alias else player
-        unused, number = name, 1
-        while unused in texts:
-            number += 1
-            unused = f"{name}#{number}"
-        texts[unused] = player[alias.end() :] if alias else player
+        name, text = split_name(player)
+        texts[unused_name(name or player, texts)] = text
     return texts
 
 

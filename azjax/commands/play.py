@@ -1,6 +1,5 @@
 """`azjax play`."""
 
-import contextlib
 import io
 import os
 import sys
@@ -12,12 +11,12 @@ from azjax import games
 from azjax.arena.work import Run
 from azjax.commands.common import INTERRUPTED, check_seed
 from azjax.compilation_cache import enable_compilation_cache
-from azjax.games import Game
 from azjax.play.background import Background
+from azjax.play.opponents import default_opponent
 from azjax.play.plain import Plain, Pump
 from azjax.play.session import Session
 from azjax.players import load as load_player_named
-from azjax.players.directory import PRETRAINED, pretrained_directory
+from azjax.players.names import split_name
 
 PATIENCE = 0.5  # seconds that a search may take to end when the user leaves
 PIPE_CLOSED = 141  # 128 and the number of SIGPIPE, as shells count
@@ -41,6 +40,7 @@ def play_command(
             network:RUN, alphazero:RUN, perfect, human (a second person) or
             gtp:COMMAND, where RUN is a run's directory or `pretrained`. Settings stand
             after a ?, joined by &: alphazero:RUN?simulations=200&kept_nodes=2000.
+            NAME=PLAYER calls one by another name.
             Without it, the player that ships for the game, or else a search.
         second: let the opponent begin.
         seed: of the opponent's chance.
@@ -50,26 +50,18 @@ def play_command(
     check_seed(seed)
     enable_compilation_cache()
     board_game = games.make(game)
-    name = opponent or default_opponent(board_game)
-    player = load_player_named(name, board_game)
+    name, text = split_name(opponent or default_opponent(board_game))
+    player = load_player_named(text, board_game)
 
     def sit_down(run: Run) -> Session:
         return Session(
-            board_game, player, name=name, user=int(second), seed=seed, run=run
+            board_game, player, name=name or text, user=int(second), seed=seed, run=run
         )
 
     if plain or not _has_screen():
         _play_plain(sit_down, load)
     else:
         _play_on_screen(sit_down, load)
-
-
-def default_opponent(game: Game) -> str:
-    """Returns who plays a game if nobody is asked for."""
-    with contextlib.suppress(ValueError):
-        pretrained_directory(game.name)
-        return f"alphazero:{PRETRAINED}"
-    return "mcts:400"
 
 
 def _has_screen() -> bool:

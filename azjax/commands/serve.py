@@ -20,7 +20,9 @@ def serve_command(
     /,
     *,
     player: Annotated[
-        tuple[str, ...], tyro.conf.arg(metavar="GAME=PLAYER"), tyro.conf.UseAppendAction
+        tuple[str, ...],
+        tyro.conf.arg(metavar="GAME=[NAME=]PLAYER"),
+        tyro.conf.UseAppendAction,
     ] = (),
     runs: str = "runs",
     host: str = "127.0.0.1",
@@ -32,8 +34,8 @@ def serve_command(
 
     Args:
         games: what is played, as `azjax games` lists it; all of it by default.
-        player: a further player of a game, for example go=gtp:COMMAND or
-            chess=mcts:1000; may be given several times.
+        player: a further player of a game, for example chess=mcts:1000 or, with the
+            name that visitors see, go=gnu=gtp:COMMAND; may be given several times.
         runs: the directory with the runs whose players and progress are shown.
         host: the address at which visitors connect; 0.0.0.0 lets other machines in.
         port: the same; 0 takes any that is free.

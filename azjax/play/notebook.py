@@ -9,8 +9,10 @@ import anywidget
 import traitlets
 
 from azjax import games, players
+from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game
 from azjax.play.joined_modules import joined
+from azjax.play.opponents import default_opponent
 from azjax.play.page_files import page_files
 from azjax.play.server.describing import (
     describe_game,
@@ -39,7 +41,7 @@ from azjax.players import AnyPlayer
 
 def play(
     game: Game | str,
-    opponent: AnyPlayer | str,
+    opponent: AnyPlayer | str | None = None,
     *,
     user_player: int = 0,
     seed: int = 0,
@@ -51,17 +53,21 @@ def play(
 
     Args:
         game: what is played, or its name as `azjax.games.make` takes it.
-        opponent: who answers, or a text as `azjax.players.load` takes it. One that
-            searches does so by PUCT and with as many simulations as the user chooses,
-            at first about as many as by itself.
+        opponent: who answers, or a text as `azjax.players.load` takes it; without it
+            the player that ships for the game, or else a search. One that searches
+            does so by PUCT and with as many simulations as the user chooses, at first
+            about as many as by itself.
         user_player: 0 if the user begins the first game, 1 if the opponent does.
         seed: of the opponent's chance.
 
     Raises:
         ValueError: there is no such game or opponent.
     """
+    enable_compilation_cache()
     if isinstance(game, str):
         game = games.make(game)
+    if opponent is None:
+        opponent = default_opponent(game)
     if isinstance(opponent, str):
         opponent = players.load(opponent, game)
     return Board(game, opponent, user_player, seed)

@@ -17,8 +17,10 @@ NETWORK_FILE = "network.onnx.gz"
 RUNTIME_FILE = "vendor/ort/ort-wasm-simd-threaded.wasm.gz"
 MADE_BY = "azjax export --web"
 FOR_SERVERS = (
+    "freshness.js",
     "lobby.html",
     "lobby.js",
+    "missing.html",
     "move_entry.js",
     "picture_board.js",
     "picture_marks.js",

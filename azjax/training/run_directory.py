@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol, TextIO
@@ -18,6 +19,7 @@ CONFIG_FILE = "config.json"
 CHECKPOINTS = "checkpoints"
 _PARTIAL_FILE = f".{CONFIG_FILE}"
 _LOCK_FILE = ".lock"
+_LOOK_SECONDS = 0.2  # more than it takes to look whether somebody has the lock
 
 
 class RunConfig(Protocol):
@@ -72,15 +74,36 @@ def open_run_directory(config: RunConfig) -> Iterator[Path]:
 
 def _lock(file: TextIO, directory: Path) -> None:
     """Locks a file; the system unlocks it, however this process may end."""
-    if fcntl is None:
+    if _try_lock(file, exclusive=True):
         return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    time.sleep(_LOOK_SECONDS)  # perhaps somebody just looks
+    if not _try_lock(file, exclusive=True):
         raise ValueError(
             f"another process is training in {directory}: wait for it, stop it, or "
             "give another --run-dir"
-        ) from None
+        )
+
+
+def _try_lock(file: TextIO, *, exclusive: bool) -> bool:
+    """Locks a file unless another process has; returns whether none has."""
+    if fcntl is None:
+        return True
+    kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def is_at_work(directory: Path) -> bool:
+    """Returns whether a process is training in a run directory now; on Windows, where
+    nobody can tell, False."""
+    try:
+        with (directory / _LOCK_FILE).open() as lock:
+            return not _try_lock(lock, exclusive=False)
+    except OSError:  # no run has ever been here
+        return False
 
 
 @contextlib.contextmanager

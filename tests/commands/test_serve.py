@@ -18,6 +18,7 @@ from azjax.play.server.running import listen
         (["go", "--player", "hex=random"], "--player must be GAME=PLAYER"),
         (["go", "--player", "go=nobody"], "unknown player 'nobody'"),
         (["go", "--player", "go=human"], "'human' is no player for --player"),
+        (["go", "--player", "go=me=human"], "'human' is no player for --player"),
         (["go", "--player", "go=network:nowhere"], "no player in nowhere"),
         (["go", "--player", "go=gtp:no-such-program"], "there is no program to run"),
         (["go", "--port", "65536"], "--port must be from 0 to 65535: 65536"),

@@ -105,6 +105,12 @@ def test_game_and_opponent_may_be_texts():
         notebook.play("tic_tac_toe", "chance")
 
 
+def test_without_an_opponent_it_is_the_one_of_the_terminal(monkeypatch):
+    monkeypatch.setattr(notebook, "default_opponent", lambda game: f"nobody {game}")
+    with pytest.raises(ValueError, match="unknown player 'nobody tic_tac_toe'"):
+        notebook.play("tic_tac_toe")
+
+
 def test_the_opponent_thinks_about_the_position_that_it_is_asked_about():
     kernel = Kernel("connect_four")
     full = [0, 0, 0, 0, 0, 0]

@@ -1,11 +1,15 @@
 """The page behind `azjax serve`, in a browser; needs playwright and Chromium."""
 
+import contextlib
+import fcntl
 import json
+import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import matplotlib.image
 import numpy as np
@@ -35,13 +39,14 @@ PHONE = {
 class Server:
     """`azjax serve`, which can be killed and started again."""
 
-    def __init__(self, games, runs):
+    def __init__(self, games, runs, *options):
         self.games, self.runs, self.port = games, runs, 0
+        self.options = options
 
     def start(self):
         command = [sys.executable, "-u", "-m", "azjax", "serve", *self.games]
-        options = ["--runs", str(self.runs), "--port", str(self.port)]
-        self.process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE)
+        command += ["--runs", str(self.runs), "--port", str(self.port), *self.options]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE)
         assert self.process.stdout is not None
         found = re.search(
             r"http://127.0.0.1:(\d+)/", next(self.process.stdout).decode()
@@ -56,7 +61,7 @@ class Server:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """A directory with a run that has just begun, and whose player is good already."""
+    """A directory with a run that was stopped, and whose player is good already."""
     run = tmp_path_factory.mktemp("runs") / "first"
     (run / "plots").mkdir(parents=True)
     (run / "config.json").write_text(json.dumps({"game": "tic_tac_toe"}))
@@ -71,9 +76,19 @@ def add_row(runs, **row):
         file.write(json.dumps(row) + "\n")
 
 
+@contextlib.contextmanager
+def learning(runs):
+    """Holds the run's directory as the process does that trains in it."""
+    with (runs / "first" / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 @pytest.fixture(scope="module")
 def server(runs):
-    one = Server(GAMES, runs)
+    engine = Path(__file__).parents[1] / "players" / "gtp_engine.py"
+    dying = f"breakthrough:5,5=dying=gtp:{sys.executable} {engine} dies {os.devnull}"
+    one = Server(GAMES, runs, "--player", dying)
     one.start()
     yield one
     one.kill()
@@ -141,11 +156,47 @@ def status_of(page):
 def test_the_first_page_leads_to_games_and_runs(visit):
     page = visit("")
     expect(page.find("#games > li")).to_have_count(len(GAMES))
-    expect(page.find("#games svg")).to_have_count(len(GAMES))
+    for number in range(len(GAMES)):
+        picture = page.find("#games img").nth(number)
+        expect(picture).not_to_have_js_property("naturalWidth", 0)
     expect(page.find("#runs a")).to_have_text("first: Tic Tac Toe")
+    expect(page.find("#runs span")).to_have_text("stopped")
     page.find("#games > li").nth(0).locator("text=Chance").click()
     page.wait_for_turn()
     assert page.page.title() == "Tic Tac Toe against Chance"
+
+
+def test_the_first_page_tells_what_is_new_while_it_is_seen(visit, runs):
+    page = visit("")
+    page.page.clock.install()
+    page.page.reload()
+    expect(page.find("#runs span")).to_have_text("stopped")
+    page.find("#runs a").focus()
+    page.page.evaluate("document.querySelector('#games > li').id = 'untouched'")
+    with learning(runs):
+        page.page.clock.fast_forward(10_000)
+        expect(page.find("#runs span")).to_have_text("learning now")
+    expect(page.find("#runs a")).to_be_focused()
+    expect(page.find("#untouched")).to_have_count(1)
+
+
+def test_an_opponent_that_dies_is_told_and_another_can_be_met(visit):
+    page = play(visit, "breakthrough:5,5", "dying")
+    page.target(legal(page)[0]).click()
+    page.target(next(cell for cell in legal(page) if cell < 15)).click()
+    expect(page.find("#notice")).to_have_text("the opponent could not go on")
+    expect(page.find("#status")).to_contain_text("does not go on: begin a new game")
+    page.find("#opponent").select_option("random")
+    expect(page.find("#status")).to_contain_text("You begin")
+    expect(page.find("#notice")).to_be_hidden()
+
+
+def test_what_is_not_there_leads_back_to_all_games(visit, server):
+    page = visit("")
+    page.page.goto(f"{server.url}runs/nothing/")
+    page.find("a").click()
+    expect(page.find("#games > li")).to_have_count(len(GAMES))
+    assert "404" in page.problems.pop()
 
 
 def test_a_whole_game_of_moves_from_cell_to_cell(visit):
@@ -321,13 +372,15 @@ def test_who_cannot_be_met_is_replaced(visit):
 
 
 def test_a_run_is_shown_while_it_learns(visit, runs):
-    page = visit("runs/first/")
-    expect(page.find("#title")).to_have_text("first: Tic Tac Toe")
-    expect(page.find("#state")).to_have_text("It is learning now.")
-    expect(page.find("#plot")).to_be_visible()
-    expect(page.find("#latest")).to_contain_text(re.compile(r"Policy loss\s*0.512"))
-    add_row(runs, iteration=1234)
-    expect(page.find("#latest")).to_contain_text("1,234")
+    with learning(runs):
+        page = visit("runs/first/")
+        expect(page.find("#title")).to_have_text("first: Tic Tac Toe")
+        expect(page.find("#state")).to_have_text("Learning now.")
+        expect(page.find("#plot")).to_be_visible()
+        expect(page.find("#latest")).to_contain_text(re.compile(r"Policy loss\s*0.512"))
+        add_row(runs, iteration=1234)
+        expect(page.find("#latest")).to_contain_text("1,234")
+    expect(page.find("#state")).to_contain_text("Stopped; the same command goes on")
     page.find("#sample").click()
     page.page.wait_for_selector("#board[data-moves='2']")
     expect(page.find("#sample-status")).to_contain_text("Last move: ")

@@ -3,8 +3,13 @@ import pathlib
 
 import pytest
 
-from azjax.training import LearnerConfig, TrainConfig
-from azjax.training.run_directory import disk_errors, open_run_directory, read_config
+from azjax.training import LearnerConfig, TrainConfig, run_directory
+from azjax.training.run_directory import (
+    disk_errors,
+    is_at_work,
+    open_run_directory,
+    read_config,
+)
 
 
 def opened(config):
@@ -122,6 +127,23 @@ def test_the_systems_error_number_is_found_in_tensorstores_text(tmp_path):
         raise ValueError(text)
     assert error.value.errno == 28
     assert "\n" not in str(error.value)
+
+
+def test_it_can_be_seen_whether_a_process_is_at_work(tmp_path):
+    assert not is_at_work(tmp_path / "nowhere")
+    with open_run_directory(config(tmp_path)):
+        assert is_at_work(tmp_path)
+        assert is_at_work(tmp_path)
+    assert not is_at_work(tmp_path)
+
+
+def test_who_only_looks_keeps_nobody_from_training(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+    opened(config(tmp_path))
+    with (tmp_path / ".lock").open() as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        monkeypatch.setattr(run_directory.time, "sleep", lambda _: looking.close())
+        opened(config(tmp_path))
 
 
 def test_a_directory_is_open_to_one_process_at_a_time(tmp_path):

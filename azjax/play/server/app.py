@@ -25,7 +25,8 @@ from azjax.play.page_files import media_type, read_page
 from azjax.play.server.describing import game_title, picture_of
 from azjax.play.server.house import House
 from azjax.play.server.offers import GameOffer, run_players
-from azjax.play.server.runs import Run, describe_run, read_plot
+from azjax.play.server.progress import describe_progress, newest_numbers
+from azjax.play.server.runs import Run, plot_stamp, read_plot
 from azjax.play.server.visitor import FULL, Visitor
 from azjax.play.server.workers import Workers
 
@@ -61,6 +62,7 @@ def make_app(house: House, *, names: Collection[str] | None) -> Starlette:
         Route("/runs/{run}", _with_slash),
         Route("/play/{game}/", site.play),
         Route("/play/{game}/config.json", site.config),
+        Route("/play/{game}/picture.svg", site.picture),
         Route("/play/{game}/{file:path}", site.file),
         Route("/runs/{run}/", site.run),
         Route("/runs/{run}/run.json", site.run_json),
@@ -71,6 +73,7 @@ def make_app(house: House, *, names: Collection[str] | None) -> Starlette:
     ]
     return Starlette(
         routes=routes,
+        exception_handlers={404: site.missing},
         middleware=[Middleware(_Guard, names=names)],
         lifespan=site.lifespan,
     )
@@ -89,8 +92,7 @@ class _Site:
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
         """Draws the lobby's pictures before anybody asks; closes everything at the
         end."""
-        lobby = self._workers.do_once("lobby", self._describe_lobby)
-        drawing = asyncio.ensure_future(lobby)
+        drawing = asyncio.ensure_future(self._draw_all())
         yield
         drawing.cancel()
         self._workers.close()
@@ -111,10 +113,19 @@ class _Site:
     async def file(self, request: Request) -> Response:
         return self._file(request.path_params["file"])
 
+    async def missing(self, request: Request, _: Exception) -> Response:
+        """Says to people, and to programs, that there is no such thing."""
+        if "text/html" not in request.headers.get("accept", ""):
+            return PlainTextResponse("not found", 404)
+        return Response(self._page["missing.html"], 404, media_type="text/html")
+
     async def lobby_json(self, request: Request) -> Response:
         del request
-        told = await self._workers.do_once("lobby", self._describe_lobby)
-        return JSONResponse(told)
+        return JSONResponse(await self._workers.do(self._describe_lobby))
+
+    async def picture(self, request: Request) -> Response:
+        picture = await self._draw(await self._game(request))
+        return Response(picture, media_type="image/svg+xml")
 
     async def config(self, request: Request) -> Response:
         offer = await self._game(request)
@@ -180,7 +191,6 @@ class _Site:
                     "key": offer.key,
                     "title": game_title(offer.key),
                     "players": _players(offer),
-                    "picture": self._picture(offer),
                 }
                 for offer in self._house.games().values()
             ],
@@ -189,6 +199,7 @@ class _Site:
                     "key": run.key,
                     "game": self._house.key_of(run.game) or repr(run.game),
                     "title": run.title,
+                    **describe_progress(run),
                 }
                 for run in self._house.runs().values()
             ],
@@ -204,10 +215,21 @@ class _Site:
             play = f"/play/{quote(key, safe='')}/?player={player}"
         return {
             "game": key or repr(run.game),
-            **describe_run(run),
+            "title": run.title,
+            **describe_progress(run),
+            "numbers": newest_numbers(run),
+            "plot": plot_stamp(run),
             "players": names,
             "play": play,
         }
+
+    async def _draw_all(self) -> None:
+        for offer in (await self._workers.do(self._house.games)).values():
+            await self._draw(offer)
+
+    async def _draw(self, offer: GameOffer) -> str:
+        """Returns the picture of a game's first position, which takes a second."""
+        return await self._workers.do_once(("picture", offer.key), self._picture, offer)
 
     def _picture(self, offer: GameOffer) -> str:
         if offer.key not in self._pictures:

@@ -5,6 +5,7 @@ methods are not for the thread that serves the visitors.
 """
 
 import contextlib
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -119,7 +120,7 @@ class House:
             host = self.loaded(offer, player)
             if host is None:
                 stamp = _stamp(player.directory)
-                loaded = load_offered(player.spec, offer.game)
+                loaded = _load(offer, player)
                 host = Host(offer, loaded, stamp, self, self._hosts.get(key))
                 self._hosts[key] = host
             return host
@@ -270,6 +271,15 @@ class Host:
             return own
         reachable = [n for n in self.strengths if n <= DEFAULT_STRENGTH]
         return reachable[-1] if reachable else None
+
+
+def _load(offer: GameOffer, player: PlayerOffer) -> AnyPlayer:
+    try:
+        return load_offered(player.spec, offer.game)
+    except (ValueError, OSError) as error:
+        # Visitors need not know where runs are.
+        print(f"azjax: {player.name} cannot be loaded: {error}", file=sys.stderr)
+        raise ValueError(f"{player.title} cannot be loaded") from None
 
 
 def _stamp(directory: Path | None) -> Stamp:

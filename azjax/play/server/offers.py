@@ -1,18 +1,19 @@
 """Which games, players and runs visitors find: every name from outside is a key."""
 
 import dataclasses
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from azjax import games
 from azjax.games import Game
+from azjax.play.opponents import is_shipped, lookahead, playouts
 from azjax.play.server.runs import Run, find_runs
 from azjax.players import load
-from azjax.players.directory import CONFIG_FILE, PRETRAINED, pretrained_directory
+from azjax.players.directory import PRETRAINED
+from azjax.players.names import public_name, split_name, unused_name
 
-DEFAULT_MCTS = "mcts:400"
-FEW_ACTIONS = 100  # with more, looking four moves ahead takes too long
+# In this order: what the command line adds, what ships, what was learnt here, others.
+ADDED, SHIPPED, LEARNT, STANDARD = range(4)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,12 +24,14 @@ class PlayerOffer:
     title: what people are told that it is.
     spec: from which it is built.
     directory: of a run whose player may become newer, if it is one.
+    rank: those with a lower one are offered first.
     """
 
     name: str
     title: str
     spec: str
     directory: Path | None = None
+    rank: int = STANDARD
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,12 +76,8 @@ class Offers:
             offer = offers.get(key) or GameOffer(
                 key, run.game, standard_players(run.game)
             )
-            players = {player.name: player for player in run_players(run)}
-            # What ships comes first, and what was learnt here before what was not.
-            shipped = {n: p for n, p in offer.players.items() if n.endswith(PRETRAINED)}
-            offers[key] = dataclasses.replace(
-                offer, players={**shipped, **players, **offer.players}
-            )
+            players = [*offer.players.values(), *run_players(run)]
+            offers[key] = dataclasses.replace(offer, players=_ranked(players))
         return offers
 
     def key_of(self, game: Game) -> str | None:
@@ -96,7 +95,7 @@ def make_offers(
 
     Args:
         names: of the games, all of them if there is none.
-        specs: further players, `GAME=SPEC`.
+        specs: further players, `GAME=SPEC` or `GAME=NAME=SPEC`.
         runs_directory: in which runs are looked for; it need not be there.
 
     Raises:
@@ -106,11 +105,13 @@ def make_offers(
     for name in names or games.available():
         game = games.make(name)
         offered[name] = GameOffer(name, game, standard_players(game))
-    for text in reversed(specs):
-        key, spec = _split(text, list(offered))
-        load_offered(spec, offered[key].game)  # to find out now whether there is one
-        players = {spec: PlayerOffer(spec, spec, spec), **offered[key].players}
-        offered[key] = dataclasses.replace(offered[key], players=players)
+    for text in specs:
+        key, player = _split(text, list(offered))
+        offer = offered[key]
+        added = _added_player(player, offer)
+        others = (p for p in offer.players.values() if p.name != added.name)
+        players = _ranked([*others, added])
+        offered[key] = dataclasses.replace(offer, players=players)
     return Offers(offered, runs_directory, has_all=not names)
 
 
@@ -128,16 +129,20 @@ def load_offered(spec: str, game: Game):
 def standard_players(game: Game) -> dict[str, PlayerOffer]:
     """Returns the players that every visitor of a game finds, by name."""
     offers = []
-    if _is_shipped(game):
+    if is_shipped(game):
         offers += [
-            _offer(f"alphazero:{PRETRAINED}", "AlphaZero"),
-            _offer(f"network:{PRETRAINED}", "Its network, without search"),
+            _offer(f"alphazero:{PRETRAINED}", "AlphaZero", SHIPPED),
+            _offer(f"network:{PRETRAINED}", "Its network, without search", SHIPPED),
         ]
-    offers.append(_offer(DEFAULT_MCTS, "Search with random playouts"))
-    if type(game).evaluate is not Game.evaluate and game.num_actions <= FEW_ACTIONS:
-        offers.append(_offer("minimax:4", "Four moves ahead"))
-    offers += [_offer("greedy", "One move ahead"), _offer("random", "Chance")]
-    return {offer.name: offer for offer in offers}
+    ahead = lookahead(game)
+    if ahead is not None:
+        offers.append(_offer(ahead, f"{ahead.partition(':')[2]} moves ahead"))
+    offers += [
+        _offer(playouts(game), "Search with random playouts"),
+        _offer("greedy", "One move ahead"),
+        _offer("random", "Chance"),
+    ]
+    return _ranked(offers)
 
 
 def run_players(run: Run) -> list[PlayerOffer]:
@@ -151,26 +156,39 @@ def run_players(run: Run) -> list[PlayerOffer]:
             title=f"{title} (run {run.key})",
             spec=f"{kind}:{run.directory}",
             directory=run.directory,
+            rank=LEARNT,
         )
         for kind, title in kinds.items()
     ]
 
 
-def _offer(spec: str, title: str) -> PlayerOffer:
-    return PlayerOffer(spec, title, spec)
+def _offer(spec: str, title: str, rank: int = STANDARD) -> PlayerOffer:
+    return PlayerOffer(spec, title, spec, rank=rank)
 
 
-def _is_shipped(game: Game) -> bool:
-    try:
-        directory = pretrained_directory(game.name)
-    except ValueError:
-        return False
-    config = json.loads((directory / CONFIG_FILE).read_text())
-    return config["options"] == game.options
+def _ranked(players: Iterable[PlayerOffer]) -> dict[str, PlayerOffer]:
+    """Returns players by their names, in the order in which they are offered."""
+    return {p.name: p for p in sorted(players, key=lambda player: player.rank)}
+
+
+def _added_player(text: str, offer: GameOffer) -> PlayerOffer:
+    """Returns the player that `NAME=SPEC` or `SPEC` says, by a name of its own.
+
+    Raises:
+        ValueError: there is no such player.
+    """
+    alias, spec = split_name(text)
+    load_offered(spec, offer.game)  # to find out now whether there is one
+    name = alias or public_name(spec)
+    same = offer.players.get(name)
+    if same is not None and same.spec == spec:
+        return dataclasses.replace(same, rank=ADDED)
+    name = unused_name(name, offer.players)
+    return PlayerOffer(name, name, spec, rank=ADDED)
 
 
 def _split(text: str, keys: Sequence[str]) -> tuple[str, str]:
-    """Returns the game and the player that `GAME=SPEC` names."""
+    """Returns the game that a text `GAME=...` names, and what stands behind it."""
     for key in sorted(keys, key=len, reverse=True):
         if text.startswith(f"{key}="):
             return key, text.removeprefix(f"{key}=")

@@ -18,9 +18,9 @@ import numpy as np
 from azjax.games import Game
 from azjax.play.server.jobs import Job, Queue
 from azjax.play.server.slices import Batch, Slicer, batch_sizes, rearranged
-from azjax.players import ExternalPlayer, ForfeitError, Seat
+from azjax.players import ExternalPlayer, ForfeitError, ResignError, Seat
 
-OUT_OF_ORDER = "the player is out of order"
+CANNOT_GO_ON = "the opponent could not go on"
 
 
 class TreeRoom:
@@ -82,7 +82,7 @@ class SearchTable:
         except Exception:
             traceback.print_exc(file=sys.stderr)
             for job in [*self._seated, *self._queue.take(len(self._queue.waiting))]:
-                job.fail(OUT_OF_ORDER)
+                job.fail(CANNOT_GO_ON)
             self._leave()
             return False
 
@@ -181,13 +181,17 @@ class SeatTable:
             try:
                 self._seat = self._seat or self._player.sit(self._game, self._seed)
                 job.update(self._seat.choose(job.state, job.actions), 0)
+            except ResignError:
+                job.fail("the opponent resigns")
             except (ForfeitError, ValueError) as error:
+                # Visitors need not know which programs run here, nor where.
+                print(f"azjax: a player cannot go on: {error}", file=sys.stderr)
                 self._seat = None
-                job.fail(f"the player cannot go on: {error}")
+                job.fail(CANNOT_GO_ON)
             except Exception:
                 traceback.print_exc(file=sys.stderr)
                 self._seat = None
-                job.fail(OUT_OF_ORDER)
+                job.fail(CANNOT_GO_ON)
         return False
 
 

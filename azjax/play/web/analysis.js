@@ -97,7 +97,7 @@ export class Analysis {
         const row = document.createElement("tr");
         row.classList.toggle("best", move.action === action);
         const share = total ? move.visits / total : 0;
-        const visits = cell(percent(share), share);
+        const visits = cell(move.visits.toLocaleString("en"), share);
         visits.classList.add("visits");
         row.append(
           heading(move.text),

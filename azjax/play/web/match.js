@@ -25,6 +25,8 @@ export class Match {
   you = 0;
   isPaused = false;
   isThinking = false;
+  /** Whether the computer was to move and could not. */
+  isStuck = false;
 
   #turn = 0; // changes when what is under way is no longer wanted
 
@@ -168,7 +170,7 @@ export class Match {
 
   #interrupt() {
     if (this.isThinking) this.engine.stop();
-    this.isThinking = false;
+    this.isThinking = this.isStuck = false;
     return ++this.#turn;
   }
 
@@ -202,7 +204,13 @@ export class Match {
     this.isThinking = true;
     this.page.onChange();
     const request = { actions: this.actions.slice(0, ply), simulations, purpose };
-    const thought = await this.engine.think(request, keep);
+    const thought = await this.engine.think(request, keep).catch((error) => {
+      if (turn === this.#turn) {
+        this.isThinking = false;
+        this.isStuck = purpose === "play";
+      }
+      throw error;
+    });
     if (turn !== this.#turn) return null;
     this.isThinking = false;
     keep(thought);

@@ -281,7 +281,7 @@ function turnOf({ position, isYourTurn }) {
 }
 
 /** Says what happened last, and what is next. */
-function statusText({ position, you, isPaused }, sides) {
+function statusText({ position, you, isPaused, isStuck }, sides) {
   const { last, isOver, rewards, player, ending } = position;
   if (isOver) {
     const winner = rewards.indexOf(1);
@@ -295,6 +295,7 @@ function statusText({ position, you, isPaused }, sides) {
   const mover = you === null ? capital(sides[1 - player]) : isYours ? "Computer" : "You";
   const news = last ? `${mover} played ${last.text}. ` : "";
   if (isYours) return last ? `${news}Your turn.` : `You begin, with ${sides[you]}.`;
+  if (isStuck) return `${news}The computer does not go on: begin a new game.`;
   if (you !== null) return `${news}The computer thinks`;
   return isPaused ? `${news}Paused.` : `${news}${capital(sides[player])} to move`;
 }

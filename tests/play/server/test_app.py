@@ -35,11 +35,19 @@ def test_the_lobby_lists_games_players_and_runs(client):
     told = client.get("/lobby.json").json()
     assert [game["key"] for game in told["games"]] == ["tic_tac_toe", "go:size=5"]
     assert told["games"][1]["title"] == "Go (size=5)"
-    assert told["games"][1]["picture"].startswith("<svg")
+    picture = client.get(f"/play/{told['games'][1]['key']}/picture.svg")
+    assert picture.headers["content-type"] == "image/svg+xml"
+    assert picture.text.startswith("<svg")
     players = told["games"][0]["players"]
     assert players[0] == {"name": "alphazero:pretrained", "title": "AlphaZero"}
     assert told["runs"] == [
-        {"key": "first", "game": "tic_tac_toe", "title": "first: Tic Tac Toe"}
+        {
+            "key": "first",
+            "game": "tic_tac_toe",
+            "title": "first: Tic Tac Toe",
+            "state": "stopped",
+            "share": None,
+        }
     ]
 
 
@@ -52,7 +60,7 @@ def test_a_game_has_the_page_and_its_own_configuration(client):
     assert config["socket"] == "/socket"
     assert config["game"] == "go:size=5"
     assert [player["name"] for player in config["players"]] == [
-        *("mcts:400", "greedy", "random")
+        *("mcts:1600", "greedy", "random")
     ]
 
 
@@ -92,9 +100,10 @@ def test_a_run_that_has_just_begun_is_shown(client):
     assert told == {
         "game": "tic_tac_toe",
         "title": "first: Tic Tac Toe",
-        "iteration": None,
-        "is_training": False,
-        "latest": {},
+        "state": "stopped",
+        "share": None,
+        "numbers": [],
+        "plot": None,
         "players": [],
         "play": None,
     }
@@ -161,6 +170,18 @@ def test_what_is_no_address_is_not_found(client, address):
     answer = client.get(URL + address)
     assert answer.status_code == 404
     assert "root:" not in answer.text
+
+
+@pytest.mark.parametrize("address", ["/play/draughts/", "/runs/<b>/", "/x", "//x"])
+def test_people_are_told_that_nothing_is_there_and_led_back(client, address):
+    answer = client.get(URL + address, headers={"accept": "text/html,*/*;q=0.8"})
+    assert answer.status_code == 404
+    assert answer.headers["content-type"].startswith("text/html")
+    assert answer.content == read_page()["missing.html"]
+    assert {name: answer.headers[name] for name in HEADERS} == HEADERS
+    assert 'href="/"' in answer.text
+    program = client.get(URL + address, headers={"accept": "application/json"})
+    assert (program.status_code, program.text) == (404, "not found")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])

@@ -62,27 +62,28 @@ def test_a_newer_player_of_a_run_takes_the_place_of_the_older(run):
     house.close()
 
 
-def test_a_run_whose_player_is_broken_says_so(run):
+def test_a_run_whose_player_is_broken_says_so(run, capsys):
     house = house_of(run.parent)
     found = house.find("tic_tac_toe", f"alphazero:{run.parent.name}/first")
     (run / "player/weights.npz").write_bytes(b"")
-    with pytest.raises(ValueError, match="damaged"):
+    with pytest.raises(ValueError, match=r"AlphaZero \(run first\) cannot be loaded"):
         house.host(*found)
+    assert "damaged" in capsys.readouterr().err
     house.close()
 
 
 def test_visitors_who_ask_for_the_same_share_a_table_and_others_do_not(run):
     house = house_of(run.parent)
-    host = house.host(*house.find("tic_tac_toe", "mcts:400"))
+    host = house.host(*house.find("tic_tac_toe", "mcts:1600"))
     assert host.table(100) == (host.table(50)[0], 100)
     assert host.table(400)[0] is not host.table(100)[0]
-    assert host.table(None)[1] == 400
+    assert host.table(None)[1] == 1600
     house.close()
 
 
 def test_strengths_end_where_the_limits_do(run):
     house = house_of(run.parent, simulations=150)
-    host = house.host(*house.find("tic_tac_toe", "mcts:400"))
+    host = house.host(*house.find("tic_tac_toe", "mcts:1600"))
     assert host.strengths == [1, 25, 50, 100]
     assert host.default_strength == 100
     with pytest.raises(ValueError, match="must be one of 1, 25, 50, 100: 200"):
@@ -93,7 +94,7 @@ def test_strengths_end_where_the_limits_do(run):
 def test_strengths_end_where_there_is_no_memory_for_trees(tmp_path):
     offers = make_offers(["chess"], (), tmp_path)
     house = House(offers, Limits(search_bytes=2**28))
-    host = house.host(*house.find("chess", "mcts:400"))
+    host = house.host(*house.find("chess", "mcts:25"))
     assert host.strengths[-1] < 1600
     house.close()
 

@@ -28,10 +28,10 @@ def test_without_names_every_game_is_offered(tmp_path):
 def test_the_player_that_ships_comes_first(tmp_path):
     offers = make_offers(["connect_four", "go:5"], (), tmp_path)
     assert list(offers.games["connect_four"].players) == [
-        *("alphazero:pretrained", "network:pretrained", "mcts:400", "minimax:4"),
+        *("alphazero:pretrained", "network:pretrained", "minimax:7", "mcts:1600"),
         *("greedy", "random"),
     ]
-    assert list(offers.games["go:5"].players) == ["mcts:400", "greedy", "random"]
+    assert list(offers.games["go:5"].players) == ["mcts:1600", "greedy", "random"]
 
 
 @pytest.mark.slow
@@ -42,12 +42,28 @@ def test_every_offered_player_can_be_loaded(tmp_path):
 
 
 def test_further_players_come_before_all_others(tmp_path):
-    specs = ("go:size=5=mcts:7?exploration=2", "go:size=5=gtp:cat --mode gtp")
+    specs = ("go:size=5=mcts:7?exploration=2", "go:size=5=random")
     offers = make_offers(["go:size=5"], specs, tmp_path)
-    assert list(offers.games["go:size=5"].players)[:2] == [
-        "mcts:7?exploration=2",
-        "gtp:cat --mode gtp",
+    assert list(offers.games["go:size=5"].players) == [
+        *("mcts:7?exploration=2", "random", "mcts:1600", "greedy")
     ]
+
+
+def test_visitors_see_names_and_neither_commands_nor_directories(tmp_path):
+    make_run(tmp_path / "first", "tic_tac_toe")
+    specs = (
+        "gtp:cat --key /secret/key",
+        "gtp:cat",
+        "my-engine=gtp:cat --mode gtp",
+        "greedy=mcts:7",
+        f"network:{tmp_path}/first",
+    )
+    texts = [f"tic_tac_toe={spec}" for spec in specs]
+    offered = make_offers(["tic_tac_toe"], texts, tmp_path).games["tic_tac_toe"]
+    names = ["cat", "cat#2", "my-engine", "greedy#2", "network:first"]
+    assert list(offered.players)[:5] == names
+    assert [offered.players[name].title for name in names] == names
+    assert offered.players["my-engine"].spec == "gtp:cat --mode gtp"
 
 
 @pytest.mark.parametrize(
@@ -70,6 +86,17 @@ def test_further_players_come_before_all_others(tmp_path):
 def test_what_there_is_not_is_said(names, specs, error, tmp_path):
     with pytest.raises(ValueError, match=error):
         make_offers(names, specs, tmp_path)
+
+
+def test_what_the_command_line_adds_comes_before_what_ships_and_runs(tmp_path):
+    for name in ("first", "second"):
+        make_run(tmp_path / "runs" / name, "tic_tac_toe")
+    offers = make_offers(["tic_tac_toe"], ["tic_tac_toe=my=random"], tmp_path / "runs")
+    assert list(offers.with_runs(offers.runs())["tic_tac_toe"].players)[:7] == [
+        *("my", "alphazero:pretrained", "network:pretrained"),
+        *("alphazero:runs/first", "network:runs/first"),
+        *("alphazero:runs/second", "network:runs/second"),
+    ]
 
 
 def test_the_players_of_runs_are_offered_as_soon_as_they_are_there(tmp_path):

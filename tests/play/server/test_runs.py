@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from azjax.play.server.runs import describe_run, find_runs, read_plot
+from azjax.play.server.runs import find_runs, plot_stamp, read_plot
 
 
 @pytest.fixture
@@ -19,66 +19,13 @@ def only_run(directory):
     return run
 
 
-def write_rows(directory, *rows):
-    text = "\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows)
-    (directory / "first/metrics.jsonl").write_text(text)
-
-
-def test_a_run_that_has_just_begun_is_shown_with_what_is_there(directory):
+def test_a_run_that_has_just_begun_is_found(directory):
     run = only_run(directory)
-    assert describe_run(run) == {
-        "title": "first: Tic Tac Toe",
-        "iteration": None,
-        "is_training": False,
-        "latest": {},
-    }
-    assert read_plot(run) is None
+    assert run.title == "first: Tic Tac Toe"
+    assert (run.kind, run.minutes, run.iterations) == (None, None, None)
     assert not run.has_player
-
-
-def test_the_newest_rows_are_shown(directory):
-    iteration = {"kind": "iteration", "iteration": 2, "positions": 640}
-    write_rows(
-        directory,
-        {"kind": "evaluation", "iteration": 1, "network_mistakes": 0.5},
-        {**iteration, "policy_loss": None, "value_loss": 0.25},
-        {"iteration": 2, "score_random": 0.75, "score_random_low": 0},
-        {"kind": "iteration", "iteration": 3, "positions": 960, "value_loss": 0.125},
-    )
-    told = describe_run(only_run(directory))
-    assert told["iteration"] == 3
-    assert told["is_training"]
-    assert told["latest"] == {
-        "Iteration": 3,
-        "Positions": 960,
-        "Value loss": 0.125,
-        "Mistakes of the network": 0.5,
-        "Points against random": 0.75,
-    }
-
-
-def test_a_run_whose_rows_are_old_has_ended(directory):
-    write_rows(directory, {"iteration": 1})
-    os.utime(directory / "first/metrics.jsonl", (0, 0))
-    assert not describe_run(only_run(directory))["is_training"]
-
-
-@pytest.mark.parametrize("line", ["{", "[]", "7", "\0\xff", '{"iteration": "x"}'])
-def test_a_broken_row_is_left_out(directory, line):
-    write_rows(directory, {"iteration": 4, "positions": 10}, line)
-    told = describe_run(only_run(directory))
-    assert told["latest"]["Positions"] == 10
-
-
-def test_numbers_that_are_none_are_left_out(directory):
-    write_rows(directory, '{"iteration": 4, "positions": NaN, "games": Infinity}')
-    assert describe_run(only_run(directory))["latest"] == {"Iteration": 4}
-
-
-def test_a_long_file_is_read_from_its_end(directory):
-    rows = [{"iteration": number, "text": "x" * 1000} for number in range(1000)]
-    write_rows(directory, *rows)
-    assert describe_run(only_run(directory))["iteration"] == 999
+    assert read_plot(run) is None
+    assert plot_stamp(run) is None
 
 
 @pytest.mark.parametrize(
@@ -108,6 +55,11 @@ def test_runs_need_not_be_there(tmp_path):
 
 
 def test_the_plot_is_the_file_as_it_is(directory):
-    (directory / "first/plots").mkdir()
-    (directory / "first/plots/learning.png").write_bytes(b"PNG")
-    assert read_plot(only_run(directory)) == b"PNG"
+    path = directory / "first/plots/learning.png"
+    path.parent.mkdir()
+    path.write_bytes(b"PNG")
+    run = only_run(directory)
+    assert read_plot(run) == b"PNG"
+    before = plot_stamp(run)
+    os.utime(path, (0, 0))
+    assert plot_stamp(run) != before

@@ -156,7 +156,7 @@ def test_a_player_that_fails_tells_all_who_wait_and_can_be_asked_again(
     waiting = Waiting(positions[0], 24)
     table.ask(waiting.job)
     assert waiting.result() is None
-    assert waiting.job.error == "the player is out of order"
+    assert waiting.job.error == "the opponent could not go on"
     assert "no memory left" in capsys.readouterr().err
     failing.is_broken = False
     for _ in range(4):
@@ -220,14 +220,15 @@ def test_a_player_that_is_another_program_is_asked_one_at_a_time(
 
 
 def test_a_player_that_forfeits_says_so_and_sits_down_again(
-    dying, connect_four, positions
+    dying, connect_four, positions, capsys
 ):
     table = SeatTable(dying, connect_four)
     dying.is_dead = True
     first = Waiting(positions[0], 0)
     table.ask(first.job)
     assert first.result() is None
-    assert first.job.error == "the player cannot go on: the engine died"
+    assert first.job.error == "the opponent could not go on"
+    assert "the engine died" in capsys.readouterr().err
     dying.is_dead = False
     second = Waiting(positions[0], 0)
     table.ask(second.job)

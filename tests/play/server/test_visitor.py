@@ -265,10 +265,7 @@ def test_a_player_that_forfeits_is_told_and_can_be_asked_again(offers_of, dying)
         assert think(page)[1]["action"] == 0
         dying.is_dead = True
         kind, error, _ = think(page, [0])
-        assert (kind, error) == (
-            "error",
-            "the player cannot go on: the engine died",
-        )
+        assert (kind, error) == ("error", "the opponent could not go on")
         dying.is_dead = False
         assert think(page, [0])[1]["action"] == 1
     assert dying.num_closed == 1

@@ -1,0 +1,136 @@
+import json
+
+import pytest
+
+from azjax.play.server.progress import describe_progress, newest_numbers
+from azjax.play.server.runs import find_runs
+from azjax.training import TrainConfig
+from azjax.training.run_directory import open_run_directory
+
+
+@pytest.fixture
+def directory(tmp_path):
+    (tmp_path / "first").mkdir()
+    write_config(tmp_path, minutes=2)
+    return tmp_path
+
+
+def write_config(directory, **settings):
+    config = {"format": 1, "game": "tic_tac_toe", **settings}
+    (directory / "first/config.json").write_text(json.dumps(config))
+
+
+def only_run(directory):
+    (run,) = find_runs(directory).values()
+    return run
+
+
+def write_rows(directory, *rows):
+    text = "\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows)
+    (directory / "first/metrics.jsonl").write_text(text)
+
+
+def progress(directory):
+    return describe_progress(only_run(directory))
+
+
+def numbers(directory):
+    return dict(newest_numbers(only_run(directory)))
+
+
+def test_a_run_learns_as_long_as_its_process_lives(tmp_path):
+    config = TrainConfig(
+        game="tic_tac_toe", iterations=4, run_dir=str(tmp_path / "first")
+    )
+    with open_run_directory(config):
+        assert progress(tmp_path) == {"state": "learning", "share": 0.0}
+        write_rows(tmp_path, {"kind": "iteration", "iteration": 1, "seconds": 3.5})
+        assert progress(tmp_path) == {"state": "learning", "share": 0.25}
+    assert progress(tmp_path) == {"state": "stopped", "share": 0.25}
+
+
+def test_a_run_without_metrics_was_stopped(directory):
+    assert progress(directory) == {"state": "stopped", "share": 0.0}
+    assert numbers(directory) == {}
+
+
+def test_a_run_is_finished_when_it_was_evaluated_at_its_end(directory):
+    end = {"iteration": 28, "seconds": 120.5}
+    write_rows(directory, {"kind": "iteration", **end})  # it was killed just then
+    assert progress(directory) == {"state": "stopped", "share": 1.0}
+    write_rows(directory, {"kind": "iteration", **end}, {"kind": "evaluation", **end})
+    assert progress(directory) == {"state": "finished", "share": 1.0}
+    write_rows(directory, {"kind": "evaluation", **end, "seconds": 119.9})
+    assert progress(directory)["state"] == "stopped"
+
+
+def test_a_run_can_be_measured_in_iterations(directory):
+    write_config(directory, minutes=None, iterations=40)
+    write_rows(directory, {"kind": "evaluation", "iteration": 39, "seconds": 1e6})
+    assert progress(directory) == {"state": "stopped", "share": 39 / 40}
+    write_rows(directory, {"kind": "evaluation", "iteration": 40, "seconds": 1e6})
+    assert progress(directory)["state"] == "finished"
+
+
+def test_q_learning_lasts_two_minutes_if_nothing_else_is_said(directory):
+    write_config(directory, kind="q_learning", minutes=None, iterations=None)
+    write_rows(directory, {"kind": "evaluation", "iteration": 9, "seconds": 60.0})
+    assert progress(directory)["share"] == 0.5
+
+
+@pytest.mark.parametrize("length", ["long", None, -1, [], 0])
+def test_where_the_length_is_unknown_so_is_the_share(directory, length):
+    write_config(directory, minutes=length)
+    write_rows(directory, {"kind": "evaluation", "iteration": 1, "seconds": 60.0})
+    assert progress(directory) == {"state": "stopped", "share": None}
+
+
+def test_the_newest_numbers_are_shown_with_names_and_units(directory):
+    iteration = {"kind": "iteration", "iteration": 2, "positions": 640}
+    evaluation = {"kind": "evaluation", "iteration": 1, "network_mistakes": 0.5}
+    write_rows(
+        directory,
+        {**evaluation, "score_random": 0.75, "score_random_low": 0},
+        {**iteration, "policy_loss": None, "value_loss": 0.25},
+        {
+            **iteration,
+            "iteration": 1234,
+            "seconds": 65.4,
+            "positions_per_second": 2505.76,
+            "value_loss": 0.125,
+            "gradient_norm": 3.0,
+        },
+    )
+    assert numbers(directory) == {
+        "Time": "1 min 05 s of 2 min 00 s",
+        "Iteration": "1,234",
+        "Positions": "640",
+        "Speed": "2,506 positions/s",
+        "Mistakes, network alone": "50.0%",
+        "Score against random": "75.0%",
+        "Value loss": "0.125",
+    }
+
+
+def test_the_matches_of_q_learning_are_shown(directory):
+    matches = {"random": {"not_lost": 0.995}, "broken": 3}
+    write_rows(directory, {"kind": "evaluation", "iteration": 7, "matches": matches})
+    assert numbers(directory) == {"Iteration": "7", "Not lost against random": "99.5%"}
+
+
+@pytest.mark.parametrize("line", ["{", "[]", "7", "\0\xff", '{"iteration": "x"}'])
+def test_a_broken_row_is_left_out(directory, line):
+    write_rows(directory, {"iteration": 4, "positions": 10}, line)
+    assert numbers(directory)["Positions"] == "10"
+    assert progress(directory)["share"] == 0.0
+
+
+def test_numbers_that_are_none_are_left_out(directory):
+    write_rows(directory, '{"iteration": 4, "positions": NaN, "games": Infinity}')
+    assert numbers(directory) == {"Iteration": "4"}
+
+
+def test_a_long_file_is_read_from_its_end(directory):
+    rows = [{"iteration": number, "text": "x" * 1000} for number in range(1000)]
+    write_rows(directory, *rows)
+    assert numbers(directory) == {"Iteration": "999"}

@@ -1,0 +1,41 @@
+import pytest
+
+from azjax import games, players
+from azjax.play.opponents import default_opponent, lookahead, playouts
+
+
+@pytest.mark.parametrize("name", ["connect_four", "tic_tac_toe"])
+def test_the_player_that_ships_comes_first(name):
+    assert default_opponent(games.make(name)) == "alphazero:pretrained"
+
+
+def test_a_player_of_another_size_does_not_ship():
+    game = games.make("gomoku:3,3,3")
+    assert default_opponent(game) == lookahead(game)
+
+
+def test_fewer_moves_to_choose_from_let_it_look_further_ahead():
+    depths = [
+        int(lookahead(games.make(name)).removeprefix("minimax:"))
+        for name in ("gomoku", "breakthrough", "othello")
+    ]
+    assert depths == sorted(set(depths))
+
+
+def test_nobody_looks_further_than_the_game_is_long():
+    assert lookahead(games.make("gomoku:2,2,2")) == "minimax:4"
+
+
+def test_longer_games_leave_time_for_fewer_playouts():
+    assert lookahead(games.make("go:5")) is None
+    numbers = [
+        int(playouts(games.make(name)).removeprefix("mcts:"))
+        for name in ("go:19", "go:13", "go:9", "go:5")
+    ]
+    assert numbers == sorted(set(numbers))
+
+
+@pytest.mark.parametrize("name", ["go:19", "othello"])
+def test_the_opponent_can_be_loaded(name):
+    game = games.make(name)
+    players.load(default_opponent(game), game)
