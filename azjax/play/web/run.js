@@ -117,8 +117,9 @@ async function playSample() {
   await match.begin(null);
 }
 
-function statusText({ isOver, rewards, last }, { sides }) {
+function statusText({ isOver, rewards, ending, last }, { sides }) {
   if (!isOver) return last ? `Last move: ${last.text}.` : "A new game.";
   const winner = rewards.indexOf(1);
-  return winner < 0 ? "A draw." : `A win for ${sides[winner]}.`;
+  const reason = ending && `: ${ending}`;
+  return winner < 0 ? `A draw${reason}.` : `A win for ${sides[winner]}${reason}.`;
 }
