@@ -1,5 +1,5 @@
-"""Who plays a game against people, if they ask for nobody: the strongest player that
-there is and that takes about a second for a move on two cores."""
+"""Who plays a game against people, if they ask for nobody: the player that ships, or a
+search that takes about a second for a move, at most, on two cores."""
 
 import contextlib
 import functools
