@@ -225,8 +225,8 @@ def test_a_game_is_played_to_its_end_in_a_cell(cell):
     one.wait_for("#board[data-ply='0']")
     one.visit.find("#last").click()
     one.visit.find("summary").click()
-    chances = one.visit.find("#chances-text").inner_text()
-    assert chances == "You 100% · draw 0% · Computer 0%"
+    chances = "You 100% · draw 0% · Computer 0%"
+    one.wait_for(f"#chances-text:text-is('{chances}')")
     assert one.visit.find("#moves tr").count() == 0, "nobody is to move"
 
 
