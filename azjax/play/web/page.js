@@ -185,25 +185,39 @@ export class Page {
     }
   }
 
-  /** Begins a game, unless one would be lost by it: then it is for the next one. */
+  /**
+   * Begins a game, unless one would be lost by it: then it is for the next one. Where the
+   * computer could not go on, another opponent does.
+   */
   async #takeUpChoice() {
-    if (this.match.isUnderWay) this.#show();
-    else await this.#begin();
+    const { match } = this;
+    if (!match.isUnderWay) await this.#begin();
+    else if (match.isStuck && this.#isOpponentNew) {
+      await this.#meetChosen();
+      await match.resume();
+    } else this.#show();
   }
 
   /** Begins a game as the visitor chose; nothing has changed if that is refused. */
   async #begin() {
+    if (this.#isOpponentNew) await this.#meetChosen();
+    await this.match.begin(this.choices.you);
+  }
+
+  get #isOpponentNew() {
+    const { player } = this.choices;
+    return Boolean(player) && player !== this.player;
+  }
+
+  async #meetChosen() {
     const { choices, match } = this;
-    if (choices.player && choices.player !== this.player) {
-      try {
-        await this.#start(choices.player);
-      } catch (error) {
-        choices.player = this.player;
-        if (error instanceof RefusedError) match.resume(); // a thought may be lost
-        throw error;
-      }
+    try {
+      await this.#start(choices.player);
+    } catch (error) {
+      choices.player = this.player;
+      if (error instanceof RefusedError) match.resume(); // a thought may be lost
+      throw error;
     }
-    await match.begin(choices.you);
   }
 
   #look(ply) {
@@ -295,7 +309,7 @@ function statusText({ position, you, isPaused, isStuck }, sides) {
   const mover = you === null ? capital(sides[1 - player]) : isYours ? "Computer" : "You";
   const news = last ? `${mover} played ${last.text}. ` : "";
   if (isYours) return last ? `${news}Your turn.` : `You begin, with ${sides[you]}.`;
-  if (isStuck) return `${news}The computer does not go on: begin a new game.`;
+  if (isStuck) return `${news}The computer cannot go on: choose another opponent, or begin a new game.`;
   if (you !== null) return `${news}The computer thinks`;
   return isPaused ? `${news}Paused.` : `${news}${capital(sides[player])} to move`;
 }
