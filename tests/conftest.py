@@ -14,6 +14,20 @@ from azjax.players import ForfeitError, Thought
 # Several processes test at once: none may take all of a GPU's memory for itself.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
+FEW_OPTIMIZATIONS = (
+    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+)
+
+
+def pytest_configure(config):
+    """Lets XLA optimize little in the fast tests: they compile longer than they run.
+
+    The slow ones run what users run, and so does all where `XLA_FLAGS` is set, be it to
+    nothing. Programs that the tests start inherit it.
+    """
+    if config.option.markexpr.strip() == "not slow":
+        os.environ.setdefault("XLA_FLAGS", FEW_OPTIMIZATIONS)
+
 
 @pytest.fixture(scope="session", autouse=True)
 def keep_compiled_programs():
