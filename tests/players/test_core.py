@@ -34,13 +34,18 @@ def test_every_player_answers_with_a_legal_move_a_policy_and_a_value(
 ):
     choice = choose(make_player(kind, trained), jax.random.key(0), states)
     legal = np.asarray(jax.vmap(trained.game.legal_action_mask)(states))
-    chex.assert_shape(choice, [(3,), (3, 9), (3,)])
-    chex.assert_type(choice, [jnp.int32, jnp.float32, jnp.float32])
+    chex.assert_shape(choice[:3], [(3,), (3, 9), (3,)])
+    chex.assert_type(choice[:3], [jnp.int32, jnp.float32, jnp.float32])
     assert legal[np.arange(3), choice.action].all()
     assert (choice.policy >= 0).all()
     assert (np.asarray(choice.policy)[~legal] == 0).all()
     np.testing.assert_allclose(choice.policy.sum(axis=-1), 1, rtol=1e-5)
     assert (jnp.abs(choice.value) <= 1).all()
+    if kind == "random":
+        assert choice.draw is None
+    else:
+        chex.assert_shape(choice.draw, (3,))
+        assert ((choice.draw > 0) & (choice.draw < 1)).all()
 
 
 @pytest.mark.parametrize("kind", ["network", "alphazero"])

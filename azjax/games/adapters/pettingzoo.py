@@ -13,8 +13,8 @@ player_1 has -1.0
 player_0 has 1.0
 >>> print(env.render())
   a  b  c
-3 X  O  X
-2 O  X  O
+3 X  O [X]
+2 O [X] O
 1[X] .  .
 """
 
