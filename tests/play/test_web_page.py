@@ -256,7 +256,7 @@ def test_what_is_no_game_is_told_and_the_game_under_way_stays(visit):
     url = page.page.url
     for link, says in [
         ("#moves=4", "“you” must be 0, 1 or nobody"),
-        ("#you=0&moves=4-x", "“moves” must be numbers, as in 3-3-2: “x”"),
+        ("#you=0&moves=4-x", "“moves” must be numbers, as in 3-3-2: “4-x”"),
         ("#you=0&moves=" + 5000 * "4-", "no game is as long as that"),
         ("#you=0&moves=0-3-1-4-2-5", "action 5, number 6, is not legal"),
     ]:
@@ -300,6 +300,34 @@ def test_another_beginning_does_not_end_a_game_under_way(visit):
     # No move of the visitor's would be lost.
     page.find("label:has-text('You')").click()
     page.page.wait_for_selector(f"{YOURS}[data-moves='0']")
+
+
+def test_arrows_look_back_wherever_the_pointer_was(visit):
+    page = visit()
+    page.target(3).click()
+    page.page.wait_for_selector(f"{YOURS}[data-moves='2']")
+    board = page.find("#board")
+    page.page.keyboard.press("ArrowLeft")
+    expect(board).to_have_attribute("data-ply", "1")
+    page.page.keyboard.press("ArrowRight")
+    expect(board).to_have_attribute("data-ply", "2")
+    page.find("label:has-text('Just watch')").click()
+    page.page.keyboard.press("ArrowLeft")
+    expect(board).to_have_attribute("data-ply", "1")
+    expect(page.find("[value=watch]")).to_be_checked()
+
+
+def test_a_move_on_its_way_is_not_lost_to_a_setting(visit):
+    page = visit()
+    page.page.evaluate(
+        """() => {
+            document.querySelectorAll(".targets button")[3].click();
+            document.querySelector("#strength").dispatchEvent(new Event("change"));
+            document.querySelector("#analysis").open = true;
+        }"""
+    )
+    page.page.wait_for_selector(f"{YOURS}[data-moves='2']")
+    assert page.page.url.split("moves=3-")[1].isdigit()
 
 
 def test_a_game_is_looked_through_and_goes_on(visit):

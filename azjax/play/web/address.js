@@ -38,9 +38,8 @@ export const address = {
     }
     if (moves.length > LONGEST) refuse("no game is as long as that");
     const texts = moves === "" ? [] : moves.split("-");
-    const wrong = texts.find((text) => !/^\d{1,9}$/.test(text));
-    if (wrong !== undefined) {
-      refuse(`“moves” must be numbers, as in 3-3-2: “${wrong.slice(0, 40)}”`);
+    if (!texts.every((text) => /^\d{1,9}$/.test(text))) {
+      refuse(`“moves” must be numbers, as in 3-3-2: “${moves.slice(0, 40)}”`);
     }
     return { you: you === "nobody" ? null : Number(you), actions: texts.map(Number) };
   },

@@ -29,6 +29,7 @@ export class Match {
   isStuck = false;
 
   #turn = 0; // changes when what is under way is no longer wanted
+  #moving = null; // the turn in which the visitor made a move
 
   /**
    * @param {import("./engine.js").Engine} engine
@@ -110,9 +111,15 @@ export class Match {
 
   /** Makes the visitor's move. */
   async choose(action) {
-    if (!this.isYourTurn || this.isLookingBack) return;
+    if (!this.isYourTurn || this.isLookingBack || this.#isMoving) return;
     const turn = this.#interrupt();
-    if (await this.#play(action, turn)) await this.#goOn(turn);
+    this.#moving = turn;
+    try {
+      if (!(await this.#play(action, turn))) return;
+    } finally {
+      if (this.#isMoving) this.#moving = null;
+    }
+    await this.#goOn(turn);
   }
 
   /** Takes back the visitor's last move, with what the computer answered. */
@@ -146,13 +153,20 @@ export class Match {
     const { shown } = this;
     await this.#know(this.ply);
     if (shown !== this.shown) return; // another one is wanted by now
-    if (this.isComputersTurn) this.page.onChange();
+    if (this.isComputersTurn || this.#isMoving) this.page.onChange();
     else await this.resume();
   }
 
   /** Takes changed settings into account. */
   async refresh() {
-    if (this.steps.length && !this.isComputersTurn) await this.resume();
+    if (this.steps.length && !this.isComputersTurn && !this.#isMoving) {
+      await this.resume();
+    }
+  }
+
+  /** Whether a move of the visitor's is on its way. */
+  get #isMoving() {
+    return this.#moving === this.#turn;
   }
 
   /** After how many moves the visitor can play otherwise; -1 if there is nothing to undo. */
