@@ -241,6 +241,7 @@ def test_who_plays_second_sees_the_board_from_the_other_side(visit):
     free, square = 11, "b3"
     if "white" in page.target(free).get_attribute("aria-label"):
         free, square = 12, "c3"
+    page.page.keyboard.press("Tab")  # from now on arrows walk on the board
     page.target(5).focus()  # on the right edge, with b to its left
     steps = ["ArrowLeft"] * (free - 10)
     for key in ("ArrowRight", *steps, "Enter", "ArrowUp", "Enter"):
