@@ -27,7 +27,7 @@ def public_name(spec: str) -> str:
     """Returns the text of a player without directories, and of a program without its
     arguments: what may be shown to strangers.
 
-    `gtp:/opt/bin/gnugo --mode gtp` is `gnugo`, `network:/home/me/runs/go` is
+    `gtp:bin/gnugo --mode gtp` is `gnugo`, and `network:old/runs/go` is
     `network:go`.
     """
     kind, colon, argument = spec.partition(":")

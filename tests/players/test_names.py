@@ -21,7 +21,7 @@ def test_a_name_that_is_used_gets_a_number():
         ("mcts:7?exploration=2", "mcts:7?exploration=2"),
         ("alphazero:pretrained", "alphazero:pretrained"),
         ("alphazero:/home/me/runs/go/?simulations=9", "alphazero:go?simulations=9"),
-        ("gtp:'/opt/my engines/gnugo' --mode gtp --secret /root/key", "gnugo"),
+        ("gtp:'/games/my engines/gnugo' --mode gtp --secret /games/key", "gnugo"),
         ("gtp:cat", "cat"),
     ],
 )
