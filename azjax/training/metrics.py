@@ -34,7 +34,7 @@ TAGS = {
 }
 
 SCORE = "score_"  # then an opponent: the points against it, a share
-SCORE_ENDS = ("_low", "_high")  # of an interval
+_ENDS = ("_low", "_high")  # of an interval
 
 # Protobuf makes these classes at import, out of sight of a type checker.
 _Event, _SessionLog = vars(event_pb2)["Event"], vars(event_pb2)["SessionLog"]
@@ -82,7 +82,7 @@ def opponents(row: Row) -> list[str]:
     return [
         key.removeprefix(SCORE)
         for key in row
-        if key.startswith(SCORE) and not key.endswith(SCORE_ENDS)
+        if key.startswith(SCORE) and not key.endswith(_ENDS)
     ]
 
 
