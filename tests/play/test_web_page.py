@@ -133,7 +133,7 @@ def test_the_score_is_kept_and_a_new_game_is_empty(visit):
     page.wait_for_turn()
     assert page.score() == [0, 0, 0]
     page.find("#new-game").click()
-    expect(page.find("#status")).to_have_text("You begin, with Yellow.")
+    expect(page.find("#status")).to_have_text("You begin, with crosses.")
     assert page.pieces() == 0
     page.page.evaluate(
         "numbers => localStorage.setItem("
@@ -156,7 +156,7 @@ def test_undo_takes_back_both_moves(visit):
     assert page.pieces() == 4
     page.find("#undo").click()
     expect(page.find(".falls")).to_have_count(2)
-    expect(page.target(0)).to_have_attribute("aria-label", re.compile("Column 1: Yell"))
+    expect(page.target(0)).to_have_attribute("aria-label", re.compile("Column 1: cross"))
     page.find("#undo").click()
     expect(page.find(".falls")).to_have_count(0)
     assert page.find("#undo").is_disabled()
@@ -174,7 +174,7 @@ def test_what_is_thought_of_a_game_that_is_given_up_does_not_reach_the_next(visi
     page.play(8)
     expect(page.find(".stroke.side-0")).to_have_count(1)
     expect(page.find(".stroke.side-1")).to_have_count(1)
-    assert page.target(8).get_attribute("aria-label") == "Row 3, column 3: X"
+    assert page.target(8).get_attribute("aria-label") == "Row 3, column 3: cross"
 
 
 def test_the_computer_begins_if_asked_to(visit):
@@ -194,10 +194,10 @@ def test_the_keyboard_is_enough(visit):
     expect(page.find(".ghost .piece")).to_have_count(1)
     page.page.keyboard.press("Enter")
     page.page.wait_for_selector(f"{YOURS}[data-moves='2']")
-    expect(page.target(1)).to_have_attribute("aria-label", re.compile("2: Yellow"))
+    expect(page.target(1)).to_have_attribute("aria-label", re.compile("2: cross"))
     page.page.keyboard.press("7")
     page.page.wait_for_selector(f"{YOURS}[data-moves='4']")
-    expect(page.target(6)).to_have_attribute("aria-label", re.compile("7: Yellow"))
+    expect(page.target(6)).to_have_attribute("aria-label", re.compile("7: cross"))
     page.find("#new-game").focus()
     page.page.keyboard.press("Enter")
     expect(page.find(".falls")).to_have_count(0)
@@ -405,7 +405,7 @@ def test_a_game_can_be_watched(visit):
     page.find("#pause").click()
     page.page.wait_for_selector(OVER)
     assert page.score() == [0, 0, 0]
-    assert re.fullmatch(r"A draw\.|A win for [XO]\.", page.status())
+    assert re.fullmatch(r"A draw\.|A win for (crosses|rings)\.", page.status())
 
 
 @pytest.mark.slow

@@ -12,6 +12,8 @@ import pytest
 
 from azjax import games
 from azjax.play.page_files import browser_games, page_files
+from azjax.play.server.describing import describe_game, describe_position
+from azjax.play.server.rules import Rules
 
 HERE = pathlib.Path(__file__).parent
 NUM_GAMES = 1000
@@ -60,9 +62,13 @@ def record(game):
 
 def replay(name, actions):
     rules = page_files() / "games" / f"{name}.js"
+    return run_node("replay.mjs", rules, given=actions.tolist())
+
+
+def run_node(script, *arguments, given):
     result = subprocess.run(
-        ["node", HERE / "browser" / "replay.mjs", rules],
-        input=json.dumps(actions.tolist()),
+        ["node", HERE / "browser" / script, *arguments],
+        input=json.dumps(given),
         capture_output=True,
         text=True,
         check=False,
@@ -108,3 +114,21 @@ def test_moves_are_written_the_same_way(name):
     state = game.init()
     expected = [game.action_to_text(state, a) for a in range(game.num_actions)]
     assert played[0]["texts"] == expected
+
+
+WON = {"connect_four": [0, 6, 1, 6, 2, 6, 3], "tic_tac_toe": [0, 3, 1, 4, 2]}
+
+
+@pytest.mark.parametrize("name", browser_games())
+def test_the_page_is_told_the_same_by_a_server(name):
+    rules = Rules(games.make(name), 10)
+    played = [WON[name][:ply] for ply in range(len(WON[name]) + 1)]
+    told = run_node("describe.mjs", page_files(), name, given=played)
+    served = describe_game(rules.game, name)
+    for key in ("game", "title", "height", "width", "sides", "targets"):
+        assert told["description"][key] == served[key]
+    for position, actions in zip(told["positions"], played, strict=True):
+        served = describe_position(rules, tuple(actions))
+        assert position == {key: served[key] for key in position}
+    assert position["isOver"]
+    assert position["rewards"] == [1, -1]

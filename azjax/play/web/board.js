@@ -1,6 +1,7 @@
 /** The board: a picture, with a button over each thing that can be pointed at. */
 import { drawnEstimate, estimates } from "./estimate.js";
 import { svg } from "./svg.js";
+import { singular } from "./wording.js";
 
 const CELL = 64;
 const RADIUS = 26;
@@ -27,11 +28,11 @@ const STYLES = {
       };
     },
     pieces: [
-      () => [circle(RADIUS + 1, "piece side-0"), circle(17, "detail")],
       () => [
-        circle(RADIUS + 1, "piece side-1"),
+        circle(RADIUS + 1, "piece side-0"),
         svg("path", { d: "M-9 -9L9 9M9 -9L-9 9", class: "detail" }),
       ],
+      () => [circle(RADIUS + 1, "piece side-1"), circle(14, "detail")],
     ],
     falls: true,
   },
@@ -128,7 +129,7 @@ export class Board {
           ({ action }) => action === estimate.action,
         );
         if (!move) return [];
-        const { x, y } = this.centres[move.cell];
+        const { x, y } = this.centres[move.cells[0]];
         return [drawnEstimate([x, y], estimate)];
       }),
     );
@@ -182,14 +183,14 @@ export class Board {
   /** Returns the legal move that a button stands for. */
   #moveAt(target) {
     const { width, targets } = this.description;
-    const place = ({ cell }) => (targets === "columns" ? cell % width : cell);
-    return this.position.moves.find((move) => place(move) === target);
+    const place = ([cell]) => (targets === "columns" ? cell % width : cell);
+    return this.position.moves.find(({ cells }) => place(cells) === target);
   }
 
   #preview(target) {
     const move = target === null || !this.mayChoose ? null : this.#moveAt(target);
     this.ghost.replaceChildren(
-      ...(move ? [this.#piece(move.cell, this.position.player)] : []),
+      ...(move ? [this.#piece(move.cells[0], this.position.player)] : []),
     );
   }
 
@@ -210,7 +211,7 @@ export class Board {
         this.pieces.set(cell, { owner, element });
       }
       const { classList } = this.pieces.get(cell).element;
-      classList.toggle("last", last !== null && last.cell === cell);
+      classList.toggle("last", last !== null && last.cells[0] === cell);
       classList.toggle("wins", winningCells.includes(cell));
       classList.toggle(
         "loses",
@@ -246,14 +247,14 @@ export class Board {
     const { height, width, sides, targets } = this.description;
     const { cells: owners } = this.position;
     if (targets === "cells") {
-      const name = owners[target] < 0 ? "empty" : sides[owners[target]];
+      const name = owners[target] < 0 ? "empty" : singular(sides[owners[target]]);
       const [row, column] = [Math.floor(target / width) + 1, (target % width) + 1];
       return `Row ${row}, column ${column}: ${name}`;
     }
     const stack = [];
     for (let row = height - 1; row >= 0; row--) {
       const owner = owners[row * width + target];
-      if (owner >= 0) stack.push(sides[owner]);
+      if (owner >= 0) stack.push(singular(sides[owner]));
     }
     return `Column ${target + 1}: ${stack.length ? `${stack.join(", ")} from below` : "empty"}`;
   }

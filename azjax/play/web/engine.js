@@ -57,9 +57,8 @@
  * @typedef {Object} Move
  * @property {number} action its number
  * @property {string} text as people write it
- * @property {number} [cell] where the piece comes to lie
- * @property {number[]} [cells] for the style `picture`, what is pointed at: one cell, or
- *     from and to; none where the move has no place on the board
+ * @property {number[]} cells what is pointed at, or where the piece comes to lie: one
+ *     cell, or from and to; none where the move has no place on the board
  * @property {number} [becomes] of several moves with the same cells: the kind of piece
  *     that this one puts into the last of them
  *

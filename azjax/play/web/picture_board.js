@@ -5,6 +5,7 @@ import { drawnArrow, drawnArrowLabel, drawnDot, drawnRing } from "./picture_mark
 import { PieceChoice } from "./piece_choice.js";
 import { Pointing } from "./pointing.js";
 import { parsedSvg, svg } from "./svg.js";
+import { singular } from "./wording.js";
 
 const MOST_ARROWS = 6;
 const LARGEST = 2; // times the picture's own size
@@ -326,12 +327,4 @@ export class PictureBoard {
   #pieceName(kind) {
     return kind < 0 ? "empty" : singular(this.description.pieces[kind]);
   }
-}
-
-/** Returns the name of one piece, from the name of several. */
-function singular(name) {
-  return name
-    .replace(/\bmen\b/, "man")
-    .replace(/sses\b/, "ss")
-    .replace(/([^s])s\b/, "$1");
 }

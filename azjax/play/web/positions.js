@@ -22,7 +22,8 @@ export function describe(game, config) {
  * @returns {import("./engine.js").Position}
  */
 export function positionAfter(game, actions) {
-  const { state, moves } = played(game, actions);
+  const { states, moves } = played(game, actions);
+  const state = states.at(-1);
   return {
     player: state.player,
     cells: [...state.cells],
@@ -42,20 +43,22 @@ export function positionAfter(game, actions) {
  *     who made them
  */
 export function replay(game, actions) {
-  return played(game, actions).moves;
+  const { states, moves } = played(game, actions);
+  return moves.map((move, ply) => ({ ...move, player: states[ply].player }));
 }
 
 function played(game, actions) {
   const moves = [];
-  let state = game.init();
+  const states = [game.init()];
   for (const action of actions) {
+    const state = states.at(-1);
     if (!legalActions(game, state).includes(action)) {
       throw new Error(`action ${action}, number ${moves.length + 1}, is not legal`);
     }
-    moves.push({ ...moveOf(game, state, action), player: state.player });
-    state = game.step(state, action);
+    moves.push(moveOf(game, state, action));
+    states.push(game.step(state, action));
   }
-  return { state, moves };
+  return { states, moves };
 }
 
 function legalActions(game, state) {
@@ -64,5 +67,5 @@ function legalActions(game, state) {
 
 function moveOf(game, state, action) {
   const text = game.actionToText(action);
-  return { action, text, cell: game.cellOf(state.cells, action) };
+  return { action, text, cells: [game.cellOf(state.cells, action)] };
 }

@@ -22,5 +22,5 @@ export const game = new RowGame({
   numActions: WIDTH,
   cellOf,
   actionToText: (column) => String(column + 1),
-  look: { style: "discs", sides: ["Yellow", "Red"], targets: "columns" },
+  look: { style: "discs", sides: ["crosses", "rings"], targets: "columns" },
 });
