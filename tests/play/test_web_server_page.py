@@ -135,9 +135,13 @@ def play(visit, game, player="random", **options):
 
 def point(page, *cells):
     """Makes a move by pointing at cells, and waits for the answer."""
+    move(page, *map(page.target, cells))
+
+
+def move(page, *buttons):
     moves = int(page.find("#board").get_attribute("data-moves"))
-    for cell in cells:
-        page.target(cell).click()
+    for button in buttons:
+        button.click()
     page.page.wait_for_selector(f"{YOURS}[data-moves='{moves + 2}'], {OVER}")
 
 
@@ -283,10 +287,10 @@ def test_on_a_phone_a_small_cell_is_confirmed_and_a_pass_has_a_button(visit):
     expect(page.find(".aim")).to_be_visible()
     assert page.find("#board").get_attribute("data-moves") == "0"
     page.target(41).tap()
-    page.find("button:has-text('Play f5')").tap()
+    page.find(".entry button:has-text('Play f5')").tap()
     page.page.wait_for_selector(f"{YOURS}[data-moves='2']")
     assert page.target(41).get_attribute("aria-label") == "f5: black stone"
-    page.find("button:has-text('Pass')").tap()
+    page.find(".entry button:has-text('Pass')").tap()
     page.page.wait_for_selector(f"{YOURS}[data-moves='4'], {OVER}")
 
 
@@ -353,6 +357,22 @@ def test_another_opponent_waits_for_the_next_game(visit):
     expect(page.find("#notice")).to_contain_text("unknown player 'gone'")
     expect(page.find("#opponent")).to_have_value("greedy")
     page.page.wait_for_selector(f"{YOURS}[data-moves='4'], {OVER}")
+
+
+def test_a_move_is_not_lost_to_an_opponent_who_comes(visit):
+    page = play(visit, "tic_tac_toe")
+    page.page.evaluate(
+        """() => {
+            const opponent = document.querySelector("#opponent");
+            opponent.value = "greedy";
+            opponent.dispatchEvent(new Event("change"));
+            document.querySelectorAll(".targets button")[4].click();
+        }"""
+    )
+    page.page.wait_for_selector(f"{YOURS}[data-moves='2']")
+    expect(page.find("#player")).to_have_text("One move ahead")
+    expect(page.find("#opponent-later")).to_be_hidden()
+    assert re.search(r"player=greedy#you=0&moves=4-\d$", page.page.url)
 
 
 @pytest.mark.slow
@@ -429,8 +449,7 @@ def test_a_whole_game_of_othello(large_visit):
         if cells:
             point(page, cells[-1])
         else:
-            page.find("button:has-text('Pass')").click()
-            page.wait_for_turn()
+            move(page, page.find(".entry button:has-text('Pass')"))
     assert re.search(r": \d+ to \d+\.$", page.status())
     assert int(page.find("#board").get_attribute("data-moves")) >= 9
     assert sum(page.score()) == 1

@@ -106,7 +106,14 @@ export class Match {
 
   /** Goes on with the game, also where the computer stopped thinking. */
   async resume() {
-    await this.#goOn(this.#interrupt());
+    if (!this.#isMoving) await this.#goOn(this.#interrupt());
+  }
+
+  /** Goes on with the game against another player, who has not thought yet. */
+  async meet() {
+    this.engine.forget();
+    this.steps.at(-1).thought = null;
+    await this.resume();
   }
 
   /** Makes the visitor's move. */
@@ -159,9 +166,7 @@ export class Match {
 
   /** Takes changed settings into account. */
   async refresh() {
-    if (this.steps.length && !this.isComputersTurn && !this.#isMoving) {
-      await this.resume();
-    }
+    if (this.steps.length && !this.isComputersTurn) await this.resume();
   }
 
   /** Whether a move of the visitor's is on its way. */

@@ -186,16 +186,17 @@ export class Page {
   }
 
   /**
-   * Begins a game, unless one would be lost by it: then it is for the next one. Where the
-   * computer could not go on, another opponent does.
+   * Begins a game, unless one would be lost by it: then it is for the next one. Where
+   * nobody has moved, or the computer could not go on, another opponent does.
    */
   async #takeUpChoice() {
-    const { match } = this;
-    if (!match.isUnderWay) await this.#begin();
-    else if (match.isStuck && this.#isOpponentNew) {
+    const { choices, match } = this;
+    const isUntouched = match.steps.length === 1 && match.you === choices.you;
+    if (this.#isOpponentNew && (isUntouched || match.isStuck)) {
       await this.#meetChosen();
-      await match.resume();
-    } else this.#show();
+      await match.meet();
+    } else if (!match.isUnderWay) await this.#begin();
+    else this.#show();
   }
 
   /** Begins a game as the visitor chose; nothing has changed if that is refused. */
