@@ -1,7 +1,7 @@
 """Everything that can choose a move."""
 
 from azjax.players.alphazero import AlphaZeroPlayer
-from azjax.players.analysis import Analysis
+from azjax.players.analysis import Analysis, Branches
 from azjax.players.core import Choice, Player, choose, start, think
 from azjax.players.directory import (
     TrainedPlayer,
@@ -43,6 +43,7 @@ __all__ = [
     "AlphaZeroPlayer",
     "Analysis",
     "AnyPlayer",
+    "Branches",
     "Choice",
     "ExternalPlayer",
     "ForfeitError",

@@ -8,6 +8,27 @@ import jax.numpy as jnp
 from azjax.search import Tree
 
 MAX_LINE = 16  # moves
+MAX_BRANCHES = 64  # positions
+
+
+class Branches(NamedTuple):
+    """The most visited positions of B search trees; N of them, the root first, and each
+    after the one that leads to it.
+
+    parents: `[B, N]` int32; which of the N is one move before; -1 for the root.
+    actions: `[B, N]` int32; the move that leads there; -1 for the root.
+    priors: `[B, N]` float32; that move's probability before the search; 1 for the root.
+    visits: `[B, N]` int32; simulations that ended there or passed; 0 where a tree has
+        no more positions.
+    values: `[B, N]` float32; the expected result for the player who moved there, in
+        [-1, 1]; of the root for the player to move.
+    """
+
+    parents: jax.Array
+    actions: jax.Array
+    priors: jax.Array
+    visits: jax.Array
+    values: jax.Array
 
 
 class Analysis(NamedTuple):
@@ -19,12 +40,14 @@ class Analysis(NamedTuple):
         who makes it, in [-1, 1]; 0 where it was never tried.
     line: `[B, L]` int32; the chosen move and what it expects to follow, the principal
         variation; -1 after its end.
+    branches: the most visited part of the tree; None where there is no tree.
     """
 
     prior: jax.Array
     visits: jax.Array
     action_values: jax.Array
     line: jax.Array
+    branches: Branches | None = None
 
 
 def analysis_of(tree: Tree, action: jax.Array, prior_logits: jax.Array) -> Analysis:
@@ -42,6 +65,32 @@ def analysis_of(tree: Tree, action: jax.Array, prior_logits: jax.Array) -> Analy
         visits=summary.visit_counts.astype(jnp.int32),
         action_values=jnp.where(summary.visit_counts > 0, summary.qvalues, 0.0),
         line=_line(tree, action),
+        branches=_branches(tree),
+    )
+
+
+def _branches(tree: Tree) -> Branches:
+    """Returns the most visited positions; as a position has more visits than each that
+    follows it, those that lead there are among them."""
+    most = min(MAX_BRANCHES, tree.node_visits.shape[1])
+    visits, nodes = jax.lax.top_k(tree.node_visits, most)
+    game = jnp.arange(len(nodes))[:, None]
+    parents, actions = tree.parents[game, nodes], tree.action_from_parent[game, nodes]
+    is_below = (visits > 0) & (nodes != tree.ROOT_INDEX)
+    edge = game, parents, actions
+    qvalues = (
+        tree.children_rewards[edge]
+        + tree.children_discounts[edge] * tree.children_values[edge]
+    )
+    logits = tree.children_prior_logits[game, parents].astype(jnp.float32)
+    priors = jnp.take_along_axis(jax.nn.softmax(logits), actions[..., None], axis=-1)
+    ranks = (nodes[:, None] == parents[..., None]).argmax(axis=-1)
+    return Branches(
+        parents=jnp.where(is_below, ranks, -1).astype(jnp.int32),
+        actions=jnp.where(is_below, actions, -1).astype(jnp.int32),
+        priors=jnp.where(is_below, priors[..., 0], 1.0),
+        visits=visits.astype(jnp.int32),
+        values=jnp.where(is_below, qvalues, tree.node_values[game, nodes]),
     )
 
 

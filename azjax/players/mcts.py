@@ -84,8 +84,13 @@ class MCTSPlayer:
         )
         choice = Choice(output.action, output.action_weights, improved_value(output))
         tree = output.search_tree
-        even = jnp.where(legal, 0.0, jnp.finfo(jnp.float32).min)
-        analysis = analysis_of(tree, choice.action, even)
+        # The order in which moves are tried is no opinion of them.
+        even = jnp.minimum(tree.children_prior_logits, 0.0)
+        analysis = analysis_of(
+            tree.replace(children_prior_logits=even),
+            choice.action,
+            even[:, tree.ROOT_INDEX],
+        )
         if known is None:
             return choice, analysis, None
         kept = tree.replace(root_invalid_actions=known.root_invalid_actions)
