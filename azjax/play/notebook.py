@@ -178,7 +178,10 @@ class _View:
                 self._send(message.id, "error", job.error)
             elif job.found is not None:
                 kind = "answer" if job.is_done else "progress"
-                thought = describe_thought(rules, state, *job.found)
+                with_tree = job.is_done and message.tree
+                thought = describe_thought(
+                    rules, state, *job.found, with_tree=with_tree
+                )
                 self._send(message.id, kind, thought)
 
         limits = Limits()

@@ -156,7 +156,9 @@ def test_undo_takes_back_both_moves(visit):
     assert page.pieces() == 4
     page.find("#undo").click()
     expect(page.find(".falls")).to_have_count(2)
-    expect(page.target(0)).to_have_attribute("aria-label", re.compile("Column 1: cross"))
+    expect(page.target(0)).to_have_attribute(
+        "aria-label", re.compile("Column 1: cross")
+    )
     page.find("#undo").click()
     expect(page.find(".falls")).to_have_count(0)
     assert page.find("#undo").is_disabled()
@@ -220,6 +222,54 @@ def test_the_analysis_tells_what_the_computer_thinks(visit):
     assert page.find("#chart .curve").count() == 1
     page.find("#on-board").uncheck()
     assert page.find(".estimate").count() == 0
+
+
+def test_the_tree_leads_to_positions_that_may_follow(visit):
+    page = visit("connect_four", "#you=0&moves=3-3-3-3-2-1")
+    page.find("summary").click()
+    page.page.wait_for_selector("#speed:has-text('200 simulations')")
+    branches = page.find("#tree button")
+    expect(branches.first).to_have_text("Now")
+    expect(branches.first).to_have_attribute("aria-pressed", "true")
+    best = page.find("#moves .best th").inner_text()
+    branches.nth(1).click()
+    expect(page.find("#status")).to_have_text(
+        f"Move 6 of 6: 2, what if {best}? » to play on."
+    )
+    about = re.compile(rf"{best}: [\d,]+ visits, prior \d+%, .[01].\d\d for crosses")
+    expect(page.find("#branch")).to_have_text(about)
+    expect(branches.nth(1)).to_have_attribute("aria-label", about)
+    assert page.pieces() == 7
+    expect(page.find(".estimate").first).to_be_visible()
+    page.target(0).click(force=True)
+    assert page.find("#board").get_attribute("data-moves") == "6"
+    # Now by keyboard: to what follows, and back to the position of the game.
+    page.page.keyboard.press("Tab")
+    branches.nth(1).focus()
+    page.page.keyboard.press("ArrowDown")
+    expect(page.find("#status")).to_contain_text(re.compile(rf"what if {best} \d\?"))
+    expect(page.find("#tree [aria-pressed=true]")).to_be_focused()
+    assert page.pieces() == 8
+    page.page.keyboard.press("ArrowUp")
+    page.page.keyboard.press("ArrowUp")
+    expect(page.find("#status")).to_have_text("Computer played 2. Your turn.")
+    assert page.pieces() == 6
+    expect(page.find("#tree [aria-pressed=true]")).to_have_text("Now")
+    # An earlier position has a tree as well; the game goes on from its own.
+    page.find("#previous").click()
+    expect(page.find("#tree:not(.old)")).to_be_visible()
+    branches.nth(1).click()
+    expect(page.find("#status")).to_contain_text("Move 5 of 6: 3, what if")
+    page.find("#last").click()
+    page.play(2)
+
+
+def test_a_position_that_is_over_has_no_tree(visit):
+    page = visit("tic_tac_toe", "#you=0&moves=0-3-1-4")
+    page.find("summary").click()
+    expect(page.find("#tree button").nth(1)).to_be_visible()
+    page.play(2)
+    expect(page.find("#branches")).to_be_hidden()
 
 
 def open_link(page, link):

@@ -142,6 +142,7 @@ def check_same(trained, tmp_path):
             if move["visits"]:
                 value = analysis.action_values[index, action]
                 np.testing.assert_allclose(move["value"], value, atol=1e-5)
+        check_same_tree(thought["tree"], analysis.branches, index)
         line = [move["action"] for move in thought["line"]]
         if (expected == expected.max()).sum() == 1:
             known = [action for action in analysis.line[index].tolist() if action >= 0]
@@ -149,6 +150,28 @@ def check_same(trained, tmp_path):
         chances = np.array(thought["result"])
         np.testing.assert_allclose(chances.sum(), 1, atol=1e-6)
         np.testing.assert_allclose(chances[0] - chances[2], thought["value"], atol=1e-5)
+
+
+def check_same_tree(tree, branches, index):
+    """Fails unless the page's tree is Python's, all of which is shown."""
+    paths, found = [], {}
+    for node in tree:
+        before = paths[node["parent"]] if node["parent"] >= 0 else ()
+        paths.append((*before, node["action"]))
+        found[paths[-1]] = [node["visits"], node["prior"], node["value"]]
+    known, expected = {0: ()}, {}
+    for rank in range(1, (branches.visits[index] > 0).sum()):
+        before = known[int(branches.parents[index, rank])]
+        known[rank] = (*before, int(branches.actions[index, rank]))
+        expected[known[rank]] = [
+            leaf[index, rank].item()
+            for leaf in (branches.visits, branches.priors, branches.values)
+        ]
+    assert found.keys() == expected.keys()
+    for path, numbers in expected.items():
+        np.testing.assert_allclose(found[path], numbers, atol=1e-5)
+    visits = [node["visits"] for node in tree]
+    assert visits == sorted(visits, reverse=True)
 
 
 def test_the_tree_is_kept_from_move_to_move(trained, tmp_path):

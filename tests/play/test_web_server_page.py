@@ -390,6 +390,18 @@ def test_another_opponent_is_chosen_before_the_first_move(visit):
     point(page, legal(page)[0])
 
 
+def test_the_tree_is_told_by_the_server(visit):
+    page = play(visit, "tic_tac_toe", "alphazero:pretrained")
+    page.find("summary").click()
+    best = page.find("#tree button").nth(1)
+    best.click()
+    expect(page.find("#status")).to_contain_text(f"what if {best.inner_text()}?")
+    expect(page.find(".estimate").first).to_be_visible()
+    page.find("#opponent").select_option("random")
+    expect(page.find("#branches")).to_be_hidden()
+    expect(page.find("#status")).to_have_text("You begin, with crosses.")
+
+
 def test_a_game_is_watched_from_the_address(visit):
     page = visit("play/tic_tac_toe/?player=random&watch")
     page.page.wait_for_selector("#board:not([data-moves='0'])")

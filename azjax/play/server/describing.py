@@ -2,7 +2,6 @@
 
 import collections
 import itertools
-import math
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from azjax.games import Game, State
 from azjax.games.rendering import CELL_SIZE, Cell
 from azjax.play.server.rules import Rules
+from azjax.play.server.trees import describe_tree, number_of
 from azjax.play.wording import opinion, side_names
 from azjax.players import Thought
 
@@ -94,6 +94,8 @@ def describe_thought(
     thought: Thought,
     simulations: int,
     seconds: float,
+    *,
+    with_tree: bool = False,
 ) -> dict[str, Any]:
     """Returns what a player thought about a position.
 
@@ -103,6 +105,8 @@ def describe_thought(
         thought: what the player chose and saw.
         simulations: made for it.
         seconds: that it took.
+        with_tree: whether to tell the most visited part of the tree, which takes a
+            step of the game for each position that something follows.
     """
     analysis, game = thought.analysis, rules.game
     value = opinion(thought)
@@ -115,25 +119,30 @@ def describe_thought(
         line = [thought.action]
     order = np.lexsort((prior, visits))[::-1]
     order = [a for a in order.tolist() if visits[a] > 0 or prior[a] > 0]
-    return {
+    told = {
         "action": thought.action,
         "moves": [
             {
                 "action": action,
                 "text": game.action_to_text(state, action),
-                "prior": _number(prior[action]),
+                "prior": number_of(prior[action]),
                 "visits": int(visits[action]),
-                "value": _number(values[action]) if visits[action] else None,
+                "value": number_of(values[action]) if visits[action] else None,
             }
             for action in order[:MAX_MOVES]
         ],
         "visits": int(visits.sum()) + 1 if analysis is not None else 0,
-        "value": None if value is None else _number(value),
+        "value": None if value is None else number_of(value),
         "result": None if value is None else _result(value, thought.draw),
         "line": _line(rules, state, line),
         "simulations": simulations,
         "seconds": seconds,
     }
+    if with_tree:
+        branches = None if analysis is None else analysis.branches
+        known = branches is not None
+        told["tree"] = describe_tree(rules, state, branches) if known else []
+    return told
 
 
 def _result(value: float, draw: float | None) -> list[float] | None:
@@ -145,7 +154,7 @@ def _result(value: float, draw: float | None) -> list[float] | None:
         return None
     decided = 1 - min(draw, 1 - abs(value))
     chances = ((decided + value) / 2, 1 - decided, (decided - value) / 2)
-    return [_number(chance) for chance in chances]
+    return [number_of(chance) for chance in chances]
 
 
 def _line(rules: Rules, state: State, actions: list[int]) -> list[dict[str, Any]]:
@@ -228,9 +237,3 @@ def _geometry(game: Game, state: State, height: int, width: int) -> dict[str, An
         "cell": CELL_SIZE,
         "centres": [[round(place, 2) for place in centre(*cell)] for cell in cells],
     }
-
-
-def _number(value: Any) -> float:
-    """Returns a number that JSON knows, not longer than it need be."""
-    number = float(value)
-    return round(number, 6) if math.isfinite(number) else 0.0

@@ -41,11 +41,16 @@ class AskMoves(NamedTuple):
 
 
 class AskThought(NamedTuple):
-    """Which position the player is to think about; `simulations` may be None."""
+    """Which position the player is to think about.
+
+    simulations: how many; None for the player's own number.
+    tree: whether the visitor wants to see the tree at the end.
+    """
 
     id: int
     actions: tuple[int, ...]
     simulations: int | None
+    tree: bool = False
 
 
 class AskMove(NamedTuple):
@@ -119,7 +124,10 @@ def _think(number: int, params: dict[str, Any], max_actions: int) -> AskThought:
     simulations = params.get("simulations")
     if simulations is not None and not _is_whole(simulations, MAX_ID):
         raise ValueError(f"simulations must be a whole number: {shown(simulations)}")
-    return AskThought(number, _actions(params, max_actions), simulations)
+    tree = params.get("tree", False)
+    if not isinstance(tree, bool):
+        raise ValueError(f"tree must be true or false: {shown(tree)}")
+    return AskThought(number, _actions(params, max_actions), simulations, tree)
 
 
 def _read(number: int, params: dict[str, Any], max_actions: int) -> AskMove:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import json
 import time
 from typing import Any, NamedTuple
@@ -254,7 +255,10 @@ class Visitor:
             is_done, found = job.is_done, job.found
             if found is None:
                 continue
-            value = await self._workers.do(describe_thought, rules, job.state, *found)
+            describe = functools.partial(
+                describe_thought, with_tree=is_done and message.tree
+            )
+            value = await self._workers.do(describe, rules, job.state, *found)
             if turn != self._turn:
                 return None
             if is_done:

@@ -1,21 +1,29 @@
 /** What the computer thinks of the position, in numbers and lines. */
 import { percent } from "./estimate.js";
 import { svg } from "./svg.js";
+import { TreeView } from "./tree_view.js";
+import { signed } from "./wording.js";
 
 const MOST_ROWS = 12;
 const SHORTEST = 0.005; // seconds, to tell a speed
 const CHART = { width: 320, height: 96, margin: 6 };
 
-const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
-
 export class Analysis {
   /**
    * @param {HTMLElement} panel
    * @param {import("./engine.js").Description} description
+   * @param {(moves: {action: number, text: string}[]) => void} onLook wants to see what
+   *     these moves lead to
    */
-  constructor(panel, description) {
+  constructor(panel, description, onLook) {
     this.find = (id) => panel.querySelector(`#${id}`);
     this.sides = description.sides;
+    this.tree = new TreeView(
+      this.find("tree"),
+      this.find("branch"),
+      description.sides,
+      onLook,
+    );
     const { height, width, targets } = description;
     const rows = targets === "columns" ? width : height * width;
     panel.style.setProperty("--rows", Math.min(MOST_ROWS, rows));
@@ -29,6 +37,7 @@ export class Analysis {
   show(match) {
     const { steps, ply, you, isLookingBack, shown } = match;
     this.#showChart(match);
+    this.#showTree(match);
     if (shown.position.isOver) {
       this.#showEnd(shown.position, you);
       return;
@@ -44,6 +53,12 @@ export class Analysis {
     this.find("expected").hidden = thought.line.length === 0;
     this.find("line").textContent = thought.line.map(({ text }) => text).join(" ");
     this.#showSpeed(thought);
+  }
+
+  #showTree({ shown, ahead }) {
+    if (shown.position.isOver) this.tree.clear();
+    else this.tree.show(shown, ahead?.moves ?? []);
+    this.find("branches").hidden = this.tree.isEmpty;
   }
 
   /** Shows what is certain at the end; there are no moves to think about. */

@@ -67,6 +67,7 @@
  * @property {number|null} simulations how many; null for a player without strengths
  * @property {"play"|"hint"} purpose each has a tree of its own, kept from move to move, so
  *     that looking at an analysis does not make the computer stronger
+ * @property {boolean} tree whether to tell the tree at the end
  *
  * @typedef {Object} Thought
  * @property {number} action the best move: the most visited
@@ -79,8 +80,20 @@
  * @property {number[]|null} result chances of win, draw and loss for the player to move;
  *     null if unknown
  * @property {{action: number, text: string}[]} line what is expected to follow
+ * @property {Branch[]} [tree] the most visited positions below this one, each after the
+ *     one that it follows; told at the end of a thought if it was asked for, or also
+ *     before; none from a player that does not search
  * @property {number} simulations made for this thought so far
  * @property {number} seconds that they took
+ *
+ * @typedef {Object} Branch
+ * @property {number} parent where in the list the position before is; -1 if that is the
+ *     one that was thought about
+ * @property {number} action that leads here
+ * @property {string} text what that move is called
+ * @property {number} prior of that move
+ * @property {number} visits
+ * @property {number} value for the player who moved here, in [-1, 1]
  */
 
 /** Why what was asked for is not done. */
@@ -118,8 +131,8 @@ export class MessageEngine {
     return this.ask("replay", { actions });
   }
 
-  think({ actions, simulations }, onProgress) {
-    return this.ask("think", { actions, simulations }, onProgress);
+  think({ actions, simulations, tree }, onProgress) {
+    return this.ask("think", { actions, simulations, tree }, onProgress);
   }
 
   read(actions, text) {

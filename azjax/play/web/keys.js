@@ -1,7 +1,7 @@
 /** Keys that mean something wherever no control with a use for them has the focus. */
 
 const MOST_DIGITS = 9;
-const NEEDS_ARROWS = "input:not([type=radio], [type=checkbox]), .piece-choice";
+const NEEDS_ARROWS = "input:not([type=radio], [type=checkbox]), .piece-choice, #tree";
 const WALKING = ["Tab", "ArrowUp", "ArrowDown"];
 
 /**

@@ -28,6 +28,7 @@ export class Match {
   /** Whether the computer was to move and could not. */
   isStuck = false;
 
+  #ahead = null; // as below, with the step that it follows
   #turn = 0; // changes when what is under way is no longer wanted
   #moving = null; // the turn in which the visitor made a move
 
@@ -50,6 +51,15 @@ export class Match {
 
   get shown() {
     return this.steps[this.ply];
+  }
+
+  /**
+   * What is looked at instead of the shown position: one that may follow it.
+   * @returns {{moves: {action: number, text: string}[],
+   *     position: import("./engine.js").Position}|null}
+   */
+  get ahead() {
+    return this.#ahead?.step === this.shown ? this.#ahead : null;
   }
 
   get actions() {
@@ -112,13 +122,14 @@ export class Match {
   /** Goes on with the game against another player, who has not thought yet. */
   async meet() {
     this.engine.forget();
+    this.#ahead = null;
     this.steps.at(-1).thought = null;
     await this.resume();
   }
 
   /** Makes the visitor's move. */
   async choose(action) {
-    if (!this.isYourTurn || this.isLookingBack || this.#isMoving) return;
+    if (!this.isYourTurn || this.isLookingBack || this.ahead || this.#isMoving) return;
     const turn = this.#interrupt();
     this.#moving = turn;
     try {
@@ -155,6 +166,7 @@ export class Match {
   /** Shows the position after so many moves, until the game goes on. */
   async look(ply) {
     if (!this.steps.length) return;
+    this.#ahead = null;
     this.ply = Math.min(Math.max(ply, 0), this.steps.length - 1);
     if (this.isLookingBack && this.you === null) this.isPaused = true;
     const { shown } = this;
@@ -162,6 +174,16 @@ export class Match {
     if (shown !== this.shown) return; // another one is wanted by now
     if (this.isComputersTurn || this.#isMoving) this.page.onChange();
     else await this.resume();
+  }
+
+  /** Shows what these moves would lead to from the position that is shown. */
+  async lookAhead(moves) {
+    const { ply, shown: step } = this;
+    const actions = [...this.actions.slice(0, ply), ...moves.map(({ action }) => action)];
+    const position = await this.engine.position(actions);
+    if (step !== this.shown) return; // another one is wanted by now
+    this.#ahead = moves.length ? { step, moves, position } : null;
+    this.page.onChange();
   }
 
   /** Takes changed settings into account. */
@@ -214,7 +236,8 @@ export class Match {
     const step = this.steps[ply];
     const known = step.thought;
     const { simulations } = this.settings;
-    if (purpose === "hint" && known && known.simulations >= simulations) return known;
+    const isKnown = known?.simulations >= simulations && known.tree;
+    if (purpose === "hint" && isKnown) return known;
     const keep = (thought) => {
       if (turn !== this.#turn) return;
       step.thought = thought;
@@ -222,7 +245,8 @@ export class Match {
     };
     this.isThinking = true;
     this.page.onChange();
-    const request = { actions: this.actions.slice(0, ply), simulations, purpose };
+    const actions = this.actions.slice(0, ply);
+    const request = { actions, simulations, purpose, tree: this.settings.analyses };
     const thought = await this.engine.think(request, keep).catch((error) => {
       if (turn === this.#turn) {
         this.isThinking = false;

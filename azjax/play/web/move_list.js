@@ -25,8 +25,10 @@ export class MoveList {
    * Shows the moves; those that are listed already stay.
    * @param {import("./engine.js").Move[]} moves
    * @param {number} ply after how many of them the position is shown
+   * @param {boolean} isLooking whether it is not the position of the game
    */
-  show(moves, ply) {
+  show(moves, ply, isLooking) {
+    for (const one of this.forth) one.setAttribute("aria-disabled", String(!isLooking));
     const isSame = ply === this.#ply && moves.length === this.#moves.length;
     const known = this.#moves.findIndex((move, index) => move !== moves[index]);
     if (isSame && known < 0) return;
@@ -67,8 +69,6 @@ export class MoveList {
     if (reached) reached.tabIndex = 0;
     this.#reveal(button);
     for (const one of this.back) one.setAttribute("aria-disabled", String(ply === 0));
-    const isLast = ply === this.#moves.length;
-    for (const one of this.forth) one.setAttribute("aria-disabled", String(isLast));
   }
 
   /** Scrolls the list, and nothing but the list, to a move. */
@@ -85,13 +85,14 @@ export class MoveList {
 }
 
 /**
- * Says which earlier position is shown, and how to go on.
+ * Says which other position is shown than the game's, and how to go on.
  * @param {import("./match.js").Match} match
  * @returns {string}
  */
-export function lookingText({ steps, ply, position, isPaused }) {
+export function lookingText({ steps, ply, position, isPaused, ahead }) {
   const what = ply ? steps[ply].move.text : "the beginning";
-  const text = `Move ${ply} of ${steps.length - 1}: ${what}.`;
+  const then = ahead ? `, what if ${ahead.moves.map(({ text }) => text).join(" ")}?` : ".";
+  const text = `Move ${ply} of ${steps.length - 1}: ${what}${then}`;
   if (position.isOver) return text;
   return isPaused ? `${text} Paused.` : `${text} » to play on.`;
 }

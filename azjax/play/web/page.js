@@ -8,6 +8,7 @@ import { lookingText, MoveList } from "./move_list.js";
 import { gameFile } from "./saved_game.js";
 import { Score } from "./score.js";
 import { Sharing } from "./sharing.js";
+import { thoughtAt } from "./tree_view.js";
 
 /**
  * @typedef {Object} Options
@@ -62,7 +63,9 @@ export class Page {
     );
     this.moveList = new MoveList(this.find, (ply) => this.#look(ply));
     this.sharing = new Sharing(this.find, address, () => this.#file());
-    this.analysis = new Analysis(this.find("analysis"), this.description);
+    this.analysis = new Analysis(this.find("analysis"), this.description, (moves) =>
+      this.#do(() => this.match.lookAhead(moves)),
+    );
     this.#connectControls();
     connectKeys(this.container, this.board.buttons, (steps) =>
       this.#look(this.match.ply + steps),
@@ -252,13 +255,14 @@ export class Page {
 
   #show() {
     const { match } = this;
-    const { shown } = match;
+    const { shown, ahead } = match;
     if (!shown?.position) return; // as long as it is only asked for
     this.find("main").classList.remove("waiting");
     const { sides } = this.description;
-    const mayMove = match.isYourTurn && !match.isLookingBack;
-    this.board.show(shown.position, mayMove, match.you);
-    this.find("status").textContent = match.isLookingBack
+    const isLooking = match.isLookingBack || ahead !== null;
+    const { position } = ahead ?? shown;
+    this.board.show(position, match.isYourTurn && !isLooking, match.you);
+    this.find("status").textContent = isLooking
       ? lookingText(match)
       : statusText(match, sides);
     this.find("busy").classList.toggle("on", match.isThinking && match.isComputersTurn);
@@ -273,6 +277,7 @@ export class Page {
     this.moveList.show(
       match.steps.slice(1).map(({ move }) => move),
       match.ply,
+      isLooking,
     );
     this.choices.show(match.you, this.player);
     this.options.address?.writeGame(match.you, match.actions);
@@ -284,10 +289,15 @@ export class Page {
     const { match } = this;
     if (!match.shown?.position) return;
     const isShown = this.find("analysis").open;
-    const { thought } = match.shown;
-    this.board.showThought(isShown && this.find("on-board").checked ? thought : null);
+    const isDrawn = isShown && this.find("on-board").checked;
+    this.board.showThought(isDrawn ? thoughtOn(match) : null);
     if (isShown) this.analysis.show(match);
   }
+}
+
+/** Returns what was thought of the moves in the position that is looked at. */
+function thoughtOn({ shown: { thought }, ahead }) {
+  return ahead && thought?.tree ? thoughtAt(thought.tree, ahead.moves) : thought;
 }
 
 function turnOf({ position, isYourTurn }) {

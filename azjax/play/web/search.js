@@ -17,6 +17,7 @@
  */
 
 const MAX_LINE = 16; // moves
+const MAX_BRANCHES = 63; // positions below the root that are shown
 const MAX_SLICE = 12; // milliseconds between two looks at what else is to do
 
 class Node {
@@ -106,6 +107,7 @@ export class Search {
       value,
       result: [(1 - draw + value) / 2, draw, (1 - draw - value) / 2],
       line: this.#line(),
+      tree: this.#branches(),
     };
   }
 
@@ -206,6 +208,21 @@ export class Search {
     node.draw = result[1];
   }
 
+  /** Returns the most visited positions, each after the one that it follows. */
+  #branches() {
+    const shown = [];
+    const open = childrenOf(this.#root, -1);
+    while (open.length && shown.length < MAX_BRANCHES) {
+      const most = Math.max(...open.map(({ child }) => child.visits));
+      const next = open.findIndex(({ child }) => child.visits === most);
+      const [{ parent, action, prior, child }] = open.splice(next, 1);
+      const text = this.game.actionToText(action);
+      shown.push({ parent, action, text, prior, visits: child.visits, value: child.worth });
+      open.push(...childrenOf(child, shown.length - 1));
+    }
+    return shown;
+  }
+
   /** Returns the chosen move, then always the most visited one. */
   #line() {
     const line = [];
@@ -220,6 +237,13 @@ export class Search {
     }
     return line;
   }
+}
+
+/** Returns what follows a node; `parent` is the number by which it is known. */
+function childrenOf({ actions, prior, children }, parent) {
+  return children.flatMap((child, index) =>
+    child ? [{ parent, action: actions[index], prior: prior[index], child }] : [],
+  );
 }
 
 function mean(value, visits, next) {

@@ -34,6 +34,10 @@ def message(method, **params):
             message("think", actions=[], simulations=None),
             AskThought(7, (), None),
         ),
+        (
+            message("think", actions=[], simulations=1, tree=True),
+            AskThought(7, (), 1, tree=True),
+        ),
         (message("stop"), Stop(7)),
     ],
 )
@@ -88,6 +92,10 @@ def test_what_has_no_number_is_answered_without_one(text, error):
         (
             message("think", actions=[], simulations="50"),
             "simulations must be a whole number: '50'",
+        ),
+        (
+            message("think", actions=[], simulations=50, tree=1),
+            "tree must be true or false: '1'",
         ),
     ],
 )

@@ -192,6 +192,18 @@ def test_a_newer_thought_replaces_an_older_one(page):
     assert answers[newer]["simulations"] == 25
 
 
+def test_the_tree_is_told_to_who_asks_for_it(page):
+    page.ask("start", game="tic_tac_toe", player="alphazero:pretrained")
+    params = {"actions": [0, 3, 1, 4], "simulations": 100}
+    _, thought, progress = page.ask("think", **params, tree=True)
+    assert not any("tree" in told for told in progress)
+    won = max(thought["tree"], key=lambda node: node["visits"])
+    assert (won["parent"], won["text"], won["value"]) == (-1, "c3", 1)
+    assert "tree" not in page.ask("think", **params)[1]
+    page.ask("start", game="tic_tac_toe", player="random")
+    assert page.ask("think", **params, tree=True)[1]["tree"] == []
+
+
 def test_a_thought_can_be_stopped(page):
     page.ask("start", game="tic_tac_toe", player="alphazero:pretrained")
     thought = page.send("think", actions=[], simulations=1600)
