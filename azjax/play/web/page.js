@@ -64,7 +64,7 @@ export class Page {
     this.moveList = new MoveList(this.find, (ply) => this.#look(ply));
     this.sharing = new Sharing(this.find, address, () => this.#file());
     this.analysis = new Analysis(this.find("analysis"), this.description, (moves) =>
-      this.#do(() => this.match.lookAhead(moves)),
+      this.#lookAhead(moves),
     );
     this.#connectControls();
     connectKeys(this.container, this.board.buttons, (steps) =>
@@ -226,6 +226,11 @@ export class Page {
 
   #look(ply) {
     this.#do(() => this.match.look(ply));
+  }
+
+  async #lookAhead(moves) {
+    await this.#do(() => this.match.lookAhead(moves));
+    this.find("board").scrollIntoView({ block: "nearest" }); // where it is far above
   }
 
   #connectControls() {
