@@ -15,6 +15,7 @@ from azjax.play.joined_modules import joined
 from azjax.play.opponents import default_opponent
 from azjax.play.page_files import page_files
 from azjax.play.server.describing import (
+    RESIGNATION,
     describe_game,
     describe_position,
     describe_thought,
@@ -176,6 +177,8 @@ class _View:
         def tell() -> None:
             if job.error is not None:
                 self._send(message.id, "error", job.error)
+            elif job.is_resigned:
+                self._send(message.id, "answer", RESIGNATION)
             elif job.found is not None:
                 kind = "answer" if job.is_done else "progress"
                 with_tree = job.is_done and message.tree

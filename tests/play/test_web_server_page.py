@@ -87,8 +87,10 @@ def learning(runs):
 @pytest.fixture(scope="module")
 def server(runs):
     engine = Path(__file__).parents[1] / "players" / "gtp_engine.py"
-    dying = f"breakthrough:5,5=dying=gtp:{sys.executable} {engine} dies {os.devnull}"
-    one = Server(GAMES, runs, "--player", dying)
+    gtp = f"gtp:{sys.executable} {engine}"
+    dying = f"breakthrough:5,5=dying={gtp} dies {os.devnull}"
+    beaten = f"tic_tac_toe=beaten={gtp} resigns {os.devnull}"
+    one = Server(GAMES, runs, "--player", dying, "--player", beaten)
     one.start()
     yield one
     one.kill()
@@ -194,6 +196,28 @@ def test_an_opponent_that_dies_is_told_and_another_can_be_met(visit):
     expect(page.find("#board")).to_have_attribute("data-moves", "2")
     expect(page.find("#status")).to_contain_text("Your turn")
     expect(page.find("#notice")).to_be_hidden()
+
+
+def test_an_opponent_that_resigns_has_lost(visit, tmp_path):
+    page = play(visit, "tic_tac_toe", "beaten")
+    point(page, 4)
+    assert page.status() == "You win: resignation."
+    assert page.score() == [1, 0, 0]
+    assert legal(page) == []
+    page.page.reload()
+    page.page.wait_for_selector(OVER)
+    assert page.score() == [1, 0, 0]
+    with page.page.expect_download() as download:
+        page.find("#save-game").click()
+    download.value.save_as(tmp_path / "game.txt")
+    saved, _ = load(tmp_path / "game.txt", games.make("tic_tac_toe"))
+    assert (saved.result, saved.is_forfeit) == ("first wins", True)
+    page.find("#undo").click()
+    page.page.wait_for_selector(f"{YOURS}[data-moves='0']")
+    assert page.score() == [0, 0, 0]
+    page.find("label:has-text('Computer')").click()
+    page.page.wait_for_selector(OVER)
+    assert page.status() == "You win: resignation."
 
 
 def test_what_is_not_there_leads_back_to_all_games(visit, server):

@@ -88,6 +88,9 @@ def describe_position(rules: Rules, actions: tuple[int, ...]) -> dict[str, Any]:
     }
 
 
+RESIGNATION = {"resigns": True}  # in place of a thought
+
+
 def describe_thought(
     rules: Rules,
     state: State,

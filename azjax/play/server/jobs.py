@@ -29,7 +29,8 @@ class Job:
 
     found: what there is until now.
     error: why there will be nothing.
-    is_done: whether `found` or `error` is the end of it.
+    is_resigned: whether the player gives the game up.
+    is_done: whether `found`, `error` or a resignation is the end of it.
 
     Args:
         state: the position, not a finished one.
@@ -50,7 +51,7 @@ class Job:
         self.state, self.actions, self.simulations = state, actions, simulations
         self.found: Found | None = None
         self.error: str | None = None
-        self.is_done = False
+        self.is_resigned = self.is_done = False
         self.is_given_up = False
         self._notify, self._limits = notify, limits
         self._began = self._notified = time.monotonic()
@@ -73,6 +74,11 @@ class Job:
         if self.is_done or now - self._notified >= self._limits.progress_seconds:
             self._notified = now
             self._notify()
+
+    def resign(self) -> None:
+        """Ends it because the player gives the game up."""
+        self.is_resigned = self.is_done = True
+        self._notify()
 
     def fail(self, error: str) -> None:
         """Ends it without a thought."""

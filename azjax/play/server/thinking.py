@@ -182,7 +182,7 @@ class SeatTable:
                 self._seat = self._seat or self._player.sit(self._game, self._seed)
                 job.update(self._seat.choose(job.state, job.actions), 0)
             except ResignError:
-                job.fail("the opponent resigns")
+                job.resign()
             except (ForfeitError, ValueError) as error:
                 # Visitors need not know which programs run here, nor where.
                 print(f"azjax: a player cannot go on: {error}", file=sys.stderr)

@@ -9,7 +9,11 @@ from typing import Any, NamedTuple
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from azjax.play.server.describing import describe_position, describe_thought
+from azjax.play.server.describing import (
+    RESIGNATION,
+    describe_position,
+    describe_thought,
+)
 from azjax.play.server.house import House
 from azjax.play.server.jobs import Job
 from azjax.play.server.messages import (
@@ -252,6 +256,8 @@ class Visitor:
                 return None
             if job.error is not None:
                 raise ValueError(job.error)
+            if job.is_resigned:
+                return RESIGNATION
             is_done, found = job.is_done, job.found
             if found is None:
                 continue

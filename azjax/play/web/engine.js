@@ -15,7 +15,8 @@
  * @property {(actions: number[]) => Promise<(Move & {player: number})[]>} replay what
  *     these moves from the first position are called, and who made them
  * @property {(request: Request, onProgress: (thought: Thought) => void) =>
- *     Promise<Thought|null>} think null if it was stopped or another thought was asked for
+ *     Promise<Thought|{resigns: true}|null>} think null if it was stopped or another
+ *     thought was asked for
  * @property {(actions: number[], text: string) => Promise<number>} [read] the action that
  *     a text means after these actions, as people write moves; for pictures of boards only
  * @property {() => void} stop gives up the thought that is under way
@@ -51,6 +52,7 @@
  * @property {string} ending what there is to say about the end beside who has won: a
  *     score, or a reason
  * @property {number[]} winningCells those that won the game, such as four in a row
+ * @property {boolean} [isResigned] whether that is the end, and not one by the rules
  * @property {string} [picture] an SVG document, for the style `picture`
  * @property {string|null} [turnedPicture] what the second player sees; null if the same
  *

@@ -29,6 +29,7 @@ export class Match {
   isStuck = false;
 
   #ahead = null; // as below, with the step that it follows
+  #hasMoves = false; // whether any was made since the game was taken up
   #turn = 0; // changes when what is under way is no longer wanted
   #moving = null; // the turn in which the visitor made a move
 
@@ -103,7 +104,7 @@ export class Match {
     this.#interrupt();
     this.engine.forget();
     this.you = you;
-    this.isPaused = false;
+    this.isPaused = this.#hasMoves = false;
     this.steps = [...moves, { player: position.player }].map(({ player }, ply) => ({
       move: moves[ply - 1] ?? null,
       player,
@@ -224,7 +225,9 @@ export class Match {
       });
       const thought = await this.#think("play", this.steps.length - 1, turn);
       await shown;
-      if (!thought || !(await this.#play(this.#choice(thought), turn))) return;
+      if (!thought) return;
+      if (thought.resigns) this.#resign();
+      else if (!(await this.#play(this.#choice(thought), turn))) return;
       this.page.onChange();
     }
     if (turn !== this.#turn || !this.settings.analyses) return;
@@ -256,7 +259,7 @@ export class Match {
     });
     if (turn !== this.#turn) return null;
     this.isThinking = false;
-    keep(thought);
+    if (!thought?.resigns) keep(thought);
     this.page.onChange();
     return thought;
   }
@@ -278,8 +281,23 @@ export class Match {
     const { last: move, player } = position;
     this.steps.push({ move, player, position, thought: null });
     this.ply = this.steps.length - 1;
-    if (position.isOver && this.you !== null)
-      this.page.onEnd(position.rewards[this.you]);
+    this.#hasMoves = true;
+    this.#noteEnd();
     return true;
+  }
+
+  /** Ends the game by resignation of the computer, which is to move. */
+  #resign() {
+    const step = this.steps.at(-1);
+    const rewards = [0, 1].map((player) => (player === step.player ? -1 : 1));
+    const end = { isOver: true, isResigned: true, rewards, ending: "resignation" };
+    step.position = { ...step.position, ...end, moves: [] };
+    this.ply = this.steps.length - 1;
+    if (this.#hasMoves) this.#noteEnd(); // else it was noted when it was played
+  }
+
+  #noteEnd() {
+    const { isOver, rewards } = this.position;
+    if (isOver && this.you !== null) this.page.onEnd(rewards[this.you]);
   }
 }

@@ -1,6 +1,7 @@
 /** A game as azjax saves games: `azjax play GAME --load FILE` goes on with it. */
 
 const RESULTS = { 1: "first wins", 0: "drawn", "-1": "second wins" };
+const FORFEIT = ", the other side could not go on";
 
 /**
  * @param {string} game its name
@@ -16,7 +17,7 @@ export function gameFile(game, computer, { steps, you, position }) {
     `game: ${game}`,
     `first: ${first}`,
     `second: ${second}`,
-    `result: ${position.isOver ? RESULTS[position.rewards[0]] : "unfinished"}`,
+    `result: ${resultOf(position)}`,
     "",
   ];
   for (let ply = 0; ply < moves.length; ply += 2) {
@@ -27,4 +28,8 @@ export function gameFile(game, computer, { steps, you, position }) {
     name: `${name.replace(/[^\w.-]+/g, "-")}.txt`,
     text: `${lines.join("\n")}\n`,
   };
+}
+
+function resultOf({ isOver, isResigned, rewards }) {
+  return isOver ? `${RESULTS[rewards[0]]}${isResigned ? FORFEIT : ""}` : "unfinished";
 }

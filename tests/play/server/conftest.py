@@ -10,17 +10,17 @@ import pytest
 from azjax import games, players
 from azjax.play.server import House, Limits, make_offers
 from azjax.play.server.slices import Plan, Slicer
-from azjax.players import ForfeitError, Thought
+from azjax.players import ForfeitError, ResignError, Thought
 
 # What a visitor may wait for, on a machine with much else to do (seconds).
 PATIENCE = 300.0
 
 
 class Dying:
-    """Plays the first legal action once it is let, and dies when it is told to."""
+    """Plays the first legal action once it is let; dies or resigns when told to."""
 
     def __init__(self):
-        self.is_dead = False
+        self.is_dead = self.is_beaten = False
         self.may_go_on = threading.Event()
         self.may_go_on.set()
         self.num_seats = self.num_closed = 0
@@ -34,6 +34,8 @@ class Dying:
         assert self.may_go_on.wait(PATIENCE)
         if self.is_dead:
             raise ForfeitError("the engine died")
+        if self.is_beaten:
+            raise ResignError("resigned")
         legal = np.asarray(self.game.legal_action_mask(state))
         return Thought(int(legal.argmax()))
 

@@ -283,6 +283,16 @@ def test_a_player_that_forfeits_is_told_and_can_be_asked_again(offers_of, dying)
     assert dying.num_closed == 1
 
 
+def test_a_player_that_resigns_is_told_and_stays(offers_of, dying):
+    with visiting(House(offers_of, Limits())) as page:
+        page.ask("start", game="tic_tac_toe", player="dying")
+        dying.is_beaten = True
+        assert think(page) == ("answer", {"resigns": True}, [])
+        dying.is_beaten = False
+        assert think(page)[1]["action"] == 0
+    assert dying.num_seats == dying.num_closed == 1
+
+
 def test_who_does_not_begin_is_dropped(offers_of):
     with (
         visiting(House(offers_of, Limits(begin_seconds=0.05))) as page,
