@@ -116,6 +116,10 @@ async def make_wrong_moves(url: str, tally: Tally) -> None:
                 ("think", {"actions": [], "simulations": s})
                 for s in (0, 7, 10**9, -1, "1", 1.5)
             ]
+            + [
+                ("think", {"actions": [], "simulations": 25, "tree": tree})
+                for tree in (None, 1, "yes", [])
+            ]
         ):
             message = {"id": number, "method": method, "params": params}
             await socket.send(json.dumps(message))

@@ -86,17 +86,19 @@ class Visitor:
         return told["isOver"]
 
     async def _answer(self, actions: list[int]) -> int:
-        """Asks for the player's move."""
+        """Asks for the player's move, and for the tree that led to it."""
         began = time.monotonic()
-        request = {"actions": actions, "simulations": self._table.simulations}
+        simulations = self._table.simulations
+        request = {"actions": actions, "simulations": simulations, "tree": True}
         thought = await self._ask("think", request)
         self._tally.move_seconds.append(time.monotonic() - began)
         legal = self._rules.legal_actions(self._rules.state(actions))
         assert thought["action"] in legal
-        assert thought["simulations"] == (self._table.simulations or 0)
-        if self._table.simulations:
+        assert thought["simulations"] == (simulations or 0)
+        if simulations:
             visits = sum(move["visits"] for move in thought["moves"])
-            assert visits == self._table.simulations, visits
+            assert visits == simulations, visits
+            assert thought["tree"]
         return thought["action"]
 
     async def _ask(self, method: str, params: dict[str, Any]) -> Any:
