@@ -28,7 +28,7 @@ class Options:
     run: a run's directory, a player's directory, or `pretrained`.
     game: which player is meant, for `pretrained`.
     moves: the game, as the page's address holds it.
-    branch: which position of the tree is looked at; 0 is that of the game.
+    line: which position of the tree is looked at, by its moves as people write them.
     chromium: the browser's program; Playwright's own if there is none.
     """
 
@@ -36,7 +36,7 @@ class Options:
     run: str = "pretrained"
     game: str = "connect_four"
     moves: str = "3-2-6-2-1-4-6-0-4-5"
-    branch: int = 9
+    line: str = "5"
     chromium: str | None = shutil.which("chromium")
 
 
@@ -51,8 +51,8 @@ def main(options: Options) -> None:
             page.goto(f"{url}/index.html#you=0&moves={options.moves}")
             page.locator("summary").click()
             page.wait_for_selector("#speed:has-text('200 simulations')")
-            page.locator("#tree button").nth(options.branch).click()
-            page.wait_for_selector("#status:has-text('what if')")
+            page.locator(f"#tree button[aria-label^='{options.line}: ']").click()
+            page.wait_for_selector("#status:has-text('What if')")
             page.locator(".side > [aria-label=Settings]").evaluate(
                 "card => { card.hidden = true; }"
             )

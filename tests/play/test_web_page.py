@@ -224,50 +224,90 @@ def test_the_analysis_tells_what_the_computer_thinks(visit):
     assert page.find(".estimate").count() == 0
 
 
-def test_the_tree_leads_to_positions_that_may_follow(visit):
-    page = visit("connect_four", "#you=0&moves=3-3-3-3-2-1")
+def analyse(page):
+    """Opens the analysis, and waits until everything was searched."""
     page.find("summary").click()
     page.page.wait_for_selector("#speed:has-text('200 simulations')")
-    branches = page.find("#tree button")
-    expect(branches.first).to_have_text("Now")
-    expect(branches.first).to_have_attribute("aria-pressed", "true")
+
+
+def branch(page, *moves):
+    """Returns what stands for a position in the tree."""
+    return page.find(f"#tree button[aria-label^='{' '.join(moves)}: ']")
+
+
+def test_the_tree_leads_to_positions_that_may_follow(visit):
+    page = visit("connect_four", "#you=0&moves=3-3-3-3-2-1")
+    analyse(page)
+    expect(page.find("#tree [aria-pressed=true]")).to_have_text("Now")
     best = page.find("#moves .best th").inner_text()
-    branches.nth(1).click()
-    expect(page.find("#status")).to_have_text(
-        f"Move 6 of 6: 2, what if {best}? » to play on."
-    )
-    about = re.compile(rf"{best}: [\d,]+ visits, prior \d+%, .[01].\d\d for crosses")
-    expect(page.find("#branch")).to_have_text(about)
-    expect(branches.nth(1)).to_have_attribute("aria-label", about)
+    branch(page, best).click()
+    expect(page.find("#status")).to_have_text(f"What if {best}? » to play on.")
+    about = rf"{best}: [\d,]+ visits, prior \d+%; You .[01].\d\d"
+    expect(page.find("#branch")).to_have_text(re.compile(about))
+    expect(branch(page, best)).to_have_attribute("aria-label", re.compile(about))
     assert page.pieces() == 7
     expect(page.find(".estimate").first).to_be_visible()
     page.target(0).click(force=True)
     assert page.find("#board").get_attribute("data-moves") == "6"
-    # Now by keyboard: to what follows, and back to the position of the game.
-    page.page.keyboard.press("Tab")
-    branches.nth(1).focus()
-    page.page.keyboard.press("ArrowDown")
-    expect(page.find("#status")).to_contain_text(re.compile(rf"what if {best} \d\?"))
-    expect(page.find("#tree [aria-pressed=true]")).to_be_focused()
-    assert page.pieces() == 8
-    page.page.keyboard.press("ArrowUp")
-    page.page.keyboard.press("ArrowUp")
-    expect(page.find("#status")).to_have_text("Computer played 2. Your turn.")
-    assert page.pieces() == 6
-    expect(page.find("#tree [aria-pressed=true]")).to_have_text("Now")
     # An earlier position has a tree as well; the game goes on from its own.
-    page.find("#previous").click()
-    expect(page.find("#tree:not(.old)")).to_be_visible()
-    branches.nth(1).click()
-    expect(page.find("#status")).to_contain_text("Move 5 of 6: 3, what if")
+    page.find("#first").click()
+    page.find("#next").click()
+    page.find("#tree:not(.old) button").nth(1).click()
+    expect(page.find("#status")).to_contain_text("What if")
+    expect(page.find(".falls")).to_have_count(2)
     page.find("#last").click()
+    expect(page.find("#status")).to_have_text("Computer played 2. Your turn.")
     page.play(2)
+
+
+def test_the_tree_is_walked_through(visit):
+    page = visit("connect_four", "#you=0&moves=3-3-3-3-2-1")
+    analyse(page)
+    status, marked = page.find("#status"), page.find("#tree [aria-pressed=true]")
+    best = page.find("#moves .best th").inner_text()
+    page.find("#tree .root").focus()
+    for key in ("ArrowDown", "ArrowDown"):
+        page.page.keyboard.press(key)
+    expect(status).to_contain_text(re.compile(rf"What if {best} \d\?"))
+    expect(marked).to_be_focused()
+    expect(page.find(".falls")).to_have_count(8)
+    page.page.keyboard.press("ArrowUp")
+    expect(status).to_contain_text(f"What if {best}?")
+    for times in range(2, 7):
+        page.find("#next").click()
+        expect(page.find(".falls")).to_have_count(6 + times)
+        expect(page.find("#branch")).to_contain_text("visit")
+        expect(status).to_contain_text("What if …" if times > 4 else "What if")
+    for _ in range(6):
+        page.find("#previous").click()
+    expect(status).to_have_text("Computer played 2. Your turn.")
+    expect(marked).to_have_text("Now")
+    assert page.pieces() == 6
+
+
+def test_undo_ends_a_look_ahead(visit):
+    page = visit("connect_four", "#you=0&moves=3-3-2-2")
+    analyse(page)
+    page.find("#previous").click()
+    page.find("#previous").click()
+    page.find("#tree:not(.old) button").nth(1).click()
+    expect(page.find("#status")).to_contain_text("What if")
+    page.find("#undo").click()
+    expect(page.find("#status")).to_have_text("Computer played 4. Your turn.")
+
+
+def test_a_look_ahead_at_the_end_tells_who_has_won(visit):
+    page = visit("tic_tac_toe", "#you=0&moves=0-3-1-4")
+    analyse(page)
+    branch(page, "c3").click()
+    expect(page.find("#status")).to_have_text("What if c3? You win!")
+    assert page.score() == [0, 0, 0]
 
 
 def test_a_position_that_is_over_has_no_tree(visit):
     page = visit("tic_tac_toe", "#you=0&moves=0-3-1-4")
-    page.find("summary").click()
-    expect(page.find("#tree button").nth(1)).to_be_visible()
+    analyse(page)
+    expect(branch(page, "c3")).to_be_visible()
     page.play(2)
     expect(page.find("#branches")).to_be_hidden()
 
@@ -440,6 +480,17 @@ def test_a_game_can_be_taken_away(visit, tmp_path):
     expect(page.find("#link")).to_have_value(link)
     page.find("#undo").click()
     expect(page.find("#link")).to_be_hidden()
+
+
+@pytest.mark.slow
+def test_a_look_ahead_pauses_what_is_watched(visit):
+    page = visit("tic_tac_toe")
+    page.find("label:has-text('Just watch')").click()
+    page.find("summary").click()
+    page.find("#tree:not(.old) button").nth(1).click()
+    expect(page.find("#status")).to_contain_text(re.compile(r"What if .*\? Paused\."))
+    page.find("#pause").click()
+    page.page.wait_for_selector(OVER)
 
 
 @pytest.mark.slow

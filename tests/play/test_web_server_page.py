@@ -87,10 +87,11 @@ def learning(runs):
 @pytest.fixture(scope="module")
 def server(runs):
     engine = Path(__file__).parents[1] / "players" / "gtp_engine.py"
-    gtp = f"gtp:{sys.executable} {engine}"
-    dying = f"breakthrough:5,5=dying={gtp} dies {os.devnull}"
-    beaten = f"tic_tac_toe=beaten={gtp} resigns {os.devnull}"
-    one = Server(GAMES, runs, "--player", dying, "--player", beaten)
+    options = []
+    for name, does in (("dying", "dies"), ("beaten", "resigns")):
+        player = f"{name}=gtp:{sys.executable} {engine} {does} {os.devnull}"
+        options += ["--player", f"breakthrough:5,5={player}"]
+    one = Server(GAMES, runs, *options)
     one.start()
     yield one
     one.kill()
@@ -199,8 +200,8 @@ def test_an_opponent_that_dies_is_told_and_another_can_be_met(visit):
 
 
 def test_an_opponent_that_resigns_has_lost(visit, tmp_path):
-    page = play(visit, "tic_tac_toe", "beaten")
-    point(page, 4)
+    page = play(visit, "breakthrough:5,5", "beaten")
+    point(page, 16, 12)
     assert page.status() == "You win: resignation."
     assert page.score() == [1, 0, 0]
     assert legal(page) == []
@@ -210,7 +211,7 @@ def test_an_opponent_that_resigns_has_lost(visit, tmp_path):
     with page.page.expect_download() as download:
         page.find("#save-game").click()
     download.value.save_as(tmp_path / "game.txt")
-    saved, _ = load(tmp_path / "game.txt", games.make("tic_tac_toe"))
+    saved, _ = load(tmp_path / "game.txt", games.make("breakthrough:5,5"))
     assert (saved.result, saved.is_forfeit) == ("first wins", True)
     page.find("#undo").click()
     page.page.wait_for_selector(f"{YOURS}[data-moves='0']")
@@ -417,9 +418,8 @@ def test_another_opponent_is_chosen_before_the_first_move(visit):
 def test_the_tree_is_told_by_the_server(visit):
     page = play(visit, "tic_tac_toe", "alphazero:pretrained")
     page.find("summary").click()
-    best = page.find("#tree button").nth(1)
-    best.click()
-    expect(page.find("#status")).to_contain_text(f"what if {best.inner_text()}?")
+    page.find("#tree button[aria-label^='b2: ']").click()
+    expect(page.find("#status")).to_contain_text("What if b2?")
     expect(page.find(".estimate").first).to_be_visible()
     page.find("#opponent").select_option("random")
     expect(page.find("#branches")).to_be_hidden()

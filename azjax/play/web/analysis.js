@@ -18,12 +18,7 @@ export class Analysis {
   constructor(panel, description, onLook) {
     this.find = (id) => panel.querySelector(`#${id}`);
     this.sides = description.sides;
-    this.tree = new TreeView(
-      this.find("tree"),
-      this.find("branch"),
-      description.sides,
-      onLook,
-    );
+    this.tree = new TreeView(this.find("tree"), this.find("branch"), onLook);
     const { height, width, targets } = description;
     const rows = targets === "columns" ? width : height * width;
     panel.style.setProperty("--rows", Math.min(MOST_ROWS, rows));
@@ -55,9 +50,10 @@ export class Analysis {
     this.#showSpeed(thought);
   }
 
-  #showTree({ shown, ahead }) {
+  #showTree({ shown, ahead, you }) {
+    const names = [0, 1].map((side) => this.#name(side, you));
     if (shown.position.isOver) this.tree.clear();
-    else this.tree.show(shown, ahead?.moves ?? []);
+    else this.tree.show(shown, ahead?.moves ?? [], names);
     this.find("branches").hidden = this.tree.isEmpty;
   }
 

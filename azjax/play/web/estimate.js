@@ -12,12 +12,12 @@ const CELL = 64; // what the measures below are made for
  */
 
 /**
- * @param {import("./engine.js").Thought|null} thought
+ * @param {{moves: Object[], visits: number}|null} thought as in `engine.js`
  * @returns {Estimate[]} of the moves that are worth drawing
  */
 export function estimates(thought) {
   if (!thought) return [];
-  const total = thought.moves.reduce((sum, { visits }) => sum + visits, 0);
+  const total = Math.max(0, thought.visits - 1); // one was for the position itself
   return thought.moves
     .map(({ action, prior, visits }) => {
       return { action, prior, share: total ? visits / total : prior };

@@ -14,6 +14,7 @@ const WATCH_PAUSE = 900;
  * @property {number} player who is to move
  * @property {import("./engine.js").Position|null} position null if nobody asked for it yet
  * @property {import("./engine.js").Thought|null} thought
+ * @property {import("./engine.js").Branch[]|null} tree the newest that was told
  */
 
 export class Match {
@@ -29,6 +30,7 @@ export class Match {
   isStuck = false;
 
   #ahead = null; // as below, with the step that it follows
+  #looks = 0; // changes when another position is to be looked at
   #hasMoves = false; // whether any was made since the game was taken up
   #turn = 0; // changes when what is under way is no longer wanted
   #moving = null; // the turn in which the visitor made a move
@@ -110,6 +112,7 @@ export class Match {
       player,
       position: null,
       thought: null,
+      tree: null,
     }));
     this.steps.at(-1).position = position;
     this.ply = actions.length;
@@ -123,8 +126,8 @@ export class Match {
   /** Goes on with the game against another player, who has not thought yet. */
   async meet() {
     this.engine.forget();
-    this.#ahead = null;
-    this.steps.at(-1).thought = null;
+    this.#lookAtGame();
+    Object.assign(this.steps.at(-1), { thought: null, tree: null });
     await this.resume();
   }
 
@@ -148,6 +151,7 @@ export class Match {
     const ply = this.#undone;
     await this.#know(ply);
     if (turn !== this.#turn) return;
+    this.#lookAtGame();
     if (this.position.isOver && this.you !== null) {
       this.page.onTakenBack(this.position.rewards[this.you]);
     }
@@ -160,6 +164,7 @@ export class Match {
   /** Stops or goes on when the computer plays against itself. */
   async pause(isPaused) {
     this.isPaused = isPaused;
+    this.#lookAtGame();
     if (!isPaused) this.ply = this.steps.length - 1;
     await this.resume();
   }
@@ -167,7 +172,7 @@ export class Match {
   /** Shows the position after so many moves, until the game goes on. */
   async look(ply) {
     if (!this.steps.length) return;
-    this.#ahead = null;
+    this.#lookAtGame();
     this.ply = Math.min(Math.max(ply, 0), this.steps.length - 1);
     if (this.isLookingBack && this.you === null) this.isPaused = true;
     const { shown } = this;
@@ -180,11 +185,24 @@ export class Match {
   /** Shows what these moves would lead to from the position that is shown. */
   async lookAhead(moves) {
     const { ply, shown: step } = this;
+    const mine = ++this.#looks;
+    const isWatching = this.you === null && !this.isPaused;
+    if (isWatching) {
+      this.isPaused = true;
+      this.#interrupt();
+    }
     const actions = [...this.actions.slice(0, ply), ...moves.map(({ action }) => action)];
     const position = await this.engine.position(actions);
-    if (step !== this.shown) return; // another one is wanted by now
+    if (mine !== this.#looks || step !== this.shown) return; // another one is wanted
     this.#ahead = moves.length ? { step, moves, position } : null;
-    this.page.onChange();
+    if (isWatching) await this.resume();
+    else this.page.onChange();
+  }
+
+  /** Shows no position any more that only may follow. */
+  #lookAtGame() {
+    this.#ahead = null;
+    this.#looks++;
   }
 
   /** Takes changed settings into account. */
@@ -244,6 +262,7 @@ export class Match {
     const keep = (thought) => {
       if (turn !== this.#turn) return;
       step.thought = thought;
+      step.tree = thought?.tree ?? step.tree;
       this.page.onThought();
     };
     this.isThinking = true;
@@ -279,7 +298,7 @@ export class Match {
     const position = await this.engine.position([...this.actions, action]);
     if (turn !== this.#turn) return false;
     const { last: move, player } = position;
-    this.steps.push({ move, player, position, thought: null });
+    this.steps.push({ move, player, position, thought: null, tree: null });
     this.ply = this.steps.length - 1;
     this.#hasMoves = true;
     this.#noteEnd();

@@ -1,5 +1,8 @@
 /** The moves of the game, and buttons to look through them. */
 import { tag } from "./html.js";
+import { outcomeText } from "./wording.js";
+
+const MOST_AHEAD = 4; // moves that are named, the last ones
 
 export class MoveList {
   #moves = []; // that are listed
@@ -9,15 +12,16 @@ export class MoveList {
   /**
    * @param {(id: string) => HTMLElement} find the elements of index.html
    * @param {(ply: number) => void} onLook wants to see the position after so many moves
+   * @param {(steps: number) => void} onStep wants to see the next one, or the one before
    */
-  constructor(find, onLook) {
+  constructor(find, onLook, onStep) {
     this.list = find("played");
     this.onLook = onLook;
     this.back = [find("first"), find("previous")];
     this.forth = [find("next"), find("last")];
     find("first").onclick = () => onLook(0);
-    find("previous").onclick = () => onLook(this.#ply - 1);
-    find("next").onclick = () => onLook(this.#ply + 1);
+    find("previous").onclick = () => onStep(-1);
+    find("next").onclick = () => onStep(1);
     find("last").onclick = () => onLook(this.#moves.length);
   }
 
@@ -25,10 +29,13 @@ export class MoveList {
    * Shows the moves; those that are listed already stay.
    * @param {import("./engine.js").Move[]} moves
    * @param {number} ply after how many of them the position is shown
-   * @param {boolean} isLooking whether it is not the position of the game
+   * @param {boolean} isAhead whether one that may follow is shown instead
    */
-  show(moves, ply, isLooking) {
-    for (const one of this.forth) one.setAttribute("aria-disabled", String(!isLooking));
+  show(moves, ply, isAhead) {
+    const isFirst = ply === 0 && !isAhead;
+    const isLast = ply === moves.length && !isAhead;
+    for (const one of this.back) one.setAttribute("aria-disabled", String(isFirst));
+    for (const one of this.forth) one.setAttribute("aria-disabled", String(isLast));
     const isSame = ply === this.#ply && moves.length === this.#moves.length;
     const known = this.#moves.findIndex((move, index) => move !== moves[index]);
     if (isSame && known < 0) return;
@@ -68,7 +75,6 @@ export class MoveList {
     const reached = this.#buttons[Math.max(0, ply - 1)]; // by the Tab key
     if (reached) reached.tabIndex = 0;
     this.#reveal(button);
-    for (const one of this.back) one.setAttribute("aria-disabled", String(ply === 0));
   }
 
   /** Scrolls the list, and nothing but the list, to a move. */
@@ -87,12 +93,19 @@ export class MoveList {
 /**
  * Says which other position is shown than the game's, and how to go on.
  * @param {import("./match.js").Match} match
+ * @param {string[]} sides what the players are called
  * @returns {string}
  */
-export function lookingText({ steps, ply, position, isPaused, ahead }) {
+export function lookingText(match, sides) {
+  const { steps, ply, position, you, isPaused, isComputersTurn, ahead } = match;
   const what = ply ? steps[ply].move.text : "the beginning";
-  const then = ahead ? `, what if ${ahead.moves.map(({ text }) => text).join(" ")}?` : ".";
-  const text = `Move ${ply} of ${steps.length - 1}: ${what}${then}`;
-  if (position.isOver) return text;
+  const text = ahead ? whatIf(ahead) : `Move ${ply} of ${steps.length - 1}: ${what}.`;
+  if (ahead?.position.isOver) return `${text} ${outcomeText(ahead.position, you, sides)}`;
+  if (position.isOver || isComputersTurn) return text;
   return isPaused ? `${text} Paused.` : `${text} » to play on.`;
+}
+
+function whatIf({ moves }) {
+  const texts = moves.slice(-MOST_AHEAD).map(({ text }) => text);
+  return `What if ${moves.length > MOST_AHEAD ? "… " : ""}${texts.join(" ")}?`;
 }

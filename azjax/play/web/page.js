@@ -9,6 +9,7 @@ import { gameFile } from "./saved_game.js";
 import { Score } from "./score.js";
 import { Sharing } from "./sharing.js";
 import { thoughtAt } from "./tree_view.js";
+import { outcomeText } from "./wording.js";
 
 /**
  * @typedef {Object} Options
@@ -61,15 +62,17 @@ export class Page {
       (action) => this.#do(() => this.match.choose(action)),
       (text) => this.engine.read(this.match.actions, text),
     );
-    this.moveList = new MoveList(this.find, (ply) => this.#look(ply));
+    this.moveList = new MoveList(
+      this.find,
+      (ply) => this.#do(() => this.match.look(ply)),
+      (steps) => this.#step(steps),
+    );
     this.sharing = new Sharing(this.find, address, () => this.#file());
     this.analysis = new Analysis(this.find("analysis"), this.description, (moves) =>
       this.#lookAhead(moves),
     );
     this.#connectControls();
-    connectKeys(this.container, this.board.buttons, (steps) =>
-      this.#look(this.match.ply + steps),
-    );
+    connectKeys(this.container, this.board.buttons, (steps) => this.#step(steps));
     address?.onOtherGame(() => this.#do(() => this.#openLinked()));
     await this.#attempt(() => this.#openLinked());
     if (this.match.steps.length) return;
@@ -224,13 +227,24 @@ export class Page {
     }
   }
 
-  #look(ply) {
-    this.#do(() => this.match.look(ply));
+  /** Looks at the position before or after: of the game, or of the tree. */
+  #step(steps) {
+    this.#do(() => {
+      const { ahead, shown, ply } = this.match;
+      if (!ahead) return this.match.look(ply + steps);
+      const { moves } = thoughtAt(shown.tree ?? [], ahead.moves);
+      const after = steps > 0 ? [...ahead.moves, ...moves.slice(0, 1)] : null;
+      return this.match.lookAhead(after ?? ahead.moves.slice(0, -1));
+    });
   }
 
   async #lookAhead(moves) {
     await this.#do(() => this.match.lookAhead(moves));
-    this.find("board").scrollIntoView({ block: "nearest" }); // where it is far above
+    const [board, tree] = ["board", "tree"].map((id) =>
+      this.find(id).getBoundingClientRect(),
+    );
+    // Where the tree is far below the board, and not beside it.
+    if (tree.left < board.right) this.find("status").scrollIntoView({ block: "nearest" });
   }
 
   #connectControls() {
@@ -268,7 +282,7 @@ export class Page {
     const { position } = ahead ?? shown;
     this.board.show(position, match.isYourTurn && !isLooking, match.you);
     this.find("status").textContent = isLooking
-      ? lookingText(match)
+      ? lookingText(match, sides)
       : statusText(match, sides);
     this.find("busy").classList.toggle("on", match.isThinking && match.isComputersTurn);
     this.find("undo").disabled = !match.canUndo;
@@ -282,7 +296,7 @@ export class Page {
     this.moveList.show(
       match.steps.slice(1).map(({ move }) => move),
       match.ply,
-      isLooking,
+      ahead !== null,
     );
     this.choices.show(match.you, this.player);
     this.options.address?.writeGame(match.you, match.actions);
@@ -301,8 +315,8 @@ export class Page {
 }
 
 /** Returns what was thought of the moves in the position that is looked at. */
-function thoughtOn({ shown: { thought }, ahead }) {
-  return ahead && thought?.tree ? thoughtAt(thought.tree, ahead.moves) : thought;
+function thoughtOn({ shown: { thought, tree }, ahead }) {
+  return ahead ? thoughtAt(tree ?? [], ahead.moves) : thought;
 }
 
 function turnOf({ position, isYourTurn }) {
@@ -312,15 +326,8 @@ function turnOf({ position, isYourTurn }) {
 
 /** Says what happened last, and what is next. */
 function statusText({ position, you, isPaused, isStuck }, sides) {
-  const { last, isOver, rewards, player, ending } = position;
-  if (isOver) {
-    const winner = rewards.indexOf(1);
-    const reason = ending && `: ${ending}`;
-    if (winner < 0) return `A draw${reason}.`;
-    if (you === null) return `A win for ${sides[winner]}${reason}.`;
-    if (winner === you) return ending ? `You win${reason}.` : "You win!";
-    return `The computer wins${reason}.`;
-  }
+  const { last, isOver, player } = position;
+  if (isOver) return outcomeText(position, you, sides);
   const isYours = player === you;
   const mover = you === null ? capital(sides[1 - player]) : isYours ? "Computer" : "You";
   const news = last ? `${mover} played ${last.text}. ` : "";

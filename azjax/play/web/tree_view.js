@@ -8,50 +8,53 @@ import { signed } from "./wording.js";
 
 const NARROWEST = 0.015; // share of the visits that is shown
 const MOST_ROWS = 9;
-const LETTER = 0.03; // share of the width
-const HINT =
-  "As wide as it was searched, in the colour of who is ahead. Choose a position to see it.";
+const LETTER = 0.03; // share of the panel's width
+const WIDEST = 4; // times the panel, where there are many moves
+const SLACK = 1.3; // by which the first move is wider than its name, for those after it
+const HINT = "As wide as searched, coloured by who is ahead. Choose one to see it.";
 
 /** @typedef {import("./engine.js").Branch} Branch */
 
 export class TreeView {
-  #buttons = []; // of the root, and then of each branch; null where it is too narrow
   #tree = [];
-  #step = null;
+  #keys = []; // of the branches: the actions that lead there
+  #step = null; // of the game, that the tree is of
+  #isOld = false; // whether another one is shown
+  #buttons = new Map(); // by key; "" is the root
 
   /**
    * @param {HTMLElement} element
    * @param {HTMLElement} about says what is known of the position that is looked at
-   * @param {string[]} sides their names
    * @param {(moves: {action: number, text: string}[]) => void} onLook wants to see what
    *     these moves lead to from the position that was thought about
    */
-  constructor(element, about, sides, onLook) {
+  constructor(element, about, onLook) {
     this.element = element;
     this.about = about;
-    this.sides = sides;
     this.onLook = onLook;
+    this.inner = tag("div", {});
+    element.replaceChildren(this.inner);
   }
 
   /**
-   * Shows what was thought of a step of the game; as long as no tree is known, the one
+   * Shows what is known of a step of the game; as long as there is no tree of it, the one
    * that was shown before.
    * @param {import("./match.js").Step} step
    * @param {{action: number}[]} moves that lead to what is looked at, if any
+   * @param {string[]} names of the sides
    */
-  show(step, moves) {
-    const tree = step.thought?.tree;
-    if (tree && tree !== this.#tree) this.#draw(tree, step);
-    this.element.classList.toggle("old", step !== this.#step);
-    const marked = step === this.#step ? branchAt(this.#tree, moves) : null;
-    this.#buttons.forEach((button, index) => {
-      button?.setAttribute("aria-pressed", String(marked === index - 1));
-    });
-    this.about.textContent = marked >= 0 && marked !== null ? this.#told(marked) : HINT;
-  }
-
-  get isEmpty() {
-    return this.#tree.length === 0;
+  show(step, moves, names) {
+    this.names = names;
+    if (step.tree && step.tree !== this.#tree) this.#draw(step.tree, step);
+    this.#isOld = step.tree !== this.#tree;
+    this.element.classList.toggle("old", this.#isOld);
+    const key = keyOf(moves);
+    for (const [other, button] of this.#buttons) {
+      button.setAttribute("aria-pressed", String(!this.#isOld && other === key));
+    }
+    const marked = this.#isOld ? -1 : this.#keys.indexOf(key);
+    this.about.textContent =
+      marked < 0 ? HINT : `${this.#tree[marked].text}: ${this.#told(marked)}`;
   }
 
   /** Shows nothing. */
@@ -59,39 +62,65 @@ export class TreeView {
     this.#draw([], null);
   }
 
-  #draw(tree, step) {
-    const focused = this.element.querySelector(":focus");
-    const path = this.#pathTo(this.#buttons.indexOf(focused) - 1);
-    [this.#tree, this.#step] = [tree, step];
-    const places = laidOut(tree);
-    const others = tree.map((branch, index) => this.#button(branch, places[index], index));
-    const root = this.#place(tag("button", { type: "button", tabIndex: 0 }, "Now"), {
-      left: 0,
-      width: 1,
-      depth: 0,
-    });
-    root.setAttribute("aria-label", "The position that is thought about");
-    root.onclick = () => this.#look(-1);
-    root.onkeydown = (event) => this.#walk(event, -1);
-    this.#buttons = [root, ...others];
-    const shown = tree.length ? this.#buttons.filter(Boolean) : [];
-    this.element.replaceChildren(...shown);
-    if (focused) this.#focus(branchAt(tree, path) ?? -1);
+  get isEmpty() {
+    return this.#tree.length === 0;
   }
 
-  #button(branch, place, index) {
-    if (place.width < NARROWEST || place.depth >= MOST_ROWS) return null;
-    const { text, value } = branch;
-    const title = text.length * LETTER > place.width ? "" : text;
-    const button = tag("button", { type: "button", tabIndex: -1 }, title);
+  /** Draws a tree; buttons that are there already stay, also under a finger. */
+  #draw(tree, step) {
+    [this.#tree, this.#step] = [tree, step];
+    this.#keys = tree.map((_, index) => keyOf(this.#pathTo(index)));
+    const places = laidOut(tree);
+    const scale = scaleFor(tree, places);
+    this.inner.style.setProperty("width", percent(scale));
+    const drawn = new Map([["", this.#root()]]);
+    tree.forEach((branch, index) => {
+      const place = places[index];
+      if (place.width * scale < NARROWEST || place.depth >= MOST_ROWS) return;
+      const button = this.#button(this.#keys[index]);
+      const isWide = branch.text.length * LETTER <= place.width * scale;
+      this.#fill(button, index, isWide ? branch.text : "");
+      put(button, place);
+      drawn.set(this.#keys[index], button);
+    });
+    this.#replace(drawn);
+    if (![...drawn.values()].some(({ tabIndex }) => tabIndex === 0)) this.#makeReachable("");
+  }
+
+  #replace(drawn) {
+    const isHeld = this.element.matches(":active, :focus-within");
+    const rest = [...drawn].filter(([key]) => !(isHeld && this.#buttons.has(key)));
+    for (const [key, button] of this.#buttons) if (!drawn.has(key)) button.remove();
+    this.inner.append(...rest.map(([, button]) => button));
+    this.#buttons = drawn;
+  }
+
+  #root() {
+    const button = this.#button("");
+    button.textContent = "Now";
+    button.className = "root";
+    button.setAttribute("aria-label", "The position that is thought about");
+    return put(button, { left: 0, width: 1, depth: 0 });
+  }
+
+  #button(key) {
+    const known = this.#buttons.get(key);
+    if (known) return known;
+    const button = tag("button", { type: "button", tabIndex: -1 });
+    button.onclick = () => this.#look(key);
+    button.onkeydown = (event) => this.#walk(event, key);
+    return button;
+  }
+
+  #fill(button, index, text) {
+    const { value } = this.#tree[index];
     const mover = this.#mover(index);
-    button.title = this.#told(index);
+    const line = this.#pathTo(index).map((move) => move.text);
+    button.textContent = text;
+    button.title = `${line.join(" ")}: ${this.#told(index)}`;
     button.setAttribute("aria-label", button.title);
     button.dataset.side = value >= 0 ? mover : 1 - mover;
     button.style.setProperty("--good", percent(Math.sqrt(Math.abs(value))));
-    button.onclick = () => this.#look(index);
-    button.onkeydown = (event) => this.#walk(event, index);
-    return this.#place(button, place);
   }
 
   /** Returns who moves to a branch. */
@@ -102,30 +131,30 @@ export class TreeView {
   /** Returns what is known of a branch. */
   #told(index) {
     const { visits, prior, value } = this.#tree[index];
-    const line = this.#pathTo(index).map(({ text }) => text);
-    const side = this.sides[this.#mover(index)];
     const many = `${visits.toLocaleString("en")} ${visits === 1 ? "visit" : "visits"}`;
-    return `${line.join(" ")}: ${many}, prior ${percent(prior)}, ${signed(value)} for ${side}`;
+    const name = this.names[this.#mover(index)];
+    return `${many}, prior ${percent(prior)}; ${name} ${signed(value)}`;
   }
 
-  #place(button, { left, width, depth }) {
-    button.style.setProperty("left", `${100 * left}%`);
-    button.style.setProperty("width", `${100 * width}%`);
-    button.style.setProperty("--depth", depth);
-    return button;
+  #look(key) {
+    this.#makeReachable(key);
+    this.#buttons.get(key).focus({ preventScroll: true });
+    if (!this.#isOld) this.onLook(this.#pathTo(this.#keys.indexOf(key)));
   }
 
-  #look(index) {
-    this.#focus(index);
-    this.onLook(this.#pathTo(index));
+  #makeReachable(key) {
+    for (const [other, button] of this.#buttons) button.tabIndex = other === key ? 0 : -1;
   }
 
   /** Arrow keys go from position to position. */
-  #walk(event, index) {
-    const next = this.#next(event.key, index);
+  #walk(event, key) {
+    const next = this.#next(event.key, this.#keys.indexOf(key));
     if (next === null) return;
     event.preventDefault();
-    if (this.#buttons[next + 1]) this.#look(next);
+    const nextKey = next < 0 ? "" : this.#keys[next];
+    if (!this.#buttons.has(nextKey)) return;
+    this.#look(nextKey);
+    this.#buttons.get(nextKey).scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
   /** Returns the branch in some direction, -1 for the root; null for other keys. */
@@ -150,15 +179,6 @@ export class TreeView {
     return this.#tree.flatMap((branch, index) => (branch.parent === parent ? [index] : []));
   }
 
-  /** Gives the keyboard's focus to a branch, or the nearest before it that is shown. */
-  #focus(index) {
-    let shown = index;
-    while (!this.#buttons[shown + 1]) shown = this.#tree[shown].parent;
-    for (const button of this.#buttons) if (button) button.tabIndex = -1;
-    this.#buttons[shown + 1].tabIndex = 0;
-    this.#buttons[shown + 1].focus({ preventScroll: true });
-  }
-
   /** Returns the moves that lead to a branch. */
   #pathTo(index) {
     if (index < 0) return [];
@@ -171,18 +191,29 @@ export class TreeView {
  * Returns what a tree says of the moves in a position.
  * @param {Branch[]} tree
  * @param {{action: number}[]} moves that lead there
+ * @returns {{moves: Branch[], visits: number}} the most visited moves, and the visits of
+ *     the position
  */
 export function thoughtAt(tree, moves) {
-  const at = branchAt(tree, moves);
-  return { moves: tree.filter(({ parent }) => parent === at) };
-}
-
-/** Returns where some moves lead to: -1 is the root, null what a tree does not hold. */
-function branchAt(tree, moves) {
-  return moves.reduce((at, { action }) => {
-    const next = tree.findIndex((one) => one.parent === at && one.action === action);
+  const at = moves.reduce((parent, { action }) => {
+    const next = tree.findIndex((one) => one.parent === parent && one.action === action);
     return next < 0 ? null : next;
   }, -1);
+  return {
+    moves: tree.filter(({ parent }) => parent === at),
+    visits: tree[at]?.visits ?? 0,
+  };
+}
+
+function keyOf(moves) {
+  return moves.map(({ action }) => action).join(" ");
+}
+
+function put(button, { left, width, depth }) {
+  button.style.setProperty("left", `${100 * left}%`);
+  button.style.setProperty("width", `${100 * width}%`);
+  button.style.setProperty("--depth", depth);
+  return button;
 }
 
 /** Returns for each branch where it lies: shares of the width, and its row. */
@@ -204,4 +235,12 @@ function laidOut(tree) {
     above.used += width;
   }
   return places;
+}
+
+/** Returns how many times wider than the panel a tree is, so that its first moves have
+ *  room for their names. */
+function scaleFor(tree, places) {
+  if (!tree.length) return 1;
+  const needed = (SLACK * tree[0].text.length * LETTER) / places[0].width;
+  return Math.min(WIDEST, Math.max(1, needed));
 }

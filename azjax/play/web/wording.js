@@ -1,5 +1,20 @@
 /** What people are told. */
 
+/**
+ * Says who has won.
+ * @param {import("./engine.js").Position} position the last one
+ * @param {number|null} you which player the visitor is, if any
+ * @param {string[]} sides what the players are called
+ */
+export function outcomeText({ rewards, ending }, you, sides) {
+  const winner = rewards.indexOf(1);
+  const reason = ending && `: ${ending}`;
+  if (winner < 0) return `A draw${reason}.`;
+  if (you === null) return `A win for ${sides[winner]}${reason}.`;
+  if (winner === you) return ending ? `You win${reason}.` : "You win!";
+  return `The computer wins${reason}.`;
+}
+
 /** Returns a value with its sign. */
 export function signed(value) {
   const size = Math.abs(value).toFixed(2);
