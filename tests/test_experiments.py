@@ -180,6 +180,13 @@ def test_all_games_are_drawn_on_one_sheet(tmp_path):
 
 
 @pytest.mark.slow
+def test_the_page_is_drawn(tmp_path):
+    pytest.importorskip("playwright")
+    run("draw_page.py", "--file", "page.png", folder=tmp_path)
+    assert (tmp_path / "page.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
 def test_a_killed_run_loses_nothing(tmp_path):
     out = run("bench/kill_resume.py", "--kills", "2", folder=tmp_path)
     assert "nothing was lost" in out

@@ -235,6 +235,21 @@ def branch(page, *moves):
     return page.find(f"#tree button[aria-label^='{' '.join(moves)}: ']")
 
 
+def choose_branch(page):
+    """Chooses a position of the tree as soon as it is of what is shown."""
+    page.page.evaluate(
+        """() => new Promise((resolve) => {
+            const timer = setInterval(() => {
+                const found = document.querySelector("#tree:not(.old) [data-side]");
+                if (!found) return;
+                clearInterval(timer);
+                found.click();
+                resolve();
+            }, 10);
+        })"""
+    )
+
+
 def test_the_tree_leads_to_positions_that_may_follow(visit):
     page = visit("connect_four", "#you=0&moves=3-3-3-3-2-1")
     analyse(page)
@@ -252,7 +267,8 @@ def test_the_tree_leads_to_positions_that_may_follow(visit):
     # An earlier position has a tree as well; the game goes on from its own.
     page.find("#first").click()
     page.find("#next").click()
-    page.find("#tree:not(.old) button").nth(1).click()
+    expect(page.find("#status")).to_have_text("Move 1 of 6: 4. » to play on.")
+    choose_branch(page)
     expect(page.find("#status")).to_contain_text("What if")
     expect(page.find(".falls")).to_have_count(2)
     page.find("#last").click()
@@ -290,7 +306,8 @@ def test_undo_ends_a_look_ahead(visit):
     analyse(page)
     page.find("#previous").click()
     page.find("#previous").click()
-    page.find("#tree:not(.old) button").nth(1).click()
+    expect(page.find("#status")).to_have_text("Move 2 of 4: 4. » to play on.")
+    choose_branch(page)
     expect(page.find("#status")).to_contain_text("What if")
     page.find("#undo").click()
     expect(page.find("#status")).to_have_text("Computer played 4. Your turn.")
@@ -487,7 +504,7 @@ def test_a_look_ahead_pauses_what_is_watched(visit):
     page = visit("tic_tac_toe")
     page.find("label:has-text('Just watch')").click()
     page.find("summary").click()
-    page.find("#tree:not(.old) button").nth(1).click()
+    choose_branch(page)
     expect(page.find("#status")).to_contain_text(re.compile(r"What if .*\? Paused\."))
     page.find("#pause").click()
     page.page.wait_for_selector(OVER)

@@ -12,8 +12,8 @@ export class Analysis {
   /**
    * @param {HTMLElement} panel
    * @param {import("./engine.js").Description} description
-   * @param {(moves: {action: number, text: string}[]) => void} onLook wants to see what
-   *     these moves lead to
+   * @param {(step: import("./match.js").Step, moves: Object[]) => void} onLook as in
+   *     `TreeView`
    */
   constructor(panel, description, onLook) {
     this.find = (id) => panel.querySelector(`#${id}`);

@@ -182,9 +182,10 @@ export class Match {
     else await this.resume();
   }
 
-  /** Shows what these moves would lead to from the position that is shown. */
-  async lookAhead(moves) {
-    const { ply, shown: step } = this;
+  /** Shows what these moves would lead to from a step, if that is the one shown. */
+  async lookAhead(step, moves) {
+    const { ply } = this;
+    if (step !== this.shown) return;
     const mine = ++this.#looks;
     const isWatching = this.you === null && !this.isPaused;
     if (isWatching) {

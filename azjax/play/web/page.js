@@ -68,8 +68,8 @@ export class Page {
       (steps) => this.#step(steps),
     );
     this.sharing = new Sharing(this.find, address, () => this.#file());
-    this.analysis = new Analysis(this.find("analysis"), this.description, (moves) =>
-      this.#lookAhead(moves),
+    this.analysis = new Analysis(this.find("analysis"), this.description, (...what) =>
+      this.#lookAhead(...what),
     );
     this.#connectControls();
     connectKeys(this.container, this.board.buttons, (steps) => this.#step(steps));
@@ -234,12 +234,12 @@ export class Page {
       if (!ahead) return this.match.look(ply + steps);
       const { moves } = thoughtAt(shown.tree ?? [], ahead.moves);
       const after = steps > 0 ? [...ahead.moves, ...moves.slice(0, 1)] : null;
-      return this.match.lookAhead(after ?? ahead.moves.slice(0, -1));
+      return this.match.lookAhead(shown, after ?? ahead.moves.slice(0, -1));
     });
   }
 
-  async #lookAhead(moves) {
-    await this.#do(() => this.match.lookAhead(moves));
+  async #lookAhead(step, moves) {
+    await this.#do(() => this.match.lookAhead(step, moves));
     const [board, tree] = ["board", "tree"].map((id) =>
       this.find(id).getBoundingClientRect(),
     );

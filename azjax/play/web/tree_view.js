@@ -25,8 +25,9 @@ export class TreeView {
   /**
    * @param {HTMLElement} element
    * @param {HTMLElement} about says what is known of the position that is looked at
-   * @param {(moves: {action: number, text: string}[]) => void} onLook wants to see what
-   *     these moves lead to from the position that was thought about
+   * @param {(step: import("./match.js").Step,
+   *     moves: {action: number, text: string}[]) => void} onLook wants to see what these
+   *     moves lead to from a step of the game
    */
   constructor(element, about, onLook) {
     this.element = element;
@@ -139,7 +140,7 @@ export class TreeView {
   #look(key) {
     this.#makeReachable(key);
     this.#buttons.get(key).focus({ preventScroll: true });
-    if (!this.#isOld) this.onLook(this.#pathTo(this.#keys.indexOf(key)));
+    if (!this.#isOld) this.onLook(this.#step, this.#pathTo(this.#keys.indexOf(key)));
   }
 
   #makeReachable(key) {
