@@ -30,6 +30,10 @@ class Player(Protocol):
     A player is a pytree: its weights are leaves and its settings are static, so that
     one compiled function serves every player of a kind (see `choose`).
 
+    To JAX two kinds of players without weights are the same if their static settings
+    are equal, and it may call the function that was compiled for the other kind: a
+    static setting must then tell them apart, such as `kind` of `RandomPlayer`.
+
     A player that remembers what it thought, to go on from there at its next move, has
     two more methods: `start(states)` returns the memory of B games that begin, a
     pytree, and `think(rng_key, states, memory)` the choice and the new memory. They

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from flax import struct
 
+from azjax import games, players
 from azjax.players import AlphaZeroPlayer, NetworkPlayer, RandomPlayer, choose
 from azjax.players import first_network as make_network
 from azjax.players.core import Choice, start, think
@@ -103,3 +104,13 @@ def test_a_player_thinks_with_the_memory_that_it_is_given(states):
     for number in range(3):
         choice, memory = think(CountingPlayer(), jax.random.key(0), states, memory)
         np.testing.assert_array_equal(choice.action, [number] * 3)
+
+
+def test_no_kind_of_player_is_taken_for_another():
+    game = games.make("tic_tac_toe")
+    specs = ("random", "greedy", "minimax:2", "mcts:2", "mcts:2?kept_nodes=2")
+    structures = [
+        jax.tree.structure(players.load_compiled(spec, game)) for spec in specs
+    ]
+    for number, structure in enumerate(structures):
+        assert structure not in structures[:number]

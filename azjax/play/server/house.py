@@ -155,9 +155,9 @@ class House:
 
     def close(self) -> None:
         """Lets all players go; what is being thought is dropped."""
-        self._compiler.shutdown(wait=False, cancel_futures=True)
         for host in self._hosts.values():
             host.close()
+        self._compiler.shutdown(wait=False, cancel_futures=True)
 
     def _look(self) -> None:
         """Looks which runs there are, unless somebody just did."""

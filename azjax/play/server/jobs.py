@@ -89,6 +89,8 @@ class Job:
 class Queue:
     """Jobs that wait, and a thread that serves them as long as there are any.
 
+    is_closed: whether nobody wants to know any more.
+
     Args:
         serve: takes the jobs that wait, does some of the work, and returns whether
             there is more to do.
@@ -99,13 +101,13 @@ class Queue:
         self.waiting: collections.deque[Job] = collections.deque()
         self._serve, self._name = serve, name
         self._lock = threading.Lock()
-        self._is_served = self._is_closed = False
+        self._is_served = self.is_closed = False
 
     def put(self, job: Job) -> None:
         """Has a job served."""
         with self._lock:
             self.waiting.append(job)
-            if self._is_served or self._is_closed:
+            if self._is_served or self.is_closed:
                 return
             self._is_served = True
         threading.Thread(target=self._run, name=self._name, daemon=True).start()
@@ -121,12 +123,12 @@ class Queue:
 
     def close(self) -> None:
         """Ends the thread after what it is doing."""
-        self._is_closed = True
+        self.is_closed = True
 
     def _run(self) -> None:
         while True:
             has_more = self._serve()
             with self._lock:
-                if self._is_closed or not (has_more or self.waiting):
+                if self.is_closed or not (has_more or self.waiting):
                     self._is_served = False
                     return

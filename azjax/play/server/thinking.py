@@ -80,7 +80,8 @@ class SearchTable:
         try:
             return self._search_slice()
         except Exception:
-            traceback.print_exc(file=sys.stderr)
+            if not self._queue.is_closed:  # what it needs may be closed as well
+                traceback.print_exc(file=sys.stderr)
             for job in [*self._seated, *self._queue.take(len(self._queue.waiting))]:
                 job.fail(CANNOT_GO_ON)
             self._leave()

@@ -166,6 +166,21 @@ def test_a_player_that_fails_tells_all_who_wait_and_can_be_asked_again(
     assert again.result().simulations == 24
 
 
+def test_what_fails_because_all_ends_is_not_reported(
+    slicer, compiler, positions, capsys
+):
+    class Ending(Paced):
+        def search(self, seed, batch, memory):
+            table.close()
+            raise RuntimeError("what it needs is closed as well")
+
+    table = SearchTable(Ending(slicer), TreeRoom(2**30), compiler)
+    waiting = Waiting(positions[0], 24)
+    table.ask(waiting.job)
+    assert waiting.result() is None
+    assert capsys.readouterr().err == ""
+
+
 def test_larger_batches_are_compiled_while_the_small_ones_think(
     connect_four, positions
 ):
