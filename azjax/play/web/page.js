@@ -68,8 +68,8 @@ export class Page {
       (steps) => this.#step(steps),
     );
     this.sharing = new Sharing(this.find, address, () => this.#file());
-    this.analysis = new Analysis(this.find("analysis"), this.description, (...what) =>
-      this.#lookAhead(...what),
+    this.analysis = new Analysis(this.find("analysis"), this.description, (step, moves) =>
+      this.#lookAhead(step, moves),
     );
     this.#connectControls();
     connectKeys(this.container, this.board.buttons, (steps) => this.#step(steps));
