@@ -11,10 +11,8 @@ from flax import struct
 
 from azjax import games, players
 from azjax.games import Game, State
-from azjax.players import Choice
-
-pytest.importorskip("anywidget")
 from azjax.play import notebook
+from azjax.players import Choice
 
 PATIENCE = 300.0  # seconds; the machine may have other things to do
 YOURS = "#board[data-turn=visitor]"

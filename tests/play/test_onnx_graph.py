@@ -2,6 +2,8 @@ import functools
 
 import jax
 import numpy as np
+import onnx
+import onnxruntime
 import pytest
 
 from azjax import games, players
@@ -9,9 +11,6 @@ from azjax.networks import NetworkConfig, Parts, predict, result_probabilities
 from azjax.networks.trunks import DenseTrunk
 from azjax.play import onnx_graph
 from azjax.search import SearchConfig
-
-onnx = pytest.importorskip("onnx")
-onnxruntime = pytest.importorskip("onnxruntime")
 
 SMALL = {"num_blocks": 3, "channels": 8, "width": 16, "stem_channels": 8}
 CONFIGS = [

@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import shutil
 import subprocess
 
 import jax
@@ -20,9 +19,7 @@ NUM_GAMES = 1000
 NUM_COMPARED = 200  # of them, by the cells that won
 ILLEGAL = 0.02  # share of moves that are any number, legal or not
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("node") is None, reason="needs the program node"
-)
+pytestmark = pytest.mark.usefixtures("node")
 
 
 def record(game):

@@ -14,14 +14,11 @@ from pathlib import Path
 import matplotlib.image
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 from azjax import games
 from azjax.play.saved_game import load
 from azjax.players.directory import pretrained_directory
-
-playwright = pytest.importorskip("playwright.sync_api")
-pytest.importorskip("starlette")
-expect = playwright.expect
 
 GAMES = ("tic_tac_toe", "breakthrough:5,5", "go:9", "hex:3,true")
 LARGE_GAMES = ("othello", "chess", "go:19")

@@ -2,7 +2,6 @@ import gc
 import os
 import pathlib
 import shlex
-import shutil
 import subprocess
 import sys
 import time
@@ -16,7 +15,6 @@ from azjax.players.vertices import first_state, next_state
 
 TIC_TAC_TOE = games.make("tic_tac_toe")
 ENGINE = pathlib.Path(__file__).with_name("gtp_engine.py")
-GNU_GO = shutil.which("gnugo", path=f"{os.environ['PATH']}:/usr/games")
 
 
 def command(behaviour="good", log=os.devnull):
@@ -246,11 +244,10 @@ def test_no_engine_outlives_the_program():
     wait_until(lambda: not exists(int(done.stdout)))
 
 
-@pytest.mark.skipif(GNU_GO is None, reason="GNU Go is not installed")
-def test_gnu_go_plays_a_game_by_our_rules():
+def test_gnu_go_plays_a_game_by_our_rules(gnugo):
     go = games.make("go:7,komi=9,max_moves=2000")
     arguments = "--mode gtp --level 1 --chinese-rules --never-resign"
-    player = players.load(f"gtp:{GNU_GO} {arguments}", go)
+    player = players.load(f"gtp:{gnugo} {arguments}", go)
     seats = [player.sit(go, 3), players.sit(players.load("random", go), go, 3)]
     state, moves = first_state(go), []
     while not state.terminated:

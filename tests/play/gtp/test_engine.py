@@ -1,12 +1,9 @@
-import shutil
 import subprocess
 
 import pytest
 
 from azjax import games, players
 from azjax.play.gtp import Engine
-
-GNU_GO = shutil.which("gnugo") or shutil.which("/usr/games/gnugo")
 
 
 class Scripted:
@@ -305,8 +302,7 @@ def test_handicaps_are_set_and_undone_at_once(talk):
     assert engine.ask("final_status_list dead", "final_status_list seki") == ["= "] * 2
 
 
-@pytest.mark.skipif(GNU_GO is None, reason="GNU Go is not installed")
-def test_fixed_handicaps_are_those_of_gnu_go(talk):
+def test_fixed_handicaps_are_those_of_gnu_go(talk, gnugo):
     # On 12x12 it differs: the fourth lines begin at 13, as gomill reads GTP too.
     sizes, stones = (6, 7, 8, 9, 19), range(1, 11)
     asked = [
@@ -316,7 +312,7 @@ def test_fixed_handicaps_are_those_of_gnu_go(talk):
         for line in (f"boardsize {size}", "clear_board", f"fixed_handicap {number}")
     ]
     done = subprocess.run(
-        [str(GNU_GO), "--mode", "gtp"],
+        [gnugo, "--mode", "gtp"],
         input="\n".join([*asked, "quit", ""]),
         capture_output=True,
         text=True,

@@ -70,7 +70,6 @@ def test_every_game_is_described(name):
 
 @pytest.mark.slow
 def test_a_game_that_draws_itself_is_described_as_well():
-    pytest.importorskip("pgx")
     rules = Rules(games.make("pgx:animal_shogi"), 10)
     told = json.loads(json.dumps(describe_game(rules.game, "pgx:animal_shogi")))
     assert told["figures"] == []
