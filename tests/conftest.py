@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import gc
 import os
 import shutil
 import tempfile
@@ -17,7 +18,8 @@ from azjax.players import ForfeitError, Thought
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 FEW_OPTIMIZATIONS = (
-    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false "
+    "--xla_cpu_parallel_codegen_split_count=1"
 )
 
 # Linux lets a process have 65,530 memory mappings; a compiled program takes several.
@@ -46,6 +48,12 @@ def pytest_configure(config):
         "jax_compilation_cache_dir", os.environ["JAX_COMPILATION_CACHE_DIR"]
     )
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.02)
+
+
+def pytest_collection_finish():
+    """Keeps the garbage collector from walking all imported modules again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def program(name):

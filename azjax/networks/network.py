@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from typing import Literal, NamedTuple
 
 import jax
@@ -165,8 +166,10 @@ def init_network(
     rngs = nnx.Rngs(rng_key)
     make_trunk = parts.trunk or _trunk_factory(config)
     trunk = make_trunk(observation_shape, rngs)
-    observation = jnp.zeros((CHECKED_BATCH, *observation_shape))
-    features_shape = _features_shape(_inference(trunk)(observation))
+    observation = jax.ShapeDtypeStruct((CHECKED_BATCH, *observation_shape), jnp.float32)
+    features_shape = _features_shape(
+        nnx.eval_shape(lambda module, x: module(x), _inference(trunk), observation)
+    )
     dtype = jnp.dtype(config.dtype)
     policy_head = (
         parts.policy_head(features_shape, rngs)
@@ -185,7 +188,8 @@ def init_network(
     _check_nothing_else(rest)
     network = Network(train_def, nnx.graphdef(_inference(model)))
     variables = Variables(*nnx.as_pure((params, batch_stats)))
-    _check_shapes(predict(network, variables, observation), num_actions)
+    prediction = jax.eval_shape(partial(predict, network), variables, observation)
+    _check_shapes(prediction, num_actions)
     return network, variables
 
 

@@ -1,7 +1,8 @@
 """Visits of pages in a browser."""
 
+import importlib
+
 import pytest
-from playwright import sync_api as playwright
 
 TIMEOUT = 60_000  # ms; the machine may have other things to do
 YOURS = "#board[data-turn=visitor]"
@@ -74,6 +75,8 @@ class Visit:
 @pytest.fixture(scope="module")
 def browser(chromium):
     """Chromium, without a window."""
+    # It takes half a second to import: not for all tests of these folders.
+    playwright = importlib.import_module("playwright.sync_api")
     args = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     playwright.expect.set_options(timeout=TIMEOUT)
     with playwright.sync_playwright() as running:
