@@ -96,6 +96,11 @@ class _OneNode(Tree):
 
     node_qvalues: Any  # [1, A]
 
+    @property
+    def num_actions(self):
+        """Returns A."""
+        return self.node_qvalues.shape[-1]
+
     def qvalues(self, indices):
         """Returns the Q-values; kept, because they cost A gathers to compute."""
         return self.node_qvalues[indices]
@@ -267,8 +272,7 @@ def one_node_trees(
 ) -> Tree:
     """Returns R trees with one node each, to select an action by.
 
-    They tell of this node alone: `children_index`, `parents` and `embeddings`, which
-    lead elsewhere, are those of the whole tree and of no use here.
+    `parents`, `children_index` and `embeddings`, which lead to other nodes, are None.
 
     Args:
         nodes: the trees.
@@ -285,9 +289,7 @@ def one_node_trees(
         "node_visits": nodes.visits[entry],
         "raw_values": nodes.raw_value[entry],
         "node_values": nodes.value[entry],
-        "parents": nodes.parent[entry],
         "action_from_parent": nodes.action[entry],
-        "children_index": child,
         "children_prior_logits": prior,
         "children_values": _of_children(nodes.value, child),
         "children_visits": nodes.edge_visits[entry],
@@ -297,6 +299,8 @@ def one_node_trees(
     }
     return _OneNode(
         **{name: leaf[:, None] for name, leaf in fields.items()},
+        parents=None,
+        children_index=None,
         embeddings=None,
         root_invalid_actions=root_invalid_actions,
         extra_data=extra_data,

@@ -50,8 +50,9 @@ def search(
     It does what `mctx.search` does and gives the same visit counts and values, with
     two differences. A move with discount 0 ends the game: nothing is searched behind
     it, while mctx goes on there to no effect. And a selection function is given a tree
-    of one node, the one to select in, at index 0, which knows the node's statistics,
-    its priors and `extra_data`, but neither embeddings nor parents nor children.
+    of one node, the one to select in, at index 0: the node's statistics, its priors and
+    `extra_data`. `parents`, `children_index` and `embeddings` are None, so that a
+    selection function that looks at other nodes raises an error.
 
     `B` games, `A` actions, `N` nodes.
 
