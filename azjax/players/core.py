@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple, Protocol
 
 import jax
+import jax.numpy as jnp
 
 from azjax.games import State
 
@@ -44,6 +45,11 @@ class Player(Protocol):
             states: the positions, leaves `[B, ...]`.
         """
         ...
+
+
+def uniform(mask: jax.Array) -> jax.Array:
+    """Returns `[B, A]` float32: equal probabilities where `mask` is True, else 0."""
+    return mask / mask.sum(axis=-1, keepdims=True, dtype=jnp.float32)
 
 
 def choose(player: Player, rng_key: jax.Array, states: State) -> Choice:

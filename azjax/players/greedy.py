@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from azjax.games import Game, State, random_action
-from azjax.players.core import Choice
+from azjax.players.core import Choice, uniform
 from azjax.players.lookahead import after_each_move, result_of_mover
 
 _MOVES_AT_ONCE = 8  # each of them with up to 64 replies
@@ -29,7 +29,7 @@ class GreedyPlayer:
         best = dangers == least[:, None]
         return Choice(
             action=random_action(rng_key, best),
-            policy=best / best.sum(axis=-1, keepdims=True),
+            policy=uniform(best),
             value=-jnp.sign(least).astype(jnp.float32),
         )
 

@@ -125,24 +125,26 @@ def empty_nodes(
     """
     size = jax.tree.leaves(embedding)[0].shape[0] * num_nodes
     none = jnp.full(size, NO_PARENT, jnp.int32)
+    zeros = jnp.zeros(size, jnp.float32)
+    by_action = jnp.zeros((size, num_actions), jnp.float32)
     unknown = jnp.full(size, WIN, jnp.int16) if proves else None
     return Nodes(
         visits=jnp.zeros(size, jnp.int32),
         pending=None,
-        value=jnp.zeros(size),
-        raw_value=jnp.zeros(size),
-        reward=jnp.zeros(size),
-        discount=jnp.zeros(size),
+        value=zeros,
+        raw_value=zeros,
+        reward=zeros,
+        discount=zeros,
         parent=none,
         action=none,
         next_action=jnp.zeros(size, jnp.int32),
         next_node=none,
         lower=None if unknown is None else -unknown,
         upper=unknown,
-        prior=to_prior(jnp.zeros((size, num_actions)), _STORED[jnp.dtype(prior_dtype)]),
+        prior=to_prior(by_action, _STORED[jnp.dtype(prior_dtype)]),
         child=jnp.full((size, num_actions), UNVISITED, jnp.int32),
         edge_visits=jnp.zeros((size, num_actions), jnp.int32),
-        qvalue=jnp.zeros((size, num_actions)),
+        qvalue=by_action,
         embedding=jax.tree.map(
             lambda leaf: jnp.zeros((size, *leaf.shape[1:]), leaf.dtype), embedding
         ),
@@ -156,7 +158,7 @@ def set_roots(nodes: Nodes, root: RootFnOutput, num_nodes: int) -> Nodes:
     fresh = jnp.where(nodes.visits[entry] == 0, entry, nodes.visits.size)
 
     def put(leaf: jax.Array, new: Any) -> jax.Array:
-        return leaf.at[fresh].set(new, mode="drop")
+        return leaf.at[fresh].set(jnp.asarray(new, leaf.dtype), mode="drop")
 
     return dataclasses.replace(
         nodes,
@@ -175,9 +177,9 @@ _STORED = {
 
 
 def to_prior(logits: jax.Array, stored: Any) -> jax.Array:
-    """Returns float32 logits as they are stored; the lowest number remains finite."""
+    """Returns logits as they are stored; the lowest number remains finite."""
     if stored == jnp.float32:
-        return logits
+        return logits.astype(jnp.float32)
     low = jnp.maximum(logits, float(jnp.finfo(jnp.bfloat16).min)).astype(jnp.bfloat16)
     return jax.lax.bitcast_convert_type(low, jnp.uint16)
 

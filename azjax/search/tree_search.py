@@ -368,7 +368,7 @@ class _Search:
         entry = jnp.where(counts & ~is_over, leaf, nodes.visits.size)
 
         def put(array: jax.Array, new: Any) -> jax.Array:
-            return array.at[entry].set(new, mode="drop")
+            return array.at[entry].set(jnp.asarray(new, array.dtype), mode="drop")
 
         if nodes.lower is not None and nodes.upper is not None:
             ends = output.discount == 0
@@ -381,8 +381,8 @@ class _Search:
         at = jnp.where(counts & is_new, parent, nodes.visits.size)
         return dataclasses.replace(
             nodes,
-            value=put(nodes.value, output.value.astype(jnp.float32)),
-            raw_value=put(nodes.raw_value, output.value.astype(jnp.float32)),
+            value=put(nodes.value, output.value),
+            raw_value=put(nodes.raw_value, output.value),
             reward=put(nodes.reward, output.reward),
             discount=put(nodes.discount, output.discount),
             parent=put(nodes.parent, parent),
