@@ -68,7 +68,7 @@ class MCTSPlayer:
         legal = jax.vmap(self.game.legal_action_mask)(states)
         fields = {
             "prior_logits": _random_order(order_key, legal),
-            "value": jnp.zeros(legal.shape[0]),
+            "value": jnp.zeros(legal.shape[0], jnp.float32),
             "embedding": states,
         }
         output = uct_policy(
@@ -140,5 +140,5 @@ def playout_results(game: Game, rng_key: jax.Array, states: State) -> jax.Array:
 
 def _random_order(rng_key: jax.Array, legal: jax.Array) -> jax.Array:
     """Returns `[B, A]` random numbers in [0, 1), the lowest number where illegal."""
-    order = jax.random.uniform(rng_key, legal.shape)
+    order = jax.random.uniform(rng_key, legal.shape, jnp.float32)
     return jnp.where(legal, order, jnp.finfo(jnp.float32).min)

@@ -1,7 +1,14 @@
-"""Batched tree search over any model of a game."""
+"""Batched tree search over any model of a game.
+
+`gumbel_muzero_policy` and `muzero_policy` have mctx's signatures and results: a script
+that calls mctx's needs no other change than the import. `gumbel_policy` and
+`alphazero_policy` have the settings of `SearchConfig`, which mctx does not have; runs
+and players use them, through `run_search`. All four stand on `search`.
+"""
 
 from azjax.search.config import MAX_NODES, SearchConfig
 from azjax.search.memory import search_bytes, tree_bytes
+from azjax.search.muzero import gumbel_muzero_policy, muzero_policy
 from azjax.search.nodes import ProvenTree
 from azjax.search.policies import (
     alphazero_policy,
@@ -24,8 +31,10 @@ __all__ = [
     "empty_tree",
     "find",
     "first_trees",
+    "gumbel_muzero_policy",
     "gumbel_policy",
     "improved_value",
+    "muzero_policy",
     "run_search",
     "search",
     "search_bytes",

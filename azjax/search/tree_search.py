@@ -50,8 +50,9 @@ def search(
     It does what `mctx.search` does and gives the same visit counts and values, with
     two differences. A move with discount 0 ends the game: nothing is searched behind
     it, while mctx goes on there to no effect. And a selection function is given a tree
-    of one node, the one to select in, at index 0, which knows the node's statistics,
-    its priors and `extra_data`, but neither embeddings nor parents nor children.
+    of one node, the one to select in, at index 0: the node's statistics, its priors and
+    `extra_data`. `parents`, `children_index` and `embeddings` are None, so that a
+    selection function that looks at other nodes raises an error.
 
     `B` games, `A` actions, `N` nodes.
 
@@ -367,7 +368,7 @@ class _Search:
         entry = jnp.where(counts & ~is_over, leaf, nodes.visits.size)
 
         def put(array: jax.Array, new: Any) -> jax.Array:
-            return array.at[entry].set(new, mode="drop")
+            return array.at[entry].set(jnp.asarray(new, array.dtype), mode="drop")
 
         if nodes.lower is not None and nodes.upper is not None:
             ends = output.discount == 0
@@ -380,8 +381,8 @@ class _Search:
         at = jnp.where(counts & is_new, parent, nodes.visits.size)
         return dataclasses.replace(
             nodes,
-            value=put(nodes.value, output.value.astype(jnp.float32)),
-            raw_value=put(nodes.raw_value, output.value.astype(jnp.float32)),
+            value=put(nodes.value, output.value),
+            raw_value=put(nodes.raw_value, output.value),
             reward=put(nodes.reward, output.reward),
             discount=put(nodes.discount, output.discount),
             parent=put(nodes.parent, parent),

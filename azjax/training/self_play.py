@@ -177,7 +177,7 @@ def make_self_play(
             state=jax.vmap(select)(finished, fresh, after),
             moves=jnp.where(finished, 0, games.moves + 1),
         )
-        num_finished = num_finished + finished.sum()
+        num_finished = num_finished + finished.sum(dtype=jnp.int32)
         if tree is not None:
             tree = after_moves(found.tree, action, finished, search.kept_nodes)
         return (games, num_finished, tree), (
