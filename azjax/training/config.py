@@ -274,7 +274,7 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         """Checks the values."""
-        game = games.make(self.game)
+        games.make(self.game)
         if (self.minutes is None) == (self.iterations is None):
             raise ValueError(
                 "exactly one of minutes and iterations must be given: "
@@ -286,21 +286,42 @@ class TrainConfig:
             raise ValueError(f"iterations must be >= 1: {self.iterations}")
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"seed must be from 0 to 2**32 - 1: {self.seed}")
-        self._check_window(horizon(self.learner.trace, game.max_moves))
+        short = [
+            f"replay.{name} must be >= {low}: {getattr(self.replay, name)}"
+            for name, low in self.least_replay.items()
+            if getattr(self.replay, name) < low
+        ]
+        if short:
+            _, reason = self._least_window()
+            raise ValueError(
+                f"{', and '.join(short)}; for a position can be drawn only once "
+                f"{reason}"
+            )
 
-    def _check_window(self, horizon: int) -> None:
-        """Refuses a window that positions leave before they can be drawn.
+    @property
+    def least_replay(self) -> dict[str, int]:
+        """The least `capacity` and `min_window` of the replay (positions), with which
+        no position leaves before it could be drawn."""
+        moves, _ = self._least_window()
+        chunks = math.ceil(moves / self.self_play.moves_per_chunk)
+        return {
+            "capacity": chunks * self.chunk_positions,
+            "min_window": moves * self.self_play.games,
+        }
 
-        A position is eligible once its game has ended or `horizon` moves have followed,
-        which is decided after each chunk of moves, from the first update on.
+    def _least_window(self) -> tuple[int, str]:
+        """Returns the moves for which a position must stay, and until when that is.
+
+        What is eligible is decided after each chunk, from the first update on.
         """
         chunk_moves = self.self_play.moves_per_chunk
+        moves = horizon(self.learner.trace, games.make(self.game).max_moves)
         min_positions = self.replay.min_positions
         before_updates = max(1, math.ceil(min_positions / self.chunk_positions))
-        moves, reason = max(
+        return max(
             (
-                horizon + chunk_moves,
-                f"its game has ended or {horizon} moves have followed (learner.trace "
+                moves + chunk_moves,
+                f"its game has ended or {moves} moves have followed (learner.trace "
                 f"{self.learner.trace}) at the end of a chunk",
             ),
             (
@@ -308,20 +329,6 @@ class TrainConfig:
                 f"updates have begun (replay.min_positions {min_positions})",
             ),
         )
-        least = {
-            "capacity": math.ceil(moves / chunk_moves) * self.chunk_positions,
-            "min_window": moves * self.self_play.games,
-        }
-        short = [
-            f"replay.{name} must be >= {low}: {getattr(self.replay, name)}"
-            for name, low in least.items()
-            if getattr(self.replay, name) < low
-        ]
-        if short:
-            raise ValueError(
-                f"{', and '.join(short)}; for a position can be drawn only once "
-                f"{reason}"
-            )
 
     @property
     def directory(self) -> Path:

@@ -29,7 +29,7 @@ from azjax.training.learner import (
     make_optimizer,
     make_update,
 )
-from azjax.training.memory import check_memory
+from azjax.training.memory import check_memory, memory_errors, required_parts
 from azjax.training.replay import Index, Replay, empty_replay, insert, make_index
 from azjax.training.reporting import Reporter
 from azjax.training.run_directory import CHECKPOINTS, disk_errors, open_run_directory
@@ -149,8 +149,11 @@ def train(
         has_own_parts=parts is not None,
     )
     evaluator = Evaluator(game, config)
-    check_memory(config, game, lambda: trainer.init(variables))
-    with open_run_directory(config) as directory:
+    parts_needed = required_parts(
+        config, game, network, variables, lambda: trainer.init(variables)
+    )
+    check_memory(config, parts_needed)
+    with open_run_directory(config) as directory, memory_errors(config, parts_needed):
         return _train(
             trainer,
             variables,
@@ -336,6 +339,7 @@ class _Trainer:
             state.learner.averaged, state.games, play_key
         )
         replay = self.insert(state.replay, chunk, state.iteration)
+        del chunk  # the updates need its memory
         played = jax.device_get(played)
         self_play_seconds = time.monotonic() - began
 

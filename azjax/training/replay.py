@@ -32,18 +32,18 @@ class Index(NamedTuple):
     gap: if one can be drawn, so can all before it.
 
     first: `[]` int32; the row of the window's oldest move.
-    count: `[B]` int32; eligible positions of each game, in the rows from `first` on.
+    lengths: `[B]` int32; eligible positions of each game, in the rows from `first` on.
     result: `[C, B, 3]` float16; the value target of every position.
     """
 
     first: jax.Array
-    count: jax.Array
+    lengths: jax.Array
     result: jax.Array
 
     @property
     def size(self) -> jax.Array:
         """`[]` int32; all eligible positions."""
-        return self.count.sum(dtype=jnp.int32)
+        return self.lengths.sum(dtype=jnp.int32)
 
 
 class Eligibility(NamedTuple):
@@ -162,7 +162,7 @@ def make_index(
         waiting=(in_window & ~was_eligible).sum(dtype=jnp.int32),
     )
     index = Index(first, is_eligible.sum(axis=0, dtype=jnp.int32), result)
-    return replay.replace(was_eligible=was_eligible), index, eligibility
+    return Replay(chunk, was_eligible), index, eligibility
 
 
 def locate(index: Index, number: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -172,9 +172,9 @@ def locate(index: Index, number: jax.Array) -> tuple[jax.Array, jax.Array]:
         index: what can be drawn.
         number: `[N]` int32; from 0 to `index.size` - 1.
     """
-    ends = jnp.cumsum(index.count, dtype=jnp.int32)
+    ends = jnp.cumsum(index.lengths, dtype=jnp.int32)
     game = jnp.searchsorted(ends, number, side="right")
-    place = number - (ends - index.count)[game]
+    place = number - (ends - index.lengths)[game]
     return (index.first + place) % index.result.shape[0], game
 
 

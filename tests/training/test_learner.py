@@ -41,7 +41,7 @@ def data():
     policy, _ = store_policy(jax.nn.one_hot(legal.argmax(-1), 9), 9)
     chunk = replay.chunk._replace(state=state, policy=policy)
     result = jax.nn.one_hot(jnp.arange(16).reshape(2, 8) % 3, 3, dtype=jnp.float16)
-    index = Index(first=jnp.int32(0), count=jnp.full(8, 2), result=result)
+    index = Index(first=jnp.int32(0), lengths=jnp.full(8, 2), result=result)
     return replay.replace(chunk=chunk), index
 
 

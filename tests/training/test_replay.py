@@ -222,7 +222,7 @@ def play_script(config, max_moves, num_chunks, window=None):
             trace=config.learner.trace,
             horizon=moves,
         )
-        first, count = jax.device_get((index.first, index.count))
+        first, count = jax.device_get((index.first, index.lengths))
         # The newest move with this row.
         newest = iteration * length - 1
         begin = newest - (newest - first) % capacity
@@ -326,7 +326,7 @@ def test_sparse_policies_are_drawn_as_dense_ones_are(moves):
 def test_every_symmetry_of_a_position_is_drawn(moves):
     replay = filled(6, moves)
     _, index = eligible(replay, 6)
-    only = index._replace(first=jnp.int32(9), count=jnp.array([1, 0]))
+    only = index._replace(first=jnp.int32(9), lengths=jnp.array([1, 0]))
     batch = draw(GAME, replay, only, jax.random.key(0), 64)
     state = jax.tree.map(lambda leaf: leaf[9, 0], replay.chunk.state)
     images = {
