@@ -17,7 +17,7 @@ FOLDER = pathlib.Path(__file__).parents[1] / "experiments"
 TINY_TEXT = """
     --iterations 2 --network.width 16 --network.num-blocks 1
     --network.stem-channels 8 --self-play.games 8 --self-play.moves-per-chunk 4
-    --self-play.simulations 2 --replay.capacity 128 --replay.min-window 64
+    --self-play.simulations 2 --replay.capacity 288 --replay.min-window 280
     --replay.min-positions 32 --learner.batch-size 16 --learner.uses 1
     --evaluation.times 1 --evaluation.positions 32 --evaluation.simulations 2
     --evaluation.games 2

@@ -21,7 +21,7 @@ from orbax.checkpoint import checkpoint_managers
 
 from azjax.training.run_directory import disk_errors
 
-FORMAT = 1
+FORMAT = 2
 
 
 class Checkpoints:
