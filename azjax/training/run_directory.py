@@ -106,19 +106,26 @@ def is_at_work(directory: Path) -> bool:
         return False
 
 
+def system_error_number(error: BaseException) -> int | None:
+    """Returns the number of the system's error behind an exception, if there is one.
+
+    TensorStore, which reads and writes the arrays of a checkpoint, raises a ValueError
+    with the number in its text.
+    """
+    if isinstance(error, OSError):
+        return error.errno
+    code = re.search(r"os_error_code='(\d+)'", str(error))
+    return int(code[1]) if code else None
+
+
 @contextlib.contextmanager
 def disk_errors(directory: Path) -> Iterator[None]:
     """A context in which what the file system refuses is an OSError that names the
-    directory and says what to do.
-
-    TensorStore, which writes the arrays of a checkpoint, raises a ValueError with the
-    system's error number in its text.
-    """
+    directory and says what to do."""
     try:
         yield
     except Exception as error:
-        code = re.search(r"os_error_code='(\d+)'", str(error))
-        number = error.errno if isinstance(error, OSError) else code and int(code[1])
+        number = system_error_number(error)
         if not number:
             raise
         raise OSError(
