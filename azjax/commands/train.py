@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -41,6 +41,7 @@ class _Length:
     preset: PresetName = "auto"
     minutes: float | None = None
     iterations: int | None = None
+    from_run: Annotated[str | None, tyro.conf.arg(name="from")] = None
 
 
 def parse_train_config(
@@ -48,8 +49,8 @@ def parse_train_config(
 ) -> TrainConfig:
     """Reads a run's configuration from command-line arguments.
 
-    `--minutes`, `--iterations`, `--run-dir`, `--seed` and `--preset` are the main ones;
-    every other field of `TrainConfig` is an option too.
+    `--minutes`, `--iterations`, `--run-dir`, `--seed`, `--preset` and `--from` are the
+    main ones; every other field of `TrainConfig` is an option too.
 
     Args:
         game: what is learnt.
@@ -65,6 +66,8 @@ def parse_train_config(
     )
     if length.minutes is not None or length.iterations is not None:
         changes |= {"minutes": length.minutes, "iterations": length.iterations}
+    if length.from_run is not None:
+        changes["initial_player"] = length.from_run
     default = preset(length.preset, game, **changes)
     return tyro.cli(
         TrainConfig,
@@ -74,6 +77,7 @@ def parse_train_config(
         description=(
             f"Learn {game} by self-play, or go on where this run stopped. "
             "--preset {auto,cpu,accelerator} chooses the defaults shown here for a "
-            "machine; auto takes what JAX finds."
+            "machine; auto takes what JAX finds. --from RUN begins with the player that "
+            "another run of the same network left."
         ),
     )

@@ -260,7 +260,8 @@ def _learning_parts(row: Row) -> list[Text]:
     else:
         texts.append(f"policy loss {row['policy_loss']:.3f}")
         texts.append(f"value loss {row['value_loss']:.3f}")
-    texts.append(f"rate {row['learning_rate']:.2g}")
+    if row["learning_rate"] is not None:
+        texts.append(f"rate {row['learning_rate']:.2g}")
     return [Text(text) for text in texts]
 
 
