@@ -9,6 +9,7 @@ from rich.console import Console
 
 from azjax.training import TrainConfig, preset, train
 from azjax.training.config import PresetName
+from azjax.training.signals import as_a_program
 from azjax.training.summary import print_run
 
 
@@ -18,7 +19,7 @@ def train_command(game: tyro.conf.Positional[str]) -> None:
     Args:
         game: one of those that `azjax games` lists.
     """
-    print_run(Console(), train(preset("auto", game)))
+    _train(preset("auto", game))
 
 
 def train_with_settings(args: Sequence[str]) -> None:
@@ -31,7 +32,13 @@ def train_with_settings(args: Sequence[str]) -> None:
     if game.startswith("-"):
         raise ValueError("the game comes first: azjax train GAME [OPTIONS]")
     config = parse_train_config(game, settings, prog=f"azjax train {game}")
-    print_run(Console(), train(config))
+    _train(config)
+
+
+def _train(config: TrainConfig) -> None:
+    with as_a_program():
+        run = train(config)
+    print_run(Console(), run)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +84,7 @@ def parse_train_config(
         description=(
             f"Learn {game} by self-play, or go on where this run stopped. "
             "--preset {auto,cpu,accelerator} chooses the defaults shown here for a "
-            "machine; auto takes what JAX finds. --from RUN begins with the player that "
-            "another run of the same network left."
+            "machine; auto takes what JAX finds. --from RUN begins with the player "
+            "that another run of the same network left."
         ),
     )

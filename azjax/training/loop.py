@@ -123,7 +123,8 @@ def train(
 ) -> Run:
     """Learns a game by self-play, or goes on where a run with this directory stopped.
 
-    SIGINT and SIGTERM end the run after the chunk in progress; it is saved then.
+    SIGINT and SIGTERM end the run after the iteration in progress; it is saved then. A
+    second one ends it at once.
 
     Args:
         config: the run's settings.
@@ -219,7 +220,8 @@ def _train(
         with disk_errors(directory):
             save_player(directory / "player", trainer.player(state))
 
-    with reporter, StopSignals() as signals, checkpoints:
+    signals = StopSignals(reporter.message, reporter.leave)
+    with reporter, signals, checkpoints:
         for note in notes:
             reporter.message(note)
         saved_at = time.monotonic()
@@ -246,7 +248,7 @@ def _train(
         save(state, evaluated=evaluated)
         checkpoints.wait()
         if not finished:
-            reporter.message(
+            reporter.last_message(
                 f"stopped after iteration {progress.iteration}; saved in {directory}; "
                 "the same command goes on from there"
             )
