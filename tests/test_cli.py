@@ -263,10 +263,10 @@ def test_files_of_another_version_are_refused_and_kept(run, tmp_path, refused, f
     directory = tmp_path / "run"
     shutil.copytree(run, directory)
     path = directory / file
-    path.write_text(path.read_text().replace('"format": 1', '"format": 9'))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 9}))
     before = content(directory)
     if file == "config.json":
-        assert "holds a run of format 9" in refused(train, directory)
+        assert "its format is 9" in refused(train, directory)
     else:
         assert "format is 9" in refused(cli.main, ["evaluate", str(directory)])
     assert content(directory) == before

@@ -2,13 +2,14 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
 
 from azjax.training import TrainConfig, preset, train
 from azjax.training.config import PresetName
+from azjax.training.signals import as_a_program
 from azjax.training.summary import print_run
 
 
@@ -18,7 +19,7 @@ def train_command(game: tyro.conf.Positional[str]) -> None:
     Args:
         game: one of those that `azjax games` lists.
     """
-    print_run(Console(), train(preset("auto", game)))
+    _train(preset("auto", game))
 
 
 def train_with_settings(args: Sequence[str]) -> None:
@@ -31,7 +32,13 @@ def train_with_settings(args: Sequence[str]) -> None:
     if game.startswith("-"):
         raise ValueError("the game comes first: azjax train GAME [OPTIONS]")
     config = parse_train_config(game, settings, prog=f"azjax train {game}")
-    print_run(Console(), train(config))
+    _train(config)
+
+
+def _train(config: TrainConfig) -> None:
+    with as_a_program():
+        run = train(config)
+    print_run(Console(), run)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +48,7 @@ class _Length:
     preset: PresetName = "auto"
     minutes: float | None = None
     iterations: int | None = None
+    from_run: Annotated[str | None, tyro.conf.arg(name="from")] = None
 
 
 def parse_train_config(
@@ -48,8 +56,8 @@ def parse_train_config(
 ) -> TrainConfig:
     """Reads a run's configuration from command-line arguments.
 
-    `--minutes`, `--iterations`, `--run-dir`, `--seed` and `--preset` are the main ones;
-    every other field of `TrainConfig` is an option too.
+    `--minutes`, `--iterations`, `--run-dir`, `--seed`, `--preset` and `--from` are the
+    main ones; every other field of `TrainConfig` is an option too.
 
     Args:
         game: what is learnt.
@@ -65,6 +73,8 @@ def parse_train_config(
     )
     if length.minutes is not None or length.iterations is not None:
         changes |= {"minutes": length.minutes, "iterations": length.iterations}
+    if length.from_run is not None:
+        changes["initial_player"] = length.from_run
     default = preset(length.preset, game, **changes)
     return tyro.cli(
         TrainConfig,
@@ -74,6 +84,7 @@ def parse_train_config(
         description=(
             f"Learn {game} by self-play, or go on where this run stopped. "
             "--preset {auto,cpu,accelerator} chooses the defaults shown here for a "
-            "machine; auto takes what JAX finds."
+            "machine; auto takes what JAX finds. --from RUN begins with the player "
+            "that another run of the same network left."
         ),
     )

@@ -8,6 +8,7 @@ from rich.console import Console
 from azjax.training.q_config import QConfig
 from azjax.training.q_learning import train_q
 from azjax.training.q_reporting import print_q_run
+from azjax.training.signals import as_a_program
 
 
 def train_q_command(
@@ -20,6 +21,7 @@ def train_q_command(
     Args:
         config: the run's settings.
     """
-    run = train_q(config)
+    with as_a_program():
+        run = train_q(config)
     if run.finished:
         print_q_run(Console(), config.game, run.directory, run.last)

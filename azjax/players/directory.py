@@ -13,9 +13,9 @@ import numpy as np
 
 from azjax import games
 from azjax.networks import Network, NetworkConfig, Parts, Variables, init_network
+from azjax.players.schema import VERSION, migrate
 from azjax.search import SearchConfig
 
-FORMAT = 1
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "weights.npz"
 PRETRAINED = "pretrained"
@@ -79,7 +79,7 @@ def save_player(
         dtype: of the weights on disk; `float16` halves their size.
     """
     config = {
-        "format": FORMAT,
+        "format": VERSION,
         "game": player.game.name,
         "options": player.game.options,
         "seed": player.seed,
@@ -224,19 +224,9 @@ def reading_settings(directory: Path) -> Iterator[None]:
     )
 
 
-def check_format(config: Any) -> None:
-    """Checks the version of a player's settings.
-
-    Raises:
-        ValueError: it is another.
-    """
-    if config["format"] != FORMAT:
-        raise ValueError(f"its format is {config['format']!r}, not {FORMAT}")
-
-
 def _read_settings(config: Any, directory: Path) -> _Settings:
     with reading_settings(directory):
-        check_format(config)
+        config = migrate(config)
         return _Settings(
             game=games.make(config["game"], **config["options"]),
             network=NetworkConfig(**config["network"]),

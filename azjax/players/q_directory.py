@@ -8,8 +8,6 @@ import jax
 from azjax import games
 from azjax.networks import QNetwork, QNetworkConfig, QParams, init_q_network
 from azjax.players.directory import (
-    FORMAT,
-    check_format,
     check_kind,
     fill,
     read_files,
@@ -17,6 +15,7 @@ from azjax.players.directory import (
     write_files,
 )
 from azjax.players.q_learning import QPlayer
+from azjax.players.schema import VERSION, migrate
 
 KIND = "q_learning"
 
@@ -47,7 +46,7 @@ def save_q_player(directory: Path, trained: TrainedQ) -> None:
         trained: what to write.
     """
     config = {
-        "format": FORMAT,
+        "format": VERSION,
         "kind": KIND,
         "game": trained.game.name,
         "options": trained.game.options,
@@ -73,7 +72,7 @@ def load_q_player(directory: Path) -> TrainedQ:
     directory, config, weights = read_files(directory)
     check_kind(directory, config, KIND)
     with reading_settings(directory):
-        check_format(config)
+        config = migrate(config)
         game = games.make(config["game"], **config["options"])
         network_config = QNetworkConfig(
             form=config["network"]["form"],

@@ -4,12 +4,12 @@ A checkpoint is whole or not there (Orbax renames it into place), and carries a 
 of its arrays, so that damage is noticed.
 """
 
+import contextlib
 import itertools
 import json
-import logging
-import sys
+import threading
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,7 +19,8 @@ import numpy as np
 import orbax.checkpoint as ocp
 from orbax.checkpoint import checkpoint_managers
 
-from azjax.training.run_directory import disk_errors
+from azjax.training.echoes import no_echoes
+from azjax.training.run_directory import disk_errors, system_error_number
 
 FORMAT = 2
 
@@ -32,31 +33,13 @@ class Checkpoints:
     """
 
     def __init__(self, directory: Path, *, keep: int):
-        # Orbax logs the traceback of each failure in each of its threads; the failure
-        # itself is raised.
-        logging.getLogger("absl").setLevel(logging.CRITICAL)
-        if not isinstance(sys.unraisablehook, _EchoFilter):
-            sys.unraisablehook = _EchoFilter(sys.unraisablehook)
         self._directory = directory.resolve()
+        self._keep = keep
+        self._manager: ocp.CheckpointManager | None = None
+        self._watcher: threading.Thread | None = None
         self._forget_damaged_metrics()
-        policies = checkpoint_managers.preservation_policy
-        self._manager = ocp.CheckpointManager(
-            self._directory,
-            options=ocp.CheckpointManagerOptions(
-                best_fn=_merit,  # without it the metrics are not written
-                preservation_policy=policies.AnyPreservationPolicy(
-                    [
-                        policies.LatestN(keep),
-                        policies.BestN(
-                            get_metric_fn=_merit,
-                            n=1,
-                            keep_checkpoints_without_metrics=False,
-                        ),
-                    ]
-                ),
-                cleanup_tmp_directories=True,
-            ),
-        )
+        with disk_errors(self._directory), self._using_manager():
+            pass  # makes the directory
 
     def __enter__(self) -> Self:
         """Returns itself."""
@@ -64,8 +47,10 @@ class Checkpoints:
 
     def __exit__(self, *exception: object) -> None:
         """Waits and lets go of the directory."""
-        with disk_errors(self._directory):
-            self._manager.close()
+        if self._manager is not None:
+            with disk_errors(self._directory), self._using_manager() as manager:
+                manager.close()
+                self._manager = None
 
     def save(
         self, state: Any, progress: Mapping[str, Any], *, mistakes: float | None
@@ -81,16 +66,17 @@ class Checkpoints:
             OSError: this or the last checkpoint cannot be written; those before it are
                 whole.
         """
-        if progress["iteration"] == self._manager.latest_step():
-            return
-        about = {
-            "format": FORMAT,
-            "structure": structure(state),
-            "digest": digest(state),
-            "progress_digest": _json_digest(progress),
-        }
-        with disk_errors(self._directory):
-            self._manager.save(
+        with disk_errors(self._directory), self._using_manager() as manager:
+            manager.wait_until_finished()
+            if progress["iteration"] == manager.latest_step():
+                return
+            about = {
+                "format": FORMAT,
+                "structure": structure(state),
+                "digest": digest(state),
+                "progress_digest": _json_digest(progress),
+            }
+            manager.save(
                 progress["iteration"],
                 args=ocp.args.Composite(
                     state=ocp.args.StandardSave(state),
@@ -99,6 +85,8 @@ class Checkpoints:
                 metrics=None if mistakes is None else {"mistakes": mistakes},
                 force=True,
             )
+            self._watcher = threading.Thread(target=_wait_silently, args=(manager,))
+            self._watcher.start()
 
     def restore(
         self, state: Any, report: Callable[[str], None]
@@ -112,18 +100,24 @@ class Checkpoints:
         Raises:
             ValueError: there are checkpoints and none can be used, or they are of
                 another version, network or optimiser.
+            OSError: a checkpoint cannot be read; it may be whole, and is left alone.
         """
-        steps = sorted(self._manager.all_steps(), reverse=True)
+        with self._using_manager() as manager:
+            steps = sorted(manager.all_steps(), reverse=True)
         for step in steps:
             try:
-                return self._restore_step(step, state)
+                with self._using_manager() as manager:
+                    return _restore_step(manager, step, state)
             except _OtherRunError as error:
                 raise ValueError(
                     f"checkpoint {step} in {self._directory} {error}, or start in "
                     "another run directory"
                 ) from None
             except Exception as error:  # Orbax has no common class for damage
-                reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+                reason = _damage(error)
+                if reason is None:
+                    self._refuse_unread(step, error)
+                    raise
             aside = self._set_aside(step)
             report(
                 f"checkpoint {step} is damaged and was set aside as {aside.name}: "
@@ -142,8 +136,43 @@ class Checkpoints:
         Raises:
             OSError: it cannot be written; the checkpoints before it are whole.
         """
-        with disk_errors(self._directory):
-            self._manager.wait_until_finished()
+        with disk_errors(self._directory), self._using_manager() as manager:
+            manager.wait_until_finished()
+
+    @contextlib.contextmanager
+    def _using_manager(self) -> Iterator[ocp.CheckpointManager]:
+        """A context with Orbax's manager, after the save in progress. After a failure
+        the next context makes another manager: this one may name a checkpoint that was
+        never finished, and may have forgotten those before it."""
+        if self._watcher is not None:
+            self._watcher.join()
+            self._watcher = None
+        with no_echoes():
+            try:
+                if self._manager is None:
+                    self._manager = _make_manager(self._directory, self._keep)
+                yield self._manager
+            except BaseException:
+                manager, self._manager = self._manager, None
+                if manager is not None:
+                    with contextlib.suppress(Exception):  # the failure is raised
+                        manager.close()
+                raise
+
+    def _refuse_unread(self, step: int, error: Exception) -> None:
+        """Raises an error of one line in place of Orbax's and TensorStore's."""
+        if isinstance(error, MemoryError | RuntimeError):
+            return
+        causes = _causes(error)
+        message = (
+            f"checkpoint {step} cannot be read and is left as it is "
+            f"({_line(causes[-1])}): put that right and repeat the command, or move "
+            f"{self._directory / str(step)} away to go on from the checkpoint before it"
+        )
+        number = next(filter(None, map(system_error_number, causes)), None)
+        if number is not None:
+            raise OSError(number, message, str(self._directory)) from error
+        raise ValueError(message) from error
 
     def _forget_damaged_metrics(self) -> None:
         """Removes metrics that cannot be read, on which Orbax would give up."""
@@ -160,33 +189,66 @@ class Checkpoints:
             path for name in names if not (path := self._directory / name).exists()
         )
         (self._directory / str(step)).rename(aside)
-        self._manager.reload()
         return aside
 
-    def _restore_step(self, step: int, state: Any) -> tuple[Any, dict[str, Any]]:
-        progress = self._manager.restore(
-            step, args=ocp.args.Composite(progress=ocp.args.JsonRestore())
-        )["progress"]
-        saved_format = progress.pop("format")
-        if saved_format != FORMAT:
-            raise _OtherRunError(
-                f"has format {saved_format!r}; this version of azjax reads format "
-                f"{FORMAT}: finish the run with the version that began it"
-            )
-        if progress.pop("structure") != structure(state):
-            raise _OtherRunError(
-                "was written with another network or optimizer than the one given: "
-                "give the same `parts` and `optimizer` again"
-            )
-        saved = progress.pop("digest"), progress.pop("progress_digest")
-        restored = self._manager.restore(
-            step,
-            args=ocp.args.Composite(state=ocp.args.StandardRestore(state)),
-        )["state"]
-        found = digest(restored), _json_digest(progress)
-        if found != saved:
-            raise ValueError(f"its content has digests {found}, not {saved}")
-        return restored, progress
+
+def _make_manager(directory: Path, keep: int) -> ocp.CheckpointManager:
+    policies = checkpoint_managers.preservation_policy
+    return ocp.CheckpointManager(
+        directory,
+        options=ocp.CheckpointManagerOptions(
+            best_fn=_merit,  # without it the metrics are not written
+            preservation_policy=policies.AnyPreservationPolicy(
+                [
+                    policies.LatestN(keep),
+                    policies.BestN(
+                        get_metric_fn=_merit,
+                        n=1,
+                        keep_checkpoints_without_metrics=False,
+                    ),
+                ]
+            ),
+            cleanup_tmp_directories=True,
+        ),
+    )
+
+
+def _wait_silently(manager: ocp.CheckpointManager) -> None:
+    """Waits for a save, whose failure the next call raises in the thread that saves."""
+    with contextlib.suppress(Exception), no_echoes():
+        manager.wait_until_finished()
+
+
+def _restore_step(
+    manager: ocp.CheckpointManager, step: int, state: Any
+) -> tuple[Any, dict[str, Any]]:
+    progress = manager.restore(
+        step, args=ocp.args.Composite(progress=ocp.args.JsonRestore())
+    )["progress"]
+    if "format" not in progress:
+        raise _DamageError("it does not say its format")
+    saved_format = progress.pop("format")
+    if saved_format != FORMAT:
+        raise _OtherRunError(
+            f"has format {saved_format!r}; this version of azjax reads format "
+            f"{FORMAT}: finish the run with the version that began it"
+        )
+    saved_structure = progress.pop("structure", None)
+    saved = progress.pop("digest", None), progress.pop("progress_digest", None)
+    if _json_digest(progress) != saved[1]:
+        raise _DamageError("its progress does not have the digest that was saved")
+    if saved_structure != structure(state):
+        raise _OtherRunError(
+            "was written with another network or optimizer than the one given: "
+            "give the same `parts` and `optimizer` again"
+        )
+    restored = manager.restore(
+        step, args=ocp.args.Composite(state=ocp.args.StandardRestore(state))
+    )["state"]
+    found = digest(restored)
+    if found != saved[0]:
+        raise _DamageError(f"its arrays have digest {found}, not {saved[0]}")
+    return restored, progress
 
 
 def _merit(metrics: Mapping[str, float]) -> float:
@@ -197,24 +259,41 @@ class _OtherRunError(Exception):
     """A checkpoint that is whole, but not for this program."""
 
 
-class _EchoFilter:
-    """An unraisable hook that leaves out the echoes of a failure in Orbax.
+class _DamageError(Exception):
+    """A checkpoint that does not hold what was saved."""
 
-    After the failure itself, which is raised, each of its unfinished coroutines, and
-    each of TensorStore's unfinished operations, would print a traceback of its own.
 
-    show: the hook for all else.
-    """
+# What TensorStore says of a file that is cut short, or whose checksum is wrong.
+_DAMAGE_TEXTS = ("DATA_LOSS: ", "OUT_OF_RANGE: ", "Error decoding ")
 
-    def __init__(self, show: Callable[[Any], object]):
-        self._show = show
 
-    def __call__(self, unraisable: Any) -> None:
-        code = getattr(unraisable.object, "cr_code", None)
-        is_coroutine = code is not None and "orbax" in code.co_filename
-        is_operation = str(unraisable.exc_value) == "Event loop is closed"
-        if not is_coroutine and not is_operation:
-            self._show(unraisable)
+def _damage(error: BaseException) -> str | None:
+    """Returns what is wrong with a checkpoint's content if that is why it could not be
+    restored. None stands for every other failure, which may pass."""
+    causes = _causes(error)
+    if any(isinstance(cause, MemoryError | OSError) for cause in causes):
+        return None
+    contents = (_DamageError, json.JSONDecodeError, UnicodeDecodeError)
+    for cause in causes:
+        is_damage = isinstance(cause, contents) or any(
+            text in str(cause) for text in _DAMAGE_TEXTS
+        )
+        if is_damage and not system_error_number(cause):
+            return _line(cause)
+    return None
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """Returns an exception and those that led to it, the first one last."""
+    causes, cause = [], error
+    while cause is not None:
+        causes.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    return causes
+
+
+def _line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def digest(state: Any) -> int:

@@ -257,6 +257,9 @@ class TrainConfig:
             updates. Exactly one of the two is given.
         seed: of all chance in the run.
         run_dir: where everything is written, `runs/GAME` by default.
+        initial_player: directory of a run or a player for the same game and of the same
+            `network`, whose weights the run begins with, or `pretrained`; `azjax train`
+            takes it as `--from` too.
     """
 
     game: str = "connect_four"
@@ -264,6 +267,7 @@ class TrainConfig:
     iterations: int | None = None
     seed: int = 0
     run_dir: str | None = None
+    initial_player: str | None = None
     network: NetworkConfig = dataclasses.field(default_factory=NetworkConfig)
     search: SearchConfig = dataclasses.field(default_factory=SearchConfig)
     self_play: SelfPlayConfig = SelfPlayConfig()

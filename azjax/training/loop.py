@@ -17,7 +17,8 @@ from azjax import games as game_register
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game
 from azjax.networks import Network, Parts, Variables
-from azjax.players import TrainedPlayer, first_network, save_player
+from azjax.players import TrainedPlayer, first_network, load_player, save_player
+from azjax.players.directory import PRETRAINED, pretrained_directory
 from azjax.training.checkpoints import Checkpoints
 from azjax.training.config import TrainConfig
 from azjax.training.evaluation import Evaluator
@@ -30,9 +31,15 @@ from azjax.training.learner import (
     make_update,
 )
 from azjax.training.memory import check_memory, memory_errors, required_parts
+from azjax.training.optimizer_identity import DEFAULT, optimizer_identity
 from azjax.training.replay import Index, Replay, empty_replay, insert, make_index
 from azjax.training.reporting import Reporter
-from azjax.training.run_directory import CHECKPOINTS, disk_errors, open_run_directory
+from azjax.training.run_directory import (
+    CHECKPOINTS,
+    disk_errors,
+    has_begun,
+    open_run_directory,
+)
 from azjax.training.self_play import Games, make_self_play, start_games
 from azjax.training.signals import StopSignals
 from azjax.training.targets import horizon
@@ -123,7 +130,8 @@ def train(
 ) -> Run:
     """Learns a game by self-play, or goes on where a run with this directory stopped.
 
-    SIGINT and SIGTERM end the run after the chunk in progress; it is saved then.
+    SIGINT and SIGTERM end the run after the iteration in progress; it is saved then. A
+    second one ends it at once.
 
     Args:
         config: the run's settings.
@@ -133,35 +141,67 @@ def train(
 
     Raises:
         ValueError: the run directory holds another run, no checkpoint in it can be
-            read, an opponent to be evaluated against is unknown, or the run cannot fit
-            into the device's memory.
+            read, an opponent to be evaluated against is unknown, the initial player is
+            for another game or has another network, or the run cannot fit into the
+            device's memory.
         OSError: the run directory cannot be written.
     """
     started = time.monotonic()
     enable_compilation_cache()
     game = game_register.make(config.game)
     network, variables = first_network(config.seed, game, config.network, parts)
+    if config.initial_player is not None and not has_begun(config.directory):
+        variables = _initial_variables(config, game, parts)
     trainer = _Trainer(
-        config,
-        game,
-        network,
-        optimizer or make_optimizer(config.learner),
-        has_own_parts=parts is not None,
+        config, game, network, optimizer, has_own_parts=parts is not None
     )
     evaluator = Evaluator(game, config)
     parts_needed = required_parts(
         config, game, network, variables, lambda: trainer.init(variables)
     )
     check_memory(config, parts_needed)
-    with open_run_directory(config) as directory, memory_errors(config, parts_needed):
+    notes: list[str] = []
+    identity = optimizer_identity(optimizer, variables.params) if optimizer else DEFAULT
+    with (
+        open_run_directory(config, identity, notes.append) as directory,
+        memory_errors(config, parts_needed),
+    ):
         return _train(
             trainer,
             variables,
             directory,
+            notes=notes,
             evaluator=evaluator,
             started=started,
             on_evaluation=on_evaluation,
         )
+
+
+def _initial_variables(
+    config: TrainConfig, game: Game, parts: Parts | None
+) -> Variables:
+    """Returns the weights of the player with which the run begins."""
+    source = config.initial_player or ""
+    directory = (
+        pretrained_directory(game.name) if source == PRETRAINED else Path(source)
+    )
+    player = load_player(directory, parts)
+    if player.game != game:
+        raise ValueError(f"the player in {source} is for {player.game}, not for {game}")
+    found, wanted = (
+        dataclasses.asdict(network) for network in (player.config, config.network)
+    )
+    differences = [
+        f"network.{name} is {found[name]} there and {wanted[name]} here"
+        for name in wanted
+        if found[name] != wanted[name]
+    ]
+    if differences:
+        raise ValueError(
+            f"the player in {source} has another network ({'; '.join(differences)}): "
+            "give its settings"
+        )
+    return player.variables
 
 
 def _train(
@@ -169,6 +209,7 @@ def _train(
     variables: Variables,
     directory: Path,
     *,
+    notes: list[str],
     evaluator: Evaluator,
     started: float,
     on_evaluation: Callable[[Mapping[str, Any]], None] | None,
@@ -177,7 +218,6 @@ def _train(
     config = trainer.config
     state, progress = trainer.init(variables), Progress()
     checkpoints = Checkpoints(directory / CHECKPOINTS, keep=config.checkpoint.keep)
-    notes: list[str] = []
     restored = checkpoints.restore(state, notes.append)
     if restored:
         state, progress = restored[0], Progress(**restored[1])
@@ -193,7 +233,8 @@ def _train(
         with disk_errors(directory):
             save_player(directory / "player", trainer.player(state))
 
-    with reporter, StopSignals() as signals, checkpoints:
+    signals = StopSignals(reporter.message, reporter.leave)
+    with reporter, signals, checkpoints:
         for note in notes:
             reporter.message(note)
         saved_at = time.monotonic()
@@ -220,7 +261,7 @@ def _train(
         save(state, evaluated=evaluated)
         checkpoints.wait()
         if not finished:
-            reporter.message(
+            reporter.last_message(
                 f"stopped after iteration {progress.iteration}; saved in {directory}; "
                 "the same command goes on from there"
             )
@@ -237,15 +278,16 @@ class _Trainer:
         config: TrainConfig,
         game: Game,
         network: Network,
-        optimizer: optax.GradientTransformation,
+        optimizer: optax.GradientTransformation | None,
         has_own_parts: bool,
     ):
         self.config = config
         self.game = game
         self.network = network
         self.has_own_parts = has_own_parts
-        self.optimizer = optimizer
-        self.update = make_update(game, network, optimizer, config.learner)
+        self.has_own_optimizer = optimizer is not None
+        self.optimizer = optimizer or make_optimizer(config.learner)
+        self.update = make_update(game, network, self.optimizer, config.learner)
         self.insert = jax.jit(insert, donate_argnums=0)
         self.index = jax.jit(
             functools.partial(
@@ -365,7 +407,9 @@ class _Trainer:
                 "policy_loss": None,
                 "value_loss": None,
                 "gradient_norm": None,
-                "learning_rate": float(learning_rate(config.learner, share)),
+                "learning_rate": None
+                if self.has_own_optimizer
+                else float(learning_rate(config.learner, share)),
                 **({} if losses is None else losses),
                 **{
                     name: float(value)

@@ -73,7 +73,8 @@ def train_q(config: QConfig) -> QRun:
     """Learns what every action of a small game is worth, or goes on where a run with
     this directory stopped.
 
-    SIGINT and SIGTERM end the run after the iteration in progress; it is saved then.
+    SIGINT and SIGTERM end the run after the iteration in progress; it is saved then. A
+    second one ends it at once.
 
     Args:
         config: the run's settings.
@@ -111,7 +112,8 @@ def _train_q(
     started -= progress.seconds  # as if all sessions had been one
     losses = []
     reporter = QReporter(config, progress.iteration if restored else -1)
-    with reporter, StopSignals() as signals, checkpoints:
+    signals = StopSignals(reporter.message, reporter.leave)
+    with reporter, signals, checkpoints:
         for note in notes:
             reporter.message(note)
         while True:
@@ -136,7 +138,7 @@ def _train_q(
             reporter.iteration(share, trainer.counts(progress))
         checkpoints.wait()
         if not finished:
-            reporter.message(
+            reporter.last_message(
                 f"stopped after iteration {progress.iteration}; saved in {directory}; "
                 "the same command goes on from there"
             )

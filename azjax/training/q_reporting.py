@@ -39,6 +39,7 @@ class QReporter:
         self._config = config
         self._iteration = iteration
         self._console = console or Console()
+        self._last_message: str | None = None
         is_terminal = self._console.is_interactive and self._console.file.isatty()
         self._progress = Progress(
             TextColumn("[cyan]{task.description}"),
@@ -66,13 +67,23 @@ class QReporter:
 
     def __exit__(self, *exception: object) -> None:
         """Leaves the bar where it is."""
-        self._progress.stop()
+        self.leave()
+        if self._last_message is not None:
+            self.message(self._last_message)
 
     def message(self, text: str) -> None:
         """Prints a line, above the bar."""
         # Whoever read the lines may be gone; the metrics have it all.
         with contextlib.suppress(OSError):
             self._console.print(Text(text), soft_wrap=True)
+
+    def last_message(self, text: str) -> None:
+        """Prints a line below the bar, when that is closed."""
+        self._last_message = text
+
+    def leave(self) -> None:
+        """Leaves the bar where it is, and the cursor below it."""
+        self._progress.stop()
 
     def iteration(self, share: float, row: Row) -> None:
         """Shows how far the run is."""

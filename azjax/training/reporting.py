@@ -63,6 +63,7 @@ class Reporter:
         self._note: Spinner | None = None
         self._notes_seen: set[str] = set()
         self._failures: set[str] = set()
+        self._last_message: str | None = None
         self._printed_at = -PLAIN_INTERVAL
         self._clock = (self._start["seconds"], time.monotonic())
         # FORCE_COLOR makes rich take a pipe for a terminal; lines cannot be redrawn
@@ -102,8 +103,9 @@ class Reporter:
     def __exit__(self, *exception: object) -> None:
         """Leaves the last display where it is and closes the files."""
         self._note = None
-        if self._live:
-            self._live.stop()
+        self.leave()
+        if self._last_message is not None:
+            self._print(self._last_message)
         with self._surviving("TensorBoard events"):
             if self._events:
                 self._events.close()
@@ -114,6 +116,15 @@ class Reporter:
             self._console.print(Text(text), soft_wrap=True)
         else:
             self._print(text)
+
+    def last_message(self, text: str) -> None:
+        """Prints a line below the last display, when that is closed."""
+        self._last_message = text
+
+    def leave(self) -> None:
+        """Leaves the last display where it is, and the cursor below it."""
+        if self._live:
+            self._live.stop()
 
     def compiling(self, what: str) -> None:
         """Notes until the next row that `what` is compiled; the first time only."""
@@ -260,7 +271,8 @@ def _learning_parts(row: Row) -> list[Text]:
     else:
         texts.append(f"policy loss {row['policy_loss']:.3f}")
         texts.append(f"value loss {row['value_loss']:.3f}")
-    texts.append(f"rate {row['learning_rate']:.2g}")
+    if row["learning_rate"] is not None:
+        texts.append(f"rate {row['learning_rate']:.2g}")
     return [Text(text) for text in texts]
 
 

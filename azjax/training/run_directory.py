@@ -5,20 +5,23 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, TextIO
+
+from azjax.players.schema import VERSION, migrate
+from azjax.training.optimizer_identity import comparable
 
 try:
     import fcntl
 except ImportError:  # Windows: nothing keeps two processes apart
     fcntl = None
 
-FORMAT = 1
 CONFIG_FILE = "config.json"
 CHECKPOINTS = "checkpoints"
 _PARTIAL_FILE = f".{CONFIG_FILE}"
 _LOCK_FILE = ".lock"
+_FOR_INFORMATION = ("initial_player",)  # may be elsewhere, or gone, when a run goes on
 _LOOK_SECONDS = 0.2  # more than it takes to look whether somebody has the lock
 
 
@@ -36,9 +39,19 @@ class RunConfig(Protocol):
 
 
 @contextlib.contextmanager
-def open_run_directory(config: RunConfig) -> Iterator[Path]:
+def open_run_directory(
+    config: RunConfig,
+    optimizer: dict[str, Any] | str | None = None,
+    report: Callable[[str], None] = print,
+) -> Iterator[Path]:
     """A context that makes the directory of a new run, or checks that of one that goes
     on, and in which no other process may open it.
+
+    Args:
+        config: the run's settings.
+        optimizer: what `optimizer_identity` returns, or a name; None if there is no
+            choice.
+        report: is told what could not be compared with the run that goes on.
 
     Raises:
         ValueError: another run is in it, or something that is no run, or another
@@ -61,13 +74,14 @@ def open_run_directory(config: RunConfig) -> Iterator[Path]:
         lock = (directory / _LOCK_FILE).open("w")
     with lock:
         _lock(lock, directory)
+        values = _as_json(config, optimizer)
         if is_run:
-            _check_same_run(directory, config)
+            values = _check_same_run(directory, values, report)
         # Also where the run goes on: find out now, and not after the first chunk, that
         # nothing can be saved.
         with disk_errors(directory):
             partial = directory / _PARTIAL_FILE
-            partial.write_text(json.dumps(_as_json(config), indent=2) + "\n")
+            partial.write_text(json.dumps(values, indent=2) + "\n")
             partial.replace(directory / CONFIG_FILE)
         yield directory
 
@@ -106,19 +120,26 @@ def is_at_work(directory: Path) -> bool:
         return False
 
 
+def system_error_number(error: BaseException) -> int | None:
+    """Returns the number of the system's error behind an exception, if there is one.
+
+    TensorStore, which reads and writes the arrays of a checkpoint, raises a ValueError
+    with the number in its text.
+    """
+    if isinstance(error, OSError):
+        return error.errno
+    code = re.search(r"os_error_code='(\d+)'", str(error))
+    return int(code[1]) if code else None
+
+
 @contextlib.contextmanager
 def disk_errors(directory: Path) -> Iterator[None]:
     """A context in which what the file system refuses is an OSError that names the
-    directory and says what to do.
-
-    TensorStore, which writes the arrays of a checkpoint, raises a ValueError with the
-    system's error number in its text.
-    """
+    directory and says what to do."""
     try:
         yield
     except Exception as error:
-        code = re.search(r"os_error_code='(\d+)'", str(error))
-        number = error.errno if isinstance(error, OSError) else code and int(code[1])
+        number = system_error_number(error)
         if not number:
             raise
         raise OSError(
@@ -130,65 +151,132 @@ def disk_errors(directory: Path) -> Iterator[None]:
 
 
 def read_config(directory: Path) -> dict[str, Any]:
-    """Returns what `config.json` says.
+    """Returns what `config.json` says, in the form of this version of azjax.
 
     Raises:
-        ValueError: it cannot be read.
+        ValueError: it cannot be read, or is of an unknown version.
     """
+    return _migrate(_read(directory), directory)
+
+
+def _read(directory: Path) -> Any:
     try:
-        found = json.loads((directory / CONFIG_FILE).read_text())
+        return json.loads((directory / CONFIG_FILE).read_text())
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(
             f"{directory / CONFIG_FILE} is damaged: {error}; give another --run-dir"
         ) from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        version = found.get("format") if isinstance(found, dict) else None
+
+
+def _migrate(content: Any, directory: Path) -> dict[str, Any]:
+    try:
+        return migrate(content)
+    except ValueError as error:
         raise ValueError(
-            f"{directory} holds a run of format {version!r}; this version of azjax "
-            f"goes on with format {FORMAT}: give another --run-dir"
-        )
-    return found
+            f"the run in {directory} cannot be read: {error}; give another --run-dir"
+        ) from None
 
 
-def _check_same_run(directory: Path, config: RunConfig) -> None:
-    found, wanted = read_config(directory), _as_json(config)
-    if found.get("kind") != wanted.get("kind") and _has_begun(directory):
+def _check_same_run(
+    directory: Path, wanted: dict[str, Any], report: Callable[[str], None]
+) -> dict[str, Any]:
+    """Returns the settings with what only the run that goes on knows."""
+    content = _read(directory)
+    found = _migrate(content, directory)
+    if not has_begun(directory):
+        return wanted
+    if found.get("kind") != wanted.get("kind"):
         raise ValueError(
             f"{directory} holds a run of another way of learning: give another "
             "--run-dir"
         )
-    differences = _differences(found, wanted)
-    if differences and _has_begun(directory):
+    kept = {
+        name: found[name]
+        for name in _FOR_INFORMATION
+        if name in found and not wanted.get(name)
+    }
+    found, wanted_now = _comparable(found, wanted, report)
+    # An older version did not have every setting of this one.
+    differences = _differences(found, wanted_now, is_older=content["format"] < VERSION)
+    if differences:
         raise ValueError(
             f"{directory} holds a run with another configuration "
             f"({'; '.join(differences)}): give the same one to go on, or another "
-            "--run-dir"
+            f"--run-dir{_continuation(directory, differences, wanted)}"
         )
+    return wanted | kept
 
 
-def _has_begun(directory: Path) -> bool:
+def _continuation(
+    directory: Path, differences: list[str], wanted: dict[str, Any]
+) -> str:
+    """Returns how to learn further from what a run learnt, if that is possible."""
+    has_other_player = any(
+        text.startswith(("network.", "game ")) for text in differences
+    )
+    if has_other_player or "initial_player" not in wanted:
+        return ""
+    return f"; a new run that begins with the player of this one: --from {directory}"
+
+
+def _comparable(
+    found: dict[str, Any], wanted: dict[str, Any], report: Callable[[str], None]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns two configurations without what cannot be compared."""
+    found, wanted = (
+        {name: value for name, value in values.items() if name not in _FOR_INFORMATION}
+        for values in (found, wanted)
+    )
+    old, new = found.get("optimizer"), wanted.get("optimizer")
+    if old is None:  # a run of an older version
+        found.pop("optimizer", None)
+        wanted.pop("optimizer", None)
+    elif isinstance(old, dict) and isinstance(new, dict):
+        found["optimizer"], wanted["optimizer"] = comparable(old, new)
+        if old.get("versions") != new.get("versions"):
+            report(
+                f"the run began with {_texts(old.get('versions'))}, and goes on with "
+                f"{_texts(new.get('versions'))}: only the state and the constants of "
+                "the optimizer were compared"
+            )
+    return found, wanted
+
+
+def _texts(versions: object) -> str:
+    items = versions.items() if isinstance(versions, dict) else ()
+    return ", ".join(f"{name} {version}" for name, version in items) or "unknown"
+
+
+def has_begun(directory: Path) -> bool:
     """Returns whether there is a checkpoint, whole or not: before the first one there
     is nothing to go on with, and another configuration harms nobody."""
     checkpoints = directory / CHECKPOINTS
     return checkpoints.is_dir() and any(checkpoints.iterdir())
 
 
-def _as_json(config: RunConfig) -> dict[str, Any]:
+def _as_json(
+    config: RunConfig, optimizer: dict[str, Any] | str | None
+) -> dict[str, Any]:
     """Returns the configuration as JSON would give it back; a run directory that was
     moved or is reached by another path is still the same run."""
-    values = json.loads(json.dumps({"format": FORMAT, **config.to_json()}))
+    values = {"format": VERSION, **config.to_json()}
+    if optimizer is not None:
+        values["optimizer"] = optimizer
+    values = json.loads(json.dumps(values))
     del values["run_dir"]
     return values
 
 
 def _differences(
-    found: dict[str, Any], wanted: dict[str, Any], prefix: str = ""
+    found: dict[str, Any], wanted: dict[str, Any], prefix: str = "", *, is_older: bool
 ) -> list[str]:
     differences = []
     for key in [*wanted, *(key for key in found if key not in wanted)]:
         old, new = found.get(key), wanted.get(key)
         if isinstance(old, dict) and isinstance(new, dict):
-            differences += _differences(old, new, f"{prefix}{key}.")
+            differences += _differences(old, new, f"{prefix}{key}.", is_older=is_older)
+        elif is_older and key not in found:
+            continue
         elif old != new:
             differences.append(f"{prefix}{key} was {old}, is {new}")
     return differences

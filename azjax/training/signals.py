@@ -1,38 +1,110 @@
 """Stopping a run from outside without losing anything."""
 
+import contextlib
+import contextvars
+import os
 import signal
+import socket
+import threading
 import types
+from collections.abc import Callable, Iterator
 from typing import Any, Self
+
+ANNOUNCEMENT = "stopping after this iteration, then saving; again to stop now"
+GRACE = 1.0  # for Python's own handling of a second signal (seconds)
+_NAMES = ("SIGINT", "SIGTERM", "SIGBREAK")  # no system has all of them
+
+_is_program = contextvars.ContextVar("is_program", default=False)
+
+
+@contextlib.contextmanager
+def as_a_program() -> Iterator[None]:
+    """A context in which a second signal ends the process even while XLA computes.
+
+    Python handles signals between two of its instructions. A notebook waits for that,
+    since it has more to lose than a run, whose last checkpoint is whole at any moment.
+    """
+    token = _is_program.set(True)
+    try:
+        yield
+    finally:
+        _is_program.reset(token)
 
 
 class StopSignals:
     """A context in which SIGINT and SIGTERM ask for a stop instead of ending the
-    process. A second one ends it at once.
+    process. A second one does what it would have done before.
 
+    report: is told at once that a stop was asked for, by another thread.
+    leave: puts the terminal in order before the process is ended.
     stopping: whether a signal has come.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, report: Callable[[str], None], leave: Callable[[], None]):
         self.stopping = False
+        self._report, self._leave = report, leave
+        self._is_program = _is_program.get()
         self._previous: dict[int, Any] = {}
+        self._received = self._handled = 0
+        self._announced, self._ending = threading.Lock(), threading.Event()
 
     def __enter__(self) -> Self:
+        numbers = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
         try:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._previous[number] = signal.signal(number, self._stop)
+            for number in numbers:
+                self._previous[number] = signal.signal(number, self._handle)
         except ValueError:
-            pass  # not the main thread, which alone receives signals
+            return self  # not the main thread, which alone receives signals
+        # The system writes a signal's number there while the main thread computes.
+        self._reader, self._writer = socket.socketpair()
+        self._writer.setblocking(False)
+        self._wakeup_fd = signal.set_wakeup_fd(
+            self._writer.fileno(), warn_on_full_buffer=False
+        )
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._restore()
-
-    def _stop(self, number: int, frame: types.FrameType | None) -> None:
-        del number, frame
-        self.stopping = True
-        self._restore()
-
-    def _restore(self) -> None:
+        self._ending.set()
+        if not self._previous:
+            return
         for number, handler in self._previous.items():
             signal.signal(number, handler)
-        self._previous.clear()
+        signal.set_wakeup_fd(self._wakeup_fd)
+        self._writer.close()
+        self._thread.join()
+        self._reader.close()
+
+    def _watch(self) -> None:
+        """Receives signals in a thread of its own."""
+        while number := self._reader.recv(1):
+            if number[0] not in self._previous:
+                continue
+            self.stopping = True
+            self._received += 1
+            self._announce()
+            if self._received > 1 and self._is_program and not self._ending.wait(GRACE):
+                with contextlib.suppress(Exception):
+                    self._leave()
+                os._exit(128 + number[0])
+
+    def _handle(self, number: int, frame: types.FrameType | None) -> None:
+        """Handles a signal in the main thread, or several that came meanwhile."""
+        self.stopping = True
+        self._handled += 1
+        if max(self._handled, self._received) == 1:
+            # Not here: the main thread may be printing just now.
+            threading.Thread(target=self._announce, daemon=True).start()
+            return
+        self._ending.set()
+        previous = self._previous[number]
+        if callable(previous):
+            previous(number, frame)
+        elif previous == signal.SIG_DFL:
+            signal.signal(number, previous)
+            signal.raise_signal(number)
+
+    def _announce(self) -> None:
+        if self._announced.acquire(blocking=False):
+            self._report(ANNOUNCEMENT)

@@ -156,7 +156,7 @@ def test_pickled_objects_are_not_loaded(directory):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 2}, "its format is 2, not 1"),
+        ({"format": 9}, "its format is 9, and this version of azjax reads formats 1"),
         ({"game": "chequers"}, "unknown game 'chequers'"),
         ({"options": {"size": 5}}, "no option 'size'"),
         ({"options": 5}, "does not fit"),
@@ -172,7 +172,17 @@ def test_another_configuration_is_refused(directory, change, message):
     assert_refused(directory, message)
 
 
-@pytest.mark.parametrize("key", ["format", "game", "options", "network", "seed"])
+def test_a_player_of_an_older_version_loads(directory, trained):
+    change_config(directory, format=1)
+    assert load_player(directory).config == trained.config
+
+
+def test_a_configuration_without_a_version_is_refused(directory):
+    change_config(directory, format=None)
+    assert_refused(directory, "its format is None, and this version")
+
+
+@pytest.mark.parametrize("key", ["game", "options", "network", "seed"])
 def test_a_configuration_that_lacks_something_is_refused(directory, key):
     config = json.loads((directory / "config.json").read_text())
     del config[key]

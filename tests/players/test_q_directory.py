@@ -84,6 +84,12 @@ def test_an_alphazero_run_is_no_q_run(trained, tmp_path):
         load(f"q_learning:{tmp_path}")
 
 
+def test_a_player_of_an_older_version_loads(run):
+    path = run / "player" / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 1}))
+    assert load_q_player(run).game == games.make("tic_tac_toe")
+
+
 def test_a_run_that_is_not_there_is_named(tmp_path):
     with pytest.raises(ValueError, match=r"no player in .*nothing"):
         load_q_player(tmp_path / "nothing")
@@ -92,7 +98,7 @@ def test_a_run_that_is_not_there_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"format": 9}, "does not fit this version of azjax: its format is 9, not 1"),
+        ({"format": 9}, "does not fit this version of azjax: its format is 9, and"),
         ({"game": "nim"}, "unknown game 'nim'"),
         ({"network": {}}, "lacks 'form'"),
         (

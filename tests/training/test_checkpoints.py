@@ -1,7 +1,11 @@
+import contextlib
+import errno
+import logging
 import re
 import subprocess
 import sys
 import textwrap
+import time
 
 import chex
 import jax
@@ -137,18 +141,12 @@ def flip_bit(directory):
     path.write_bytes(content)
 
 
-def remove_arrays(directory):
-    largest_file(directory).unlink()
-
-
 def change_progress(directory):
     path = directory / "progress" / "metadata"
     path.write_text(path.read_text().replace('"seconds": 2.1', '"seconds": 9.1'))
 
 
-@pytest.mark.parametrize(
-    "damage", [truncate, empty, flip_bit, remove_arrays, change_progress]
-)
+@pytest.mark.parametrize("damage", [truncate, empty, flip_bit, change_progress])
 def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_used(tmp_path, damage):
     save(tmp_path, [1, 2])
     damage(tmp_path / "2")
@@ -159,6 +157,43 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_used(tmp_path, dam
     assert "\n" not in reports[0]
     assert "checkpoint 2 is damaged and was set aside as 2.damaged: " in reports[0]
     assert names(tmp_path) == ["1", "2.damaged"]
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        OSError(errno.EIO, "Input/output error"),
+        MemoryError(),
+        RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 7 bytes"),
+        ValueError("INTERNAL: Error reading [os_error_code='5']"),
+        ValueError("UNAVAILABLE: try again"),
+        KeyError("shape"),
+    ],
+    ids=lambda failure: type(failure).__name__,
+)
+def test_a_failure_that_is_no_damage_stops_and_leaves_the_checkpoints_alone(
+    tmp_path, monkeypatch, failure
+):
+    def fail(*_, **__):
+        raise failure
+
+    save(tmp_path, [1, 2])
+    monkeypatch.setattr(module.ocp.CheckpointManager, "restore", fail)
+    with pytest.raises((type(failure), OSError, ValueError)):
+        restore(tmp_path)
+    assert names(tmp_path) == ["1", "2"]
+    monkeypatch.undo()
+    assert restore(tmp_path)[0][1]["iteration"] == 2
+
+
+def test_a_file_that_is_missing_is_named_and_the_checkpoint_left_alone(tmp_path):
+    save(tmp_path, [1, 2])
+    largest_file(tmp_path / "2").unlink()
+    with pytest.raises(ValueError, match="checkpoint 2 cannot be read") as error:
+        restore(tmp_path)
+    assert "to go on from the checkpoint before it" in str(error.value)
+    assert "\n" not in str(error.value)
+    assert names(tmp_path) == ["1", "2"]
 
 
 def test_a_checkpoint_can_be_saved_in_place_of_a_damaged_one(tmp_path):
@@ -212,6 +247,81 @@ def test_what_a_kill_left_behind_is_ignored(tmp_path):
     (_, progress), reports = restore(tmp_path)
     assert progress["iteration"] == 1
     assert reports == []
+
+
+@contextlib.contextmanager
+def full_disk():
+    """A context in which this process cannot write large files, as on a full disk."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_after_a_failed_save_the_checkpoint_before_is_known_and_saving_goes_on(
+    tmp_path,
+):
+    with Checkpoints(tmp_path, keep=1) as checkpoints:
+        checkpoints.save(make_state(1), make_progress(1), mistakes=None)
+        checkpoints.wait()
+        with full_disk():
+            checkpoints.save(make_state(2), make_progress(2), mistakes=None)
+            with pytest.raises(OSError, match="File too large"):
+                checkpoints.wait()
+        found = checkpoints.restore(make_state(99), pytest.fail)
+        assert found is not None
+        assert found[1] == make_progress(1)
+        checkpoints.save(make_state(2), make_progress(2), mistakes=None)
+    (state, _), _ = restore(tmp_path)
+    assert_bits_equal(state, make_state(2))
+    assert names(tmp_path) == ["2"]
+
+
+def test_a_save_that_failed_unnoticed_is_reported_by_the_next(tmp_path):
+    with Checkpoints(tmp_path, keep=2) as checkpoints:
+        with full_disk():
+            checkpoints.save(make_state(1), make_progress(1), mistakes=None)
+            checkpoints._watcher.join()
+        with pytest.raises(OSError, match="File too large"):
+            checkpoints.save(make_state(1), make_progress(1), mistakes=None)
+        checkpoints.save(make_state(1), make_progress(1), mistakes=None)
+    assert names(tmp_path) == ["1"]
+
+
+def process_settings():
+    logger = logging.getLogger("absl")
+    return logger.level, list(logger.filters), sys.unraisablehook
+
+
+def settings_at_rest():
+    while logging.getLogger("absl").filters:  # a test before this one had a failure
+        time.sleep(0.01)
+    return process_settings()
+
+
+def test_logging_and_hooks_of_the_process_change_only_while_a_save_lasts(tmp_path):
+    before = settings_at_rest()
+    with Checkpoints(tmp_path, keep=2) as checkpoints:
+        assert process_settings() == before
+        checkpoints.save(make_state(1), make_progress(1), mistakes=None)
+        checkpoints._watcher.join()
+        assert process_settings() == before
+        checkpoints.restore(make_state(0), pytest.fail)
+        assert process_settings() == before
+
+
+def test_logging_and_hooks_are_put_back_soon_after_a_failed_save(tmp_path):
+    before = settings_at_rest()
+    with Checkpoints(tmp_path, keep=2) as checkpoints:
+        with full_disk():
+            checkpoints.save(make_state(2), make_progress(2), mistakes=None)
+            with pytest.raises(OSError, match="File too large"):
+                checkpoints.wait()
+        while process_settings() != before:
+            time.sleep(0.01)
 
 
 # The largest file that may be written stands in for the space on a disk: the failure

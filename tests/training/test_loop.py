@@ -161,9 +161,8 @@ def test_a_run_that_was_stopped_and_resumed_is_the_same_run(undisturbed, resumed
 def fresh_state(run):
     trained = run.player
     settings = config(run.directory)
-    optimizer = module.make_optimizer(settings.learner)
     trainer = module._Trainer(
-        settings, trained.game, trained.network, optimizer, has_own_parts=False
+        settings, trained.game, trained.network, None, has_own_parts=False
     )
     return trainer.init(trained.variables)
 
@@ -227,9 +226,58 @@ def test_another_optimizer_is_refused_and_the_checkpoints_kept(undisturbed, tmp_
     directory = tmp_path / "copy"
     shutil.copytree(undisturbed.directory, directory)
     before = names(directory / "checkpoints")
-    with pytest.raises(ValueError, match="give the same `parts` and `optimizer`"):
+    with pytest.raises(
+        ValueError, match=r"optimizer was adamw, is {'state': \["
+    ) as error:
         train(config(directory), optimizer=optax.sgd(1e-2))
+    assert "\n" not in str(error.value)
     assert names(directory / "checkpoints") == before
+
+
+@pytest.fixture(scope="module")
+def with_lion(tmp_path_factory):
+    settings = config(tmp_path_factory.mktemp("runs") / "lion", iterations=2)
+    return settings, train(settings, optimizer=optax.lion(1e-4))
+
+
+def test_with_an_own_optimizer_the_learning_rate_is_unknown(with_lion, undisturbed):
+    def rates(run):
+        return [r["learning_rate"] for r in metrics(run) if r["kind"] == "iteration"]
+
+    assert rates(with_lion[1]) == [None, None]
+    assert None not in rates(undisturbed)
+
+
+def test_the_same_optimizer_at_another_rate_is_refused(with_lion):
+    settings, run = with_lion
+    with pytest.raises(ValueError, match=r"optimizer\.constants was") as error:
+        train(settings, optimizer=optax.lion(1e-3))
+    assert "-0.0001" in str(error.value)
+    again = train(settings, optimizer=optax.lion(1e-4))
+    assert_same_player(again, run)
+
+
+def test_a_run_begins_with_the_initial_player(undisturbed, tmp_path):
+    settings = config(
+        tmp_path / "new", initial_player=str(undisturbed.directory), iterations=1
+    )
+    run = train(settings)
+    for name in ("network_mistakes", "search_mistakes"):
+        assert run.first[name] == undisturbed.last[name]
+    recorded = json.loads((run.directory / "config.json").read_text())
+    assert recorded["initial_player"] == str(undisturbed.directory)
+    # A run that goes on does not need it any more.
+    train(dataclasses.replace(settings, initial_player=str(tmp_path / "gone")))
+
+
+def test_an_initial_player_of_another_network_or_game_is_refused(undisturbed, tmp_path):
+    source = str(undisturbed.directory)
+    network = dataclasses.replace(config(tmp_path).network, width=8)
+    with pytest.raises(ValueError, match=r"network\.width is 16 there and 8 here"):
+        train(config(tmp_path / "new", initial_player=source, network=network))
+    with pytest.raises(ValueError, match="is for tic_tac_toe, not for hex:size=3"):
+        train(config(tmp_path / "new", initial_player=source, game="hex:size=3"))
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_damaged_checkpoint_is_set_aside_and_the_run_comes_out_the_same(

@@ -210,6 +210,23 @@ def test_a_terminal_of_any_width_shows_the_run_in_few_lines(
         assert re.search(r"(4:00|3:[345]\d) left", file.getvalue())
 
 
+@pytest.mark.parametrize("file_class", [io.StringIO, Terminal])
+def test_the_last_message_stands_below_everything(tmp_path, monkeypatch, file_class):
+    monkeypatch.setenv("TERM", "xterm")
+    file = file_class()
+    with Reporter(tmp_path, CONFIG, None, Console(file=file)) as reporter:
+        reporter.iteration(iteration_row(1))
+        reporter.last_message("stopped; saved")
+        reporter.evaluation(evaluation_row(1))
+    assert file.getvalue().endswith("stopped; saved\n")
+
+
+def test_a_rate_that_is_not_known_is_not_printed(tmp_path):
+    file = io.StringIO()
+    report(tmp_path, [iteration_row(1) | {"learning_rate": None}], file=file)
+    assert "policy loss 1.250, value loss 1.250, 40 games" in file.getvalue()
+
+
 def test_a_disk_that_fails_is_reported_once_and_loses_no_metrics(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError(errno.ENOSPC, "No space left on device")

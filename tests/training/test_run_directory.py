@@ -1,9 +1,14 @@
+import dataclasses
 import json
 import pathlib
+import shutil
 
 import pytest
 
+from azjax.networks import NetworkConfig
+from azjax.players.schema import VERSION
 from azjax.training import LearnerConfig, TrainConfig, run_directory
+from azjax.training.q_config import QConfig
 from azjax.training.run_directory import (
     disk_errors,
     is_at_work,
@@ -11,10 +16,23 @@ from azjax.training.run_directory import (
     read_config,
 )
 
+CONFIGS = pathlib.Path(__file__).parent / "configs"
+LION = {
+    "state": ["ScaleByLionState", "EmptyState"],
+    "constants": [-0.0001, 0.9],
+    "digest": "12ab",
+    "versions": {"jax": "0.10.2", "optax": "0.2.8"},
+}
 
-def opened(config):
-    with open_run_directory(config) as directory:
+
+def opened(config, optimizer="adamw", report=pytest.fail):
+    with open_run_directory(config, optimizer, report) as directory:
         return directory
+
+
+def begin(config, optimizer="adamw"):
+    """Makes a run that has begun."""
+    (opened(config, optimizer) / "checkpoints" / "1").mkdir(parents=True)
 
 
 def config(directory, **changes) -> TrainConfig:
@@ -67,6 +85,73 @@ def test_another_configuration_is_refused_with_the_differences(tmp_path):
     assert (tmp_path / "config.json").read_text() == before
 
 
+def test_a_run_of_the_first_version_goes_on(tmp_path):
+    settings = config(tmp_path)
+    (tmp_path / "checkpoints" / "1").mkdir(parents=True)
+    shutil.copy(CONFIGS / "run_1.json", tmp_path / "config.json")
+    with pytest.raises(ValueError, match=r"\(seed was 0, is 4\)"):
+        opened(dataclasses.replace(settings, seed=4))
+    opened(settings, LION)
+    assert read_config(tmp_path)["format"] == VERSION
+    assert read_config(tmp_path)["optimizer"] == LION
+
+
+def test_a_run_of_q_learning_of_the_first_version_goes_on(tmp_path):
+    settings = QConfig("tic_tac_toe", iterations=3, run_dir=str(tmp_path))
+    (tmp_path / "checkpoints" / "1").mkdir(parents=True)
+    shutil.copy(CONFIGS / "q_run_1.json", tmp_path / "config.json")
+    with pytest.raises(ValueError, match=r"\(seed was 0, is 4\)"):
+        opened(dataclasses.replace(settings, seed=4), None)
+    opened(settings, None)
+    assert read_config(tmp_path)["format"] == VERSION
+
+
+def test_another_optimizer_is_refused_with_the_differences(tmp_path):
+    begin(config(tmp_path), LION)
+    faster = LION | {"constants": [-0.001, 0.9], "digest": "34cd"}
+    with pytest.raises(ValueError, match="another configuration") as error:
+        opened(config(tmp_path), faster)
+    says = "optimizer.constants was [-0.0001, 0.9], is [-0.001, 0.9]"
+    assert says in str(error.value)
+    with pytest.raises(ValueError, match=r"is adamw"):
+        opened(config(tmp_path), "adamw")
+    opened(config(tmp_path), LION)
+
+
+def test_under_other_libraries_only_what_lasts_of_an_optimizer_is_compared(tmp_path):
+    begin(config(tmp_path), LION)
+    newer = {"versions": {"jax": "0.11.0", "optax": "0.3.0"}, "digest": "56ef"}
+    reports = []
+    with pytest.raises(ValueError, match=r"constants was \[-0.0001, 0.9\], is \[\]"):
+        opened(config(tmp_path), LION | newer | {"constants": []}, reports.append)
+    opened(config(tmp_path), LION | newer, reports.append)
+    assert "jax 0.10.2, optax 0.2.8, and goes on with jax 0.11.0" in reports[-1]
+    opened(config(tmp_path), LION | newer)  # what went on is what is compared with
+
+
+def test_another_length_is_refused_with_a_way_to_go_on(tmp_path):
+    begin(config(tmp_path))
+    with pytest.raises(ValueError, match="iterations was 3, is 4") as error:
+        opened(config(tmp_path, iterations=4))
+    assert f"begins with the player of this one: --from {tmp_path}" in str(error.value)
+
+
+def test_no_player_of_another_network_is_offered(tmp_path):
+    begin(config(tmp_path))
+    with pytest.raises(ValueError, match=r"network\.width was") as error:
+        opened(config(tmp_path, network=NetworkConfig(width=7)))
+    assert "--from" not in str(error.value)
+
+
+def test_the_initial_player_is_recorded_and_not_compared(tmp_path):
+    begin(config(tmp_path, initial_player="runs/old"))
+    opened(config(tmp_path))
+    opened(config(tmp_path, initial_player=None))
+    assert read_config(tmp_path)["initial_player"] == "runs/old"
+    opened(config(tmp_path, initial_player="runs/moved"))
+    assert read_config(tmp_path)["initial_player"] == "runs/moved"
+
+
 def test_a_directory_with_something_else_in_it_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("words")
     with pytest.raises(ValueError, match="is not empty and holds no run: give another"):
@@ -88,10 +173,10 @@ def test_a_damaged_configuration_is_refused(tmp_path, text):
     assert "--run-dir" in str(error.value)
 
 
-@pytest.mark.parametrize("content", [{"format": 2}, {}, []])
+@pytest.mark.parametrize("content", [{"format": VERSION + 1}, {}, []])
 def test_a_configuration_of_another_version_is_refused(tmp_path, content):
     (tmp_path / "config.json").write_text(json.dumps(content))
-    with pytest.raises(ValueError, match="goes on with format 1: give another"):
+    with pytest.raises(ValueError, match=r"give another --run-dir$"):
         opened(config(tmp_path))
     assert json.loads((tmp_path / "config.json").read_text()) == content
 

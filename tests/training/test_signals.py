@@ -1,10 +1,18 @@
 import os
 import signal
+import subprocess
+import sys
+import textwrap
 import threading
 
 import pytest
 
-from azjax.training.signals import StopSignals
+from azjax.training import signals as module
+from azjax.training.signals import ANNOUNCEMENT, StopSignals
+
+
+def stop_signals(report=lambda text: None):
+    return StopSignals(report, lambda: None)
 
 
 @pytest.fixture(autouse=True)
@@ -17,14 +25,14 @@ def usual_handler():
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_asks_for_a_stop(number):
-    with StopSignals() as signals:
+    with stop_signals() as signals:
         assert not signals.stopping
         os.kill(os.getpid(), number)
         assert signals.stopping
 
 
 def test_a_second_signal_does_what_it_did_before():
-    with pytest.raises(KeyboardInterrupt), StopSignals() as signals:  # noqa: PT012
+    with pytest.raises(KeyboardInterrupt), stop_signals() as signals:  # noqa: PT012
         os.kill(os.getpid(), signal.SIGINT)
         assert signals.stopping
         os.kill(os.getpid(), signal.SIGINT)
@@ -32,7 +40,7 @@ def test_a_second_signal_does_what_it_did_before():
 
 def test_the_handlers_are_put_back():
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    with StopSignals():
+    with stop_signals():
         assert signal.getsignal(signal.SIGINT) != before[0]
     after = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     assert after == before
@@ -42,10 +50,64 @@ def test_in_another_thread_signals_are_left_alone():
     before, seen = signal.getsignal(signal.SIGINT), []
 
     def run():
-        with StopSignals() as signals:
+        with stop_signals() as signals:
             seen.append((signals.stopping, signal.getsignal(signal.SIGINT)))
 
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
     assert seen == [(False, before)]
+
+
+def test_a_stop_is_announced_once(capsys):
+    announced, texts = threading.Event(), []
+
+    def report(text):
+        texts.append(text)
+        announced.set()
+
+    with stop_signals(report):
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert announced.wait(60)
+    assert texts == [ANNOUNCEMENT]
+
+
+def test_a_system_without_some_signals_has_the_others(monkeypatch):
+    monkeypatch.delattr(module.signal, "SIGTERM")
+    with stop_signals() as signals:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert signals.stopping
+
+
+# The main thread is in a library for longer than the test may last, as it is in XLA.
+COMPUTING = """
+    import hashlib, importlib.util, signal, sys, threading
+
+    spec = importlib.util.spec_from_file_location("signals", sys.argv[1])
+    signals = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(signals)
+
+    def report(text):
+        print(text, flush=True)
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with signals.as_a_program(), signals.StopSignals(report, lambda: report("left")):
+        threading.Timer(0.5, report, ["computing"]).start()
+        try:
+            hashlib.pbkdf2_hmac("sha256", b"a", b"b", 2**31 - 1)
+        except KeyboardInterrupt:  # it had not begun yet: the machine is busy
+            report("left")
+            sys.exit(130)
+"""
+
+
+def test_signals_are_heard_at_once_while_the_main_thread_computes():
+    command = [sys.executable, "-c", textwrap.dedent(COMPUTING), module.__file__]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
+        lines = program.stdout
+        assert lines.readline() == "computing\n"
+        program.send_signal(signal.SIGINT)
+        assert lines.readline() == f"{ANNOUNCEMENT}\n"
+        program.send_signal(signal.SIGINT)
+        assert lines.readline() == "left\n"
+    assert program.returncode == 128 + signal.SIGINT

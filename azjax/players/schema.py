@@ -1,0 +1,47 @@
+"""The version of the config files of runs and of saved players, and its migration.
+
+A change of the fields in any of these files is a new version: raise `VERSION` and add
+the function that brings a file of the version before to it to `_STEPS`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+VERSION = 2
+
+
+def migrate(config: object) -> dict[str, Any]:
+    """Returns the content of a config file in the form of this version.
+
+    Args:
+        config: of a run or a player, of any way of learning; it is not changed.
+
+    Raises:
+        ValueError: it is no JSON object, says no version, or is of an unknown one.
+    """
+    if not isinstance(config, dict):
+        raise ValueError("it is no JSON object")
+    version = config.get("format")
+    if type(version) is not int or not 1 <= version <= VERSION:
+        raise ValueError(
+            f"its format is {_short(version)}, and this version of azjax reads formats "
+            f"1 to {VERSION}"
+        )
+    migrated = dict(config)
+    for step in range(version, VERSION):
+        migrated = {**_STEPS[step](migrated), "format": step + 1}
+    return migrated
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _from_1(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Version 2 adds to a run of AlphaZero which optimizer it has, unknown before."""
+    is_run_of_alphazero = "learner" in config
+    return {**config, "optimizer": None} if is_run_of_alphazero else dict(config)
+
+
+_STEPS: Mapping[int, Callable[[Mapping[str, Any]], dict[str, Any]]] = {1: _from_1}

@@ -1,0 +1,91 @@
+"""What tells one optimizer from another: the programs that `init` and `update` are."""
+
+import hashlib
+import importlib.metadata
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import numpy as np
+import optax
+from jax.extend import core
+
+DEFAULT = "adamw"
+_LIBRARIES = ("jax", "optax")
+_LASTING = ("state", "constants")  # whatever the versions of the libraries
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_NAMEDTUPLE = re.compile(r"namedtuple\[(\w+)\]")
+
+
+def optimizer_identity(
+    optimizer: optax.GradientTransformation, params: Any
+) -> dict[str, Any]:
+    """Describes an optimizer as JSON values, the same in every process.
+
+    Args:
+        optimizer: the user's own; it is traced, nothing is computed.
+        params: the parameters that it updates.
+
+    Returns:
+        `state`, the types of its state; `constants`, the numbers in its programs, which
+        are its hyperparameters and those of its schedules; `digest` of the programs;
+        `versions` of JAX and Optax, of which the digest depends.
+    """
+    update = optax.with_extra_args_support(optimizer).update
+    state = jax.eval_shape(optimizer.init, params)
+    programs = (
+        jax.make_jaxpr(optimizer.init)(params),
+        jax.make_jaxpr(
+            lambda gradients, state, params, progress: update(
+                gradients, state, params, progress=progress
+            )
+        )(params, state, params, jax.ShapeDtypeStruct((), np.float32)),
+    )
+    digest, constants = hashlib.sha256(), set()
+    for program in programs:
+        digest.update(_ADDRESS.sub("", str(program)).encode())
+        for value in _constants(program):
+            array = np.asarray(value)
+            digest.update(array.tobytes())
+            is_real = array.ndim == 0 and np.issubdtype(array.dtype, np.floating)
+            if is_real and np.isfinite(array):
+                constants.add(float(f"{float(array):.6g}"))
+    return {
+        "state": _NAMEDTUPLE.findall(str(jax.tree.structure(state))),
+        "constants": sorted(constants),
+        "digest": digest.hexdigest()[:16],
+        "versions": {name: importlib.metadata.version(name) for name in _LIBRARIES},
+    }
+
+
+def comparable(
+    found: dict[str, Any], wanted: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns the parts of two identities that can be compared: other versions of the
+    libraries trace the same optimizer to another program."""
+    if found.get("versions") == wanted.get("versions"):
+        return found, wanted
+    lasting_found, lasting_wanted = (
+        {name: value for name, value in identity.items() if name in _LASTING}
+        for identity in (found, wanted)
+    )
+    return lasting_found, lasting_wanted
+
+
+def _constants(program: core.ClosedJaxpr | core.Jaxpr) -> Iterator[Any]:
+    """Returns the literals of a program and of those within it, and the arrays that
+    they hold."""
+    if isinstance(program, core.ClosedJaxpr):
+        yield from program.consts
+        program = program.jaxpr
+    for equation in program.eqns:
+        for variable in equation.invars:
+            if isinstance(variable, core.Literal):
+                yield variable.val
+        for inner in jax.tree.leaves(
+            list(equation.params.values()),
+            is_leaf=lambda leaf: isinstance(leaf, core.ClosedJaxpr | core.Jaxpr),
+        ):
+            if isinstance(inner, core.ClosedJaxpr | core.Jaxpr):
+                yield from _constants(inner)

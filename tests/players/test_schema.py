@@ -1,0 +1,55 @@
+import json
+
+import pytest
+
+from azjax.players import schema
+from azjax.players.schema import VERSION, migrate
+
+
+def test_a_config_of_this_version_stays_as_it_is():
+    config = {"format": VERSION, "game": "hex"}
+    assert migrate(config) == config
+
+
+def test_a_run_of_the_first_version_has_an_unknown_optimizer():
+    config = {"format": 1, "game": "hex", "learner": {"uses": 4.0}}
+    before = json.dumps(config)
+    assert migrate(config) == {**config, "format": VERSION, "optimizer": None}
+    assert json.dumps(config) == before
+
+
+def test_a_player_of_the_first_version_has_only_another_version():
+    config = {"format": 1, "game": "hex", "network": {}}
+    assert migrate(config) == {**config, "format": VERSION}
+
+
+def test_a_config_is_brought_from_each_version_to_the_next(monkeypatch):
+    def rename(config):
+        return {"new_game": config["game"]}
+
+    def add(config):
+        return {**config, "komi": 0.5}
+
+    monkeypatch.setattr(schema, "VERSION", 3)
+    monkeypatch.setattr(schema, "_STEPS", {1: rename, 2: add})
+    assert migrate({"format": 1, "game": "go"}) == {
+        "format": 3,
+        "new_game": "go",
+        "komi": 0.5,
+    }
+
+
+@pytest.mark.parametrize(
+    "version", [VERSION + 1, 0, -1, True, 1.0, "1", None, [], "1" * 10**6]
+)
+def test_an_unknown_version_is_refused_in_one_line(version):
+    with pytest.raises(ValueError, match=f"reads formats 1 to {VERSION}$") as error:
+        migrate({"format": version, "game": "hex"})
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 200
+
+
+@pytest.mark.parametrize("content", [[], "format", None, 1])
+def test_what_is_no_object_is_refused(content):
+    with pytest.raises(ValueError, match="it is no JSON object"):
+        migrate(content)
