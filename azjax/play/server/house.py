@@ -275,7 +275,7 @@ class Host:
 
 def _load(offer: GameOffer, player: PlayerOffer) -> AnyPlayer:
     try:
-        return load_offered(player.spec, offer.game)
+        return load_offered(player, offer.game)
     except (ValueError, OSError) as error:
         # Visitors need not know where runs are.
         print(f"azjax: {player.name} cannot be loaded: {error}", file=sys.stderr)
