@@ -30,6 +30,7 @@ MAX_LENGTH = 1e12  # of a run, minutes or iterations
 MAX_CONFIG_BYTES = 2**20
 MAX_PLOT_BYTES = 2**24
 KEPT_CONFIGS = 10_000
+MAX_MESSAGE = 300  # letters of an error
 
 _log = logging.getLogger(__name__)
 
@@ -115,7 +116,7 @@ def _read_config(path: Path, *version: int) -> Run | None:
     try:
         return _parse_config(path)
     except Exception as error:  # it must not harm the others, whatever it is
-        _log.warning("the run %s is not shown: %s", shown(path.name), _one_line(error))
+        _log.warning("the run %s is not shown: %s", shown(path.name), one_line(error))
         return None
 
 
@@ -151,7 +152,7 @@ def _length(value: Any) -> float | None:
     return value if is_number and 0 < value < MAX_LENGTH else None
 
 
-def _one_line(error: Exception) -> str:
-    """Returns what an error says, short enough for a log."""
-    text = str(error) or type(error).__name__
-    return shown(" ".join(text.split()))
+def one_line(error: Exception) -> str:
+    """Returns what an error says, in one short line: it may hold a file's text."""
+    text = " ".join((str(error) or type(error).__name__).split())
+    return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]} ..."
