@@ -59,7 +59,7 @@ def parse_rows(content: bytes) -> list[dict[str, Any]]:
     for line in content.split(b"\n"):
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(row, dict):
             rows.append(row)

@@ -114,6 +114,8 @@ def is_at_work(directory: Path) -> bool:
     """Returns whether a process is training in a run directory now; on Windows, where
     nobody can tell, False."""
     try:
+        if not (directory / _LOCK_FILE).is_file():  # a pipe would be waited for
+            return False
         with (directory / _LOCK_FILE).open() as lock:
             return not _try_lock(lock, exclusive=False)
     except OSError:  # no run has ever been here

@@ -18,7 +18,7 @@ from azjax.play.server.limits import Limits
 from azjax.play.server.messages import shown
 from azjax.play.server.offers import GameOffer, Offers, PlayerOffer, load_offered
 from azjax.play.server.rules import Rules
-from azjax.play.server.runs import Run
+from azjax.play.server.runs import Run, one_line
 from azjax.play.server.slices import (
     DEFAULT_STRENGTH,
     STRENGTHS,
@@ -275,10 +275,11 @@ class Host:
 
 def _load(offer: GameOffer, player: PlayerOffer) -> AnyPlayer:
     try:
-        return load_offered(player.spec, offer.game)
-    except (ValueError, OSError) as error:
+        return load_offered(player, offer.game)
+    except Exception as error:  # a full memory included: it must not end the server
         # Visitors need not know where runs are.
-        print(f"azjax: {player.name} cannot be loaded: {error}", file=sys.stderr)
+        reason = one_line(error)
+        print(f"azjax: {player.name} cannot be loaded: {reason}", file=sys.stderr)
         raise ValueError(f"{player.title} cannot be loaded") from None
 
 

@@ -3,17 +3,36 @@
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from azjax import games
 from azjax.games import Game
 from azjax.play.opponents import is_shipped, lookahead, playouts
 from azjax.play.server.runs import Run, find_runs
-from azjax.players import load
+from azjax.players import AnyPlayer, load
 from azjax.players.directory import PRETRAINED
+from azjax.players.learnt import load_learnt
 from azjax.players.names import public_name, split_name, unused_name
 
 # In this order: what the command line adds, what ships, what was learnt here, others.
 ADDED, SHIPPED, LEARNT, STANDARD = range(4)
+
+# The players of a run by its kind, and what people are told that they are.
+_TITLES: Mapping[str | None, Mapping[str, str]] = {
+    None: {"alphazero": "AlphaZero", "network": "The network, without search"},
+    "q_learning": {"q_learning": "Q-learning"},
+}
+
+
+class RunPlayer(NamedTuple):
+    """A player of a run, as `load_learnt` builds it.
+
+    kind: one of `LEARNT_KINDS`.
+    directory: the run's.
+    """
+
+    kind: str
+    directory: Path
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,16 +41,20 @@ class PlayerOffer:
 
     name: by which they ask for it.
     title: what people are told that it is.
-    spec: from which it is built.
-    directory: of a run whose player may become newer, if it is one.
+    source: a text for `players.load`, which only the operator and this program
+        write, or the player of a run, which may become newer.
     rank: those with a lower one are offered first.
     """
 
     name: str
     title: str
-    spec: str
-    directory: Path | None = None
+    source: str | RunPlayer
     rank: int = STANDARD
+
+    @property
+    def directory(self) -> Path | None:
+        """The directory of the run, None if it is no run's player."""
+        return None if isinstance(self.source, str) else self.source.directory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,15 +138,15 @@ def make_offers(
     return Offers(offered, runs_directory, has_all=not names)
 
 
-def load_offered(spec: str, game: Game):
-    """Loads a player, which must not be a person.
+def load_offered(offer: PlayerOffer, game: Game) -> AnyPlayer:
+    """Loads a player.
 
     Raises:
-        ValueError: it is one, or there is no such player.
+        ValueError: it cannot be loaded.
     """
-    if spec == "human":
-        raise ValueError("visitors play themselves: 'human' is no player for --player")
-    return load(spec, game)
+    if isinstance(offer.source, str):
+        return load(offer.source, game)
+    return load_learnt(*offer.source, game)
 
 
 def standard_players(game: Game) -> dict[str, PlayerOffer]:
@@ -147,18 +170,14 @@ def standard_players(game: Game) -> dict[str, PlayerOffer]:
 
 def run_players(run: Run) -> list[PlayerOffer]:
     """Returns the players of a run."""
-    kinds = {"alphazero": "AlphaZero", "network": "The network, without search"}
-    if run.kind is not None:
-        kinds = {run.kind: "Q-learning" if run.kind == "q_learning" else run.kind}
     return [
         PlayerOffer(
             name=f"{kind}:{run.directory.parent.name}/{run.key}",
             title=f"{title} (run {run.key})",
-            spec=f"{kind}:{run.directory}",
-            directory=run.directory,
+            source=RunPlayer(kind, run.directory),
             rank=LEARNT,
         )
-        for kind, title in kinds.items()
+        for kind, title in _TITLES[run.kind].items()
     ]
 
 
@@ -178,10 +197,12 @@ def _added_player(text: str, offer: GameOffer) -> PlayerOffer:
         ValueError: there is no such player.
     """
     alias, spec = split_name(text)
-    load_offered(spec, offer.game)  # to find out now whether there is one
+    if spec == "human":
+        raise ValueError("visitors play themselves: 'human' is no player for --player")
+    load(spec, offer.game)  # to find out now whether there is one
     name = alias or public_name(spec)
     same = offer.players.get(name)
-    if same is not None and same.spec == spec:
+    if same is not None and same.source == spec:
         return dataclasses.replace(same, rank=ADDED)
     name = unused_name(name, offer.players)
     return PlayerOffer(name, name, spec, rank=ADDED)
