@@ -1,12 +1,14 @@
 """`azjax train`: learns a game by self-play."""
 
 import dataclasses
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 import tyro
 from rich.console import Console
 
+from azjax.commands.parsing import parse
 from azjax.training import TrainConfig, preset, train
 from azjax.training.config import PresetName
 from azjax.training.summary import print_run
@@ -60,15 +62,16 @@ def parse_train_config(
     Raises:
         ValueError: a value is not allowed.
     """
-    length, rest = tyro.cli(
-        _Length, args=args, return_unknown_args=True, add_help=False
+    args = sys.argv[1:] if args is None else args
+    length, rest = parse(
+        _Length, args, prog=prog, return_unknown_args=True, add_help=False
     )
     if length.minutes is not None or length.iterations is not None:
         changes |= {"minutes": length.minutes, "iterations": length.iterations}
     default = preset(length.preset, game, **changes)
-    return tyro.cli(
+    return parse(
         TrainConfig,
-        args=rest,
+        rest,
         default=default,
         prog=prog,
         description=(
