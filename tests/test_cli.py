@@ -341,8 +341,8 @@ def test_a_reader_that_leaves_ends_a_command_without_a_word(monkeypatch, capsys)
     os.close(reading)
     with open(writing, "w") as pipe, monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", pipe)
-        with pytest.raises(SystemExit) as error:
-            cli.main(["games"])
+        with pytest.raises(SystemExit) as error, cli.one_line_errors():
+            print("help")
         print("what Python writes at its end")
     assert error.value.code == 141
     assert capsys.readouterr().err == ""
