@@ -7,7 +7,7 @@ import azjax
 
 ROOT = pathlib.Path(azjax.__file__).parent
 FLOORS = [
-    {"games", "search", "networks", "compilation_cache"},
+    {"games", "search", "networks", "compilation_cache", "suggestions"},
     {"players"},
     {"arena"},
     {"training"},

@@ -8,6 +8,7 @@ from azjax.arena.matches import check_num_games, play_openings
 from azjax.arena.openings import suite
 from azjax.arena.records import MatchResult
 from azjax.arena.solved import Grade, SolvedPositions, grade
+from azjax.networks import Parts
 from azjax.players import (
     AlphaZeroPlayer,
     NetworkPlayer,
@@ -55,6 +56,7 @@ def evaluate(
     *,
     simulations: int,
     num_games: int,
+    parts: Parts | None = None,
 ) -> Report:
     """Grades a trained player and lets it play matches; the key is consumed.
 
@@ -65,6 +67,7 @@ def evaluate(
         simulations: network evaluations a move of the search.
         num_games: in each match, from openings of two random moves; an even number, or
             0 for no matches.
+        parts: modules of the user's own, if the network was made with them.
 
     Raises:
         ValueError: there are not so many openings, or the number of games is odd.
@@ -85,9 +88,10 @@ def evaluate(
         for name, player in players.items()
     }
     opponents: dict[str, Player] = {"random": RandomPlayer(game)}
-    # A network with modules of the user's own cannot be built again from here.
-    if not trained.has_own_parts:
-        _, first = first_network(trained.seed, game, trained.config)
+    # A network with modules of the user's own cannot be made again without them.
+    if parts is not None or not trained.has_own_parts:
+        own_parts = parts if trained.has_own_parts else None
+        _, first = first_network(trained.seed, game, trained.config, own_parts)
         opponents["first"] = NetworkPlayer(game, network, first)
     matches = {}
     if openings is not None:

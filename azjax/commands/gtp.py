@@ -7,13 +7,18 @@ import sys
 import tyro
 
 from azjax import games, players
-from azjax.commands.common import check_seed
+from azjax.commands.common import check_seed, read_parts
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.gtp import Engine, Inbox, read_lines, serve
 
 
 def gtp_command(
-    game: tyro.conf.Positional[str], /, *, player: str, seed: int = 0
+    game: tyro.conf.Positional[str],
+    /,
+    *,
+    player: str,
+    seed: int = 0,
+    parts: str | None = None,
 ) -> None:
     """Speak GTP 2, the Go Text Protocol, on the standard input and output.
 
@@ -26,6 +31,8 @@ def gtp_command(
         player: who moves, such as alphazero:RUN?simulations=400, where RUN is a run's
             directory or `pretrained`.
         seed: of the player's chance.
+        parts: MODULE:NAME, the azjax.networks.Parts with which the network was made, if
+            it has modules of your own.
     """
     check_seed(seed)
     if player == "human":
@@ -37,7 +44,10 @@ def gtp_command(
         output.write(text)
         output.flush()
 
-    engine = Engine(games.make(game), lambda game: players.load(player, game), seed)
+    own_parts = read_parts(parts)
+    engine = Engine(
+        games.make(game), lambda game: players.load(player, game, own_parts), seed
+    )
     # Nothing but the protocol may be written there.
     with contextlib.redirect_stdout(sys.stderr), contextlib.closing(engine):
         try:

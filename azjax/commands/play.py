@@ -9,7 +9,7 @@ import tyro
 
 from azjax import games
 from azjax.arena.work import Run
-from azjax.commands.common import INTERRUPTED, check_seed
+from azjax.commands.common import INTERRUPTED, check_seed, read_parts
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.background import Background
 from azjax.play.opponents import default_opponent
@@ -31,6 +31,7 @@ def play_command(
     seed: int = 0,
     load: str | None = None,
     plain: bool = False,
+    parts: str | None = None,
 ) -> None:
     """Play a game in the terminal; `help` shows what you can do there.
 
@@ -46,12 +47,14 @@ def play_command(
         seed: of the opponent's chance.
         load: a saved game to go on with.
         plain: lines in place of a full screen, as in a pipe.
+        parts: MODULE:NAME, the azjax.networks.Parts of the opponent's network, if it
+            has modules of your own.
     """
     check_seed(seed)
     enable_compilation_cache()
     board_game = games.make(game)
     name, text = split_name(opponent or default_opponent(board_game))
-    player = load_player_named(text, board_game)
+    player = load_player_named(text, board_game, read_parts(parts))
 
     def sit_down(run: Run) -> Session:
         return Session(

@@ -1,12 +1,14 @@
 """`azjax train`: learns a game by self-play."""
 
 import dataclasses
+import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
 
+from azjax.commands.parsing import parse
 from azjax.training import TrainConfig, preset, train
 from azjax.training.config import PresetName
 from azjax.training.signals import as_a_program
@@ -68,17 +70,18 @@ def parse_train_config(
     Raises:
         ValueError: a value is not allowed.
     """
-    length, rest = tyro.cli(
-        _Length, args=args, return_unknown_args=True, add_help=False
+    args = sys.argv[1:] if args is None else args
+    length, rest = parse(
+        _Length, args, prog=prog, return_unknown_args=True, add_help=False
     )
     if length.minutes is not None or length.iterations is not None:
         changes |= {"minutes": length.minutes, "iterations": length.iterations}
     if length.from_run is not None:
         changes["initial_player"] = length.from_run
     default = preset(length.preset, game, **changes)
-    return tyro.cli(
+    return parse(
         TrainConfig,
-        args=rest,
+        rest,
         default=default,
         prog=prog,
         description=(

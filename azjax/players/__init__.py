@@ -4,6 +4,7 @@ from azjax.players.alphazero import AlphaZeroPlayer
 from azjax.players.analysis import Analysis, Branches
 from azjax.players.core import Choice, Player, choose, start, think
 from azjax.players.directory import (
+    MissingPartsError,
     TrainedPlayer,
     first_network,
     load_player,
@@ -52,6 +53,7 @@ __all__ = [
     "HumanPlayer",
     "MCTSPlayer",
     "MinimaxPlayer",
+    "MissingPartsError",
     "NetworkPlayer",
     "PerfectPlayer",
     "Player",

@@ -5,6 +5,7 @@ import dataclasses
 import importlib.resources
 import json
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -116,26 +117,36 @@ def write_files(
     partial.replace(directory / CONFIG_FILE)
 
 
-def load_player(directory: Path, parts: Parts | None = None) -> TrainedPlayer:
+class MissingPartsError(ValueError):
+    """A network was made with modules of the user's own, which are not given."""
+
+
+def load_player(
+    directory: str | os.PathLike[str], parts: Parts | None = None
+) -> TrainedPlayer:
     """Reads a player that `save_player` wrote.
 
     Args:
         directory: a player's directory, or a run's, which has one in it.
-        parts: the modules of the user's own with which the network was made.
+        parts: the modules of the user's own with which the network was made; not used
+            for a network that was made without any.
 
     Raises:
+        MissingPartsError: `parts` are needed.
         ValueError: there is no player, it is damaged or of another version, or `parts`
-            are missing or others.
+            are others.
     """
     directory, config = read_config(directory)
     check_kind(directory, config, None)
     settings = _read_settings(config, directory)
     if settings.has_own_parts and parts is None:
-        raise ValueError(
+        raise MissingPartsError(
             f"the network in {directory} was made with modules of the user's own, "
-            "which load_player needs as `parts`"
+            "which are needed again: parts=... in Python, --parts MODULE:NAME on the "
+            "command line, where NAME in MODULE.py is an azjax.networks.Parts"
         )
-    network, shapes = _shapes_of_network(settings, parts)
+    own_parts = parts if settings.has_own_parts else None
+    network, shapes = _shapes_of_network(settings, own_parts)
     return TrainedPlayer(
         game=settings.game,
         network=network,
@@ -143,11 +154,11 @@ def load_player(directory: Path, parts: Parts | None = None) -> TrainedPlayer:
         config=settings.network,
         search=settings.search,
         seed=settings.seed,
-        has_own_parts=parts is not None,
+        has_own_parts=settings.has_own_parts,
     )
 
 
-def read_config(directory: Path) -> tuple[Path, Any]:
+def read_config(directory: str | os.PathLike[str]) -> tuple[Path, Any]:
     """Reads the settings that `write_files` wrote.
 
     Args:
@@ -159,6 +170,7 @@ def read_config(directory: Path) -> tuple[Path, Any]:
     Raises:
         ValueError: there is no player, or it is damaged.
     """
+    directory = Path(directory)
     if (directory / "player").is_dir():
         directory = directory / "player"
     with (

@@ -1,6 +1,7 @@
 """The `player/` directory of a run of Q-learning."""
 
 import dataclasses
+import os
 from pathlib import Path
 
 from azjax import games
@@ -58,7 +59,7 @@ def save_q_player(directory: Path, trained: TrainedQ) -> None:
     write_files(directory, config, trained.params, dtype="float32")
 
 
-def load_q_player(directory: Path) -> TrainedQ:
+def load_q_player(directory: str | os.PathLike[str]) -> TrainedQ:
     """Reads a player that `save_q_player` wrote.
 
     Args:

@@ -233,11 +233,23 @@ def test_a_network_with_modules_of_the_users_own_is_not_loaded_without(
     trained, tmp_path
 ):
     save_player(tmp_path, own_player(trained))
-    assert_refused(tmp_path, "modules of the user's own, .* as `parts`")
+    assert_refused(tmp_path, "modules of the user's own, .*: parts=... in Python")
 
 
-def test_modules_that_do_not_fit_are_refused(directory):
-    assert_refused(directory, "do not fit the network", Parts(trunk=FlatTrunk))
+def test_modules_that_do_not_fit_are_refused(trained, tmp_path):
+    save_player(tmp_path, own_player(trained))
+    assert_refused(tmp_path, "do not fit the network", Parts())
+
+
+def test_modules_are_not_used_for_a_network_made_without_any(trained, directory):
+    loaded = load_player(directory, Parts(trunk=FlatTrunk))
+    assert not loaded.has_own_parts
+    chex.assert_trees_all_equal(loaded.variables, trained.variables)
+
+
+def test_a_directory_is_any_path(trained, directory):
+    for path in (str(directory), str(directory.parent), os.fspath(directory)):
+        assert load_player(path).seed == trained.seed
 
 
 def test_the_first_network_is_the_same_for_the_same_seed(trained):

@@ -11,6 +11,7 @@ import pytest
 
 from azjax import games, players
 from azjax.players import ForfeitError, GtpPlayer, ResignError
+from azjax.players.gtp_process import GtpProcess
 from azjax.players.vertices import first_state, next_state
 
 TIC_TAC_TOE = games.make("tic_tac_toe")
@@ -48,6 +49,12 @@ def test_the_text_names_any_command():
     assert isinstance(player, GtpPlayer)
     assert player.arguments[-1] == f"{os.devnull}?simulations=3"
     assert isinstance(player, players.ExternalPlayer)
+
+
+def test_a_program_is_refused_where_it_could_not_be_ended(monkeypatch):
+    monkeypatch.setattr(GtpProcess, "is_possible", False)
+    with pytest.raises(ValueError, match="needs process groups, which Linux and macOS"):
+        players.load(f"gtp:{command()}", TIC_TAC_TOE)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The full screen: a board, what stands beside it, a line to type in."""
 
 import asyncio
+import contextlib
 import signal
 import time
 from collections.abc import Callable
@@ -33,7 +34,11 @@ from azjax.play.session import Session, help_lines, parse
 from azjax.play.wording import opinion, side_names, signed
 
 INTERRUPTED = 130  # an exit status: 128 and the number of the signal
-STATUSES = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: 143, signal.SIGHUP: 129}
+STATUSES = {
+    getattr(signal, name): 128 + getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP")
+    if hasattr(signal, name)  # Windows has no SIGHUP
+}
 PACE = 0.4  # seconds at least between the moves of a game that plays itself
 SIDE, WIDE = 42, 42  # columns of what stands beside the board, and of a fair board
 TALL = 34  # rows in which there is room below the board
@@ -103,8 +108,10 @@ class PlayApp(App[None]):
     def on_mount(self) -> None:
         """Begins to show what happens."""
         loop = asyncio.get_running_loop()
-        for number, status in STATUSES.items():
-            loop.add_signal_handler(number, lambda status=status: self.leave(status))
+        # Windows has no such handlers: the program's own end it there.
+        with contextlib.suppress(NotImplementedError):
+            for number, status in STATUSES.items():
+                loop.add_signal_handler(number, lambda end=status: self.leave(end))
         self.set_interval(1 / 20, self.tick)
         self.entry.focus()
         self.show()
