@@ -125,7 +125,7 @@ def test_an_opponent_that_searches_has_strengths():
     player = players.load("alphazero:pretrained?simulations=60", game)
     kernel = Kernel("tic_tac_toe", player, seed=3)
     description = kernel.ask("start", game="", player="")
-    assert description["simulations"] == 50
+    assert description["simulations"] == 60
     # A win in one, and no doubt about it.
     request = {"actions": [0, 3, 1, 4], "simulations": 100}
     thought = kernel.ask("think", **request)

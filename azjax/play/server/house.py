@@ -20,13 +20,14 @@ from azjax.play.server.offers import GameOffer, Offers, PlayerOffer, load_offere
 from azjax.play.server.rules import Rules
 from azjax.play.server.runs import Run
 from azjax.play.server.slices import (
-    DEFAULT_STRENGTH,
+    MAX_STRENGTH,
     STRENGTHS,
     Plan,
     Slicer,
     batch_sizes,
     in_slices,
     plan_for,
+    search_text,
 )
 from azjax.play.server.thinking import SearchTable, SeatTable, TreeRoom
 from azjax.players import AnyPlayer, ExternalPlayer
@@ -138,6 +139,7 @@ class House:
             "player": player.title,
             "simulations": host.default_strength,
             "strengths": host.strengths,
+            "search": host.search,
         }
 
     def warm_up(self, slicer: Slicer) -> None:
@@ -178,7 +180,9 @@ class Host:
 
     strengths: the numbers of simulations that may be asked for; none if the player
         does not search, or cannot be told how far.
-    default_strength: what is meant if nothing is asked for.
+    default_strength: the player's own number of simulations, or the most below it that
+        may be asked for.
+    search: what visitors are told about its search, None if it does not search.
     stamp: of the files from which it was loaded.
 
     Args:
@@ -204,6 +208,7 @@ class Host:
         self._older = older._tables if older else {}
         self.strengths = self._find_strengths()
         self.default_strength = self._find_default()
+        self.search = search_text(player)
 
     def table(self, simulations: int | None) -> tuple[Table, int]:
         """Returns where to think, and with how many simulations.
@@ -258,19 +263,17 @@ class Host:
         if in_slices(self._player, plan_for(1)) is None:
             return []
         limits = self._house.limits
+        own = getattr(self._player, "simulations", 1)
         return [
             number
-            for number in STRENGTHS
-            if number <= limits.simulations
+            for number in sorted({*STRENGTHS, own})
+            if number <= min(limits.simulations, MAX_STRENGTH)
             and self._slicer(plan_for(number)).bytes(1) <= limits.search_bytes
         ]
 
     def _find_default(self) -> int | None:
-        own = getattr(self._player, "simulations", None)
-        if own in self.strengths:
-            return own
-        reachable = [n for n in self.strengths if n <= DEFAULT_STRENGTH]
-        return reachable[-1] if reachable else None
+        own = getattr(self._player, "simulations", 0)
+        return max((n for n in self.strengths if n <= own), default=None)
 
 
 def _load(offer: GameOffer, player: PlayerOffer) -> AnyPlayer:

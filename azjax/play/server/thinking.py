@@ -107,9 +107,8 @@ class SearchTable:
         self._seed = (self._seed + 1) % 2**32
         batch = _batch(self._seated, size)
         thoughts, self._memory = self.slicer.search(self._seed, batch, self._memory)
-        plan = self.slicer.plan
-        for job, thought in zip(self._seated, thoughts, strict=False):
-            job.update(thought, plan.per_slice if plan else 0)
+        for job, thought, made in zip(self._seated, thoughts, batch.made, strict=False):
+            job.update(thought, min(self.slicer.per_slice, job.simulations - int(made)))
             job.is_given_up |= job.is_done
         return True
 
@@ -200,9 +199,10 @@ def _batch(jobs: list[Job], size: int) -> Batch:
     """Returns the positions of all rows; those that nobody has repeat the first."""
     filled = [*jobs, *jobs[:1] * (size - len(jobs))]
     states = jax.tree.map(lambda *leaves: np.stack(leaves), *(j.state for j in filled))
-    is_new = np.array([job.found is None for job in filled])
-    is_new[len(jobs) :] = True
-    return Batch(states, is_new)
+    total = np.array([job.simulations for job in filled], np.int32)
+    made = np.array([job.found.simulations if job.found else 0 for job in filled])
+    made[len(jobs) :] = 0
+    return Batch(states, total, made.astype(np.int32))
 
 
 def _smallest(sizes: Any, wanted: int) -> int:
