@@ -16,8 +16,8 @@ from azjax.play.opponents import default_opponent
 from azjax.play.page_files import page_files
 from azjax.play.server.describing import (
     RESIGNATION,
-    describe_game,
     describe_position,
+    describe_start,
     describe_thought,
 )
 from azjax.play.server.house import Host, House
@@ -97,7 +97,7 @@ class Board(anywidget.AnyWidget):
         host = Host(GameOffer(repr(game), rules.game, {}), opponent, (), house, None)
         host.warm_up()
         description = {
-            **describe_game(rules.game, repr(game)),
+            **describe_start(game, repr(game)).description,
             "player": type(opponent).__name__.removesuffix("Player") or "the opponent",
             "simulations": host.default_strength,
             "strengths": host.strengths,
@@ -186,6 +186,8 @@ class _View:
                     rules, state, *job.found, with_tree=with_tree
                 )
                 self._send(message.id, kind, thought)
+            elif job.stage is not None:
+                self._send(message.id, "stage", job.stage)
 
         limits = Limits()
         job = Job(state, message.actions, simulations, tell, limits)

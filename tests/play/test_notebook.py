@@ -81,7 +81,7 @@ class Kernel:
         """Returns what kind of answer comes to a message, and its value."""
         while id not in self.answers:
             message = self.sent.get(timeout=PATIENCE)
-            if message["kind"] != "progress":
+            if message["kind"] not in ("progress", "stage"):
                 self.answers[message["id"]] = message["kind"], message["value"]
         return self.answers[id]
 

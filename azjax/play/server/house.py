@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from azjax.games import Game
-from azjax.play.server.describing import describe_game
+from azjax.play.server.describing import Preview, describe_start
 from azjax.play.server.limits import Limits
 from azjax.play.server.messages import shown
 from azjax.play.server.offers import GameOffer, Offers, PlayerOffer, load_offered
@@ -43,6 +43,7 @@ class House:
     """What there is to play with.
 
     num_thoughts: how many are asked for now; counted by the thread of the visitors.
+    num_starts: visitors who wait for a game to begin; counted likewise.
 
     Args:
         offers: games, players and where runs are.
@@ -53,12 +54,13 @@ class House:
     def __init__(self, offers: Offers, limits: Limits, seed: int | None = None):
         self.limits = limits
         self._seed = seed
-        self.num_thoughts = 0
+        self.num_thoughts = self.num_starts = 0
         self._offers = offers
         self._room = TreeRoom(limits.search_bytes)
         self._compiler = ThreadPoolExecutor(1, thread_name_prefix="azjax-compile")
         self._lock = threading.Lock()
         self._locks: dict[object, threading.Lock] = {}
+        self._previews: dict[str, Preview] = {}
         self._rules: dict[str, Rules] = {}
         self._hosts: dict[tuple[str, str], Host] = {}
         self._runs: dict[str, Run] = {}
@@ -94,6 +96,22 @@ class House:
             known = ", ".join(offer.players)
             raise ValueError(f"unknown player {shown(player)}; there is {known}")
         return offer, offer.players[player]
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether any visitor waits for something."""
+        return self.num_thoughts > 0 or self.num_starts > 0
+
+    def is_ready(self, offer: GameOffer, player: PlayerOffer) -> bool:
+        """Returns whether a game can begin at once; by any thread."""
+        return offer.key in self._rules and self.loaded(offer, player) is not None
+
+    def preview(self, offer: GameOffer) -> Preview:
+        """Returns what can be shown of a game before its rules are compiled."""
+        with self._lock_of(("preview", offer.key)):
+            if offer.key not in self._previews:
+                self._previews[offer.key] = describe_start(offer.game, offer.key)
+            return self._previews[offer.key]
 
     def rules(self, offer: GameOffer) -> Rules:
         """Returns the compiled rules of a game."""
@@ -133,9 +151,10 @@ class House:
             ValueError: the player cannot be loaded.
         """
         host = self.host(offer, player)
+        self.rules(offer)  # before the search, which may be compiled until a move
         host.warm_up()
         return {
-            **describe_game(self.rules(offer).game, offer.key),
+            **self.preview(offer).description,
             "player": player.title,
             "simulations": host.default_strength,
             "strengths": host.strengths,
@@ -232,6 +251,12 @@ class Host:
         table, _ = self.table(None)
         if isinstance(table, SearchTable):
             self._house.warm_up(table.slicer)
+
+    def compile(self) -> None:
+        """Compiles at once what `warm_up` leaves to another thread."""
+        table, _ = self.table(None)
+        if isinstance(table, SearchTable):
+            table.slicer.compile(batch_sizes()[0])
 
     def close(self) -> None:
         """Closes the tables."""

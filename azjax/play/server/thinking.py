@@ -21,6 +21,7 @@ from azjax.play.server.slices import Batch, Slicer, batch_sizes, rearranged
 from azjax.players import ExternalPlayer, ForfeitError, ResignError, Seat
 
 CANNOT_GO_ON = "the opponent could not go on"
+COMPILING = "Compiling the search"
 
 
 class TreeRoom:
@@ -74,7 +75,13 @@ class SearchTable:
         self._seed = time.time_ns() if seed is None else seed
         self._compiling: set[int] = set()
         self._queue = Queue(self._serve, "azjax-search")
-        self.ask, self.close = self._queue.put, self._queue.close
+        self.close = self._queue.close
+
+    def ask(self, job: Job) -> None:
+        """Has a position thought about."""
+        if not self.slicer.sizes:
+            job.announce(COMPILING)
+        self._queue.put(job)
 
     def _serve(self) -> bool:
         try:
@@ -99,11 +106,11 @@ class SearchTable:
             return True
         jobs = [self._seated[row] for row in rows]
         newcomers = self._queue.take(size - len(jobs))
-        for job in newcomers:
-            job.begin()
         self._seat(jobs + newcomers, rows, size)
         if not self._seated:
             return True
+        for job in newcomers:
+            job.begin()
         self._seed = (self._seed + 1) % 2**32
         batch = _batch(self._seated, size)
         thoughts, self._memory = self.slicer.search(self._seed, batch, self._memory)
