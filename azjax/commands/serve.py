@@ -10,7 +10,7 @@ import tyro
 
 from azjax.commands.common import INTERRUPTED
 from azjax.compilation_cache import enable_compilation_cache
-from azjax.play.server import House, Limits, make_offers
+from azjax.play.server import House, Limits, Warmer, make_offers
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -29,6 +29,7 @@ def serve_command(
     port: int = 8000,
     names: tuple[str, ...] = (),
     simulations_limit: int = 1600,
+    warm_up: bool = True,
 ) -> None:
     """Serve a web page on which visitors play, and watch players think and learn.
 
@@ -41,6 +42,8 @@ def serve_command(
         port: the same; 0 takes any that is free.
         names: by which visitors call this server besides, behind another web server.
         simulations_limit: of a move, at most.
+        warm_up: whether to compile all games in the background, so that their pages
+            open at once.
     """
     try:
         from azjax.play.server.app import make_app  # noqa: PLC0415  # an extra
@@ -51,15 +54,20 @@ def serve_command(
         ) from None
     if simulations_limit < 1:
         raise ValueError(f"--simulations-limit must be >= 1: {simulations_limit}")
+    _tell("Loading the games.")
     enable_compilation_cache()
     limits = Limits(simulations=simulations_limit)
     offers = make_offers(games, player, Path(runs))
     listener = listen(host, port)
     allowed = {*LOOPBACK, host, *names} if host in LOOPBACK or names else None
-    app = make_app(House(offers, limits), names=allowed)
+    house = House(offers, limits)
+    app = make_app(house, names=allowed)
     shown = f"[{host}]" if ":" in host else host
     print(f"http://{shown}:{listener.getsockname()[1]}/", flush=True)
     print("Ctrl-C ends it.", flush=True)
+    if warm_up:
+        Warmer(house, _tell).start()
+        _tell("Compiling the games in the background; pages work meanwhile.")
     status = INTERRUPTED
     try:
         with contextlib.suppress(KeyboardInterrupt):
@@ -69,3 +77,9 @@ def serve_command(
     # Searches know no stop, and Python would wait for their threads.
     sys.stdout.flush()
     os._exit(status)
+
+
+def _tell(text: str) -> None:
+    """Prints what is done for whoever sits at the terminal."""
+    if sys.stderr.isatty():
+        print(text, file=sys.stderr, flush=True)

@@ -234,7 +234,7 @@ class Game(abc.ABC, Generic[S]):
             winning=self.winning_cells(state),
             column_labels=self.column_labels,
             row_labels=self.row_labels,
-            policies=self._policies_on_board(state, held),
+            policies=self._policies_on_board(state, held) if held else {},
             is_turned=is_turned,
         )
 

@@ -16,8 +16,8 @@ from azjax.play.opponents import default_opponent
 from azjax.play.page_files import page_files
 from azjax.play.server.describing import (
     RESIGNATION,
-    describe_game,
     describe_position,
+    describe_start,
     describe_thought,
 )
 from azjax.play.server.house import Host, House
@@ -36,7 +36,6 @@ from azjax.play.server.messages import (
 from azjax.play.server.offers import GameOffer, Offers
 from azjax.play.server.replaying import describe_moves
 from azjax.play.server.rules import Rules
-from azjax.play.server.slices import DEFAULT_STRENGTH
 from azjax.players import AnyPlayer
 
 
@@ -55,9 +54,9 @@ def play(
     Args:
         game: what is played, or its name as `azjax.games.make` takes it.
         opponent: who answers, or a text as `azjax.players.load` takes it; without it
-            the player that ships for the game, or else a search. One that searches
-            does so by PUCT and with as many simulations as the user chooses, at first
-            about as many as by itself.
+            the player that ships for the game, or else a search. It searches as it
+            does everywhere, with as many simulations as the user chooses, at first its
+            own number.
         user_player: 0 if the user begins the first game, 1 if the opponent does.
         seed: of the opponent's chance.
 
@@ -98,10 +97,11 @@ class Board(anywidget.AnyWidget):
         host = Host(GameOffer(repr(game), rules.game, {}), opponent, (), house, None)
         host.warm_up()
         description = {
-            **describe_game(rules.game, repr(game)),
+            **describe_start(game, repr(game)).description,
             "player": type(opponent).__name__.removesuffix("Player") or "the opponent",
-            "simulations": _first_strength(opponent, host),
+            "simulations": host.default_strength,
             "strengths": host.strengths,
+            "search": host.search,
         }
         self._make_view = functools.partial(_View, self, rules, host, description)
         self._views: dict[Any, _View] = {}
@@ -186,6 +186,8 @@ class _View:
                     rules, state, *job.found, with_tree=with_tree
                 )
                 self._send(message.id, kind, thought)
+            elif job.stage is not None:
+                self._send(message.id, "stage", job.stage)
 
         limits = Limits()
         job = Job(state, message.actions, simulations, tell, limits)
@@ -201,12 +203,6 @@ class _View:
 
     def _send(self, id: int | None, kind: str, value: Any) -> None:
         self._board.send({"id": id, "kind": kind, "value": value, "view": self._number})
-
-
-def _first_strength(opponent: AnyPlayer, host: Host) -> int | None:
-    """Returns the strength that is nearest to the opponent's own."""
-    own = getattr(opponent, "simulations", None) or DEFAULT_STRENGTH
-    return min(host.strengths, key=lambda number: abs(number - own), default=None)
 
 
 @functools.cache

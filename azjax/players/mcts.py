@@ -9,7 +9,15 @@ from azjax.games import Game, State, random_action
 from azjax.players.analysis import Analysis, analysis_of
 from azjax.players.core import Choice
 from azjax.players.model import mover_reward
-from azjax.search import Tree, empty_tree, find, improved_value, subtree, uct_policy
+from azjax.search import (
+    SearchSlice,
+    Tree,
+    empty_tree,
+    find,
+    improved_value,
+    subtree,
+    uct_policy,
+)
 
 
 @struct.dataclass
@@ -57,10 +65,18 @@ class MCTSPlayer:
         return choice, memory
 
     def analyse(
-        self, rng_key: jax.Array, states: State, memory: Tree | None
+        self,
+        rng_key: jax.Array,
+        states: State,
+        memory: Tree | None,
+        search_slice: SearchSlice | None = None,
     ) -> tuple[Choice, Analysis, Tree | None]:
         """Chooses as `think` does, or without a memory as `choose` does, and tells
-        what the search saw."""
+        what the search saw.
+
+        With a `search_slice` it makes the next `simulations` simulations of a search
+        of these positions, whose tree so far is the memory.
+        """
         search_key, order_key = jax.random.split(rng_key)
         known = None
         if memory is not None:
@@ -81,6 +97,7 @@ class MCTSPlayer:
             exploration=self.exploration,
             max_depth=self.game.max_moves,
             tree=known,
+            search_slice=search_slice,
         )
         choice = Choice(output.action, output.action_weights, improved_value(output))
         tree = output.search_tree

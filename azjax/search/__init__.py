@@ -18,6 +18,7 @@ from azjax.search.policies import (
     run_search,
 )
 from azjax.search.records import Tree
+from azjax.search.slices import SearchSlice
 from azjax.search.subtree import empty_tree, find, subtree
 from azjax.search.tree_search import search
 from azjax.search.uct import uct_policy
@@ -26,6 +27,7 @@ __all__ = [
     "MAX_NODES",
     "ProvenTree",
     "SearchConfig",
+    "SearchSlice",
     "Tree",
     "alphazero_policy",
     "empty_tree",

@@ -29,6 +29,7 @@ from azjax.search.selection import (
     puct_selection,
     sequential_halving_scores,
 )
+from azjax.search.slices import SearchSlice
 from azjax.search.subtree import empty_tree
 from azjax.search.tree_search import search
 
@@ -65,9 +66,10 @@ def gumbel_policy(
         gumbel_scale: scale of the root's Gumbel noise; 0 for play without chance.
         value_scale: weight of the values against the prior logits.
         rescale_values: whether the values of each node are spread over [0, 1] first.
-        **search_settings: `max_depth`, `tree`, `leaves_per_step`, `proves` and
-            `prior_dtype` of `search`. Trees that are to be kept from move to move
-            begin with `first_trees` or `empty_tree`, also at the first move.
+        **search_settings: `max_depth`, `tree`, `leaves_per_step`, `proves`,
+            `prior_dtype` and `search_slice` of `search`. Trees that are to be kept from
+            move to move begin with `first_trees` or `empty_tree`, also at the first
+            move.
     """
     SearchConfig(
         max_considered_actions=max_num_considered_actions,
@@ -129,8 +131,12 @@ def search_by_gumbel(
         gumbel_key, root.prior_logits.shape, root.prior_logits.dtype
     )
     start = search_settings.get("tree")
+    search_slice = search_settings.get("search_slice")
+    total = jnp.full(root.value.shape, num_simulations, jnp.int32)
     kept_visits = jnp.zeros(gumbel.shape, jnp.int32)
-    if start is not None:
+    if search_slice is not None:
+        total = search_slice.total
+    elif start is not None:
         kept_visits = start.children_visits[:, start.ROOT_INDEX]
     tree = search(
         params,
@@ -139,7 +145,6 @@ def search_by_gumbel(
         recurrent_fn=recurrent_fn,
         root_action_selection_fn=functools.partial(
             gumbel_root_selection,
-            num_simulations=num_simulations,
             max_num_considered_actions=max_num_considered_actions,
             qtransform=qtransform,
         ),
@@ -148,7 +153,9 @@ def search_by_gumbel(
         ),
         num_simulations=num_simulations,
         invalid_actions=invalid_actions,
-        extra_data=GumbelRoot(root_gumbel=gumbel, kept_visits=kept_visits),
+        extra_data=GumbelRoot(
+            root_gumbel=gumbel, kept_visits=kept_visits, num_simulations=total
+        ),
         selects_on_update=True,
         **search_settings,
     )
@@ -214,9 +221,10 @@ def alphazero_policy(
         dirichlet_fraction: share of the noise in the prior of the legal root actions; 0
             for play without chance.
         temperature: of the choice among the visit counts; 0 takes the most visited.
-        **search_settings: `max_depth`, `tree`, `leaves_per_step`, `proves` and
-            `prior_dtype` of `search`. Trees that are to be kept from move to move
-            begin with `first_trees` or `empty_tree`, also at the first move.
+        **search_settings: `max_depth`, `tree`, `leaves_per_step`, `proves`,
+            `prior_dtype` and `search_slice` of `search`. Trees that are to be kept from
+            move to move begin with `first_trees` or `empty_tree`, also at the first
+            move.
     """
     settings: dict[str, Any] = {
         "c_init": c_init,
@@ -279,6 +287,7 @@ def run_search(  # noqa: PLR0917  # the order is mctx's
     explores: bool,
     max_depth: int | None = None,
     tree: Tree | None = None,
+    search_slice: SearchSlice | None = None,
 ) -> PolicyOutput:
     """Searches as `config` says.
 
@@ -296,6 +305,7 @@ def run_search(  # noqa: PLR0917  # the order is mctx's
         max_depth: longest path from the root (moves); a game's `max_moves` costs
             nothing and saves memory.
         tree: where to begin, in place of empty trees.
+        search_slice: which part of a search this call is; None: all of it.
     """
     policy = functools.partial(
         gumbel_policy if config.algorithm == "gumbel" else alphazero_policy,
@@ -307,6 +317,7 @@ def run_search(  # noqa: PLR0917  # the order is mctx's
         invalid_actions=invalid_actions,
         max_depth=max_depth,
         tree=tree,
+        search_slice=search_slice,
         leaves_per_step=config.leaves_per_step,
         proves=config.proves,
         prior_dtype=jnp.dtype(config.prior_dtype),

@@ -24,6 +24,7 @@ from azjax.search.nodes import (
 )
 from azjax.search.paths import Paths, empty_paths
 from azjax.search.records import RootFnOutput, Tree
+from azjax.search.slices import SearchSlice
 
 
 def search(
@@ -44,6 +45,7 @@ def search(
     leaves_per_step: int = 1,
     proves: bool = False,
     prior_dtype: Any = jnp.float32,
+    search_slice: SearchSlice | None = None,
 ) -> Tree:
     """Searches B trees at once and returns them.
 
@@ -92,6 +94,8 @@ def search(
             searched while others are left.
         prior_dtype: in which prior logits are stored, float32 or bfloat16; a starting
             tree keeps its own.
+        search_slice: makes no more than `total - made` simulations in each game; None:
+            this call is the whole search.
 
     Raises:
         ValueError: a number is too small or too large, or the starting tree has other
@@ -146,6 +150,9 @@ def search(
     if tree is not None:
         nodes = searcher.select_everywhere(nodes)
         first_free = searcher.first_free(nodes)
+    budget = jnp.int32(num_simulations)
+    if search_slice is not None:
+        budget = jnp.minimum(budget, search_slice.total - search_slice.made)
 
     def step(index, carry):
         rng_key, nodes, paths = carry
@@ -157,7 +164,7 @@ def search(
             keys,
             expand_key,
             first_free + index * leaves_per_step,
-            num_simulations - index * leaves_per_step,
+            budget - index * leaves_per_step,
         )
         return rng_key, nodes, paths
 
@@ -235,7 +242,7 @@ class _Search:
             keys: `[B]`; for the selections.
             expand_key: for the model.
             free: `[B]` int32; the next K entries are not in use.
-            budget: `[]` int32; simulations left to make.
+            budget: `[]` or `[B]` int32; simulations left to make.
         """
         if self.leaves == 1:
             paths = self.descend(nodes, paths, keys, 0, free, budget)
@@ -298,7 +305,7 @@ class _Search:
             keys: `[B]`; for the selections.
             attempt: the number in this step.
             free: `[B]` int32; the next K entries are not in use.
-            budget: `[]` int32; simulations left to make.
+            budget: `[]` or `[B]` int32; simulations left to make.
         """
         keys, action_keys = _split(keys)
         root_action = jax.vmap(

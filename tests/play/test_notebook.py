@@ -79,7 +79,7 @@ class Kernel:
         """Returns what kind of answer comes to a message, and its value."""
         while id not in self.answers:
             message = self.sent.get(timeout=PATIENCE)
-            if message["kind"] != "progress":
+            if message["kind"] not in ("progress", "stage"):
                 self.answers[message["id"]] = message["kind"], message["value"]
         return self.answers[id]
 
@@ -123,7 +123,7 @@ def test_an_opponent_that_searches_has_strengths():
     player = players.load("alphazero:pretrained?simulations=60", game)
     kernel = Kernel("tic_tac_toe", player, seed=3)
     description = kernel.ask("start", game="", player="")
-    assert description["simulations"] == 50
+    assert description["simulations"] == 60
     # A win in one, and no doubt about it.
     request = {"actions": [0, 3, 1, 4], "simulations": 100}
     thought = kernel.ask("think", **request)

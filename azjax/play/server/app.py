@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from azjax.play.page_files import media_type, read_page
-from azjax.play.server.describing import game_title, picture_of
+from azjax.play.server.describing import game_title
 from azjax.play.server.house import House
 from azjax.play.server.offers import GameOffer, run_players
 from azjax.play.server.progress import describe_progress, newest_numbers
@@ -83,7 +83,6 @@ class _Site:
     def __init__(self, house: House):
         self._house = house
         self._page = read_page()
-        self._pictures: dict[str, str] = {}
         self._visitors: set[Visitor] = set()
         self._farewells: set[asyncio.Task[None]] = set()
         self._workers = Workers()
@@ -228,13 +227,10 @@ class _Site:
             await self._draw(offer)
 
     async def _draw(self, offer: GameOffer) -> str:
-        """Returns the picture of a game's first position, which takes a second."""
-        return await self._workers.do_once(("picture", offer.key), self._picture, offer)
-
-    def _picture(self, offer: GameOffer) -> str:
-        if offer.key not in self._pictures:
-            self._pictures[offer.key] = picture_of(offer.game, offer.game.init(), None)
-        return self._pictures[offer.key]
+        """Returns the picture of a game's first position."""
+        key = ("preview", offer.key)
+        preview = await self._workers.do_once(key, self._house.preview, offer)
+        return preview.position["picture"]
 
 
 class _Guard:

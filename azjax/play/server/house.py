@@ -13,20 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from azjax.games import Game
-from azjax.play.server.describing import describe_game
+from azjax.play.server.describing import Preview, describe_start
 from azjax.play.server.limits import Limits
 from azjax.play.server.messages import shown
 from azjax.play.server.offers import GameOffer, Offers, PlayerOffer, load_offered
 from azjax.play.server.rules import Rules
 from azjax.play.server.runs import Run, one_line
 from azjax.play.server.slices import (
-    DEFAULT_STRENGTH,
+    MAX_STRENGTH,
     STRENGTHS,
     Plan,
     Slicer,
     batch_sizes,
     in_slices,
     plan_for,
+    search_text,
 )
 from azjax.play.server.thinking import SearchTable, SeatTable, TreeRoom
 from azjax.players import AnyPlayer, ExternalPlayer
@@ -42,6 +43,7 @@ class House:
     """What there is to play with.
 
     num_thoughts: how many are asked for now; counted by the thread of the visitors.
+    num_starts: visitors who wait for a game to begin; counted likewise.
 
     Args:
         offers: games, players and where runs are.
@@ -52,12 +54,13 @@ class House:
     def __init__(self, offers: Offers, limits: Limits, seed: int | None = None):
         self.limits = limits
         self._seed = seed
-        self.num_thoughts = 0
+        self.num_thoughts = self.num_starts = 0
         self._offers = offers
         self._room = TreeRoom(limits.search_bytes)
         self._compiler = ThreadPoolExecutor(1, thread_name_prefix="azjax-compile")
         self._lock = threading.Lock()
         self._locks: dict[object, threading.Lock] = {}
+        self._previews: dict[str, Preview] = {}
         self._rules: dict[str, Rules] = {}
         self._hosts: dict[tuple[str, str], Host] = {}
         self._runs: dict[str, Run] = {}
@@ -93,6 +96,22 @@ class House:
             known = ", ".join(offer.players)
             raise ValueError(f"unknown player {shown(player)}; there is {known}")
         return offer, offer.players[player]
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether any visitor waits for something."""
+        return self.num_thoughts > 0 or self.num_starts > 0
+
+    def is_ready(self, offer: GameOffer, player: PlayerOffer) -> bool:
+        """Returns whether a game can begin at once; by any thread."""
+        return offer.key in self._rules and self.loaded(offer, player) is not None
+
+    def preview(self, offer: GameOffer) -> Preview:
+        """Returns what can be shown of a game before its rules are compiled."""
+        with self._lock_of(("preview", offer.key)):
+            if offer.key not in self._previews:
+                self._previews[offer.key] = describe_start(offer.game, offer.key)
+            return self._previews[offer.key]
 
     def rules(self, offer: GameOffer) -> Rules:
         """Returns the compiled rules of a game."""
@@ -132,12 +151,14 @@ class House:
             ValueError: the player cannot be loaded.
         """
         host = self.host(offer, player)
+        self.rules(offer)  # before the search, which may be compiled until a move
         host.warm_up()
         return {
-            **describe_game(self.rules(offer).game, offer.key),
+            **self.preview(offer).description,
             "player": player.title,
             "simulations": host.default_strength,
             "strengths": host.strengths,
+            "search": host.search,
         }
 
     def warm_up(self, slicer: Slicer) -> None:
@@ -178,7 +199,9 @@ class Host:
 
     strengths: the numbers of simulations that may be asked for; none if the player
         does not search, or cannot be told how far.
-    default_strength: what is meant if nothing is asked for.
+    default_strength: the player's own number of simulations, or the most below it that
+        may be asked for.
+    search: what visitors are told about its search, None if it does not search.
     stamp: of the files from which it was loaded.
 
     Args:
@@ -204,6 +227,7 @@ class Host:
         self._older = older._tables if older else {}
         self.strengths = self._find_strengths()
         self.default_strength = self._find_default()
+        self.search = search_text(player)
 
     def table(self, simulations: int | None) -> tuple[Table, int]:
         """Returns where to think, and with how many simulations.
@@ -227,6 +251,12 @@ class Host:
         table, _ = self.table(None)
         if isinstance(table, SearchTable):
             self._house.warm_up(table.slicer)
+
+    def compile(self) -> None:
+        """Compiles at once what `warm_up` leaves to another thread."""
+        table, _ = self.table(None)
+        if isinstance(table, SearchTable):
+            table.slicer.compile(batch_sizes()[0])
 
     def close(self) -> None:
         """Closes the tables."""
@@ -258,19 +288,17 @@ class Host:
         if in_slices(self._player, plan_for(1)) is None:
             return []
         limits = self._house.limits
+        own = getattr(self._player, "simulations", 1)
         return [
             number
-            for number in STRENGTHS
-            if number <= limits.simulations
+            for number in sorted({*STRENGTHS, own})
+            if number <= min(limits.simulations, MAX_STRENGTH)
             and self._slicer(plan_for(number)).bytes(1) <= limits.search_bytes
         ]
 
     def _find_default(self) -> int | None:
-        own = getattr(self._player, "simulations", None)
-        if own in self.strengths:
-            return own
-        reachable = [n for n in self.strengths if n <= DEFAULT_STRENGTH]
-        return reachable[-1] if reachable else None
+        own = getattr(self._player, "simulations", 0)
+        return max((n for n in self.strengths if n <= own), default=None)
 
 
 def _load(offer: GameOffer, player: PlayerOffer) -> AnyPlayer:

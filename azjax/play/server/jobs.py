@@ -29,6 +29,7 @@ class Job:
 
     found: what there is until now.
     error: why there will be nothing.
+    stage: what is done before the thought begins, for the visitor to read.
     is_resigned: whether the player gives the game up.
     is_done: whether `found`, `error` or a resignation is the end of it.
 
@@ -51,10 +52,16 @@ class Job:
         self.state, self.actions, self.simulations = state, actions, simulations
         self.found: Found | None = None
         self.error: str | None = None
+        self.stage: str | None = None
         self.is_resigned = self.is_done = False
         self.is_given_up = False
         self._notify, self._limits = notify, limits
         self._began = self._notified = time.monotonic()
+
+    def announce(self, stage: str) -> None:
+        """Says what must be done before the thought begins."""
+        self.stage = stage
+        self._notify()
 
     def begin(self) -> None:
         """Notes that it is thought about from now on."""

@@ -21,6 +21,7 @@ from azjax.play.server.slices import Batch, Slicer, batch_sizes, rearranged
 from azjax.players import ExternalPlayer, ForfeitError, ResignError, Seat
 
 CANNOT_GO_ON = "the opponent could not go on"
+COMPILING = "Compiling the search"
 
 
 class TreeRoom:
@@ -74,7 +75,13 @@ class SearchTable:
         self._seed = time.time_ns() if seed is None else seed
         self._compiling: set[int] = set()
         self._queue = Queue(self._serve, "azjax-search")
-        self.ask, self.close = self._queue.put, self._queue.close
+        self.close = self._queue.close
+
+    def ask(self, job: Job) -> None:
+        """Has a position thought about."""
+        if not self.slicer.sizes:
+            job.announce(COMPILING)
+        self._queue.put(job)
 
     def _serve(self) -> bool:
         try:
@@ -99,17 +106,16 @@ class SearchTable:
             return True
         jobs = [self._seated[row] for row in rows]
         newcomers = self._queue.take(size - len(jobs))
-        for job in newcomers:
-            job.begin()
         self._seat(jobs + newcomers, rows, size)
         if not self._seated:
             return True
+        for job in newcomers:
+            job.begin()
         self._seed = (self._seed + 1) % 2**32
         batch = _batch(self._seated, size)
         thoughts, self._memory = self.slicer.search(self._seed, batch, self._memory)
-        plan = self.slicer.plan
-        for job, thought in zip(self._seated, thoughts, strict=False):
-            job.update(thought, plan.per_slice if plan else 0)
+        for job, thought, made in zip(self._seated, thoughts, batch.made, strict=False):
+            job.update(thought, min(self.slicer.per_slice, job.simulations - int(made)))
             job.is_given_up |= job.is_done
         return True
 
@@ -200,9 +206,10 @@ def _batch(jobs: list[Job], size: int) -> Batch:
     """Returns the positions of all rows; those that nobody has repeat the first."""
     filled = [*jobs, *jobs[:1] * (size - len(jobs))]
     states = jax.tree.map(lambda *leaves: np.stack(leaves), *(j.state for j in filled))
-    is_new = np.array([job.found is None for job in filled])
-    is_new[len(jobs) :] = True
-    return Batch(states, is_new)
+    total = np.array([job.simulations for job in filled], np.int32)
+    made = np.array([job.found.simulations if job.found else 0 for job in filled])
+    made[len(jobs) :] = 0
+    return Batch(states, total, made.astype(np.int32))
 
 
 def _smallest(sizes: Any, wanted: int) -> int:

@@ -33,6 +33,8 @@ from azjax.play.server.rules import Rules
 from azjax.play.server.workers import Workers
 
 MOST_ACTIONS = 10_000  # of a visitor that has not begun
+PREPARING = "Loading the player and compiling the rules"
+LOADING = "Loading the newer player"
 FAREWELL = 2.0  # that a visitor has to say goodbye (seconds)
 GONE, ABUSE, FULL = 1001, 1008, 1013  # RFC 6455, section 7.4.1
 
@@ -183,16 +185,30 @@ class Visitor:
 
     async def _start(self, message: Start) -> dict[str, Any]:
         self._give_up()
+        house = self._house
+        offer, player = await self._workers.do(house.find, message.game, message.player)
 
         def begin():
-            offer, player = self._house.find(message.game, message.player)
-            description = self._house.describe(offer, player)
-            return Met(offer, player, self._house.rules(offer)), description
+            description = house.describe(offer, player)
+            return Met(offer, player, house.rules(offer)), description
 
-        key = ("start", message.game, message.player)
-        self._met, description = await self._workers.do_once(key, begin)
+        house.num_starts += 1
+        try:
+            if not house.is_ready(offer, player):
+                await self._preview(message.id, offer)
+            key = ("start", message.game, message.player)
+            self._met, description = await self._workers.do_once(key, begin)
+        finally:
+            house.num_starts -= 1
         self.began = True
         return description
+
+    async def _preview(self, id: int, offer: GameOffer) -> None:
+        """Sends what can be drawn while the player is loaded and the rules compiled."""
+        key = ("preview", offer.key)
+        preview = await self._workers.do_once(key, self._house.preview, offer)
+        await self._send(id, "stage", PREPARING)
+        await self._send(id, "progress", preview._asdict())
 
     def _begin_to_think(self, message: AskThought) -> None:
         if self._house.num_thoughts >= self._limits.thoughts:
@@ -234,6 +250,7 @@ class Visitor:
 
         host = self._house.loaded(offer, player)
         if host is None:  # there is a newer one
+            await self._send(message.id, "stage", LOADING)
             key = ("host", offer.key, player.name)
             host = await self._workers.do_once(key, self._house.host, offer, player)
 
@@ -260,6 +277,8 @@ class Visitor:
                 return RESIGNATION
             is_done, found = job.is_done, job.found
             if found is None:
+                if job.stage is not None:
+                    await self._send(message.id, "stage", job.stage)
                 continue
             describe = functools.partial(
                 describe_thought, with_tree=is_done and message.tree

@@ -50,6 +50,12 @@ export class Analysis {
     this.#showSpeed(thought);
   }
 
+  /** Says what is done before a thought begins. */
+  showStage(stage) {
+    this.find("speed").textContent = stage;
+    this.find("speed").hidden = false;
+  }
+
   #showTree({ shown, ahead, you }) {
     const names = [0, 1].map((side) => this.#name(side, you));
     if (shown.position.isOver) this.tree.clear();

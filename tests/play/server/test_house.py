@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from azjax import games
+from azjax import games, players
 from azjax.networks import NetworkConfig
 from azjax.play.server import House, Limits, make_offers
 from azjax.players import TrainedPlayer, first_network, save_player
@@ -78,6 +78,16 @@ def test_visitors_who_ask_for_the_same_share_a_table_and_others_do_not(run):
     assert host.table(100) == (host.table(50)[0], 100)
     assert host.table(400)[0] is not host.table(100)[0]
     assert host.table(None)[1] == 1600
+    house.close()
+
+
+def test_a_player_has_its_own_strength_if_nothing_else_is_asked_for(run):
+    offers = make_offers(["tic_tac_toe"], ["tic_tac_toe=mcts:30"], run.parent)
+    house = House(offers, Limits())
+    host = house.host(*house.find("tic_tac_toe", f"alphazero:{run.parent.name}/first"))
+    assert host.default_strength == players.DEFAULT_SIMULATIONS
+    assert host.table(None)[1] == players.DEFAULT_SIMULATIONS
+    assert house.host(*house.find("tic_tac_toe", "mcts:30")).default_strength == 30
     house.close()
 
 

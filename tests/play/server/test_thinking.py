@@ -50,7 +50,7 @@ class Paced:
 
     def search(self, seed, batch, memory):
         assert self.turns.acquire(timeout=PATIENCE)
-        self.batches.append(len(batch.is_new))
+        self.batches.append(len(batch.made))
         return self._slicer.search(seed, batch, memory)
 
 
