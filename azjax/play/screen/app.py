@@ -13,7 +13,7 @@ from textual.binding import Binding
 from textual.containers import Container, VerticalScroll
 from textual.geometry import Size
 from textual.screen import ModalScreen
-from textual.widgets import Footer, Input, Static
+from textual.widgets import Footer, Static
 
 from azjax.arena.events import (
     AdviceFailed,
@@ -80,10 +80,10 @@ class PlayApp(App[None]):
         self.pump = Pump()
         self.session = sit_down(self.pump.background)
         self.title_line = Static(id="title", markup=False)
-        self.board = Board(self.session.controller)
+        self.board = Board(self.session.controller, self.play, self.explain)
         self.beside = Static(id="beside")
         self.message = Static(id="message", markup=False)
-        self.entry = Entry(self.session, self.board)
+        self.entry = Entry(self.session, self.board, self.obey)
         self._last_move = 0.0
         self._frames = 0
         self._is_asking = False  # whether the game that is on may be left
@@ -201,16 +201,17 @@ class PlayApp(App[None]):
         self.show()
 
     def leave(self, status: int) -> None:
-        """Ends the program with an exit status."""
-        self.exit(return_code=status)
+        """Ends the program with an exit status, the first one if there are several."""
+        if self.return_code is None:
+            self.exit(return_code=status)
 
-    def on_board_pointed(self, event: Board.Pointed) -> None:
+    def play(self, action: int) -> None:
         """Plays where the person pointed."""
         game, state = self.session.game, self.session.controller.state
-        self.do(game.action_to_text(state, event.action))
+        self.do(game.action_to_text(state, action))
 
-    def on_board_missed(self) -> None:
-        """Says why nothing happens."""
+    def explain(self) -> None:
+        """Says why nothing happens where the person pointed."""
         controller = self.session.controller
         if controller.result is not None:
             self.say("the game is over: F8 begins a new one", is_wrong=True)
@@ -219,15 +220,16 @@ class PlayApp(App[None]):
         else:
             self.say("no move begins there", is_wrong=True)
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Does what was typed; nothing typed plays at the cursor."""
-        line = event.value
-        self.entry.clear()
+    def obey(self, line: str) -> None:
+        """Does what was typed; an empty line plays at the cursor."""
         command = parse(line)
+        name = command[0] if command else ""
         if not line.strip():
             self.board.point()
-        elif command is not None and command[0] in ("help", "new"):
-            self.call_later(self.run_action, command[0])
+        elif name == "help":
+            self.action_help()
+        elif name == "new":
+            self.action_new()
         else:
             self.do(line)
 
@@ -247,8 +249,9 @@ class PlayApp(App[None]):
             self.do("new")
 
     def action_help(self) -> None:
-        """Shows the keys and commands."""
-        self.push_screen(Help())
+        """Shows the keys and commands, once."""
+        if not isinstance(self.screen, Help):
+            self.push_screen(Help())
 
     def action_interrupt(self) -> None:
         """Leaves as Ctrl-C does."""
@@ -262,10 +265,16 @@ class Help(ModalScreen[None]):
         """Returns the text."""
         yield Static(KEYS + "\n".join(help_lines()), id="help", markup=False)
 
-    def on_key(self) -> None:
-        """Goes back to the game."""
-        self.dismiss()
+    def on_key(self, event: events.Key) -> None:
+        """Goes back to the game; the key does nothing else there."""
+        event.stop()
+        self._leave()
 
     def on_click(self) -> None:
         """Goes back to the game."""
-        self.dismiss()
+        self._leave()
+
+    def _leave(self) -> None:
+        # Keys that were pressed quickly arrive here after the first one.
+        if self.is_current:
+            self.dismiss()

@@ -3,6 +3,8 @@
 import asyncio
 
 import pytest
+from textual import events
+from textual.geometry import Size
 from textual.widgets import Input
 
 from azjax import games, players
@@ -22,6 +24,14 @@ class Page:
     async def press(self, *keys):
         """Presses keys, and waits for the answer."""
         await self.pilot.press(*keys)
+        await self.settle()
+
+    async def press_at_once(self, *keys):
+        """Presses keys faster than they are dealt with, as a terminal that has no
+        other way to paste does."""
+        for key in keys:
+            character = key if len(key) == 1 else None
+            self.app.post_message(events.Key(key, character))
         await self.settle()
 
     async def settle(self):
@@ -208,6 +218,85 @@ def test_help_is_shown_and_left_by_any_key(drive):
         assert isinstance(page.app.screen, Help)
 
     drive(visit)
+
+
+@pytest.mark.parametrize("keys", ["xy", ["ctrl+q", "x"], ["enter", "f1", "f8", "b"]])
+def test_keys_pressed_at_once_leave_help_and_nothing_else(drive, keys):
+    async def visit(page):
+        await page.press(*"b2", "enter", "f1")
+        await page.press_at_once(*keys)
+        assert not isinstance(page.app.screen, Help)
+        assert page.app.entry.value == ""
+        await page.press(*"c3", "enter")
+        assert page.moves == "b2 a3 c3 b3"
+
+    drive(visit)
+
+
+def test_help_is_opened_once_and_left_by_a_double_click(drive):
+    async def visit(page):
+        await page.press_at_once("f1", "f1", "f1")
+        assert len(page.app.screen_stack) == 2
+        await page.pilot.click(times=2)
+        await page.pilot.pause()
+        assert len(page.app.screen_stack) == 1
+
+    drive(visit)
+
+
+def test_a_text_is_pasted_while_help_is_open(drive):
+    async def visit(page):
+        await page.press("f1")
+        page.app.post_message(events.Paste("b2\nc3\n"))
+        await page.press_at_once(*"b2", "enter", *"c3", "enter")
+        assert not isinstance(page.app.screen, Help)
+        assert page.moves == ""
+
+    drive(visit)
+
+
+def test_lines_typed_at_once_are_dealt_with_one_by_one(drive):
+    async def visit(page):
+        await page.press_at_once(*"zz", "enter", *"yx", "backspace", "y", "enter")
+        assert page.message.startswith("'yy' is no action")
+        await page.press_at_once("enter", "f4", "up", "enter", "f4", *"b2")
+        assert page.moves == ""
+        assert page.app.entry.value == "b2"
+
+    drive(visit)
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "\x1b[A\x00", "b2\nc3\n", "x" * 9999])
+def test_a_pasted_text_makes_no_move_by_itself(drive, text):
+    async def visit(page):
+        page.app.post_message(events.Paste(text))
+        await page.settle()
+        assert page.moves == ""
+        assert page.app.entry.value == text.split("\n")[0]
+
+    drive(visit)
+
+
+def test_the_window_changes_under_help_and_keys(drive):
+    async def visit(page):
+        await page.press("f1")
+        for size in (Size(20, 5), Size(1, 1), Size(100, 30)):
+            page.app.post_message(events.Resize(size, size))
+            await page.press_at_once("x", "f3", "f1")
+        await page.press_at_once("x", "y")
+        await page.press("escape", *"b2", "enter")
+        assert page.moves == "b2 a3"
+
+    drive(visit)
+
+
+def test_keys_pressed_after_the_last_one_change_nothing(drive):
+    async def visit(page):
+        await page.press_at_once("ctrl+q", "ctrl+q", "f1", "x")
+        page.app.leave(130)
+
+    app = drive(visit)
+    assert app.return_code == 0
 
 
 def test_a_pass_is_offered(drive):
