@@ -21,7 +21,6 @@ class GreedyPlayer:
     """
 
     game: Game = struct.field(pytree_node=False)
-    kind: str = struct.field(pytree_node=False, default="greedy")  # see `Player`
 
     def choose(self, rng_key: jax.Array, states: State) -> Choice:
         """Chooses a move in each of B positions; the key is consumed."""

@@ -13,7 +13,6 @@ class RandomPlayer:
     """Chooses every legal move with the same probability."""
 
     game: Game = struct.field(pytree_node=False)
-    kind: str = struct.field(pytree_node=False, default="random")  # see `Player`
 
     def choose(self, rng_key: jax.Array, states: State) -> Choice:
         """Chooses a move in each of B positions; the key is consumed."""

@@ -127,7 +127,11 @@ class _CompiledSeat:
         del moves
         self._rng_key, rng_key = jax.random.split(self._rng_key)
         choice, analysis, self._memory = _analyse(
-            self._player, rng_key, _batch_of_one(state), self._memory
+            type(self._player),
+            self._player,
+            rng_key,
+            _batch_of_one(state),
+            self._memory,
         )
         choice, analysis = jax.tree.map(
             lambda leaf: np.asarray(leaf[0]), (choice, analysis)
@@ -139,11 +143,12 @@ class _CompiledSeat:
         self._memory = None
 
 
-@jax.jit
+@jax.jit(static_argnums=0)  # the type, as in `azjax.players.core`
 def _analyse(
-    player: Player, rng_key: jax.Array, states: State, memory: Any
+    player_type: type, player: Player, rng_key: jax.Array, states: State, memory: Any
 ) -> tuple[Choice, Analysis | None, Any]:
-    """Chooses as `think` does, with what the player's search saw if it searches."""
+    """Chooses as `think` does, with the analysis of a player that searches."""
+    del player_type
     if hasattr(player, "analyse"):
         return player.analyse(rng_key, states, memory)  # pyright: ignore
     choice, memory = think(player, rng_key, states, memory)
