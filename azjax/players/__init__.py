@@ -27,6 +27,7 @@ from azjax.players.seat import (
     ResignError,
     Seat,
     Thought,
+    compile_choice,
     sit,
 )
 from azjax.players.specification import (
@@ -63,6 +64,7 @@ __all__ = [
     "TrainedPlayer",
     "TrainedQ",
     "choose",
+    "compile_choice",
     "first_network",
     "load",
     "load_compiled",

@@ -107,7 +107,10 @@ class PlayApp(App[None]):
             loop.add_signal_handler(number, lambda status=status: self.leave(status))
         self.set_interval(1 / 20, self.tick)
         self.entry.focus()
+        self.board.follow()  # a saved game may have been loaded
         self.show()
+        if not self.session.controller.is_started:
+            self.push_screen(Waiting(f"compiling {self.session.name} ..."))
 
     def tick(self) -> None:
         """Takes what a seat has answered, and lets the clocks go on."""
@@ -144,6 +147,8 @@ class PlayApp(App[None]):
                 self.say(self.session.farewell(event), is_wrong=True)
         if isinstance(event, Moved | Jumped | GameOver):
             self.board.follow()
+        if controller.is_started and isinstance(self.screen, Waiting):
+            self.screen.dismiss()
         self.show()
 
     def say(self, text: str, is_wrong: bool = False) -> None:
@@ -172,13 +177,20 @@ class PlayApp(App[None]):
         base.set_class(is_beside, "-beside")
         base.set_class(is_below, "-below")
 
+    @property
+    def spinner(self) -> str:
+        """A sign that turns as time goes by."""
+        return SPINNER[self._frames // 2 % len(SPINNER)]
+
     def show_turn(self) -> None:
-        """Shows whose turn it is, and since when a seat thinks."""
+        """Shows whose turn it is, or what the game waits for."""
         session, controller = self.session, self.session.controller
-        if controller.result is not None:
+        if not controller.is_started:
+            turn = f"{self.spinner} compiling {session.name}"
+        elif controller.result is not None:
             turn = session.outcome()
         elif controller.thinking is not None:
-            turn = f"{SPINNER[self._frames // 2 % len(SPINNER)]} {session.name} thinks"
+            turn = f"{self.spinner} {session.name} thinks"
         elif session.seat is None:
             turn = f"the {side_names(session.game)[controller.player]} move"
         else:
@@ -278,3 +290,26 @@ class Help(ModalScreen[None]):
         # Keys that were pressed quickly arrive here after the first one.
         if self.is_current:
             self.dismiss()
+
+
+class Waiting(ModalScreen[None]):
+    """Says what the game waits for before it starts, and drops keys meanwhile.
+
+    Args:
+        text: what is said.
+    """
+
+    def __init__(self, text: str):
+        super().__init__()
+        self._text = text
+
+    def compose(self) -> ComposeResult:
+        """Returns the text."""
+        text = f"{self._text}\nkeys do nothing until then, but ^Q and ^C quit"
+        yield Static(text, id="waiting", markup=False)
+
+    async def on_key(self, event: events.Key) -> None:
+        """Drops a key, also if the game has started since it was pressed."""
+        event.stop()
+        if event.key == "ctrl+q":
+            await self.run_action("app.do('quit')")

@@ -1,6 +1,7 @@
 """The full screen, driven by Textual's pilot."""
 
 import asyncio
+import threading
 
 import pytest
 from textual import events
@@ -9,7 +10,7 @@ from textual.widgets import Input
 
 from azjax import games, players
 from azjax.play.screen import PlayApp
-from azjax.play.screen.app import Help
+from azjax.play.screen.app import Help, Waiting
 from azjax.play.session import Session
 
 GAME = games.make("tic_tac_toe")
@@ -36,7 +37,8 @@ class Page:
 
     async def settle(self):
         await self.pilot.pause()
-        while self.app.session.controller.thinking is not None:
+        controller = self.app.session.controller
+        while not controller.is_started or controller.thinking is not None:
             await self.pilot.pause(0.02)
         await self.pilot.pause()
 
@@ -297,6 +299,84 @@ def test_keys_pressed_after_the_last_one_change_nothing(drive):
 
     app = drive(visit)
     assert app.return_code == 0
+
+
+@pytest.fixture
+def may_compile(monkeypatch):
+    """Keeps opponents from being compiled until it is set."""
+    event = threading.Event()
+
+    def compile_choice(player, game):
+        assert event.wait(60)
+
+    monkeypatch.setattr("azjax.play.session.compile_choice", compile_choice)
+    return event
+
+
+def begin_to_compile(opponent=None, saved=None):
+    def sit_down(run):
+        player = opponent or players.RandomPlayer(GAME)
+        return Session(GAME, player, name="it", user=0, run=run)
+
+    app = PlayApp(sit_down)
+    app.session.begin(saved)
+    return app
+
+
+def test_keys_do_nothing_while_the_opponent_is_compiled(may_compile):
+    async def run():
+        app = begin_to_compile()
+        async with app.run_test(size=(100, 30)) as pilot:
+            page = Page(app, pilot)
+            await pilot.pause()
+            assert isinstance(app.screen, Waiting)
+            assert "compiling it" in page.title
+            assert "compiling it" in app.export_screenshot().replace("&#160;", " ")
+            for key in (*"b2", "enter", "f3", "f8", "f1", "escape", "ctrl+z"):
+                character = key if len(key) == 1 else None
+                app.post_message(events.Key(key, character))
+            app.post_message(events.Paste("b2"))
+            await pilot.pause(0.2)
+            assert app.session.controller.seconds(0) == 0
+            may_compile.set()
+            await page.settle()
+            assert len(app.screen_stack) == 1
+            assert (page.moves, app.entry.value) == ("", "")
+            assert not app.session.is_analysing
+            await page.press(*"b2", "enter")
+            assert page.moves.startswith("b2 ")
+        assert app.pump.background.close(seconds=60)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("key", "status"), [("ctrl+q", 0), ("ctrl+c", 130)])
+def test_the_person_leaves_while_the_opponent_is_compiled(may_compile, key, status):
+    async def run():
+        app = begin_to_compile()
+        async with app.run_test() as pilot:
+            await pilot.press(key)
+        assert app.return_code == status
+        assert not app.pump.background.close(seconds=0)
+        may_compile.set()
+
+    asyncio.run(run())
+
+
+def test_a_saved_game_is_shown_from_the_start(opponent, tmp_path):
+    path = tmp_path / "game.txt"
+    head = "azjax game 1\ngame: tic_tac_toe\nfirst: human\nsecond: it\n"
+    path.write_text(f"{head}result: unfinished\n\n1. b2 a3\n")
+
+    async def run():
+        app = begin_to_compile(opponent, str(path))
+        async with app.run_test() as pilot:
+            await pilot.pause()
+            assert app.board._board[1, 1] == 0
+            assert app.board._board[0, 0] == 1
+        assert app.pump.background.close(seconds=60)
+
+    asyncio.run(run())
 
 
 def test_a_pass_is_offered(drive):
