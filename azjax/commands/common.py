@@ -1,5 +1,7 @@
 """What commands have in common."""
 
+import sys
+
 INTERRUPTED = 130  # an exit status: 128 and the number of SIGINT, as shells count
 
 
@@ -11,3 +13,8 @@ def check_seed(seed: int) -> None:
     """
     if not 0 <= seed < 2**32:
         raise ValueError(f"--seed must be from 0 to 2**32 - 1: {seed}")
+
+
+def note(text: str) -> None:
+    """Tells the user why nothing happens for a while, on the standard error."""
+    print(f"azjax: {text}", file=sys.stderr, flush=True)
