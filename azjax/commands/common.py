@@ -55,3 +55,8 @@ def read_parts(text: str | None) -> Parts | None:
             f"azjax.networks.Parts: {parts!r}"
         )
     return parts
+
+
+def note(text: str) -> None:
+    """Tells the user why nothing happens for a while, on the standard error."""
+    print(f"azjax: {text}", file=sys.stderr, flush=True)

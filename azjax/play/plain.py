@@ -26,6 +26,7 @@ class Plain:
         pump: where to wait for them.
         read: asks for a line and returns it; raises EOFError at the end.
         write: shows a line.
+        note: shows a line that says why nothing happens for a while.
     """
 
     def __init__(
@@ -34,14 +35,15 @@ class Plain:
         pump: Pump,
         read: Callable[[str], str] = input,
         write: Callable[[str], object] = print,
+        note: Callable[[str], object] = print,
     ):
         self.session, self.pump = session, pump
-        self.read, self.write = read, write
+        self.read, self.write, self.note = read, write, note
         self.is_new = True  # whether the position has not been shown
         session.controller.observe(self.tell)
 
-    def run(self, load: str | None = None) -> None:
-        """Plays until the user leaves or there are no more lines.
+    def begin(self, load: str | None = None) -> None:
+        """Begins, and waits until the game has started.
 
         Args:
             load: a saved game to begin with.
@@ -57,6 +59,13 @@ class Plain:
         )
         if said:
             self.write(said)
+        if not self.session.controller.is_started:
+            self.note(f"compiling {self.session.name} ...")
+        while not self.session.controller.is_started:
+            self.pump.wait()
+
+    def run(self) -> None:
+        """Plays until the user leaves or there are no more lines."""
         while not self.session.is_left:
             while self.session.controller.thinking:
                 self.pump.wait()

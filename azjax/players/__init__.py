@@ -28,6 +28,7 @@ from azjax.players.seat import (
     ResignError,
     Seat,
     Thought,
+    compile_choice,
     sit,
 )
 from azjax.players.specification import (
@@ -65,6 +66,7 @@ __all__ = [
     "TrainedPlayer",
     "TrainedQ",
     "choose",
+    "compile_choice",
     "first_network",
     "load",
     "load_compiled",

@@ -114,6 +114,11 @@ def sit(player: AnyPlayer, game: Game, seed: int) -> Seat:
     return _CompiledSeat(player, game, seed)
 
 
+def compile_choice(player: Player, game: Game) -> None:
+    """Compiles what the seats of a player run to choose a move, without running it."""
+    _CompiledSeat(player, game, seed=0).compile(game.init())
+
+
 class _CompiledSeat:
     """A compiled player in one game, with what it remembers of it."""
 
@@ -137,6 +142,16 @@ class _CompiledSeat:
             lambda leaf: np.asarray(leaf[0]), (choice, analysis)
         )
         return thought_of(choice, analysis)
+
+    def compile(self, state: State) -> None:
+        """Compiles what `choose` calls."""
+        _analyse.lower(
+            type(self._player),
+            self._player,
+            self._rng_key,
+            _batch_of_one(state),
+            self._memory,
+        ).compile()
 
     def close(self) -> None:
         """Forgets the game."""

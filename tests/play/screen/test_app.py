@@ -1,13 +1,16 @@
 """The full screen, driven by Textual's pilot."""
 
 import asyncio
+import threading
 
 import pytest
+from textual import events
+from textual.geometry import Size
 from textual.widgets import Input
 
 from azjax import games, players
 from azjax.play.screen import PlayApp
-from azjax.play.screen.app import Help
+from azjax.play.screen.app import Help, Waiting
 from azjax.play.session import Session
 
 GAME = games.make("tic_tac_toe")
@@ -24,9 +27,18 @@ class Page:
         await self.pilot.press(*keys)
         await self.settle()
 
+    async def press_at_once(self, *keys):
+        """Presses keys faster than they are dealt with, as a terminal that has no
+        other way to paste does."""
+        for key in keys:
+            character = key if len(key) == 1 else None
+            self.app.post_message(events.Key(key, character))
+        await self.settle()
+
     async def settle(self):
         await self.pilot.pause()
-        while self.app.session.controller.thinking is not None:
+        controller = self.app.session.controller
+        while not controller.is_started or controller.thinking is not None:
             await self.pilot.pause(0.02)
         await self.pilot.pause()
 
@@ -208,6 +220,163 @@ def test_help_is_shown_and_left_by_any_key(drive):
         assert isinstance(page.app.screen, Help)
 
     drive(visit)
+
+
+@pytest.mark.parametrize("keys", ["xy", ["ctrl+q", "x"], ["enter", "f1", "f8", "b"]])
+def test_keys_pressed_at_once_leave_help_and_nothing_else(drive, keys):
+    async def visit(page):
+        await page.press(*"b2", "enter", "f1")
+        await page.press_at_once(*keys)
+        assert not isinstance(page.app.screen, Help)
+        assert page.app.entry.value == ""
+        await page.press(*"c3", "enter")
+        assert page.moves == "b2 a3 c3 b3"
+
+    drive(visit)
+
+
+def test_help_is_opened_once_and_left_by_a_double_click(drive):
+    async def visit(page):
+        await page.press_at_once("f1", "f1", "f1")
+        assert len(page.app.screen_stack) == 2
+        await page.pilot.click(times=2)
+        await page.pilot.pause()
+        assert len(page.app.screen_stack) == 1
+
+    drive(visit)
+
+
+def test_a_text_is_pasted_while_help_is_open(drive):
+    async def visit(page):
+        await page.press("f1")
+        page.app.post_message(events.Paste("b2\nc3\n"))
+        await page.press_at_once(*"b2", "enter", *"c3", "enter")
+        assert not isinstance(page.app.screen, Help)
+        assert page.moves == ""
+
+    drive(visit)
+
+
+def test_lines_typed_at_once_are_dealt_with_one_by_one(drive):
+    async def visit(page):
+        await page.press_at_once(*"zz", "enter", *"yx", "backspace", "y", "enter")
+        assert page.message.startswith("'yy' is no action")
+        await page.press_at_once("enter", "f4", "up", "enter", "f4", *"b2")
+        assert page.moves == ""
+        assert page.app.entry.value == "b2"
+
+    drive(visit)
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "\x1b[A\x00", "b2\nc3\n", "x" * 9999])
+def test_a_pasted_text_makes_no_move_by_itself(drive, text):
+    async def visit(page):
+        page.app.post_message(events.Paste(text))
+        await page.settle()
+        assert page.moves == ""
+        assert page.app.entry.value == text.split("\n")[0]
+
+    drive(visit)
+
+
+def test_the_window_changes_under_help_and_keys(drive):
+    async def visit(page):
+        await page.press("f1")
+        for size in (Size(20, 5), Size(1, 1), Size(100, 30)):
+            page.app.post_message(events.Resize(size, size))
+            await page.press_at_once("x", "f3", "f1")
+        await page.press_at_once("x", "y")
+        await page.press("escape", *"b2", "enter")
+        assert page.moves == "b2 a3"
+
+    drive(visit)
+
+
+def test_keys_pressed_after_the_last_one_change_nothing(drive):
+    async def visit(page):
+        await page.press_at_once("ctrl+q", "ctrl+q", "f1", "x")
+        page.app.leave(130)
+
+    app = drive(visit)
+    assert app.return_code == 0
+
+
+@pytest.fixture
+def may_compile(monkeypatch):
+    """Keeps opponents from being compiled until it is set."""
+    event = threading.Event()
+
+    def compile_choice(player, game):
+        assert event.wait(60)
+
+    monkeypatch.setattr("azjax.play.session.compile_choice", compile_choice)
+    return event
+
+
+def begin_to_compile(opponent=None, saved=None):
+    def sit_down(run):
+        player = opponent or players.RandomPlayer(GAME)
+        return Session(GAME, player, name="it", user=0, run=run)
+
+    app = PlayApp(sit_down)
+    app.session.begin(saved)
+    return app
+
+
+def test_keys_do_nothing_while_the_opponent_is_compiled(may_compile):
+    async def run():
+        app = begin_to_compile()
+        async with app.run_test(size=(100, 30)) as pilot:
+            page = Page(app, pilot)
+            await pilot.pause()
+            assert isinstance(app.screen, Waiting)
+            assert "compiling it" in page.title
+            assert "compiling it" in app.export_screenshot().replace("&#160;", " ")
+            for key in (*"b2", "enter", "f3", "f8", "f1", "escape", "ctrl+z"):
+                character = key if len(key) == 1 else None
+                app.post_message(events.Key(key, character))
+            app.post_message(events.Paste("b2"))
+            await pilot.pause(0.2)
+            assert app.session.controller.seconds(0) == 0
+            may_compile.set()
+            await page.settle()
+            assert len(app.screen_stack) == 1
+            assert (page.moves, app.entry.value) == ("", "")
+            assert not app.session.is_analysing
+            await page.press(*"b2", "enter")
+            assert page.moves.startswith("b2 ")
+        assert app.pump.background.close(seconds=60)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("key", "status"), [("ctrl+q", 0), ("ctrl+c", 130)])
+def test_the_person_leaves_while_the_opponent_is_compiled(may_compile, key, status):
+    async def run():
+        app = begin_to_compile()
+        async with app.run_test() as pilot:
+            await pilot.press(key)
+        assert app.return_code == status
+        assert not app.pump.background.close(seconds=0)
+        may_compile.set()
+
+    asyncio.run(run())
+
+
+def test_a_saved_game_is_shown_from_the_start(opponent, tmp_path):
+    path = tmp_path / "game.txt"
+    head = "azjax game 1\ngame: tic_tac_toe\nfirst: human\nsecond: it\n"
+    path.write_text(f"{head}result: unfinished\n\n1. b2 a3\n")
+
+    async def run():
+        app = begin_to_compile(opponent, str(path))
+        async with app.run_test() as pilot:
+            await pilot.pause()
+            assert app.board._board[1, 1] == 0
+            assert app.board._board[0, 0] == 1
+        assert app.pump.background.close(seconds=60)
+
+    asyncio.run(run())
 
 
 def test_a_pass_is_offered(drive):
