@@ -122,7 +122,8 @@ class ReplayConfig:
         capacity: positions kept at most.
         window: share of all positions so far from which batches are drawn, the newest
             ones.
-        min_window: but never fewer than this many (positions).
+        min_window: but never fewer than this many (positions); every position must
+            stay until it can be drawn, or the configuration is refused.
         min_positions: collected before the first update (positions).
         policy_entries: K, the largest entries of each policy that are stored; all are,
             where that takes no more memory.

@@ -162,25 +162,21 @@ def update_bytes(
         result=jnp.zeros((1, 1, 3), jnp.float16),
     )
 
-    def stored(batch_size: int) -> int:
-        def differentiate(variables: Variables, replay: Replay, index: Index):
-            batch = sample(game, replay, index, rng_key, batch_size)
-            _, gradient, _ = jax.vjp(
-                lambda params: _loss(
-                    params, variables.batch_stats, network, batch, config
-                ),
-                variables.params,
-                has_aux=True,
-            )
-            return batch, gradient
-
-        return tree_bytes(jax.eval_shape(differentiate, variables, replay, index))
+    def differentiate(variables: Variables, replay: Replay, index: Index):
+        batch = sample(game, replay, index, rng_key, few)
+        _, gradient, _ = jax.vjp(
+            lambda params: _loss(params, variables.batch_stats, network, batch, config),
+            variables.params,
+            has_aux=True,
+        )
+        return batch, gradient
 
     # The number of entries in a large batch may be too large for JAX. What is stored
-    # for the gradient holds the parameters, which are there anyway, and the gradient is
-    # as large as they are.
-    few, more = stored(64), stored(128)
-    return few + (more - few) * (config.batch_size - 64) // 64
+    # for the gradient holds the parameters, too.
+    few = 64
+    stored = tree_bytes(jax.eval_shape(differentiate, variables, replay, index))
+    gradient = tree_bytes(variables.params)
+    return gradient + (stored - gradient) * config.batch_size // few
 
 
 def _loss(params, batch_stats, network: Network, batch: Batch, config: LearnerConfig):

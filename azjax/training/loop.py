@@ -452,7 +452,7 @@ class _Trainer:
         """Makes an iteration's updates; returns the mean of what they saw."""
         config = self.config
         _, index = positions
-        if int(index.size) == 0:  # no game has ended yet
+        if int(index.size) == 0:  # no position is eligible yet
             return learner, None
         seen = []
         for _ in range(config.updates_per_iteration):

@@ -93,6 +93,12 @@ def print_summary(
 def _results(first: Row | None, last: Row) -> Iterator[tuple[str, str]]:
     yield "time", duration(last["seconds"])
     yield "played", f"{last['games']:,} games, {last['positions']:,} positions"
+    if last.get("eligible_share"):
+        delay = f"after {last['eligibility_delay']:.0f} more moves on average"
+        yield (
+            "could be drawn",
+            f"{last['eligible_share']:.1%} of the positions, {delay}",
+        )
     for key, name in (
         ("network_mistakes", "mistakes, network alone"),
         ("search_mistakes", "mistakes, with search"),

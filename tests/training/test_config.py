@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from azjax import games
 from azjax.networks import NetworkConfig
 from azjax.search import SearchConfig
 from azjax.training import (
@@ -15,6 +16,7 @@ from azjax.training import (
     TrainConfig,
     preset,
 )
+from azjax.training.targets import horizon
 
 WRONG = [
     (SelfPlayConfig, {"games": 0}, "self_play.games must be >= 1: 0"),
@@ -173,6 +175,20 @@ def test_a_preset_lasts_20_minutes_and_names_its_directory_after_the_game(name, 
     assert config.directory.parts == ("runs", game)
     assert config.replay_chunks >= 2
     assert config.updates_per_iteration >= 1
+
+
+@pytest.mark.parametrize("name", ["cpu", "accelerator"])
+@pytest.mark.parametrize("game", [*games.available(), "go:size=19,max_moves=1444"])
+def test_a_presets_window_holds_positions_of_every_game_until_they_are_eligible(
+    name, game
+):
+    config = preset(name, game)
+    moves = horizon(config.learner.trace, games.make(game).max_moves)
+    window = config.window_moves(1)
+    assert window >= config.self_play.moves_per_chunk + moves
+    assert window <= config.replay_chunks * config.self_play.moves_per_chunk
+    # The window of the first update holds all positions before it.
+    assert window * config.self_play.games >= config.replay.min_positions
 
 
 def test_a_presets_fields_can_be_changed():

@@ -17,6 +17,7 @@ from azjax.training.learner import (
     learning_rate,
     make_optimizer,
     make_update,
+    update_bytes,
 )
 from azjax.training.replay import Batch, Index, empty_replay
 from azjax.training.self_play import start_games
@@ -92,6 +93,17 @@ def test_averaged_weights_follow_the_learnt_ones(update, data):
         average,
         learner.averaged,
     )
+
+
+@pytest.mark.slow
+def test_the_bytes_of_an_update_are_estimated(data):
+    config = LearnerConfig(batch_size=2048)
+    optimizer = make_optimizer(config)
+    update = make_update(GAME, NETWORK, optimizer, config)
+    arguments = (fresh(optimizer), *data, jax.random.key(0), jnp.float32(0))
+    used = update.lower(*arguments).compile().memory_analysis()
+    said = update_bytes(GAME, NETWORK, FIRST, config)
+    assert said == pytest.approx(used.temp_size_in_bytes, rel=0.4)
 
 
 def test_the_learning_rate_rises_linearly_and_falls_as_a_cosine():

@@ -17,6 +17,8 @@ def counts(iteration):
         "positions": 1000 * iteration,
         "games": 40 * iteration,
         "updates": 5 * iteration,
+        "eligible_share": 0.995 if iteration else None,
+        "eligibility_delay": 16.6 if iteration else None,
     }
 
 
@@ -54,6 +56,7 @@ def test_the_summary_tells_results_opinions_and_commands(tmp_path):
     for part in (
         "1 min 00 s",
         "80 games, 2,000 positions",
+        "99.5% of the positions, after 17 more moves on average",
         "40.0% (36.0 to 44.0) → 10.0% (9.0 to 11.0)",
         "score against random",
         "75.0% (67.5 to 82.5) → 75.0% (67.5 to 82.5)",
