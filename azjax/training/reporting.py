@@ -16,7 +16,7 @@ from rich.text import Text
 from azjax.training.config import TrainConfig
 from azjax.training.metrics import (
     METRICS_FILE,
-    SCORE,
+    SCORES,
     EventFile,
     MetricsFile,
     Row,
@@ -278,18 +278,25 @@ def _learning_parts(row: Row) -> list[Text]:
 
 def _strength(row: Row, first: Row | None) -> tuple[str, list[Text]]:
     """Returns what is measured, and the newest numbers beside the first ones."""
-    if "network_mistakes" in row:
-        what = "mistakes"
-        keys = {"network_mistakes": "network ", "search_mistakes": "search "}
-    else:
-        names = opponents(row)
-        what, keys = "score", {f"{SCORE}{name}": f"against {name} " for name in names}
+    what, rates = _rates(row)
+    before = _rates(first)[1] if first else {}
     parts = []
-    for key, name in keys.items():
-        parts.append(Text.assemble(name, (f"{row[key]:.1%}", "bold")))
-        if first and first["iteration"] != row["iteration"]:
-            parts[-1].append(f" (was {first[key]:.1%})", "dim")
+    for name, rate in rates.items():
+        parts.append(Text.assemble(f"{name} ", (f"{rate:.1%}", "bold")))
+        if first and first["iteration"] != row["iteration"] and name in before:
+            parts[-1].append(f" (was {before[name]:.1%})", "dim")
     return what, parts
+
+
+def _rates(row: Row) -> tuple[str, dict[str, float]]:
+    """Returns what an evaluation measures, and the rates by what they are of."""
+    if "network_mistakes" in row:
+        return "mistakes", {
+            name: row[f"{name}_mistakes"] for name in ("network", "search")
+        }
+    return "score", {
+        f"against {name}": row[SCORES][name]["score"] for name in opponents(row)
+    }
 
 
 def _join(parts: Sequence[Text]) -> Text:
