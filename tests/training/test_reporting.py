@@ -210,6 +210,38 @@ def test_a_terminal_of_any_width_shows_the_run_in_few_lines(
         assert re.search(r"(4:00|3:[345]\d) left", file.getvalue())
 
 
+def forecasts(tmp_path, minutes, *steps):
+    """Returns the numbers of the steps that had a forecast, and all text."""
+    file = io.StringIO()
+    config = TrainConfig(game="tic_tac_toe", minutes=minutes)
+    said = []
+    with Reporter(tmp_path, config, None, Console(file=file)) as reporter:
+        for number, step in enumerate(steps, 1):
+            if isinstance(step, str):
+                reporter.compiling(step)
+            else:
+                reporter.iteration(step)
+            seen = file.getvalue().count("are expected in")
+            said += [number] * (seen - len(said))
+    return said, file.getvalue()
+
+
+def test_a_forecast_is_made_once_an_iteration_compiled_nothing(tmp_path):
+    rows = [iteration_row(1, loss=None), *map(iteration_row, (2, 3, 4))]
+    steps = ["self-play", rows[0], "the update", *rows[1:]]
+    said, text = forecasts(tmp_path, 20.0, *steps)
+    assert said == [5]
+    # The first rows have 16 simulations and last 1.5 s, later ones 2.5 s.
+    assert "about 487 iterations are expected in 20 minutes\n" in text
+
+
+def test_a_run_that_is_too_short_is_warned_of_soon(tmp_path):
+    said, text = forecasts(tmp_path, 0.6, "self-play", iteration_row(1))
+    assert said == [2]
+    assert "expected in 0.6 minutes, too few to learn much: stop, and begin" in text
+    assert "--self-play.games (256)" in text
+
+
 @pytest.mark.parametrize("file_class", [io.StringIO, Terminal])
 def test_the_last_message_stands_below_everything(tmp_path, monkeypatch, file_class):
     monkeypatch.setenv("TERM", "xterm")
