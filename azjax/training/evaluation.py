@@ -13,7 +13,7 @@ from azjax.players import (
     load,
 )
 from azjax.training.config import TrainConfig
-from azjax.training.metrics import SCORE
+from azjax.training.metrics import SCORES
 
 OPENING_MOVES = 2
 
@@ -42,7 +42,7 @@ class Evaluator:
         of the network alone against the opponents, each with its 95% interval."""
         rng_key = jax.random.key(0)
         network = NetworkPlayer(trained.game, trained.network, trained.variables)
-        row = {}
+        row: dict[str, Any] = {}
         if self._positions is not None:
             search = AlphaZeroPlayer(
                 game=trained.game,
@@ -56,11 +56,12 @@ class Evaluator:
                 row |= _with_interval(
                     f"{name}_mistakes", graded.mean, graded.mean_interval
                 )
+        row[SCORES] = {}
         for name, opponent in self._opponents.items():
             total = play_openings(
                 trained.game, network, opponent, self._openings, rng_key
             ).total
-            row |= _with_interval(f"{SCORE}{name}", total.score, total.interval)
+            row[SCORES][name] = _with_interval("score", total.score, total.interval)
         return row
 
 

@@ -31,6 +31,7 @@ from azjax.training.learner import (
     make_update,
 )
 from azjax.training.memory import check_memory, memory_errors, required_parts
+from azjax.training.metrics import with_scores
 from azjax.training.optimizer_identity import DEFAULT, optimizer_identity
 from azjax.training.replay import Index, Replay, empty_replay, insert, make_index
 from azjax.training.reporting import Reporter
@@ -221,6 +222,8 @@ def _train(
     restored = checkpoints.restore(state, notes.append)
     if restored:
         state, progress = restored[0], Progress(**restored[1])
+        progress.first = progress.first and with_scores(progress.first)
+        progress.last = progress.last and with_scores(progress.last)
         doing = "finished" if trainer.share(progress) >= 1 else "going on"
         notes.append(f"{doing} after iteration {progress.iteration} in {directory}")
     reporter = Reporter(directory, config, restored and restored[1])

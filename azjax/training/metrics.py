@@ -36,8 +36,8 @@ TAGS = {
     "search_mistakes": "mistakes/search",
 }
 
-SCORE = "score_"  # then an opponent: the points against it, a share
-_ENDS = ("_low", "_high")  # of an interval
+SCORES = "scores"  # by opponent: `score`, the share of the points, and its interval
+_OLD_SCORE = "score_"  # once a field of the row for each opponent began with it
 
 # Protobuf makes these classes at import, out of sight of a type checker.
 _Event, _SessionLog = vars(event_pb2)["Event"], vars(event_pb2)["SessionLog"]
@@ -62,8 +62,25 @@ def parse_rows(content: bytes) -> list[dict[str, Any]]:
         except (ValueError, RecursionError):
             continue
         if isinstance(row, dict):
-            rows.append(row)
+            rows.append(with_scores(row))
     return rows
+
+
+def with_scores(row: dict[str, Any]) -> dict[str, Any]:
+    """Returns a row, also one of an older version, with its scores by opponent."""
+    scores = {
+        key.removeprefix(_OLD_SCORE): {
+            "score": row[key],
+            "score_low": row[f"{key}_low"],
+            "score_high": row[f"{key}_high"],
+        }
+        for key in row
+        if key.startswith(_OLD_SCORE) and {f"{key}_low", f"{key}_high"} <= row.keys()
+    }
+    if not scores or SCORES in row:
+        return row
+    rest = {key: row[key] for key in row if not key.startswith(_OLD_SCORE)}
+    return {**rest, SCORES: scores}
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -82,11 +99,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 def opponents(row: Row) -> list[str]:
     """Returns the opponents against whom an evaluation has scores."""
-    return [
-        key.removeprefix(SCORE)
-        for key in row
-        if key.startswith(SCORE) and not key.endswith(_ENDS)
-    ]
+    return list(row.get(SCORES, {}))
 
 
 def json_line(row: Row) -> bytes:
@@ -136,11 +149,13 @@ class EventFile:
     def write(self, row: Row) -> None:
         """Writes what `TAGS` names of a row, and its scores, at the row's number of
         positions."""
-        scores = {f"{SCORE}{name}": f"score/{name}" for name in opponents(row)}
+        numbers = {tag: row.get(name) for name, tag in TAGS.items()}
+        for name in opponents(row):
+            numbers[f"score/{name}"] = row[SCORES][name]["score"]
         values = [
-            _Summary.Value(tag=tag, simple_value=row[name])
-            for name, tag in (TAGS | scores).items()
-            if row.get(name) is not None
+            _Summary.Value(tag=tag, simple_value=number)
+            for tag, number in numbers.items()
+            if number is not None
         ]
         self._add(step=row["positions"], summary=_Summary(value=values))
         if time.monotonic() - self._flushed_at > FLUSH_INTERVAL:

@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from azjax.training.metrics import (
     METRICS_FILE,
-    SCORE,
+    SCORES,
     Row,
     opponents,
     read_metrics,
@@ -182,18 +182,21 @@ def _draw_scores(
         return
     lowest = 100.0
     for number, name in enumerate(names):
-        key = f"{SCORE}{name}"
-        rows = [row for row in evaluations if key in row]
+        rows = [
+            {"seconds": row["seconds"], **row[SCORES][name]}
+            for row in evaluations
+            if name in opponents(row)
+        ]
         draw_interval(
             axes,
             rows,
-            key,
+            "score",
             seconds,
             label=f"against {name}",
             colour=OPPONENTS[number % len(OPPONENTS)],
             bottom=0.0,
         )
-        lowest = min(lowest, *(100 * row[f"{key}_low"] for row in rows))
+        lowest = min(lowest, *(100 * row["score_low"] for row in rows))
     axes.set_ylim(max(min(45.0, lowest - 3), -3), 103)
     axes.axhline(50, color=PALE_INK, linewidth=1, linestyle=(0, (2, 3)), zorder=1)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}%"))

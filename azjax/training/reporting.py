@@ -14,9 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from azjax.training.config import TrainConfig
+from azjax.training.forecast import expected_iterations, forecast_text
 from azjax.training.metrics import (
     METRICS_FILE,
-    SCORE,
+    SCORES,
     EventFile,
     MetricsFile,
     Row,
@@ -28,6 +29,7 @@ from azjax.training.metrics import (
 from azjax.training.plots import game_title, plot_learning
 
 PLAIN_INTERVAL = 15.0  # between two lines where there is no terminal (seconds)
+LATEST_FORECAST = 0.25  # the share of the run by which it is made, whatever is compiled
 
 
 class Reporter:
@@ -62,6 +64,7 @@ class Reporter:
         self._iteration: Row | None = None
         self._note: Spinner | None = None
         self._notes_seen: set[str] = set()
+        self._has_compiled = self._has_forecast = False
         self._failures: set[str] = set()
         self._last_message: str | None = None
         self._printed_at = -PLAIN_INTERVAL
@@ -131,6 +134,7 @@ class Reporter:
         if what in self._notes_seen:
             return
         self._notes_seen.add(what)
+        self._has_compiled = True
         note = f"compiling {what}"
         if self._live:
             self._note = Spinner("dots", Text(note), style="cyan")
@@ -142,11 +146,24 @@ class Reporter:
         """Records and shows a chunk of self-play with its updates."""
         self._record("iteration", row)
         self._iteration = row
+        self._forecast(row)
         since = time.monotonic() - self._printed_at
         if not self._live and since >= PLAIN_INTERVAL:
             parts = _plain([*_learning_parts(row), *_self_play_parts(row)])
             self._print(f"[{duration(row['seconds'])}] {parts}")
             self._printed_at = time.monotonic()
+
+    def _forecast(self, row: Row) -> None:
+        """Says once how many iterations are expected, as soon as one is typical."""
+        is_typical = row["policy_loss"] is not None and not self._has_compiled
+        self._has_compiled = False
+        is_late = self._share(row["seconds"])[0] >= LATEST_FORECAST
+        if self._has_forecast or not (is_typical or is_late):
+            return
+        self._has_forecast = True
+        expected = expected_iterations(self._config, row)
+        if expected is not None:
+            self.message(forecast_text(self._config, expected))
 
     def evaluation(self, row: Row) -> None:
         """Records and shows an evaluation, and redraws the plot."""
@@ -278,18 +295,25 @@ def _learning_parts(row: Row) -> list[Text]:
 
 def _strength(row: Row, first: Row | None) -> tuple[str, list[Text]]:
     """Returns what is measured, and the newest numbers beside the first ones."""
-    if "network_mistakes" in row:
-        what = "mistakes"
-        keys = {"network_mistakes": "network ", "search_mistakes": "search "}
-    else:
-        names = opponents(row)
-        what, keys = "score", {f"{SCORE}{name}": f"against {name} " for name in names}
+    what, rates = _rates(row)
+    before = _rates(first)[1] if first else {}
     parts = []
-    for key, name in keys.items():
-        parts.append(Text.assemble(name, (f"{row[key]:.1%}", "bold")))
-        if first and first["iteration"] != row["iteration"]:
-            parts[-1].append(f" (was {first[key]:.1%})", "dim")
+    for name, rate in rates.items():
+        parts.append(Text.assemble(f"{name} ", (f"{rate:.1%}", "bold")))
+        if first and first["iteration"] != row["iteration"] and name in before:
+            parts[-1].append(f" (was {before[name]:.1%})", "dim")
     return what, parts
+
+
+def _rates(row: Row) -> tuple[str, dict[str, float]]:
+    """Returns what an evaluation measures, and the rates by what they are of."""
+    if "network_mistakes" in row:
+        return "mistakes", {
+            name: row[f"{name}_mistakes"] for name in ("network", "search")
+        }
+    return "score", {
+        f"against {name}": row[SCORES][name]["score"] for name in opponents(row)
+    }
 
 
 def _join(parts: Sequence[Text]) -> Text:

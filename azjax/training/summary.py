@@ -14,7 +14,7 @@ from rich.text import Text
 from azjax.games import Game
 from azjax.players import AlphaZeroPlayer, Choice, NetworkPlayer, choose
 from azjax.training.loop import Run
-from azjax.training.metrics import SCORE, Row, opponents
+from azjax.training.metrics import SCORES, Row, opponents
 from azjax.training.plots import PLOT_FILE, game_title
 from azjax.training.reporting import duration
 
@@ -102,11 +102,17 @@ def _results(first: Row | None, last: Row) -> Iterator[tuple[str, str]]:
     for key, name in (
         ("network_mistakes", "mistakes, network alone"),
         ("search_mistakes", "mistakes, with search"),
-        *((f"{SCORE}{name}", f"score against {name}") for name in opponents(last)),
     ):
         if key in last:
-            before = f"{_with_interval(first, key)} → " if first else ""
-            yield name, before + _with_interval(last, key)
+            yield name, _change(first, last, key)
+    for name in opponents(last):
+        before = first and first.get(SCORES, {}).get(name)
+        yield f"score against {name}", _change(before, last[SCORES][name], "score")
+
+
+def _change(first: Row | None, last: Row, key: str) -> str:
+    before = f"{_with_interval(first, key)} → " if first else ""
+    return before + _with_interval(last, key)
 
 
 def _with_interval(row: Row, key: str) -> str:

@@ -17,7 +17,7 @@ CONFIG = TrainConfig(
     iterations=1,
     evaluation=EvaluationConfig(positions=50, simulations=2, games=4),
 )
-RATES = ("network_mistakes", "search_mistakes", "score_random")
+RATES = ("network_mistakes", "search_mistakes")
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +33,13 @@ def row(trained):
 
 def test_every_rate_lies_in_its_interval(row):
     assert set(row) == {
-        f"{rate}{end}" for rate in RATES for end in ("", "_low", "_high")
+        "scores",
+        *(f"{rate}{end}" for rate in RATES for end in ("", "_low", "_high")),
     }
-    for rate in RATES:
-        assert 0 <= row[f"{rate}_low"] <= row[rate] <= row[f"{rate}_high"] <= 1
+    rates = {name: row[name] for name in row if name != "scores"}
+    rates |= row["scores"]["random"]
+    for rate in (*RATES, "score"):
+        assert 0 <= rates[f"{rate}_low"] <= rates[rate] <= rates[f"{rate}_high"] <= 1
 
 
 def test_the_same_network_is_measured_alike(row, trained):
@@ -46,7 +49,7 @@ def test_the_same_network_is_measured_alike(row, trained):
 def test_a_game_without_solved_positions_has_its_matches(row, trained, monkeypatch):
     monkeypatch.setattr(module, "shipped", lambda game: None)
     unsolved = Evaluator(GAME, CONFIG).evaluate(trained)
-    assert unsolved["score_random"] == row["score_random"]
+    assert unsolved["scores"] == row["scores"]
     assert not any("mistakes" in name for name in unsolved)
 
 
@@ -56,7 +59,8 @@ def test_every_opponent_has_its_score(trained):
         CONFIG, evaluation=dataclasses.replace(CONFIG.evaluation, opponents=opponents)
     )
     row = Evaluator(GAME, config).evaluate(trained)
-    assert row["score_network:pretrained"] < row["score_random"]
+    scores = {name: row["scores"][name]["score"] for name in opponents}
+    assert scores["network:pretrained"] < scores["random"]
 
 
 def test_an_unknown_opponent_is_refused_before_anything_is_written(tmp_path):

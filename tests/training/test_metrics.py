@@ -1,6 +1,8 @@
+import json
+
 import pytest
 
-from azjax.training.metrics import read_metrics, replace_file
+from azjax.training.metrics import opponents, read_metrics, replace_file
 
 
 def test_a_last_line_that_is_cut_off_is_left_out(tmp_path):
@@ -20,3 +22,28 @@ def test_a_file_that_cannot_be_replaced_stays_and_no_other_is_left(tmp_path):
     with pytest.raises(OSError, match="taken"):
         replace_file(tmp_path / "taken", b"new")
     assert [file.name for file in tmp_path.iterdir()] == ["taken"]
+
+
+SCORE = {"score": 0.5, "score_low": 0.4, "score_high": 0.6}
+
+
+@pytest.mark.parametrize("name", ["gtp:fast_low", "q_high", "_low", ""])
+def test_an_opponent_may_have_any_name(name):
+    assert opponents({"iteration": 1, "scores": {name: SCORE}}) == [name]
+
+
+def test_rows_of_older_versions_get_their_scores_by_opponent(tmp_path):
+    old = {
+        "score_random": 0.5,
+        "score_random_low": 0.4,
+        "score_random_high": 0.6,
+        "network_mistakes": 0.1,
+        "network_mistakes_low": 0.0,
+        "network_mistakes_high": 0.2,
+    }
+    path = tmp_path / "metrics.jsonl"
+    path.write_text(json.dumps(old))
+    (row,) = read_metrics(path)
+    assert row["scores"] == {"random": SCORE}
+    assert row["network_mistakes_low"] == 0.0
+    assert "score_random" not in row

@@ -27,13 +27,17 @@ def iteration_row(iteration, **changes):
 
 
 def evaluation_row(iteration, *, mistakes=None, score=0.8):
-    rates = {"score_random": score}
+    rates = {}
     if mistakes is not None:
-        rates |= {"network_mistakes": mistakes, "search_mistakes": mistakes / 2}
+        rates = {"network_mistakes": mistakes, "search_mistakes": mistakes / 2}
     row = {"kind": "evaluation", "iteration": iteration, "seconds": 10.0 * iteration}
     for name, rate in rates.items():
         row |= {name: rate, f"{name}_low": 0.9 * rate, f"{name}_high": 1.1 * rate}
-    return row
+    return row | {"scores": {"random": interval(score)}}
+
+
+def interval(score):
+    return {"score": score, "score_low": 0.9 * score, "score_high": 1.1 * score}
 
 
 def write_rows(run_dir, rows):
@@ -87,16 +91,15 @@ def test_mistakes_are_drawn_where_they_are_known_and_the_scores_below():
 
 def test_scores_take_the_first_place_where_no_mistakes_are_known():
     row = evaluation_row(0, score=0.5)
-    row |= {"score_mcts:9": 0.1, "score_mcts:9_low": 0.0, "score_mcts:9_high": 0.2}
+    row["scores"]["mcts:9"] = interval(0.1)
     scores = labels([row])[0]
     assert scores == ["against random: 50.0%", "against mcts:9: 10.0%"]
 
 
 def test_a_run_without_opponents_has_mistakes_alone():
     row = evaluation_row(0, mistakes=0.4)
-    rest = {key: row[key] for key in row if not key.startswith("score_")}
     assert len(draw_learning([row], "Go").axes) == 4
-    assert len(draw_learning([rest], "Go").axes) == 3
+    assert len(draw_learning([row | {"scores": {}}], "Go").axes) == 3
 
 
 def test_a_run_without_evaluations_cannot_be_drawn(tmp_path):

@@ -57,11 +57,11 @@ def evaluation_row(iteration, network=0.4, search=0.2):
     rates = {
         "network_mistakes": network,
         "search_mistakes": search,
-        "score_random": 0.75,
     }
     for name, rate in rates.items():
         row |= {name: rate, f"{name}_low": 0.9 * rate, f"{name}_high": 1.1 * rate}
-    return row
+    score = {"score": 0.75, "score_low": 0.675, "score_high": 0.825}
+    return row | {"scores": {"random": score}}
 
 
 def report(run_dir, rows, start=None, file=None):
@@ -208,6 +208,38 @@ def test_a_terminal_of_any_width_shows_the_run_in_few_lines(
         assert "20%" in file.getvalue()
         # A machine that has much else to do may have taken a while by then.
         assert re.search(r"(4:00|3:[345]\d) left", file.getvalue())
+
+
+def forecasts(tmp_path, minutes, *steps):
+    """Returns the numbers of the steps that had a forecast, and all text."""
+    file = io.StringIO()
+    config = TrainConfig(game="tic_tac_toe", minutes=minutes)
+    said = []
+    with Reporter(tmp_path, config, None, Console(file=file)) as reporter:
+        for number, step in enumerate(steps, 1):
+            if isinstance(step, str):
+                reporter.compiling(step)
+            else:
+                reporter.iteration(step)
+            seen = file.getvalue().count("are expected in")
+            said += [number] * (seen - len(said))
+    return said, file.getvalue()
+
+
+def test_a_forecast_is_made_once_an_iteration_compiled_nothing(tmp_path):
+    rows = [iteration_row(1, loss=None), *map(iteration_row, (2, 3, 4))]
+    steps = ["self-play", rows[0], "the update", *rows[1:]]
+    said, text = forecasts(tmp_path, 20.0, *steps)
+    assert said == [5]
+    # The first rows have 16 simulations and last 1.5 s, later ones 2.5 s.
+    assert "about 487 iterations are expected in 20 minutes\n" in text
+
+
+def test_a_run_that_is_too_short_is_warned_of_soon(tmp_path):
+    said, text = forecasts(tmp_path, 0.6, "self-play", iteration_row(1))
+    assert said == [2]
+    assert "expected in 0.6 minutes, too few to learn much: stop, and begin" in text
+    assert "--self-play.games (256)" in text
 
 
 @pytest.mark.parametrize("file_class", [io.StringIO, Terminal])

@@ -27,11 +27,11 @@ def evaluation_row(iteration, network=0.4, search=0.2):
     rates = {
         "network_mistakes": network,
         "search_mistakes": search,
-        "score_random": 0.75,
     }
     for name, rate in rates.items():
         row |= {name: rate, f"{name}_low": 0.9 * rate, f"{name}_high": 1.1 * rate}
-    return row
+    score = {"score": 0.75, "score_low": 0.675, "score_high": 0.825}
+    return row | {"scores": {"random": score}}
 
 
 def summary(run_dir, **changes):

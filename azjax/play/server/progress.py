@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from azjax.play.server.run_files import open_inside, stat_inside
 from azjax.play.server.runs import Run
-from azjax.training.metrics import METRICS_FILE, SCORE, opponents, parse_rows
+from azjax.training.metrics import METRICS_FILE, SCORES, parse_rows
 from azjax.training.reporting import duration
 from azjax.training.run_directory import is_at_work
 
@@ -76,13 +76,13 @@ def _numbers(run: Run, values: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if _is_number(values.get("iteration")):
         whole = f" of {run.iterations:,.0f}" if run.iterations else ""
         yield "Iteration", f"{values['iteration']:,}{whole}"
-    scores = {
-        f"{SCORE}{name}": (f"Score against {name[:MAX_NAME]}", "{:.1%}")
-        for name in opponents(values)
-    }
-    for key, (label, form) in (COUNTS | MISTAKES | scores).items():
+    for key, (label, form) in (COUNTS | MISTAKES).items():
         if _is_number(values.get(key)):
             yield label, form.format(values[key])
+    scores = values.get(SCORES)
+    for name, score in scores.items() if isinstance(scores, dict) else ():
+        if isinstance(score, dict) and _is_number(score.get("score")):
+            yield f"Score against {name[:MAX_NAME]}", f"{score['score']:.1%}"
     matches = values.get("matches")
     for name, match in matches.items() if isinstance(matches, dict) else ():
         if isinstance(match, dict) and _is_number(match.get("not_lost")):

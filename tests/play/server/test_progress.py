@@ -91,7 +91,7 @@ def test_the_newest_numbers_are_shown_with_names_and_units(directory):
     evaluation = {"kind": "evaluation", "iteration": 1, "network_mistakes": 0.5}
     write_rows(
         directory,
-        {**evaluation, "score_random": 0.75, "score_random_low": 0},
+        {**evaluation, "scores": {"random": {"score": 0.75, "score_low": 0}}},
         {**iteration, "policy_loss": None, "value_loss": 0.25},
         {
             **iteration,
