@@ -139,6 +139,11 @@ class Queue:
                 raise
             self._is_served = True
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether anybody waits or is served."""
+        return self._is_served or bool(self.waiting)
+
     def take(self, most: int) -> list[Job]:
         """Returns the jobs that have waited longest and are still wanted."""
         taken = []

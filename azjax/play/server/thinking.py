@@ -76,6 +76,11 @@ class SearchTable:
         self._queue = Queue(self._serve, "azjax-search")
         self.ask, self.close = self._queue.put, self._queue.close
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether anybody thinks here, or waits to."""
+        return self._queue.is_busy
+
     def _serve(self) -> bool:
         try:
             return self._search_slice()
@@ -171,6 +176,11 @@ class SeatTable:
         self._seat: Seat | None = None
         self._queue = Queue(self._serve, "azjax-seat")
         self.ask = self._queue.put
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anybody thinks here, or waits to."""
+        return self._queue.is_busy
 
     def close(self) -> None:
         """Lets the player go; its last thought is dropped."""
