@@ -12,6 +12,7 @@ from azjax.commands.common import INTERRUPTED
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.server import House, Limits, Warmer, make_offers
 
+MAX_MEMORY = 1e6  # GiB
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -30,6 +31,7 @@ def serve_command(
     names: tuple[str, ...] = (),
     simulations_limit: int = 1600,
     warm_up: bool = True,
+    memory: float = 2.0,
 ) -> None:
     """Serve a web page on which visitors play, and watch players think and learn.
 
@@ -44,6 +46,9 @@ def serve_command(
         simulations_limit: of a move, at most.
         warm_up: whether to compile all games in the background, so that their pages
             open at once.
+        memory: GiB that loaded players, their compiled searches, rules and positions
+            may take, at most (a compiled program counts as 16 MiB); what was not used
+            for longest goes first. Search trees may take 2 GiB besides.
     """
     try:
         from azjax.play.server.app import make_app  # noqa: PLC0415  # an extra
@@ -54,9 +59,11 @@ def serve_command(
         ) from None
     if simulations_limit < 1:
         raise ValueError(f"--simulations-limit must be >= 1: {simulations_limit}")
+    if not 0.1 <= memory <= MAX_MEMORY:
+        raise ValueError(f"--memory must be from 0.1 to {MAX_MEMORY:g} GiB: {memory:g}")
     _tell("Loading the games.")
     enable_compilation_cache()
-    limits = Limits(simulations=simulations_limit)
+    limits = Limits(simulations=simulations_limit, memory_bytes=int(memory * 2**30))
     offers = make_offers(games, player, Path(runs))
     listener = listen(host, port)
     allowed = {*LOOPBACK, host, *names} if host in LOOPBACK or names else None

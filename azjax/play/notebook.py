@@ -21,7 +21,7 @@ from azjax.play.server.describing import (
     describe_thought,
 )
 from azjax.play.server.house import Host, House
-from azjax.play.server.jobs import Job
+from azjax.play.server.jobs import Job, report
 from azjax.play.server.limits import Limits
 from azjax.play.server.messages import (
     AskMove,
@@ -151,6 +151,8 @@ class _View:
             self._send(message.id, "answer", self._value(message))
         except ValueError as error:
             self._send(message.id, "error", str(error))
+        except Exception as error:
+            self._send(message.id, "error", report(error))
 
     def _value(
         self, message: Message

@@ -23,6 +23,8 @@ from azjax.play.server.running import listen
         (["go", "--player", "go=gtp:no-such-program"], "there is no program to run"),
         (["go", "--port", "65536"], "--port must be from 0 to 65535: 65536"),
         (["go", "--host", "no.such.host.invalid"], "cannot listen at --host no.such"),
+        (["go", "--memory", "0"], "--memory must be from 0.1 to 1e+06 GiB: 0"),
+        (["go", "--memory", "nan"], "--memory must be from 0.1 to 1e+06 GiB: nan"),
         (["go", "--simulations-limit", "0"], "--simulations-limit must be >= 1: 0"),
     ],
 )
@@ -72,3 +74,11 @@ def test_it_serves_until_it_is_interrupted(number, status):
         _, errors = server.communicate(timeout=60)
     assert server.returncode == status
     assert errors == ""
+
+
+def test_help_says_how_much_memory_players_take(capsys):
+    with pytest.raises(SystemExit):
+        main(["serve", "--help"])
+    told = capsys.readouterr().out
+    assert "--memory" in told
+    assert "(default: 2.0)" in told

@@ -15,6 +15,7 @@ from typing import Any
 from azjax.games import Game
 from azjax.play.server.describing import Preview, describe_start
 from azjax.play.server.limits import Limits
+from azjax.play.server.memory import PROGRAM_BYTES, Memory, array_bytes
 from azjax.play.server.messages import shown
 from azjax.play.server.offers import GameOffer, Offers, PlayerOffer, load_offered
 from azjax.play.server.rules import Rules
@@ -57,6 +58,7 @@ class House:
         self.num_thoughts = self.num_starts = 0
         self._offers = offers
         self._room = TreeRoom(limits.search_bytes)
+        self.memory = Memory(limits.memory_bytes)
         self._compiler = ThreadPoolExecutor(1, thread_name_prefix="azjax-compile")
         self._lock = threading.Lock()
         self._locks: dict[object, threading.Lock] = {}
@@ -115,10 +117,14 @@ class House:
 
     def rules(self, offer: GameOffer) -> Rules:
         """Returns the compiled rules of a game."""
+        limits = self.limits
         with self._lock_of(offer.key):
-            if offer.key not in self._rules:
-                self._rules[offer.key] = Rules(offer.game, self.limits.positions)
-            return self._rules[offer.key]
+            rules = self._rules.get(offer.key)
+            if rules is None:
+                rules = Rules(offer.game, limits.positions, limits.position_bytes)
+                self._rules[offer.key] = rules
+            rules.used = self.memory.now()
+            return rules
 
     def loaded(self, offer: GameOffer, player: PlayerOffer) -> "Host | None":
         """Returns who serves a player if it is loaded and there is no newer one; by
@@ -142,7 +148,20 @@ class House:
                 loaded = _load(offer, player)
                 host = Host(offer, loaded, stamp, self, self._hosts.get(key))
                 self._hosts[key] = host
+            host.used = self.memory.now()
             return host
+
+    def make_room(self, host: "Host") -> None:
+        """Lets go of players and rules that were not used for long, but not of `host`.
+
+        Raises:
+            ValueError: all that is loaded is at work, and takes too much.
+        """
+        if not self.memory.make_room(host, self._hosts, self._rules):
+            raise ValueError(
+                "too many players are at work for the server's memory; try again in a "
+                "moment"
+            )
 
     def describe(self, offer: GameOffer, player: PlayerOffer) -> dict[str, Any]:
         """Returns what a page must know before it begins.
@@ -203,6 +222,7 @@ class Host:
         may be asked for.
     search: what visitors are told about its search, None if it does not search.
     stamp: of the files from which it was loaded.
+    used: when it was used last.
 
     Args:
         offer: its game.
@@ -225,6 +245,8 @@ class Host:
         self._lock = threading.Lock()
         self._tables: dict[Plan | None, Table] = {}
         self._older = older._tables if older else {}
+        self._weight_bytes = array_bytes(self._player)
+        self.used = house.memory.now()
         self.strengths = self._find_strengths()
         self.default_strength = self._find_default()
         self.search = search_text(player)
@@ -238,6 +260,7 @@ class Host:
         Raises:
             ValueError: it is not allowed.
         """
+        self.used = self._house.memory.now()
         if not self.strengths:
             return self._table(None), 0
         simulations = self.default_strength if simulations is None else simulations
@@ -258,6 +281,31 @@ class Host:
         if isinstance(table, SearchTable):
             table.slicer.compile(batch_sizes()[0])
 
+    @property
+    def bytes(self) -> int:
+        """About what it takes: its weights and the programs of its searches, of which
+        each table has one soon."""
+        tables = [*self._tables.values(), *self._older.values()]
+        slicers = [t.slicer for t in tables if isinstance(t, SearchTable)]
+        num_programs = sum(max(1, len(slicer.sizes)) for slicer in slicers)
+        return self._weight_bytes + PROGRAM_BYTES * num_programs
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anybody thinks here; another program always stays."""
+        is_program = isinstance(self._player, ExternalPlayer)
+        return is_program or any(t.is_busy for t in list(self._tables.values()))
+
+    def shrink(self) -> None:
+        """Lets go of the tables where nobody thinks; who was just led to one of them
+        is still served there."""
+        if isinstance(self._player, ExternalPlayer):
+            return
+        self._older = {}
+        for plan, table in list(self._tables.items()):
+            if not table.is_busy:
+                self._tables.pop(plan, None)
+
     def close(self) -> None:
         """Closes the tables."""
         for table in list(self._tables.values()):
@@ -265,9 +313,11 @@ class Host:
 
     def _table(self, plan: Plan | None) -> Table:
         with self._lock:
-            if plan not in self._tables:
-                self._tables[plan] = self._new_table(plan)
-            return self._tables[plan]
+            table = self._tables.get(plan)
+            if table is None:
+                table = self._tables[plan] = self._new_table(plan)
+        self._house.make_room(self)
+        return table
 
     def _new_table(self, plan: Plan | None) -> Table:
         if isinstance(self._player, ExternalPlayer):

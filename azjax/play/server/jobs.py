@@ -1,14 +1,26 @@
 """Thoughts that visitors wait for, and the queues in which they stand."""
 
 import collections
+import contextlib
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from typing import NamedTuple
 
 from azjax.games import State
 from azjax.play.server.limits import Limits
 from azjax.players import Thought
+
+FAILED = "the server could not do this; try again in a moment"
+
+
+def report(error: Exception) -> str:
+    """Prints an error that nobody expected; returns what the visitor is told of it."""
+    with contextlib.suppress(OSError, ValueError):  # the terminal was closed
+        traceback.print_exception(error, file=sys.stderr)
+    return FAILED
 
 
 class Found(NamedTuple):
@@ -80,17 +92,23 @@ class Job:
         self.is_done = done >= self.simulations or is_late
         if self.is_done or now - self._notified >= self._limits.progress_seconds:
             self._notified = now
-            self._notify()
+            self._tell()
 
     def resign(self) -> None:
         """Ends it because the player gives the game up."""
         self.is_resigned = self.is_done = True
-        self._notify()
+        self._tell()
 
     def fail(self, error: str) -> None:
         """Ends it without a thought."""
         self.error, self.is_done = error, True
-        self._notify()
+        self._tell()
+
+    def _tell(self) -> None:
+        try:
+            self._notify()
+        except Exception as error:  # others think in the same batch
+            report(error)
 
 
 class Queue:
@@ -111,13 +129,27 @@ class Queue:
         self._is_served = self.is_closed = False
 
     def put(self, job: Job) -> None:
-        """Has a job served."""
+        """Has a job served.
+
+        Raises:
+            RuntimeError: there is no thread that could; the job is dropped.
+        """
         with self._lock:
             self.waiting.append(job)
             if self._is_served or self.is_closed:
                 return
+            thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                self.waiting.remove(job)
+                raise
             self._is_served = True
-        threading.Thread(target=self._run, name=self._name, daemon=True).start()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anybody waits or is served."""
+        return self._is_served or bool(self.waiting)
 
     def take(self, most: int) -> list[Job]:
         """Returns the jobs that have waited longest and are still wanted."""

@@ -24,7 +24,11 @@ class Limits:
     thoughts: that may be asked for at a time.
     progress_seconds: between two looks into a thought.
     search_bytes: of all search trees.
+    memory_bytes: of loaded players, their compiled searches, and the rules and
+        positions of games; what was not used for longest goes first. The player that
+        is asked for is loaded even if it alone takes more.
     positions: of each game that are kept, lest they be replayed.
+    position_bytes: of these positions of a game.
     """
 
     connections: int = 2000
@@ -42,7 +46,9 @@ class Limits:
     thoughts: int = 1000
     progress_seconds: float = 0.1
     search_bytes: int = 2**31
+    memory_bytes: int = 2**31
     positions: int = 20_000
+    position_bytes: int = 2**26
 
     def __post_init__(self) -> None:
         """Checks the values."""

@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 from azjax.games import Game
-from azjax.play.server.jobs import Job, Queue
+from azjax.play.server.jobs import Job, Queue, report
 from azjax.play.server.slices import Batch, Slicer, batch_sizes, rearranged
 from azjax.players import ExternalPlayer, ForfeitError, ResignError, Seat
 
@@ -83,13 +83,20 @@ class SearchTable:
             job.announce(COMPILING)
         self._queue.put(job)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether anybody thinks here, or waits to."""
+        return self._queue.is_busy
+
     def _serve(self) -> bool:
         try:
             return self._search_slice()
-        except Exception:
+        except Exception as error:
             if not self._queue.is_closed:  # what it needs may be closed as well
-                traceback.print_exc(file=sys.stderr)
-            for job in [*self._seated, *self._queue.take(len(self._queue.waiting))]:
+                report(error)
+            # If nobody was let in yet, nobody who waits can be.
+            waiting = len(self._queue.waiting)
+            for job in self._seated or self._queue.take(waiting):
                 job.fail(CANNOT_GO_ON)
             self._leave()
             return False
@@ -121,13 +128,14 @@ class SearchTable:
 
     def _seat(self, jobs: list[Job], rows: list[int], size: int) -> None:
         """Gives everybody a row, those who were there before their own trees."""
+        self._seated = jobs  # who is told if this fails
         if size != self._size and not rows:
             self._memory = self.slicer.memory(size)
         elif size != self._size or rows != list(range(len(rows))):
             source = np.full(size, max(self._size, 1), np.int32)
             source[: len(rows)] = rows
             self._memory = rearranged(self._memory, source)
-        self._seated, self._size = jobs, size
+        self._size = size
 
     def _next_size(self, num_seated: int) -> int:
         """Returns the size of the next batch, at least the number of those who are
@@ -175,6 +183,11 @@ class SeatTable:
         self._queue = Queue(self._serve, "azjax-seat")
         self.ask = self._queue.put
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether anybody thinks here, or waits to."""
+        return self._queue.is_busy
+
     def close(self) -> None:
         """Lets the player go; its last thought is dropped."""
         self._queue.close()
@@ -195,8 +208,8 @@ class SeatTable:
                 print(f"azjax: a player cannot go on: {error}", file=sys.stderr)
                 self._seat = None
                 job.fail(CANNOT_GO_ON)
-            except Exception:
-                traceback.print_exc(file=sys.stderr)
+            except Exception as error:
+                report(error)
                 self._seat = None
                 job.fail(CANNOT_GO_ON)
         return False

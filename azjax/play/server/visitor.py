@@ -5,6 +5,7 @@ import contextlib
 import functools
 import json
 import time
+from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -15,7 +16,7 @@ from azjax.play.server.describing import (
     describe_thought,
 )
 from azjax.play.server.house import House
-from azjax.play.server.jobs import Job
+from azjax.play.server.jobs import Job, report
 from azjax.play.server.messages import (
     AskMove,
     AskMoves,
@@ -148,14 +149,24 @@ class Visitor:
         except MessageError as error:
             await self._send(error.id, "error", str(error))
             return False
-        try:
+        async with self._telling_errors(message.id):
             value = await self._do(message)
-        except ValueError as error:
-            await self._send(message.id, "error", str(error))
-        else:
             if not isinstance(message, AskThought):  # a thought comes later
                 await self._send(message.id, "answer", value)
         return True
+
+    @contextlib.asynccontextmanager
+    async def _telling_errors(self, id: int) -> AsyncIterator[None]:
+        """A context in which the visitor is told of every error that is not the end of
+        the connection."""
+        try:
+            yield
+        except WebSocketDisconnect:
+            raise
+        except ValueError as error:
+            await self._send(id, "error", str(error))
+        except Exception as error:
+            await self._send(id, "error", report(error))
 
     async def _do(self, message: Message) -> Any:
         """Does what a message says; returns the answer, None for a thought, which
@@ -226,11 +237,8 @@ class Visitor:
     async def _think(self, message: AskThought, turn: int) -> None:
         """Sends what is thought from time to time, and at the end."""
         with contextlib.suppress(WebSocketDisconnect):
-            try:
+            async with self._telling_errors(message.id):
                 value = await self._thought(message, turn)
-            except ValueError as error:
-                await self._send(message.id, "error", str(error))
-            else:
                 await self._send(message.id, "answer", value)
 
     async def _thought(self, message: AskThought, turn: int) -> dict[str, Any] | None:

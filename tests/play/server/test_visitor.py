@@ -75,6 +75,15 @@ def started(page):
     return page
 
 
+@pytest.fixture
+def pair(client, started):
+    """Two visitors who have begun."""
+    with client.websocket_connect(SOCKET) as socket:
+        other = Page(socket)
+        other.ask("start", game="tic_tac_toe", player="random")
+        yield started, other
+
+
 def think(page, actions=(), simulations=None):
     return page.ask("think", actions=list(actions), simulations=simulations)
 
@@ -406,3 +415,43 @@ def test_messages_come_no_faster_than_they_may():
     waits = [pace.wait() for _ in range(5)]
     assert waits[:3] == [0, 0, 0]
     assert 0 < waits[3] <= 0.1 < waits[4] <= 0.2
+
+
+START = ("start", {"game": "tic_tac_toe", "player": "greedy"})
+FAILED = "the server could not do this; try again in a moment"
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("RESOURCE_EXHAUSTED: no memory"), MemoryError(), KeyError(1)]
+)
+@pytest.mark.parametrize(
+    ("place", "request_"),
+    [
+        ("house.House.describe", START),
+        ("visitor.describe_position", ("position", {"actions": []})),
+        ("rules.Rules.state", ("think", {"actions": [], "simulations": None})),
+        ("house.Host.table", ("think", {"actions": [], "simulations": None})),
+        ("visitor.describe_thought", ("think", {"actions": [], "simulations": None})),
+    ],
+)
+def test_every_failure_reaches_who_asked_and_nobody_else(
+    pair, monkeypatch, error, place, request_
+):
+    def fail(*_, **__):
+        raise error
+
+    method, params = request_
+    asking, other = pair
+    with monkeypatch.context() as patch:
+        patch.setattr(f"azjax.play.server.{place}", fail)
+        assert asking.ask(method, **params)[:2] == ("error", FAILED)
+    for page in (asking, other):
+        assert think(page)[0] == "answer"
+
+
+def test_a_thought_that_cannot_be_sent_is_an_error(started, monkeypatch):
+    monkeypatch.setattr(
+        "azjax.play.server.visitor.describe_thought",
+        lambda *_, **__: {"value": float("nan")},
+    )
+    assert think(started)[0] == "error"
