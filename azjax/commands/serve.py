@@ -72,8 +72,9 @@ def serve_command(
     shown = f"[{host}]" if ":" in host else host
     print(f"http://{shown}:{listener.getsockname()[1]}/", flush=True)
     print("Ctrl-C ends it.", flush=True)
+    warmer = Warmer(house, _tell)
     if warm_up:
-        Warmer(house, _tell).start()
+        warmer.start()
         _tell("Compiling the games in the background; pages work meanwhile.")
     status = INTERRUPTED
     try:
@@ -81,6 +82,7 @@ def serve_command(
             run_server(app, listener, limits)
     except SystemExit as ended:  # by another signal
         status = int(ended.code or 0)
+    warmer.close()
     # Searches know no stop, and Python would wait for their threads.
     sys.stdout.flush()
     os._exit(status)

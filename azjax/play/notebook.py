@@ -185,7 +185,11 @@ class _View:
                 kind = "answer" if job.is_done else "progress"
                 with_tree = job.is_done and message.tree
                 thought = describe_thought(
-                    rules, state, *job.found, with_tree=with_tree
+                    rules,
+                    state,
+                    *job.found,
+                    with_tree=with_tree,
+                    is_cut=job.is_cut,
                 )
                 self._send(message.id, kind, thought)
             elif job.stage is not None:

@@ -39,6 +39,16 @@ def test_a_mistake_is_one_line(arguments, error, capsys, monkeypatch):
     assert error in written
 
 
+def test_at_a_terminal_it_says_at_once_that_it_loads(capsys, monkeypatch):
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with pytest.raises(SystemExit):
+        main(["serve", "draughts"])
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "Loading the games."
+    assert lines[1].startswith("azjax: unknown game 'draughts'")
+
+
 def test_a_port_that_is_taken_is_one_line(capsys, monkeypatch):
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "")
     with listen("127.0.0.1", 0) as listener:

@@ -269,8 +269,11 @@ def _found(names: dict[str, Any], name: str) -> Any:
     return names[name]
 
 
-def _players(offer: GameOffer) -> list[dict[str, str]]:
-    return [{"name": p.name, "title": p.title} for p in offer.players.values()]
+def _players(offer: GameOffer) -> list[dict[str, Any]]:
+    return [
+        {"name": player.name, "title": player.title, "rating": player.rating}
+        for player in offer.players.values()
+    ]
 
 
 def _name(headers: Headers) -> str | None:

@@ -137,6 +137,7 @@ def describe_thought(
     seconds: float,
     *,
     with_tree: bool = False,
+    is_cut: bool = False,
 ) -> dict[str, Any]:
     """Returns what a player thought about a position.
 
@@ -148,6 +149,7 @@ def describe_thought(
         seconds: that it took.
         with_tree: whether to tell the most visited part of the tree, which takes a
             step of the game for each position that something follows.
+        is_cut: whether the time was up before all simulations were made.
     """
     analysis, policy, game = thought.analysis, thought.policy, rules.game
     value = opinion(thought)
@@ -179,6 +181,7 @@ def describe_thought(
         "line": _line(rules, state, line),
         "simulations": simulations,
         "seconds": seconds,
+        "isCut": is_cut,
     }
     if with_tree:
         branches = None if analysis is None else analysis.branches

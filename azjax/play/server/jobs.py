@@ -70,6 +70,12 @@ class Job:
         self._notify, self._limits = notify, limits
         self._began = self._notified = time.monotonic()
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether the time was up before all simulations were made."""
+        made = self.found.simulations if self.found else self.simulations
+        return self.is_done and made < self.simulations
+
     def announce(self, stage: str) -> None:
         """Says what must be done before the thought begins."""
         self.stage = stage

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from azjax import games
 from azjax.games import Game
 from azjax.play.opponents import is_shipped, lookahead, playouts
+from azjax.play.server.ratings import find_ratings, player_key
 from azjax.play.server.runs import Run, find_runs
 from azjax.players import AnyPlayer, load
 from azjax.players.directory import PRETRAINED
@@ -19,7 +20,7 @@ ADDED, SHIPPED, LEARNT, STANDARD = range(4)
 
 # The players of a run by its kind, and what people are told that they are.
 _TITLES: Mapping[str | None, Mapping[str, str]] = {
-    None: {"alphazero": "AlphaZero", "network": "The network, without search"},
+    None: {"alphazero": "AlphaZero", "network": "AlphaZero's network, no search"},
     "q_learning": {"q_learning": "Q-learning"},
 }
 
@@ -44,17 +45,26 @@ class PlayerOffer:
     source: a text for `players.load`, which only the operator and this program
         write, or the player of a run, which may become newer.
     rank: those with a lower one are offered first.
+    rating: Elo in the newest tournament that was saved, at the player's own strength.
     """
 
     name: str
     title: str
     source: str | RunPlayer
     rank: int = STANDARD
+    rating: float | None = None
 
     @property
     def directory(self) -> Path | None:
         """The directory of the run, None if it is no run's player."""
         return None if isinstance(self.source, str) else self.source.directory
+
+    @property
+    def rating_key(self) -> str:
+        """The player's key in ratings; it is compared and never loaded."""
+        source = self.source
+        is_text = isinstance(source, str)
+        return player_key(source if is_text else f"{source.kind}:{source.directory}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +98,8 @@ class Offers:
         return find_runs(self.runs_directory)
 
     def with_runs(self, runs: Mapping[str, Run]) -> dict[str, GameOffer]:
-        """Returns all games by key, with the players that runs have now."""
+        """Returns all games by key, with the players that runs have now, and with the
+        ratings that are known now."""
         offers = dict(self.games)
         for run in runs.values():
             if not run.has_player:
@@ -101,7 +112,11 @@ class Offers:
             )
             players = [*offer.players.values(), *run_players(run)]
             offers[key] = dataclasses.replace(offer, players=_ranked(players))
-        return offers
+        ratings = find_ratings(self.runs_directory)
+        return {
+            key: _rated(offer, ratings.get(repr(offer.game), {}))
+            for key, offer in offers.items()
+        }
 
     def key_of(self, game: Game) -> str | None:
         """Returns under which key a game is offered, None if it is not."""
@@ -155,15 +170,16 @@ def standard_players(game: Game) -> dict[str, PlayerOffer]:
     if is_shipped(game):
         offers += [
             _offer(f"alphazero:{PRETRAINED}", "AlphaZero", SHIPPED),
-            _offer(f"network:{PRETRAINED}", "Its network, without search", SHIPPED),
+            _offer(f"network:{PRETRAINED}", "AlphaZero's network, no search", SHIPPED),
         ]
-    ahead = lookahead(game)
+    ahead, rollouts = lookahead(game), playouts(game)
     if ahead is not None:
-        offers.append(_offer(ahead, f"{ahead.partition(':')[2]} moves ahead"))
+        offers.append(_offer(ahead, f"minimax, depth {ahead.partition(':')[2]}"))
+    number = rollouts.partition(":")[2]
     offers += [
-        _offer(playouts(game), "Search with random playouts"),
-        _offer("greedy", "One move ahead"),
-        _offer("random", "Chance"),
+        _offer(rollouts, f"MCTS with random rollouts, {number}"),
+        _offer("greedy", "greedy"),
+        _offer("random", "random"),
     ]
     return _ranked(offers)
 
@@ -188,6 +204,17 @@ def _offer(spec: str, title: str, rank: int = STANDARD) -> PlayerOffer:
 def _ranked(players: Iterable[PlayerOffer]) -> dict[str, PlayerOffer]:
     """Returns players by their names, in the order in which they are offered."""
     return {p.name: p for p in sorted(players, key=lambda player: player.rank)}
+
+
+def _rated(offer: GameOffer, ratings: Mapping[str, float]) -> GameOffer:
+    """Returns a game whose players have the ratings of a tournament."""
+    if not ratings:
+        return offer
+    players = {
+        name: dataclasses.replace(player, rating=ratings.get(player.rating_key))
+        for name, player in offer.players.items()
+    }
+    return dataclasses.replace(offer, players=players)
 
 
 def _added_player(text: str, offer: GameOffer) -> PlayerOffer:

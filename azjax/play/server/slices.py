@@ -202,10 +202,10 @@ def search_text(player: AnyPlayer) -> str | None:
     else:
         return None
     if not kept_nodes:
-        return f"{name}."
+        return f"It uses {name}, as in the arena."
     return (
-        f"{name}. Here it starts each move from an empty tree; in the arena it keeps "
-        f"up to {kept_nodes} positions of its tree from move to move."
+        f"It uses {name}. Here each move starts from an empty tree; in the arena up to "
+        f"{kept_nodes} positions of the tree are kept from move to move."
     )
 
 

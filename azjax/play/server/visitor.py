@@ -289,7 +289,9 @@ class Visitor:
                     await self._send(message.id, "stage", job.stage)
                 continue
             describe = functools.partial(
-                describe_thought, with_tree=is_done and message.tree
+                describe_thought,
+                with_tree=is_done and message.tree,
+                is_cut=job.is_cut,
             )
             value = await self._workers.do(describe, rules, job.state, *found)
             if turn != self._turn:

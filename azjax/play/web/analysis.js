@@ -127,9 +127,10 @@ export class Analysis {
     );
   }
 
-  #showSpeed({ simulations, seconds, visits }) {
+  #showSpeed({ simulations, seconds, visits, isCut }) {
     this.find("speed").hidden = simulations === 0 && visits === 0;
     const parts = [`${simulations} simulations`];
+    if (isCut) parts.push("the time for a move was up");
     // What was known already, or over at once, takes no time to speak of.
     if (seconds > SHORTEST) {
       parts.push(`${Math.round(simulations / seconds).toLocaleString("en")} a second`);

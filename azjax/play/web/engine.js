@@ -96,6 +96,7 @@
  *     before; none from a player that does not search
  * @property {number} simulations made for this thought so far
  * @property {number} seconds that they took
+ * @property {boolean} [isCut] whether the time was up before all simulations were made
  *
  * @typedef {Object} Branch
  * @property {number} parent where in the list the position before is; -1 if that is the

@@ -16,7 +16,8 @@ import { outcomeText } from "./wording.js";
  * @property {new (...parts) => Object} Board draws the description's style
  * @property {typeof import("./address.js").address} [address] holds the game, if the page
  *     has an address of its own
- * @property {{name: string, title: string}[]} [players] to choose from
+ * @property {{name: string, title: string, rating?: number|null}[]} [players] to choose
+ *     from; ratings are Elo
  * @property {string} [player] the name of the first one
  * @property {"you"|"computer"|"watch"} [begins] the first game; you, if nothing is said
  * @property {(description: import("./engine.js").Description, player?: string) => void}

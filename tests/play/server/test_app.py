@@ -39,7 +39,8 @@ def test_the_lobby_lists_games_players_and_runs(client):
     assert picture.headers["content-type"] == "image/svg+xml"
     assert picture.text.startswith("<svg")
     players = told["games"][0]["players"]
-    assert players[0] == {"name": "alphazero:pretrained", "title": "AlphaZero"}
+    first = {"name": "alphazero:pretrained", "title": "AlphaZero", "rating": None}
+    assert players[0] == first
     assert told["runs"] == [
         {
             "key": "first",

@@ -38,7 +38,7 @@ def test_a_description_can_be_sent(run):
     house = house_of(run.parent)
     offer, player = house.find("tic_tac_toe", "greedy")
     told = json.loads(json.dumps(house.describe(offer, player)))
-    assert told["player"] == "One move ahead"
+    assert told["player"] == "greedy"
     house.close()
 
 

@@ -1,4 +1,5 @@
 import json
+import os
 
 import pytest
 
@@ -32,6 +33,40 @@ def test_the_player_that_ships_comes_first(tmp_path):
         *("greedy", "random"),
     ]
     assert list(offers.games["go:5"].players) == ["mcts:1600", "greedy", "random"]
+
+
+def test_players_are_called_what_the_field_calls_them(tmp_path):
+    make_run(tmp_path / "first", "tic_tac_toe")
+    offers = make_offers(["tic_tac_toe"], (), tmp_path)
+    offered = offers.with_runs(offers.runs())["tic_tac_toe"].players
+    assert [player.title for player in offered.values()] == [
+        "AlphaZero",
+        "AlphaZero's network, no search",
+        "AlphaZero (run first)",
+        "AlphaZero's network, no search (run first)",
+        "MCTS with random rollouts, 1600",
+        "greedy",
+        "random",
+    ]
+    minimax = make_offers(["othello"], (), tmp_path).games["othello"].players
+    assert next(iter(minimax.values())).title == "minimax, depth 6"
+
+
+def test_players_have_the_ratings_of_the_newest_tournament(tmp_path):
+    make_run(tmp_path / "first", "tic_tac_toe")
+    offers = make_offers(["tic_tac_toe"], (), tmp_path)
+    for age, elo in enumerate((100.0, 200.0)):
+        (tmp_path / f"arena{age}").mkdir()
+        rated = {"random": -elo, f"alphazero:{tmp_path}/first": elo, "mcts:50": 0.0}
+        players = [{"player": name, "elo": elo} for name, elo in rated.items()]
+        results = {"game": "tic_tac_toe", "players": players}
+        path = tmp_path / f"arena{age}" / "results.json"
+        path.write_text(json.dumps(results))
+        os.utime(path, (1000 - age, 1000 - age))
+    offered = offers.with_runs(offers.runs())["tic_tac_toe"].players
+    ratings = {name: player.rating for name, player in offered.items() if player.rating}
+    name = f"alphazero:{tmp_path.name}/first"
+    assert ratings == {"random": -100.0, name: 100.0}
 
 
 @pytest.mark.slow

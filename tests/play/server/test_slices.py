@@ -155,10 +155,10 @@ def test_slices_keep_the_search_and_make_whole_steps(player):
 
 
 def test_a_search_is_named_with_its_difference_from_the_player_itself(player):
-    assert search_text(player) == "Gumbel search."
+    assert search_text(player) == "It uses Gumbel search, as in the arena."
     search = dataclasses.replace(player.search, algorithm="alphazero", kept_nodes=500)
     text = search_text(dataclasses.replace(player, search=search))
-    assert text.startswith("PUCT search. Here it starts each move from an empty tree")
+    assert text.startswith("It uses PUCT search. Here each move starts from an empty")
     assert "up to 500 positions" in text
     assert search_text(players.load("greedy", player.game)) is None
 

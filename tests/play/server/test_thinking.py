@@ -95,6 +95,7 @@ def test_news_comes_after_every_slice(table, positions):
     table.ask(waiting.job)
     waiting.result()
     assert waiting.simulations == [6, 12, 18, 24]
+    assert not waiting.job.is_cut
 
 
 def test_news_comes_no_more_often_than_it_may(table, positions):
@@ -125,6 +126,7 @@ def test_a_thought_that_takes_too_long_answers_with_what_it_has(table, positions
     waiting = Waiting(positions[0], 24, Limits(thought_seconds=1e-9))
     table.ask(waiting.job)
     assert waiting.result().simulations == 6
+    assert waiting.job.is_cut
 
 
 def test_the_table_is_empty_when_all_are_gone(slicer, compiler, positions):

@@ -95,7 +95,7 @@ def test_start_describes_game_and_player(page):
     assert told["player"] == "AlphaZero"
     assert told["simulations"] == 64
     assert told["strengths"] == [1, 25, 50, 64, 100, 200, 400, 800, 1600]
-    assert told["search"] == "Gumbel search."
+    assert told["search"] == "It uses Gumbel search, as in the arena."
 
 
 def test_the_board_is_sent_while_a_game_cannot_begin(offers, monkeypatch):
