@@ -13,6 +13,7 @@ import numpy as np
 
 from azjax.games import rendering
 from azjax.games.symmetry import Symmetry, identity
+from azjax.suggestions import did_you_mean
 
 
 class State(Protocol):
@@ -69,8 +70,35 @@ class Game(abc.ABC, Generic[S]):
         return hash((type(self), *sorted(self.options.items())))
 
     def __repr__(self) -> str:
-        options = ",".join(f"{key}={value}" for key, value in self.options.items())
-        return f"{self.name}:{options}" if options else self.name
+        """Returns the shortest text that `make` builds an equal game from, as `hex:5`
+        and `go:9,komi=6.5`."""
+        parameters = inspect.signature(type(self)).parameters
+        first = next(iter(parameters), None)
+        options = [
+            f"{value}"
+            # A number that stands first needs no name: it is the size.
+            if key == first and not isinstance(value, bool)
+            else f"{key}={value}"
+            for key, value in self._unusual_options(parameters).items()
+        ]
+        return f"{self.name}:{','.join(options)}" if options else self.name
+
+    def _unusual_options(
+        self, parameters: Mapping[str, inspect.Parameter]
+    ) -> Mapping[str, int | float | str | bool]:
+        """Returns the options that have other values than if they were left out."""
+        unusual = {
+            key: value
+            for key, value in self.options.items()
+            if key not in parameters or parameters[key].default != value
+        }
+        # None stands for what follows from the others, as a limit of moves may.
+        for key in list(unusual):
+            if key in parameters and parameters[key].default is None:
+                others = {name: unusual[name] for name in unusual if name != key}
+                if type(self)(**others).options[key] == unusual[key]:
+                    unusual = others
+        return unusual
 
     @property
     def options(self) -> dict[str, int | float | str | bool]:
@@ -276,6 +304,20 @@ def _enumerate(texts: Sequence[str], most: int = 20) -> str:
     return f"{' '.join(texts[: most - 2])} ... {texts[-1]} ({len(texts)} in all)"
 
 
+class UnknownGameError(ValueError):
+    """No game is registered under a name.
+
+    name: the name.
+    """
+
+    def __init__(self, name: str):
+        self.name = name
+        super().__init__(
+            f"unknown game {name!r}; known games: {', '.join(available())}; for a game "
+            f"of your own, run the file that defines it{did_you_mean(name, _GAMES)}"
+        )
+
+
 _GAMES: dict[str, type[Game]] = {}
 
 # Games of other libraries: the modules that register them, imported when asked for.
@@ -327,8 +369,8 @@ def make(spec: str, **options: Any) -> Game:
         **options: arguments of the game's constructor; numbers may be NumPy's.
 
     Raises:
-        ValueError: the game or an option is unknown, or an option's value is not
-            allowed.
+        UnknownGameError: there is no such game.
+        ValueError: an option is unknown, or its value is not allowed.
     """
     name, _, text = spec.partition(":")
     game_class = _find(name)
@@ -364,15 +406,14 @@ def _find(name: str) -> type[Game]:
         except ModuleNotFoundError as error:
             raise ValueError(str(error)) from error
     if name not in _GAMES:
-        raise ValueError(
-            f"unknown game {name!r}; known games: {', '.join(available())}"
-        )
+        raise UnknownGameError(name)
     return _GAMES[name]
 
 
 def _unknown_option(name: str, option: str, parameters: list[str]) -> str:
     allowed = f"its options: {', '.join(parameters)}" if parameters else "it has none"
-    return f"{name} has no option {option!r}; {allowed}"
+    close = did_you_mean(option, parameters)
+    return f"{name} has no option {option!r}; {allowed}{close}"
 
 
 def _parse_value(text: str) -> int | float | str | bool:

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
+from azjax import games
+
 try:
     import fcntl
 except ImportError:  # Windows: nothing keeps two processes apart
@@ -152,6 +154,8 @@ def read_config(directory: Path) -> dict[str, Any]:
 
 def _check_same_run(directory: Path, config: RunConfig) -> None:
     found, wanted = read_config(directory), _as_json(config)
+    with contextlib.suppress(AttributeError, TypeError, ValueError):
+        found["game"] = repr(games.make(found["game"]))  # as `config` spells it
     if found.get("kind") != wanted.get("kind") and _has_begun(directory):
         raise ValueError(
             f"{directory} holds a run of another way of learning: give another "
