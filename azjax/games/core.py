@@ -262,15 +262,27 @@ class Game(abc.ABC, Generic[S]):
             winning=self.winning_cells(state),
             column_labels=self.column_labels,
             row_labels=self.row_labels,
-            policies=self._policies_on_board(state, held),
+            policies=self.policies_on_board(state, held),
             is_turned=is_turned,
         )
 
-    def _policies_on_board(
+    def policies_on_board(
         self, state: S, policies: Mapping[str, np.ndarray]
     ) -> rendering.Policies:
-        """Returns how the policies are drawn; here as bars in the cells, with what
-        has no cell in the name."""
+        """Returns what `to_svg` draws of policies.
+
+        As it stands here, for games whose actions are cells: a bar in each cell, with
+        the probabilities of what has no cell in the name.
+
+        Args:
+            state: the position.
+            policies: `[A]` probabilities of the next move, by name.
+
+        Returns:
+            by name, one of: `[W]` probabilities of the columns, drawn as bars above the
+            board; `[H, W]` probabilities of the cells, drawn in the empty ones; a list
+            of `rendering.Arrow(start, end, probability)` from cell to cell.
+        """
         height, width, _ = self.observation_shape
         num_cells = height * width
         placed = {}
