@@ -20,6 +20,7 @@ from azjax.commands.play import PIPE_CLOSED, play_command
 from azjax.commands.serve import serve_command
 from azjax.commands.train import train_command, train_with_settings
 from azjax.commands.train_q import train_q_command
+from azjax.program import NAME, program
 from azjax.suggestions import did_you_mean
 
 USAGE_ERROR = 2
@@ -41,33 +42,34 @@ COMMANDS: dict[str, Callable[..., None]] = {
 
 def main(args: Sequence[str] | None = None) -> None:
     """Runs the command that the arguments name."""
+    prog = program() if args is None else NAME
     args = list(sys.argv[1:] if args is None else args)
     with ends_in_order(), one_line_errors():
         if args and args[0].startswith(HELP_OPTIONS):
-            _help(args)
-        name, rest = _command(args)
+            _help(args, prog)
+        name, rest = _command(args, prog)
         # `train` has all settings of a run, whose defaults depend on the preset.
         if name == "train" and rest and not rest[0].startswith(HELP_OPTIONS):
-            train_with_settings(rest)
+            train_with_settings(rest, prog)
         else:
-            bind(COMMANDS[name], rest, prog=f"azjax {name}")()
+            bind(COMMANDS[name], rest, prog=f"{prog} {name}")()
 
 
-def _help(args: Sequence[str]) -> None:
+def _help(args: Sequence[str], prog: str) -> None:
     """Prints the commands, or what completes them in a shell, and ends."""
     app = tyro.extras.SubcommandApp()
     for name, command in COMMANDS.items():
         app.command(name=name)(command)
-    app.cli(prog="azjax", args=args)
+    app.cli(prog=prog, args=args)
 
 
-def _command(args: Sequence[str]) -> tuple[str, Sequence[str]]:
+def _command(args: Sequence[str], prog: str) -> tuple[str, Sequence[str]]:
     """Returns the command's name and its arguments.
 
     Raises:
         ValueError: there is no such command.
     """
-    known = f"commands are {', '.join(COMMANDS)}; see azjax --help"
+    known = f"commands are {', '.join(COMMANDS)}; see {prog} --help"
     if not args:
         raise ValueError(f"a command is missing; {known}")
     name, *rest = args

@@ -24,17 +24,17 @@ def train_command(game: tyro.conf.Positional[str]) -> None:
     _train(preset("auto", game))
 
 
-def train_with_settings(args: Sequence[str]) -> None:
-    """Learns the game that the first argument names; the others are settings.
+def train_with_settings(args: Sequence[str], prog: str) -> None:
+    """Learns the game that the first argument names; the others are settings. `prog` is
+    the program's name.
 
     Raises:
         ValueError: the first argument is an option.
     """
     game, *settings = args
     if game.startswith("-"):
-        raise ValueError("the game comes first: azjax train GAME [OPTIONS]")
-    config = parse_train_config(game, settings, prog=f"azjax train {game}")
-    _train(config)
+        raise ValueError(f"the game comes first: {prog} train GAME [OPTIONS]")
+    _train(parse_train_config(game, settings, prog=f"{prog} train {game}"))
 
 
 def _train(config: TrainConfig) -> None:

@@ -289,6 +289,11 @@ def reading_settings(directory: Path) -> Iterator[None]:
     try:
         yield
         return
+    except games.UnknownGameError as error:
+        raise ValueError(
+            f"the player in {directory} is for the game {error.name[:40]!r}, which is "
+            "not known here: define it by running its own file, as python FILE play ..."
+        ) from None
     except KeyError as error:
         problem = f"{CONFIG_FILE} lacks {error}"
     except (TypeError, ValueError) as error:

@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl
 
 from azjax.games import Game
 from azjax.networks import Parts
+from azjax.suggestions import did_you_mean
 
 _MAX_DIGITS = 7
 
@@ -112,7 +113,8 @@ def parse_settings(text: str, query: str, allowed: tuple[str, ...]) -> dict[str,
             known = (
                 f"its settings are {', '.join(allowed)}" if allowed else "it has none"
             )
-            raise ValueError(f"player {text!r} has no setting {key!r}; {known}")
+            close = did_you_mean(key, allowed)
+            raise ValueError(f"player {text!r} has no setting {key!r}; {known}{close}")
     if len(settings) < len(given):
         names = [name for name, _ in given]
         twice = next(name for name in names if names.count(name) > 1)

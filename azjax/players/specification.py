@@ -27,6 +27,7 @@ from azjax.players.random import RandomPlayer
 from azjax.players.seat import AnyPlayer, ExternalPlayer
 from azjax.players.spec import Spec, needed, parse_settings
 from azjax.search import SearchConfig
+from azjax.suggestions import did_you_mean
 
 DEFAULT_SIMULATIONS = 64
 MAX_SIMULATIONS = 100_000
@@ -91,7 +92,8 @@ def load(spec: str, game: Game | None = None, parts: Parts | None = None) -> Any
     needs_argument = kind is not None and ":" in kind.form
     if kind is None or bool(colon) != needs_argument or bool(colon) != bool(argument):
         forms = ", ".join(kind.form for kind in KINDS.values())
-        raise ValueError(f"unknown player {spec!r}; players are {forms}")
+        close = did_you_mean(name, KINDS) if kind is None else ""
+        raise ValueError(f"unknown player {spec!r}; players are {forms}{close}")
     settings = parse_settings(spec, query, kind.settings)
     return kind.build(Spec(spec, name, argument, settings, parts), game)
 

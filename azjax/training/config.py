@@ -288,7 +288,8 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         """Checks the values."""
-        games.make(self.game)
+        # One spelling of its options: `hex:5`.
+        object.__setattr__(self, "game", repr(games.make(self.game)))
         if (self.minutes is None) == (self.iterations is None):
             raise ValueError(
                 "exactly one of minutes and iterations must be given: "

@@ -89,7 +89,7 @@ def test_the_file_tells_its_game_and_old_runtimes_can_read_it(tmp_path):
     onnx_graph.export_onnx(make_player(CONFIGS[4], games.make("hex:5")), path)
     exported = onnx.load(path)
     assert {prop.key: prop.value for prop in exported.metadata_props} == {
-        "game": "hex:size=5,swap=False"
+        "game": "hex:5"
     }
     assert exported.ir_version == 8
     assert [(o.domain, o.version) for o in exported.opset_import] == [("", 17)]

@@ -162,7 +162,7 @@ def test_pickled_objects_are_not_loaded(trained, directory):
     ("change", "message"),
     [
         ({"format": 9}, "its format is 9, and this version of azjax reads formats 1"),
-        ({"game": "chequers"}, "unknown game 'chequers'"),
+        ({"game": "chequers"}, "the game 'chequers', which is not known"),
         ({"options": {"size": 5}}, "no option 'size'"),
         ({"options": 5}, "does not fit"),
         ({"network": {"depth": 5}}, "depth"),
@@ -261,6 +261,11 @@ def test_the_first_network_is_the_same_for_the_same_seed(trained):
         (a != b).any()
         for a, b in zip(jax.tree.leaves(first), jax.tree.leaves(other), strict=True)
     )
+
+
+def test_a_game_of_the_users_own_must_be_defined_first(directory):
+    change_config(directory, game="nim")
+    assert_refused(directory, "the game 'nim', .* define it by running its own file")
 
 
 def test_a_game_without_a_pretrained_player_is_named():

@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import math
+import pathlib
 
 import pytest
 
@@ -286,3 +287,10 @@ def test_derived_numbers_follow_from_the_settings():
 def test_some_games_are_searched_in_full_at_every_move(share, games, full):
     config = SelfPlayConfig(games=games, full_searches=share)
     assert config.full_games == full
+
+
+@pytest.mark.parametrize("game", ["hex:3", "hex:size=3", "hex:3,swap=false"])
+def test_a_run_has_one_directory_however_its_game_is_spelt(game):
+    config = TrainConfig(game=game, iterations=1)
+    assert config.game == "hex:3"
+    assert config.directory == pathlib.Path("runs/hex_3")

@@ -1,4 +1,5 @@
 import io
+import sys
 
 import jax.numpy as jnp
 import numpy as np
@@ -81,3 +82,22 @@ def test_the_summary_shows_the_likeliest_of_many_moves(tmp_path, monkeypatch):
     assert "6 more" in text
     assert "30.0%" in text  # six moves of 5%
     assert "→" not in text
+
+
+class Nim(games.TicTacToe):
+    name = "nim"
+
+
+def test_the_summary_of_a_game_of_ones_own_names_the_program_that_ran(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)
+    monkeypatch.setattr(sys, "argv", ["nim.py", "train", "nim"])
+    text = summary(tmp_path, game=Nim())
+    assert f"python nim.py play nim --opponent alphazero:{tmp_path}" in text
+    assert f"python nim.py evaluate {tmp_path}" in text
+
+
+def test_the_summary_of_a_network_of_own_parts_says_that_they_are_needed(tmp_path):
+    text = summary(tmp_path, has_own_parts=True)
+    assert text.count(" --parts MODULE:NAME") == 2
