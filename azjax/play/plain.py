@@ -13,7 +13,7 @@ from azjax.arena.events import (
 )
 from azjax.play.background import Pump
 from azjax.play.session import Session
-from azjax.play.wording import analysis_lines, opinion, side_names, signed
+from azjax.play.wording import analysis_lines, opinion, side_names, value_text
 
 EXAMPLES = 20  # moves that are shown when the user is asked for one
 
@@ -121,7 +121,9 @@ class Plain:
                 self.is_new = True
                 if move.thought is not None:
                     value = opinion(move.thought)
-                    expects = "" if value is None else f" (expects {signed(value)})"
+                    expects = ""
+                    if value is not None:
+                        expects = f" (expects {value_text(game, player, value)})"
                     name = self.session.addressed(player)
                     self.write(f"{name} plays {move.text}{expects}")
                     if self.session.is_analysing:
