@@ -54,7 +54,7 @@ class Plain:
         said = self.session.begin(load)
         names = side_names(self.session.game)
         self.write(
-            f"{self.session.game.name}: {names[0]} {self.session.player_names[0]}, "
+            f"{self.session.game}: {names[0]} {self.session.player_names[0]}, "
             f"{names[1]} {self.session.player_names[1]}; `help` shows what you can type"
         )
         if said:

@@ -197,7 +197,7 @@ class PlayApp(App[None]):
             turn = f"the {side_names(session.game)[controller.player]} move"
         else:
             turn = f"your move, with the {side_names(session.game)[controller.player]}"
-        title = Text(f" {session.game.name} ", "bold reverse")
+        title = Text(f" {session.game} ", "bold reverse")
         self.title_line.update(title.append(f"  {turn}", "bold not reverse"))
 
     def do(self, line: str) -> None:

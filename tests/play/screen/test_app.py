@@ -381,6 +381,7 @@ def test_a_saved_game_is_shown_from_the_start(opponent, tmp_path):
 
 def test_a_pass_is_offered(drive):
     async def visit(page):
+        assert page.title.startswith(f" {game} "), "with its size"
         assert "pass" in page.app.entry.placeholder
         await page.press(*"pass", "enter")
         assert page.moves.split()[0] == "pass"
