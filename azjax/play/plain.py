@@ -13,7 +13,7 @@ from azjax.arena.events import (
 )
 from azjax.play.background import Pump
 from azjax.play.session import Session
-from azjax.play.wording import analysis_lines, opinion, side_names, signed
+from azjax.play.wording import analysis_lines, opinion, side_names, value_text
 
 EXAMPLES = 20  # moves that are shown when the user is asked for one
 
@@ -54,7 +54,7 @@ class Plain:
         said = self.session.begin(load)
         names = side_names(self.session.game)
         self.write(
-            f"{self.session.game.name}: {names[0]} {self.session.player_names[0]}, "
+            f"{self.session.game}: {names[0]} {self.session.player_names[0]}, "
             f"{names[1]} {self.session.player_names[1]}; `help` shows what you can type"
         )
         if said:
@@ -121,7 +121,9 @@ class Plain:
                 self.is_new = True
                 if move.thought is not None:
                     value = opinion(move.thought)
-                    expects = "" if value is None else f" (expects {signed(value)})"
+                    expects = ""
+                    if value is not None:
+                        expects = f" (expects {value_text(game, player, value)})"
                     name = self.session.addressed(player)
                     self.write(f"{name} plays {move.text}{expects}")
                     if self.session.is_analysing:

@@ -46,7 +46,7 @@ def boards(written):
 def test_a_game_is_played_to_the_users_win(converse):
     asked, written = converse(["b2", "c3", "a1"])
     assert written[-1] == "you win"
-    assert written.count("it plays a3 (expects +0.50)") == 1
+    assert written.count("it plays a3 (expects +0.50 for the rings)") == 1
     assert "a3 b3 c3 a2 b2 c2 a1 b1 c1" in asked[0]
     assert "b2" not in asked[1]
     assert "game is over" in asked[3]
@@ -88,7 +88,12 @@ def test_a_hint_is_the_opponents_advice(converse):
 
 def test_the_analysis_is_written_on_request(converse):
     _, written = converse(["analysis", "b2", "analysis", "c3"])
-    assert written.count("  expected result: +0.50 (1 is a win)") == 3
+    sides = [
+        text.partition("+0.50 for the ")[2].split()[0]
+        for text in written
+        if text.startswith("  expected result: +0.50 for the ")
+    ]
+    assert sides == ["crosses", "rings", "crosses"]
     assert any(text.split() == ["b3", "100.0%"] for text in written)
 
 

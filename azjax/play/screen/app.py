@@ -31,7 +31,7 @@ from azjax.play.screen.board import Board
 from azjax.play.screen.entry import Entry
 from azjax.play.screen.side import beside
 from azjax.play.session import Session, help_lines, parse
-from azjax.play.wording import opinion, side_names, signed
+from azjax.play.wording import opinion, side_names, value_text
 
 INTERRUPTED = 130  # an exit status: 128 and the number of the signal
 STATUSES = {
@@ -139,7 +139,9 @@ class PlayApp(App[None]):
                 self._last_move = time.monotonic()
                 if move.thought is not None:
                     value = opinion(move.thought)
-                    expects = "" if value is None else f", expects {signed(value)}"
+                    expects = ""
+                    if value is not None:
+                        expects = f", expects {value_text(game, player, value)}"
                     name = self.session.addressed(player)
                     self.say(f"{name} plays {move.text}{expects}")
                 else:
@@ -202,7 +204,7 @@ class PlayApp(App[None]):
             turn = f"the {side_names(session.game)[controller.player]} move"
         else:
             turn = f"your move, with the {side_names(session.game)[controller.player]}"
-        title = Text(f" {session.game.name} ", "bold reverse")
+        title = Text(f" {session.game} ", "bold reverse")
         self.title_line.update(title.append(f"  {turn}", "bold not reverse"))
 
     def do(self, line: str) -> None:

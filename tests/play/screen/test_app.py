@@ -80,7 +80,7 @@ def test_a_game_is_played_by_typing(drive):
         assert "your move, with the crosses" in page.title
         await page.press(*"b2", "enter")
         assert page.moves == "b2 a3"
-        assert page.message == "it plays a3, expects +0.50"
+        assert page.message == "it plays a3, expects +0.50 for the rings"
         await page.press(*"c3", "enter", *"a1", "enter")
         assert "you win" in page.title
 
@@ -381,6 +381,7 @@ def test_a_saved_game_is_shown_from_the_start(opponent, tmp_path):
 
 def test_a_pass_is_offered(drive):
     async def visit(page):
+        assert page.title.startswith(f" {game} "), "with its size"
         assert "pass" in page.app.entry.placeholder
         await page.press(*"pass", "enter")
         assert page.moves.split()[0] == "pass"
