@@ -42,7 +42,8 @@ class Warmer:
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
         num_games = self.warm_up()
         if not self._is_closed.is_set():
-            self._tell(f"Compiled {num_games} games; their pages open at once.")
+            number = f"{num_games} of {len(self._house.games())}"
+            self._tell(f"{number} games are compiled; their pages open at once.")
 
     def warm_up(self) -> int:
         """Compiles everything; returns the number of games that are ready."""
