@@ -89,7 +89,9 @@ def _first_stack(game: Game, state: State, depth: int) -> _Stack:
             lambda leaf: jnp.broadcast_to(leaf, (depth, *leaf.shape)), state
         ),
         move=jnp.zeros(depth, jnp.int32),
-        to_try=jnp.full((depth, game.num_actions), -jnp.inf, jnp.float32).at[0].set(to_try),
+        to_try=jnp.full((depth, game.num_actions), -jnp.inf, jnp.float32)
+        .at[0]
+        .set(to_try),
         best=minus_infinity.at[0].set(final.max()),
         # All equally good moves are wanted here, so that the bound is no sharp one.
         beta=minus_infinity.at[0].set(_soonest_unseen_win(0) + _HAIR),

@@ -63,9 +63,9 @@ def empty_replay(
         Chunk(
             state=state,
             policy=jnp.zeros((*shape, game.num_actions), jnp.float16),
-            value=jnp.zeros(shape),
-            draw=jnp.zeros(shape),
-            reward=jnp.zeros(shape),
+            value=jnp.zeros(shape, jnp.float32),
+            draw=jnp.zeros(shape, jnp.float32),
+            reward=jnp.zeros(shape, jnp.float32),
             terminated=jnp.zeros(shape, bool),
         )
     )
@@ -124,7 +124,7 @@ def make_index(
     unrolled = jnp.zeros_like(result).at[rows].set(result, unique_indices=True)
     return Index(
         position=flat.ravel()[chosen],
-        size=is_eligible.sum(),
+        size=is_eligible.sum(dtype=jnp.int32),
         result=unrolled.reshape(-1, 3),
     )
 
