@@ -124,7 +124,7 @@ def print_report(console: Console, report: Report) -> None:
                 str(total.wins),
                 str(total.draws),
                 str(total.losses),
-                _percent(total.score, total.interval),
+                _percent(total.score, result.interval),
             )
         console.print(table)
 

@@ -15,13 +15,14 @@ def player():
 
 @pytest.fixture(scope="module")
 def report(player):
-    return arena.evaluate(
-        player,
-        arena.shipped(GAME),
-        jax.random.key(0),
-        simulations=16,
-        num_games=20,
-    )
+    with jax.debug_key_reuse(True):
+        return arena.evaluate(
+            player,
+            arena.shipped(GAME),
+            jax.random.key(0),
+            simulations=16,
+            num_games=20,
+        )
 
 
 def test_the_network_and_the_search_are_graded_on_all_positions(report):
@@ -48,6 +49,11 @@ def test_the_json_has_rates_between_0_and_1_and_their_plain_mean(report):
         rates = [group["mistake_rate"] for group in content["groups"].values()]
         assert all(0 <= rate <= 1 for rate in rates)
         assert content["mean"] == pytest.approx(sum(rates) / len(rates))
+
+
+def test_no_key_is_used_twice(report):
+    """The report was made under a check that raises an error."""
+    assert report.matches
 
 
 def test_without_solved_positions_only_matches_are_played(player):

@@ -172,23 +172,6 @@ def test_the_first_games_are_spread_over_all_stages():
     assert set(num_stones(start.state).tolist()) == {0, 1, 2, 3, 4, 5, 6}
 
 
-@pytest.mark.slow
-def test_puct_plays_the_most_visited_move_after_the_sampled_ones():
-    network, variables = first_network(0, GAME, NETWORK)
-    config = dataclasses.replace(CONFIG, sampled_moves=0)
-    play = make_self_play(
-        GAME, network, SEARCHES["alphazero"], config, num_simulations=8
-    )
-    start = start_games(GAME, config, jax.random.key(1))
-    chunk = jax.device_get(play(variables, start, jax.random.key(2))[1])
-    goes_on = ~chunk.terminated[:-1]
-    board = np.asarray(jax.vmap(jax.vmap(GAME.board))(chunk.state))
-    action = (board[:-1] != board[1:]).reshape(*goes_on.shape, 9).argmax(axis=-1)
-    policy = chunk.policy.probability[:-1]
-    played = np.take_along_axis(policy, action[..., None], axis=-1)[..., 0]
-    np.testing.assert_array_equal(played[goes_on], policy.max(axis=-1)[goes_on])
-
-
 def test_dense_policies_lose_nothing(run):
     assert run[3].policy_mass_lost == 0
 
