@@ -7,9 +7,6 @@ import dataclasses
 class Limits:
     """How much of everything there is for visitors; none of it is felt by a page.
 
-    connections: open ones that are no WebSocket, such as those that load files; one
-        more closes the one that has waited longest without a request.
-    request_seconds: within which a connection must have sent a whole request.
     visitors: WebSockets; one more closes the one that has been silent longest, those
         that never began first.
     begin_seconds: within which a visitor must begin.
@@ -31,8 +28,6 @@ class Limits:
     position_bytes: of these positions of a game.
     """
 
-    connections: int = 2000
-    request_seconds: float = 10.0
     visitors: int = 1000
     begin_seconds: float = 60.0
     idle_seconds: float = 3600.0

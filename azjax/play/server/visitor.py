@@ -70,7 +70,7 @@ class Visitor:
     heard_at: when the last message came.
 
     Args:
-        socket: accepted; `scope["state"]["abort"]`, if there is one, cuts it off.
+        socket: accepted.
         house: what there is to play with.
         workers: do what takes more than a moment.
     """
@@ -94,7 +94,6 @@ class Visitor:
         except WebSocketDisconnect:
             pass
         finally:
-            self._cut_off_later()
             self._give_up()
             for task in self._thoughts:
                 task.cancel()
@@ -106,16 +105,9 @@ class Visitor:
 
     async def drop(self, code: int, reason: str) -> None:
         """Ends the connection, whatever the visitor does."""
-        self._cut_off_later()
         with contextlib.suppress(RuntimeError, WebSocketDisconnect, TimeoutError):
             async with asyncio.timeout(FAREWELL):
                 await self._socket.close(code, reason)
-
-    def _cut_off_later(self) -> None:
-        """Sees to it that a visitor who reads nothing is not waited for."""
-        abort = self._socket.scope.get("state", {}).get("abort")
-        if abort is not None:
-            asyncio.get_running_loop().call_later(FAREWELL, abort)
 
     async def _listen(self) -> None:
         pace = Pace(self._limits.messages_per_second, self._limits.message_burst)
