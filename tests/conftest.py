@@ -17,9 +17,11 @@ from azjax.players import ForfeitError, Thought
 # Several processes test at once: none may take all of a GPU's memory for itself.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
+# A program is compiled by one thread: there are as many workers as cores.
+ONE_THREAD = "--xla_cpu_parallel_codegen_split_count=1"
 FEW_OPTIMIZATIONS = (
-    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false "
-    "--xla_cpu_parallel_codegen_split_count=1"
+    f"{ONE_THREAD} --xla_backend_optimization_level=0 "
+    "--xla_cpu_use_fusion_emitters=false"
 )
 
 # Linux lets a process have 65,530 memory mappings; a compiled program takes several.
@@ -36,9 +38,10 @@ def pytest_configure(config):
     Workers and the programs that the tests start inherit the environment. The user's
     cache is neither used nor filled.
     """
-    is_known = jax.__version_info__ < (0, 11)
-    if is_known and config.option.markexpr.strip() == "not slow":
-        os.environ.setdefault("XLA_FLAGS", FEW_OPTIMIZATIONS)
+    if jax.__version_info__ < (0, 11):
+        is_fast = config.option.markexpr.strip() == "not slow"
+        flags = FEW_OPTIMIZATIONS if is_fast else ONE_THREAD
+        os.environ.setdefault("XLA_FLAGS", flags)
     if not hasattr(config, "workerinput"):
         cache = tempfile.TemporaryDirectory(prefix="azjax-", ignore_cleanup_errors=True)
         config.add_cleanup(cache.cleanup)
@@ -63,6 +66,13 @@ def program(name):
         is_required = os.environ.get("AZJAX_REQUIRE_TOOLS")
         (pytest.fail if is_required else pytest.skip)(f"needs the program {name}")
     return path
+
+
+@pytest.fixture
+def quickly_compiled(monkeypatch):
+    """Lets programs that a test starts compile as in the fast tests."""
+    if os.environ.get("XLA_FLAGS") == ONE_THREAD:
+        monkeypatch.setenv("XLA_FLAGS", FEW_OPTIMIZATIONS)
 
 
 @pytest.fixture(scope="session")

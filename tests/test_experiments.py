@@ -13,6 +13,9 @@ from azjax import games, players
 from azjax.networks import NetworkConfig
 from azjax.search import SearchConfig
 
+# What the scripts compile runs for a moment.
+pytestmark = pytest.mark.usefixtures("quickly_compiled")
+
 FOLDER = pathlib.Path(__file__).parents[1] / "experiments"
 TINY_TEXT = """
     --iterations 2 --network.width 16 --network.num-blocks 1

@@ -25,9 +25,10 @@ def make_player(config, game=None, parts=None):
     """Returns a player whose layers all do something."""
     game = game or games.make("connect_four")
     network, variables = players.first_network(0, game, config, parts)
-    keys = jax.random.key(1)
+    rng = np.random.default_rng(1)
     variables = jax.tree.map(
-        lambda leaf: leaf + 0.05 * jax.random.normal(keys, leaf.shape), variables
+        lambda leaf: np.asarray(leaf + 0.05 * rng.normal(size=leaf.shape), leaf.dtype),
+        jax.device_get(variables),
     )
     return players.TrainedPlayer(game, network, variables, config, SearchConfig(), 0)
 
