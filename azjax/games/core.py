@@ -373,8 +373,9 @@ def game_options(name: str) -> Mapping[str, inspect.Parameter]:
 def make(spec: str, **options: Any) -> Game:
     """Builds a game by name.
 
-    `make("go", size=9)`, `make("go:9")` and `make("go:size=9")` are the same: what
-    follows the colon are options, separated by commas, by position or by name.
+    `make("go", size=5)`, `make("go:5")` and `make("go:size=5")` are the same: what
+    follows the colon are options, separated by commas, by position or by name. `repr`
+    gives the shortest text, `go:5`.
 
     Args:
         spec: a name, as `available()` lists them, and possibly options.

@@ -276,8 +276,8 @@ def test_a_player_of_one_game_alone_refuses_others(talk, capsys):
         "? unacceptable komi",
         "= A5",
     ]
-    assert "azjax: not for go:size=7,komi=0.5" in capsys.readouterr().err
-    with pytest.raises(ValueError, match="not for go:size=7"):
+    assert "azjax: not for go:7,komi=0.5" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="not for go:7"):
         Engine(games.make("go:7"), load)
 
 
