@@ -32,11 +32,24 @@ def expected_iterations(config: TrainConfig, row: Row) -> int | None:
 
 def forecast_text(config: TrainConfig, expected: int) -> str:
     """Returns the forecast as a line, which warns of a run that is too short."""
-    text = f"about {expected:,} iterations are expected in {config.minutes:g} minutes"
+    text = f"{expected:,} iterations are expected in {config.minutes:g} minutes"
     if expected >= FEWEST:
         return text
+    return f"{text}, too few to learn much: {_advice(config)}"
+
+
+def late_text(config: TrainConfig, row: Row) -> str:
+    """Returns a warning that much time has gone before a forecast can be made."""
     return (
-        f"{text}, too few to learn much: stop, and begin another run with more "
-        f"--minutes, or with fewer --self-play.games ({config.self_play.games}) or "
-        f"--self-play.moves-per-chunk ({config.self_play.moves_per_chunk})"
+        f"iteration {row['iteration']} ended after {row['seconds'] / 60:.1f} of "
+        f"{config.minutes:g} minutes, compiling included: {_advice(config)} if few "
+        "follow"
+    )
+
+
+def _advice(config: TrainConfig) -> str:
+    return (
+        "begin another run with more --minutes, or with fewer --self-play.games "
+        f"({config.self_play.games}) or --self-play.moves-per-chunk "
+        f"({config.self_play.moves_per_chunk})"
     )

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from azjax.training.config import TrainConfig
-from azjax.training.forecast import expected_iterations, forecast_text
+from azjax.training.forecast import expected_iterations, forecast_text, late_text
 from azjax.training.metrics import (
     METRICS_FILE,
     SCORES,
@@ -29,7 +29,7 @@ from azjax.training.metrics import (
 from azjax.training.plots import game_title, plot_learning
 
 PLAIN_INTERVAL = 15.0  # between two lines where there is no terminal (seconds)
-LATEST_FORECAST = 0.25  # the share of the run by which it is made, whatever is compiled
+LATE = 0.25  # the share of the run by which an iteration should have compiled nothing
 
 
 class Reporter:
@@ -64,7 +64,7 @@ class Reporter:
         self._iteration: Row | None = None
         self._note: Spinner | None = None
         self._notes_seen: set[str] = set()
-        self._has_compiled = self._has_forecast = False
+        self._has_compiled = self._has_forecast = self._has_warned = False
         self._failures: set[str] = set()
         self._last_message: str | None = None
         self._printed_at = -PLAIN_INTERVAL
@@ -157,13 +157,15 @@ class Reporter:
         """Says once how many iterations are expected, as soon as one is typical."""
         is_typical = row["policy_loss"] is not None and not self._has_compiled
         self._has_compiled = False
-        is_late = self._share(row["seconds"])[0] >= LATEST_FORECAST
-        if self._has_forecast or not (is_typical or is_late):
-            return
-        self._has_forecast = True
         expected = expected_iterations(self._config, row)
-        if expected is not None:
+        if expected is None or self._has_forecast:
+            return
+        if is_typical:
+            self._has_forecast = True
             self.message(forecast_text(self._config, expected))
+        elif self._share(row["seconds"])[0] >= LATE and not self._has_warned:
+            self._has_warned = True
+            self.message(late_text(self._config, row))
 
     def evaluation(self, row: Row) -> None:
         """Records and shows an evaluation, and redraws the plot."""

@@ -35,6 +35,6 @@ def test_a_run_measured_in_iterations_has_no_forecast():
 @pytest.mark.parametrize(("expected", "warns"), [(19, True), (20, False)])
 def test_too_few_iterations_are_warned_of(expected, warns):
     text = forecast_text(config(), expected)
-    assert text.startswith(f"about {expected} iterations are expected in 2 minutes")
+    assert text.startswith(f"{expected} iterations are expected in 2 minutes")
     assert ("too few to learn much" in text) == warns
     assert "\n" not in text

@@ -232,14 +232,16 @@ def test_a_forecast_is_made_once_an_iteration_compiled_nothing(tmp_path):
     said, text = forecasts(tmp_path, 20.0, *steps)
     assert said == [5]
     # The first rows have 16 simulations and last 1.5 s, later ones 2.5 s.
-    assert "about 487 iterations are expected in 20 minutes\n" in text
+    assert "\n487 iterations are expected in 20 minutes\n" in text
 
 
 def test_a_run_that_is_too_short_is_warned_of_soon(tmp_path):
-    said, text = forecasts(tmp_path, 0.6, "self-play", iteration_row(1))
-    assert said == [2]
-    assert "expected in 0.6 minutes, too few to learn much: stop, and begin" in text
+    rows = [iteration_row(1), iteration_row(2)]
+    said, text = forecasts(tmp_path, 1.2, "self-play", rows[0], "the update", rows[1])
+    assert said == []  # of what it compiled nothing can be said
+    assert text.count("iteration 1 ended after 0.5 of 1.2 minutes, compiling") == 1
     assert "--self-play.games (256)" in text
+    assert "iteration 2 ended" not in text
 
 
 @pytest.mark.parametrize("file_class", [io.StringIO, Terminal])
