@@ -1,78 +1,15 @@
 """The full screen, driven by Textual's pilot."""
 
-import asyncio
 import threading
 
 import pytest
 from textual import events
 from textual.geometry import Size
-from textual.widgets import Input
 
 from azjax import games, players
-from azjax.play.screen import PlayApp
 from azjax.play.screen.app import Help, Waiting
-from azjax.play.session import Session
 
 GAME = games.make("tic_tac_toe")
-
-
-class Page:
-    """What a person sees, and can do."""
-
-    def __init__(self, app, pilot):
-        self.app, self.pilot = app, pilot
-
-    async def press(self, *keys):
-        """Presses keys, and waits for the answer."""
-        await self.pilot.press(*keys)
-        await self.settle()
-
-    async def press_at_once(self, *keys):
-        """Presses keys faster than they are dealt with, as a terminal that has no
-        other way to paste does."""
-        for key in keys:
-            character = key if len(key) == 1 else None
-            self.app.post_message(events.Key(key, character))
-        await self.settle()
-
-    async def settle(self):
-        await self.pilot.pause()
-        controller = self.app.session.controller
-        while not controller.is_started or controller.thinking is not None:
-            await self.pilot.pause(0.02)
-        await self.pilot.pause()
-
-    @property
-    def moves(self):
-        return " ".join(move.text for move in self.app.session.controller.moves)
-
-    @property
-    def message(self):
-        return str(self.app.message.render())
-
-    @property
-    def title(self):
-        return str(self.app.title_line.render())
-
-
-@pytest.fixture
-def drive(opponent):
-    """Has `visit(page)` look at an app that runs; returns the app."""
-
-    async def run(visit, game, player, size):
-        app = PlayApp(lambda run: Session(game, player, name="it", user=0, run=run))
-        app.session.begin()
-        async with app.run_test(size=size) as pilot:
-            page = Page(app, pilot)
-            await page.settle()
-            await visit(page)
-        assert app.pump.background.close(seconds=60)
-        return app
-
-    def call(visit, game=GAME, player=opponent, size=(100, 30)):
-        return asyncio.run(run(visit, game, player, size))
-
-    return call
 
 
 def test_a_game_is_played_by_typing(drive):
@@ -194,21 +131,6 @@ def test_the_analysis_is_shown_on_request(drive):
     drive(visit, player=players.load("alphazero:pretrained?simulations=8", GAME))
 
 
-def test_moves_and_commands_are_completed(drive):
-    async def visit(page):
-        await page.press("c")
-        await page.press("tab")
-        assert page.app.entry.value == "c3"
-        await page.press("enter")
-        assert page.moves == "c3 a3"
-        await page.press(*"zz", "tab")
-        assert page.app.entry.value == "zz"
-        await page.press("escape", *"ana", "tab", "enter")
-        assert page.app.session.is_analysing
-
-    drive(visit)
-
-
 def test_help_is_shown_and_left_by_any_key(drive):
     async def visit(page):
         await page.press("f1")
@@ -257,28 +179,6 @@ def test_a_text_is_pasted_while_help_is_open(drive):
     drive(visit)
 
 
-def test_lines_typed_at_once_are_dealt_with_one_by_one(drive):
-    async def visit(page):
-        await page.press_at_once(*"zz", "enter", *"yx", "backspace", "y", "enter")
-        assert page.message.startswith("'yy' is no action")
-        await page.press_at_once("enter", "f4", "up", "enter", "f4", *"b2")
-        assert page.moves == ""
-        assert page.app.entry.value == "b2"
-
-    drive(visit)
-
-
-@pytest.mark.parametrize("text", ["", "\n\n", "\x1b[A\x00", "b2\nc3\n", "x" * 9999])
-def test_a_pasted_text_makes_no_move_by_itself(drive, text):
-    async def visit(page):
-        page.app.post_message(events.Paste(text))
-        await page.settle()
-        assert page.moves == ""
-        assert page.app.entry.value == text.split("\n")[0]
-
-    drive(visit)
-
-
 def test_the_window_changes_under_help_and_keys(drive):
     async def visit(page):
         await page.press("f1")
@@ -313,81 +213,49 @@ def may_compile(monkeypatch):
     return event
 
 
-def begin_to_compile(opponent=None, saved=None):
-    def sit_down(run):
-        player = opponent or players.RandomPlayer(GAME)
-        return Session(GAME, player, name="it", user=0, run=run)
+def test_keys_do_nothing_while_the_opponent_is_compiled(drive, may_compile):
+    async def visit(page):
+        app = page.app
+        assert isinstance(app.screen, Waiting)
+        assert "compiling it" in page.title
+        assert "compiling it" in app.export_screenshot().replace("&#160;", " ")
+        page.send(*"b2", "enter", "f3", "f8", "f1", "escape", "ctrl+z")
+        app.post_message(events.Paste("b2"))
+        await page.pilot.pause(0.2)
+        assert app.session.controller.seconds(0) == 0
+        may_compile.set()
+        await page.settle()
+        assert len(app.screen_stack) == 1
+        assert (page.moves, app.entry.value) == ("", "")
+        assert not app.session.is_analysing
+        await page.press(*"b2", "enter")
+        assert page.moves.startswith("b2 ")
 
-    app = PlayApp(sit_down)
-    app.session.begin(saved)
-    return app
-
-
-def test_keys_do_nothing_while_the_opponent_is_compiled(may_compile):
-    async def run():
-        app = begin_to_compile()
-        async with app.run_test(size=(100, 30)) as pilot:
-            page = Page(app, pilot)
-            await pilot.pause()
-            assert isinstance(app.screen, Waiting)
-            assert "compiling it" in page.title
-            assert "compiling it" in app.export_screenshot().replace("&#160;", " ")
-            for key in (*"b2", "enter", "f3", "f8", "f1", "escape", "ctrl+z"):
-                character = key if len(key) == 1 else None
-                app.post_message(events.Key(key, character))
-            app.post_message(events.Paste("b2"))
-            await pilot.pause(0.2)
-            assert app.session.controller.seconds(0) == 0
-            may_compile.set()
-            await page.settle()
-            assert len(app.screen_stack) == 1
-            assert (page.moves, app.entry.value) == ("", "")
-            assert not app.session.is_analysing
-            await page.press(*"b2", "enter")
-            assert page.moves.startswith("b2 ")
-        assert app.pump.background.close(seconds=60)
-
-    asyncio.run(run())
+    drive(visit, player=players.RandomPlayer(GAME), settles=False)
 
 
 @pytest.mark.parametrize(("key", "status"), [("ctrl+q", 0), ("ctrl+c", 130)])
-def test_the_person_leaves_while_the_opponent_is_compiled(may_compile, key, status):
-    async def run():
-        app = begin_to_compile()
-        async with app.run_test() as pilot:
-            await pilot.press(key)
-        assert app.return_code == status
-        assert not app.pump.background.close(seconds=0)
+def test_the_person_leaves_while_the_opponent_is_compiled(
+    drive, may_compile, key, status
+):
+    async def visit(page):
+        await page.pilot.press(key)
+        assert page.app.return_code == status
         may_compile.set()
 
-    asyncio.run(run())
+    drive(visit, player=players.RandomPlayer(GAME), settles=False)
 
 
-def test_a_saved_game_is_shown_from_the_start(opponent, tmp_path):
+def test_a_saved_game_is_shown_from_the_start(drive, tmp_path):
     path = tmp_path / "game.txt"
     head = "azjax game 1\ngame: tic_tac_toe\nfirst: human\nsecond: it\n"
     path.write_text(f"{head}result: unfinished\n\n1. b2 a3\n")
 
-    async def run():
-        app = begin_to_compile(opponent, str(path))
-        async with app.run_test() as pilot:
-            await pilot.pause()
-            assert app.board._board[1, 1] == 0
-            assert app.board._board[0, 0] == 1
-        assert app.pump.background.close(seconds=60)
-
-    asyncio.run(run())
-
-
-def test_a_pass_is_offered(drive):
     async def visit(page):
-        assert page.title.startswith(f" {game} "), "with its size"
-        assert "pass" in page.app.entry.placeholder
-        await page.press(*"pass", "enter")
-        assert page.moves.split()[0] == "pass"
+        assert page.app.board._board[1, 1] == 0
+        assert page.app.board._board[0, 0] == 1
 
-    game = games.make("go:5")
-    drive(visit, game, players.RandomPlayer(game))
+    drive(visit, saved=str(path), settles=False)
 
 
 def test_a_game_is_saved_after_its_opponent_died(drive, opponent, tmp_path):
@@ -437,14 +305,3 @@ def test_the_person_leaves(drive, keys, status):
 
     app = drive(visit)
     assert (app.return_code or 0) == status
-
-
-def test_the_line_keeps_the_keyboard(drive):
-    async def visit(page):
-        await page.pilot.click(page.app.message)
-        await page.pilot.click(page.app.beside)
-        await page.press(*"b2", "enter")
-        assert page.moves == "b2 a3"
-        assert isinstance(page.app.focused, Input)
-
-    drive(visit)
