@@ -1,6 +1,8 @@
 """Which games, players and runs visitors find: every name from outside is a key."""
 
 import dataclasses
+import functools
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -9,11 +11,15 @@ from azjax import games
 from azjax.games import Game
 from azjax.play.opponents import is_shipped, lookahead, playouts
 from azjax.play.server.ratings import find_ratings, player_key
-from azjax.play.server.runs import Run, find_runs
+from azjax.play.server.runs import Run, find_runs, one_line
 from azjax.players import AnyPlayer, load
 from azjax.players.directory import PRETRAINED
 from azjax.players.learnt import load_learnt
 from azjax.players.names import public_name, split_name, unused_name
+
+KEPT_OFFERS = 1000
+
+_log = logging.getLogger(__name__)
 
 # In this order: what the command line adds, what ships, what was learnt here, others.
 ADDED, SHIPPED, LEARNT, STANDARD = range(4)
@@ -107,9 +113,9 @@ class Offers:
             key = self.key_of(run.game)
             if key is None:
                 continue
-            offer = offers.get(key) or GameOffer(
-                key, run.game, standard_players(run.game)
-            )
+            offer = offers.get(key) or _run_offer(key, run.game)
+            if offer is None:
+                continue
             players = [*offer.players.values(), *run_players(run)]
             offers[key] = dataclasses.replace(offer, players=_ranked(players))
         ratings = find_ratings(self.runs_directory)
@@ -182,6 +188,17 @@ def standard_players(game: Game) -> dict[str, PlayerOffer]:
         _offer("random", "random"),
     ]
     return _ranked(offers)
+
+
+@functools.lru_cache(KEPT_OFFERS)
+def _run_offer(key: str, game: Game) -> GameOffer | None:
+    """Returns a game that only runs have, without their players; None if that fails,
+    which is logged."""
+    try:
+        return GameOffer(key, game, standard_players(game))
+    except Exception as error:  # it must not harm the other games, whatever it is
+        _log.warning("the game %s is not offered: %s", key, one_line(error))
+        return None
 
 
 def run_players(run: Run) -> list[PlayerOffer]:

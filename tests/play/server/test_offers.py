@@ -5,7 +5,7 @@ import pytest
 
 from azjax import games
 from azjax.networks import NetworkConfig
-from azjax.play.server.offers import RunPlayer, load_offered, make_offers
+from azjax.play.server.offers import Offers, RunPlayer, load_offered, make_offers
 from azjax.players import DEFAULT_SIMULATIONS, TrainedPlayer, first_network, save_player
 from azjax.search import SearchConfig
 
@@ -164,6 +164,22 @@ def test_a_run_without_a_player_is_found_but_offers_none(tmp_path):
     offers = make_offers(["tic_tac_toe"], (), tmp_path)
     assert list(offers.runs()) == ["first"]
     assert offers.with_runs(offers.runs()) == offers.games
+
+
+def test_a_game_of_a_run_that_cannot_be_offered_harms_no_other(
+    tmp_path, monkeypatch, caplog
+):
+    def fail(game):
+        raise RuntimeError("RESOURCE_EXHAUSTED: no memory")
+
+    make_run(tmp_path / "runs/first", "tic_tac_toe")
+    offer = make_offers(["hex:size=3"], (), tmp_path / "runs").games
+    offers = Offers(offer, tmp_path / "runs", has_all=True)
+    monkeypatch.setattr("azjax.play.server.offers.playouts", fail)
+    for _ in range(2):
+        assert list(offers.with_runs(offers.runs())) == ["hex:size=3"]
+    (line,) = caplog.messages
+    assert line.startswith("the game tic_tac_toe is not offered: RESOURCE_EXHAUSTED")
 
 
 @pytest.mark.parametrize(
