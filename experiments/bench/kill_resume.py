@@ -32,7 +32,7 @@ ITERATIONS_PER_KILL = 12
 RUN_OPTIONS_TEXT = """
     --network.width 16 --network.num-blocks 1 --network.stem-channels 8
     --self-play.games 16 --self-play.moves-per-chunk 4 --self-play.simulations 2
-    --replay.capacity 4096 --replay.min-window 512 --replay.min-positions 128
+    --replay.capacity 4096 --replay.min-window 560 --replay.min-positions 128
     --learner.batch-size 32 --learner.uses 2
     --evaluation.times 4 --evaluation.positions 16 --evaluation.simulations 2
     --evaluation.games 2

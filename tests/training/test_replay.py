@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from azjax import games
+from azjax.search import tree_bytes
 from azjax.training import (
     LearnerConfig,
     ReplayConfig,
@@ -294,6 +295,21 @@ def test_positions_that_leave_a_smaller_window_undrawn_are_counted_as_missed():
     assert counts["eligible"] == (since > 0).sum()
     missed = since.size - counts["eligible"] - counts["waiting"]
     assert 0 < missed == (since[:-8] == 0).sum()
+
+
+def test_a_chess_position_takes_less_than_350_bytes_with_its_index():
+    """A dense policy alone would take 9,344."""
+    chess = games.make("chess")
+    entries = preset("cpu", "chess").replay.policy_entries
+    shapes = {"num_chunks": 1, "moves_per_chunk": 1, "num_games": 1}
+    replay = jax.eval_shape(
+        lambda: empty_replay(chess, **shapes, policy_entries=entries)
+    )
+    zero = jnp.int32(0)
+    _, index, _ = jax.eval_shape(
+        lambda store: make_index(store, zero, zero, trace=1.0, horizon=1), replay
+    )
+    assert tree_bytes((replay, index)) < 350
 
 
 def test_samples_are_true_positions_under_true_symmetries(moves):
