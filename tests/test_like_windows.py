@@ -8,10 +8,15 @@ import sys
 import pytest
 
 TESTS = pathlib.Path(__file__).parent
-FILES = ["test_cli.py", "commands/test_gtp.py", "play/screen/test_app.py"]
+FILES = [
+    "test_modules.py",
+    "test_cli.py",
+    "commands/test_gtp.py",
+    "play/screen/test_app.py",
+]
 WITHOUT_TRAINING = (
     "listed or in_one_line or help_shows or be_made or something "
-    "or signal or ctrl or by_typing or gtp"
+    "or signal or ctrl or by_typing or gtp or imported"
 )
 
 

@@ -118,7 +118,7 @@ def _refusal(
         else:
             parts[-1].append(line)
     # Where there is no UTF-8, a line stands below the title and none at the sides.
-    parts = [part for part in parts if part]
+    parts = [part for part in parts if part] or [["the arguments are refused"]]
     reason, help_text = _paragraph(parts[0]).removesuffix("."), f"see {prog} --help"
     if reason.startswith("Missing from"):
         return f"missing: {', '.join(_missing(parts[0], names))}; {help_text}"
