@@ -19,13 +19,12 @@ def build(form, *, separate=False):
     """A network whose last layers are not 0, as they are in the beginning."""
     config = QNetworkConfig(form=form, hidden=(7, 6), separate=separate)
     network, params = init_q_network(jax.random.key(1), SHAPE, NUM_ACTIONS, config)
-    leaves, structure = jax.tree.flatten(params)
-    keys = jax.random.split(jax.random.key(2), len(leaves))
-    noisy = [
-        leaf + 0.3 * jax.random.normal(key, leaf.shape)
-        for leaf, key in zip(leaves, keys, strict=True)
-    ]
-    return network, jax.tree.unflatten(structure, noisy)
+    rng = np.random.default_rng(2)
+    noisy = jax.tree.map(
+        lambda leaf: jnp.asarray(leaf + 0.3 * rng.normal(size=leaf.shape), leaf.dtype),
+        jax.device_get(params),
+    )
+    return network, noisy
 
 
 @pytest.fixture(scope="module")

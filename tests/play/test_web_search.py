@@ -112,9 +112,10 @@ def test_every_network_runs_in_the_browsers_runtime(
         stem_channels=8,
     )
     network, variables = players.first_network(0, trained.game, config)
-    noise = jax.random.key(1)
+    rng = np.random.default_rng(1)
     variables = jax.tree.map(
-        lambda leaf: leaf + 0.05 * jax.random.normal(noise, leaf.shape), variables
+        lambda leaf: np.asarray(leaf + 0.05 * rng.normal(size=leaf.shape), leaf.dtype),
+        jax.device_get(variables),
     )
     changes = {"network": network, "variables": variables, "config": config}
     check_same(dataclasses.replace(trained, **changes), tmp_path)

@@ -73,13 +73,13 @@ def transitions():
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
 
 
-def value(network, params, state, action):
-    """Q(s, a) of one position, asked of the network of the one who moves there."""
+def action_values(network, params, state):
+    """Returns `[A]` Q(s, a) of one position by the network of the player to move."""
     player = int(state.current_player)
     own = (params[player] if len(params) == 2 else params[0],)
     observation = GAME.observe(state)[None]
     values = every_action_value(network, own, observation, state.current_player[None])
-    return float(values[0, action])
+    return np.asarray(values[0])
 
 
 def slow_target(network, params, row):
@@ -89,9 +89,9 @@ def slow_target(network, params, row):
         return reward
     state = position(*moves)
     free = [cell for cell in range(9) if cell not in moves]
-    best = max(value(network, params, state, cell) for cell in free)
+    best = action_values(network, params, state)[free].max()
     # -1 where the other player moves next.
-    return -best if reply is None else best
+    return float(-best if reply is None else best)
 
 
 @every_make
@@ -123,7 +123,7 @@ def test_the_loss_is_the_mean_squared_error_of_the_moves(form, separate):
     batch = batch._replace(is_move=jnp.asarray(is_move))
     target = jnp.linspace(-1, 1, len(TRANSITIONS))
     errors = [
-        value(network, params, position(*before), action) - float(target[row])
+        action_values(network, params, position(*before))[action] - float(target[row])
         for row, (before, action, *_) in enumerate(TRANSITIONS)
     ]
     expected = np.mean(np.square(errors)[is_move])
