@@ -1,10 +1,11 @@
 """The command line: `azjax` and `python -m azjax`."""
 
 import contextlib
+import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import tyro
 
@@ -14,39 +15,81 @@ from azjax.commands.evaluate import evaluate_command
 from azjax.commands.export import export_command
 from azjax.commands.games import games_command
 from azjax.commands.gtp import gtp_command
-from azjax.commands.play import play_command
+from azjax.commands.parsing import bind
+from azjax.commands.play import PIPE_CLOSED, play_command
 from azjax.commands.serve import serve_command
 from azjax.commands.train import train_command, train_with_settings
 from azjax.commands.train_q import train_q_command
+from azjax.program import NAME, program
+from azjax.suggestions import did_you_mean
 
 USAGE_ERROR = 2
+HELP_OPTIONS = ("-h", "--help", "--tyro-")
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "games": games_command,
+    "train": train_command,
+    "train-q": train_q_command,
+    "evaluate": evaluate_command,
+    "arena": arena_command,
+    "play": play_command,
+    "gtp": gtp_command,
+    "export": export_command,
+    "serve": serve_command,
+}
 
 
 def main(args: Sequence[str] | None = None) -> None:
     """Runs the command that the arguments name."""
+    prog = program() if args is None else NAME
     args = list(sys.argv[1:] if args is None else args)
-    app = tyro.extras.SubcommandApp()
-    app.command(name="games")(games_command)
-    app.command(name="train")(train_command)
-    app.command(name="train-q")(train_q_command)
-    app.command(name="evaluate")(evaluate_command)
-    app.command(name="arena")(arena_command)
-    app.command(name="play")(play_command)
-    app.command(name="gtp")(gtp_command)
-    app.command(name="export")(export_command)
-    app.command(name="serve")(serve_command)
     with ends_in_order(), one_line_errors():
+        if args and args[0].startswith(HELP_OPTIONS):
+            _help(args, prog)
+        name, rest = _command(args, prog)
         # `train` has all settings of a run, whose defaults depend on the preset.
-        if args[:1] == ["train"] and len(args) > 1 and args[1] not in ("-h", "--help"):
-            train_with_settings(args[1:])
+        if name == "train" and rest and not rest[0].startswith(HELP_OPTIONS):
+            train_with_settings(rest, prog)
         else:
-            app.cli(prog="azjax", args=args)
+            bind(COMMANDS[name], rest, prog=f"{prog} {name}")()
+
+
+def _help(args: Sequence[str], prog: str) -> None:
+    """Prints the commands, or what completes them in a shell, and ends."""
+    app = tyro.extras.SubcommandApp()
+    for name, command in COMMANDS.items():
+        app.command(name=name)(command)
+    app.cli(prog=prog, args=args)
+
+
+def _command(args: Sequence[str], prog: str) -> tuple[str, Sequence[str]]:
+    """Returns the command's name and its arguments.
+
+    Raises:
+        ValueError: there is no such command.
+    """
+    known = f"commands are {', '.join(COMMANDS)}; see {prog} --help"
+    if not args:
+        raise ValueError(f"a command is missing; {known}")
+    name, *rest = args
+    if name not in COMMANDS:
+        close = did_you_mean(name, COMMANDS)
+        raise ValueError(f"unknown command {name!r}; {known}{close}")
+    return name, rest
+
+
+def ending_signals() -> tuple[signal.Signals, ...]:
+    """Returns the signals that end a program from outside, beside Ctrl-C: SIGHUP where
+    terminals send it, SIGBREAK where closing a console of Windows does."""
+    names = ("SIGTERM", "SIGHUP", "SIGBREAK")
+    return tuple(getattr(signal, name) for name in names if hasattr(signal, name))
 
 
 @contextlib.contextmanager
 def ends_in_order() -> Iterator[None]:
-    """A context in which SIGTERM and SIGHUP end the program as Ctrl-C does, so that the
-    programs that it started end with it."""
+    """A context in which the signals that end a program end it as Ctrl-C does, so that
+    the programs that it started end with it."""
 
     previous = {}
 
@@ -56,7 +99,7 @@ def ends_in_order() -> Iterator[None]:
         raise SystemExit(128 + number)
 
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number in ending_signals():
             if signal.getsignal(number) is signal.SIG_DFL:  # not under nohup
                 previous[number] = signal.signal(number, end)
     try:
@@ -74,7 +117,14 @@ def one_line_errors() -> Iterator[None]:
     system refuses; everything else is a fault of the program and keeps its traceback.
     """
     try:
-        yield
+        try:
+            yield
+        finally:
+            sys.stdout.flush()  # now, while a closed pipe can still be answered
+    except BrokenPipeError:
+        # Nobody reads any more; neither will what Python writes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(PIPE_CLOSED) from None
     except OSError as error:
         _fail(f"{error.filename}: {error.strerror}" if error.filename else f"{error}")
     except ValueError as error:

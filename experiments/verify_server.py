@@ -26,8 +26,8 @@ from server_load.tally import Tally
 from server_load.visitors import Visitor, load_pages, table_of
 
 from azjax import games
-from azjax.play.server.connections import allow_files
 from azjax.play.server.rules import Rules
+from azjax.play.server.running import allow_files
 
 SPARE_FILES = 100
 

@@ -1,8 +1,11 @@
 """What all tests share."""
 
+import gc
 import os
+import shutil
 import tempfile
 from concurrent.futures import Future
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -14,46 +17,86 @@ from azjax.players import ForfeitError, Thought
 # Several processes test at once: none may take all of a GPU's memory for itself.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
+# A program is compiled by one thread: there are as many workers as cores.
+ONE_THREAD = "--xla_cpu_parallel_codegen_split_count=1"
 FEW_OPTIMIZATIONS = (
-    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+    f"{ONE_THREAD} --xla_backend_optimization_level=0 "
+    "--xla_cpu_use_fusion_emitters=false"
 )
+
+# Linux lets a process have 65,530 memory mappings; a compiled program takes several.
+MANY_MAPPINGS = 20_000
 
 
 def pytest_configure(config):
-    """Lets XLA optimize little in the fast tests: they compile longer than they run.
+    """Sets up XLA for the tests: little optimization, and one cache for all workers.
 
-    The slow ones run what users run, and so does all where `XLA_FLAGS` is set, be it to
-    nothing. Programs that the tests start inherit it. Compilers of newer versions end
-    the process over a flag that they no longer know.
+    The fast tests compile longer than they run, so XLA optimizes little. The slow ones
+    run what users run, and so does all where `XLA_FLAGS` is set, be it to nothing.
+    Newer versions of XLA may refuse a flag that they do not know.
+
+    Workers and the programs that the tests start inherit the environment. The user's
+    cache is neither used nor filled.
     """
-    is_known = jax.__version_info__ < (0, 11)
-    if is_known and config.option.markexpr.strip() == "not slow":
-        os.environ.setdefault("XLA_FLAGS", FEW_OPTIMIZATIONS)
+    if jax.__version_info__ < (0, 11):
+        is_fast = config.option.markexpr.strip() == "not slow"
+        flags = FEW_OPTIMIZATIONS if is_fast else ONE_THREAD
+        os.environ.setdefault("XLA_FLAGS", flags)
+    if not hasattr(config, "workerinput"):
+        cache = tempfile.TemporaryDirectory(prefix="azjax-", ignore_cleanup_errors=True)
+        config.add_cleanup(cache.cleanup)
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = cache.name
+        os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.02"
+    jax.config.update(
+        "jax_compilation_cache_dir", os.environ["JAX_COMPILATION_CACHE_DIR"]
+    )
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.02)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def keep_compiled_programs():
-    """Keeps them in files while the tests run: many tests compile the same ones.
+def pytest_collection_finish():
+    """Keeps the garbage collector from walking all imported modules again and again."""
+    gc.collect()
+    gc.freeze()
 
-    Each process has its own directory, for JAX may read a file half written by
-    another. The user's directory is neither used nor filled.
-    """
-    with (
-        tempfile.TemporaryDirectory(prefix="azjax-") as directory,
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        patch.setenv("JAX_COMPILATION_CACHE_DIR", directory)
-        jax.config.update("jax_compilation_cache_dir", directory)
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.02)
-        yield
-        jax.config.update("jax_compilation_cache_dir", None)
+
+def program(name):
+    """Returns a program's path; without it the test is skipped, in CI it fails."""
+    path = shutil.which(name, path=f"{os.environ['PATH']}{os.pathsep}/usr/games")
+    if path is None:
+        is_required = os.environ.get("AZJAX_REQUIRE_TOOLS")
+        (pytest.fail if is_required else pytest.skip)(f"needs the program {name}")
+    return path
+
+
+@pytest.fixture
+def quickly_compiled(monkeypatch):
+    """Lets programs that a test starts compile as in the fast tests."""
+    if os.environ.get("XLA_FLAGS") == ONE_THREAD:
+        monkeypatch.setenv("XLA_FLAGS", FEW_OPTIMIZATIONS)
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    return program("chromium")
+
+
+@pytest.fixture(scope="session")
+def gnugo():
+    return program("gnugo")
+
+
+@pytest.fixture(scope="session")
+def node():
+    return program("node")
 
 
 @pytest.fixture(scope="module", autouse=True)
 def drop_compiled_programs():
-    """Thousands of them in one process exhaust its memory mappings, and it dies."""
+    """Drops the compiled programs before their memory mappings reach Linux's limit."""
     yield
-    jax.clear_caches()
+    maps = Path("/proc/self/maps")
+    if not maps.exists() or len(maps.read_bytes().splitlines()) > MANY_MAPPINGS:
+        jax.clear_caches()
 
 
 TIC_TAC_TOE = games.make("tic_tac_toe")

@@ -17,7 +17,7 @@ from azjax.training.reporting import Reporter
 TINY_TEXT = """
     --network.width 16 --network.num-blocks 1 --network.stem-channels 8
     --network.window 3 --self-play.games 8 --self-play.moves-per-chunk 4
-    --self-play.simulations 2 --replay.capacity 128 --replay.min-window 64
+    --self-play.simulations 2 --replay.capacity 128 --replay.min-window 104
     --replay.min-positions 32 --learner.batch-size 16 --learner.uses 1
     --evaluation.times 1 --evaluation.positions 32 --evaluation.simulations 2
     --evaluation.games 2 --checkpoint.every-minutes 0
@@ -153,31 +153,21 @@ def test_a_finished_run_may_be_started_again(run, capsys):
         (["evaluate", "x", "--games", "3"], "--games must be even, from 0 to"),
         (["evaluate", "x", "--simulations", "0"], "--simulations must be from 1 to"),
         (["evaluate", "x", "--seed", str(2**32)], "--seed must be from 0 to 2**32 - 1"),
+        (["train", "tic_tac_toe", "--preset", "gpu"], "('auto', 'cpu', 'accelerator')"),
+        (["train", "tic_tac_toe", "--minuts", "3"], "did you mean --minutes?"),
+        (["train", "tic_tac_toe", "--self-play.games", "0"], "games must be >= 1: 0"),
+        (["train", "tic_tac_toe", "--learner.uses", "many"], "--learner.uses FLOAT"),
+        (["solve"], "train-q, evaluate, arena, play, gtp, export, serve"),
+        (["trian", "tic_tac_toe"], "did you mean train?"),
+        ([], "a command is missing; commands are games, train"),
+        (["evaluate"], "missing: RUN; see azjax evaluate --help"),
+        (["train-q"], "missing: GAME; see azjax train-q --help"),
+        (["play", "--oponent", "random", "hex"], "did you mean --opponent?"),
+        (["play", "hex", "go"], "Unrecognized options: go; see azjax play --help"),
     ],
 )
 def test_a_wrong_argument_is_refused_in_one_line(refused, args, says):
     assert says in refused(cli.main, args)
-
-
-@pytest.mark.parametrize(
-    ("args", "says"),
-    [
-        (["train", "tic_tac_toe", "--preset", "gpu"], "'cpu', 'accelerator'"),
-        (["train", "tic_tac_toe", "--minuts", "3"], "Unrecognized options: --minuts"),
-        (["train", "tic_tac_toe", "--self-play.games", "0"], "games must be >= 1: 0"),
-        (["train", "tic_tac_toe", "--learner.uses", "many"], "many"),
-        (["solve"], "train-q, evaluate, arena, play, gtp, export, serve"),
-        (["evaluate"], "required"),
-    ],
-)
-def test_what_the_parser_refuses_is_explained(args, says, capsys):
-    with pytest.raises(SystemExit) as error:
-        cli.main(args)
-    assert error.value.code == 2
-    written = capsys.readouterr()
-    text = " ".join((written.out + written.err).replace("│", " ").split())
-    assert says in text
-    assert "Traceback" not in text
 
 
 def test_help_shows_the_settings_with_their_defaults(capsys):
@@ -317,9 +307,9 @@ def test_ctrl_c_before_the_run_has_begun_ends_without_a_traceback(monkeypatch):
     assert error.value.code == 130
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", cli.ending_signals())
 def test_a_signal_ends_a_command_in_order(monkeypatch, number):
-    handlers = [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGHUP)]
+    handlers = [signal.getsignal(n) for n in cli.ending_signals()]
     cleaned = []
 
     def killed(config):
@@ -334,7 +324,28 @@ def test_a_signal_ends_a_command_in_order(monkeypatch, number):
         cli.main(["train", "tic_tac_toe"])
     assert error.value.code == 128 + number
     assert cleaned
-    assert [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGHUP)] == handlers
+    assert [signal.getsignal(n) for n in cli.ending_signals()] == handlers
+
+
+def test_a_hangup_and_a_closed_console_end_a_command_too(monkeypatch):
+    monkeypatch.delattr(signal, "SIGHUP", raising=False)
+    monkeypatch.setattr(signal, "SIGBREAK", 21, raising=False)
+    assert cli.ending_signals() == (signal.SIGTERM, 21)
+    monkeypatch.delattr(signal, "SIGBREAK")
+    monkeypatch.setattr(signal, "SIGHUP", 1, raising=False)
+    assert cli.ending_signals() == (signal.SIGTERM, 1)
+
+
+def test_a_reader_that_leaves_ends_a_command_without_a_word(monkeypatch, capsys):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w") as pipe, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", pipe)
+        with pytest.raises(SystemExit) as error, cli.one_line_errors():
+            print("help")
+        print("what Python writes at its end")
+    assert error.value.code == 141
+    assert capsys.readouterr().err == ""
 
 
 def test_ctrl_c_while_the_program_starts_ends_it_without_a_traceback(monkeypatch):

@@ -4,7 +4,6 @@ import json
 import os
 import pathlib
 import runpy
-import shutil
 import subprocess
 import sys
 
@@ -14,11 +13,14 @@ from azjax import games, players
 from azjax.networks import NetworkConfig
 from azjax.search import SearchConfig
 
+# What the scripts compile runs for a moment.
+pytestmark = pytest.mark.usefixtures("quickly_compiled")
+
 FOLDER = pathlib.Path(__file__).parents[1] / "experiments"
 TINY_TEXT = """
     --iterations 2 --network.width 16 --network.num-blocks 1
     --network.stem-channels 8 --self-play.games 8 --self-play.moves-per-chunk 4
-    --self-play.simulations 2 --replay.capacity 128 --replay.min-window 64
+    --self-play.simulations 2 --replay.capacity 288 --replay.min-window 280
     --replay.min-positions 32 --learner.batch-size 16 --learner.uses 1
     --evaluation.times 1 --evaluation.positions 32 --evaluation.simulations 2
     --evaluation.games 2
@@ -93,7 +95,6 @@ def test_a_player_can_be_shipped_at_half_its_size(tmp_path, monkeypatch):
 
 
 def test_the_solved_positions_can_be_made(tmp_path):
-    pytest.importorskip("bitbully")
     path = tmp_path / "positions.csv"
     run(
         "make_solved_positions.py",
@@ -107,8 +108,6 @@ def test_the_solved_positions_can_be_made(tmp_path):
 
 @pytest.mark.slow
 def test_the_games_can_be_verified(tmp_path):
-    for name in ("pgx", "pyspiel"):
-        pytest.importorskip(name)
     run(
         "verify_games.py",
         *("--games", "20", "--names", "tic_tac_toe"),
@@ -126,8 +125,8 @@ def test_the_time_of_a_move_can_be_measured(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("chromium")
 def test_the_browser_is_compared_with_python(tmp_path):
-    pytest.importorskip("playwright")
     options = ("--positions", "20", "--simulations", "100", "--json")
     result = json.loads(run("verify_browser.py", *options, folder=tmp_path))
     assert result["positions"] == 20
@@ -137,11 +136,9 @@ def test_the_browser_is_compared_with_python(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("player", ["random", "gtp:gnugo --mode gtp --never-resign"])
-def test_gnu_go_and_we_play_by_the_same_rules(player, tmp_path, monkeypatch):
-    path = f"{os.environ['PATH']}{os.pathsep}/usr/games"
-    if shutil.which("gnugo", path=path) is None:
-        pytest.skip("GNU Go is not installed")
-    monkeypatch.setenv("PATH", path)
+def test_gnu_go_and_we_play_by_the_same_rules(player, tmp_path, monkeypatch, gnugo):
+    folder = os.path.dirname(gnugo)
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}{os.pathsep}{folder}")
     options = ("--games", "2", "--player", player)
     seats, match = run("verify_gtp.py", *options, folder=tmp_path).splitlines()
     assert seats.startswith("seats: 2 games")
@@ -151,7 +148,6 @@ def test_gnu_go_and_we_play_by_the_same_rules(player, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_the_rules_are_timed_beside_those_of_pgx(tmp_path):
-    pytest.importorskip("pgx")
     options = ("--games", "tic_tac_toe", "--batch-size", "8", "--num-steps", "5")
     out = run("bench/games.py", *options, "--repeats", "1", "--json", folder=tmp_path)
     (result,) = json.loads(out)
@@ -162,7 +158,6 @@ def test_the_rules_are_timed_beside_those_of_pgx(tmp_path):
 
 @pytest.mark.slow
 def test_visitors_play_on_the_server_among_hostile_ones(tmp_path):
-    pytest.importorskip("uvicorn")
     options = ("--visitors", "4", "--seconds", "2", "--idle-sockets", "40", "--json")
     results = json.loads(run("verify_server.py", *options, folder=tmp_path))
     for result in results.values():
@@ -180,8 +175,8 @@ def test_all_games_are_drawn_on_one_sheet(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("chromium")
 def test_the_page_is_drawn(tmp_path):
-    pytest.importorskip("playwright")
     run("draw_page.py", "--file", "page.png", folder=tmp_path)
     assert (tmp_path / "page.png").read_bytes().startswith(b"\x89PNG")
 
@@ -194,7 +189,6 @@ def test_a_killed_run_loses_nothing(tmp_path):
 
 @pytest.mark.slow
 def test_the_searches_are_compared_and_drawn(tmp_path):
-    pytest.importorskip("pgx")
     options = ("--quick", "--json", "--plot", "search.png")
     results = json.loads(run("bench/search.py", *options, folder=tmp_path))
     assert {result["subject"] for result in results} == {

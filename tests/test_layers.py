@@ -7,7 +7,8 @@ import azjax
 
 ROOT = pathlib.Path(azjax.__file__).parent
 FLOORS = [
-    {"games", "search", "networks", "compilation_cache"},
+    {"compilation_cache", "program", "suggestions"},
+    {"games", "search", "networks"},
     {"players"},
     {"arena"},
     {"training"},

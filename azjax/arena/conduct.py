@@ -106,6 +106,7 @@ def play_game(
             seats.append(seat)
         controller = Controller(game, (None, None))
         controller.load(opening, (seats[0], seats[1]))
+        controller.start()
     assert controller.result is not None, "seats play to the end"
     fault, forfeit = "", controller.forfeit
     if forfeit is not None:

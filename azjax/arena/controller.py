@@ -35,8 +35,8 @@ Seats = tuple[Seat | None, Seat | None]
 class Controller:
     """Conducts a game between two sides.
 
-    Nothing happens before `start`. What a seat thinks about a position that is no
-    longer there is dropped.
+    Before `start`, another game may be loaded, but nobody is asked for a move and no
+    clock runs. What a seat thinks about a position that is no longer there is dropped.
 
     adviser: who is asked for advice whenever it is a person's turn, if anybody.
 
@@ -64,6 +64,7 @@ class Controller:
         self._ply = 0
         self._generation = 0  # of the position, as far as seats are concerned
         self._forfeit: Forfeited | None = None
+        self._is_started = False
         self._thinking: Thinks | None = None
         self._turn_began = clock()
 
@@ -108,9 +109,15 @@ class Controller:
         return self._forfeit
 
     @property
+    def is_started(self) -> bool:
+        """Whether `start` was called."""
+        return self._is_started
+
+    @property
     def is_persons_turn(self) -> bool:
         """Whether `play` is what the game waits for."""
-        return self.result is None and self._seats[self.player] is None
+        is_on = self._is_started and self.result is None
+        return is_on and self._seats[self.player] is None
 
     @property
     def thinking(self) -> Thinks | None:
@@ -131,7 +138,8 @@ class Controller:
             for mover, move in zip(movers, self.moves, strict=False)
             if mover == player
         )
-        is_running = self.result is None and self.player == player
+        is_on = self._is_started and self.result is None
+        is_running = is_on and self.player == player
         return used + (self._clock() - self._turn_began if is_running else 0.0)
 
     def observe(self, observer: Observer) -> None:
@@ -139,7 +147,8 @@ class Controller:
         self._observers.append(observer)
 
     def start(self) -> None:
-        """Lets the seat move whose turn it is, if it is a seat's."""
+        """Begins the game: asks the seat whose turn it is, if it is a seat's."""
+        self._is_started = True
         self._arrive(Jumped())
 
     def play(self, action: int) -> None:
@@ -244,6 +253,8 @@ class Controller:
         self._tell(event)
         if generation != self._generation:
             return  # an observer has led the game elsewhere
+        if not self._is_started:
+            return
         if self.result is not None:
             self._tell(GameOver(self.result))
             return

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from azjax.arena.solved import wilson_interval
+from azjax.arena.pairs import score_interval
 
 # How results are written, by what player 0 got.
 RESULTS = {1: "1-0", 0: "1/2-1/2", -1: "0-1"}
@@ -33,16 +33,6 @@ class Record(NamedTuple):
         if not self.games:
             return math.nan
         return (self.wins + self.draws / 2) / self.games
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The 95% confidence interval of the score.
-
-        It takes every game for a win or a loss, and so is too wide where many are
-        drawn. Players without chance repeat their games: theirs tell less than this
-        says unless the openings differ.
-        """
-        return wilson_interval(self.score, self.games)
 
     @property
     def reversed(self) -> "Record":
@@ -121,6 +111,18 @@ class MatchResult:
     def pair_points(self) -> np.ndarray:
         """`[N / 2]` float64; the points of `player` with each opening, 0 to 2."""
         return 1 + self.results.reshape(-1, 2).sum(axis=1) / 2
+
+    @property
+    def distinct_pairs(self) -> int:
+        """The number of pairs that do not repeat one before them move by move."""
+        pairs = self.moves.reshape(-1, 2 * self.moves.shape[1])
+        return len(np.unique(pairs, axis=0))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95% confidence interval of the score of `player`, from distinct pairs of
+        games; see `score_interval`."""
+        return score_interval(self.pair_points, self.distinct_pairs)
 
     @property
     def repeated(self) -> float:

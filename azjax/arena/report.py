@@ -1,5 +1,6 @@
 """How strong a trained player is: against perfect play, chance, and its own start."""
 
+import itertools
 from typing import Any, NamedTuple
 
 import jax
@@ -8,6 +9,7 @@ from azjax.arena.matches import check_num_games, play_openings
 from azjax.arena.openings import suite
 from azjax.arena.records import MatchResult
 from azjax.arena.solved import Grade, SolvedPositions, grade
+from azjax.networks import Parts
 from azjax.players import (
     AlphaZeroPlayer,
     NetworkPlayer,
@@ -55,25 +57,28 @@ def evaluate(
     *,
     simulations: int,
     num_games: int,
+    parts: Parts | None = None,
 ) -> Report:
     """Grades a trained player and lets it play matches; the key is consumed.
 
     Args:
         trained: the player.
         positions: solved positions of its game, if there are any.
-        rng_key: for openings and opponents.
+        rng_key: for openings and players.
         simulations: network evaluations a move of the search.
         num_games: in each match, from openings of two random moves; an even number, or
             0 for no matches.
+        parts: modules of the user's own, if the network was made with them.
 
     Raises:
         ValueError: there are not so many openings, or the number of games is odd.
     """
     game, network = trained.game, trained.network
+    opening_key, grade_key, match_key = jax.random.split(rng_key, 3)
     openings = None
     if num_games:
         check_num_games(num_games)
-        openings = suite(game, rng_key, num_games // 2, OPENING_MOVES)
+        openings = suite(game, opening_key, num_games // 2, OPENING_MOVES)
     players: dict[str, Player] = {
         "network": NetworkPlayer(game, network, trained.variables),
         "search": AlphaZeroPlayer(
@@ -81,20 +86,25 @@ def evaluate(
         ),
     }
     grades = {
-        name: grade(player, positions, rng_key) if positions is not None else None
-        for name, player in players.items()
+        name: None if positions is None else grade(player, positions, key)
+        for (name, player), key in zip(
+            players.items(), jax.random.split(grade_key, len(players)), strict=True
+        )
     }
     opponents: dict[str, Player] = {"random": RandomPlayer(game)}
-    # A network with modules of the user's own cannot be built again from here.
-    if not trained.has_own_parts:
-        _, first = first_network(trained.seed, game, trained.config)
+    # A network with modules of the user's own cannot be made again without them.
+    if parts is not None or not trained.has_own_parts:
+        own_parts = parts if trained.has_own_parts else None
+        _, first = first_network(trained.seed, game, trained.config, own_parts)
         opponents["first"] = NetworkPlayer(game, network, first)
     matches = {}
     if openings is not None:
-        for opponent, other in opponents.items():
-            for name, player in players.items():
-                match = play_openings(game, player, other, openings, rng_key)
-                matches[name, opponent] = match
+        met = list(itertools.product(opponents, players))
+        keys = jax.random.split(match_key, len(met))
+        for (opponent, name), key in zip(met, keys, strict=True):
+            matches[name, opponent] = play_openings(
+                game, players[name], opponents[opponent], openings, key
+            )
     return Report(simulations, grades["network"], grades["search"], matches)
 
 
@@ -120,5 +130,5 @@ def _match_json(result: MatchResult) -> dict[str, Any]:
         "draws": total.draws,
         "losses": total.losses,
         "score": total.score,
-        "interval": list(total.interval),
+        "interval": list(result.interval),
     }

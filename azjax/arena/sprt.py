@@ -10,6 +10,7 @@ import numpy as np
 
 from azjax.arena.matches import check_num_games, play_openings
 from azjax.arena.openings import suite
+from azjax.arena.pairs import pair_counts, tilt
 from azjax.arena.ratings import expected_score
 from azjax.arena.records import MatchResult, joined
 from azjax.games import Game
@@ -17,10 +18,6 @@ from azjax.players.seat import AnyPlayer
 
 GAMES_A_LOOK = 64  # played between two looks at the result
 Verdict = Literal["stronger", "not stronger", "undecided"]
-
-_PAIR_SCORES = np.arange(5) / 4  # the share of the points that a pair can come to
-_MISSING = 1e-3  # pairs of each kind that stand for those not seen yet
-_HALVINGS = 60
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,11 +69,10 @@ class Sprt:
         Args:
             pair_points: what the player scored with each opening: 0, 0.5, ..., 2.
         """
-        scores = np.asarray(pair_points)[:, None] / 2
-        counts = (scores == _PAIR_SCORES).sum(axis=0).clip(_MISSING)
+        counts = pair_counts(pair_points)
         hypotheses = expected_score(self.elo0), expected_score(self.elo1)
         # Of each outcome's probability under a hypothesis, by what it is divided.
-        zero, one = (_tilt(counts / counts.sum(), score) for score in hypotheses)
+        zero, one = (tilt(counts / counts.sum(), score) for score in hypotheses)
         return float(counts @ np.log(zero / one))
 
     def verdict(self, pair_points: Sequence[float] | np.ndarray) -> Verdict:
@@ -151,21 +147,3 @@ def play_sprt(
             break
     assert result is not None
     return result
-
-
-def _tilt(probabilities: np.ndarray, score: float) -> np.ndarray:
-    """Returns by what to divide probabilities so that they have a mean score and are
-    otherwise as likely as can be.
-
-    The divisors are `1 + t * (outcome - score)` with the `t` for which the mean is
-    right (Owen 2001, "Empirical Likelihood", section 2.9); it is found by halving.
-    """
-    above = _PAIR_SCORES - score
-    low, high = -1 / above.max(), -1 / above.min()
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        if probabilities @ (above / (1 + middle * above)) > 0:
-            low = middle
-        else:
-            high = middle
-    return 1 + (low + high) / 2 * above

@@ -76,7 +76,7 @@ def to_json(tournament: Tournament, table: list[Standing]) -> dict[str, Any]:
                 "player": tournament.names[player],
                 "opponent": tournament.names[opponent],
                 **_record_json(match.total),
-                "interval": list(match.total.interval),
+                "interval": list(match.interval),
                 "as_first": list(match.as_first),
                 "as_second": list(match.as_second),
                 "repeated": match.repeated,

@@ -28,7 +28,7 @@ from azjax.commands.arena_tables import (
     print_standings,
     score_text,
 )
-from azjax.commands.common import INTERRUPTED, check_seed
+from azjax.commands.common import INTERRUPTED, check_seed, read_parts
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game
 from azjax.players import AnyPlayer, GtpPlayer, load
@@ -54,6 +54,7 @@ def arena_command(
     at_once: int = GAMES_AT_ONCE,
     move_seconds: float = MOVE_SECONDS,
     seed: int = 0,
+    parts: str | None = None,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> None:
     """Let players play each other, and rate them.
@@ -80,6 +81,8 @@ def arena_command(
         move_seconds: that a program beside this one (`gtp:COMMAND`) may think about a
             move; then it forfeits the game.
         seed: of openings and players.
+        parts: MODULE:NAME, the azjax.networks.Parts of the networks that were made with
+            modules of your own.
         as_json: print one JSON object.
     """
     num_games = games_per_match
@@ -101,9 +104,9 @@ def arena_command(
         is_free = directory.is_dir() and not any(directory.iterdir())
     if not is_free:
         raise ValueError(f"--save {save}: it is no new or empty directory")
-    board_game = games.make(game)
+    board_game, own_parts = games.make(game), read_parts(parts)
     enable_compilation_cache()
-    loaded = {name: load(text, board_game) for name, text in texts.items()}
+    loaded = {name: load(text, board_game, own_parts) for name, text in texts.items()}
     for name, player in loaded.items():
         if isinstance(player, GtpPlayer):
             player.move_seconds = move_seconds

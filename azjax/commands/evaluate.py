@@ -1,6 +1,7 @@
 """`azjax evaluate`: how strong a trained player is."""
 
 import json
+import shlex
 from typing import Annotated
 
 import jax
@@ -10,9 +11,14 @@ from rich.table import Table
 
 from azjax import games as all_games
 from azjax.arena import Grade, Report, evaluate, read, shipped
-from azjax.commands.common import check_seed
+from azjax.commands.common import check_seed, read_parts
 from azjax.compilation_cache import enable_compilation_cache
-from azjax.players import DEFAULT_SIMULATIONS, MAX_SIMULATIONS, load_run
+from azjax.players import (
+    DEFAULT_SIMULATIONS,
+    MAX_SIMULATIONS,
+    MissingPartsError,
+    load_run,
+)
 
 MAX_GAMES = 100_000
 
@@ -26,6 +32,7 @@ def evaluate_command(
     simulations: int = DEFAULT_SIMULATIONS,
     games: int = 200,
     seed: int = 0,
+    parts: str | None = None,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> None:
     """Count a player's mistakes against perfect play, and let it play matches.
@@ -37,6 +44,8 @@ def evaluate_command(
         simulations: network evaluations a move of the search.
         games: in each match, against chance and the run's first network; 0 for none.
         seed: of openings and opponents.
+        parts: MODULE:NAME, the azjax.networks.Parts with which the network was made, if
+            it has modules of your own.
         as_json: print one JSON object.
     """
     if not 1 <= simulations <= MAX_SIMULATIONS:
@@ -47,7 +56,15 @@ def evaluate_command(
         raise ValueError(f"--games must be even, from 0 to {MAX_GAMES}: {games}")
     check_seed(seed)
     enable_compilation_cache()
-    trained = load_run(run, None if game is None else all_games.make(game))
+    own_parts = read_parts(parts)
+    try:
+        trained = load_run(
+            run, None if game is None else all_games.make(game), own_parts
+        )
+    except MissingPartsError as error:
+        raise ValueError(
+            f"{error}: azjax evaluate {shlex.quote(run)} --parts MODULE:NAME"
+        ) from None
     solved = read(trained.game, positions) if positions else shipped(trained.game)
     report = evaluate(
         trained,
@@ -55,6 +72,7 @@ def evaluate_command(
         jax.random.key(seed),
         simulations=simulations,
         num_games=games,
+        parts=own_parts,
     )
     if as_json:
         print(json.dumps(report.to_json()))
@@ -106,7 +124,7 @@ def print_report(console: Console, report: Report) -> None:
                 str(total.wins),
                 str(total.draws),
                 str(total.losses),
-                _percent(total.score, total.interval),
+                _percent(total.score, result.interval),
             )
         console.print(table)
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import tyro
 
 from azjax import games
+from azjax.commands.common import read_parts
 from azjax.players import load_run
 
 
@@ -16,6 +17,7 @@ def export_command(
     onnx: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None,
     web: Annotated[str | None, tyro.conf.arg(metavar="DIR")] = None,
     game: str | None = None,
+    parts: str | None = None,
 ) -> None:
     """Write a trained player's network as an ONNX file, or the player as a web page.
 
@@ -27,6 +29,8 @@ def export_command(
         web: the directory to write: a static site on which anybody plays against the
             player, which searches and computes in the visitor's browser.
         game: which player is meant, for `pretrained`.
+        parts: MODULE:NAME, the azjax.networks.Parts with which the network was made, if
+            it has modules of your own.
     """
     if onnx is None and web is None:
         raise ValueError("say what to write: azjax export RUN --onnx FILE or --web DIR")
@@ -37,7 +41,8 @@ def export_command(
         raise ValueError(str(error)) from None
     if onnx is not None and Path(onnx).is_dir():
         raise ValueError(f"--onnx must name a file, not a directory: {onnx}")
-    trained = load_run(run, None if game is None else games.make(game))
+    board_game = None if game is None else games.make(game)
+    trained = load_run(run, board_game, read_parts(parts))
     if onnx is not None:
         path = Path(onnx)
         export_onnx(trained, path)

@@ -21,6 +21,6 @@ def games_command() -> None:
     console = Console()
     console.print(table)
     console.print(
-        "Options follow a colon: go:19 or go:size=19,komi=6.5. pgx:ID is one of pgx, "
+        "Options follow a colon: go:19 or go:19,komi=6.5. pgx:ID is one of pgx, "
         "for example pgx:animal_shogi, if it is installed."
     )

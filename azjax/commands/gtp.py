@@ -7,25 +7,35 @@ import sys
 import tyro
 
 from azjax import games, players
-from azjax.commands.common import check_seed
+from azjax.commands.common import check_seed, note, read_parts
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.gtp import Engine, Inbox, read_lines, serve
+from azjax.play.opponents import default_opponent
 
 
 def gtp_command(
-    game: tyro.conf.Positional[str], /, *, player: str, seed: int = 0
+    game: tyro.conf.Positional[str],
+    /,
+    *,
+    player: str | None = None,
+    seed: int = 0,
+    parts: str | None = None,
 ) -> None:
     """Speak GTP 2, the Go Text Protocol, on the standard input and output.
 
     In every game `b` is the player who begins, in chess White. An analysis
     (`lz-analyze`, `kata-analyze`) goes deeper as long as it runs if the player keeps
-    its search: alphazero:RUN?simulations=200&kept_nodes=20000.
+    its search: alphazero:RUN?simulations=200&kept_nodes=20000. Win rates and utilities
+    are those of the player to move.
 
     Args:
         game: one of those that `azjax games` lists, not only Go.
         player: who moves, such as alphazero:RUN?simulations=400, where RUN is a run's
-            directory or `pretrained`.
+            directory or `pretrained`. Without it, the player that ships for the
+            game, or else a search.
         seed: of the player's chance.
+        parts: MODULE:NAME, the azjax.networks.Parts with which the network was made, if
+            it has modules of your own.
     """
     check_seed(seed)
     if player == "human":
@@ -37,11 +47,19 @@ def gtp_command(
         output.write(text)
         output.flush()
 
-    engine = Engine(games.make(game), lambda game: players.load(player, game), seed)
     # Nothing but the protocol may be written there.
-    with contextlib.redirect_stdout(sys.stderr), contextlib.closing(engine):
-        try:
-            serve(engine, Inbox(read_lines(sys.stdin.fileno())), write)
-        except BrokenPipeError:
-            # Nobody reads any more; neither will what Python writes at its end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
+    with contextlib.redirect_stdout(sys.stderr):
+        first_game = games.make(game)
+        own_parts = read_parts(parts)
+        note(f"loading {first_game} ...")
+        name = player or default_opponent(first_game)
+        engine = Engine(
+            first_game, lambda game: players.load(name, game, own_parts), seed
+        )
+        note(f"{name} plays")
+        with contextlib.closing(engine):
+            try:
+                serve(engine, Inbox(read_lines(sys.stdin.fileno())), write)
+            except BrokenPipeError:
+                # Nobody reads any more; neither will what Python writes at its end.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())

@@ -9,12 +9,13 @@ import tyro
 
 from azjax import games
 from azjax.arena.work import Run
-from azjax.commands.common import INTERRUPTED, check_seed
+from azjax.commands.common import INTERRUPTED, check_seed, note, read_parts
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.background import Background
 from azjax.play.opponents import default_opponent
 from azjax.play.plain import Plain, Pump
 from azjax.play.session import Session
+from azjax.play.typeahead import drop_typeahead
 from azjax.players import load as load_player_named
 from azjax.players.names import split_name
 
@@ -31,6 +32,7 @@ def play_command(
     seed: int = 0,
     load: str | None = None,
     plain: bool = False,
+    parts: str | None = None,
 ) -> None:
     """Play a game in the terminal; `help` shows what you can do there.
 
@@ -46,12 +48,15 @@ def play_command(
         seed: of the opponent's chance.
         load: a saved game to go on with.
         plain: lines in place of a full screen, as in a pipe.
+        parts: MODULE:NAME, the azjax.networks.Parts of the opponent's network, if it
+            has modules of your own.
     """
     check_seed(seed)
     enable_compilation_cache()
     board_game = games.make(game)
+    note(f"loading {game} ...")
     name, text = split_name(opponent or default_opponent(board_game))
-    player = load_player_named(text, board_game)
+    player = load_player_named(text, board_game, read_parts(parts))
 
     def sit_down(run: Run) -> Session:
         return Session(
@@ -77,6 +82,7 @@ def _play_on_screen(sit_down: Callable[[Run], Session], saved: str | None) -> No
     app = PlayApp(sit_down)
     try:
         app.session.begin(saved)
+        drop_typeahead()
         app.run()
     finally:
         is_idle = _close(app.session, app.pump.background)
@@ -91,7 +97,10 @@ def _play_plain(sit_down: Callable[[Run], Session], saved: str | None) -> None:
     session = sit_down(pump.background)
     status = 0
     try:
-        Plain(session, pump, read=_read, write=_write).run(saved)
+        interface = Plain(session, pump, read=_read, write=_write, note=note)
+        interface.begin(saved)
+        drop_typeahead()
+        interface.run()
     except KeyboardInterrupt:
         status = INTERRUPTED
     except SystemExit as ended:  # by a signal

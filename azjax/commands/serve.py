@@ -2,16 +2,20 @@
 
 import contextlib
 import os
+import socket
 import sys
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import quote
 
 import tyro
 
 from azjax.commands.common import INTERRUPTED
 from azjax.compilation_cache import enable_compilation_cache
-from azjax.play.server import House, Limits, make_offers
+from azjax.play.server import House, Limits, Warmer, make_offers
 
+MAX_MEMORY = 1e6  # GiB
+MIN_TOKEN = 16  # letters; nothing here limits how often somebody may guess
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -28,7 +32,10 @@ def serve_command(
     host: str = "127.0.0.1",
     port: int = 8000,
     names: tuple[str, ...] = (),
+    token: str | None = None,
     simulations_limit: int = 1600,
+    warm_up: bool = True,
+    memory: float = 2.0,
 ) -> None:
     """Serve a web page on which visitors play, and watch players think and learn.
 
@@ -39,8 +46,16 @@ def serve_command(
         runs: the directory with the runs whose players and progress are shown.
         host: the address at which visitors connect; 0.0.0.0 lets other machines in.
         port: the same; 0 takes any that is free.
-        names: by which visitors call this server besides, behind another web server.
+        names: by which visitors call this server besides IP addresses, localhost, the
+            host and this machine's own name; for example its domain, behind another
+            web server.
+        token: which visitors must know: they open the address with ?token=TOKEN once.
         simulations_limit: of a move, at most.
+        warm_up: whether to compile all games in the background, so that their pages
+            open at once.
+        memory: GiB that loaded players, their compiled searches, rules and positions
+            may take, at most (a compiled program counts as 16 MiB); what was not used
+            for longest goes first. Search trees may take 2 GiB besides.
     """
     try:
         from azjax.play.server.app import make_app  # noqa: PLC0415  # an extra
@@ -51,21 +66,39 @@ def serve_command(
         ) from None
     if simulations_limit < 1:
         raise ValueError(f"--simulations-limit must be >= 1: {simulations_limit}")
+    if token is not None and len(token) < MIN_TOKEN:
+        raise ValueError(f"--token must have {MIN_TOKEN} letters or more: {len(token)}")
+    if not 0.1 <= memory <= MAX_MEMORY:
+        raise ValueError(f"--memory must be from 0.1 to {MAX_MEMORY:g} GiB: {memory:g}")
+    _tell("Loading the games.")
     enable_compilation_cache()
-    limits = Limits(simulations=simulations_limit)
+    limits = Limits(simulations=simulations_limit, memory_bytes=int(memory * 2**30))
     offers = make_offers(games, player, Path(runs))
     listener = listen(host, port)
-    allowed = {*LOOPBACK, host, *names} if host in LOOPBACK or names else None
-    app = make_app(House(offers, limits), names=allowed)
+    names = (*LOOPBACK, host, socket.gethostname(), *names)
+    house = House(offers, limits)
+    app = make_app(house, names=names, token=token)
     shown = f"[{host}]" if ":" in host else host
-    print(f"http://{shown}:{listener.getsockname()[1]}/", flush=True)
+    query = "" if token is None else f"?token={quote(token, safe='')}"
+    print(f"http://{shown}:{listener.getsockname()[1]}/{query}", flush=True)
     print("Ctrl-C ends it.", flush=True)
+    warmer = Warmer(house, _tell)
+    if warm_up:
+        warmer.start()
+        _tell("Compiling the games in the background; pages work meanwhile.")
     status = INTERRUPTED
     try:
         with contextlib.suppress(KeyboardInterrupt):
             run_server(app, listener, limits)
     except SystemExit as ended:  # by another signal
         status = int(ended.code or 0)
+    warmer.close()
     # Searches know no stop, and Python would wait for their threads.
     sys.stdout.flush()
     os._exit(status)
+
+
+def _tell(text: str) -> None:
+    """Prints what is done for whoever sits at the terminal."""
+    if sys.stderr.isatty():
+        print(text, file=sys.stderr, flush=True)

@@ -1,12 +1,14 @@
 """`azjax train`: learns a game by self-play."""
 
 import dataclasses
+import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
 
+from azjax.commands.parsing import parse
 from azjax.training import TrainConfig, preset, train
 from azjax.training.presets import PresetName
 from azjax.training.signals import as_a_program
@@ -22,17 +24,17 @@ def train_command(game: tyro.conf.Positional[str]) -> None:
     _train(preset("auto", game))
 
 
-def train_with_settings(args: Sequence[str]) -> None:
-    """Learns the game that the first argument names; the others are settings.
+def train_with_settings(args: Sequence[str], prog: str) -> None:
+    """Learns the game that the first argument names; the others are settings. `prog` is
+    the program's name.
 
     Raises:
         ValueError: the first argument is an option.
     """
     game, *settings = args
     if game.startswith("-"):
-        raise ValueError("the game comes first: azjax train GAME [OPTIONS]")
-    config = parse_train_config(game, settings, prog=f"azjax train {game}")
-    _train(config)
+        raise ValueError(f"the game comes first: {prog} train GAME [OPTIONS]")
+    _train(parse_train_config(game, settings, prog=f"{prog} train {game}"))
 
 
 def _train(config: TrainConfig) -> None:
@@ -68,17 +70,18 @@ def parse_train_config(
     Raises:
         ValueError: a value is not allowed.
     """
-    length, rest = tyro.cli(
-        _Length, args=args, return_unknown_args=True, add_help=False
+    args = sys.argv[1:] if args is None else args
+    length, rest = parse(
+        _Length, args, prog=prog, return_unknown_args=True, add_help=False
     )
     if length.minutes is not None or length.iterations is not None:
         changes |= {"minutes": length.minutes, "iterations": length.iterations}
     if length.from_run is not None:
         changes["initial_player"] = length.from_run
     default = preset(length.preset, game, **changes)
-    return tyro.cli(
+    return parse(
         TrainConfig,
-        args=rest,
+        rest,
         default=default,
         prog=prog,
         description=(

@@ -7,6 +7,7 @@ from azjax.games.connect_four import ConnectFour
 from azjax.games.core import (
     Game,
     State,
+    UnknownGameError,
     available,
     game_options,
     make,
@@ -35,6 +36,7 @@ __all__ = [
     "Symmetry",
     "TicTacToe",
     "TimeStep",
+    "UnknownGameError",
     "VectorEnv",
     "available",
     "check",

@@ -188,9 +188,10 @@ class Breakthrough(Game[State]):
         ends = self._ends(last_action, 1 - int(state.current_player))
         return tuple(cell for cell in ends if self._is_on_board(cell))
 
-    def _policies_on_board(
+    def policies_on_board(
         self, state: State, policies: Mapping[str, np.ndarray]
     ) -> rendering.Policies:
+        """Returns an arrow for each move."""
         mover = int(state.current_player)
         legal = np.asarray(self.legal_action_mask(state))
         return {

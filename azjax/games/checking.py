@@ -40,6 +40,8 @@ def check(game: Game, *, num_games: int = 64, seed: int = 0) -> None:
     What random play does not reach is not checked. That the rules are the right ones,
     only a test of known positions can tell.
 
+    Prints a line that says what was checked.
+
     Args:
         game: the game.
         num_games: random games.
@@ -58,10 +60,17 @@ def check(game: Game, *, num_games: int = 64, seed: int = 0) -> None:
     if violations:  # nothing else can be checked then
         raise ContractError(game, violations)
     violations += _collect("attributes", _check_name_and_style(game))
+    violations += _collect("attributes", _check_overrides(game))
     violations += _collect("options", _check_options(game))
-    violations += _check_methods(game, num_games, rng_key)
+    played: list[Record] = []
+    violations += _check_methods(game, num_games, rng_key, played)
     if violations:
         raise ContractError(game, violations)
+    positions = sum(int((~record.terminated).sum()) for record in played)
+    print(
+        f"{game!r} keeps the contract: {num_games} random games, {positions:,} "
+        f"positions, symmetries ({len(game.symmetries)}), texts and drawings"
+    )
 
 
 def _collect(part: str, violations: Iterable[str]) -> list[str]:
@@ -72,11 +81,12 @@ def _collect(part: str, violations: Iterable[str]) -> list[str]:
             found.append(violation)
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
-        place = [frame for frame in frames if "/jax/" not in frame.filename][-1]
+        own = [f for f in frames if "jax" not in Path(f.filename).parts]
+        place = (own or frames)[-1]
         words = str(error).strip().splitlines() or ["without a message"]
         found.append(
             f"{part}: must not raise {type(error).__name__}: {words[0]} "
-            f"({Path(place.filename).name}, line {place.lineno})"
+            f"({Path(place.filename).name}, line {place.lineno}, in {place.name})"
         )
     return found
 
@@ -104,6 +114,26 @@ def _check_name_and_style(game: Game) -> Iterator[str]:
         yield f"style: must draw the {pieces} kinds of piece in `pieces`: {drawn}"
 
 
+def _check_overrides(game: Game) -> Iterator[str]:
+    """Looks for methods of `Game` that take actions for cells where they are not."""
+    height, width, _ = game.observation_shape
+    cells = height * width
+    if game.num_actions in (cells, cells + 1):
+        return
+    is_drawn = type(game).to_svg is Game.to_svg
+    for name, is_used in (
+        ("action_to_text", True),
+        ("action_cells", True),
+        ("policies_on_board", is_drawn),
+    ):
+        if is_used and getattr(type(game), name) is getattr(Game, name):
+            yield (
+                f"{name}: must be overridden: as it stands action a is cell a of "
+                f"{cells}, or a pass after them, and the game has {game.num_actions} "
+                "actions"
+            )
+
+
 def _check_options(game: Game) -> Iterator[str]:
     parameters = set(inspect.signature(type(game)).parameters)
     if set(game.options) != parameters:
@@ -126,8 +156,11 @@ def _check_options(game: Game) -> Iterator[str]:
             )
 
 
-def _check_methods(game: Game, num_games: int, rng_key: jax.Array) -> list[str]:
-    """Returns what is wrong with what the methods return and do."""
+def _check_methods(
+    game: Game, num_games: int, rng_key: jax.Array, played: list[Record]
+) -> list[str]:
+    """Returns what is wrong with what the methods return and do; puts the random games
+    into `played`."""
     violations = _collect("init", _check_init(game))
     if violations:
         return violations
@@ -156,6 +189,7 @@ def _check_methods(game: Game, num_games: int, rng_key: jax.Array) -> list[str]:
                 symmetries if "observe" in looks else {},
                 num_games,
                 rng_key,
+                played=played,
             ),
         )
     return violations
@@ -292,8 +326,11 @@ def _check_games(
     symmetries: Mapping[int, Symmetry],
     num_games: int,
     rng_key: jax.Array,
+    *,
+    played: list[Record],
 ) -> Iterator[str]:
     record = play(game, looks, symmetries, num_games, rng_key)
+    played.append(record)
     yield from broken_rules(record, game.max_moves)
     yield from _collect("a game alone", _check_single(game, looks, record))
     has_board = "board" in looks and record.findings["board"].holds.all()

@@ -157,9 +157,10 @@ class ConnectFour(Game[State]):
         """Returns the cells of all lines that won."""
         return cells_in_lines(np.asarray(self.board(state)), 4)
 
-    def _policies_on_board(
+    def policies_on_board(
         self, state: State, policies: Mapping[str, np.ndarray]
     ) -> rendering.Policies:
+        """Returns the probabilities of the columns."""
         return dict(policies)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from azjax.games import rendering
 from azjax.games.symmetry import Symmetry, identity
+from azjax.suggestions import did_you_mean
 
 
 class State(Protocol):
@@ -69,8 +70,35 @@ class Game(abc.ABC, Generic[S]):
         return hash((type(self), *sorted(self.options.items())))
 
     def __repr__(self) -> str:
-        options = ",".join(f"{key}={value}" for key, value in self.options.items())
-        return f"{self.name}:{options}" if options else self.name
+        """Returns the shortest text that `make` builds an equal game from, as `hex:5`
+        and `go:9,komi=6.5`."""
+        parameters = inspect.signature(type(self)).parameters
+        first = next(iter(parameters), None)
+        options = [
+            f"{value}"
+            # A number that stands first needs no name: it is the size.
+            if key == first and not isinstance(value, bool)
+            else f"{key}={value}"
+            for key, value in self._unusual_options(parameters).items()
+        ]
+        return f"{self.name}:{','.join(options)}" if options else self.name
+
+    def _unusual_options(
+        self, parameters: Mapping[str, inspect.Parameter]
+    ) -> Mapping[str, int | float | str | bool]:
+        """Returns the options that have other values than if they were left out."""
+        unusual = {
+            key: value
+            for key, value in self.options.items()
+            if key not in parameters or parameters[key].default != value
+        }
+        # None stands for what follows from the others, as a limit of moves may.
+        for key in list(unusual):
+            if key in parameters and parameters[key].default is None:
+                others = {name: unusual[name] for name in unusual if name != key}
+                if type(self)(**others).options[key] == unusual[key]:
+                    unusual = others
+        return unusual
 
     @property
     def options(self) -> dict[str, int | float | str | bool]:
@@ -234,15 +262,27 @@ class Game(abc.ABC, Generic[S]):
             winning=self.winning_cells(state),
             column_labels=self.column_labels,
             row_labels=self.row_labels,
-            policies=self._policies_on_board(state, held),
+            policies=self.policies_on_board(state, held) if held else {},
             is_turned=is_turned,
         )
 
-    def _policies_on_board(
+    def policies_on_board(
         self, state: S, policies: Mapping[str, np.ndarray]
     ) -> rendering.Policies:
-        """Returns how the policies are drawn; here as bars in the cells, with what
-        has no cell in the name."""
+        """Returns what `to_svg` draws of policies.
+
+        As it stands here, for games whose actions are cells: a bar in each cell, with
+        the probabilities of what has no cell in the name.
+
+        Args:
+            state: the position.
+            policies: `[A]` probabilities of the next move, by name.
+
+        Returns:
+            by name, one of: `[W]` probabilities of the columns, drawn as bars above the
+            board; `[H, W]` probabilities of the cells, drawn in the empty ones; a list
+            of `rendering.Arrow(start, end, probability)` from cell to cell.
+        """
         height, width, _ = self.observation_shape
         num_cells = height * width
         placed = {}
@@ -274,6 +314,20 @@ def _enumerate(texts: Sequence[str], most: int = 20) -> str:
     if len(texts) <= most:
         return " ".join(texts)
     return f"{' '.join(texts[: most - 2])} ... {texts[-1]} ({len(texts)} in all)"
+
+
+class UnknownGameError(ValueError):
+    """No game is registered under a name.
+
+    name: the name.
+    """
+
+    def __init__(self, name: str):
+        self.name = name
+        super().__init__(
+            f"unknown game {name!r}; known games: {', '.join(available())}; for a game "
+            f"of your own, run the file that defines it{did_you_mean(name, _GAMES)}"
+        )
 
 
 _GAMES: dict[str, type[Game]] = {}
@@ -319,16 +373,17 @@ def game_options(name: str) -> Mapping[str, inspect.Parameter]:
 def make(spec: str, **options: Any) -> Game:
     """Builds a game by name.
 
-    `make("go", size=9)`, `make("go:9")` and `make("go:size=9")` are the same: what
-    follows the colon are options, separated by commas, by position or by name.
+    `make("go", size=5)`, `make("go:5")` and `make("go:size=5")` are the same: what
+    follows the colon are options, separated by commas, by position or by name. `repr`
+    gives the shortest text, `go:5`.
 
     Args:
         spec: a name, as `available()` lists them, and possibly options.
         **options: arguments of the game's constructor; numbers may be NumPy's.
 
     Raises:
-        ValueError: the game or an option is unknown, or an option's value is not
-            allowed.
+        UnknownGameError: there is no such game.
+        ValueError: an option is unknown, or its value is not allowed.
     """
     name, _, text = spec.partition(":")
     game_class = _find(name)
@@ -364,15 +419,14 @@ def _find(name: str) -> type[Game]:
         except ModuleNotFoundError as error:
             raise ValueError(str(error)) from error
     if name not in _GAMES:
-        raise ValueError(
-            f"unknown game {name!r}; known games: {', '.join(available())}"
-        )
+        raise UnknownGameError(name)
     return _GAMES[name]
 
 
 def _unknown_option(name: str, option: str, parameters: list[str]) -> str:
     allowed = f"its options: {', '.join(parameters)}" if parameters else "it has none"
-    return f"{name} has no option {option!r}; {allowed}"
+    close = did_you_mean(option, parameters)
+    return f"{name} has no option {option!r}; {allowed}{close}"
 
 
 def _parse_value(text: str) -> int | float | str | bool:

@@ -304,16 +304,19 @@ class Go(Game[State]):
                 reached += [forth, back]
             return bitboard.union(*reached)
 
+        def num_points(board):
+            return bitboard.count(board).sum(dtype=jnp.int32)
+
         def advance(carry):
             board, _ = carry
             grown = board
             for _ in range(SPREADS_A_ROUND):
                 grown = spread(grown)
-            return grown, bitboard.count(board).sum()
+            return grown, num_points(board)
 
         def goes_on(carry):
             board, count_before = carry
-            return bitboard.count(board).sum() != count_before
+            return num_points(board) != count_before
 
         return jax.lax.while_loop(goes_on, advance, (start, jnp.int32(-1)))[0]
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from typing import Literal, NamedTuple
 
 import jax
@@ -15,6 +16,22 @@ from azjax.networks.trunks import ConvTrunk, DenseTrunk
 CHECKED_BATCH = 2
 
 
+def check_size(name: str, value: object, low: int, high: int) -> None:
+    """Checks a size of a network.
+
+    Raises:
+        ValueError: it is no whole number from `low` to `high`.
+    """
+    if (
+        not isinstance(value, int)
+        or isinstance(value, bool)
+        or not low <= value <= high
+    ):
+        raise ValueError(
+            f"{name} must be a whole number from {low} to {high}: {str(value)[:80]}"
+        )
+
+
 @dataclasses.dataclass(frozen=True)
 class NetworkConfig:
     """The network's make.
@@ -22,13 +39,14 @@ class NetworkConfig:
     Attributes:
         trunk: `conv`, a residual convolutional tower, best on an accelerator; `dense`,
             one convolution and residual dense layers, several times faster on a CPU.
-        num_blocks: residual blocks (AlphaZero: 19).
-        channels: width of the `conv` tower (AlphaZero: 256).
+        num_blocks: residual blocks, at most 64 (AlphaZero: 19).
+        channels: width of the `conv` tower, at most 2048 (AlphaZero: 256).
         global_pooling: whether every third block of `conv` sees the whole board at
             once.
-        width: of the dense layers of `dense`.
-        stem_channels: features of each window of `dense`; its second layer halves them.
-        window: height and width of the windows of `dense` (cells).
+        width: of the dense layers of `dense`, at most 8192.
+        stem_channels: features of each window of `dense`, at most 2048; its second
+            layer halves them.
+        window: height and width of the windows of `dense` (cells), at most 64.
         value_head: `wdl` (win, draw and loss) or `scalar` (the expected score).
         dtype: of the computation, `float32` or `bfloat16`; parameters are float32.
     """
@@ -55,17 +73,18 @@ class NetworkConfig:
                     f"network.{name} must be {' or '.join(allowed)}: "
                     f"{getattr(self, name)!r}"
                 )
-        for name, low in (
-            ("num_blocks", 0),
-            ("channels", 1),
-            ("width", 1),
-            ("stem_channels", 1),
-            ("window", 1),
+        if not isinstance(self.global_pooling, bool):
+            raise ValueError(
+                f"network.global_pooling must be True or False: {self.global_pooling!r}"
+            )
+        for name, low, high in (
+            ("num_blocks", 0, 64),
+            ("channels", 1, 2048),
+            ("width", 1, 8192),
+            ("stem_channels", 1, 2048),
+            ("window", 1, 64),
         ):
-            if getattr(self, name) < low:
-                raise ValueError(
-                    f"network.{name} must be >= {low}: {getattr(self, name)}"
-                )
+            check_size(f"network.{name}", getattr(self, name), low, high)
 
 
 TrunkFactory = Callable[[tuple[int, int, int], nnx.Rngs], nnx.Module]
@@ -165,8 +184,10 @@ def init_network(
     rngs = nnx.Rngs(rng_key)
     make_trunk = parts.trunk or _trunk_factory(config)
     trunk = make_trunk(observation_shape, rngs)
-    observation = jnp.zeros((CHECKED_BATCH, *observation_shape))
-    features_shape = _features_shape(_inference(trunk)(observation))
+    observation = jax.ShapeDtypeStruct((CHECKED_BATCH, *observation_shape), jnp.float32)
+    features_shape = _features_shape(
+        nnx.eval_shape(lambda module, x: module(x), _inference(trunk), observation)
+    )
     dtype = jnp.dtype(config.dtype)
     policy_head = (
         parts.policy_head(features_shape, rngs)
@@ -185,7 +206,8 @@ def init_network(
     _check_nothing_else(rest)
     network = Network(train_def, nnx.graphdef(_inference(model)))
     variables = Variables(*nnx.as_pure((params, batch_stats)))
-    _check_shapes(predict(network, variables, observation), num_actions)
+    prediction = jax.eval_shape(partial(predict, network), variables, observation)
+    _check_shapes(prediction, num_actions)
     return network, variables
 
 

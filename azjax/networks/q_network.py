@@ -10,10 +10,13 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
+from azjax.networks.network import check_size
+
 _he = nnx.initializers.he_normal()
 # Nothing is known in the beginning: all actions are worth 0.
 _zeros = nnx.initializers.zeros_init()
 
+MAX_LAYERS = 64
 _HIDDEN = {"state": (128, 128), "pair": (64, 64, 64, 64)}
 
 
@@ -24,8 +27,8 @@ class QNetworkConfig:
     Attributes:
         form: `state` takes the position and returns a value for each action; `pair`
             takes the position and one action, one-hot, and returns one value.
-        hidden: units of each hidden layer; (128, 128) for `state` and (64, 64, 64, 64)
-            for `pair` if it is not given.
+        hidden: units of each hidden layer, at most 8192; (128, 128) for `state`
+            and (64, 64, 64, 64) for `pair` if it is not given.
         separate: whether the first and the second player have a network each, or
             share one.
     """
@@ -38,12 +41,16 @@ class QNetworkConfig:
         """Checks the values."""
         if self.form not in _HIDDEN:
             raise ValueError(f"network.form must be state or pair: {self.form!r}")
-        if self.hidden is not None and (
-            not self.hidden or not all(units >= 1 for units in self.hidden)
-        ):
+        if not isinstance(self.separate, bool):
+            raise ValueError(f"network.separate must be True or False: {self.separate}")
+        if self.hidden is None:
+            return
+        if not 1 <= len(self.hidden) <= MAX_LAYERS:
             raise ValueError(
-                f"network.hidden must be one or more numbers >= 1: {self.hidden}"
+                f"network.hidden must be 1 to {MAX_LAYERS} numbers: {len(self.hidden)}"
             )
+        for units in self.hidden:
+            check_size("network.hidden", units, 1, 8192)
 
     @property
     def layers(self) -> tuple[int, ...]:

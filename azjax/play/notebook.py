@@ -2,8 +2,9 @@
 
 import functools
 import json
+import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import anywidget
 import traitlets
@@ -16,12 +17,12 @@ from azjax.play.opponents import default_opponent
 from azjax.play.page_files import page_files
 from azjax.play.server.describing import (
     RESIGNATION,
-    describe_game,
     describe_position,
+    describe_start,
     describe_thought,
 )
 from azjax.play.server.house import Host, House
-from azjax.play.server.jobs import Job
+from azjax.play.server.jobs import Job, report
 from azjax.play.server.limits import Limits
 from azjax.play.server.messages import (
     AskMove,
@@ -36,7 +37,6 @@ from azjax.play.server.messages import (
 from azjax.play.server.offers import GameOffer, Offers
 from azjax.play.server.replaying import describe_moves
 from azjax.play.server.rules import Rules
-from azjax.play.server.slices import DEFAULT_STRENGTH
 from azjax.players import AnyPlayer
 
 
@@ -55,9 +55,9 @@ def play(
     Args:
         game: what is played, or its name as `azjax.games.make` takes it.
         opponent: who answers, or a text as `azjax.players.load` takes it; without it
-            the player that ships for the game, or else a search. One that searches
-            does so by PUCT and with as many simulations as the user chooses, at first
-            about as many as by itself.
+            the player that ships for the game, or else a search. It searches as it
+            does everywhere, with as many simulations as the user chooses, at first its
+            own number.
         user_player: 0 if the user begins the first game, 1 if the opponent does.
         seed: of the opponent's chance.
 
@@ -77,6 +77,8 @@ def play(
 class Board(anywidget.AnyWidget):
     """A board in a cell, and whoever answers what it asks.
 
+    thoughts: that its displays wait for.
+
     Args:
         game: what is played.
         opponent: who answers.
@@ -88,7 +90,11 @@ class Board(anywidget.AnyWidget):
     _style = traitlets.Unicode().tag(sync=True)
     _begins = traitlets.Unicode().tag(sync=True)
 
+    _house: House | None = None
+    _host: Host | None = None
+
     def __init__(self, game: Game, opponent: AnyPlayer, user_player: int, seed: int):
+        self.thoughts = _Thoughts()
         self._esm, page, style = _page()
         begins = ("you", "computer")[user_player]
         super().__init__(_page=page, _style=style, _begins=begins)
@@ -98,25 +104,68 @@ class Board(anywidget.AnyWidget):
         host = Host(GameOffer(repr(game), rules.game, {}), opponent, (), house, None)
         host.warm_up()
         description = {
-            **describe_game(rules.game, repr(game)),
+            **describe_start(game, repr(game)).description,
             "player": type(opponent).__name__.removesuffix("Player") or "the opponent",
-            "simulations": _first_strength(opponent, host),
+            "simulations": host.default_strength,
             "strengths": host.strengths,
+            "search": host.search,
         }
+        self._house, self._host = house, host
         self._make_view = functools.partial(_View, self, rules, host, description)
-        self._views: dict[Any, _View] = {}
         self.on_msg(self._take)
+        if self.comm is not None:
+            self.comm.on_close(lambda _: self.close())
+
+    def close(self) -> None:
+        """Takes the board away: the opponent thinks no more."""
+        self.thoughts.close()
+        if self._house is not None and self._host is not None:
+            self._host.close()
+            self._house.close()
+        super().close()
 
     def _take(self, _: Any, content: dict[str, Any], buffers: Any) -> None:
         del buffers
         number = content.get("view")
-        if number not in self._views:
-            self._views[number] = self._make_view(number)
-        self._views[number].take(content)
+        if isinstance(number, int):
+            self._make_view(number).take(content)
+
+
+class _Thought(NamedTuple):
+    job: Job
+    id: int
+
+
+class _Thoughts(dict[int, _Thought]):
+    """The thoughts that displays wait for, by the numbers of the displays."""
+
+    def __init__(self):
+        super().__init__()
+        self._lock = threading.Lock()
+
+    def end(self, number: int, job: Job) -> None:
+        """Forgets a thought, unless there is a newer one."""
+        with self._lock:
+            if number in self and self[number].job is job:
+                del self[number]
+
+    def give_up(self, number: int) -> _Thought | None:
+        """Gives up what is thought for a display; returns it if there is such."""
+        with self._lock:
+            thought = self.pop(number, None)
+        if thought is None or thought.job.is_done:
+            return None
+        thought.job.give_up()
+        return thought
+
+    def close(self) -> None:
+        """Gives up all."""
+        for number in list(self):
+            self.give_up(number)
 
 
 class _View:
-    """Answers one display of a board.
+    """Answers a message of one display of a board.
 
     Args:
         board: through which it is answered.
@@ -132,12 +181,11 @@ class _View:
         rules: Rules,
         host: Host,
         description: dict[str, Any],
-        number: Any,
+        number: int,
     ):
         self._board, self._rules, self._host = board, rules, host
         self._description, self._number = description, number
-        self._job: Job | None = None
-        self._job_id = 0
+        self._thoughts = board.thoughts
 
     def take(self, content: dict[str, Any]) -> None:
         """Answers a message; a thought is answered later, by another thread."""
@@ -151,6 +199,8 @@ class _View:
             self._send(message.id, "answer", self._value(message))
         except ValueError as error:
             self._send(message.id, "error", str(error))
+        except Exception as error:
+            self._send(message.id, "error", report(error))
 
     def _value(
         self, message: Message
@@ -183,30 +233,31 @@ class _View:
                 kind = "answer" if job.is_done else "progress"
                 with_tree = job.is_done and message.tree
                 thought = describe_thought(
-                    rules, state, *job.found, with_tree=with_tree
+                    rules,
+                    state,
+                    *job.found,
+                    with_tree=with_tree,
+                    is_cut=job.is_cut,
                 )
                 self._send(message.id, kind, thought)
+            elif job.stage is not None:
+                self._send(message.id, "stage", job.stage)
+            if job.is_done:
+                self._thoughts.end(self._number, job)
 
         limits = Limits()
         job = Job(state, message.actions, simulations, tell, limits)
-        self._job, self._job_id = job, message.id
+        self._thoughts[self._number] = _Thought(job, message.id)
         table.ask(job)
 
     def _give_up(self) -> None:
         """Lets go of the thought that is under way, which the page then knows."""
-        if self._job is not None and not self._job.is_done:
-            self._job.give_up()
-            self._send(self._job_id, "answer", None)
-        self._job = None
+        thought = self._thoughts.give_up(self._number)
+        if thought is not None:
+            self._send(thought.id, "answer", None)
 
     def _send(self, id: int | None, kind: str, value: Any) -> None:
         self._board.send({"id": id, "kind": kind, "value": value, "view": self._number})
-
-
-def _first_strength(opponent: AnyPlayer, host: Host) -> int | None:
-    """Returns the strength that is nearest to the opponent's own."""
-    own = getattr(opponent, "simulations", None) or DEFAULT_STRENGTH
-    return min(host.strengths, key=lambda number: abs(number - own), default=None)
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from azjax.arena.events import (
 )
 from azjax.play.background import Pump
 from azjax.play.session import Session
-from azjax.play.wording import analysis_lines, opinion, side_names, signed
+from azjax.play.wording import analysis_lines, opinion, side_names, value_text
 
 EXAMPLES = 20  # moves that are shown when the user is asked for one
 
@@ -26,6 +26,7 @@ class Plain:
         pump: where to wait for them.
         read: asks for a line and returns it; raises EOFError at the end.
         write: shows a line.
+        note: shows a line that says why nothing happens for a while.
     """
 
     def __init__(
@@ -34,14 +35,15 @@ class Plain:
         pump: Pump,
         read: Callable[[str], str] = input,
         write: Callable[[str], object] = print,
+        note: Callable[[str], object] = print,
     ):
         self.session, self.pump = session, pump
-        self.read, self.write = read, write
+        self.read, self.write, self.note = read, write, note
         self.is_new = True  # whether the position has not been shown
         session.controller.observe(self.tell)
 
-    def run(self, load: str | None = None) -> None:
-        """Plays until the user leaves or there are no more lines.
+    def begin(self, load: str | None = None) -> None:
+        """Begins, and waits until the game has started.
 
         Args:
             load: a saved game to begin with.
@@ -52,11 +54,18 @@ class Plain:
         said = self.session.begin(load)
         names = side_names(self.session.game)
         self.write(
-            f"{self.session.game.name}: {names[0]} {self.session.player_names[0]}, "
+            f"{self.session.game}: {names[0]} {self.session.player_names[0]}, "
             f"{names[1]} {self.session.player_names[1]}; `help` shows what you can type"
         )
         if said:
             self.write(said)
+        if not self.session.controller.is_started:
+            self.note(f"compiling {self.session.name} ...")
+        while not self.session.controller.is_started:
+            self.pump.wait()
+
+    def run(self) -> None:
+        """Plays until the user leaves or there are no more lines."""
         while not self.session.is_left:
             while self.session.controller.thinking:
                 self.pump.wait()
@@ -112,7 +121,9 @@ class Plain:
                 self.is_new = True
                 if move.thought is not None:
                     value = opinion(move.thought)
-                    expects = "" if value is None else f" (expects {signed(value)})"
+                    expects = ""
+                    if value is not None:
+                        expects = f" (expects {value_text(game, player, value)})"
                     name = self.session.addressed(player)
                     self.write(f"{name} plays {move.text}{expects}")
                     if self.session.is_analysing:

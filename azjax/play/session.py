@@ -4,17 +4,27 @@ All interfaces read the same commands, here, and have the same controller.
 """
 
 import datetime
+from concurrent.futures import Future
 from pathlib import Path
 from typing import NamedTuple
 
 from azjax.arena.controller import Controller, Seats
 from azjax.arena.events import Advised, Event, Forfeited, Jumped, Moved
-from azjax.arena.work import Run
+from azjax.arena.work import InTurn, Run
 from azjax.games import Game
 from azjax.play import saved_game
 from azjax.play.saved_game import RESULTS, UNFINISHED, SavedGame
 from azjax.play.wording import opinion, side_names
-from azjax.players import AnyPlayer, ForfeitError, HumanPlayer, Seat, Thought, sit
+from azjax.players import (
+    AnyPlayer,
+    ExternalPlayer,
+    ForfeitError,
+    HumanPlayer,
+    Seat,
+    Thought,
+    compile_choice,
+    sit,
+)
 
 PERSON = "human"
 
@@ -96,6 +106,7 @@ class Session:
         self.name, self.user = name, user
         self.is_auto = self.is_analysing = self.is_left = False
         self._game, self._opponent, self._seed = game, opponent, seed
+        self._run = run or InTurn()
         self._path: Path | None = None  # of the game, if it was saved or loaded
         self._advice: Thought | None = None  # for the position
         self._values: dict[int, float] = {}  # for the first player, by moves before
@@ -113,7 +124,7 @@ class Session:
             "quit": self._quit,
         }
         self.seat = self._sit()
-        self.controller = Controller(game, self._seats(), run)
+        self.controller = Controller(game, self._seats(), self._run)
         self.controller.observe(self._follow)
 
     @property
@@ -181,15 +192,20 @@ class Session:
         return [value for ply, value in sorted(self._values.items()) if ply <= last]
 
     def begin(self, saved: str | None = None) -> str:
-        """Starts the first game, or goes on with a saved one; returns what to tell.
+        """Begins the first game, or goes on with a saved one; returns what to tell.
+
+        The game starts, and its clock, when the opponent's choice is compiled.
 
         Raises:
             ValueError: it cannot be loaded.
         """
-        if saved is not None:
-            return self.do(f"load {saved}")
-        self.controller.start()
-        return ""
+        said = "" if saved is None else self.do(f"load {saved}")
+        opponent = self._opponent
+        if isinstance(opponent, ExternalPlayer):
+            self.controller.start()
+        else:
+            self._run(lambda: compile_choice(opponent, self._game), self._start)
+        return said
 
     def do(self, line: str) -> str:
         """Does what a line says, a move or a command, and returns what to tell.
@@ -215,6 +231,10 @@ class Session:
         self.controller.close()
         if self.seat is not None:
             self.seat.close()
+
+    def _start(self, compilation: Future[Thought | None]) -> None:
+        compilation.result()  # raises what went wrong
+        self.controller.start()
 
     def _play(self, text: str) -> None:
         if not text.strip():

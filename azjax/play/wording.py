@@ -85,7 +85,8 @@ def analysis_lines(game: Game, state: State, thought: Thought) -> Iterator[str]:
     """Returns what a player thought about a position, as lines of plain text."""
     value = opinion(thought)
     if value is not None:
-        yield f"expected result: {signed(value)} (1 is a win)"
+        owned = value_text(game, int(state.current_player), value)
+        yield f"expected result: {owned} (1 a win, -1 a loss), as all values here"
     shown = candidates(game, state, thought, most=8)
     if not shown:
         yield "this player does not tell what it thinks"
@@ -95,8 +96,8 @@ def analysis_lines(game: Game, state: State, thought: Thought) -> Iterator[str]:
     more = f" {'visits':>7} {'value':>6}" if has_search else ""
     yield f"{'move':<{width}} {'prior':>6}{more}"
     for text, prior, visits, value in shown:
-        value_text = "" if value is None else signed(value)
-        more = f" {visits:>7} {value_text:>6}" if has_search else ""
+        shown_value = "" if value is None else signed(value)
+        more = f" {visits:>7} {shown_value:>6}" if has_search else ""
         yield f"{text:<{width}} {100 * prior:>5.1f}%{more}".rstrip()
     expected = line(game, state, thought)
     if expected:
@@ -116,6 +117,11 @@ def opinion(thought: Thought) -> float | None:
     """Returns the expected result for the mover, None from a player that has none."""
     has_none = thought.value == 0 and thought.analysis is None
     return None if has_none else thought.value
+
+
+def value_text(game: Game, player: int, value: float) -> str:
+    """Returns an expected result with the side for which it is."""
+    return f"{signed(value)} for the {side_names(game)[player]}"
 
 
 def signed(value: float) -> str:

@@ -4,6 +4,7 @@ from azjax.players.alphazero import AlphaZeroPlayer
 from azjax.players.analysis import Analysis, Branches
 from azjax.players.core import Choice, Player, choose, start, think
 from azjax.players.directory import (
+    MissingPartsError,
     TrainedPlayer,
     first_network,
     load_player,
@@ -27,6 +28,7 @@ from azjax.players.seat import (
     ResignError,
     Seat,
     Thought,
+    compile_choice,
     sit,
 )
 from azjax.players.specification import (
@@ -52,6 +54,7 @@ __all__ = [
     "HumanPlayer",
     "MCTSPlayer",
     "MinimaxPlayer",
+    "MissingPartsError",
     "NetworkPlayer",
     "PerfectPlayer",
     "Player",
@@ -63,6 +66,7 @@ __all__ = [
     "TrainedPlayer",
     "TrainedQ",
     "choose",
+    "compile_choice",
     "first_network",
     "load",
     "load_compiled",

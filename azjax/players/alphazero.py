@@ -11,6 +11,7 @@ from azjax.players.core import Choice
 from azjax.players.model import evaluate, make_recurrent_fn, make_root
 from azjax.search import (
     SearchConfig,
+    SearchSlice,
     Tree,
     find,
     first_trees,
@@ -62,10 +63,18 @@ class AlphaZeroPlayer:
         return choice, memory
 
     def analyse(
-        self, rng_key: jax.Array, states: State, memory: Tree | None
+        self,
+        rng_key: jax.Array,
+        states: State,
+        memory: Tree | None,
+        search_slice: SearchSlice | None = None,
     ) -> tuple[Choice, Analysis, Tree | None]:
         """Chooses as `think` does, or without a memory as `choose` does, and tells
-        what the search saw."""
+        what the search saw.
+
+        With a `search_slice` it makes the next `simulations` simulations of a search
+        of these positions, whose tree so far is the memory.
+        """
         known = None
         if memory is not None:
             found = find(memory, states)
@@ -82,6 +91,7 @@ class AlphaZeroPlayer:
             explores=False,
             max_depth=self.game.max_moves,
             tree=known,
+            search_slice=search_slice,
         )
         choice = Choice(
             action=jnp.asarray(output.action, jnp.int32),

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple, Protocol
 
 import jax
+import jax.numpy as jnp
 
 from azjax.games import State
 
@@ -30,10 +31,6 @@ class Player(Protocol):
     A player is a pytree: its weights are leaves and its settings are static, so that
     one compiled function serves every player of a kind (see `choose`).
 
-    To JAX two kinds of players without weights are the same if their static settings
-    are equal, and it may call the function that was compiled for the other kind: a
-    static setting must then tell them apart, such as `kind` of `RandomPlayer`.
-
     A player that remembers what it thought, to go on from there at its next move, has
     two more methods: `start(states)` returns the memory of B games that begin, a
     pytree, and `think(rng_key, states, memory)` the choice and the new memory. They
@@ -50,9 +47,24 @@ class Player(Protocol):
         ...
 
 
-@jax.jit
+def uniform(mask: jax.Array) -> jax.Array:
+    """Returns `[B, A]` float32: equal probabilities where `mask` is True, else 0."""
+    return mask / mask.sum(axis=-1, keepdims=True, dtype=jnp.float32)
+
+
 def choose(player: Player, rng_key: jax.Array, states: State) -> Choice:
     """Compiles and calls `player.choose`, once for each kind of player and batch."""
+    return _choose(type(player), player, rng_key, states)
+
+
+# A function that takes players is compiled with their type as a static argument: JAX
+# compares pytrees of registered classes by fields and static data, not by class, so it
+# may call the function that was compiled for another class.
+@jax.jit(static_argnums=0)
+def _choose(
+    player_type: type, player: Player, rng_key: jax.Array, states: State
+) -> Choice:
+    del player_type
     return player.choose(rng_key, states)
 
 
@@ -67,7 +79,6 @@ def start(player: Player, states: State) -> Any:
     return None if begin is None else begin(states)
 
 
-@jax.jit
 def think(
     player: Player, rng_key: jax.Array, states: State, memory: Any
 ) -> tuple[Choice, Any]:
@@ -83,6 +94,14 @@ def think(
     Returns:
         The choice, and the memory for the next move.
     """
+    return _think(type(player), player, rng_key, states, memory)
+
+
+@jax.jit(static_argnums=0)
+def _think(
+    player_type: type, player: Player, rng_key: jax.Array, states: State, memory: Any
+) -> tuple[Choice, Any]:
+    del player_type
     if memory is None:
         return player.choose(rng_key, states), None
     return player.think(rng_key, states, memory)  # pyright: ignore[reportAttributeAccessIssue]

@@ -4,7 +4,9 @@ import contextlib
 import dataclasses
 import importlib.resources
 import json
-from collections.abc import Iterator, Mapping
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -14,12 +16,17 @@ import numpy as np
 from azjax import games
 from azjax.networks import Network, NetworkConfig, Parts, Variables, init_network
 from azjax.players.schema import VERSION, migrate
+from azjax.players.weights import MismatchError, open_regular, read_weights
 from azjax.search import SearchConfig
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "weights.npz"
 PRETRAINED = "pretrained"
 
+MAX_CONFIG_BYTES = 2**20
+MAX_WEIGHT_BYTES = 2**29  # of a network that is loaded, as float32
+
+S = TypeVar("S")
 V = TypeVar("V")
 
 
@@ -110,66 +117,133 @@ def write_files(
     partial.replace(directory / CONFIG_FILE)
 
 
-def load_player(directory: Path, parts: Parts | None = None) -> TrainedPlayer:
+class MissingPartsError(ValueError):
+    """A network was made with modules of the user's own, which are not given."""
+
+
+def load_player(
+    directory: str | os.PathLike[str], parts: Parts | None = None
+) -> TrainedPlayer:
     """Reads a player that `save_player` wrote.
 
     Args:
         directory: a player's directory, or a run's, which has one in it.
-        parts: the modules of the user's own with which the network was made.
+        parts: the modules of the user's own with which the network was made; not used
+            for a network that was made without any.
 
     Raises:
+        MissingPartsError: `parts` are needed.
         ValueError: there is no player, it is damaged or of another version, or `parts`
-            are missing or others.
+            are others.
     """
-    directory, config, weights = read_files(directory)
+    directory, config = read_config(directory)
     check_kind(directory, config, None)
     settings = _read_settings(config, directory)
     if settings.has_own_parts and parts is None:
-        raise ValueError(
+        raise MissingPartsError(
             f"the network in {directory} was made with modules of the user's own, "
-            "which load_player needs as `parts`"
+            "which are needed again: parts=... in Python, --parts MODULE:NAME on the "
+            "command line, where NAME in MODULE.py is an azjax.networks.Parts"
         )
-    network, variables = first_network(
-        settings.seed, settings.game, settings.network, parts
-    )
+    own_parts = parts if settings.has_own_parts else None
+    network, shapes = _shapes_of_network(settings, own_parts)
     return TrainedPlayer(
         game=settings.game,
         network=network,
-        variables=fill(variables, weights, directory),
+        variables=read_variables(directory, shapes),
         config=settings.network,
         search=settings.search,
         seed=settings.seed,
-        has_own_parts=parts is not None,
+        has_own_parts=settings.has_own_parts,
     )
 
 
-def read_files(directory: Path) -> tuple[Path, Any, dict[str, np.ndarray]]:
-    """Reads what `write_files` wrote.
+def read_config(directory: str | os.PathLike[str]) -> tuple[Path, Any]:
+    """Reads the settings that `write_files` wrote.
 
     Args:
         directory: a player's directory, or a run's.
 
     Returns:
-        The player's directory, its settings, and the weights by name.
+        The player's directory and its settings, which may hold anything.
 
     Raises:
         ValueError: there is no player, or it is damaged.
     """
+    directory = Path(directory)
     if (directory / "player").is_dir():
         directory = directory / "player"
+    with (
+        _reading(directory),
+        open_regular(directory / CONFIG_FILE, MAX_CONFIG_BYTES) as file,
+    ):
+        return directory, json.loads(file.read(MAX_CONFIG_BYTES))
+
+
+def read_variables(directory: Path, shapes: V) -> V:
+    """Reads the weights that `write_files` wrote.
+
+    Args:
+        directory: the player's.
+        shapes: a pytree of arrays, or of what has their shapes.
+
+    Returns:
+        A pytree like `shapes`, float32.
+
+    Raises:
+        ValueError: there are none, they are damaged, or they have other names or
+            shapes.
+    """
+    expected = {leaf.name: leaf.shape for leaf in _leaves(shapes)}
+    num_bytes = 4 * sum(math.prod(shape) for shape in expected.values())
+    if num_bytes > MAX_WEIGHT_BYTES:
+        raise ValueError(
+            f"the network described in {directory} takes {num_bytes} bytes; at most "
+            f"{MAX_WEIGHT_BYTES} are loaded"
+        )
+    with _reading(directory):
+        weights = read_weights(directory / WEIGHTS_FILE, expected)
+    leaves = [jax.numpy.asarray(weights[name]) for name in expected]
+    return jax.tree.unflatten(jax.tree.structure(shapes), leaves)
+
+
+def shapes_of(make: Callable[[jax.Array], tuple[S, V]]) -> tuple[S, V]:
+    """Returns a network's structure and the shapes of its arrays, without computing
+    any.
+
+    Args:
+        make: returns the structure and the arrays for a random key.
+    """
+    structures: list[S] = []
+
+    def arrays(rng_key: jax.Array) -> V:
+        structure, variables = make(rng_key)
+        structures.append(structure)
+        return variables
+
+    shapes = jax.eval_shape(arrays, jax.random.key(0))
+    return structures[0], shapes
+
+
+@contextlib.contextmanager
+def _reading(directory: Path) -> Iterator[None]:
+    """A context in which a player's files that cannot be read are a ValueError that
+    names the directory."""
     try:
-        config = json.loads((directory / CONFIG_FILE).read_text())
-        # Given a path, NumPy leaves the file open when it is damaged.
-        with (directory / WEIGHTS_FILE).open("rb") as file:
-            weights = dict(np.load(file, allow_pickle=False))
+        yield
     except FileNotFoundError:
         raise ValueError(
             f"no player in {directory}: {CONFIG_FILE} and {WEIGHTS_FILE} are written "
             "there by training"
         ) from None
+    except MismatchError as error:
+        raise ValueError(
+            f"the weights in {directory} do not fit the network described there "
+            f"(a network with modules of your own needs them again): {error}"
+        ) from None
     except Exception as error:
-        raise ValueError(f"the player in {directory} is damaged: {error}") from error
-    return directory, config, weights
+        problem = " ".join(str(error).split())
+        raise ValueError(f"the player in {directory} is damaged: {problem}") from error
 
 
 def check_kind(directory: Path, config: Any, kind: str | None) -> None:
@@ -215,12 +289,30 @@ def reading_settings(directory: Path) -> Iterator[None]:
     try:
         yield
         return
+    except games.UnknownGameError as error:
+        raise ValueError(
+            f"the player in {directory} is for the game {error.name[:40]!r}, which is "
+            "not known here: define it by running its own file, as python FILE play ..."
+        ) from None
     except KeyError as error:
         problem = f"{CONFIG_FILE} lacks {error}"
     except (TypeError, ValueError) as error:
         problem = str(error)
     raise ValueError(
         f"the player in {directory} does not fit this version of azjax: {problem}"
+    )
+
+
+def _shapes_of_network(
+    settings: _Settings, parts: Parts | None
+) -> tuple[Network, Variables]:
+    game, config = settings.game, settings.network
+    if parts is not None:  # the user's own modules need not be traceable
+        return first_network(settings.seed, game, config, parts)
+    return shapes_of(
+        lambda rng_key: init_network(
+            rng_key, game.observation_shape, game.num_actions, config
+        )
     )
 
 
@@ -231,9 +323,16 @@ def _read_settings(config: Any, directory: Path) -> _Settings:
             game=games.make(config["game"], **config["options"]),
             network=NetworkConfig(**config["network"]),
             search=SearchConfig(**config["search"]),
-            seed=int(config["seed"]),
+            seed=_checked_seed(config["seed"]),
             has_own_parts=bool(config.get("has_own_parts", False)),
         )
+
+
+def _checked_seed(seed: Any) -> int:
+    is_whole = isinstance(seed, int) and not isinstance(seed, bool)
+    if not is_whole or not 0 <= seed < 2**32:
+        raise ValueError(f"seed must be from 0 to 2**32 - 1: {str(seed)[:80]}")
+    return seed
 
 
 def _leaves(variables: Any) -> list[_Leaf]:
@@ -241,26 +340,3 @@ def _leaves(variables: Any) -> list[_Leaf]:
         _Leaf(jax.tree_util.keystr(path, simple=True, separator="/"), value.shape)
         for path, value in jax.tree.leaves_with_path(variables)
     ]
-
-
-def fill(variables: V, weights: dict[str, np.ndarray], directory: Path) -> V:
-    """Returns a pytree like `variables`, with weights that `read_files` read.
-
-    Raises:
-        ValueError: they have other names or shapes.
-    """
-    expected = {leaf.name: leaf.shape for leaf in _leaves(variables)}
-    found = {name: value.shape for name, value in weights.items()}
-    if expected != found:
-        names = sorted(
-            name
-            for name in expected.keys() | found.keys()
-            if expected.get(name) != found.get(name)
-        )
-        raise ValueError(
-            f"the weights in {directory} do not fit the network described there "
-            f"(a network with modules of your own needs them again): {names[0]} is "
-            f"{found.get(names[0])}, expected {expected.get(names[0])}"
-        )
-    leaves = [jax.numpy.asarray(weights[name].astype(np.float32)) for name in expected]
-    return jax.tree.unflatten(jax.tree.structure(variables), leaves)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from azjax.games import Game, State, random_action
-from azjax.players.core import Choice
+from azjax.players.core import Choice, uniform
 from azjax.players.lookahead import after_each_move, result_of_mover
 
 _MOVES_AT_ONCE = 8  # each of them with up to 64 replies
@@ -21,7 +21,6 @@ class GreedyPlayer:
     """
 
     game: Game = struct.field(pytree_node=False)
-    kind: str = struct.field(pytree_node=False, default="greedy")  # see `Player`
 
     def choose(self, rng_key: jax.Array, states: State) -> Choice:
         """Chooses a move in each of B positions; the key is consumed."""
@@ -30,7 +29,7 @@ class GreedyPlayer:
         best = dangers == least[:, None]
         return Choice(
             action=random_action(rng_key, best),
-            policy=best / best.sum(axis=-1, keepdims=True),
+            policy=uniform(best),
             value=-jnp.sign(least).astype(jnp.float32),
         )
 

@@ -41,8 +41,13 @@ class GtpPlayer:
             start_seconds: how long it may take to start.
 
         Raises:
-            ValueError: there is no such program.
+            ValueError: there is no such program, or this system cannot run it.
         """
+        if not GtpProcess.is_possible:
+            raise ValueError(
+                f"gtp:{command} needs process groups, which Linux and macOS have and "
+                "Windows has not; run azjax in WSL there"
+            )
         try:
             self.arguments = shlex.split(command)
         except ValueError as error:

@@ -29,8 +29,10 @@ class GtpProcess:
 
     It is the leader of a process group of its own, which is killed when this object is
     closed or forgotten, or the program ends. Works where there are process groups: not
-    on Windows.
+    on Windows (`is_possible`).
     """
+
+    is_possible = hasattr(os, "killpg")
 
     def __init__(self, arguments: Sequence[str]):
         """Starts the program.

@@ -50,7 +50,11 @@ def after_each_move(
         )
         return start + portion, found
 
-    found = jax.tree.map(lambda leaf: jnp.full(num_actions, leaf), nothing)
+    found = jax.tree.map(
+        lambda leaf, seen: jnp.full(num_actions, leaf, seen.dtype),
+        nothing,
+        jax.eval_shape(look, state),
+    )
     return jax.lax.while_loop(
         lambda carry: carry[0] < legal.sum(), try_some, (jnp.int32(0), found)
     )[1]

@@ -9,7 +9,15 @@ from azjax.games import Game, State, random_action
 from azjax.players.analysis import Analysis, analysis_of
 from azjax.players.core import Choice
 from azjax.players.model import mover_reward
-from azjax.search import Tree, empty_tree, find, improved_value, subtree, uct_policy
+from azjax.search import (
+    SearchSlice,
+    Tree,
+    empty_tree,
+    find,
+    improved_value,
+    subtree,
+    uct_policy,
+)
 
 
 @struct.dataclass
@@ -57,10 +65,18 @@ class MCTSPlayer:
         return choice, memory
 
     def analyse(
-        self, rng_key: jax.Array, states: State, memory: Tree | None
+        self,
+        rng_key: jax.Array,
+        states: State,
+        memory: Tree | None,
+        search_slice: SearchSlice | None = None,
     ) -> tuple[Choice, Analysis, Tree | None]:
         """Chooses as `think` does, or without a memory as `choose` does, and tells
-        what the search saw."""
+        what the search saw.
+
+        With a `search_slice` it makes the next `simulations` simulations of a search
+        of these positions, whose tree so far is the memory.
+        """
         search_key, order_key = jax.random.split(rng_key)
         known = None
         if memory is not None:
@@ -68,7 +84,7 @@ class MCTSPlayer:
         legal = jax.vmap(self.game.legal_action_mask)(states)
         fields = {
             "prior_logits": _random_order(order_key, legal),
-            "value": jnp.zeros(legal.shape[0]),
+            "value": jnp.zeros(legal.shape[0], jnp.float32),
             "embedding": states,
         }
         output = uct_policy(
@@ -81,6 +97,7 @@ class MCTSPlayer:
             exploration=self.exploration,
             max_depth=self.game.max_moves,
             tree=known,
+            search_slice=search_slice,
         )
         choice = Choice(output.action, output.action_weights, improved_value(output))
         tree = output.search_tree
@@ -140,5 +157,5 @@ def playout_results(game: Game, rng_key: jax.Array, states: State) -> jax.Array:
 
 def _random_order(rng_key: jax.Array, legal: jax.Array) -> jax.Array:
     """Returns `[B, A]` random numbers in [0, 1), the lowest number where illegal."""
-    order = jax.random.uniform(rng_key, legal.shape)
+    order = jax.random.uniform(rng_key, legal.shape, jnp.float32)
     return jnp.where(legal, order, jnp.finfo(jnp.float32).min)

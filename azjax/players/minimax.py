@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from azjax.games import Game, State, random_action
-from azjax.players.core import Choice
+from azjax.players.core import Choice, uniform
 from azjax.players.lookahead import after_each_move, result_of_mover
 
 MAX_DEPTH = 32  # moves
@@ -39,7 +39,7 @@ class MinimaxPlayer:
         best = scores == top[:, None]
         return Choice(
             action=random_action(rng_key, best),
-            policy=best / best.sum(axis=-1, keepdims=True),
+            policy=uniform(best),
             value=jnp.clip(top, -1.0, 1.0),
         )
 
@@ -82,14 +82,16 @@ class _Stack:
 
 def _first_stack(game: Game, state: State, depth: int) -> _Stack:
     final, to_try = _expand(game, state, jnp.int32(0), depth)
-    minus_infinity = jnp.full(depth, -jnp.inf)
+    minus_infinity = jnp.full(depth, -jnp.inf, jnp.float32)
     return _Stack(
         level=jnp.int32(0),
         states=jax.tree.map(
             lambda leaf: jnp.broadcast_to(leaf, (depth, *leaf.shape)), state
         ),
         move=jnp.zeros(depth, jnp.int32),
-        to_try=jnp.full((depth, game.num_actions), -jnp.inf).at[0].set(to_try),
+        to_try=jnp.full((depth, game.num_actions), -jnp.inf, jnp.float32)
+        .at[0]
+        .set(to_try),
         best=minus_infinity.at[0].set(final.max()),
         # All equally good moves are wanted here, so that the bound is no sharp one.
         beta=minus_infinity.at[0].set(_soonest_unseen_win(0) + _HAIR),

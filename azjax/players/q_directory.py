@@ -1,17 +1,17 @@
 """The `player/` directory of a run of Q-learning."""
 
 import dataclasses
+import os
 from pathlib import Path
-
-import jax
 
 from azjax import games
 from azjax.networks import QNetwork, QNetworkConfig, QParams, init_q_network
 from azjax.players.directory import (
     check_kind,
-    fill,
-    read_files,
+    read_config,
+    read_variables,
     reading_settings,
+    shapes_of,
     write_files,
 )
 from azjax.players.q_learning import QPlayer
@@ -59,7 +59,7 @@ def save_q_player(directory: Path, trained: TrainedQ) -> None:
     write_files(directory, config, trained.params, dtype="float32")
 
 
-def load_q_player(directory: Path) -> TrainedQ:
+def load_q_player(directory: str | os.PathLike[str]) -> TrainedQ:
     """Reads a player that `save_q_player` wrote.
 
     Args:
@@ -69,7 +69,7 @@ def load_q_player(directory: Path) -> TrainedQ:
         ValueError: there is no player, it is damaged or of another version, or it was
             not learnt by Q-learning.
     """
-    directory, config, weights = read_files(directory)
+    directory, config = read_config(directory)
     check_kind(directory, config, KIND)
     with reading_settings(directory):
         config = migrate(config)
@@ -79,7 +79,9 @@ def load_q_player(directory: Path) -> TrainedQ:
             hidden=tuple(config["network"]["hidden"]),
             separate=config["network"]["separate"],
         )
-    network, params = init_q_network(
-        jax.random.key(0), game.observation_shape, game.num_actions, network_config
+    network, shapes = shapes_of(
+        lambda rng_key: init_q_network(
+            rng_key, game.observation_shape, game.num_actions, network_config
+        )
     )
-    return TrainedQ(game, network, fill(params, weights, directory), network_config)
+    return TrainedQ(game, network, read_variables(directory, shapes), network_config)

@@ -6,7 +6,7 @@ from flax import struct
 
 from azjax.games import Game, State, random_action
 from azjax.networks import QNetwork, QParams, every_action_value
-from azjax.players.core import Choice
+from azjax.players.core import Choice, uniform
 
 
 @struct.dataclass
@@ -29,11 +29,12 @@ class QPlayer:
         """
         values = legal_action_values(self.game, self.network, self.params, states)
         legal = jnp.isfinite(values)
-        greedy = jax.nn.one_hot(values.argmax(axis=-1), legal.shape[-1])
-        uniform = legal / legal.sum(axis=-1, keepdims=True)
+        greedy = jax.nn.one_hot(
+            values.argmax(axis=-1), legal.shape[-1], dtype=jnp.float32
+        )
         return Choice(
             action=epsilon_greedy(rng_key, values, self.epsilon),
-            policy=(1 - self.epsilon) * greedy + self.epsilon * uniform,
+            policy=(1 - self.epsilon) * greedy + self.epsilon * uniform(legal),
             value=values.max(axis=-1),
         )
 

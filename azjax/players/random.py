@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from azjax.games import Game, State, random_action
-from azjax.players.core import Choice
+from azjax.players.core import Choice, uniform
 
 
 @struct.dataclass
@@ -13,11 +13,10 @@ class RandomPlayer:
     """Chooses every legal move with the same probability."""
 
     game: Game = struct.field(pytree_node=False)
-    kind: str = struct.field(pytree_node=False, default="random")  # see `Player`
 
     def choose(self, rng_key: jax.Array, states: State) -> Choice:
         """Chooses a move in each of B positions; the key is consumed."""
         legal = jax.vmap(self.game.legal_action_mask)(states)
-        policy = legal / legal.sum(axis=-1, keepdims=True)
-        value = jnp.zeros(policy.shape[:1])
+        policy = uniform(legal)
+        value = jnp.zeros(policy.shape[:1], jnp.float32)
         return Choice(random_action(rng_key, legal), policy, value)

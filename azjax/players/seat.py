@@ -114,6 +114,11 @@ def sit(player: AnyPlayer, game: Game, seed: int) -> Seat:
     return _CompiledSeat(player, game, seed)
 
 
+def compile_choice(player: Player, game: Game) -> None:
+    """Compiles what the seats of a player run to choose a move, without running it."""
+    _CompiledSeat(player, game, seed=0).compile(game.init())
+
+
 class _CompiledSeat:
     """A compiled player in one game, with what it remembers of it."""
 
@@ -127,23 +132,38 @@ class _CompiledSeat:
         del moves
         self._rng_key, rng_key = jax.random.split(self._rng_key)
         choice, analysis, self._memory = _analyse(
-            self._player, rng_key, _batch_of_one(state), self._memory
+            type(self._player),
+            self._player,
+            rng_key,
+            _batch_of_one(state),
+            self._memory,
         )
         choice, analysis = jax.tree.map(
             lambda leaf: np.asarray(leaf[0]), (choice, analysis)
         )
         return thought_of(choice, analysis)
 
+    def compile(self, state: State) -> None:
+        """Compiles what `choose` calls."""
+        _analyse.lower(
+            type(self._player),
+            self._player,
+            self._rng_key,
+            _batch_of_one(state),
+            self._memory,
+        ).compile()
+
     def close(self) -> None:
         """Forgets the game."""
         self._memory = None
 
 
-@jax.jit
+@jax.jit(static_argnums=0)  # the type, as in `azjax.players.core`
 def _analyse(
-    player: Player, rng_key: jax.Array, states: State, memory: Any
+    player_type: type, player: Player, rng_key: jax.Array, states: State, memory: Any
 ) -> tuple[Choice, Analysis | None, Any]:
-    """Chooses as `think` does, with what the player's search saw if it searches."""
+    """Chooses as `think` does, with the analysis of a player that searches."""
+    del player_type
     if hasattr(player, "analyse"):
         return player.analyse(rng_key, states, memory)  # pyright: ignore
     choice, memory = think(player, rng_key, states, memory)

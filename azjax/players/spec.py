@@ -6,24 +6,28 @@ from collections.abc import Mapping
 from urllib.parse import parse_qsl
 
 from azjax.games import Game
+from azjax.networks import Parts
+from azjax.suggestions import did_you_mean
 
 _MAX_DIGITS = 7
 
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    """What a text says of a player.
+    """What a text says of a player, and what is given along with it.
 
     text: all of it, for messages.
     kind: what stands before the colon.
     argument: what stands behind it, empty where there is none.
     settings: the values by their names.
+    parts: modules of the user's own, for a network that was made with them.
     """
 
     text: str
     kind: str
     argument: str
     settings: Mapping[str, str]
+    parts: Parts | None = None
 
     def whole(self, name: str, low: int, high: int, default: int) -> int:
         """Returns a setting that is a whole number.
@@ -109,7 +113,8 @@ def parse_settings(text: str, query: str, allowed: tuple[str, ...]) -> dict[str,
             known = (
                 f"its settings are {', '.join(allowed)}" if allowed else "it has none"
             )
-            raise ValueError(f"player {text!r} has no setting {key!r}; {known}")
+            close = did_you_mean(key, allowed)
+            raise ValueError(f"player {text!r} has no setting {key!r}; {known}{close}")
     if len(settings) < len(given):
         names = [name for name, _ in given]
         twice = next(name for name in names if names.count(name) > 1)

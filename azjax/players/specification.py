@@ -1,11 +1,12 @@
 """Players named by text: `random`, `minimax:4`, `alphazero:RUN?simulations=200`."""
 
 import dataclasses
+import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 from azjax.games import Game
+from azjax.networks import Parts
 from azjax.players.alphazero import AlphaZeroPlayer
 from azjax.players.core import Player
 from azjax.players.directory import (
@@ -26,6 +27,7 @@ from azjax.players.random import RandomPlayer
 from azjax.players.seat import AnyPlayer, ExternalPlayer
 from azjax.players.spec import Spec, needed, parse_settings
 from azjax.search import SearchConfig
+from azjax.suggestions import did_you_mean
 
 DEFAULT_SIMULATIONS = 64
 MAX_SIMULATIONS = 100_000
@@ -55,7 +57,7 @@ class Kind(NamedTuple):
     is_verbatim: bool = False
 
 
-def load(spec: str, game: Game | None = None) -> AnyPlayer:
+def load(spec: str, game: Game | None = None, parts: Parts | None = None) -> AnyPlayer:
     """Builds the player that a text names.
 
     - `random` and `greedy`, which sees one move ahead;
@@ -73,7 +75,13 @@ def load(spec: str, game: Game | None = None) -> AnyPlayer:
     RUN is a run's directory, a player's directory, or `pretrained`. Settings stand
     after a `?`, joined by `&`. All but a run need the game.
 
+    Args:
+        spec: the text.
+        game: what is played.
+        parts: modules of the user's own, for a run whose network was made with them.
+
     Raises:
+        MissingPartsError: `parts` are needed.
         ValueError: the text names no player, or the player is for another game.
     """
     head, _, query = spec.partition("?")
@@ -84,18 +92,21 @@ def load(spec: str, game: Game | None = None) -> AnyPlayer:
     needs_argument = kind is not None and ":" in kind.form
     if kind is None or bool(colon) != needs_argument or bool(colon) != bool(argument):
         forms = ", ".join(kind.form for kind in KINDS.values())
-        raise ValueError(f"unknown player {spec!r}; players are {forms}")
+        close = did_you_mean(name, KINDS) if kind is None else ""
+        raise ValueError(f"unknown player {spec!r}; players are {forms}{close}")
     settings = parse_settings(spec, query, kind.settings)
-    return kind.build(Spec(spec, name, argument, settings), game)
+    return kind.build(Spec(spec, name, argument, settings, parts), game)
 
 
-def load_compiled(spec: str, game: Game | None = None) -> Player:
+def load_compiled(
+    spec: str, game: Game | None = None, parts: Parts | None = None
+) -> Player:
     """Builds a player, as `load` does, that can be compiled into larger functions.
 
     Raises:
         ValueError: as in `load`, or the player is a person or another program.
     """
-    player = load(spec, game)
+    player = load(spec, game, parts)
     if isinstance(player, ExternalPlayer):
         raise ValueError(f"the player {spec!r} plays one game at a time, not compiled")
     return player
@@ -135,7 +146,7 @@ def _human(spec: Spec, game: Game | None) -> AnyPlayer:
 
 def _network(spec: Spec, game: Game | None) -> Player:
     temperature = spec.real("temperature", 0, MAX_TEMPERATURE, 0.0)
-    trained = load_run(spec.argument, game)
+    trained = load_run(spec.argument, game, spec.parts)
     return NetworkPlayer(trained.game, trained.network, trained.variables, temperature)
 
 
@@ -143,7 +154,7 @@ def _alphazero(spec: Spec, game: Game | None) -> Player:
     simulations = spec.whole("simulations", 1, MAX_SIMULATIONS, DEFAULT_SIMULATIONS)
     # This finds most mistakes before anything is loaded.
     _changed(spec, SearchConfig(algorithm="alphazero"))
-    trained = load_run(spec.argument, game)
+    trained = load_run(spec.argument, game, spec.parts)
     search = _changed(spec, trained.search)
     _check_constants(spec, search.algorithm)
     return AlphaZeroPlayer(
@@ -162,7 +173,7 @@ def _gtp(spec: Spec, game: Game | None) -> GtpPlayer:
 
 def _q_learning(spec: Spec, game: Game | None) -> Player:
     epsilon = spec.real("epsilon", 0.0, 1.0, 0.0)
-    trained = load_q_player(Path(spec.argument))
+    trained = load_q_player(spec.argument)
     _check_is_for(spec.argument, trained.game, game)
     return trained.player(epsilon)
 
@@ -189,14 +200,20 @@ KINDS = {
 }
 
 
-def load_run(source: str, game: Game | None = None) -> TrainedPlayer:
+def load_run(
+    source: str | os.PathLike[str],
+    game: Game | None = None,
+    parts: Parts | None = None,
+) -> TrainedPlayer:
     """Loads a run's trained player.
 
     Args:
         source: a run's directory, a player's directory, or `pretrained`.
         game: the game that it must be for; `pretrained` needs it.
+        parts: modules of the user's own, for a network that was made with them.
 
     Raises:
+        MissingPartsError: `parts` are needed.
         ValueError: there is none, or it is for another game.
     """
     if source == PRETRAINED:
@@ -204,12 +221,14 @@ def load_run(source: str, game: Game | None = None) -> TrainedPlayer:
             raise ValueError("'pretrained' needs to know the game: --game NAME")
         trained = load_player(pretrained_directory(game.name))
     else:
-        trained = load_player(Path(source))
+        trained = load_player(source, parts)
     _check_is_for(source, trained.game, game)
     return trained
 
 
-def _check_is_for(source: str, found: Game, wanted: Game | None) -> None:
+def _check_is_for(
+    source: str | os.PathLike[str], found: Game, wanted: Game | None
+) -> None:
     if wanted is not None and found != wanted:
         raise ValueError(f"the player in {source} is for {found}, not for {wanted}")
 

@@ -1,7 +1,14 @@
-"""Batched tree search over any model of a game."""
+"""Batched tree search over any model of a game.
+
+`gumbel_muzero_policy` and `muzero_policy` have mctx's signatures and results: a script
+that calls mctx's needs no other change than the import. `gumbel_policy` and
+`alphazero_policy` have the settings of `SearchConfig`, which mctx does not have; runs
+and players use them, through `run_search`. All four stand on `search`.
+"""
 
 from azjax.search.config import MAX_NODES, SearchConfig
 from azjax.search.memory import search_bytes, tree_bytes
+from azjax.search.muzero import gumbel_muzero_policy, muzero_policy
 from azjax.search.nodes import ProvenTree
 from azjax.search.policies import (
     alphazero_policy,
@@ -11,6 +18,7 @@ from azjax.search.policies import (
     run_search,
 )
 from azjax.search.records import Tree
+from azjax.search.slices import SearchSlice
 from azjax.search.subtree import empty_tree, find, subtree
 from azjax.search.tree_search import search
 from azjax.search.uct import uct_policy
@@ -19,13 +27,16 @@ __all__ = [
     "MAX_NODES",
     "ProvenTree",
     "SearchConfig",
+    "SearchSlice",
     "Tree",
     "alphazero_policy",
     "empty_tree",
     "find",
     "first_trees",
+    "gumbel_muzero_policy",
     "gumbel_policy",
     "improved_value",
+    "muzero_policy",
     "run_search",
     "search",
     "search_bytes",

@@ -55,8 +55,8 @@ class SearchConfig:
         forced_playouts: PUCT: with noise, visited root moves get at least
             sqrt(this * prior * visits) visits, which the policy that is learnt leaves
             out again (KataGo: 2); 0: none are forced.
-        dirichlet_alpha: PUCT: concentration of the root noise (AlphaZero: about 10 /
-            legal moves).
+        dirichlet_alpha: PUCT: concentration of the root noise; None: 10 / the number of
+            legal moves of the position, about what AlphaZero uses.
         dirichlet_fraction: PUCT: share of the noise in the root prior.
         kept_nodes: positions of a game's tree that are kept for its next move, at
             most; 0 begins every move with an empty tree.
@@ -76,7 +76,7 @@ class SearchConfig:
     c_base: float = 19652.0
     first_play_reduction: float | None = None
     forced_playouts: float = 0.0
-    dirichlet_alpha: float = 1.0
+    dirichlet_alpha: float | None = None
     dirichlet_fraction: float = 0.25
     kept_nodes: int = 0
     leaves_per_step: int = 1
@@ -110,14 +110,12 @@ class SearchConfig:
             ("c_init", 0.0, math.inf),
             ("c_base", 1.0, math.inf),
             ("forced_playouts", 0.0, math.inf),
-            ("dirichlet_alpha", 0.0, math.inf),
             ("dirichlet_fraction", 0.0, 1.0),
         ):
             _check_real(name, getattr(self, name), low, high)
-        if self.first_play_reduction is not None:
-            _check_real(
-                "first_play_reduction", self.first_play_reduction, 0.0, math.inf
-            )
+        for name in ("first_play_reduction", "dirichlet_alpha"):
+            if getattr(self, name) is not None:
+                _check_real(name, getattr(self, name), 0.0, math.inf)
         if self.dirichlet_alpha == 0:
             raise ValueError("search.dirichlet_alpha must be > 0: 0")
         if self.algorithm == "gumbel":

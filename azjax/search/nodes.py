@@ -96,6 +96,11 @@ class _OneNode(Tree):
 
     node_qvalues: Any  # [1, A]
 
+    @property
+    def num_actions(self):
+        """Returns A."""
+        return self.node_qvalues.shape[-1]
+
     def qvalues(self, indices):
         """Returns the Q-values; kept, because they cost A gathers to compute."""
         return self.node_qvalues[indices]
@@ -120,24 +125,26 @@ def empty_nodes(
     """
     size = jax.tree.leaves(embedding)[0].shape[0] * num_nodes
     none = jnp.full(size, NO_PARENT, jnp.int32)
+    zeros = jnp.zeros(size, jnp.float32)
+    by_action = jnp.zeros((size, num_actions), jnp.float32)
     unknown = jnp.full(size, WIN, jnp.int16) if proves else None
     return Nodes(
         visits=jnp.zeros(size, jnp.int32),
         pending=None,
-        value=jnp.zeros(size),
-        raw_value=jnp.zeros(size),
-        reward=jnp.zeros(size),
-        discount=jnp.zeros(size),
+        value=zeros,
+        raw_value=zeros,
+        reward=zeros,
+        discount=zeros,
         parent=none,
         action=none,
         next_action=jnp.zeros(size, jnp.int32),
         next_node=none,
         lower=None if unknown is None else -unknown,
         upper=unknown,
-        prior=to_prior(jnp.zeros((size, num_actions)), _STORED[jnp.dtype(prior_dtype)]),
+        prior=to_prior(by_action, _STORED[jnp.dtype(prior_dtype)]),
         child=jnp.full((size, num_actions), UNVISITED, jnp.int32),
         edge_visits=jnp.zeros((size, num_actions), jnp.int32),
-        qvalue=jnp.zeros((size, num_actions)),
+        qvalue=by_action,
         embedding=jax.tree.map(
             lambda leaf: jnp.zeros((size, *leaf.shape[1:]), leaf.dtype), embedding
         ),
@@ -151,7 +158,7 @@ def set_roots(nodes: Nodes, root: RootFnOutput, num_nodes: int) -> Nodes:
     fresh = jnp.where(nodes.visits[entry] == 0, entry, nodes.visits.size)
 
     def put(leaf: jax.Array, new: Any) -> jax.Array:
-        return leaf.at[fresh].set(new, mode="drop")
+        return leaf.at[fresh].set(jnp.asarray(new, leaf.dtype), mode="drop")
 
     return dataclasses.replace(
         nodes,
@@ -170,9 +177,9 @@ _STORED = {
 
 
 def to_prior(logits: jax.Array, stored: Any) -> jax.Array:
-    """Returns float32 logits as they are stored; the lowest number remains finite."""
+    """Returns logits as they are stored; the lowest number remains finite."""
     if stored == jnp.float32:
-        return logits
+        return logits.astype(jnp.float32)
     low = jnp.maximum(logits, float(jnp.finfo(jnp.bfloat16).min)).astype(jnp.bfloat16)
     return jax.lax.bitcast_convert_type(low, jnp.uint16)
 
@@ -267,8 +274,7 @@ def one_node_trees(
 ) -> Tree:
     """Returns R trees with one node each, to select an action by.
 
-    They tell of this node alone: `children_index`, `parents` and `embeddings`, which
-    lead elsewhere, are those of the whole tree and of no use here.
+    `parents`, `children_index` and `embeddings`, which lead to other nodes, are None.
 
     Args:
         nodes: the trees.
@@ -285,9 +291,7 @@ def one_node_trees(
         "node_visits": nodes.visits[entry],
         "raw_values": nodes.raw_value[entry],
         "node_values": nodes.value[entry],
-        "parents": nodes.parent[entry],
         "action_from_parent": nodes.action[entry],
-        "children_index": child,
         "children_prior_logits": prior,
         "children_values": _of_children(nodes.value, child),
         "children_visits": nodes.edge_visits[entry],
@@ -297,6 +301,8 @@ def one_node_trees(
     }
     return _OneNode(
         **{name: leaf[:, None] for name, leaf in fields.items()},
+        parents=None,
+        children_index=None,
         embeddings=None,
         root_invalid_actions=root_invalid_actions,
         extra_data=extra_data,

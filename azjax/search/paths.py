@@ -42,7 +42,8 @@ class Paths:
 
     def row_ends(self, attempt: int | jax.Array) -> jax.Array:
         """Returns `[B]` int32, where the rows of each game end."""
-        return jnp.cumsum(jnp.where(self.counts[attempt], self.length[attempt], 0))
+        length = jnp.where(self.counts[attempt], self.length[attempt], 0)
+        return jnp.cumsum(length, dtype=jnp.int32)
 
 
 def empty_paths(base: jax.Array, num_attempts: int, max_depth: int) -> Paths:
@@ -60,8 +61,8 @@ def empty_paths(base: jax.Array, num_attempts: int, max_depth: int) -> Paths:
         is_new=false,
         counts=false,
         row=jnp.zeros(rows, jnp.int32),
-        gain=jnp.zeros(rows),
-        root_gain=jnp.zeros(batch_size),
+        gain=jnp.zeros(rows, jnp.float32),
+        root_gain=jnp.zeros(batch_size, jnp.float32),
     )
 
 

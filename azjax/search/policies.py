@@ -1,9 +1,9 @@
 """The two ways AlphaZero searches: PUCT with Dirichlet noise, and Gumbel."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
 import mctx
@@ -12,6 +12,15 @@ from azjax.search.config import SearchConfig
 from azjax.search.nodes import ProvenTree, root_bounds
 from azjax.search.proofs import best_moves
 from azjax.search.records import PolicyOutput, RootFnOutput, Tree
+from azjax.search.roots import (
+    dirichlet_noise,
+    in_float32,
+    legal_actions,
+    log_of,
+    mask_invalid_actions,
+    policy_output,
+    sample_action,
+)
 from azjax.search.selection import (
     GumbelRoot,
     gumbel_root_selection,
@@ -20,6 +29,7 @@ from azjax.search.selection import (
     puct_selection,
     sequential_halving_scores,
 )
+from azjax.search.slices import SearchSlice
 from azjax.search.subtree import empty_tree
 from azjax.search.tree_search import search
 
@@ -47,7 +57,8 @@ def gumbel_policy(
     Args:
         params: passed on to `recurrent_fn`.
         rng_key: consumed.
-        root: priors `[B, A]` and values `[B]` in float32, states `[B, ...]`.
+        root: prior logits `[B, A]` and values `[B]`, converted to float32; states
+            `[B, ...]`.
         recurrent_fn: the model; illegal moves have the lowest prior logits.
         num_simulations: at least 1.
         invalid_actions: `[B, A]`, nonzero where illegal at the root.
@@ -55,31 +66,78 @@ def gumbel_policy(
         gumbel_scale: scale of the root's Gumbel noise; 0 for play without chance.
         value_scale: weight of the values against the prior logits.
         rescale_values: whether the values of each node are spread over [0, 1] first.
-        **search_settings: `max_depth`, `tree`, `leaves_per_step`, `proves` and
-            `prior_dtype` of `search`. Trees that are to be kept from move to move
-            begin with `first_trees` or `empty_tree`, also at the first move.
+        **search_settings: `max_depth`, `tree`, `leaves_per_step`, `proves`,
+            `prior_dtype` and `search_slice` of `search`. Trees that are to be kept from
+            move to move begin with `first_trees` or `empty_tree`, also at the first
+            move.
     """
     SearchConfig(
         max_considered_actions=max_num_considered_actions,
         value_scale=value_scale,
         rescale_values=rescale_values,
     )  # checks them
+    return search_by_gumbel(
+        params,
+        rng_key,
+        root,
+        recurrent_fn,
+        num_simulations,
+        invalid_actions=invalid_actions,
+        qtransform=functools.partial(
+            mctx.qtransform_completed_by_mix_value,
+            value_scale=value_scale,
+            rescale_values=rescale_values,
+        ),
+        max_num_considered_actions=max_num_considered_actions,
+        gumbel_scale=gumbel_scale,
+        **search_settings,
+    )
+
+
+def search_by_gumbel(
+    params: Any,
+    rng_key: jax.Array,
+    root: RootFnOutput,
+    recurrent_fn: mctx.RecurrentFn,
+    num_simulations: int,
+    *,
+    invalid_actions: jax.Array | None,
+    qtransform: Callable[..., Any],
+    max_num_considered_actions: int,
+    gumbel_scale: float | jax.Array,
+    **search_settings: Any,
+) -> PolicyOutput:
+    """Searches as `gumbel_policy` does, with any transformation of the Q-values.
+
+    Args:
+        params: passed on to `recurrent_fn`.
+        rng_key: consumed.
+        root: as in `gumbel_policy`.
+        recurrent_fn: the model.
+        num_simulations: at least 1.
+        invalid_actions: `[B, A]`, nonzero where illegal at the root.
+        qtransform: `(tree, node_index)` to the `[A]` completed Q-values of a node, from
+            the statistics of that node alone.
+        max_num_considered_actions: as in `gumbel_policy`.
+        gumbel_scale: as in `gumbel_policy`.
+        **search_settings: of `search`.
+    """
+    root = in_float32(root)
     root = root.replace(
-        prior_logits=_mask_invalid_actions(root.prior_logits, invalid_actions)
+        prior_logits=mask_invalid_actions(root.prior_logits, invalid_actions)
     )
     rng_key, gumbel_key = jax.random.split(rng_key)
     gumbel = gumbel_scale * jax.random.gumbel(
         gumbel_key, root.prior_logits.shape, root.prior_logits.dtype
     )
     start = search_settings.get("tree")
+    search_slice = search_settings.get("search_slice")
+    total = jnp.full(root.value.shape, num_simulations, jnp.int32)
     kept_visits = jnp.zeros(gumbel.shape, jnp.int32)
-    if start is not None:
+    if search_slice is not None:
+        total = search_slice.total
+    elif start is not None:
         kept_visits = start.children_visits[:, start.ROOT_INDEX]
-    qtransform = functools.partial(
-        mctx.qtransform_completed_by_mix_value,
-        value_scale=value_scale,
-        rescale_values=rescale_values,
-    )
     tree = search(
         params,
         rng_key,
@@ -87,7 +145,6 @@ def gumbel_policy(
         recurrent_fn=recurrent_fn,
         root_action_selection_fn=functools.partial(
             gumbel_root_selection,
-            num_simulations=num_simulations,
             max_num_considered_actions=max_num_considered_actions,
             qtransform=qtransform,
         ),
@@ -96,7 +153,9 @@ def gumbel_policy(
         ),
         num_simulations=num_simulations,
         invalid_actions=invalid_actions,
-        extra_data=GumbelRoot(root_gumbel=gumbel, kept_visits=kept_visits),
+        extra_data=GumbelRoot(
+            root_gumbel=gumbel, kept_visits=kept_visits, num_simulations=total
+        ),
         selects_on_update=True,
         **search_settings,
     )
@@ -110,9 +169,9 @@ def gumbel_policy(
         most_visits, gumbel, root.prior_logits, qvalues, visits
     )
     scores = jnp.where(allowed, scores, -jnp.inf)
-    logits = _mask_invalid_actions(root.prior_logits + qvalues, ~allowed)
+    logits = mask_invalid_actions(root.prior_logits + qvalues, ~allowed)
     action = jnp.argmax(scores, axis=-1).astype(jnp.int32)
-    return _output(action, jax.nn.softmax(logits), tree)
+    return policy_output(action, jax.nn.softmax(logits), tree)
 
 
 def alphazero_policy(
@@ -127,7 +186,7 @@ def alphazero_policy(
     c_base: float = 19652.0,
     first_play_reduction: float | None = None,
     forced_playouts: float = 0.0,
-    dirichlet_alpha: float = 0.3,
+    dirichlet_alpha: float | None = None,
     dirichlet_fraction: float | jax.Array = 0.25,
     temperature: float | jax.Array = 1.0,
     **search_settings: Any,
@@ -142,11 +201,12 @@ def alphazero_policy(
     Args:
         params: passed on to `recurrent_fn`.
         rng_key: consumed.
-        root: priors `[B, A]` and values `[B]` in float32, states `[B, ...]`.
+        root: prior logits `[B, A]` and values `[B]`, converted to float32; states
+            `[B, ...]`.
         recurrent_fn: the model; illegal moves have the lowest prior logits.
         num_simulations: at least 1.
         invalid_actions: `[B, A]`, nonzero where illegal at the root. To be given
-            wherever an action may be illegal: without it the noise reaches all.
+            wherever an action may be illegal: the noise is drawn over the others.
         c_init: exploration at few visits.
         c_base: visits at which exploration has grown markedly.
         first_play_reduction: what an unvisited action is worth: the node's value, less
@@ -156,13 +216,15 @@ def alphazero_policy(
             3.2 (there 2): visited root actions are visited at least
             sqrt(k * prior * visits) times, and what they owe to that alone is taken
             from the action weights. 0: none are forced.
-        dirichlet_alpha: concentration of the root noise.
-        dirichlet_fraction: share of the noise in the root prior; 0 for play without
-            chance.
+        dirichlet_alpha: concentration of the root noise; None: 10 / the number of
+            legal actions of each root.
+        dirichlet_fraction: share of the noise in the prior of the legal root actions; 0
+            for play without chance.
         temperature: of the choice among the visit counts; 0 takes the most visited.
-        **search_settings: `max_depth`, `tree`, `leaves_per_step`, `proves` and
-            `prior_dtype` of `search`. Trees that are to be kept from move to move
-            begin with `first_trees` or `empty_tree`, also at the first move.
+        **search_settings: `max_depth`, `tree`, `leaves_per_step`, `proves`,
+            `prior_dtype` and `search_slice` of `search`. Trees that are to be kept from
+            move to move begin with `first_trees` or `empty_tree`, also at the first
+            move.
     """
     settings: dict[str, Any] = {
         "c_init": c_init,
@@ -176,15 +238,14 @@ def alphazero_policy(
         **settings,
     )  # checks them
     action_key, dirichlet_key, search_key = jax.random.split(rng_key, 3)
-    noise = jax.random.dirichlet(
-        dirichlet_key,
-        jnp.full(root.prior_logits.shape[-1], dirichlet_alpha),
-        root.value.shape,
+    root = in_float32(root)
+    prior = jax.nn.softmax(mask_invalid_actions(root.prior_logits, invalid_actions))
+    noise = dirichlet_noise(
+        dirichlet_key, legal_actions(root, invalid_actions), dirichlet_alpha
     )
-    prior = jax.nn.softmax(root.prior_logits)
     noisy = (1 - dirichlet_fraction) * prior + dirichlet_fraction * noise
     root = root.replace(
-        prior_logits=_mask_invalid_actions(_log(noisy), invalid_actions)
+        prior_logits=mask_invalid_actions(log_of(noisy), invalid_actions)
     )
     tree = search(
         params,
@@ -211,11 +272,7 @@ def alphazero_policy(
     # Should none of the allowed actions be visited, they are equally good.
     visits = jnp.where(visits.sum(axis=-1, keepdims=True) > 0, visits, allowed)
     weights = visits / jnp.maximum(visits.sum(axis=-1, keepdims=True), 1.0)
-    logits = _log(weights)
-    logits -= logits.max(axis=-1, keepdims=True)
-    logits /= jnp.maximum(jnp.finfo(logits.dtype).tiny, temperature)
-    action = jax.random.categorical(action_key, logits).astype(jnp.int32)
-    return _output(action, weights, tree)
+    return policy_output(sample_action(action_key, weights, temperature), weights, tree)
 
 
 def run_search(  # noqa: PLR0917  # the order is mctx's
@@ -230,6 +287,7 @@ def run_search(  # noqa: PLR0917  # the order is mctx's
     explores: bool,
     max_depth: int | None = None,
     tree: Tree | None = None,
+    search_slice: SearchSlice | None = None,
 ) -> PolicyOutput:
     """Searches as `config` says.
 
@@ -237,16 +295,18 @@ def run_search(  # noqa: PLR0917  # the order is mctx's
         config: the search's settings.
         params: passed on to `recurrent_fn`.
         rng_key: consumed.
-        root: priors `[B, A]` and values `[B]` in float32, states `[B, ...]`.
+        root: prior logits `[B, A]` and values `[B]`, converted to float32; states
+            `[B, ...]`.
         recurrent_fn: the model.
         num_simulations: at least 1.
         invalid_actions: `[B, A]` bool, True where illegal at the root.
-        explores: whether to explore as in self-play, or play the best move found.
+        explores: whether to add noise at the root, as in self-play. The action is the
+            best one found either way.
         max_depth: longest path from the root (moves); a game's `max_moves` costs
             nothing and saves memory.
         tree: where to begin, in place of empty trees.
+        search_slice: which part of a search this call is; None: all of it.
     """
-    chex.assert_type([root.prior_logits, root.value], jnp.float32)
     policy = functools.partial(
         gumbel_policy if config.algorithm == "gumbel" else alphazero_policy,
         params,
@@ -257,6 +317,7 @@ def run_search(  # noqa: PLR0917  # the order is mctx's
         invalid_actions=invalid_actions,
         max_depth=max_depth,
         tree=tree,
+        search_slice=search_slice,
         leaves_per_step=config.leaves_per_step,
         proves=config.proves,
         prior_dtype=jnp.dtype(config.prior_dtype),
@@ -275,7 +336,7 @@ def run_search(  # noqa: PLR0917  # the order is mctx's
         forced_playouts=config.forced_playouts if explores else 0.0,
         dirichlet_alpha=config.dirichlet_alpha,
         dirichlet_fraction=config.dirichlet_fraction if explores else 0.0,
-        temperature=1.0 if explores else 0.0,
+        temperature=0.0,
     )
 
 
@@ -317,24 +378,6 @@ def improved_value(output: PolicyOutput) -> jax.Array:
     total = weights.sum(axis=-1)
     value = (weights * summary.qvalues).sum(axis=-1) / jnp.maximum(total, 1e-6)
     return jnp.where(total > 1e-6, value, summary.value)
-
-
-def _output(action: jax.Array, weights: jax.Array, tree: Tree) -> PolicyOutput:
-    fields = {"action": action, "action_weights": weights, "search_tree": tree}
-    return mctx.PolicyOutput(**fields)
-
-
-def _mask_invalid_actions(
-    logits: jax.Array, invalid_actions: jax.Array | None
-) -> jax.Array:
-    if invalid_actions is None:
-        return logits
-    logits = logits - logits.max(axis=-1, keepdims=True)
-    return jnp.where(invalid_actions, jnp.finfo(logits.dtype).min, logits)
-
-
-def _log(probabilities: jax.Array) -> jax.Array:
-    return jnp.log(jnp.maximum(probabilities, jnp.finfo(probabilities.dtype).tiny))
 
 
 def _allowed_actions(tree: Tree) -> jax.Array:

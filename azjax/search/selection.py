@@ -4,12 +4,10 @@ The functions have the signatures that `mctx.search` asks of its own, and depend
 the node's statistics alone: ties go to the action with the lowest number.
 """
 
-import math
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import struct
 
 from azjax.search.nodes import is_legal
@@ -136,11 +134,14 @@ class GumbelRoot:
     """What Gumbel's selection at the root knows beside the tree.
 
     root_gumbel: `[B, A]` float32; the noise.
-    kept_visits: `[B, A]` int32; visits that the starting tree brought along.
+    kept_visits: `[B, A]` int32; visits of the starting tree that are not part of this
+        search.
+    num_simulations: `[B]` int32; of the whole search.
     """
 
     root_gumbel: jax.Array
     kept_visits: jax.Array
+    num_simulations: jax.Array
 
 
 def sequential_halving_scores(
@@ -162,23 +163,25 @@ def gumbel_root_selection(
     tree: Tree,
     node_index: jax.Array,
     *,
-    num_simulations: int,
     max_num_considered_actions: int,
     qtransform: Any,
 ) -> jax.Array:
     """Returns the action that sequential halving visits next, as mctx does; visits
     that the starting tree brought along speak for an action's value, but are no part
     of the halving. Actions with the lowest prior logits are left out while others are
-    left."""
+    left. `tree.extra_data` is a `GumbelRoot`."""
     del rng_key
     visits = tree.children_visits[node_index] - tree.extra_data.kept_visits
     prior_logits = tree.children_prior_logits[node_index]
     legal = ~tree.root_invalid_actions.astype(bool)
     allowed = legal & is_legal(prior_logits)
     allowed = jnp.where(allowed.any(), allowed, legal)
-    table = halving_table(max_num_considered_actions, num_simulations)
-    num_considered = jnp.minimum(max_num_considered_actions, legal.sum())
-    considered_visit = jnp.asarray(table)[num_considered, visits.sum()]
+    considered_visit = considered_visits(
+        jnp.minimum(max_num_considered_actions, legal.sum(dtype=jnp.int32)),
+        tree.extra_data.num_simulations,
+        visits.sum(dtype=jnp.int32),
+        max_num_considered_actions=max_num_considered_actions,
+    )
     # Where an action must not be chosen for a while, none may have just as many visits.
     distance = jnp.where(allowed, jnp.abs(visits - considered_visit), 2**30)
     scores = sequential_halving_scores(
@@ -191,27 +194,32 @@ def gumbel_root_selection(
     return jnp.argmax(jnp.where(allowed, scores, -jnp.inf)).astype(jnp.int32)
 
 
-def halving_table(max_num_considered_actions: int, num_simulations: int) -> np.ndarray:
-    """Returns `[max_num_considered_actions + 1, num_simulations]` int32: with so many
-    actions to consider, how often the action must have been visited that is visited in
-    this simulation. Danihelka et al. 2022, algorithm 2 and figure 1."""
-    rows = [
-        _halving_sequence(number, num_simulations)
-        for number in range(max_num_considered_actions + 1)
-    ]
-    return np.array(rows, np.int32)
+def considered_visits(
+    num_considered: jax.Array,
+    num_simulations: jax.Array,
+    simulation: jax.Array,
+    *,
+    max_num_considered_actions: int,
+) -> jax.Array:
+    """Returns the number of visits of the actions that sequential halving considers.
 
+    Danihelka et al. 2022, algorithm 2 and figure 1. The arguments are int32 arrays that
+    broadcast against each other.
 
-def _halving_sequence(num_considered: int, num_simulations: int) -> list[int]:
-    if num_considered <= 1:
-        return list(range(num_simulations))
-    num_phases = math.ceil(math.log2(num_considered))
-    sequence: list[int] = []
-    visits, remaining = 0, num_considered
-    while len(sequence) < num_simulations:
-        rounds = max(1, num_simulations // (num_phases * remaining))
-        for _ in range(rounds):
-            sequence += [visits] * remaining
-            visits += 1
-        remaining = max(2, remaining // 2)
-    return sequence[:num_simulations]
+    Args:
+        num_considered: root actions that enter the halving.
+        num_simulations: of the whole search; they decide when the actions are halved.
+        simulation: the number of simulations made before.
+        max_num_considered_actions: upper bound of `num_considered`.
+    """
+    num_phases = jnp.maximum(1, 32 - jax.lax.clz(jnp.maximum(num_considered, 1) - 1))
+    remaining = jnp.maximum(num_considered, 1)
+    visits = jnp.zeros_like(remaining)
+    for _ in range((max_num_considered_actions - 1).bit_length()):
+        rounds = jnp.maximum(1, num_simulations // (num_phases * remaining))
+        # The last two actions stay until the end.
+        is_over = (simulation >= rounds * remaining) & (remaining > 2)
+        simulation = jnp.where(is_over, simulation - rounds * remaining, simulation)
+        visits = jnp.where(is_over, visits + rounds, visits)
+        remaining = jnp.where(is_over, jnp.maximum(2, remaining // 2), remaining)
+    return visits + simulation // remaining

@@ -40,7 +40,9 @@ def empty_tree(
         embedding, num_actions, num_nodes, prior_dtype=prior_dtype, proves=proves
     )
     batch_size = jax.tree.leaves(embedding)[0].shape[0]
-    return to_tree(nodes, num_nodes, jnp.zeros((batch_size, num_actions)), None)
+    return to_tree(
+        nodes, num_nodes, jnp.zeros((batch_size, num_actions), jnp.float32), None
+    )
 
 
 def subtree(tree: Tree, node_index: jax.Array, *, max_nodes: int) -> Tree:

@@ -24,6 +24,7 @@ from azjax.search.nodes import (
 )
 from azjax.search.paths import Paths, empty_paths
 from azjax.search.records import RootFnOutput, Tree
+from azjax.search.slices import SearchSlice
 
 
 def search(
@@ -44,14 +45,16 @@ def search(
     leaves_per_step: int = 1,
     proves: bool = False,
     prior_dtype: Any = jnp.float32,
+    search_slice: SearchSlice | None = None,
 ) -> Tree:
     """Searches B trees at once and returns them.
 
     It does what `mctx.search` does and gives the same visit counts and values, with
     two differences. A move with discount 0 ends the game: nothing is searched behind
     it, while mctx goes on there to no effect. And a selection function is given a tree
-    of one node, the one to select in, at index 0, which knows the node's statistics,
-    its priors and `extra_data`, but neither embeddings nor parents nor children.
+    of one node, the one to select in, at index 0: the node's statistics, its priors and
+    `extra_data`. `parents`, `children_index` and `embeddings` are None, so that a
+    selection function that looks at other nodes raises an error.
 
     `B` games, `A` actions, `N` nodes.
 
@@ -91,6 +94,8 @@ def search(
             searched while others are left.
         prior_dtype: in which prior logits are stored, float32 or bfloat16; a starting
             tree keeps its own.
+        search_slice: makes no more than `total - made` simulations in each game; None:
+            this call is the whole search.
 
     Raises:
         ValueError: a number is too small or too large, or the starting tree has other
@@ -145,6 +150,9 @@ def search(
     if tree is not None:
         nodes = searcher.select_everywhere(nodes)
         first_free = searcher.first_free(nodes)
+    budget = jnp.int32(num_simulations)
+    if search_slice is not None:
+        budget = jnp.minimum(budget, search_slice.total - search_slice.made)
 
     def step(index, carry):
         rng_key, nodes, paths = carry
@@ -156,7 +164,7 @@ def search(
             keys,
             expand_key,
             first_free + index * leaves_per_step,
-            num_simulations - index * leaves_per_step,
+            budget - index * leaves_per_step,
         )
         return rng_key, nodes, paths
 
@@ -234,7 +242,7 @@ class _Search:
             keys: `[B]`; for the selections.
             expand_key: for the model.
             free: `[B]` int32; the next K entries are not in use.
-            budget: `[]` int32; simulations left to make.
+            budget: `[]` or `[B]` int32; simulations left to make.
         """
         if self.leaves == 1:
             paths = self.descend(nodes, paths, keys, 0, free, budget)
@@ -297,7 +305,7 @@ class _Search:
             keys: `[B]`; for the selections.
             attempt: the number in this step.
             free: `[B]` int32; the next K entries are not in use.
-            budget: `[]` int32; simulations left to make.
+            budget: `[]` or `[B]` int32; simulations left to make.
         """
         keys, action_keys = _split(keys)
         root_action = jax.vmap(
@@ -367,7 +375,7 @@ class _Search:
         entry = jnp.where(counts & ~is_over, leaf, nodes.visits.size)
 
         def put(array: jax.Array, new: Any) -> jax.Array:
-            return array.at[entry].set(new, mode="drop")
+            return array.at[entry].set(jnp.asarray(new, array.dtype), mode="drop")
 
         if nodes.lower is not None and nodes.upper is not None:
             ends = output.discount == 0
@@ -380,8 +388,8 @@ class _Search:
         at = jnp.where(counts & is_new, parent, nodes.visits.size)
         return dataclasses.replace(
             nodes,
-            value=put(nodes.value, output.value.astype(jnp.float32)),
-            raw_value=put(nodes.raw_value, output.value.astype(jnp.float32)),
+            value=put(nodes.value, output.value),
+            raw_value=put(nodes.raw_value, output.value),
             reward=put(nodes.reward, output.reward),
             discount=put(nodes.discount, output.discount),
             parent=put(nodes.parent, parent),

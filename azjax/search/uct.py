@@ -40,7 +40,8 @@ def uct_policy(
         num_simulations: at least 1.
         invalid_actions: `[B, A]` bool, True where illegal at the root.
         exploration: c of `ucb1_scores`.
-        **search_settings: `max_depth`, `tree` and `leaves_per_step` of `search`.
+        **search_settings: `max_depth`, `tree`, `leaves_per_step` and `search_slice` of
+            `search`.
     """
     search_key, action_key = jax.random.split(rng_key)
     select = functools.partial(ucb1_selection, exploration=exploration)

@@ -22,7 +22,7 @@ from orbax.checkpoint import checkpoint_managers
 from azjax.training.echoes import no_echoes
 from azjax.training.run_directory import disk_errors, system_error_number
 
-FORMAT = 1
+FORMAT = 2
 
 
 class Checkpoints:

@@ -9,6 +9,7 @@ from typing import Any
 from azjax import games
 from azjax.networks import NetworkConfig
 from azjax.search import MAX_NODES, SearchConfig
+from azjax.training.targets import horizon
 
 
 def _check_at_least(part: str, config: Any, **limits: float) -> None:
@@ -117,18 +118,24 @@ class ReplayConfig:
         capacity: positions kept at most.
         window: share of all positions so far from which batches are drawn, the newest
             ones.
-        min_window: but never fewer than this many (positions).
+        min_window: but never fewer than this many (positions); every position must
+            stay until it can be drawn, or the configuration is refused.
         min_positions: collected before the first update (positions).
+        policy_entries: K, the largest entries of each policy that are stored; all are,
+            where that takes no more memory.
     """
 
     capacity: int = 524_288
     window: float = 0.5
     min_window: int = 65_536
     min_positions: int = 16_384
+    policy_entries: int = 64
 
     def __post_init__(self) -> None:
         """Checks the values."""
-        _check_at_least("replay", self, capacity=1, min_window=1, min_positions=0)
+        _check_at_least(
+            "replay", self, capacity=1, min_window=1, min_positions=0, policy_entries=1
+        )
         if not 0 < self.window <= 1:
             raise ValueError(
                 f"replay.window must be more than 0 and at most 1: {self.window}"
@@ -268,7 +275,8 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         """Checks the values."""
-        games.make(self.game)
+        # One spelling of its options: `hex:5`.
+        object.__setattr__(self, "game", repr(games.make(self.game)))
         if (self.minutes is None) == (self.iterations is None):
             raise ValueError(
                 "exactly one of minutes and iterations must be given: "
@@ -280,11 +288,49 @@ class TrainConfig:
             raise ValueError(f"iterations must be >= 1: {self.iterations}")
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"seed must be from 0 to 2**32 - 1: {self.seed}")
-        if self.replay.capacity < self.chunk_positions:
+        short = [
+            f"replay.{name} must be >= {low}: {getattr(self.replay, name)}"
+            for name, low in self.least_replay.items()
+            if getattr(self.replay, name) < low
+        ]
+        if short:
+            _, reason = self._least_window()
             raise ValueError(
-                f"replay.capacity must hold one chunk of {self.chunk_positions} "
-                f"positions: {self.replay.capacity}"
+                f"{', and '.join(short)}; for a position can be drawn only once "
+                f"{reason}"
             )
+
+    @property
+    def least_replay(self) -> dict[str, int]:
+        """The least `capacity` and `min_window` of the replay (positions), with which
+        no position leaves before it could be drawn."""
+        moves, _ = self._least_window()
+        chunks = math.ceil(moves / self.self_play.moves_per_chunk)
+        return {
+            "capacity": chunks * self.chunk_positions,
+            "min_window": moves * self.self_play.games,
+        }
+
+    def _least_window(self) -> tuple[int, str]:
+        """Returns the moves for which a position must stay, and until when that is.
+
+        What is eligible is decided after each chunk, from the first update on.
+        """
+        chunk_moves = self.self_play.moves_per_chunk
+        moves = horizon(self.learner.trace, games.make(self.game).max_moves)
+        min_positions = self.replay.min_positions
+        before_updates = max(1, math.ceil(min_positions / self.chunk_positions))
+        return max(
+            (
+                moves + chunk_moves,
+                f"its game has ended or {moves} moves have followed (learner.trace "
+                f"{self.learner.trace}) at the end of a chunk",
+            ),
+            (
+                before_updates * chunk_moves,
+                f"updates have begun (replay.min_positions {min_positions})",
+            ),
+        )
 
     @property
     def directory(self) -> Path:
@@ -300,6 +346,14 @@ class TrainConfig:
     def replay_chunks(self) -> int:
         """Chunks that the replay holds."""
         return self.replay.capacity // self.chunk_positions
+
+    def window_moves(self, iteration: int) -> int:
+        """The newest moves of each game that can be drawn after so many iterations."""
+        positions = max(
+            self.replay.min_window,
+            self.replay.window * iteration * self.chunk_positions,
+        )
+        return int(min(positions, self.replay.capacity)) // self.self_play.games
 
     @property
     def updates_per_iteration(self) -> int:

@@ -16,6 +16,7 @@ from azjax.training.config import TrainConfig
 from azjax.training.metrics import SCORES
 
 OPENING_MOVES = 2
+_OPENINGS_SEED, _PLAYERS_SEED = 0, 1
 
 
 class Evaluator:
@@ -34,13 +35,16 @@ class Evaluator:
         for name, opponent in self._opponents.items():
             check_starts(name, opponent, game)
         self._openings = suite(
-            game, jax.random.key(0), self._config.games // 2, OPENING_MOVES
+            game,
+            jax.random.key(_OPENINGS_SEED),
+            self._config.games // 2,
+            OPENING_MOVES,
         )
 
     def evaluate(self, trained: TrainedPlayer) -> dict[str, Any]:
         """Returns rates of mistakes, if the game has solved positions, and the scores
         of the network alone against the opponents, each with its 95% interval."""
-        rng_key = jax.random.key(0)
+        grade_key, match_key = jax.random.split(jax.random.key(_PLAYERS_SEED))
         network = NetworkPlayer(trained.game, trained.network, trained.variables)
         row: dict[str, Any] = {}
         if self._positions is not None:
@@ -51,17 +55,20 @@ class Evaluator:
                 network=trained.network,
                 variables=trained.variables,
             )
-            for name, player in (("network", network), ("search", search)):
-                graded = grade(player, self._positions, rng_key)
+            players = {"network": network, "search": search}
+            keys = jax.random.split(grade_key, len(players))
+            for (name, player), key in zip(players.items(), keys, strict=True):
+                graded = grade(player, self._positions, key)
                 row |= _with_interval(
                     f"{name}_mistakes", graded.mean, graded.mean_interval
                 )
         row[SCORES] = {}
-        for name, opponent in self._opponents.items():
-            total = play_openings(
-                trained.game, network, opponent, self._openings, rng_key
-            ).total
-            row[SCORES][name] = _with_interval("score", total.score, total.interval)
+        keys = jax.random.split(match_key, len(self._opponents))
+        for (name, opponent), key in zip(self._opponents.items(), keys, strict=True):
+            match = play_openings(trained.game, network, opponent, self._openings, key)
+            row[SCORES][name] = _with_interval(
+                "score", match.total.score, match.interval
+            )
         return row
 
 

@@ -10,8 +10,9 @@ from flax import struct
 
 from azjax.games import Game
 from azjax.networks import Network, Variables, predict_in_training, value_loss
+from azjax.search import tree_bytes
 from azjax.training.config import LearnerConfig
-from azjax.training.replay import Batch, Index, Replay, sample
+from azjax.training.replay import Batch, Index, Replay, empty_replay, sample
 
 
 @struct.dataclass
@@ -142,6 +143,40 @@ def make_update(
         return LearnerState(variables, averaged, opt_state, count), metrics
 
     return jax.jit(update, donate_argnums=0)
+
+
+def update_bytes(
+    game: Game, network: Network, variables: Variables, config: LearnerConfig
+) -> int:
+    """Returns about how many bytes an update takes beside what it is given: the batch,
+    what is stored for the gradient, and the gradient; nothing of it is allocated."""
+    rng_key = jax.random.key(0)
+    replay = jax.eval_shape(
+        lambda: empty_replay(
+            game, num_chunks=1, moves_per_chunk=1, num_games=1, policy_entries=1
+        )
+    )
+    index = Index(
+        first=jnp.int32(0),
+        lengths=jnp.ones(1, jnp.int32),
+        result=jnp.zeros((1, 1, 3), jnp.float16),
+    )
+
+    def differentiate(variables: Variables, replay: Replay, index: Index):
+        batch = sample(game, replay, index, rng_key, few)
+        _, gradient, _ = jax.vjp(
+            lambda params: _loss(params, variables.batch_stats, network, batch, config),
+            variables.params,
+            has_aux=True,
+        )
+        return batch, gradient
+
+    # The number of entries in a large batch may be too large for JAX. What is stored
+    # for the gradient holds the parameters, too.
+    few = 64
+    stored = tree_bytes(jax.eval_shape(differentiate, variables, replay, index))
+    gradient = tree_bytes(variables.params)
+    return gradient + (stored - gradient) * config.batch_size // few
 
 
 def _loss(params, batch_stats, network: Network, batch: Batch, config: LearnerConfig):

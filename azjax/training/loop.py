@@ -30,10 +30,10 @@ from azjax.training.learner import (
     make_optimizer,
     make_update,
 )
-from azjax.training.memory import check_memory
+from azjax.training.memory import check_memory, memory_errors, required_parts
 from azjax.training.metrics import with_scores
 from azjax.training.optimizer_identity import DEFAULT, optimizer_identity
-from azjax.training.replay import Replay, empty_replay, insert, make_index
+from azjax.training.replay import Index, Replay, empty_replay, insert, make_index
 from azjax.training.reporting import Reporter
 from azjax.training.run_directory import (
     CHECKPOINTS,
@@ -43,6 +43,7 @@ from azjax.training.run_directory import (
 )
 from azjax.training.self_play import Games, make_self_play, start_games
 from azjax.training.signals import StopSignals
+from azjax.training.targets import horizon
 
 
 @struct.dataclass
@@ -72,6 +73,9 @@ class Progress:
     games: finished.
     updates: made.
     evaluations: made, beside that of the first network.
+    eligible: positions that could be drawn at some time.
+    delay: moves that were made in their games until then, summed.
+    waiting: positions that may still become eligible.
     first: the evaluation of the first network.
     last: the newest evaluation.
     """
@@ -81,6 +85,9 @@ class Progress:
     games: int = 0
     updates: int = 0
     evaluations: int = 0
+    eligible: int = 0
+    delay: float = 0.0
+    waiting: int = 0
     first: dict[str, Any] | None = None
     last: dict[str, Any] | None = None
 
@@ -150,10 +157,16 @@ def train(
         config, game, network, optimizer, has_own_parts=parts is not None
     )
     evaluator = Evaluator(game, config)
-    check_memory(config, game, lambda: trainer.init(variables))
+    parts_needed = required_parts(
+        config, game, network, variables, lambda: trainer.init(variables)
+    )
+    check_memory(config, parts_needed)
     notes: list[str] = []
     identity = optimizer_identity(optimizer, variables.params) if optimizer else DEFAULT
-    with open_run_directory(config, identity, notes.append) as directory:
+    with (
+        open_run_directory(config, identity, notes.append) as directory,
+        memory_errors(config, parts_needed),
+    ):
         return _train(
             trainer,
             variables,
@@ -252,7 +265,14 @@ class _Trainer:
         self.optimizer = optimizer or make_optimizer(config.learner)
         self.update = make_update(game, network, self.optimizer, config.learner)
         self.insert = jax.jit(insert, donate_argnums=0)
-        self.index = jax.jit(functools.partial(make_index, trace=config.learner.trace))
+        self.index = jax.jit(
+            functools.partial(
+                make_index,
+                trace=config.learner.trace,
+                horizon=horizon(config.learner.trace, game.max_moves),
+            ),
+            donate_argnums=0,
+        )
         self.self_play = functools.cache(
             lambda num_simulations: make_self_play(
                 game,
@@ -260,6 +280,7 @@ class _Trainer:
                 config.search,
                 config.self_play,
                 num_simulations=num_simulations,
+                policy_entries=config.replay.policy_entries,
             )
         )
 
@@ -277,6 +298,7 @@ class _Trainer:
                 num_chunks=config.replay_chunks,
                 moves_per_chunk=config.self_play.moves_per_chunk,
                 num_games=config.self_play.games,
+                policy_entries=config.replay.policy_entries,
             ),
             rng_key=run_key,
             iteration=jnp.int32(0),
@@ -306,12 +328,17 @@ class _Trainer:
 
     def counts(self, progress: Progress) -> dict[str, Any]:
         """Returns what every row of the metrics begins with."""
+        positions = progress.iteration * self.config.chunk_positions
+        decided = positions - progress.waiting
+        eligible = progress.eligible
         return {
             "iteration": progress.iteration,
             "seconds": progress.seconds,
-            "positions": progress.iteration * self.config.chunk_positions,
+            "positions": positions,
             "games": progress.games,
             "updates": progress.updates,
+            "eligible_share": eligible / decided if decided else None,
+            "eligibility_delay": progress.delay / eligible if eligible else None,
         }
 
     def iterate(
@@ -330,14 +357,21 @@ class _Trainer:
             state.learner.averaged, state.games, play_key
         )
         replay = self.insert(state.replay, chunk, state.iteration)
+        del chunk  # the updates need its memory
         played = jax.device_get(played)
         self_play_seconds = time.monotonic() - began
 
         progress.iteration += 1
+        positions = progress.iteration * config.chunk_positions
         learner, losses = state.learner, None
-        if progress.iteration * config.chunk_positions >= config.replay.min_positions:
+        if positions >= config.replay.min_positions:
             reporter.compiling("the update")
-            learner, losses = self._learn(learner, replay, update_key, progress, share)
+            replay, index = self._index(replay, progress)
+            learner, losses = self._learn(
+                learner, (replay, index), update_key, progress, share
+            )
+        else:
+            progress.waiting = positions
         seconds = time.monotonic() - began
         progress.games += int(played.games)
         progress.seconds += seconds
@@ -370,34 +404,37 @@ class _Trainer:
             iteration=state.iteration + 1,
         )
 
+    def _index(self, replay: Replay, progress: Progress) -> tuple[Replay, Index]:
+        """Finds what can be drawn and counts it; donates the replay."""
+        replay, index, eligibility = self.index(
+            replay,
+            jnp.int32(progress.iteration * self.config.self_play.moves_per_chunk),
+            jnp.int32(self.config.window_moves(progress.iteration)),
+        )
+        eligibility = jax.device_get(eligibility)
+        progress.eligible += int(eligibility.newly)
+        progress.delay += float(eligibility.delay)
+        progress.waiting = int(eligibility.waiting)
+        return replay, index
+
     def _learn(
         self,
         learner: LearnerState,
-        replay: Replay,
+        positions: tuple[Replay, Index],
         rng_key: jax.Array,
         progress: Progress,
         share: float,
     ) -> tuple[LearnerState, dict[str, float] | None]:
         """Makes an iteration's updates; returns the mean of what they saw."""
         config = self.config
-        window = max(
-            config.replay.min_window,
-            config.replay.window * progress.iteration * config.chunk_positions,
-        )
-        num_moves = progress.iteration * config.self_play.moves_per_chunk
-        index = self.index(
-            replay,
-            jnp.int32(num_moves),
-            jnp.int32(min(window, config.replay.capacity) // config.self_play.games),
-        )
-        if int(index.size) == 0:  # no game has ended yet
+        _, index = positions
+        if int(index.size) == 0:  # no position is eligible yet
             return learner, None
         seen = []
         for _ in range(config.updates_per_iteration):
             learner, metrics = self.update(
                 learner,
-                replay,
-                index,
+                *positions,
                 jax.random.fold_in(rng_key, progress.updates),
                 jnp.float32(share),
             )

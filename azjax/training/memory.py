@@ -1,17 +1,23 @@
-"""Whether a run fits into the device's memory, before anything is compiled."""
+"""Memory needed by a run, computed before anything is compiled or written."""
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from azjax.arena import GRADED_AT_ONCE, shipped
 from azjax.games import Game
+from azjax.networks import Network, Variables
 from azjax.search import search_bytes, tree_bytes
 from azjax.training.config import TrainConfig
+from azjax.training.learner import update_bytes
+from azjax.training.replay import make_index
+
+Stage = Literal["self-play", "updates", "evaluation"]
 
 _CGROUP_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
@@ -41,21 +47,78 @@ def available_bytes() -> int | None:
     return min(limits, default=None)
 
 
-def required_bytes(
-    config: TrainConfig, game: Game, init: Callable[[], Any]
-) -> dict[str, int]:
-    """Returns what a run needs at least, by what needs it.
+class Part(NamedTuple):
+    """Memory that a run needs for one purpose.
 
-    What the network's layers keep in passing comes in addition.
+    name: what needs it, in words.
+    size: bytes, about; compilers need some more or, where they fuse, less.
+    stage: when it is needed; None if always.
+    settings: names of the settings that lower it.
+    """
+
+    name: str
+    size: int
+    stage: Stage | None
+    settings: tuple[str, ...]
+
+
+def required_parts(
+    config: TrainConfig,
+    game: Game,
+    network: Network,
+    variables: Variables,
+    init: Callable[[], Any],
+) -> list[Part]:
+    """Returns what a run needs, by purpose; nothing is computed or allocated.
 
     Args:
         config: the run's settings.
         game: what is learnt.
-        init: returns the run's state, with a field `replay`; it is not called.
+        network: its structure.
+        variables: its parameters.
+        init: returns the run's state, a `TrainState`; it is not called.
     """
     state = jax.eval_shape(init)
     replay = tree_bytes(state.replay)
+    rest = tree_bytes(state) - replay
+    # On a CPU the arrays of a checkpoint stay in its memory while they are written, and
+    # the run goes on with others.
+    copies, saved = (2, " (with the copy that is saved)") if _is_cpu() else (1, "")
+    policy = state.replay.chunk.policy
+    entries = () if policy.action is None else ("replay.policy_entries",)
+    return [
+        Part(
+            f"the replay{saved}", copies * replay, None, ("replay.capacity", *entries)
+        ),
+        Part(
+            f"the network and its optimizer{saved}",
+            copies * rest,
+            None,
+            ("network.num_blocks",),
+        ),
+        Part(
+            "the index of the replay",
+            _index_bytes(state.replay),
+            "updates",
+            ("replay.capacity",),
+        ),
+        Part(
+            "the batch and its gradient",
+            update_bytes(game, network, variables, config.learner),
+            "updates",
+            ("learner.batch_size", "network.num_blocks"),
+        ),
+        Part(
+            "the newest moves of self-play",
+            tree_bytes(state.replay.chunk) // config.replay_chunks,
+            "self-play",
+            ("self_play.games", "self_play.moves_per_chunk"),
+        ),
+        *_search_parts(config, game),
+    ]
 
+
+def _search_parts(config: TrainConfig, game: Game) -> Iterator[Part]:
     def bytes_of_search(num_games: int, num_simulations: int) -> int:
         positions = jax.eval_shape(
             lambda: jax.vmap(lambda _: game.init())(jnp.arange(num_games))
@@ -69,42 +132,111 @@ def required_bytes(
         )
 
     simulations = config.self_play.longest_search(max(config.self_play.simulations))
-    required = {
-        "the replay": replay,
-        "the search of self-play": bytes_of_search(config.self_play.games, simulations),
-        "the rest": tree_bytes(state) - replay,
-    }
+    trees = ("search.kept_nodes", "search.leaves_per_step")
+    yield Part(
+        "the search of self-play",
+        bytes_of_search(config.self_play.games, simulations),
+        "self-play",
+        ("self_play.games", "self_play.simulations", *trees),
+    )
     if shipped(game) is not None:  # else nothing is searched in evaluations
-        required["the search of evaluations"] = bytes_of_search(
-            GRADED_AT_ONCE, config.evaluation.simulations
+        yield Part(
+            "the search of evaluations",
+            bytes_of_search(GRADED_AT_ONCE, config.evaluation.simulations),
+            "evaluation",
+            ("evaluation.simulations", *trees),
         )
-    return required
 
 
-def check_memory(config: TrainConfig, game: Game, init: Callable[[], Any]) -> None:
+def _is_cpu() -> bool:
+    return jax.local_devices()[0].platform == "cpu"
+
+
+def _index_bytes(replay: Any) -> int:
+    """Returns what the index takes, and the marks from which it is counted."""
+    zero = jax.ShapeDtypeStruct((), jnp.int32)
+    _, index, _ = jax.eval_shape(
+        lambda *args: make_index(*args, trace=1.0, horizon=1), replay, zero, zero
+    )
+    return tree_bytes(index) + 2 * tree_bytes(replay.was_eligible)
+
+
+def needed_at_once(parts: Sequence[Part]) -> list[Part]:
+    """Returns the parts of the stage that needs most, the largest first."""
+    stages = [
+        [part for part in parts if part.stage in (None, stage)]
+        for stage in {part.stage for part in parts}
+    ]
+    most = max(stages, key=lambda stage: sum(part.size for part in stage))
+    return sorted(most, key=lambda part: -part.size)
+
+
+def check_memory(config: TrainConfig, parts: Sequence[Part]) -> None:
     """Refuses a run that cannot fit.
 
     Raises:
         ValueError: it needs more than the device has.
     """
     available = available_bytes()
-    required = required_bytes(config, game, init)
-    # The two searches do not run at the same time.
-    searches = [size for name, size in required.items() if "search" in name]
-    needed = sum(required.values()) - sum(searches) + max(searches)
-    if available is None or needed <= available:
-        return
-    parts = ", ".join(f"{name} {_gigabytes(size)}" for name, size in required.items())
-    raise ValueError(
-        f"this run needs at least {_gigabytes(needed)} of memory "
-        f"({parts}), and the device has {_gigabytes(available)}: lower "
-        f"self_play.games ({config.self_play.games}), self_play.simulations "
-        f"({max(config.self_play.simulations)} at most), evaluation.simulations "
-        f"({config.evaluation.simulations}), search.kept_nodes "
-        f"({config.search.kept_nodes}), search.leaves_per_step "
-        f"({config.search.leaves_per_step}) or replay.capacity "
-        f"({config.replay.capacity})"
-    )
+    needed = sum(part.size for part in needed_at_once(parts))
+    if available is not None and needed > available:
+        raise ValueError(
+            f"this run needs about {_gigabytes(needed)} of memory, and the device "
+            f"has {_gigabytes(available)}: {_advice(config, parts)}"
+        )
+
+
+@contextlib.contextmanager
+def memory_errors(config: TrainConfig, parts: Sequence[Part]) -> Iterator[None]:
+    """A context in which running out of memory is a ValueError that says what to do."""
+    try:
+        yield
+    except (MemoryError, jax.errors.JaxRuntimeError) as error:
+        is_memory = isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
+        if not is_memory:
+            raise
+        raise ValueError(
+            "the device ran out of memory; begin again in another run directory, and "
+            f"{_advice(config, parts)}"
+        ) from error
+
+
+def _advice(config: TrainConfig, parts: Sequence[Part]) -> str:
+    """Returns which settings to lower, for the largest parts first.
+
+    Left out are settings at their least, and parts of less than a hundredth.
+    """
+    most = needed_at_once(parts)
+    total = sum(part.size for part in most)
+    settings = _settings(config)
+    advice, named = [], set()
+    for part in most:
+        lower = [
+            f"{name} ({settings[name][0]})"
+            for name in part.settings
+            if name not in named and settings[name][0] > settings[name][1]
+        ]
+        named.update(part.settings)
+        if lower and part.size >= total / 100:
+            size = _gigabytes(part.size)
+            advice.append(f"{' or '.join(lower)} for {part.name}, {size}")
+    return "lower " + "; ".join(advice) if advice else "take a larger device"
+
+
+def _settings(config: TrainConfig) -> dict[str, tuple[int, int]]:
+    """Returns value and least value of the settings that decide the memory needed."""
+    return {
+        "replay.capacity": (config.replay.capacity, config.least_replay["capacity"]),
+        "replay.policy_entries": (config.replay.policy_entries, 1),
+        "network.num_blocks": (config.network.num_blocks, 0),
+        "learner.batch_size": (config.learner.batch_size, 1),
+        "self_play.games": (config.self_play.games, 1),
+        "self_play.moves_per_chunk": (config.self_play.moves_per_chunk, 2),
+        "self_play.simulations": (max(config.self_play.simulations), 1),
+        "search.kept_nodes": (config.search.kept_nodes, 0),
+        "search.leaves_per_step": (config.search.leaves_per_step, 1),
+        "evaluation.simulations": (config.evaluation.simulations, 1),
+    }
 
 
 def _gigabytes(size: int) -> str:

@@ -26,6 +26,9 @@ TAGS = {
     "policy_gain": "self_play/policy_gain",
     "value_gain": "self_play/value_gain",
     "first_player_score": "self_play/first_player_score",
+    "policy_mass_lost": "self_play/policy_mass_lost",
+    "eligible_share": "replay/eligible_share",
+    "eligibility_delay": "replay/eligibility_delay",
     "positions_per_second": "speed/positions_per_second",
     "self_play_seconds": "speed/self_play_seconds",
     "update_seconds": "speed/update_seconds",
@@ -56,7 +59,7 @@ def parse_rows(content: bytes) -> list[dict[str, Any]]:
     for line in content.split(b"\n"):
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(row, dict):
             rows.append(with_scores(row))

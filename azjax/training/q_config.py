@@ -99,7 +99,9 @@ class QConfig:
 
     def __post_init__(self) -> None:
         """Checks the values."""
-        _check_game(games.make(self.game), self.network.form)
+        game = games.make(self.game)
+        object.__setattr__(self, "game", repr(game))  # one spelling of its options
+        _check_game(game, self.network.form)
         if self.minutes is not None and self.iterations is not None:
             raise ValueError(
                 "only one of minutes and iterations can be given: "

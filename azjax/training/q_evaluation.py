@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
+import numpy as np
 
 from azjax.arena import MatchResult, Record, play_match
-from azjax.arena.solved import wilson_interval
+from azjax.arena.pairs import score_interval
 from azjax.players import Player, TrainedQ
 
 
@@ -17,42 +18,45 @@ def evaluate_q(
 
     Args:
         trained: whose values are followed.
-        opponents: by their texts. One without chance as well would play two games,
-            again and again.
+        opponents: by their texts. One without chance as well plays the same two games
+            again and again: the interval counts them once.
         num_games: against each of them, half as each side.
 
     Returns:
         By the text of each opponent, what `match_row` says.
     """
-    rng_key = jax.random.key(0)
+    keys = jax.random.split(jax.random.key(0), len(opponents))
     return {
         text: match_row(
             play_match(
                 trained.game,
                 trained.player(),
                 opponent,
-                rng_key,
+                key,
                 num_games,
                 opening_moves=0,
             )
         )
-        for text, opponent in opponents.items()
+        for (text, opponent), key in zip(opponents.items(), keys, strict=True)
     }
 
 
 def match_row(result: MatchResult) -> dict[str, Any]:
     """Returns a match as JSON takes it: the share of games not lost, with its 95%
     interval, and the numbers of games won, drawn and lost by side."""
-    total = result.total
-    rate = not_lost(total)
-    low, high = wilson_interval(rate, total.games)
+    low, high = score_interval(_pairs_not_lost(result), result.distinct_pairs)
     return {
-        "not_lost": rate,
+        "not_lost": not_lost(result.total),
         "not_lost_low": low,
         "not_lost_high": high,
         "as_first": result.as_first._asdict(),
         "as_second": result.as_second._asdict(),
     }
+
+
+def _pairs_not_lost(result: MatchResult) -> np.ndarray:
+    """Returns `[N / 2]`, how many games of each pair were not lost."""
+    return (result.results.reshape(-1, 2) >= 0).sum(axis=1)
 
 
 def not_lost(record: Record) -> float:

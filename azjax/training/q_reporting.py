@@ -10,6 +10,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from azjax import games
+from azjax.program import program_for
 from azjax.training.metrics import (
     METRICS_FILE,
     MetricsFile,
@@ -127,9 +129,10 @@ def print_q_run(
         soft_wrap=True,
         highlight=False,
     )
-    player = shlex.quote(f"q_learning:{run_dir}")
+    player = shlex.quote(f"q_learning:{run_dir.as_posix()}")
+    program = program_for(games.make(game))
     line = Text.assemble(
         ("Play against it:  ", "bold"),
-        (f"azjax play {game} --opponent {player}", "green"),
+        (f"{program} play {game} --opponent {player}", "green"),
     )
     console.print(line, soft_wrap=True)

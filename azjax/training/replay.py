@@ -8,6 +8,7 @@ from flax import struct
 
 from azjax.games import Game, State
 from azjax.training.self_play import Chunk
+from azjax.training.stored_policy import expand_policy, store_policy
 from azjax.training.targets import result_targets
 
 
@@ -17,23 +18,45 @@ class Replay:
 
     chunk: leaves `[C, B, ...]`; C is a multiple of a chunk's length, and chunk i of
         the run lies at the moves from (i mod number of chunks) * length.
+    was_eligible: `[C, B]` bool; whether an index held the position.
     """
 
     chunk: Chunk
+    was_eligible: jax.Array
 
 
 class Index(NamedTuple):
-    """Which positions can be drawn, and what their results were.
+    """Which positions can be drawn, and their value targets.
 
-    position: `[C * B]` int32; the first `size` are flat indices of positions whose
-        game is finished and which lie in the window; the rest is filler.
-    size: `[]` int32.
-    result: `[C * B, 3]` float32; the value target of every position.
+    In each game the eligible positions are the oldest ones of the window, without a
+    gap: if one can be drawn, so can all before it.
+
+    first: `[]` int32; the row of the window's oldest move.
+    lengths: `[B]` int32; eligible positions of each game, in the rows from `first` on.
+    result: `[C, B, 3]` float16; the value target of every position.
     """
 
-    position: jax.Array
-    size: jax.Array
+    first: jax.Array
+    lengths: jax.Array
     result: jax.Array
+
+    @property
+    def size(self) -> jax.Array:
+        """`[]` int32; all eligible positions."""
+        return self.lengths.sum(dtype=jnp.int32)
+
+
+class Eligibility(NamedTuple):
+    """What became of the positions since the last index, scalars.
+
+    newly: positions that are eligible for the first time.
+    delay: moves made in their games after them, summed.
+    waiting: positions in the window that have not been eligible yet.
+    """
+
+    newly: jax.Array
+    delay: jax.Array
+    waiting: jax.Array
 
 
 class Batch(NamedTuple):
@@ -52,22 +75,30 @@ class Batch(NamedTuple):
 
 
 def empty_replay(
-    game: Game, *, num_chunks: int, moves_per_chunk: int, num_games: int
+    game: Game,
+    *,
+    num_chunks: int,
+    moves_per_chunk: int,
+    num_games: int,
+    policy_entries: int,
 ) -> Replay:
-    """Returns room for `num_chunks` chunks."""
+    """Returns room for `num_chunks` chunks, with so many entries of each policy."""
     shape = (num_chunks * moves_per_chunk, num_games)
-    state = jax.tree.map(
-        lambda leaf: jnp.broadcast_to(leaf, shape + leaf.shape).copy(), game.init()
+    policy, _ = store_policy(jnp.zeros(game.num_actions, jnp.float32), policy_entries)
+    state, policy = jax.tree.map(
+        lambda leaf: jnp.broadcast_to(leaf, shape + leaf.shape).copy(),
+        (game.init(), policy),
     )
     return Replay(
-        Chunk(
+        chunk=Chunk(
             state=state,
-            policy=jnp.zeros((*shape, game.num_actions), jnp.float16),
-            value=jnp.zeros(shape),
-            draw=jnp.zeros(shape),
-            reward=jnp.zeros(shape),
+            policy=policy,
+            value=jnp.zeros(shape, jnp.float32),
+            draw=jnp.zeros(shape, jnp.float32),
+            reward=jnp.zeros(shape, jnp.float32),
             terminated=jnp.zeros(shape, bool),
-        )
+        ),
+        was_eligible=jnp.zeros(shape, bool),
     )
 
 
@@ -76,14 +107,10 @@ def insert(replay: Replay, chunk: Chunk, iteration: jax.Array) -> Replay:
     length = chunk.terminated.shape[0]
     num_chunks = replay.chunk.terminated.shape[0] // length
     start = (iteration % num_chunks) * length
-    return Replay(
-        jax.tree.map(
-            lambda store, new: jax.lax.dynamic_update_slice_in_dim(
-                store, new, start, 0
-            ),
-            replay.chunk,
-            chunk,
-        )
+    return jax.tree.map(
+        lambda store, new: jax.lax.dynamic_update_slice_in_dim(store, new, start, 0),
+        replay,
+        Replay(chunk, jnp.zeros_like(chunk.terminated)),
     )
 
 
@@ -93,40 +120,62 @@ def make_index(
     window: jax.Array,
     *,
     trace: float,
-) -> Index:
-    """Finds what can be drawn and computes its value targets.
+    horizon: int,
+) -> tuple[Replay, Index, Eligibility]:
+    """Computes which positions can be drawn, and their value targets.
+
+    A position is eligible once its game has ended, or so many moves have followed that
+    the rest has next to no weight in its target.
 
     Args:
         replay: the store.
         num_moves: `[]` int32; moves of each game written since the run began.
         window: `[]` int32; only the newest `window` moves of each game are drawn.
         trace: lambda of the value targets.
+        horizon: moves that follow an eligible position of a game that has not ended.
+
+    Returns:
+        The replay with the eligible positions marked, the index, and what was counted.
     """
     chunk = replay.chunk
-    capacity, num_games = chunk.terminated.shape
-    # Row i of the rolled arrays is the i-th oldest; the store's next row to be written
-    # holds the oldest.
-    oldest = num_moves % capacity
-    rows = (oldest + jnp.arange(capacity)) % capacity
-    result, is_known = result_targets(
-        chunk.reward[rows],
-        chunk.terminated[rows],
-        chunk.value[rows],
-        chunk.draw[rows],
-        trace,
+    capacity = chunk.terminated.shape[0]
+    result, is_eligible = result_targets(
+        chunk.reward,
+        chunk.terminated,
+        chunk.value,
+        chunk.draw,
+        trace=trace,
+        horizon=horizon,
+        oldest=num_moves % capacity,
     )
-    age = capacity - jnp.arange(capacity)  # the newest move is 1 move old
-    is_eligible = is_known & (age <= jnp.minimum(window, num_moves))[:, None]
-    flat = rows[:, None] * num_games + jnp.arange(num_games)
-    (chosen,) = jnp.nonzero(
-        is_eligible.ravel(), size=capacity * num_games, fill_value=0
+    length = jnp.minimum(jnp.minimum(window, num_moves), capacity)
+    first = (num_moves - length) % capacity
+    place = (jnp.arange(capacity, dtype=jnp.int32) - first) % capacity
+    in_window = (place < length)[:, None]
+    is_eligible &= in_window
+    is_new = is_eligible & ~replay.was_eligible
+    was_eligible = replay.was_eligible | is_eligible
+    moves_after = (length - 1 - place).astype(jnp.float32)
+    eligibility = Eligibility(
+        newly=is_new.sum(dtype=jnp.int32),
+        delay=(moves_after * is_new.sum(axis=1)).sum(),
+        waiting=(in_window & ~was_eligible).sum(dtype=jnp.int32),
     )
-    unrolled = jnp.zeros_like(result).at[rows].set(result, unique_indices=True)
-    return Index(
-        position=flat.ravel()[chosen],
-        size=is_eligible.sum(),
-        result=unrolled.reshape(-1, 3),
-    )
+    index = Index(first, is_eligible.sum(axis=0, dtype=jnp.int32), result)
+    return Replay(chunk, was_eligible), index, eligibility
+
+
+def locate(index: Index, number: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Returns row and game, `[N]` each, of eligible positions by number.
+
+    Args:
+        index: what can be drawn.
+        number: `[N]` int32; from 0 to `index.size` - 1.
+    """
+    ends = jnp.cumsum(index.lengths, dtype=jnp.int32)
+    game = jnp.searchsorted(ends, number, side="right")
+    place = number - (ends - index.lengths)[game]
+    return (index.first + place) % index.result.shape[0], game
 
 
 def sample(
@@ -137,13 +186,14 @@ def sample(
     The draws are independent, so equal parts of the batch, one for each symmetry, are
     as good as drawing the symmetries. The key is consumed.
     """
-    draw = jax.random.randint(rng_key, (batch_size,), 0, index.size)
-    position = index.position[draw]
+    number = jax.random.randint(rng_key, (batch_size,), 0, index.size, jnp.int32)
+    position = locate(index, number)
     state: State
-    state, policy = jax.tree.map(
-        lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[position],
-        (replay.chunk.state, replay.chunk.policy),
+    state, stored = jax.tree.map(
+        lambda leaf: leaf[position], (replay.chunk.state, replay.chunk.policy)
     )
+    policy = expand_policy(stored, game.num_actions)
+    result = index.result[position].astype(jnp.float32)
     observation = jax.vmap(game.observe)(state)
     legal = jax.vmap(game.legal_action_mask)(state)
     stride = len(game.symmetries)
@@ -151,8 +201,8 @@ def sample(
         (
             symmetry.observation(observation[first::stride]),
             legal[first::stride, symmetry.actions],
-            policy[first::stride, symmetry.actions].astype(jnp.float32),
-            index.result[position[first::stride]],
+            policy[first::stride, symmetry.actions],
+            result[first::stride],
         )
         for first, symmetry in enumerate(game.symmetries)
     ]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
+from azjax import games
 from azjax.players.schema import VERSION, migrate
 from azjax.training.optimizer_identity import comparable
 
@@ -114,6 +115,8 @@ def is_at_work(directory: Path) -> bool:
     """Returns whether a process is training in a run directory now; on Windows, where
     nobody can tell, False."""
     try:
+        if not (directory / _LOCK_FILE).is_file():  # a pipe would be waited for
+            return False
         with (directory / _LOCK_FILE).open() as lock:
             return not _try_lock(lock, exclusive=False)
     except OSError:  # no run has ever been here
@@ -185,6 +188,8 @@ def _check_same_run(
     found = _migrate(content, directory)
     if not has_begun(directory):
         return wanted
+    with contextlib.suppress(AttributeError, TypeError, ValueError):
+        found["game"] = repr(games.make(found["game"]))  # as `config` spells it
     if found.get("kind") != wanted.get("kind"):
         raise ValueError(
             f"{directory} holds a run of another way of learning: give another "

@@ -12,8 +12,9 @@ from azjax.games.core import select
 from azjax.networks import Network, Variables, expected_value
 from azjax.players.model import evaluate, make_root, mover_reward
 from azjax.search import SearchConfig, first_trees
-from azjax.training.config import SelfPlayConfig
+from azjax.training.config import ReplayConfig, SelfPlayConfig
 from azjax.training.searches import after_moves, make_searches
+from azjax.training.stored_policy import StoredPolicy, store_policy
 
 
 @struct.dataclass
@@ -32,7 +33,7 @@ class Chunk(NamedTuple):
     """T moves by B games, in time order.
 
     state: the position before the move, leaves `[T, B, ...]`.
-    policy: `[T, B, A]` float16; the search's improved policy; all 0 where the search
+    policy: leaves `[T, B, ...]`; the search's improved policy; all 0 where the search
         was a cheap one, whose policy is not to be learnt.
     value: `[T, B]` float32; the search's value, for the player to move.
     draw: `[T, B]` float32; the network's probability of a draw.
@@ -41,7 +42,7 @@ class Chunk(NamedTuple):
     """
 
     state: State
-    policy: jax.Array
+    policy: StoredPolicy
     value: jax.Array
     draw: jax.Array
     reward: jax.Array
@@ -57,6 +58,7 @@ class SelfPlayMetrics(NamedTuple):
     policy_gain: divergence of the improved policy from the network's (nats).
     value_gain: mean distance of the search's value from the network's.
     root_visits: simulations that a move rests on, those kept from before included.
+    policy_mass_lost: probability that a stored policy target drops, on average.
     """
 
     games: jax.Array
@@ -65,6 +67,7 @@ class SelfPlayMetrics(NamedTuple):
     policy_gain: jax.Array
     value_gain: jax.Array
     root_visits: jax.Array
+    policy_mass_lost: jax.Array
 
 
 def random_opening(game: Game, rng_key: jax.Array, max_moves: jax.Array) -> State:
@@ -127,13 +130,15 @@ def make_self_play(
     config: SelfPlayConfig,
     *,
     num_simulations: int,
+    policy_entries: int = ReplayConfig.policy_entries,
 ):
     """Returns a jitted `(variables, games, rng_key) -> (games, chunk, metrics)`.
 
     It makes `config.moves_per_chunk` moves in every game; a finished game is replaced
     at once by one from a pool of openings drawn for the chunk. Trees, where the search
-    keeps them, end with the chunk, since another network plays the next. The games are
-    donated, the key is consumed.
+    keeps them, end with the chunk, since another network plays the next. Of a policy
+    `policy_entries` are stored, as `store_policy` does. The games are donated, the key
+    is consumed.
     """
     search_all = make_searches(
         game, network, search, config, num_simulations=num_simulations
@@ -153,11 +158,12 @@ def make_self_play(
         is_sampled = games.moves < config.sampled_moves
         action = jnp.where(is_sampled, sampled, found.action)
         after = jax.vmap(game.step)(games.state, action)
+        policy, dropped = store_policy(
+            jnp.where(found.is_full[:, None], found.policy, 0), policy_entries
+        )
         chunk = Chunk(
             state=games.state,
-            policy=jnp.where(found.is_full[:, None], found.policy, 0).astype(
-                jnp.float16
-            ),
+            policy=policy,
             value=found.value,
             draw=result[:, 1],
             reward=mover_reward(game, games.state, after),
@@ -177,12 +183,19 @@ def make_self_play(
             state=jax.vmap(select)(finished, fresh, after),
             moves=jnp.where(finished, 0, games.moves + 1),
         )
-        num_finished = num_finished + finished.sum()
+        num_finished = num_finished + finished.sum(dtype=jnp.int32)
         if tree is not None:
             tree = after_moves(found.tree, action, finished, search.kept_nodes)
         return (games, num_finished, tree), (
             chunk,
-            (first_player_score, entropy, gain, value_gain, found.visits.mean()),
+            (
+                first_player_score,
+                entropy,
+                gain,
+                value_gain,
+                found.visits.mean(),
+                dropped.sum() / config.full_games,
+            ),
         )
 
     def play_chunk(variables: Variables, games: Games, rng_key: jax.Array):
@@ -199,7 +212,7 @@ def make_self_play(
             (games, jnp.int32(0), tree),
             jax.random.split(moves_key, config.moves_per_chunk),
         )
-        score, entropy, gain, value_gain, root_visits = sums
+        score, entropy, gain, value_gain, root_visits, dropped = sums
         metrics = SelfPlayMetrics(
             games=num_finished,
             first_player_score=score.sum() / jnp.maximum(num_finished, 1),
@@ -207,6 +220,7 @@ def make_self_play(
             policy_gain=gain.mean(),
             value_gain=value_gain.mean(),
             root_visits=root_visits.mean(),
+            policy_mass_lost=dropped.mean(),
         )
         return games, chunk, metrics
 

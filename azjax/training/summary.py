@@ -13,6 +13,7 @@ from rich.text import Text
 
 from azjax.games import Game
 from azjax.players import AlphaZeroPlayer, Choice, NetworkPlayer, choose
+from azjax.program import program_for
 from azjax.training.loop import Run
 from azjax.training.metrics import SCORES, Row, opponents
 from azjax.training.plots import PLOT_FILE, game_title
@@ -43,6 +44,7 @@ def print_run(console: Console, run: Run) -> None:
         last=run.last,
         network_choice=choose(network, jax.random.key(0), opening),
         search_choice=choose(search, jax.random.key(0), opening),
+        has_own_parts=trained.has_own_parts,
     )
 
 
@@ -55,6 +57,7 @@ def print_summary(
     last: Row,
     network_choice: Choice,
     search_choice: Choice,
+    has_own_parts: bool = False,
 ) -> None:
     """Prints what a run came to, where it is, and how to play against it.
 
@@ -66,6 +69,7 @@ def print_summary(
         last: the newest evaluation.
         network_choice: of the network alone in the opening position, a batch of one.
         search_choice: the same with search.
+        has_own_parts: whether the network has modules of the user's own.
     """
     results = Table.grid(padding=(0, 2))
     results.add_column(style="cyan", no_wrap=True)
@@ -73,8 +77,9 @@ def print_summary(
         results.add_row(name, text)
     for name, path in (("run", ""), ("plot", PLOT_FILE), ("player", "player")):
         results.add_row(name, Text(str(run_dir / path), overflow="fold"))
-    run = shlex.quote(str(run_dir))
-    opponent = shlex.quote(f"alphazero:{run_dir}")
+    program, parts = program_for(game), " --parts MODULE:NAME" if has_own_parts else ""
+    run = shlex.quote(run_dir.as_posix())
+    opponent = shlex.quote(f"alphazero:{run_dir.as_posix()}")
     opinions = _opinions(game, network_choice, search_choice)
     board = Text(game.to_text(game.init()), no_wrap=True, overflow="crop")
     console.print(Text(f"\n{game_title(repr(game))}: learnt by self-play", "bold"))
@@ -83,8 +88,8 @@ def print_summary(
     console.print(Text(heading, "bold"))
     console.print(Columns([board, opinions], padding=(0, 4)))
     for words, command in (
-        ("Play against it", f"azjax play {game!r} --opponent {opponent}"),
-        ("Measure it", f"azjax evaluate {run}"),
+        ("Play against it", f"{program} play {game!r} --opponent {opponent}{parts}"),
+        ("Measure it", f"{program} evaluate {run}{parts}"),
     ):
         line = Text.assemble((f"{words}:  ", "bold"), (command, "green"))
         console.print(line, soft_wrap=True)
@@ -93,6 +98,12 @@ def print_summary(
 def _results(first: Row | None, last: Row) -> Iterator[tuple[str, str]]:
     yield "time", duration(last["seconds"])
     yield "played", f"{last['games']:,} games, {last['positions']:,} positions"
+    if last.get("eligible_share"):
+        delay = f"after {last['eligibility_delay']:.0f} more moves on average"
+        yield (
+            "could be drawn",
+            f"{last['eligible_share']:.1%} of the positions, {delay}",
+        )
     for key, name in (
         ("network_mistakes", "mistakes, network alone"),
         ("search_mistakes", "mistakes, with search"),

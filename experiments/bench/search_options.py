@@ -163,15 +163,16 @@ def match(  # noqa: PLR0917  # a command, called by name
         json: print JSON in place of the text.
     """
     start = time.perf_counter()
-    total = play_match(
+    match = play_match(
         GAME,
         load_compiled(player, GAME),
         load_compiled(opponent, GAME),
         jax.random.key(seed),
         num_games,
         opening_moves=opening_moves,
-    ).total
-    low, high = total.interval
+    )
+    total = match.total
+    low, high = match.interval
     seconds = time.perf_counter() - start
     show(
         {"score": total.score, "low": low, "high": high, **total._asdict()},

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import websockets
-from server_load.serving import PATIENCE, opened, socket_of
+from server_load.serving import NEWS, PATIENCE, opened, socket_of
 from server_load.tally import Tally
 from websockets.asyncio.client import connect
 
@@ -124,6 +124,8 @@ async def make_wrong_moves(url: str, tally: Tally) -> None:
             message = {"id": number, "method": method, "params": params}
             await socket.send(json.dumps(message))
             answer = json.loads(await socket.recv())
+            while answer["kind"] in NEWS:
+                answer = json.loads(await socket.recv())
             expected = "answer" if method == "start" else "error"
             assert answer["kind"] == expected, (message, answer)
         tally.attacks += 1

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from urllib.parse import urlsplit
 
 PATIENCE = 300.0  # for an answer, compilation included (seconds)
+NEWS = ("progress", "stage")  # messages that come before an answer
 
 
 @contextlib.contextmanager

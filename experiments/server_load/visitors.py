@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import websockets
-from server_load.serving import PATIENCE, opened, socket_of
+from server_load.serving import NEWS, PATIENCE, opened, socket_of
 from server_load.tally import Tally
 from websockets.asyncio.client import ClientConnection, connect
 
@@ -124,7 +124,7 @@ class Visitor:
         await self._socket.send(json.dumps(message))
         while True:
             answer = json.loads(await self._socket.recv())
-            if answer["id"] != self._id or answer["kind"] == "progress":
+            if answer["id"] != self._id or answer["kind"] in NEWS:
                 continue
             if answer["kind"] != "answer":
                 raise RuntimeError(f"{method} {params}: {answer}")

@@ -280,6 +280,22 @@ def test_moves_that_are_not_legal_are_not_loaded(actions):
     assert texts(controller) == ["a1"]
 
 
+def test_nothing_happens_before_the_start(seat):
+    now = [0.0]
+    controller = Controller(GAME, PERSONS, clock=lambda: now[0])
+    controller.load([4], (None, seat))
+    now[0] += 7
+    assert (seat.asked, controller.seconds(0), controller.seconds(1)) == ([], 0, 0)
+    controller.load([], PERSONS)
+    assert not controller.is_persons_turn
+    with pytest.raises(ValueError, match="not your turn"):
+        controller.play(4)
+    controller.load([4], (None, seat))
+    controller.start()
+    assert texts(controller) == ["b2", "a3"]
+    assert controller.moves[1].seconds == 0
+
+
 def test_time_is_counted_for_whose_turn_it_is():
     now = [0.0]
     controller, _ = watched(PERSONS, clock=lambda: now[0])

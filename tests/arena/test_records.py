@@ -1,6 +1,7 @@
 import numpy as np
 
 from azjax import arena
+from azjax.arena.pairs import score_interval
 from azjax.arena.records import joined
 
 
@@ -14,9 +15,16 @@ def test_a_draw_is_half_a_point():
     assert arena.Record(wins=1, draws=2, losses=1).score == 0.5
 
 
-def test_the_interval_of_a_score_holds_it_even_at_the_ends():
-    low, high = arena.Record(wins=10, draws=0, losses=0).interval
-    np.testing.assert_allclose((low, high), (0.7225, 1.0), atol=1e-4)
+def test_the_interval_of_a_match_is_that_of_its_distinct_pairs():
+    moves = np.arange(12)[:, None]
+    match = result(moves, [1, 1, 0, -1, 1, 0] * 2)
+    assert match.interval == score_interval([2, 0.5, 1.5] * 2, 6)
+    again = result(moves % 6, [1, 1, 0, -1, 1, 0] * 2)
+    assert again.interval == score_interval([2, 0.5, 1.5], 3)
+
+
+def test_the_interval_of_a_match_without_games_is_everything():
+    assert result(np.zeros((0, 3), int), []).interval == (0, 1)
 
 
 def test_the_score_without_a_game_is_no_number():

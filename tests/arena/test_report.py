@@ -6,18 +6,23 @@ import pytest
 from azjax import arena, games, players
 
 GAME = games.make("tic_tac_toe")
-PLAYER = players.load_run("pretrained", GAME)
 
 
 @pytest.fixture(scope="module")
-def report():
-    return arena.evaluate(
-        PLAYER,
-        arena.shipped(GAME),
-        jax.random.key(0),
-        simulations=16,
-        num_games=20,
-    )
+def player():
+    return players.load_run("pretrained", GAME)
+
+
+@pytest.fixture(scope="module")
+def report(player):
+    with jax.debug_key_reuse(True):
+        return arena.evaluate(
+            player,
+            arena.shipped(GAME),
+            jax.random.key(0),
+            simulations=16,
+            num_games=20,
+        )
 
 
 def test_the_network_and_the_search_are_graded_on_all_positions(report):
@@ -46,16 +51,21 @@ def test_the_json_has_rates_between_0_and_1_and_their_plain_mean(report):
         assert content["mean"] == pytest.approx(sum(rates) / len(rates))
 
 
-def test_without_solved_positions_only_matches_are_played():
+def test_no_key_is_used_twice(report):
+    """The report was made under a check that raises an error."""
+    assert report.matches
+
+
+def test_without_solved_positions_only_matches_are_played(player):
     report = arena.evaluate(
-        PLAYER, None, jax.random.key(0), simulations=16, num_games=20
+        player, None, jax.random.key(0), simulations=16, num_games=20
     )
     assert report.network is None
     assert set(report.to_json()) == {"simulations", "matches"}
 
 
-def test_a_network_with_parts_of_the_users_own_does_not_meet_its_start():
-    player = dataclasses.replace(PLAYER, has_own_parts=True)
+def test_a_network_with_parts_of_the_users_own_does_not_meet_its_start(player):
+    player = dataclasses.replace(player, has_own_parts=True)
     report = arena.evaluate(
         player, None, jax.random.key(0), simulations=16, num_games=20
     )

@@ -2,6 +2,7 @@ import csv
 import importlib.resources
 import itertools
 
+import bitbully
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -355,7 +356,6 @@ def test_a_mistake_is_possible_in_every_connect_four_position(connect_four):
 
 
 def test_a_solver_agrees_with_the_connect_four_values():
-    bitbully = pytest.importorskip("bitbully")
     solver = bitbully.BitBully()
     data = importlib.resources.files("azjax.arena") / "data" / "connect_four.csv"
     rows = csv.DictReader(data.read_text().splitlines())

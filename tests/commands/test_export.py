@@ -1,13 +1,13 @@
 import builtins
 import sys
 
+import onnx
 import pytest
 
 from azjax import cli
 
 
 def test_a_players_network_is_written(tmp_path, capsys):
-    onnx = pytest.importorskip("onnx")
     path = tmp_path / "network.onnx"
     cli.main(["export", "pretrained", "--game", "tic_tac_toe", "--onnx", str(path)])
     assert onnx.load(path).graph.input[0].name == "observation"

@@ -1,6 +1,7 @@
 import signal
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 
 import pytest
@@ -23,6 +24,9 @@ from azjax.play.server.running import listen
         (["go", "--player", "go=gtp:no-such-program"], "there is no program to run"),
         (["go", "--port", "65536"], "--port must be from 0 to 65535: 65536"),
         (["go", "--host", "no.such.host.invalid"], "cannot listen at --host no.such"),
+        (["go", "--token", "secret"], "--token must have 16 letters or more: 6"),
+        (["go", "--memory", "0"], "--memory must be from 0.1 to 1e+06 GiB: 0"),
+        (["go", "--memory", "nan"], "--memory must be from 0.1 to 1e+06 GiB: nan"),
         (["go", "--simulations-limit", "0"], "--simulations-limit must be >= 1: 0"),
     ],
 )
@@ -35,6 +39,16 @@ def test_a_mistake_is_one_line(arguments, error, capsys, monkeypatch):
     assert written.startswith("azjax: ")
     assert written.count("\n") == 1
     assert error in written
+
+
+def test_at_a_terminal_it_says_at_once_that_it_loads(capsys, monkeypatch):
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with pytest.raises(SystemExit):
+        main(["serve", "draughts"])
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "Loading the games."
+    assert lines[1].startswith("azjax: unknown game 'draughts'")
 
 
 def test_a_port_that_is_taken_is_one_line(capsys, monkeypatch):
@@ -57,6 +71,23 @@ def test_without_the_extra_the_command_says_what_to_install(capsys, monkeypatch)
     assert capsys.readouterr().err.endswith(": pip install 'azjax[web]'\n")
 
 
+def test_other_machines_may_come_but_under_no_foreign_name():
+    command = [sys.executable, "-m", "azjax", "serve", "tic_tac_toe", "--port", "0"]
+    command += ["--host", "0.0.0.0", "--token", "0123456789abcdef"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        url = server.stdout.readline().strip()
+        assert url.endswith("/?token=0123456789abcdef")
+        request = urllib.request.Request(url, headers={"Host": "evil.example"})
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(request)
+        assert refused.value.code == 421
+        refused.value.close()
+        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        with opener.open(url) as answer:
+            assert b"<html" in answer.read()
+        server.kill()
+
+
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
 )
@@ -72,3 +103,11 @@ def test_it_serves_until_it_is_interrupted(number, status):
         _, errors = server.communicate(timeout=60)
     assert server.returncode == status
     assert errors == ""
+
+
+def test_help_says_how_much_memory_players_take(capsys):
+    with pytest.raises(SystemExit):
+        main(["serve", "--help"])
+    told = capsys.readouterr().out
+    assert "--memory" in told
+    assert "(default: 2.0)" in told

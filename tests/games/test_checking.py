@@ -4,6 +4,7 @@ import functools
 import importlib.util
 import re
 import sys
+import types
 from pathlib import Path
 
 import jax
@@ -541,6 +542,34 @@ def test_a_wrong_seed_is_not_blamed_on_the_game():
         check(TicTacToe(), seed=1.5)
 
 
+class Columns(Plain):
+    """Its actions are no cells."""
+
+    num_actions = 3
+
+    def legal_action_mask(self, state):
+        return super().legal_action_mask(state)[:3]
+
+
+def test_the_methods_that_take_actions_for_cells_are_named():
+    with pytest.raises(ContractError) as error:
+        check(Columns(), num_games=1)
+    names = ["action_to_text", "action_cells", "policies_on_board"]
+    for name, violation in zip(names, error.value.violations, strict=False):
+        assert violation.startswith(f"{name}: must be overridden: as it stands")
+        assert "the game has 3 actions" in violation
+
+
+def test_a_check_ends_with_a_line_of_what_was_checked(capsys):
+    check(Plain(), num_games=4)
+    line = capsys.readouterr().out
+    assert re.fullmatch(
+        r"tic_tac_toe keeps the contract: 4 random games, \d+ positions, "
+        r"symmetries \(1\), texts and drawings\n",
+        line,
+    )
+
+
 def test_a_game_that_draws_itself_needs_no_style_for_its_pieces():
     check(DrawsItself(), num_games=4)
 
@@ -607,7 +636,7 @@ def test_the_example_refuses_a_wrong_size(size):
 
 @pytest.mark.usefixtures("chomp")
 def test_the_example_of_many_games_runs(capsys):
-    exec(EXAMPLES[2].replace("256", "4"), {})
+    exec(EXAMPLES[3].replace("256", "4"), {})
     assert capsys.readouterr().out.startswith("(4, 6, 7, 2)")
 
 
@@ -617,6 +646,32 @@ def test_the_example_can_be_trained_and_loaded():
     exec(EXAMPLES[1].replace("minutes=2", "iterations=1"), {})
 
 
+@pytest.fixture
+def nim(monkeypatch):
+    """The example of the page whose actions are no cells."""
+    monkeypatch.setattr(core, "_GAMES", dict(core._GAMES))
+    module = types.ModuleType("nim")
+    monkeypatch.setitem(sys.modules, "nim", module)
+    exec(EXAMPLES[2], vars(module))
+    return azjax.games.make("nim:5")
+
+
+def test_the_example_without_cells_keeps_the_contract(nim):
+    check(nim, num_games=8)
+
+
+def test_the_example_without_cells_plays_writes_and_draws(nim):
+    state = nim.init()
+    assert nim.action_cells(state, 1) == ((0, 3),)
+    svg = nim.to_svg(state, policies={"search": np.array([0.1, 0.2, 0.7])})
+    assert "70%" in svg
+    for text in ("3", "2"):
+        action = nim.text_to_action(state, text)
+        state = nim.step(state, jnp.int32(action))
+    assert nim.last_cells(state, action) == ((0, 0), (0, 1))
+    assert nim.rewards(state).tolist() == [-1, 1]
+
+
 def test_the_page_has_its_examples():
-    assert len(EXAMPLES) == 3
+    assert len(EXAMPLES) == 4
     assert EXAMPLES[1].count("minutes=2") == 1

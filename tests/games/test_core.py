@@ -116,6 +116,36 @@ def test_games_with_other_options_differ():
 
 
 @pytest.mark.usefixtures("_sized")
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        ("sized_for_test:size=3,komi=0.5", "sized_for_test"),
+        ("sized_for_test:size=5,komi=0.5", "sized_for_test:5"),
+        ("sized_for_test:3,7.5,wrap=true", "sized_for_test:komi=7.5,wrap=True"),
+        ("sized_for_test:5,7.5", "sized_for_test:5,komi=7.5"),
+        ("hex:size=5,swap=false", "hex:5"),
+        ("hex:11,true", "hex:swap=True"),
+        ("go:size=5,max_moves=50", "go:5"),
+        ("go:9,6.5,max_moves=99", "go:komi=6.5,max_moves=99"),
+        ("gomoku:9,9", "gomoku:9,width=9"),
+        ("chess:repetition=true", "chess:repetition=True"),
+    ],
+)
+def test_a_game_has_one_spelling(spec, text):
+    assert repr(make(spec)) == text
+    assert make(text) == make(spec)
+
+
+@pytest.mark.parametrize(
+    ("spec", "close"),
+    [("conect_four", "connect_four"), ("Othelo", "othello"), ("hex:siez=3", "size")],
+)
+def test_a_misspelt_name_is_answered_with_a_close_one(spec, close):
+    with pytest.raises(ValueError, match=f"did you mean {close}\\?$"):
+        make(spec)
+
+
+@pytest.mark.usefixtures("_sized")
 def test_a_game_prints_as_its_specification():
     game = make("sized_for_test:5,label=small")
     assert make(repr(game)) == game

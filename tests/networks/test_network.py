@@ -269,9 +269,12 @@ def test_a_part_with_a_random_state_is_refused():
         ({"trunk": "transformer"}, "network.trunk must be conv or dense"),
         ({"value_head": "tanh"}, "network.value_head must be wdl or scalar"),
         ({"dtype": "float16"}, "network.dtype must be float32 or bfloat16"),
-        ({"num_blocks": -1}, "network.num_blocks must be >= 0"),
-        ({"channels": 0}, "network.channels must be >= 1"),
-        ({"window": 0}, "network.window must be >= 1"),
+        (
+            {"num_blocks": -1},
+            "network.num_blocks must be a whole number from 0 to 64",
+        ),
+        ({"channels": 0}, "network.channels must be a whole number from 1 to 2048: 0"),
+        ({"window": 0}, "network.window must be a whole number from 1 to 64: 0"),
     ],
 )
 def test_a_wrong_setting_is_refused(setting, message):

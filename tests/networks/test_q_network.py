@@ -111,8 +111,8 @@ def test_in_the_beginning_all_is_worth_nothing(form, observation):
     ("settings", "message"),
     [
         ({"form": "table"}, "network.form must be state or pair: 'table'"),
-        ({"hidden": ()}, "network.hidden must be one or more numbers >= 1"),
-        ({"hidden": (8, 0)}, "network.hidden must be one or more numbers >= 1"),
+        ({"hidden": ()}, "network.hidden must be 1 to 64 numbers: 0"),
+        ({"hidden": (8, 0)}, "network.hidden must be a whole number from 1 to 8192: 0"),
     ],
 )
 def test_a_wrong_make_is_refused(settings, message):

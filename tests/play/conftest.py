@@ -1,10 +1,9 @@
 """Visits of pages in a browser."""
 
-import shutil
+import importlib
 
 import pytest
 
-CHROMIUM = shutil.which("chromium")
 TIMEOUT = 60_000  # ms; the machine may have other things to do
 YOURS = "#board[data-turn=visitor]"
 OVER = "#board[data-turn=nobody]"
@@ -74,15 +73,14 @@ class Visit:
 
 
 @pytest.fixture(scope="module")
-def browser():
+def browser(chromium):
     """Chromium, without a window."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("needs Chromium")
+    # It takes half a second to import: not for all tests of these folders.
+    playwright = importlib.import_module("playwright.sync_api")
     args = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     playwright.expect.set_options(timeout=TIMEOUT)
     with playwright.sync_playwright() as running:
-        yield running.chromium.launch(executable_path=CHROMIUM, args=args)
+        yield running.chromium.launch(executable_path=chromium, args=args)
 
 
 @pytest.fixture

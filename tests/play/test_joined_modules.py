@@ -1,7 +1,6 @@
 """Modules joined into one mean the same; those that cannot be are refused."""
 
 import re
-import shutil
 import subprocess
 
 import pytest
@@ -16,7 +15,7 @@ def write(folder, **modules):
     return folder
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="needs the program node")
+@pytest.mark.usefixtures("node")
 def test_equal_names_in_two_modules_do_not_meet(tmp_path):
     write(
         tmp_path,

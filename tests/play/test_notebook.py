@@ -1,8 +1,10 @@
 """Games played on the notebook's board, by its messages and in a browser."""
 
+import gc
 import json
 import queue
 import re
+import time
 
 import jax
 import jax.numpy as jnp
@@ -11,10 +13,8 @@ from flax import struct
 
 from azjax import games, players
 from azjax.games import Game, State
-from azjax.players import Choice
-
-pytest.importorskip("anywidget")
 from azjax.play import notebook
+from azjax.players import Choice
 
 PATIENCE = 300.0  # seconds; the machine may have other things to do
 YOURS = "#board[data-turn=visitor]"
@@ -81,7 +81,7 @@ class Kernel:
         """Returns what kind of answer comes to a message, and its value."""
         while id not in self.answers:
             message = self.sent.get(timeout=PATIENCE)
-            if message["kind"] != "progress":
+            if message["kind"] not in ("progress", "stage"):
                 self.answers[message["id"]] = message["kind"], message["value"]
         return self.answers[id]
 
@@ -125,7 +125,7 @@ def test_an_opponent_that_searches_has_strengths():
     player = players.load("alphazero:pretrained?simulations=60", game)
     kernel = Kernel("tic_tac_toe", player, seed=3)
     description = kernel.ask("start", game="", player="")
-    assert description["simulations"] == 50
+    assert description["simulations"] == 60
     # A win in one, and no doubt about it.
     request = {"actions": [0, 3, 1, 4], "simulations": 100}
     thought = kernel.ask("think", **request)
@@ -245,3 +245,63 @@ def test_two_displays_of_a_board_do_not_disturb_each_other(cell):
     one.wait_for(f"{YOURS}[data-moves='0']")
     assert one.visit.find(f"{YOURS}[data-moves='2']").count() == 1
     one.page.evaluate("views.forEach((close) => close())")
+
+
+def wait_until(is_so):
+    deadline = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def views():
+    return [thing for thing in gc.get_objects() if isinstance(thing, notebook._View)]
+
+
+def test_a_display_is_kept_no_longer_than_its_thoughts():
+    kernel = Kernel("tic_tac_toe")
+    for view in range(3):
+        id = kernel.tell("think", view=view, actions=[0], simulations=None)
+        assert kernel.answer(id)[1]["action"] == 1
+    wait_until(lambda: not kernel.board.thoughts)  # the answer is sent just before
+    gc.collect()
+    assert views() == []
+
+
+@pytest.mark.parametrize("view", [[], {}, None, "x", 1.5])
+def test_a_display_without_a_number_is_not_answered(view):
+    kernel = Kernel("tic_tac_toe")
+    kernel.tell("position", view=view, actions=[])
+    kernel.answer(kernel.tell("position", actions=[]))
+    assert len(kernel.answers) == 1
+
+
+class Endless:
+    """A table where every thought goes on for ever."""
+
+    def ask(self, job):
+        pass
+
+
+def test_a_board_that_is_closed_stops_its_thoughts(monkeypatch):
+    kernel = Kernel("tic_tac_toe")
+    monkeypatch.setattr(kernel.board._host, "table", lambda _: (Endless(), 0))
+    kernel.tell("think", actions=[], simulations=None)
+    (thought,) = kernel.board.thoughts.values()
+    kernel.board.close()
+    assert thought.job.is_given_up
+    assert not kernel.board.thoughts
+
+
+def test_an_unexpected_error_is_answered(monkeypatch, capsys):
+    def fail(*_):
+        raise MemoryError
+
+    kernel = Kernel("tic_tac_toe")
+    monkeypatch.setattr("azjax.play.notebook.describe_position", fail)
+    id = kernel.tell("position", actions=[])
+    assert kernel.answer(id) == (
+        "error",
+        "the server could not do this; try again in a moment",
+    )
+    assert "MemoryError" in capsys.readouterr().err

@@ -1,6 +1,6 @@
 import pytest
 
-from azjax import games
+from azjax import games, players
 from azjax.play.background import Pump
 from azjax.play.plain import Plain
 from azjax.play.session import Session
@@ -9,10 +9,16 @@ GAME = games.make("tic_tac_toe")
 
 
 @pytest.fixture
-def converse(opponent):
+def noted():
+    """What the user is told about waiting."""
+    return []
+
+
+@pytest.fixture
+def converse(opponent, noted):
     """Plays with these lines as the user's; returns what was asked and written."""
 
-    def call(lines, user=0, load=None):
+    def call(lines, user=0, load=None, opponent=opponent):
         answers, asked, written = iter([*lines, EOFError]), [], []
 
         def read(prompt):
@@ -24,7 +30,9 @@ def converse(opponent):
 
         pump = Pump()
         session = Session(GAME, opponent, name="it", user=user, run=pump.background)
-        Plain(session, pump, read=read, write=written.append).run(load)
+        interface = Plain(session, pump, read, written.append, noted.append)
+        interface.begin(load)
+        interface.run()
         assert pump.background.close(seconds=60)
         return asked, written
 
@@ -38,7 +46,7 @@ def boards(written):
 def test_a_game_is_played_to_the_users_win(converse):
     asked, written = converse(["b2", "c3", "a1"])
     assert written[-1] == "you win"
-    assert written.count("it plays a3 (expects +0.50)") == 1
+    assert written.count("it plays a3 (expects +0.50 for the rings)") == 1
     assert "a3 b3 c3 a2 b2 c2 a1 b1 c1" in asked[0]
     assert "b2" not in asked[1]
     assert "game is over" in asked[3]
@@ -80,7 +88,12 @@ def test_a_hint_is_the_opponents_advice(converse):
 
 def test_the_analysis_is_written_on_request(converse):
     _, written = converse(["analysis", "b2", "analysis", "c3"])
-    assert written.count("  expected result: +0.50 (1 is a win)") == 3
+    sides = [
+        text.partition("+0.50 for the ")[2].split()[0]
+        for text in written
+        if text.startswith("  expected result: +0.50 for the ")
+    ]
+    assert sides == ["crosses", "rings", "crosses"]
     assert any(text.split() == ["b3", "100.0%"] for text in written)
 
 
@@ -117,6 +130,17 @@ def test_an_opponent_that_dies_is_reported(converse, opponent):
     assert "it cannot go on: the engine died" in written
     assert "you win: the engine died" in written
     assert "/proc/nothing" in written[-1]
+
+
+def test_it_is_said_that_the_opponent_is_compiled(converse, noted):
+    asked, _ = converse(["b2"], opponent=players.RandomPlayer(GAME))
+    assert noted == ["compiling it ..."]
+    assert "your move" in asked[0]
+
+
+def test_nothing_is_said_where_nothing_is_compiled(converse, noted):
+    converse(["b2"])
+    assert noted == []
 
 
 @pytest.mark.parametrize("end", ["quit", "q", " quit ", EOFError])

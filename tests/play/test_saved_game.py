@@ -140,5 +140,5 @@ def test_a_huge_file_is_refused(read):
 
 def test_a_game_with_other_options_is_another_game(read):
     text = WHOLE.replace("tic_tac_toe", "go:9").replace("first wins", "unfinished")
-    with pytest.raises(ValueError, match="the game is go:9, not go:size=13"):
+    with pytest.raises(ValueError, match="the game is go:9, not go:13"):
         read(text, games.make("go:13"))

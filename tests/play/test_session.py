@@ -231,6 +231,39 @@ def test_an_opponent_that_does_not_start_is_explained():
         Session(GAME, Broken(), name="gtp:x", user=0)
 
 
+def test_the_game_starts_when_the_opponent_is_compiled(later, tmp_path):
+    opponent = players.RandomPlayer(GAME)
+    session = Session(GAME, opponent, name="it", user=1, run=later)
+    session.begin()
+    controller = session.controller
+    assert (controller.is_started, controller.thinking) == (False, None)
+    assert controller.seconds(0) == 0
+    with pytest.raises(ValueError, match="not your turn"):
+        session.do("b2")
+    later.work()
+    assert controller.is_started
+    later.work()
+    assert len(controller.moves) == 1
+
+
+def test_a_saved_game_is_loaded_before_the_opponent_is_compiled(later, tmp_path):
+    opponent = players.RandomPlayer(GAME)
+    session = Session(GAME, opponent, name="it", user=0, run=later)
+    with pytest.raises(ValueError, match="No such file"):
+        session.begin(str(tmp_path / "nothing"))
+    assert later.waiting == []
+
+
+def test_what_goes_wrong_when_the_opponent_is_compiled_is_raised(monkeypatch):
+    def fail(player, game):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("azjax.play.session.compile_choice", fail)
+    session = Session(GAME, players.RandomPlayer(GAME), name="it", user=0)
+    with pytest.raises(ZeroDivisionError):
+        session.begin()
+
+
 def test_two_persons_share_a_board():
     session = Session(GAME, players.HumanPlayer(), name="human", user=0)
     session.begin()

@@ -37,6 +37,8 @@ ENVIRONMENT = {
     "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
 }
 
+WAITING = b"azjax: loading tic_tac_toe ...\nazjax: compiling random ...\n"
+
 
 class Terminal:
     """A program in a terminal, and what is to be seen there."""
@@ -198,6 +200,24 @@ def test_a_window_changes_its_size(open_terminal):
 
 
 @pytest.mark.parametrize(
+    ("args", "turn"),
+    [
+        (["--opponent", "human"], "the crosses move"),
+        pytest.param([], "your move, with the crosses", marks=pytest.mark.slow),
+        pytest.param(["--plain"], "your move (a3 b3", marks=pytest.mark.slow),
+    ],
+)
+def test_keys_pressed_while_the_game_is_loaded_are_no_moves(open_terminal, args, turn):
+    terminal = play(open_terminal, *args)
+    terminal.wait_for("loading tic_tac_toe ...")
+    terminal.type("b2\ra1\r")
+    terminal.wait_for(turn)
+    terminal.type("quit\r")
+    assert terminal.status() == 0
+    assert "plays" not in terminal.text
+
+
+@pytest.mark.parametrize(
     "way",
     [
         "key",
@@ -265,7 +285,7 @@ def test_a_game_in_a_pipe(tmp_path, capsys, monkeypatch):
     lines = f"nonsense\nb2\nundo\na3\nsave {path}\nauto\n"
     done = pipe(lines.encode(), "tic_tac_toe", "--opponent", "random")
     out = done.stdout.decode()
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert (done.returncode, done.stderr) == (0, WAITING)
     assert "'nonsense' is no action of tic_tac_toe" in out
     assert out.count("random plays") >= 4
     assert "the game is over" in out
@@ -276,7 +296,7 @@ def test_a_game_in_a_pipe(tmp_path, capsys, monkeypatch):
 
 def test_bytes_that_are_no_text_are_no_move():
     done = pipe(b"\xff\xfe\x00\nb2", "tic_tac_toe", "--opponent", "random")
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert (done.returncode, done.stderr) == (0, WAITING)
     assert b"is no action of tic_tac_toe" in done.stdout
     assert b"random plays" in done.stdout, "the last line needs no end"
 
@@ -300,7 +320,7 @@ def test_a_reader_that_leaves_ends_the_program_quietly():
             process.stdin.write(b"help\n")
         process.stdin.close()
         assert process.wait(PATIENCE) == 141
-        assert process.stderr.read() == b""
+        assert process.stderr.read() == b"azjax: loading tic_tac_toe ...\n"
 
 
 def test_a_file_that_is_no_saved_game_is_refused_before_the_game(tmp_path, capsys):
@@ -309,4 +329,5 @@ def test_a_file_that_is_no_saved_game_is_refused_before_the_game(tmp_path, capsy
     with pytest.raises(SystemExit) as error:
         cli.main(["play", "tic_tac_toe", "--opponent", "random", "--load", str(path)])
     assert error.value.code == 2
-    assert capsys.readouterr().err == f"azjax: {path} is no saved game of azjax\n"
+    error_lines = capsys.readouterr().err.splitlines()
+    assert error_lines[-1] == f"azjax: {path} is no saved game of azjax"

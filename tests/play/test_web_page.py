@@ -9,14 +9,12 @@ import sys
 import jax
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 from azjax import games, players
 from azjax.play.page_files import browser_games
 from azjax.play.saved_game import load
 from azjax.play.web_export import export_web
-
-playwright = pytest.importorskip("playwright.sync_api")
-expect = playwright.expect
 
 YOURS = "#board[data-turn=visitor]"
 OVER = "#board[data-turn=nobody]"

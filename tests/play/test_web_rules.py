@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import shutil
 import subprocess
 
 import jax
@@ -12,7 +11,7 @@ import pytest
 
 from azjax import games
 from azjax.play.page_files import browser_games, page_files
-from azjax.play.server.describing import describe_game, describe_position
+from azjax.play.server.describing import describe_position, describe_start
 from azjax.play.server.rules import Rules
 
 HERE = pathlib.Path(__file__).parent
@@ -20,9 +19,7 @@ NUM_GAMES = 1000
 NUM_COMPARED = 200  # of them, by the cells that won
 ILLEGAL = 0.02  # share of moves that are any number, legal or not
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("node") is None, reason="needs the program node"
-)
+pytestmark = pytest.mark.usefixtures("node")
 
 
 def record(game):
@@ -124,7 +121,7 @@ def test_the_page_is_told_the_same_by_a_server(name):
     rules = Rules(games.make(name), 10)
     played = [WON[name][:ply] for ply in range(len(WON[name]) + 1)]
     told = run_node("describe.mjs", page_files(), name, given=played)
-    served = describe_game(rules.game, name)
+    served = describe_start(rules.game, name).description
     for key in ("game", "title", "height", "width", "sides", "targets"):
         assert told["description"][key] == served[key]
     for position, actions in zip(told["positions"], played, strict=True):

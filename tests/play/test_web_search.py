@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import pathlib
-import shutil
 import subprocess
 
 import jax
@@ -19,9 +18,7 @@ from azjax.search import SearchConfig
 HERE = pathlib.Path(__file__).parent
 SIMULATIONS = 40
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("node") is None, reason="needs the program node"
-)
+pytestmark = pytest.mark.usefixtures("node")
 
 
 @pytest.fixture(scope="module")

@@ -14,14 +14,12 @@ from pathlib import Path
 import matplotlib.image
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 from azjax import games
 from azjax.play.saved_game import load
+from azjax.play.server.describing import describe_start
 from azjax.players.directory import pretrained_directory
-
-playwright = pytest.importorskip("playwright.sync_api")
-pytest.importorskip("starlette")
-expect = playwright.expect
 
 GAMES = ("tic_tac_toe", "breakthrough:5,5", "go:9", "hex:3,true")
 LARGE_GAMES = ("othello", "chess", "go:19")
@@ -46,6 +44,7 @@ class Server:
     def start(self):
         command = [sys.executable, "-u", "-m", "azjax", "serve", *self.games]
         command += ["--runs", str(self.runs), "--port", str(self.port), *self.options]
+        command += ["--no-warm-up"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE)
         assert self.process.stdout is not None
         found = re.search(
@@ -168,9 +167,9 @@ def test_the_first_page_leads_to_games_and_runs(visit):
         expect(picture).not_to_have_js_property("naturalWidth", 0)
     expect(page.find("#runs a")).to_have_text("first: Tic Tac Toe")
     expect(page.find("#runs span")).to_have_text("stopped")
-    page.find("#games > li").nth(0).locator("text=Chance").click()
+    page.find("#games > li").nth(0).locator("text=random").last.click()
     page.wait_for_turn()
-    assert page.page.title() == "Tic Tac Toe against Chance"
+    assert page.page.title() == "Tic Tac Toe against random"
 
 
 def test_the_first_page_tells_what_is_new_while_it_is_seen(visit, runs):
@@ -185,6 +184,54 @@ def test_the_first_page_tells_what_is_new_while_it_is_seen(visit, runs):
         expect(page.find("#runs span")).to_have_text("learning now")
     expect(page.find("#runs a")).to_be_focused()
     expect(page.find("#untouched")).to_have_count(1)
+
+
+def test_the_board_is_drawn_while_the_game_cannot_begin(visit, server):
+    page = visit("")
+    game = games.make("tic_tac_toe")
+    preview = describe_start(game, "tic_tac_toe")._asdict()
+    held = []
+
+    def hold(socket):
+        """Answers the start at first as a server does that compiles the rules."""
+        there = socket.connect_to_server()
+
+        def take(text):
+            message = json.loads(text)
+            there.send(text)
+            if message["method"] != "start":
+                return
+            for kind, value in (
+                ("stage", "Compiling the rules"),
+                ("progress", preview),
+            ):
+                socket.send(json.dumps({**message, "kind": kind, "value": value}))
+
+        def pass_on(text):
+            message = json.loads(text)
+            is_description = message["kind"] == "answer" and "strengths" in str(text)
+            if is_description and not held:
+                held.append(lambda: socket.send(text))
+            elif message["kind"] == "answer":
+                socket.send(text)
+
+        socket.on_message(take)
+        there.on_message(pass_on)
+
+    page.page.route_web_socket("**/socket", hold)
+    page.page.goto(f"{server.url}play/tic_tac_toe/?player=random")
+    expect(page.find("#status")).to_have_text("Compiling the rules")
+    expect(page.find("#board > svg").first).to_be_visible()
+    expect(page.find("#title")).to_have_text("Tic Tac Toe")
+    expect(page.find("#new-game")).to_be_hidden()
+    assert legal(page) == []
+    while not held:
+        page.page.wait_for_timeout(50)
+    held[0]()
+    page.wait_for_turn()
+    expect(page.find("#new-game")).to_be_visible()
+    assert len(legal(page)) == 9
+    expect(page.find(".entry")).to_have_count(1)
 
 
 def test_an_opponent_that_dies_is_told_and_another_can_be_met(visit):
@@ -364,10 +411,10 @@ def test_another_opponent_waits_for_the_next_game(visit):
     point(page, legal(page)[0])
     page.find("#opponent").select_option("greedy")
     expect(page.find("#opponent-later")).to_have_text("From the next game on.")
-    expect(page.find("#player")).to_have_text("Chance")
+    expect(page.find("#player")).to_have_text("random")
     point(page, legal(page)[0])
     page.find("#new-game").click()
-    expect(page.find("#player")).to_have_text("One move ahead")
+    expect(page.find("#player")).to_have_text("greedy")
     expect(page.find("#opponent-later")).to_be_hidden()
     expect(page.find("#status")).to_contain_text("You begin, with crosses")
     assert page.page.url.endswith("?player=greedy")
@@ -395,7 +442,7 @@ def test_a_move_is_not_lost_to_an_opponent_who_comes(visit):
         }"""
     )
     page.page.wait_for_selector(f"{YOURS}[data-moves='2']")
-    expect(page.find("#player")).to_have_text("One move ahead")
+    expect(page.find("#player")).to_have_text("greedy")
     expect(page.find("#opponent-later")).to_be_hidden()
     assert re.search(r"player=greedy#you=0&moves=4-\d$", page.page.url)
 

@@ -11,6 +11,7 @@ from azjax.play.wording import (
     line,
     opinion,
     signed,
+    value_text,
 )
 from azjax.players import Analysis, Thought
 
@@ -59,10 +60,19 @@ def test_the_analysis_of_the_shipped_player_is_told():
     player = players.load("alphazero:pretrained?simulations=32", GAME)
     found = players.sit(player, GAME, 0).choose(GAME.init(), [])
     lines = list(analysis_lines(GAME, GAME.init(), found))
-    assert lines[0].startswith("expected result: ")
+    assert "for the crosses (1 a win, -1 a loss)" in lines[0]
     assert lines[1].split() == ["move", "prior", "visits", "value"]
     assert lines[2].split()[0] == GAME.action_to_text(GAME.init(), found.action)
     assert lines[-1].startswith("expects: ")
+
+
+def test_a_value_is_told_with_the_side_for_which_it_is():
+    second = GAME.step(GAME.init(), jnp.int32(0))
+    lines = [next(analysis_lines(GAME, s, thought())) for s in (GAME.init(), second)]
+    assert "+0.25 for the crosses" in lines[0]
+    assert "+0.25 for the rings" in lines[1]
+    chess = games.make("chess")
+    assert value_text(chess, 1, -0.5) == "-0.50 for the black pieces"
 
 
 def test_who_tells_nothing_is_said_to_tell_nothing():

@@ -1,3 +1,5 @@
+import functools
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -5,10 +7,11 @@ import numpy as np
 import pytest
 from flax import struct
 
-from azjax import games, players
+from azjax import games
 from azjax.players import AlphaZeroPlayer, NetworkPlayer, RandomPlayer, choose
 from azjax.players import first_network as make_network
 from azjax.players.core import Choice, start, think
+from azjax.players.seat import sit
 
 KINDS = pytest.mark.parametrize("kind", ["random", "network", "alphazero"])
 
@@ -106,11 +109,33 @@ def test_a_player_thinks_with_the_memory_that_it_is_given(states):
         np.testing.assert_array_equal(choice.action, [number] * 3)
 
 
-def test_no_kind_of_player_is_taken_for_another():
+@functools.cache
+def many_kinds():
+    """80 classes without weights, whose players are equal as pytrees; the players of
+    class n choose move n."""
+
+    def kind(number):
+        @struct.dataclass
+        class Stubborn:
+            def choose(self, rng_key, states):
+                del rng_key, states
+                move = jnp.full((1,), number, jnp.int32)
+                return Choice(move, jnp.zeros((1, 9)), jnp.zeros(1))
+
+        return Stubborn()
+
+    return [kind(number) for number in range(80)]
+
+
+@pytest.mark.parametrize("is_seated", [False, True])
+def test_no_kind_of_player_is_taken_for_another(is_seated):
     game = games.make("tic_tac_toe")
-    specs = ("random", "greedy", "minimax:2", "mcts:2", "mcts:2?kept_nodes=2")
-    structures = [
-        jax.tree.structure(players.load_compiled(spec, game)) for spec in specs
-    ]
-    for number, structure in enumerate(structures):
-        assert structure not in structures[:number]
+    state = game.init()
+
+    def move(player):
+        if is_seated:
+            return sit(player, game, seed=0).choose(state, []).action
+        states = jax.tree.map(lambda leaf: leaf[None], state)
+        return int(choose(player, jax.random.key(0), states).action[0])
+
+    assert [move(player) for player in many_kinds()] == list(range(80))

@@ -1,6 +1,9 @@
 import dataclasses
+import io
 import json
+import os
 import threading
+import zipfile
 
 import chex
 import jax
@@ -147,17 +150,19 @@ def test_a_changed_byte_in_the_weights_is_damage(directory):
     assert_refused(directory, "damaged")
 
 
-def test_pickled_objects_are_not_loaded(directory):
+def test_pickled_objects_are_not_loaded(trained, directory):
+    names = np.load(directory / "weights.npz").files
+    objects = {name: np.array([{"a": 1}], dtype=object) for name in names}
     with (directory / "weights.npz").open("wb") as file:
-        np.savez(file, weights=np.array([{"a": 1}], dtype=object))
-    assert_refused(directory, "damaged")
+        np.savez(file, **objects)
+    assert_refused(directory, "do not fit")
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"format": 9}, "its format is 9, and this version of azjax reads formats 1"),
-        ({"game": "chequers"}, "unknown game 'chequers'"),
+        ({"game": "chequers"}, "the game 'chequers', which is not known"),
         ({"options": {"size": 5}}, "no option 'size'"),
         ({"options": 5}, "does not fit"),
         ({"network": {"depth": 5}}, "depth"),
@@ -228,11 +233,23 @@ def test_a_network_with_modules_of_the_users_own_is_not_loaded_without(
     trained, tmp_path
 ):
     save_player(tmp_path, own_player(trained))
-    assert_refused(tmp_path, "modules of the user's own, .* as `parts`")
+    assert_refused(tmp_path, "modules of the user's own, .*: parts=... in Python")
 
 
-def test_modules_that_do_not_fit_are_refused(directory):
-    assert_refused(directory, "do not fit the network", Parts(trunk=FlatTrunk))
+def test_modules_that_do_not_fit_are_refused(trained, tmp_path):
+    save_player(tmp_path, own_player(trained))
+    assert_refused(tmp_path, "do not fit the network", Parts())
+
+
+def test_modules_are_not_used_for_a_network_made_without_any(trained, directory):
+    loaded = load_player(directory, Parts(trunk=FlatTrunk))
+    assert not loaded.has_own_parts
+    chex.assert_trees_all_equal(loaded.variables, trained.variables)
+
+
+def test_a_directory_is_any_path(trained, directory):
+    for path in (str(directory), str(directory.parent), os.fspath(directory)):
+        assert load_player(path).seed == trained.seed
 
 
 def test_the_first_network_is_the_same_for_the_same_seed(trained):
@@ -246,6 +263,134 @@ def test_the_first_network_is_the_same_for_the_same_seed(trained):
     )
 
 
+def test_a_game_of_the_users_own_must_be_defined_first(directory):
+    change_config(directory, game="nim")
+    assert_refused(directory, "the game 'nim', .* define it by running its own file")
+
+
 def test_a_game_without_a_pretrained_player_is_named():
     with pytest.raises(ValueError, match="no pretrained player ships for 'chequers'"):
         pretrained_directory("chequers")
+
+
+def header(shape, dtype="<f4"):
+    """Returns the header of an array in an archive."""
+    file = io.BytesIO()
+    described = {"descr": dtype, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, described)
+    return file.getvalue()
+
+
+def write_archive(directory, members):
+    with zipfile.ZipFile(directory / "weights.npz", "w") as archive:
+        for name, content in members.items():
+            archive.writestr(f"{name}.npy", content)
+
+
+def test_an_archive_that_declares_a_huge_array_is_refused_before_it_is_inflated(
+    directory,
+):
+    with zipfile.ZipFile(directory / "weights.npz", "a") as archive:
+        archive.writestr("huge.npy", header((10**12,)))
+    assert_refused(directory, r"huge is \(1000000000000,\), expected None")
+
+
+def test_an_array_that_is_longer_than_its_shape_is_refused(directory, monkeypatch):
+    with zipfile.ZipFile(directory / "weights.npz") as archive:
+        members = {
+            info.filename.removesuffix(".npy"): archive.read(info)
+            for info in archive.infolist()
+        }
+    name = max(members, key=lambda name: len(members[name]))
+    members[name] += bytes(10_000_000)
+    with zipfile.ZipFile(
+        directory / "weights.npz", "w", zipfile.ZIP_DEFLATED
+    ) as archive:
+        for other, content in members.items():
+            archive.writestr(f"{other}.npy", content)
+    monkeypatch.setattr(np.lib.format, "read_array", None)  # nothing may be read
+    assert_refused(directory, "declares another size than its shape has")
+
+
+def test_an_archive_that_is_larger_than_its_arrays_is_not_opened(directory):
+    with (directory / "weights.npz").open("r+b") as file:
+        file.truncate(10**12)  # takes no space on the disk
+    assert_refused(directory, r"weights.npz has more than \d+ bytes")
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({}, "expected"),
+        ({"weights": header((3,), "|O")}, "do not fit the network"),
+        ({"weights": b""}, "damaged"),
+        ({"weights": b"\x93NUMPY\x09\x00"}, "damaged"),
+        ({"x" * 60_000: header((3,))}, "do not fit the network"),
+        ({"weights": header((-5,))}, "do not fit the network"),
+        ({f"w{n}": header(()) for n in range(1000)}, "more than"),
+    ],
+)
+def test_an_archive_of_other_arrays_is_refused(directory, members, message):
+    write_archive(directory, members)
+    assert_refused(directory, message)
+
+
+def test_weights_of_another_type_are_refused(trained, directory):
+    save_player(directory, trained, dtype="float64")
+    assert_refused(directory, "is of float64, expected float16 or float32")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_that_are_no_numbers_are_refused(trained, directory, value):
+    wrong = jax.tree.map(lambda leaf: leaf.at[...].set(value), trained.variables)
+    save_player(directory, dataclasses.replace(trained, variables=wrong))
+    assert_refused(directory, "has values that are no finite numbers")
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        {"width": 10**9},
+        {"num_blocks": 10**6},
+        {"trunk": "conv", "channels": 10**9},
+        {"window": 10**9},
+        {"stem_channels": 10**9},
+        {"width": 6.5},
+        {"width": True},
+        {"global_pooling": "yes"},
+        {"width": 8192, "num_blocks": 4},
+    ],
+)
+def test_a_network_of_another_size_than_any_is_refused_at_once(
+    directory, network, monkeypatch
+):
+    change_config(directory, network=network)
+    monkeypatch.setattr("azjax.players.weights.zipfile", None)  # nothing is opened
+    assert_refused(directory, "network|bytes")
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 10**400, True, 1.5, "x" * 100_000, None])
+def test_a_seed_that_no_run_can_have_is_refused(directory, seed):
+    change_config(directory, seed=seed)
+    with pytest.raises(ValueError, match="seed must be from 0") as error:
+        load_player(directory)
+    assert len(str(error.value)) < 1000
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, "1" * 5000, "x" * 2**21])
+def test_settings_that_no_run_can_have_are_damage(directory, content):
+    (directory / "config.json").write_text(content)
+    assert_refused(directory, "damaged")
+
+
+@pytest.mark.parametrize("name", ["config.json", "weights.npz"])
+def test_a_pipe_is_not_waited_for(directory, name):
+    (directory / name).unlink()
+    os.mkfifo(directory / name)
+    assert_refused(directory, "is no regular file")
+
+
+def test_a_linked_file_is_read(directory, trained):
+    (directory / "weights.npz").rename(directory.parent / "weights")
+    (directory / "weights.npz").symlink_to(directory.parent / "weights")
+    assert load_player(directory).game == trained.game

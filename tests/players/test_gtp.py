@@ -2,7 +2,6 @@ import gc
 import os
 import pathlib
 import shlex
-import shutil
 import subprocess
 import sys
 import time
@@ -12,11 +11,11 @@ import pytest
 
 from azjax import games, players
 from azjax.players import ForfeitError, GtpPlayer, ResignError
+from azjax.players.gtp_process import GtpProcess
 from azjax.players.vertices import first_state, next_state
 
 TIC_TAC_TOE = games.make("tic_tac_toe")
 ENGINE = pathlib.Path(__file__).with_name("gtp_engine.py")
-GNU_GO = shutil.which("gnugo", path=f"{os.environ['PATH']}:/usr/games")
 
 
 def command(behaviour="good", log=os.devnull):
@@ -50,6 +49,12 @@ def test_the_text_names_any_command():
     assert isinstance(player, GtpPlayer)
     assert player.arguments[-1] == f"{os.devnull}?simulations=3"
     assert isinstance(player, players.ExternalPlayer)
+
+
+def test_a_program_is_refused_where_it_could_not_be_ended(monkeypatch):
+    monkeypatch.setattr(GtpProcess, "is_possible", False)
+    with pytest.raises(ValueError, match="needs process groups, which Linux and macOS"):
+        players.load(f"gtp:{command()}", TIC_TAC_TOE)
 
 
 @pytest.mark.parametrize(
@@ -246,11 +251,10 @@ def test_no_engine_outlives_the_program():
     wait_until(lambda: not exists(int(done.stdout)))
 
 
-@pytest.mark.skipif(GNU_GO is None, reason="GNU Go is not installed")
-def test_gnu_go_plays_a_game_by_our_rules():
+def test_gnu_go_plays_a_game_by_our_rules(gnugo):
     go = games.make("go:7,komi=9,max_moves=2000")
     arguments = "--mode gtp --level 1 --chinese-rules --never-resign"
-    player = players.load(f"gtp:{GNU_GO} {arguments}", go)
+    player = players.load(f"gtp:{gnugo} {arguments}", go)
     seats = [player.sit(go, 3), players.sit(players.load("random", go), go, 3)]
     state, moves = first_state(go), []
     while not state.terminated:

@@ -94,6 +94,21 @@ def test_at_full_depth_tic_tac_toe_is_played_perfectly_from_every_position(
     assert chosen.any(axis=1)[running].all()
 
 
+def test_tic_tac_toe_is_played_perfectly_from_the_fourth_stone_on(solution):
+    boards = np.asarray(jax.vmap(TIC_TAC_TOE.board)(solution.states))
+    rows = np.flatnonzero(
+        ((boards >= 0).sum(axis=(1, 2)) >= 4) & ~solution.states.terminated
+    )
+    states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
+    choice = choose(MinimaxPlayer(TIC_TAC_TOE, 5), KEY, states)
+    np.testing.assert_array_equal(choice.value, solution.values[rows])
+    chosen = np.asarray(choice.policy) > 0
+    keeps_value = solution.action_values == solution.values[:, None]
+    assert keeps_value[rows][chosen].all()
+    assert chosen.any(axis=1).all()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("seat", [0, 1])
 def test_at_full_depth_tic_tac_toe_is_never_lost_whatever_the_replies(
     seat, solution, perfect_choice
@@ -134,7 +149,7 @@ def batch(*states):
 def test_it_wins_as_soon_as_it_can():
     # Three discs in column 0, and two in the middle that would win three moves later.
     states = batch(after(CONNECT_FOUR, 0, 6, 0, 6, 0, 1, 3, 1, 4, 1))
-    choice = choose(MinimaxPlayer(CONNECT_FOUR, 6), KEY, states)
+    choice = choose(MinimaxPlayer(CONNECT_FOUR, 5), KEY, states)
     np.testing.assert_array_equal(choice.policy, [[1, 0, 0, 0, 0, 0, 0]])
     np.testing.assert_array_equal(choice.value, [1])
 
@@ -159,8 +174,8 @@ def test_equally_good_moves_are_equally_likely():
 
 
 def test_a_position_is_searched_alike_alone_and_among_others():
-    states = suite(CONNECT_FOUR, jax.random.key(5), 8, 8).states
-    player = MinimaxPlayer(CONNECT_FOUR, 4)
+    states = suite(CONNECT_FOUR, jax.random.key(5), 12, 8).states
+    player = MinimaxPlayer(CONNECT_FOUR, 5)
     together = choose(player, KEY, states)
     for index in range(8):
         alone = choose(

@@ -84,7 +84,6 @@ def play(first, second, seed):
 
 
 def test_the_solver_wins_as_soon_and_loses_as_late_as_it_can():
-    pytest.importorskip("bitbully")
     seat = PerfectPlayer().sit(CONNECT_FOUR, seed=0)
     state = CONNECT_FOUR.init()
     assert seat.choose(state, []).action == 3
@@ -98,7 +97,6 @@ def test_the_solver_wins_as_soon_and_loses_as_late_as_it_can():
 
 @pytest.mark.parametrize("opponent", ["random", "greedy"])
 def test_it_wins_when_it_moves_first(opponent):
-    pytest.importorskip("bitbully")
     player = PerfectPlayer()
     opponent = players.load(opponent, CONNECT_FOUR)
     assert [play(player, opponent, seed) for seed in range(3)] == [1, 1, 1]
@@ -107,7 +105,6 @@ def test_it_wins_when_it_moves_first(opponent):
 @pytest.mark.slow
 @pytest.mark.parametrize("opponent", ["random", "greedy", "minimax:4", "mcts:200"])
 def test_it_wins_all_of_a_hundred_games_in_which_it_moves_first(opponent):
-    pytest.importorskip("bitbully")
     player = PerfectPlayer()
     opponent = players.load(opponent, CONNECT_FOUR)
     assert sum(play(player, opponent, seed) for seed in range(100)) == 100

@@ -102,6 +102,22 @@ def test_a_run_that_is_not_there_is_named(tmp_path):
         ({"game": "nim"}, "unknown game 'nim'"),
         ({"network": {}}, "lacks 'form'"),
         (
+            {"network": {"form": "state", "hidden": [10**9], "separate": False}},
+            "network.hidden must be a whole number from 1 to 8192: 1000000000",
+        ),
+        (
+            {"network": {"form": "state", "hidden": [9] * 99, "separate": False}},
+            "network.hidden must be 1 to 64 numbers: 99",
+        ),
+        (
+            {"network": {"form": "state", "hidden": [9], "separate": 1}},
+            "network.separate must be True or False: 1",
+        ),
+        (
+            {"network": {"form": [], "hidden": [9], "separate": False}},
+            "does not fit this version",
+        ),
+        (
             {"network": {"form": "state", "hidden": [9], "separate": False}},
             "do not fit the network",
         ),

@@ -1,5 +1,9 @@
+from typing import ClassVar
+
+import jax
 import numpy as np
 import pytest
+from flax import struct
 
 from azjax import games, players
 from azjax.players.vertices import first_state, legal_actions, next_state
@@ -98,3 +102,26 @@ def test_external_players_cannot_be_compiled(monkeypatch):
     assert isinstance(players.load("engine"), players.ExternalPlayer)
     with pytest.raises(ValueError, match="'engine' plays one game at a time"):
         players.load_compiled("engine")
+
+
+@struct.dataclass
+class Traced:
+    """Plays the first legal move; counts how often JAX compiles that."""
+
+    num_traces: ClassVar[int] = 0
+
+    def choose(self, rng_key, states):
+        del rng_key
+        Traced.num_traces += 1
+        legal = jax.vmap(TIC_TAC_TOE.legal_action_mask)(states)
+        action = legal.argmax(axis=-1).astype(np.int32)
+        return players.Choice(action, legal.astype(np.float32), np.zeros(1))
+
+
+def test_a_choice_that_was_compiled_before_is_not_compiled_again():
+    players.compile_choice(Traced(), TIC_TAC_TOE)
+    assert Traced.num_traces == 1
+    seat = players.sit(Traced(), TIC_TAC_TOE, seed=1)
+    for moves in ((), (0, 4)):
+        assert seat.choose(after(*moves), moves).action == len(moves) // 2
+    assert Traced.num_traces == 1

@@ -11,8 +11,8 @@ from mctx._src import seq_halving
 
 from azjax.search import alphazero_policy
 from azjax.search.selection import (
+    considered_visits,
     forced_visits,
-    halving_table,
     pruned_visits,
     puct_root_selection,
     puct_scores,
@@ -141,13 +141,20 @@ def test_puct_takes_no_illegal_action_at_the_root():
 
 @pytest.mark.parametrize("num_simulations", [1, 2, 7, 16, 50, 200])
 @pytest.mark.parametrize("num_considered", [1, 2, 3, 7, 16, 33])
-def test_the_halving_table_is_that_of_mctx(num_considered, num_simulations):
-    table = halving_table(num_considered, num_simulations)
+def test_sequential_halving_considers_the_visits_that_mctx_considers(
+    num_considered, num_simulations
+):
+    visits = considered_visits(
+        jnp.arange(num_considered + 1)[:, None],
+        jnp.int32(num_simulations),
+        jnp.arange(num_simulations),
+        max_num_considered_actions=num_considered,
+    )
     expected = seq_halving.get_table_of_considered_visits(
         num_considered, num_simulations
     )
-    np.testing.assert_array_equal(table, np.array(expected))
-    assert table.dtype == np.int32
+    np.testing.assert_array_equal(visits, np.array(expected))
+    assert visits.dtype == np.int32
 
 
 # Wu 2019, section 3.2
@@ -341,9 +348,11 @@ def search(policy, num_simulations=100, **settings):
 
 @pytest.mark.slow
 def test_without_ties_alphazero_policy_is_mctxs_muzero_policy():
-    ours = search(alphazero_policy, c_init=2.0, c_base=300.0)
+    # Noise is ours alone where some actions are illegal: mctx masks a part of it.
+    ours = search(alphazero_policy, c_init=2.0, c_base=300.0, dirichlet_fraction=0.0)
     theirs = search(
         mctx.muzero_policy,
+        dirichlet_fraction=0.0,
         pb_c_init=2.0,
         pb_c_base=300.0,
         qtransform=functools.partial(

@@ -473,6 +473,17 @@ def test_extra_data_reaches_the_selection_functions_of_its_game(selects_on_updat
     chex.assert_trees_all_equal(tree.extra_data, extra_data)
 
 
+@pytest.mark.parametrize("field", ["parents", "children_index", "embeddings"])
+def test_a_selection_function_cannot_look_at_other_nodes(field):
+    def looks_around(rng_key, tree, node_index, depth):
+        return getattr(tree, field)[node_index]
+
+    with pytest.raises(TypeError, match="not subscriptable"):
+        jax.eval_shape(
+            lambda: search_dice(search, interior_action_selection_fn=looks_around)
+        )
+
+
 def test_a_selection_function_sees_the_illegal_moves_of_its_game():
     tree = jax.jit(lambda: search_dice(search, batch_size=4))()
     illegal = np.asarray(tree.root_invalid_actions)

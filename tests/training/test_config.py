@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import math
+import pathlib
 
 import pytest
 
@@ -51,6 +52,11 @@ WRONG = [
     (ReplayConfig, {"window": 0.0}, "replay.window must be more than 0 and at most 1"),
     (ReplayConfig, {"window": 1.1}, "replay.window must be more than 0 and at most 1"),
     (ReplayConfig, {"min_window": 0}, "replay.min_window must be >= 1: 0"),
+    (
+        ReplayConfig,
+        {"policy_entries": 0},
+        "replay.policy_entries must be >= 1: 0",
+    ),
     (ReplayConfig, {"min_positions": -1}, "replay.min_positions must be >= 0: -1"),
     (LearnerConfig, {"batch_size": 0}, "learner.batch_size must be >= 1: 0"),
     (LearnerConfig, {"uses": 0.0}, "learner.uses must be > 0 and finite: 0.0"),
@@ -105,9 +111,38 @@ WRONG = [
         {
             "iterations": 1,
             "self_play": SelfPlayConfig(games=8, moves_per_chunk=4),
-            "replay": ReplayConfig(capacity=31),
+            "replay": ReplayConfig(capacity=287, min_window=280, min_positions=0),
         },
-        "replay.capacity must hold one chunk of 32 positions: 31",
+        "replay.capacity must be >= 288: 287; for a position can be drawn only once "
+        "its game has ended or 31 moves have followed (learner.trace 0.8)",
+    ),
+    (
+        TrainConfig,
+        {
+            "iterations": 1,
+            "self_play": SelfPlayConfig(games=8, moves_per_chunk=4),
+            "replay": ReplayConfig(min_window=279, min_positions=0),
+        },
+        "replay.min_window must be >= 280: 279",
+    ),
+    (
+        TrainConfig,
+        {
+            "iterations": 1,
+            "game": "chess",
+            "self_play": SelfPlayConfig(games=4096),
+            "learner": LearnerConfig(trace=1.0),
+            "replay": ReplayConfig(capacity=2**21, min_window=2**19),
+        },
+        "replay.capacity must be >= 2228224: 2097152, and replay.min_window must be >= "
+        "2228224: 524288; for a position can be drawn only once its game has ended or "
+        "512 moves have followed (learner.trace 1.0)",
+    ),
+    (
+        TrainConfig,
+        {"iterations": 1, "replay": ReplayConfig(min_positions=65_537)},
+        "replay.min_window must be >= 73728: 65536; for a position can be drawn only "
+        "once updates have begun (replay.min_positions 65537)",
     ),
 ]
 
@@ -124,7 +159,7 @@ def test_every_limit_can_be_reached():
     SelfPlayConfig(
         games=1, moves_per_chunk=2, simulations=(1,), empty_openings=0, short_openings=1
     )
-    ReplayConfig(capacity=1, window=1, min_window=1, min_positions=0)
+    ReplayConfig(capacity=1, window=1, min_window=1, min_positions=0, policy_entries=1)
     LearnerConfig(batch_size=1, warm_up=1, final_rate=1, averaging=0, trace=0)
     EvaluationConfig(times=1, positions=1, simulations=1, games=2)
     CheckpointConfig(every_minutes=0, keep=1)
@@ -153,11 +188,11 @@ def test_derived_numbers_follow_from_the_settings():
     config = dataclasses.replace(
         preset("cpu", iterations=1),
         self_play=SelfPlayConfig(games=8, moves_per_chunk=4),
-        replay=ReplayConfig(capacity=100),
+        replay=ReplayConfig(capacity=300, min_positions=0),
         learner=LearnerConfig(batch_size=16, uses=3.0),
     )
     assert config.chunk_positions == 32
-    assert config.replay_chunks == 3
+    assert config.replay_chunks == 9
     assert config.updates_per_iteration == 6
 
 
@@ -168,3 +203,10 @@ def test_derived_numbers_follow_from_the_settings():
 def test_some_games_are_searched_in_full_at_every_move(share, games, full):
     config = SelfPlayConfig(games=games, full_searches=share)
     assert config.full_games == full
+
+
+@pytest.mark.parametrize("game", ["hex:3", "hex:size=3", "hex:3,swap=false"])
+def test_a_run_has_one_directory_however_its_game_is_spelt(game):
+    config = TrainConfig(game=game, iterations=1)
+    assert config.game == "hex:3"
+    assert config.directory == pathlib.Path("runs/hex_3")

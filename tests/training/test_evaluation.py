@@ -1,5 +1,6 @@
 import dataclasses
 
+import jax
 import pytest
 
 from azjax import games
@@ -28,7 +29,8 @@ def trained():
 
 @pytest.fixture(scope="module")
 def row(trained):
-    return Evaluator(GAME, CONFIG).evaluate(trained)
+    with jax.debug_key_reuse(True):
+        return Evaluator(GAME, CONFIG).evaluate(trained)
 
 
 def test_every_rate_lies_in_its_interval(row):
@@ -44,6 +46,11 @@ def test_every_rate_lies_in_its_interval(row):
 
 def test_the_same_network_is_measured_alike(row, trained):
     assert Evaluator(GAME, CONFIG).evaluate(trained) == row
+
+
+def test_no_key_is_used_twice(row):
+    """The network was evaluated under a check that raises an error."""
+    assert row
 
 
 def test_a_game_without_solved_positions_has_its_matches(row, trained, monkeypatch):

@@ -17,9 +17,11 @@ from azjax.training.learner import (
     learning_rate,
     make_optimizer,
     make_update,
+    update_bytes,
 )
 from azjax.training.replay import Batch, Index, empty_replay
 from azjax.training.self_play import start_games
+from azjax.training.stored_policy import store_policy
 
 GAME = games.make("tic_tac_toe")
 CONFIG = LearnerConfig(batch_size=32, learning_rate=1e-2, averaging=0.9)
@@ -31,13 +33,16 @@ NETWORK, FIRST = first_network(
 @pytest.fixture(scope="module")
 def data():
     """A store of 16 positions, with results and policies of no meaning."""
-    replay = empty_replay(GAME, num_chunks=1, moves_per_chunk=2, num_games=8)
+    replay = empty_replay(
+        GAME, num_chunks=1, moves_per_chunk=2, num_games=8, policy_entries=9
+    )
     start = start_games(GAME, SelfPlayConfig(games=16), jax.random.key(0))
     state = jax.tree.map(lambda leaf: leaf.reshape(2, 8, *leaf.shape[1:]), start.state)
     legal = jax.vmap(jax.vmap(GAME.legal_action_mask))(state)
-    policy = jax.nn.one_hot(legal.argmax(-1), 9, dtype=jnp.float16)
+    policy, _ = store_policy(jax.nn.one_hot(legal.argmax(-1), 9), 9)
     chunk = replay.chunk._replace(state=state, policy=policy)
-    index = Index(jnp.arange(16), jnp.int32(16), jax.nn.one_hot(jnp.arange(16) % 3, 3))
+    result = jax.nn.one_hot(jnp.arange(16).reshape(2, 8) % 3, 3, dtype=jnp.float16)
+    index = Index(first=jnp.int32(0), lengths=jnp.full(8, 2), result=result)
     return replay.replace(chunk=chunk), index
 
 
@@ -88,6 +93,17 @@ def test_averaged_weights_follow_the_learnt_ones(update, data):
         average,
         learner.averaged,
     )
+
+
+@pytest.mark.slow
+def test_the_bytes_of_an_update_are_estimated(data):
+    config = LearnerConfig(batch_size=2048)
+    optimizer = make_optimizer(config)
+    update = make_update(GAME, NETWORK, optimizer, config)
+    arguments = (fresh(optimizer), *data, jax.random.key(0), jnp.float32(0))
+    used = update.lower(*arguments).compile().memory_analysis()
+    said = update_bytes(GAME, NETWORK, FIRST, config)
+    assert said == pytest.approx(used.temp_size_in_bytes, rel=0.4)
 
 
 def test_the_learning_rate_rises_linearly_and_falls_as_a_cosine():
@@ -233,7 +249,7 @@ def test_a_batch_without_any_policy_is_learnt_from_without_harm():
 
 def test_an_update_without_any_policy_is_finite(update, data):
     replay, index = data
-    policy = jnp.zeros_like(replay.chunk.policy)
+    policy = jax.tree.map(jnp.zeros_like, replay.chunk.policy)
     replay = replay.replace(chunk=replay.chunk._replace(policy=policy))
     learner, metrics = update(
         fresh(), replay, index, jax.random.key(0), jnp.float32(0.1)

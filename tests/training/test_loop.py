@@ -38,7 +38,7 @@ def config(directory, **changes) -> TrainConfig:
         "self_play": SelfPlayConfig(
             games=8, moves_per_chunk=4, simulations=(2,), sampled_moves=2
         ),
-        "replay": ReplayConfig(capacity=96, min_window=48, min_positions=64),
+        "replay": ReplayConfig(capacity=128, min_window=104, min_positions=64),
         "learner": LearnerConfig(batch_size=16, uses=1.0),
         "evaluation": EvaluationConfig(times=2, positions=32, simulations=2, games=4),
         "checkpoint": CheckpointConfig(every_minutes=0.0),
@@ -127,6 +127,13 @@ def test_the_metrics_hold_every_iteration_and_evaluation_once(undisturbed):
     assert last["games"] > 0
     seconds = [row["seconds"] for row in rows]
     assert seconds == sorted(seconds)
+
+
+def test_every_position_of_a_run_becomes_eligible(undisturbed):
+    rows = metrics(undisturbed)
+    assert all(row["eligible_share"] is None for row in rows if row["iteration"] < 2)
+    assert {row["eligible_share"] for row in rows if row["iteration"] >= 2} == {1.0}
+    assert 0 < undisturbed.last["eligibility_delay"] < 9 + 4
 
 
 def test_learning_begins_once_there_are_positions(undisturbed):

@@ -7,6 +7,7 @@ from flax import struct
 
 from azjax import games
 from azjax.networks import NetworkConfig
+from azjax.players import first_network
 from azjax.search import SearchConfig
 from azjax.training import (
     EvaluationConfig,
@@ -17,21 +18,24 @@ from azjax.training import (
     train,
 )
 from azjax.training import memory as module
-from azjax.training.memory import available_bytes, check_memory, required_bytes
+from azjax.training.evaluation import Evaluator
+from azjax.training.memory import (
+    Part,
+    available_bytes,
+    check_memory,
+    memory_errors,
+    needed_at_once,
+    required_parts,
+)
+from azjax.training.replay import Replay, empty_replay
 
-GAME = games.make("tic_tac_toe")
 GIB = 2**30
 
 
 @struct.dataclass
 class State:
-    replay: jax.Array
+    replay: Replay
     weights: jax.Array
-
-
-def init() -> State:
-    """A gibibyte and a half."""
-    return State(jnp.zeros(2**28, jnp.float32), jnp.zeros(2**27, jnp.float32))
 
 
 def config(directory="runs/none", games=8, **changes) -> TrainConfig:
@@ -41,10 +45,41 @@ def config(directory="runs/none", games=8, **changes) -> TrainConfig:
         "run_dir": str(directory),
         "network": NetworkConfig(width=16, num_blocks=1, stem_channels=8, window=3),
         "self_play": SelfPlayConfig(games=games, moves_per_chunk=2, simulations=(2, 5)),
-        "replay": ReplayConfig(capacity=2 * games),
+        "replay": ReplayConfig(
+            capacity=12 * games, min_window=12 * games, min_positions=0
+        ),
         "learner": LearnerConfig(batch_size=16),
     }
     return TrainConfig(**settings | changes)
+
+
+def parts_of(settings: TrainConfig) -> dict[str, Part]:
+    """The parts by name; the network's half a gibibyte is made up."""
+    game = games.make(settings.game)
+    network, variables = first_network(0, game, settings.network)
+
+    def init() -> State:
+        return State(
+            replay=empty_replay(
+                game,
+                num_chunks=settings.replay_chunks,
+                moves_per_chunk=settings.self_play.moves_per_chunk,
+                num_games=settings.self_play.games,
+                policy_entries=settings.replay.policy_entries,
+            ),
+            weights=jnp.zeros(2**27, jnp.float32),
+        )
+
+    parts = required_parts(settings, game, network, variables, init)
+    return {part.name: part for part in parts}
+
+
+def refusal(settings: TrainConfig, monkeypatch, available: int = 2**20) -> str:
+    monkeypatch.setattr(module, "available_bytes", lambda: available)
+    with pytest.raises(ValueError, match="this run needs about") as error:
+        check_memory(settings, list(parts_of(settings).values()))
+    assert "\n" not in str(error.value)
+    return str(error.value)
 
 
 def limit(monkeypatch, tmp_path, *texts):
@@ -90,81 +125,159 @@ def test_a_limit_above_the_machines_memory_is_none(monkeypatch, tmp_path):
     assert available_bytes() == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
+@pytest.fixture
+def on_a_device(monkeypatch):
+    """A device whose memory is not the host's: nothing is copied there to be saved."""
+    monkeypatch.setattr(module, "_is_cpu", lambda: False)
+
+
+@pytest.mark.usefixtures("on_a_device")
 def test_what_a_run_needs_is_told_by_its_parts():
-    required = required_bytes(config(), GAME, init)
-    assert required["the replay"] == GIB
-    assert required["the rest"] == GIB // 2
-    assert set(required) == {
-        "the replay",
-        "the search of self-play",
-        "the search of evaluations",
-        "the rest",
+    parts = parts_of(config())
+    assert parts["the network and its optimizer"].size == GIB // 2
+    stages = {
+        None: {"the replay", "the network and its optimizer"},
+        "updates": {"the index of the replay", "the batch and its gradient"},
+        "self-play": {"the newest moves of self-play", "the search of self-play"},
+        "evaluation": {"the search of evaluations"},
     }
+    for stage, names in stages.items():
+        assert {name for name, part in parts.items() if part.stage == stage} == names
 
 
+def test_on_a_cpu_what_is_saved_needs_its_memory_twice(monkeypatch):
+    monkeypatch.setattr(module, "_is_cpu", lambda: True)
+    parts = parts_of(config())
+    assert parts[
+        "the network and its optimizer (with the copy that is saved)"
+    ].size == (GIB)
+
+
+@pytest.mark.usefixtures("on_a_device")
 @pytest.mark.parametrize(
-    "changes",
+    ("name", "changes"),
     [
-        {"games": 16},
-        {"search": SearchConfig(kept_nodes=4)},
-        {"search": SearchConfig(proves=True)},
-        {"self_play": SelfPlayConfig(games=8, moves_per_chunk=2, simulations=(9, 1))},
+        ("the replay", {"replay": ReplayConfig(capacity=2**17)}),
+        ("the index of the replay", {"replay": ReplayConfig(capacity=2**17)}),
+        ("the batch and its gradient", {"learner": LearnerConfig(batch_size=17)}),
+        ("the batch and its gradient", {"network": NetworkConfig(num_blocks=2)}),
+        ("the newest moves of self-play", {"games": 16}),
+        ("the search of self-play", {"games": 16}),
+        ("the search of self-play", {"search": SearchConfig(kept_nodes=4)}),
+        ("the search of self-play", {"search": SearchConfig(proves=True)}),
+        (
+            "the search of self-play",
+            {
+                "self_play": SelfPlayConfig(
+                    games=8, moves_per_chunk=2, simulations=(9, 1)
+                )
+            },
+        ),
+        (
+            "the search of evaluations",
+            {"evaluation": EvaluationConfig(simulations=200)},
+        ),
     ],
 )
-def test_a_larger_search_needs_more(changes):
-    less = required_bytes(config(), GAME, init)["the search of self-play"]
-    assert (
-        required_bytes(config(**changes), GAME, init)["the search of self-play"] > less
-    )
+def test_larger_settings_need_more(name, changes):
+    assert parts_of(config(**changes))[name].size > parts_of(config())[name].size
 
 
-def needed_bytes():
-    """What the run needs while it evaluates, which is when it searches most."""
-    required = required_bytes(config(), GAME, init)
-    return sum(required.values()) - required["the search of self-play"]
-
-
-def test_a_larger_search_in_evaluations_needs_more():
-    larger = config(evaluation=EvaluationConfig(simulations=200))
-    name = "the search of evaluations"
-    less = required_bytes(config(), GAME, init)[name]
-    assert required_bytes(larger, GAME, init)[name] > less
-
-
+@pytest.mark.usefixtures("on_a_device")
 def test_a_run_that_fits_is_accepted(monkeypatch):
-    needed = needed_bytes()
+    parts = list(parts_of(config()).values())
+    needed = sum(part.size for part in needed_at_once(parts))
     for available in (needed, 2 * needed, None):
         monkeypatch.setattr(module, "available_bytes", lambda size=available: size)
-        check_memory(config(), GAME, init)
+        check_memory(config(), parts)
+    refusal(config(), monkeypatch, available=needed - 1)
 
 
-def test_a_run_that_does_not_fit_is_refused_with_what_to_lower(monkeypatch):
-    needed = needed_bytes()
-    monkeypatch.setattr(module, "available_bytes", lambda: needed - 1)
-    with pytest.raises(ValueError, match=r"needs at least 1\.51 GiB") as error:
-        check_memory(config(), GAME, init)
-    message = str(error.value)
-    for text in (
-        "the replay 1.00 GiB",
-        "the search of self-play 0.00 GiB",
-        "the rest 0.50 GiB",
-        "the device has 1.51 GiB",
-        "self_play.games (8)",
-        "self_play.simulations (5 at most)",
-        "evaluation.simulations (64)",
-        "search.kept_nodes (0)",
-        "search.leaves_per_step (1)",
-        "replay.capacity (16)",
+def test_stages_that_do_not_run_together_are_not_added():
+    parts = [
+        Part("always", 1, None, ()),
+        Part("play", 7, "self-play", ()),
+        Part("one", 4, "updates", ()),
+        Part("other", 5, "updates", ()),
+    ]
+    assert [part.name for part in needed_at_once(parts)] == ["other", "one", "always"]
+
+
+@pytest.mark.usefixtures("on_a_device")
+def test_the_setting_of_the_largest_part_is_named_first(monkeypatch):
+    settings = config(
+        learner=LearnerConfig(batch_size=10**8), replay=ReplayConfig(capacity=2**30)
+    )
+    message = refusal(settings, monkeypatch, available=2**33)
+    assert (
+        "and the device has 8.00 GiB: lower learner.batch_size (100000000)" in message
+    )
+    first, second, *_ = message.split("; ")
+    assert "for the batch and its gradient" in first
+    assert second.startswith("replay.capacity (1073741824) for the replay")
+
+
+@pytest.mark.usefixtures("on_a_device")
+def test_settings_at_their_least_are_not_to_be_lowered(monkeypatch):
+    smallest = config(
+        games=1,
+        network=NetworkConfig(width=16, num_blocks=0, stem_channels=8, window=3),
+        self_play=SelfPlayConfig(games=1, moves_per_chunk=2, simulations=(1,)),
+        learner=LearnerConfig(batch_size=1),
+        evaluation=EvaluationConfig(simulations=1),
+    )
+    message = refusal(smallest, monkeypatch)
+    assert message.endswith("the device has 0.00 GiB: take a larger device")
+
+
+def test_running_out_of_memory_is_one_line_with_what_to_lower():
+    parts = [Part("the batch", GIB, None, ("learner.batch_size",))]
+    with (
+        pytest.raises(ValueError, match="the device ran out of memory") as error,
+        memory_errors(config(), parts),
     ):
-        assert text in message
+        jnp.zeros(2**47, jnp.int8).block_until_ready()
+    message = str(error.value)
+    assert message.endswith("lower learner.batch_size (16) for the batch, 1.00 GiB")
     assert "\n" not in message
 
 
+def test_other_errors_of_the_device_stay_as_they_are():
+    with (
+        pytest.raises(jax.errors.JaxRuntimeError, match="INTERNAL: broken"),
+        memory_errors(config(), []),
+    ):
+        raise jax.errors.JaxRuntimeError("INTERNAL: broken")
+
+
 @pytest.mark.skipif(available_bytes() is None, reason="the device does not tell")
-@pytest.mark.parametrize("kept_nodes", [0, 100])
-def test_training_refuses_at_once_and_leaves_nothing_behind(kept_nodes, tmp_path):
+@pytest.mark.parametrize(
+    ("changes", "setting"),
+    [
+        ({"games": 2**30}, r"self_play.games \(1073741824\)"),
+        (
+            {"games": 2**30, "search": SearchConfig(kept_nodes=100)},
+            r"self_play.games \(1073741824\)",
+        ),
+        (
+            {"learner": LearnerConfig(batch_size=10**11)},
+            r"learner.batch_size \(100000000000\)",
+        ),
+    ],
+)
+def test_training_refuses_at_once_and_leaves_nothing_behind(changes, setting, tmp_path):
     directory = tmp_path / "run"
-    search = SearchConfig(kept_nodes=kept_nodes)
-    with pytest.raises(ValueError, match=r"self_play.games \(1073741824\)"):
-        train(config(directory, games=2**30, search=search))
+    with pytest.raises(ValueError, match=setting):
+        train(config(directory, **changes))
     assert not directory.exists()
+
+
+def test_training_that_runs_out_of_memory_says_what_to_lower(monkeypatch, tmp_path):
+    def evaluate(self, trained):
+        jnp.zeros(2**47, jnp.int8).block_until_ready()
+
+    monkeypatch.setattr(Evaluator, "evaluate", evaluate)
+    with pytest.raises(
+        ValueError, match=r"ran out of memory; .* lower replay.capacity"
+    ):
+        train(config(tmp_path / "run", replay=ReplayConfig(capacity=2**17)))

@@ -2,6 +2,7 @@ import math
 
 import pytest
 
+from azjax import games
 from azjax.training import (
     EvaluationConfig,
     LearnerConfig,
@@ -9,6 +10,7 @@ from azjax.training import (
     SelfPlayConfig,
     preset,
 )
+from azjax.training.targets import horizon
 
 
 @pytest.mark.parametrize("name", ["auto", "cpu", "accelerator"])
@@ -17,8 +19,23 @@ def test_a_preset_lasts_20_minutes_and_names_its_directory_after_the_game(name, 
     config = preset(name, game)
     assert (config.minutes, config.iterations) == (20, None)
     assert config.directory.parts == ("runs", game)
-    assert config.replay_chunks >= 1
+    assert config.replay_chunks >= 2
     assert config.updates_per_iteration >= 1
+
+
+@pytest.mark.parametrize("name", ["cpu", "accelerator"])
+@pytest.mark.parametrize("game", [*games.available(), "go:size=19,max_moves=1444"])
+@pytest.mark.parametrize("minutes", [0.5, 20.0])
+def test_a_presets_window_holds_positions_of_every_game_until_they_are_eligible(
+    name, game, minutes
+):
+    config = preset(name, game, minutes=minutes)
+    moves = horizon(config.learner.trace, games.make(game).max_moves)
+    window = config.window_moves(1)
+    assert window >= config.self_play.moves_per_chunk + moves
+    assert window <= config.replay_chunks * config.self_play.moves_per_chunk
+    # The window of the first update holds all positions before it.
+    assert window * config.self_play.games >= config.replay.min_positions
 
 
 def test_a_long_run_on_a_small_board_has_chunks_of_full_size():

@@ -97,3 +97,9 @@ def test_the_settings_are_json_and_say_how_it_learns():
     found = json.loads(json.dumps(QConfig("tic_tac_toe", network=PAIR).to_json()))
     assert found["kind"] == "q_learning"
     assert found["network"]["form"] == "pair"
+
+
+def test_a_run_has_one_directory_however_its_game_is_spelt():
+    config = QConfig("hex:size=3")
+    assert config.game == "hex:3"
+    assert config.directory == Path("runs/q_hex_3")

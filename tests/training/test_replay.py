@@ -1,11 +1,22 @@
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from azjax import games
-from azjax.training.replay import empty_replay, insert, make_index, sample
+from azjax.training import (
+    LearnerConfig,
+    ReplayConfig,
+    SelfPlayConfig,
+    TrainConfig,
+    preset,
+)
+from azjax.training.replay import empty_replay, insert, locate, make_index, sample
 from azjax.training.self_play import Chunk
+from azjax.training.stored_policy import store_policy
+from azjax.training.targets import horizon
 
 GAME = games.make("tic_tac_toe")
 T, B, NUM_CHUNKS = 3, 2, 4
@@ -13,7 +24,7 @@ CAPACITY = T * NUM_CHUNKS
 # Three in the left column for the first player in five moves, and a drawn game.
 FIRST_WINS = [0, 1, 3, 2, 6]
 DRAWN = [0, 1, 2, 4, 3, 5, 7, 6, 8]
-index_of = jax.jit(make_index, static_argnames="trace")
+index_of = jax.jit(make_index, static_argnames=("trace", "horizon"))
 insert_into = jax.jit(insert)
 step = jax.jit(GAME.step)
 draw = jax.jit(sample, static_argnums=(0, 4))
@@ -33,7 +44,7 @@ def play(*slots):
             for action in moves:
                 after = step(state, action)
                 reward = GAME.rewards(after)[state.current_player]
-                policy = jax.nn.one_hot(action, 9, dtype=jnp.float16)
+                policy, _ = store_policy(jax.nn.one_hot(action, 9), 9)
                 value = jnp.float32(len(rows) / 100)
                 rows.append(
                     Chunk(state, policy, value, value, reward, after.terminated)
@@ -44,21 +55,38 @@ def play(*slots):
 
 
 def filled(num_chunks, moves):
-    replay = empty_replay(GAME, num_chunks=NUM_CHUNKS, moves_per_chunk=T, num_games=B)
+    replay = empty_replay(
+        GAME,
+        num_chunks=NUM_CHUNKS,
+        moves_per_chunk=T,
+        num_games=B,
+        policy_entries=9,
+    )
     for chunk in range(num_chunks):
         part = jax.tree.map(lambda leaf: leaf[chunk * T : (chunk + 1) * T], moves)  # noqa: B023
         replay = insert_into(replay, part, jnp.int32(chunk))
     return replay
 
 
-def eligible(replay, num_chunks, window=CAPACITY, trace=1.0):
+def drawable(index):
+    """The rows and games of all positions that can be drawn."""
+    row, game = jax.device_get(locate(index, jnp.arange(index.size)))
+    assert len(set(zip(row.tolist(), game.tolist(), strict=True))) == len(row)
+    return row, game
+
+
+def eligible(replay, num_chunks, window=CAPACITY, trace=1.0, horizon=9):
     """The moves' numbers, in each slot, that can be drawn, and the index."""
-    index = index_of(replay, jnp.int32(num_chunks * T), jnp.int32(window), trace=trace)
-    flat = np.asarray(index.position[: index.size])
-    assert len(set(flat.tolist())) == len(flat)
-    value = np.asarray(replay.chunk.value).ravel()[flat]
-    moves = np.rint(100 * value).astype(int)
-    return [sorted(moves[flat % B == slot].tolist()) for slot in range(B)], index
+    _, index, _ = index_of(
+        replay,
+        jnp.int32(num_chunks * T),
+        jnp.int32(window),
+        trace=trace,
+        horizon=horizon,
+    )
+    row, game = drawable(index)
+    moves = np.rint(100 * np.asarray(replay.chunk.value)[row, game]).astype(int)
+    return [sorted(moves[game == slot].tolist()) for slot in range(B)], index
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +101,7 @@ def test_nothing_can_be_drawn_before_a_game_has_ended(moves):
     assert index.size == 0
 
 
-def test_only_positions_of_finished_games_can_be_drawn(moves):
+def test_only_positions_of_finished_games_can_be_drawn_with_a_long_horizon(moves):
     numbers, _ = eligible(filled(2, moves), 2)
     assert numbers == [[0, 1, 2, 3, 4], []]
     numbers, _ = eligible(filled(3, moves), 3)
@@ -95,7 +123,7 @@ def test_only_the_newest_moves_of_the_window_can_be_drawn(moves):
 
 def test_a_game_that_spans_chunks_gets_its_later_result(moves):
     _, index = eligible(filled(3, moves), 3)
-    result = np.asarray(index.result).reshape(CAPACITY, B, 3)
+    result = np.asarray(index.result)
     win, tie, loss = np.eye(3)
     np.testing.assert_array_equal(result[:5, 0], [win, loss, win, loss, win])
     np.testing.assert_array_equal(result[:9, 1], [tie] * 9)
@@ -103,10 +131,169 @@ def test_a_game_that_spans_chunks_gets_its_later_result(moves):
 
 def test_results_are_found_across_the_rings_end(moves):
     _, index = eligible(filled(6, moves), 6)
-    result = np.asarray(index.result).reshape(CAPACITY, B, 3)
+    result = np.asarray(index.result)
     win, _, loss = np.eye(3)
     # Moves 10 to 14 are a game; the last three of them lie at the ring's beginning.
     np.testing.assert_array_equal(result[[10, 11, 0, 1, 2], 0], [win, loss] * 2 + [win])
+
+
+# Positions of long games
+
+
+class Trajectories(NamedTuple):
+    """What is scripted of games in B slots, `[moves, B]` each."""
+
+    terminated: np.ndarray
+    reward: np.ndarray
+    value: np.ndarray
+    draw: np.ndarray
+
+
+def trajectories(num_moves, max_moves, chance):
+    """In slot 0 games are as long as can be, in 1 of any length, in 2 one move."""
+    terminated = np.zeros((num_moves, 3), bool)
+    for slot, shortest in enumerate((max_moves, 2, 1)):
+        longest = 1 if slot == 2 else max_moves
+        lengths = chance.integers(shortest, longest + 1, num_moves)
+        ends = np.cumsum(lengths) - 1
+        terminated[ends[ends < num_moves], slot] = True
+    shape = terminated.shape
+    reward = np.where(terminated, chance.integers(-1, 2, shape), 0)
+    value = chance.uniform(-1, 1, shape)
+    return Trajectories(terminated, reward, value, chance.uniform(0, 1, shape))
+
+
+def probabilities(value, draw):
+    """Win, draw and loss, `[..., 3]`, by the definition."""
+    tie = np.minimum(draw, 1 - np.abs(value))
+    return np.stack([(1 - tie + value) / 2, tie, (1 - tie - value) / 2], axis=-1)
+
+
+def lambda_return(played, move, slot, trace):
+    """The forward view: a weighted mean of the values after 1, 2, ... moves."""
+    terminated = played.terminated[move:, slot]
+    has_ended = terminated.any()
+    length = int(terminated.argmax()) + 1 if has_ended else len(terminated) - 1
+    later = slice(move + 1, move + length + 1)
+    seen = probabilities(played.value[later, slot], played.draw[later, slot])
+    if has_ended:
+        reward = played.reward[move + length - 1, slot]
+        # To the player to move after the last move.
+        seen = np.concatenate([seen[: length - 1], np.eye(3)[None, 1 + int(reward)]])
+    seen[::2] = seen[::2, ::-1]  # after an odd number of moves the opponent moves
+    weight = (1 - trace) * trace ** np.arange(length)
+    weight[-1] = trace ** (length - 1)
+    return weight @ seen
+
+
+def play_script(config, max_moves, num_chunks, window=None):
+    """Runs insert and make_index as a run of `config` does, with three slots.
+
+    Returns:
+        The trajectories; how many moves had been made when each move became drawable,
+        0 if it never did; the counts of a run; and the last targets.
+    """
+    length = config.self_play.moves_per_chunk
+    played = trajectories(num_chunks * length, max_moves, np.random.default_rng(0))
+    replay = empty_replay(
+        GAME,
+        num_chunks=config.replay_chunks,
+        moves_per_chunk=length,
+        num_games=3,
+        policy_entries=9,
+    )
+    capacity = config.replay_chunks * length
+    moves = horizon(config.learner.trace, max_moves)
+    since = np.zeros(played.terminated.shape, int)
+    total, delay = 0, 0.0
+    for iteration in range(1, num_chunks + 1):
+        part = slice((iteration - 1) * length, iteration * length)
+        chunk = jax.tree.map(lambda leaf: leaf[:length], replay.chunk)._replace(
+            terminated=jnp.asarray(played.terminated[part]),
+            reward=jnp.asarray(played.reward[part], jnp.float32),
+            value=jnp.asarray(played.value[part], jnp.float32),
+            draw=jnp.asarray(played.draw[part], jnp.float32),
+        )
+        replay = insert_into(replay, chunk, jnp.int32(iteration - 1))
+        replay, index, counted = index_of(
+            replay,
+            jnp.int32(iteration * length),
+            jnp.int32(window or config.window_moves(iteration)),
+            trace=config.learner.trace,
+            horizon=moves,
+        )
+        first, count = jax.device_get((index.first, index.lengths))
+        # The newest move with this row.
+        newest = iteration * length - 1
+        begin = newest - (newest - first) % capacity
+        for slot in range(3):
+            drawable_now = since[begin : begin + count[slot], slot]
+            drawable_now[drawable_now == 0] = iteration * length
+        total += int(counted.newly)
+        delay += float(counted.delay)
+    counts = {"eligible": total, "delay": delay, "waiting": int(counted.waiting)}
+    rows = (begin + np.arange(count.max())) % capacity
+    targets = np.asarray(index.result)[rows]
+    return played, since, counts, (begin, count, targets)
+
+
+GAMES = ["chess", "go:size=9", "go:size=19"]
+
+
+@pytest.mark.parametrize("name", ["cpu", "accelerator"])
+@pytest.mark.parametrize("game", GAMES)
+def test_every_position_of_a_long_game_can_be_drawn_with_each_preset(name, game):
+    config = preset(name, game, iterations=1)
+    max_moves = games.make(game).max_moves
+    played, since, counts, drawn = play_script(config, max_moves, 40)
+    first, number, targets = drawn
+    assert first > 300, "too short: few positions have left the window"
+    # All but the newest, which wait for what follows.
+    assert since[: -horizon(config.learner.trace, max_moves)].all()
+    assert counts["eligible"] == (since > 0).sum()
+    assert counts["eligible"] + counts["waiting"] == since.size
+    delay = (since - 1 - np.arange(len(since))[:, None])[since > 0]
+    assert counts["delay"] == delay.sum()
+    for slot in range(3):
+        for place in range(0, number[slot], 7):
+            wanted = lambda_return(played, first + place, slot, config.learner.trace)
+            np.testing.assert_allclose(targets[place, slot], wanted, atol=5e-4)
+
+
+def small(window, trace, moves_per_chunk=4):
+    """A configuration of tic-tac-toe whose window holds so many moves."""
+    return TrainConfig(
+        game="tic_tac_toe",
+        iterations=1,
+        self_play=SelfPlayConfig(games=2, moves_per_chunk=moves_per_chunk),
+        replay=ReplayConfig(
+            capacity=2 * (window + moves_per_chunk),
+            window=1e-9,
+            min_window=2 * window,
+            min_positions=0,
+        ),
+        learner=LearnerConfig(trace=trace),
+    )
+
+
+@pytest.mark.parametrize("trace", [0.0, 0.2, 1.0])
+def test_the_smallest_window_that_is_allowed_holds_every_position_until_it_is_eligible(
+    trace,
+):
+    moves = horizon(trace, 9)
+    config = small(4 + moves, trace)
+    _, since, _, _ = play_script(config, 9, 20)
+    assert since[:-moves].all()
+    with pytest.raises(ValueError, match="min_window must be >="):
+        small(3 + moves, trace)
+
+
+def test_positions_that_leave_a_smaller_window_undrawn_are_counted_as_missed():
+    config = small(9, 0.2)
+    _, since, counts, _ = play_script(config, 9, 20, window=8)
+    assert counts["eligible"] == (since > 0).sum()
+    missed = since.size - counts["eligible"] - counts["waiting"]
+    assert 0 < missed == (since[:-8] == 0).sum()
 
 
 def test_samples_are_true_positions_under_true_symmetries(moves):
@@ -123,12 +310,23 @@ def test_samples_are_true_positions_under_true_symmetries(moves):
     assert batch.policy_target.dtype == jnp.float32
 
 
+def test_sparse_policies_are_drawn_as_dense_ones_are(moves):
+    replay = filled(6, moves)
+    _, index = eligible(replay, 6)
+    dense = replay.chunk.policy.probability.astype(jnp.float32)
+    sparse, _ = store_policy(dense, 2)
+    assert sparse.action is not None
+    other = replay.replace(chunk=replay.chunk._replace(policy=sparse))
+    batches = [
+        draw(GAME, each, index, jax.random.key(0), 64) for each in (replay, other)
+    ]
+    jax.tree.map(np.testing.assert_array_equal, *batches)
+
+
 def test_every_symmetry_of_a_position_is_drawn(moves):
     replay = filled(6, moves)
     _, index = eligible(replay, 6)
-    only = index._replace(
-        position=jnp.full_like(index.position, 9 * B), size=jnp.int32(1)
-    )
+    only = index._replace(first=jnp.int32(9), lengths=jnp.array([1, 0]))
     batch = draw(GAME, replay, only, jax.random.key(0), 64)
     state = jax.tree.map(lambda leaf: leaf[9, 0], replay.chunk.state)
     images = {

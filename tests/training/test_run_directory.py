@@ -152,6 +152,16 @@ def test_the_initial_player_is_recorded_and_not_compared(tmp_path):
     assert read_config(tmp_path)["initial_player"] == "runs/moved"
 
 
+def test_another_spelling_of_the_game_goes_on(tmp_path):
+    opened(config(tmp_path, game="hex:size=3"))
+    (tmp_path / "checkpoints" / "1").mkdir(parents=True)
+    path = tmp_path / "config.json"
+    assert json.loads(path.read_text())["game"] == "hex:3"
+    path.write_text(path.read_text().replace("hex:3", "hex:size=3,swap=False"))
+    opened(config(tmp_path, game="hex:3"))
+    assert json.loads(path.read_text())["game"] == "hex:3"
+
+
 def test_a_directory_with_something_else_in_it_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("words")
     with pytest.raises(ValueError, match="is not empty and holds no run: give another"):

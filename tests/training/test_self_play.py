@@ -110,8 +110,9 @@ def test_only_a_games_last_move_brings_a_reward(joined):
 
 def test_policies_are_distributions_over_legal_moves(joined):
     legal = jax.vmap(jax.vmap(GAME.legal_action_mask))(joined.state)
-    np.testing.assert_allclose(joined.policy.astype(np.float32).sum(-1), 1, atol=5e-3)
-    assert (joined.policy[~np.asarray(legal)] == 0).all()
+    policy = joined.policy.probability
+    np.testing.assert_allclose(policy.astype(np.float32).sum(-1), 1, atol=5e-3)
+    assert (policy[~np.asarray(legal)] == 0).all()
 
 
 def test_values_lie_in_their_range(joined):
@@ -171,6 +172,10 @@ def test_the_first_games_are_spread_over_all_stages():
     assert set(num_stones(start.state).tolist()) == {0, 1, 2, 3, 4, 5, 6}
 
 
+def test_dense_policies_lose_nothing(run):
+    assert run[3].policy_mass_lost == 0
+
+
 # Searches of two lengths
 
 
@@ -179,10 +184,12 @@ CAPPED = dataclasses.replace(CONFIG, full_searches=0.25, cheap_simulations=2)
 
 @pytest.fixture(scope="module")
 def capped():
-    """Two chunks from the same key, and their metrics."""
+    """Two chunks from the same key, with sparse policies, and their metrics."""
     network, variables = first_network(0, GAME, NETWORK)
     search = SearchConfig(kept_nodes=20, proves=True)
-    play = make_self_play(GAME, network, search, CAPPED, num_simulations=8)
+    play = make_self_play(
+        GAME, network, search, CAPPED, num_simulations=8, policy_entries=2
+    )
     start = start_games(GAME, CAPPED, jax.random.key(1))
     return [
         play(variables, jax.tree.map(jnp.copy, start), jax.random.key(2))[1:]
@@ -193,16 +200,25 @@ def capped():
 @pytest.mark.slow
 def test_of_each_move_as_many_policies_are_kept_as_searches_are_full(capped):
     chunk, _ = jax.device_get(capped[0])
-    total = chunk.policy.astype(np.float32).sum(axis=-1)
-    has_policy = (chunk.policy != 0).any(axis=-1)
+    probability = chunk.policy.probability
+    total = probability.astype(np.float32).sum(axis=-1)
+    has_policy = (probability != 0).any(axis=-1)
     np.testing.assert_array_equal(has_policy.sum(axis=1), CAPPED.full_games)
     np.testing.assert_allclose(total[has_policy], 1, atol=5e-3)
     np.testing.assert_array_equal(total[~has_policy], 0)
 
 
 @pytest.mark.slow
+def test_what_sparse_policies_drop_is_measured(capped):
+    chunk, metrics = capped[0]
+    assert chunk.policy.probability.shape == (12, 8, 2)
+    # Two of nine actions hold at least two ninths.
+    assert 0 < metrics.policy_mass_lost < 7 / 9
+
+
+@pytest.mark.slow
 def test_other_games_are_searched_in_full_at_each_move(capped):
-    has_policy = (np.asarray(capped[0][0].policy) != 0).any(axis=-1)
+    has_policy = (np.asarray(capped[0][0].policy.probability) != 0).any(axis=-1)
     assert len(np.unique(has_policy, axis=0)) > 3
     assert (has_policy.sum(axis=0) > 0).sum() > CAPPED.games // 2
 
@@ -250,7 +266,8 @@ def test_a_move_rests_on_more_than_its_own_simulations():
     _, chunk, metrics = play(variables, start, jax.random.key(2))
     assert 8 < metrics.root_visits < 8 + 20
     assert not chunk.state.terminated.any()
-    np.testing.assert_allclose(chunk.policy.astype(np.float32).sum(-1), 1, atol=5e-3)
+    total = chunk.policy.probability.astype(np.float32).sum(-1)
+    np.testing.assert_allclose(total, 1, atol=5e-3)
 
 
 def test_a_move_rests_on_its_own_simulations_where_no_trees_are_kept(run):

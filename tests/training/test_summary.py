@@ -1,4 +1,5 @@
 import io
+import sys
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,6 +18,8 @@ def counts(iteration):
         "positions": 1000 * iteration,
         "games": 40 * iteration,
         "updates": 5 * iteration,
+        "eligible_share": 0.995 if iteration else None,
+        "eligibility_delay": 16.6 if iteration else None,
     }
 
 
@@ -54,6 +57,7 @@ def test_the_summary_tells_results_opinions_and_commands(tmp_path):
     for part in (
         "1 min 00 s",
         "80 games, 2,000 positions",
+        "99.5% of the positions, after 17 more moves on average",
         "40.0% (36.0 to 44.0) → 10.0% (9.0 to 11.0)",
         "score against random",
         "75.0% (67.5 to 82.5) → 75.0% (67.5 to 82.5)",
@@ -78,3 +82,22 @@ def test_the_summary_shows_the_likeliest_of_many_moves(tmp_path, monkeypatch):
     assert "6 more" in text
     assert "30.0%" in text  # six moves of 5%
     assert "→" not in text
+
+
+class Nim(games.TicTacToe):
+    name = "nim"
+
+
+def test_the_summary_of_a_game_of_ones_own_names_the_program_that_ran(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)
+    monkeypatch.setattr(sys, "argv", ["nim.py", "train", "nim"])
+    text = summary(tmp_path, game=Nim())
+    assert f"python nim.py play nim --opponent alphazero:{tmp_path}" in text
+    assert f"python nim.py evaluate {tmp_path}" in text
+
+
+def test_the_summary_of_a_network_of_own_parts_says_that_they_are_needed(tmp_path):
+    text = summary(tmp_path, has_own_parts=True)
+    assert text.count(" --parts MODULE:NAME") == 2

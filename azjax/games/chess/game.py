@@ -297,14 +297,14 @@ class Chess(Game[State]):
             return "threefold repetition"
         return "limit of moves"
 
-    def _policies_on_board(
+    def policies_on_board(
         self, state: State, policies: Mapping[str, np.ndarray]
     ) -> rendering.Policies:
+        """Returns an arrow for each move, one for all that a pawn may become."""
         legal = np.asarray(self.legal_action_mask(state))
         player = int(state.current_player)
         placed = {}
         for name, policy in policies.items():
-            # One arrow for all that a pawn may become.
             arrows = {}
             for action in np.flatnonzero(legal & (np.asarray(policy) > 0)).tolist():
                 ends = notation.ends(action, player)

@@ -2,7 +2,8 @@
 
 Both are read by Sabaki, Lizzie and others. A line holds, for each move from the best
 one, `info move D4 visits 20 winrate 5512 prior 310 order 0 pv D4 E5`, where win rates
-and priors are in 1/10000; in KataGo's form they are fractions of 1.
+and priors are in 1/10000; in KataGo's form they are fractions of 1. Win rates and
+utilities are those of the player to move, as in Leela Zero.
 """
 
 from collections.abc import Callable, Iterator

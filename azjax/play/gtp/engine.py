@@ -11,8 +11,12 @@ Go: two passes end the game; the limit of moves does not, but with superko. All 
 on the board are alive, and handicap stones give white no points. Other games have no
 komi: any is accepted, and changes nothing.
 
+Size and komi: a player that cannot play with another size or komi, as a network that
+was trained for one alone, refuses it, and the game goes on as before.
+
 Time: the settings are accepted and change nothing; how long a move takes is a matter of
-the player's simulations.
+the player's simulations. The first answer takes longer, because the player is compiled;
+the standard error says so.
 """
 
 import itertools
@@ -27,7 +31,15 @@ from azjax.play.gtp import analysis, handicap
 from azjax.play.gtp.arguments import COLOURS, SYNTAX_ERROR, colour, real, whole, word
 from azjax.play.gtp.protocol import CommandError
 from azjax.play.gtp.record import Position, Record, changed
-from azjax.players import AnyPlayer, ForfeitError, ResignError, Seat, Thought, sit
+from azjax.players import (
+    AnyPlayer,
+    ExternalPlayer,
+    ForfeitError,
+    ResignError,
+    Seat,
+    Thought,
+    sit,
+)
 from azjax.players.vertices import PASS, RESIGN, to_vertex
 
 DEFAULT_INTERVAL = 100  # 1/100 s
@@ -63,6 +75,7 @@ class Engine:
         """
         self._load, self._seed, self._num_games = load, seed, 0
         self._game, self._player = game, load(game)
+        self._is_compiled = isinstance(self._player, ExternalPlayer)
         self._seat: Seat | None = None
         self._record = Record(game)
         self._commands: dict[str, Callable[[list[str]], str | Report]] = {
@@ -251,10 +264,11 @@ class Engine:
             game = changed(self._game, option, value)
             player = self._load(game)
         except ValueError as error:
-            print(f"azjax: {error}", file=sys.stderr)
+            _note(str(error))
             raise problem from error
         self.close()
         self._game, self._player = game, player
+        self._is_compiled = isinstance(player, ExternalPlayer)
 
     def _think(self, position: Position) -> Thought:
         """Returns what the player chooses.
@@ -267,6 +281,9 @@ class Engine:
             if self._seat is None:
                 seed = (self._seed + self._num_games) % 2**32
                 self._seat = sit(self._player, self._record.game, seed)
+            if not self._is_compiled:
+                _note("compiling the player; its first answer takes longer")
+            self._is_compiled = True
             return self._seat.choose(position.state, position.moves)
         except ResignError:
             raise
@@ -307,3 +324,8 @@ class Engine:
         interval = whole([settings.get("interval", str(DEFAULT_INTERVAL))], 0)
         most = whole([settings.get("maxmoves", str(analysis.MAX_MOVES))], 0)
         return player, max(1, interval), max(1, most)
+
+
+def _note(text: str) -> None:
+    """Tells people what the protocol has no place for."""
+    print(f"azjax: {text}", file=sys.stderr, flush=True)

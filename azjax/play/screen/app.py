@@ -1,6 +1,7 @@
 """The full screen: a board, what stands beside it, a line to type in."""
 
 import asyncio
+import contextlib
 import signal
 import time
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from textual.binding import Binding
 from textual.containers import Container, VerticalScroll
 from textual.geometry import Size
 from textual.screen import ModalScreen
-from textual.widgets import Footer, Input, Static
+from textual.widgets import Footer, Static
 
 from azjax.arena.events import (
     AdviceFailed,
@@ -30,10 +31,14 @@ from azjax.play.screen.board import Board
 from azjax.play.screen.entry import Entry
 from azjax.play.screen.side import beside
 from azjax.play.session import Session, help_lines, parse
-from azjax.play.wording import opinion, side_names, signed
+from azjax.play.wording import opinion, side_names, value_text
 
 INTERRUPTED = 130  # an exit status: 128 and the number of the signal
-STATUSES = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: 143, signal.SIGHUP: 129}
+STATUSES = {
+    getattr(signal, name): 128 + getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP")
+    if hasattr(signal, name)  # Windows has no SIGHUP
+}
 PACE = 0.4  # seconds at least between the moves of a game that plays itself
 SIDE, WIDE = 42, 42  # columns of what stands beside the board, and of a fair board
 TALL = 34  # rows in which there is room below the board
@@ -80,10 +85,10 @@ class PlayApp(App[None]):
         self.pump = Pump()
         self.session = sit_down(self.pump.background)
         self.title_line = Static(id="title", markup=False)
-        self.board = Board(self.session.controller)
+        self.board = Board(self.session.controller, self.play, self.explain)
         self.beside = Static(id="beside")
         self.message = Static(id="message", markup=False)
-        self.entry = Entry(self.session, self.board)
+        self.entry = Entry(self.session, self.board, self.obey)
         self._last_move = 0.0
         self._frames = 0
         self._is_asking = False  # whether the game that is on may be left
@@ -103,11 +108,16 @@ class PlayApp(App[None]):
     def on_mount(self) -> None:
         """Begins to show what happens."""
         loop = asyncio.get_running_loop()
-        for number, status in STATUSES.items():
-            loop.add_signal_handler(number, lambda status=status: self.leave(status))
+        # Windows has no such handlers: the program's own end it there.
+        with contextlib.suppress(NotImplementedError):
+            for number, status in STATUSES.items():
+                loop.add_signal_handler(number, lambda end=status: self.leave(end))
         self.set_interval(1 / 20, self.tick)
         self.entry.focus()
+        self.board.follow()  # a saved game may have been loaded
         self.show()
+        if not self.session.controller.is_started:
+            self.push_screen(Waiting(f"compiling {self.session.name} ..."))
 
     def tick(self) -> None:
         """Takes what a seat has answered, and lets the clocks go on."""
@@ -129,7 +139,9 @@ class PlayApp(App[None]):
                 self._last_move = time.monotonic()
                 if move.thought is not None:
                     value = opinion(move.thought)
-                    expects = "" if value is None else f", expects {signed(value)}"
+                    expects = ""
+                    if value is not None:
+                        expects = f", expects {value_text(game, player, value)}"
                     name = self.session.addressed(player)
                     self.say(f"{name} plays {move.text}{expects}")
                 else:
@@ -144,6 +156,8 @@ class PlayApp(App[None]):
                 self.say(self.session.farewell(event), is_wrong=True)
         if isinstance(event, Moved | Jumped | GameOver):
             self.board.follow()
+        if controller.is_started and isinstance(self.screen, Waiting):
+            self.screen.dismiss()
         self.show()
 
     def say(self, text: str, is_wrong: bool = False) -> None:
@@ -172,18 +186,25 @@ class PlayApp(App[None]):
         base.set_class(is_beside, "-beside")
         base.set_class(is_below, "-below")
 
+    @property
+    def spinner(self) -> str:
+        """A sign that turns as time goes by."""
+        return SPINNER[self._frames // 2 % len(SPINNER)]
+
     def show_turn(self) -> None:
-        """Shows whose turn it is, and since when a seat thinks."""
+        """Shows whose turn it is, or what the game waits for."""
         session, controller = self.session, self.session.controller
-        if controller.result is not None:
+        if not controller.is_started:
+            turn = f"{self.spinner} compiling {session.name}"
+        elif controller.result is not None:
             turn = session.outcome()
         elif controller.thinking is not None:
-            turn = f"{SPINNER[self._frames // 2 % len(SPINNER)]} {session.name} thinks"
+            turn = f"{self.spinner} {session.name} thinks"
         elif session.seat is None:
             turn = f"the {side_names(session.game)[controller.player]} move"
         else:
             turn = f"your move, with the {side_names(session.game)[controller.player]}"
-        title = Text(f" {session.game.name} ", "bold reverse")
+        title = Text(f" {session.game} ", "bold reverse")
         self.title_line.update(title.append(f"  {turn}", "bold not reverse"))
 
     def do(self, line: str) -> None:
@@ -201,16 +222,17 @@ class PlayApp(App[None]):
         self.show()
 
     def leave(self, status: int) -> None:
-        """Ends the program with an exit status."""
-        self.exit(return_code=status)
+        """Ends the program with an exit status, the first one if there are several."""
+        if self.return_code is None:
+            self.exit(return_code=status)
 
-    def on_board_pointed(self, event: Board.Pointed) -> None:
+    def play(self, action: int) -> None:
         """Plays where the person pointed."""
         game, state = self.session.game, self.session.controller.state
-        self.do(game.action_to_text(state, event.action))
+        self.do(game.action_to_text(state, action))
 
-    def on_board_missed(self) -> None:
-        """Says why nothing happens."""
+    def explain(self) -> None:
+        """Says why nothing happens where the person pointed."""
         controller = self.session.controller
         if controller.result is not None:
             self.say("the game is over: F8 begins a new one", is_wrong=True)
@@ -219,15 +241,16 @@ class PlayApp(App[None]):
         else:
             self.say("no move begins there", is_wrong=True)
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Does what was typed; nothing typed plays at the cursor."""
-        line = event.value
-        self.entry.clear()
+    def obey(self, line: str) -> None:
+        """Does what was typed; an empty line plays at the cursor."""
         command = parse(line)
+        name = command[0] if command else ""
         if not line.strip():
             self.board.point()
-        elif command is not None and command[0] in ("help", "new"):
-            self.call_later(self.run_action, command[0])
+        elif name == "help":
+            self.action_help()
+        elif name == "new":
+            self.action_new()
         else:
             self.do(line)
 
@@ -247,8 +270,9 @@ class PlayApp(App[None]):
             self.do("new")
 
     def action_help(self) -> None:
-        """Shows the keys and commands."""
-        self.push_screen(Help())
+        """Shows the keys and commands, once."""
+        if not isinstance(self.screen, Help):
+            self.push_screen(Help())
 
     def action_interrupt(self) -> None:
         """Leaves as Ctrl-C does."""
@@ -262,10 +286,39 @@ class Help(ModalScreen[None]):
         """Returns the text."""
         yield Static(KEYS + "\n".join(help_lines()), id="help", markup=False)
 
-    def on_key(self) -> None:
-        """Goes back to the game."""
-        self.dismiss()
+    def on_key(self, event: events.Key) -> None:
+        """Goes back to the game; the key does nothing else there."""
+        event.stop()
+        self._leave()
 
     def on_click(self) -> None:
         """Goes back to the game."""
-        self.dismiss()
+        self._leave()
+
+    def _leave(self) -> None:
+        # Keys that were pressed quickly arrive here after the first one.
+        if self.is_current:
+            self.dismiss()
+
+
+class Waiting(ModalScreen[None]):
+    """Says what the game waits for before it starts, and drops keys meanwhile.
+
+    Args:
+        text: what is said.
+    """
+
+    def __init__(self, text: str):
+        super().__init__()
+        self._text = text
+
+    def compose(self) -> ComposeResult:
+        """Returns the text."""
+        text = f"{self._text}\nkeys do nothing until then, but ^Q and ^C quit"
+        yield Static(text, id="waiting", markup=False)
+
+    async def on_key(self, event: events.Key) -> None:
+        """Drops a key, also if the game has started since it was pressed."""
+        event.stop()
+        if event.key == "ctrl+q":
+            await self.run_action("app.do('quit')")

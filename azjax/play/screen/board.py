@@ -1,9 +1,10 @@
 """The board on the screen, with a cursor and for the mouse."""
 
+from collections.abc import Callable
+
 import numpy as np
 from rich.text import Text
 from textual import events
-from textual.message import Message
 from textual.widget import Widget
 
 from azjax.arena.controller import Controller
@@ -14,21 +15,22 @@ from azjax.play.screen.looks import look_of
 
 
 class Board(Widget):
-    """Shows a controller's position, and lets a person point at moves."""
+    """Shows a controller's position, and lets a person point at moves.
 
-    class Pointed(Message):
-        """A person pointed at a move."""
+    Args:
+        controller: of the game.
+        play: called with the move at which a person points.
+        miss: called when a person points at something that is no move.
+    """
 
-        def __init__(self, action: int):
-            super().__init__()
-            self.action = action
-
-    class Missed(Message):
-        """A person pointed at something that is no move."""
-
-    def __init__(self, controller: Controller):
+    def __init__(
+        self,
+        controller: Controller,
+        play: Callable[[int], None],
+        miss: Callable[[], None],
+    ):
         super().__init__(id="board")
-        self._controller = controller
+        self._controller, self._play, self._miss = controller, play, miss
         self._look = look_of(controller.game)
         self._board = np.asarray(controller.game.board(controller.state))
         height, width = self._board.shape
@@ -102,11 +104,11 @@ class Board(Widget):
         cells = (cell,) if start is None else (start, cell)
         action = self._pointing.action(cells)
         if action is not None:
-            self.post_message(self.Pointed(action))
+            self._play(action)
         elif self._pointing.can_begin(cell) and cell != start:
             self._start = cell
         elif start is None:
-            self.post_message(self.Missed())
+            self._miss()
         self.refresh()
 
     def _scene(self) -> Scene:

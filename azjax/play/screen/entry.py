@@ -1,5 +1,6 @@
 """The line in which moves and commands are typed."""
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual import events
@@ -16,6 +17,11 @@ class Entry(Input):
 
     It always has the keyboard; as long as it is empty, the arrows move the cursor of
     the board.
+
+    Args:
+        session: whose moves and commands complete a line.
+        board: whose cursor is moved.
+        obey: called with each line.
     """
 
     BINDINGS: ClassVar = [
@@ -25,7 +31,7 @@ class Entry(Input):
         Binding("escape", "forget", show=False),
     ]
 
-    def __init__(self, session: Session, board: Board):
+    def __init__(self, session: Session, board: Board, obey: Callable[[str], None]):
         self.completions = Completions()
         super().__init__(
             id="entry",
@@ -33,7 +39,7 @@ class Entry(Input):
             suggester=self.completions,
             select_on_focus=False,
         )
-        self._session, self._board = session, board
+        self._session, self._board, self._obey = session, board, obey
 
     def offer(self, unplaced: list[int]) -> None:
         """Completes the moves of the position, and the commands.
@@ -53,12 +59,26 @@ class Entry(Input):
             placeholder = f"also possible: {' '.join(names)}{more}"
         self.placeholder = placeholder
 
-    def on_key(self, event: events.Key) -> None:
-        """Points at the cursor's cell by the space bar if nothing is typed."""
+    async def on_key(self, event: events.Key) -> None:
+        """Does what a key is bound to, before the next key.
+
+        Textual itself looks for bindings after the key has passed all parents of the
+        line; keys that are pressed quickly would overtake it.
+        """
+        event.stop()
+        active = self.screen.active_bindings.get(event.key)
         if event.key == "space" and not self.value:
             event.prevent_default()
-            event.stop()
             self._board.point()
+        elif active is not None and active.enabled:
+            event.prevent_default()
+            await self.app.run_action(active.binding.action, active.node)
+
+    async def action_submit(self) -> None:
+        """Empties the line and obeys it."""
+        line = self.value
+        self.clear()
+        self._obey(line)
 
     def action_steer(self, down: int, right: int) -> None:
         """Moves the cursor of the board."""

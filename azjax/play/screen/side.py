@@ -15,6 +15,7 @@ from azjax.play.wording import (
     opinion,
     side_names,
     signed,
+    value_text,
 )
 
 MOVES = 60  # that are shown
@@ -76,8 +77,7 @@ def _analysis(session: Session) -> Iterator[RenderableType]:
     about = Text(f"{session.name} on move {ply + 1}", QUIET)
     value = opinion(thought)
     if value is not None:
-        about.append(f": expects {signed(value)}", "bold not dim")
-        about.append(f" for the {side_names(game)[player]}", QUIET)
+        about.append(f": expects {value_text(game, player, value)}", "bold not dim")
     yield about
     shown = candidates(game, state, thought, CANDIDATES)
     if shown:

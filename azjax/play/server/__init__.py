@@ -6,5 +6,6 @@
 from azjax.play.server.house import House
 from azjax.play.server.limits import Limits
 from azjax.play.server.offers import Offers, make_offers
+from azjax.play.server.warming import Warmer
 
-__all__ = ["House", "Limits", "Offers", "make_offers"]
+__all__ = ["House", "Limits", "Offers", "Warmer", "make_offers"]

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from starlette.applications import Starlette
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -18,11 +18,11 @@ from starlette.responses import (
     Response,
 )
 from starlette.routing import Route, WebSocketRoute
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from azjax.play.page_files import media_type, read_page
-from azjax.play.server.describing import game_title, picture_of
+from azjax.play.server.describing import game_title
+from azjax.play.server.guard import Guard
 from azjax.play.server.house import House
 from azjax.play.server.offers import GameOffer, run_players
 from azjax.play.server.progress import describe_progress, newest_numbers
@@ -31,28 +31,19 @@ from azjax.play.server.visitor import FULL, Visitor
 from azjax.play.server.workers import Workers
 
 SOCKET = "/socket"
-HEADERS = {
-    # The policy of index.html, and nobody else's page may show this one in a frame.
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; "
-        "img-src 'self'; connect-src 'self'; worker-src 'self'; base-uri 'none'; "
-        "form-action 'none'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-cache",
-}
 
 
-def make_app(house: House, *, names: Collection[str] | None) -> Starlette:
+def make_app(
+    house: House, *, names: Collection[str], token: str | None = None
+) -> Starlette:
     """Returns the application.
 
     Args:
         house: what there is to play with; closed with the application.
-        names: by which visitors may call the server, without the port; None allows
-            all. Without them a foreign page could reach a server of this machine by a
-            name of its own.
+        names: by which visitors may call the server, without the port, beside any
+            IP address. With other names a foreign page could reach the server through
+            a visitor's browser (DNS rebinding).
+        token: which visitors must know, if there is one.
     """
     site = _Site(house)
     routes = [
@@ -74,7 +65,7 @@ def make_app(house: House, *, names: Collection[str] | None) -> Starlette:
     return Starlette(
         routes=routes,
         exception_handlers={404: site.missing},
-        middleware=[Middleware(_Guard, names=names)],
+        middleware=[Middleware(Guard, names=names, token=token)],
         lifespan=site.lifespan,
     )
 
@@ -83,7 +74,6 @@ class _Site:
     def __init__(self, house: House):
         self._house = house
         self._page = read_page()
-        self._pictures: dict[str, str] = {}
         self._visitors: set[Visitor] = set()
         self._farewells: set[asyncio.Task[None]] = set()
         self._workers = Workers()
@@ -228,36 +218,10 @@ class _Site:
             await self._draw(offer)
 
     async def _draw(self, offer: GameOffer) -> str:
-        """Returns the picture of a game's first position, which takes a second."""
-        return await self._workers.do_once(("picture", offer.key), self._picture, offer)
-
-    def _picture(self, offer: GameOffer) -> str:
-        if offer.key not in self._pictures:
-            self._pictures[offer.key] = picture_of(offer.game, offer.game.init(), None)
-        return self._pictures[offer.key]
-
-
-class _Guard:
-    """Refuses requests under a foreign name, and adds the headers of every answer."""
-
-    def __init__(self, app: ASGIApp, names: Collection[str] | None):
-        self._app, self._names = app, names
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] not in ("http", "websocket"):
-            return await self._app(scope, receive, send)
-        if self._names is not None and _name(Headers(scope=scope)) not in self._names:
-            if scope["type"] == "websocket":
-                return await WebSocket(scope, receive, send).close()
-            refusal = PlainTextResponse("this server has other names", 421)
-            return await refusal(scope, receive, send)
-
-        async def send_guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
-            await send(message)
-
-        return await self._app(scope, receive, send_guarded)
+        """Returns the picture of a game's first position."""
+        key = ("preview", offer.key)
+        preview = await self._workers.do_once(key, self._house.preview, offer)
+        return preview.position["picture"]
 
 
 async def _with_slash(request: Request) -> Response:
@@ -273,16 +237,11 @@ def _found(names: dict[str, Any], name: str) -> Any:
     return names[name]
 
 
-def _players(offer: GameOffer) -> list[dict[str, str]]:
-    return [{"name": p.name, "title": p.title} for p in offer.players.values()]
-
-
-def _name(headers: Headers) -> str | None:
-    """Returns by which name the server was called, without the port."""
-    try:
-        return urlsplit(f"//{headers.get('host', '')}").hostname
-    except ValueError:
-        return None
+def _players(offer: GameOffer) -> list[dict[str, Any]]:
+    return [
+        {"name": player.name, "title": player.title, "rating": player.rating}
+        for player in offer.players.values()
+    ]
 
 
 def _is_same_origin(headers: Headers) -> bool:

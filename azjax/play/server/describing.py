@@ -1,16 +1,18 @@
 """Games, positions and thoughts as the values of JSON that the page is told."""
 
 import collections
+import copy
 import itertools
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from azjax.games import Game, State
 from azjax.games.rendering import CELL_SIZE, Cell
-from azjax.play.server.rules import Rules
+from azjax.play.server.rules import Rules, on_host
 from azjax.play.server.trees import describe_tree, number_of
 from azjax.play.wording import opinion, side_names
 from azjax.players import Thought
@@ -43,11 +45,29 @@ def picture_of(game: Game, state: State, last_action: int | None) -> str:
     return svg.replace("<svg", f"<svg {box}", 1)
 
 
-def describe_game(game: Game, key: str) -> dict[str, Any]:
-    """Returns what a page must know of a game."""
-    state = game.init()
-    height, width = np.shape(game.board(state))
-    return {
+class Preview(NamedTuple):
+    """What a page draws before the rules of its game are compiled.
+
+    description: of the game, without its player.
+    position: the first one, without its moves.
+    """
+
+    description: dict[str, Any]
+    position: dict[str, Any]
+
+
+def describe_start(game: Game, key: str) -> Preview:
+    """Returns the description of a game and of its first position.
+
+    One small program is compiled for it. Functions called one operation at a time
+    would take seconds, as each operation is compiled.
+    """
+    state, board = jax.jit(lambda: _first(game))()
+    state, board = on_host(state), np.asarray(board)
+    drawn = copy.copy(game)
+    vars(drawn)["board"] = lambda _: board
+    height, width = board.shape
+    description = {
         "game": key,
         "title": game_title(key),
         "height": height,
@@ -59,8 +79,26 @@ def describe_game(game: Game, key: str) -> dict[str, Any]:
         "rows": list(game.row_labels),
         "figures": _figures(game),
         "targets": "cells" if game.row_labels else "columns",
-        "picture": _geometry(game, state, height, width),
+        "picture": _geometry(drawn, state, height, width),
     }
+    position = {
+        "player": int(state.current_player),
+        "cells": board.ravel().tolist(),
+        "moves": [],
+        "isOver": False,
+        "rewards": [0, 0],
+        "last": None,
+        "ending": "",
+        "winningCells": [],
+        "picture": picture_of(drawn, state, None),
+        "turnedPicture": _turned_picture(drawn, state, None),
+    }
+    return Preview(description, position)
+
+
+def _first(game: Game) -> tuple[State, jax.Array]:
+    state = game.init()
+    return state, game.board(state)
 
 
 def describe_position(rules: Rules, actions: tuple[int, ...]) -> dict[str, Any]:
@@ -99,6 +137,7 @@ def describe_thought(
     seconds: float,
     *,
     with_tree: bool = False,
+    is_cut: bool = False,
 ) -> dict[str, Any]:
     """Returns what a player thought about a position.
 
@@ -110,14 +149,15 @@ def describe_thought(
         seconds: that it took.
         with_tree: whether to tell the most visited part of the tree, which takes a
             step of the game for each position that something follows.
+        is_cut: whether the time was up before all simulations were made.
     """
-    analysis, game = thought.analysis, rules.game
+    analysis, policy, game = thought.analysis, thought.policy, rules.game
     value = opinion(thought)
     if analysis is not None:
         prior, visits, values = analysis.prior, analysis.visits, analysis.action_values
         line = analysis.line.tolist()
     else:
-        prior = np.zeros(0) if thought.policy is None else thought.policy
+        prior = np.zeros(0) if policy is None else policy
         visits, values = np.zeros(len(prior), int), np.zeros(len(prior))
         line = [thought.action]
     order = np.lexsort((prior, visits))[::-1]
@@ -131,6 +171,7 @@ def describe_thought(
                 "prior": number_of(prior[action]),
                 "visits": int(visits[action]),
                 "value": number_of(values[action]) if visits[action] else None,
+                "weight": None if policy is None else number_of(policy[action]),
             }
             for action in order[:MAX_MOVES]
         ],
@@ -140,6 +181,7 @@ def describe_thought(
         "line": _line(rules, state, line),
         "simulations": simulations,
         "seconds": seconds,
+        "isCut": is_cut,
     }
     if with_tree:
         branches = None if analysis is None else analysis.branches

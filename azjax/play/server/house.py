@@ -13,20 +13,22 @@ from pathlib import Path
 from typing import Any
 
 from azjax.games import Game
-from azjax.play.server.describing import describe_game
+from azjax.play.server.describing import Preview, describe_start
 from azjax.play.server.limits import Limits
+from azjax.play.server.memory import PROGRAM_BYTES, Memory, array_bytes
 from azjax.play.server.messages import shown
 from azjax.play.server.offers import GameOffer, Offers, PlayerOffer, load_offered
 from azjax.play.server.rules import Rules
-from azjax.play.server.runs import Run
+from azjax.play.server.runs import Run, one_line
 from azjax.play.server.slices import (
-    DEFAULT_STRENGTH,
+    MAX_STRENGTH,
     STRENGTHS,
     Plan,
     Slicer,
     batch_sizes,
     in_slices,
     plan_for,
+    search_text,
 )
 from azjax.play.server.thinking import SearchTable, SeatTable, TreeRoom
 from azjax.players import AnyPlayer, ExternalPlayer
@@ -42,6 +44,7 @@ class House:
     """What there is to play with.
 
     num_thoughts: how many are asked for now; counted by the thread of the visitors.
+    num_starts: visitors who wait for a game to begin; counted likewise.
 
     Args:
         offers: games, players and where runs are.
@@ -52,12 +55,14 @@ class House:
     def __init__(self, offers: Offers, limits: Limits, seed: int | None = None):
         self.limits = limits
         self._seed = seed
-        self.num_thoughts = 0
+        self.num_thoughts = self.num_starts = 0
         self._offers = offers
         self._room = TreeRoom(limits.search_bytes)
+        self.memory = Memory(limits.memory_bytes)
         self._compiler = ThreadPoolExecutor(1, thread_name_prefix="azjax-compile")
         self._lock = threading.Lock()
         self._locks: dict[object, threading.Lock] = {}
+        self._previews: dict[str, Preview] = {}
         self._rules: dict[str, Rules] = {}
         self._hosts: dict[tuple[str, str], Host] = {}
         self._runs: dict[str, Run] = {}
@@ -94,12 +99,32 @@ class House:
             raise ValueError(f"unknown player {shown(player)}; there is {known}")
         return offer, offer.players[player]
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether any visitor waits for something."""
+        return self.num_thoughts > 0 or self.num_starts > 0
+
+    def is_ready(self, offer: GameOffer, player: PlayerOffer) -> bool:
+        """Returns whether a game can begin at once; by any thread."""
+        return offer.key in self._rules and self.loaded(offer, player) is not None
+
+    def preview(self, offer: GameOffer) -> Preview:
+        """Returns what can be shown of a game before its rules are compiled."""
+        with self._lock_of(("preview", offer.key)):
+            if offer.key not in self._previews:
+                self._previews[offer.key] = describe_start(offer.game, offer.key)
+            return self._previews[offer.key]
+
     def rules(self, offer: GameOffer) -> Rules:
         """Returns the compiled rules of a game."""
+        limits = self.limits
         with self._lock_of(offer.key):
-            if offer.key not in self._rules:
-                self._rules[offer.key] = Rules(offer.game, self.limits.positions)
-            return self._rules[offer.key]
+            rules = self._rules.get(offer.key)
+            if rules is None:
+                rules = Rules(offer.game, limits.positions, limits.position_bytes)
+                self._rules[offer.key] = rules
+            rules.used = self.memory.now()
+            return rules
 
     def loaded(self, offer: GameOffer, player: PlayerOffer) -> "Host | None":
         """Returns who serves a player if it is loaded and there is no newer one; by
@@ -123,7 +148,20 @@ class House:
                 loaded = _load(offer, player)
                 host = Host(offer, loaded, stamp, self, self._hosts.get(key))
                 self._hosts[key] = host
+            host.used = self.memory.now()
             return host
+
+    def make_room(self, host: "Host") -> None:
+        """Lets go of players and rules that were not used for long, but not of `host`.
+
+        Raises:
+            ValueError: all that is loaded is at work, and takes too much.
+        """
+        if not self.memory.make_room(host, self._hosts, self._rules):
+            raise ValueError(
+                "too many players are at work for the server's memory; try again in a "
+                "moment"
+            )
 
     def describe(self, offer: GameOffer, player: PlayerOffer) -> dict[str, Any]:
         """Returns what a page must know before it begins.
@@ -132,12 +170,14 @@ class House:
             ValueError: the player cannot be loaded.
         """
         host = self.host(offer, player)
+        self.rules(offer)  # before the search, which may be compiled until a move
         host.warm_up()
         return {
-            **describe_game(self.rules(offer).game, offer.key),
+            **self.preview(offer).description,
             "player": player.title,
             "simulations": host.default_strength,
             "strengths": host.strengths,
+            "search": host.search,
         }
 
     def warm_up(self, slicer: Slicer) -> None:
@@ -178,8 +218,11 @@ class Host:
 
     strengths: the numbers of simulations that may be asked for; none if the player
         does not search, or cannot be told how far.
-    default_strength: what is meant if nothing is asked for.
+    default_strength: the player's own number of simulations, or the most below it that
+        may be asked for.
+    search: what visitors are told about its search, None if it does not search.
     stamp: of the files from which it was loaded.
+    used: when it was used last.
 
     Args:
         offer: its game.
@@ -202,8 +245,11 @@ class Host:
         self._lock = threading.Lock()
         self._tables: dict[Plan | None, Table] = {}
         self._older = older._tables if older else {}
+        self._weight_bytes = array_bytes(self._player)
+        self.used = house.memory.now()
         self.strengths = self._find_strengths()
         self.default_strength = self._find_default()
+        self.search = search_text(player)
 
     def table(self, simulations: int | None) -> tuple[Table, int]:
         """Returns where to think, and with how many simulations.
@@ -214,6 +260,7 @@ class Host:
         Raises:
             ValueError: it is not allowed.
         """
+        self.used = self._house.memory.now()
         if not self.strengths:
             return self._table(None), 0
         simulations = self.default_strength if simulations is None else simulations
@@ -228,6 +275,37 @@ class Host:
         if isinstance(table, SearchTable):
             self._house.warm_up(table.slicer)
 
+    def compile(self) -> None:
+        """Compiles at once what `warm_up` leaves to another thread."""
+        table, _ = self.table(None)
+        if isinstance(table, SearchTable):
+            table.slicer.compile(batch_sizes()[0])
+
+    @property
+    def bytes(self) -> int:
+        """About what it takes: its weights and the programs of its searches, of which
+        each table has one soon."""
+        tables = [*self._tables.values(), *self._older.values()]
+        slicers = [t.slicer for t in tables if isinstance(t, SearchTable)]
+        num_programs = sum(max(1, len(slicer.sizes)) for slicer in slicers)
+        return self._weight_bytes + PROGRAM_BYTES * num_programs
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anybody thinks here; another program always stays."""
+        is_program = isinstance(self._player, ExternalPlayer)
+        return is_program or any(t.is_busy for t in list(self._tables.values()))
+
+    def shrink(self) -> None:
+        """Lets go of the tables where nobody thinks; who was just led to one of them
+        is still served there."""
+        if isinstance(self._player, ExternalPlayer):
+            return
+        self._older = {}
+        for plan, table in list(self._tables.items()):
+            if not table.is_busy:
+                self._tables.pop(plan, None)
+
     def close(self) -> None:
         """Closes the tables."""
         for table in list(self._tables.values()):
@@ -235,9 +313,11 @@ class Host:
 
     def _table(self, plan: Plan | None) -> Table:
         with self._lock:
-            if plan not in self._tables:
-                self._tables[plan] = self._new_table(plan)
-            return self._tables[plan]
+            table = self._tables.get(plan)
+            if table is None:
+                table = self._tables[plan] = self._new_table(plan)
+        self._house.make_room(self)
+        return table
 
     def _new_table(self, plan: Plan | None) -> Table:
         if isinstance(self._player, ExternalPlayer):
@@ -258,27 +338,26 @@ class Host:
         if in_slices(self._player, plan_for(1)) is None:
             return []
         limits = self._house.limits
+        own = getattr(self._player, "simulations", 1)
         return [
             number
-            for number in STRENGTHS
-            if number <= limits.simulations
+            for number in sorted({*STRENGTHS, own})
+            if number <= min(limits.simulations, MAX_STRENGTH)
             and self._slicer(plan_for(number)).bytes(1) <= limits.search_bytes
         ]
 
     def _find_default(self) -> int | None:
-        own = getattr(self._player, "simulations", None)
-        if own in self.strengths:
-            return own
-        reachable = [n for n in self.strengths if n <= DEFAULT_STRENGTH]
-        return reachable[-1] if reachable else None
+        own = getattr(self._player, "simulations", 0)
+        return max((n for n in self.strengths if n <= own), default=None)
 
 
 def _load(offer: GameOffer, player: PlayerOffer) -> AnyPlayer:
     try:
-        return load_offered(player.spec, offer.game)
-    except (ValueError, OSError) as error:
+        return load_offered(player, offer.game)
+    except Exception as error:  # a full memory included: it must not end the server
         # Visitors need not know where runs are.
-        print(f"azjax: {player.name} cannot be loaded: {error}", file=sys.stderr)
+        reason = one_line(error)
+        print(f"azjax: {player.name} cannot be loaded: {reason}", file=sys.stderr)
         raise ValueError(f"{player.title} cannot be loaded") from None
 
 

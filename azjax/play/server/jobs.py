@@ -1,14 +1,26 @@
 """Thoughts that visitors wait for, and the queues in which they stand."""
 
 import collections
+import contextlib
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from typing import NamedTuple
 
 from azjax.games import State
 from azjax.play.server.limits import Limits
 from azjax.players import Thought
+
+FAILED = "the server could not do this; try again in a moment"
+
+
+def report(error: Exception) -> str:
+    """Prints an error that nobody expected; returns what the visitor is told of it."""
+    with contextlib.suppress(OSError, ValueError):  # the terminal was closed
+        traceback.print_exception(error, file=sys.stderr)
+    return FAILED
 
 
 class Found(NamedTuple):
@@ -29,6 +41,7 @@ class Job:
 
     found: what there is until now.
     error: why there will be nothing.
+    stage: what is done before the thought begins, for the visitor to read.
     is_resigned: whether the player gives the game up.
     is_done: whether `found`, `error` or a resignation is the end of it.
 
@@ -51,10 +64,22 @@ class Job:
         self.state, self.actions, self.simulations = state, actions, simulations
         self.found: Found | None = None
         self.error: str | None = None
+        self.stage: str | None = None
         self.is_resigned = self.is_done = False
         self.is_given_up = False
         self._notify, self._limits = notify, limits
         self._began = self._notified = time.monotonic()
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the time was up before all simulations were made."""
+        made = self.found.simulations if self.found else self.simulations
+        return self.is_done and made < self.simulations
+
+    def announce(self, stage: str) -> None:
+        """Says what must be done before the thought begins."""
+        self.stage = stage
+        self._notify()
 
     def begin(self) -> None:
         """Notes that it is thought about from now on."""
@@ -73,17 +98,23 @@ class Job:
         self.is_done = done >= self.simulations or is_late
         if self.is_done or now - self._notified >= self._limits.progress_seconds:
             self._notified = now
-            self._notify()
+            self._tell()
 
     def resign(self) -> None:
         """Ends it because the player gives the game up."""
         self.is_resigned = self.is_done = True
-        self._notify()
+        self._tell()
 
     def fail(self, error: str) -> None:
         """Ends it without a thought."""
         self.error, self.is_done = error, True
-        self._notify()
+        self._tell()
+
+    def _tell(self) -> None:
+        try:
+            self._notify()
+        except Exception as error:  # others think in the same batch
+            report(error)
 
 
 class Queue:
@@ -104,13 +135,27 @@ class Queue:
         self._is_served = self.is_closed = False
 
     def put(self, job: Job) -> None:
-        """Has a job served."""
+        """Has a job served.
+
+        Raises:
+            RuntimeError: there is no thread that could; the job is dropped.
+        """
         with self._lock:
             self.waiting.append(job)
             if self._is_served or self.is_closed:
                 return
+            thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                self.waiting.remove(job)
+                raise
             self._is_served = True
-        threading.Thread(target=self._run, name=self._name, daemon=True).start()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anybody waits or is served."""
+        return self._is_served or bool(self.waiting)
 
     def take(self, most: int) -> list[Job]:
         """Returns the jobs that have waited longest and are still wanted."""

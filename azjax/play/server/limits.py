@@ -7,9 +7,6 @@ import dataclasses
 class Limits:
     """How much of everything there is for visitors; none of it is felt by a page.
 
-    connections: open ones that are no WebSocket, such as those that load files; one
-        more closes the one that has waited longest without a request.
-    request_seconds: within which a connection must have sent a whole request.
     visitors: WebSockets; one more closes the one that has been silent longest, those
         that never began first.
     begin_seconds: within which a visitor must begin.
@@ -24,11 +21,13 @@ class Limits:
     thoughts: that may be asked for at a time.
     progress_seconds: between two looks into a thought.
     search_bytes: of all search trees.
+    memory_bytes: of loaded players, their compiled searches, and the rules and
+        positions of games; what was not used for longest goes first. The player that
+        is asked for is loaded even if it alone takes more.
     positions: of each game that are kept, lest they be replayed.
+    position_bytes: of these positions of a game.
     """
 
-    connections: int = 2000
-    request_seconds: float = 10.0
     visitors: int = 1000
     begin_seconds: float = 60.0
     idle_seconds: float = 3600.0
@@ -42,7 +41,9 @@ class Limits:
     thoughts: int = 1000
     progress_seconds: float = 0.1
     search_bytes: int = 2**31
+    memory_bytes: int = 2**31
     positions: int = 20_000
+    position_bytes: int = 2**26
 
     def __post_init__(self) -> None:
         """Checks the values."""

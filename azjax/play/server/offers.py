@@ -3,17 +3,37 @@
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from azjax import games
 from azjax.games import Game
 from azjax.play.opponents import is_shipped, lookahead, playouts
+from azjax.play.server.ratings import find_ratings, player_key
 from azjax.play.server.runs import Run, find_runs
-from azjax.players import load
+from azjax.players import AnyPlayer, load
 from azjax.players.directory import PRETRAINED
+from azjax.players.learnt import load_learnt
 from azjax.players.names import public_name, split_name, unused_name
 
 # In this order: what the command line adds, what ships, what was learnt here, others.
 ADDED, SHIPPED, LEARNT, STANDARD = range(4)
+
+# The players of a run by its kind, and what people are told that they are.
+_TITLES: Mapping[str | None, Mapping[str, str]] = {
+    None: {"alphazero": "AlphaZero", "network": "AlphaZero's network, no search"},
+    "q_learning": {"q_learning": "Q-learning"},
+}
+
+
+class RunPlayer(NamedTuple):
+    """A player of a run, as `load_learnt` builds it.
+
+    kind: one of `LEARNT_KINDS`.
+    directory: the run's.
+    """
+
+    kind: str
+    directory: Path
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,16 +42,29 @@ class PlayerOffer:
 
     name: by which they ask for it.
     title: what people are told that it is.
-    spec: from which it is built.
-    directory: of a run whose player may become newer, if it is one.
+    source: a text for `players.load`, which only the operator and this program
+        write, or the player of a run, which may become newer.
     rank: those with a lower one are offered first.
+    rating: Elo in the newest tournament that was saved, at the player's own strength.
     """
 
     name: str
     title: str
-    spec: str
-    directory: Path | None = None
+    source: str | RunPlayer
     rank: int = STANDARD
+    rating: float | None = None
+
+    @property
+    def directory(self) -> Path | None:
+        """The directory of the run, None if it is no run's player."""
+        return None if isinstance(self.source, str) else self.source.directory
+
+    @property
+    def rating_key(self) -> str:
+        """The player's key in ratings; it is compared and never loaded."""
+        source = self.source
+        is_text = isinstance(source, str)
+        return player_key(source if is_text else f"{source.kind}:{source.directory}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +98,8 @@ class Offers:
         return find_runs(self.runs_directory)
 
     def with_runs(self, runs: Mapping[str, Run]) -> dict[str, GameOffer]:
-        """Returns all games by key, with the players that runs have now."""
+        """Returns all games by key, with the players that runs have now, and with the
+        ratings that are known now."""
         offers = dict(self.games)
         for run in runs.values():
             if not run.has_player:
@@ -78,7 +112,11 @@ class Offers:
             )
             players = [*offer.players.values(), *run_players(run)]
             offers[key] = dataclasses.replace(offer, players=_ranked(players))
-        return offers
+        ratings = find_ratings(self.runs_directory)
+        return {
+            key: _rated(offer, ratings.get(repr(offer.game), {}))
+            for key, offer in offers.items()
+        }
 
     def key_of(self, game: Game) -> str | None:
         """Returns under which key a game is offered, None if it is not."""
@@ -115,15 +153,15 @@ def make_offers(
     return Offers(offered, runs_directory, has_all=not names)
 
 
-def load_offered(spec: str, game: Game):
-    """Loads a player, which must not be a person.
+def load_offered(offer: PlayerOffer, game: Game) -> AnyPlayer:
+    """Loads a player.
 
     Raises:
-        ValueError: it is one, or there is no such player.
+        ValueError: it cannot be loaded.
     """
-    if spec == "human":
-        raise ValueError("visitors play themselves: 'human' is no player for --player")
-    return load(spec, game)
+    if isinstance(offer.source, str):
+        return load(offer.source, game)
+    return load_learnt(*offer.source, game)
 
 
 def standard_players(game: Game) -> dict[str, PlayerOffer]:
@@ -132,33 +170,30 @@ def standard_players(game: Game) -> dict[str, PlayerOffer]:
     if is_shipped(game):
         offers += [
             _offer(f"alphazero:{PRETRAINED}", "AlphaZero", SHIPPED),
-            _offer(f"network:{PRETRAINED}", "Its network, without search", SHIPPED),
+            _offer(f"network:{PRETRAINED}", "AlphaZero's network, no search", SHIPPED),
         ]
-    ahead = lookahead(game)
+    ahead, rollouts = lookahead(game), playouts(game)
     if ahead is not None:
-        offers.append(_offer(ahead, f"{ahead.partition(':')[2]} moves ahead"))
+        offers.append(_offer(ahead, f"minimax, depth {ahead.partition(':')[2]}"))
+    number = rollouts.partition(":")[2]
     offers += [
-        _offer(playouts(game), "Search with random playouts"),
-        _offer("greedy", "One move ahead"),
-        _offer("random", "Chance"),
+        _offer(rollouts, f"MCTS with random rollouts, {number}"),
+        _offer("greedy", "greedy"),
+        _offer("random", "random"),
     ]
     return _ranked(offers)
 
 
 def run_players(run: Run) -> list[PlayerOffer]:
     """Returns the players of a run."""
-    kinds = {"alphazero": "AlphaZero", "network": "The network, without search"}
-    if run.kind is not None:
-        kinds = {run.kind: "Q-learning" if run.kind == "q_learning" else run.kind}
     return [
         PlayerOffer(
             name=f"{kind}:{run.directory.parent.name}/{run.key}",
             title=f"{title} (run {run.key})",
-            spec=f"{kind}:{run.directory}",
-            directory=run.directory,
+            source=RunPlayer(kind, run.directory),
             rank=LEARNT,
         )
-        for kind, title in kinds.items()
+        for kind, title in _TITLES[run.kind].items()
     ]
 
 
@@ -171,6 +206,17 @@ def _ranked(players: Iterable[PlayerOffer]) -> dict[str, PlayerOffer]:
     return {p.name: p for p in sorted(players, key=lambda player: player.rank)}
 
 
+def _rated(offer: GameOffer, ratings: Mapping[str, float]) -> GameOffer:
+    """Returns a game whose players have the ratings of a tournament."""
+    if not ratings:
+        return offer
+    players = {
+        name: dataclasses.replace(player, rating=ratings.get(player.rating_key))
+        for name, player in offer.players.items()
+    }
+    return dataclasses.replace(offer, players=players)
+
+
 def _added_player(text: str, offer: GameOffer) -> PlayerOffer:
     """Returns the player that `NAME=SPEC` or `SPEC` says, by a name of its own.
 
@@ -178,10 +224,12 @@ def _added_player(text: str, offer: GameOffer) -> PlayerOffer:
         ValueError: there is no such player.
     """
     alias, spec = split_name(text)
-    load_offered(spec, offer.game)  # to find out now whether there is one
+    if spec == "human":
+        raise ValueError("visitors play themselves: 'human' is no player for --player")
+    load(spec, offer.game)  # to find out now whether there is one
     name = alias or public_name(spec)
     same = offer.players.get(name)
-    if same is not None and same.spec == spec:
+    if same is not None and same.source == spec:
         return dataclasses.replace(same, rank=ADDED)
     name = unused_name(name, offer.players)
     return PlayerOffer(name, name, spec, rank=ADDED)

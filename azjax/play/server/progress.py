@@ -1,11 +1,11 @@
 """How far a training run is, told for people."""
 
 import functools
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
+from azjax.play.server.run_files import open_inside, stat_inside
 from azjax.play.server.runs import Run
 from azjax.training.metrics import METRICS_FILE, SCORES, parse_rows
 from azjax.training.reporting import duration
@@ -13,6 +13,8 @@ from azjax.training.run_directory import is_at_work
 
 TAIL = 256 * 1024  # bytes of the metrics that are read
 KEPT_RUNS = 1000  # whose newest metrics are kept
+MAX_QUANTITY = 1e15  # of what is shown; larger numbers are no measurements
+MAX_NAME = 80  # letters of a name in the metrics
 
 # What is shown of the newest row that has it, how it is called and written.
 COUNTS = {
@@ -80,11 +82,11 @@ def _numbers(run: Run, values: dict[str, Any]) -> Iterator[tuple[str, str]]:
     scores = values.get(SCORES)
     for name, score in scores.items() if isinstance(scores, dict) else ():
         if isinstance(score, dict) and _is_number(score.get("score")):
-            yield f"Score against {name}", f"{score['score']:.1%}"
+            yield f"Score against {name[:MAX_NAME]}", f"{score['score']:.1%}"
     matches = values.get("matches")
     for name, match in matches.items() if isinstance(matches, dict) else ():
         if isinstance(match, dict) and _is_number(match.get("not_lost")):
-            yield f"Not lost against {name}", f"{match['not_lost']:.1%}"
+            yield f"Not lost against {name[:MAX_NAME]}", f"{match['not_lost']:.1%}"
     for key, (label, form) in LOSSES.items():
         if _is_number(values.get(key)):
             yield label, form.format(values[key])
@@ -101,21 +103,20 @@ def _share(run: Run, values: dict[str, Any]) -> float | None:
 
 
 def _newest_of(run: Run) -> Newest:
-    path = run.directory / METRICS_FILE
     try:
-        about = path.stat()
-        return _read_newest(path, about.st_mtime_ns, about.st_size)
+        about = stat_inside(run.directory, METRICS_FILE)
+        return _read_newest(run.directory, about.st_mtime_ns, about.st_size)
     except OSError:
         return Newest({}, False)
 
 
 @functools.lru_cache(KEPT_RUNS)
-def _read_newest(path: Path, changed: int, size: int) -> Newest:
-    """Returns what a metrics file says that changed then (nanoseconds)."""
+def _read_newest(directory: Path, changed: int, size: int) -> Newest:
+    """Returns what a run's metrics file says that changed then (nanoseconds)."""
     del changed
-    with path.open("rb") as file:
+    with open_inside(directory, METRICS_FILE) as file:
         file.seek(max(0, size - TAIL))
-        rows = parse_rows(file.read())
+        rows = parse_rows(file.read(TAIL))
     values = {key: value for row in rows for key, value in row.items()}
     return Newest(values, bool(rows) and rows[-1].get("kind") == "evaluation")
 
@@ -124,5 +125,5 @@ def _is_number(value: object) -> TypeGuard[float]:
     return (
         isinstance(value, int | float)
         and not isinstance(value, bool)
-        and math.isfinite(value)
+        and abs(value) < MAX_QUANTITY  # which excludes NaN
     )

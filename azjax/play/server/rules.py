@@ -10,26 +10,44 @@ import numpy as np
 
 from azjax.games import Game, State
 from azjax.games.compiled import compiled
+from azjax.play.server.memory import PROGRAM_BYTES, array_bytes
 
 
 class Rules:
     """Positions by their actions, the newest of which are kept; used by any thread.
 
     game: with compiled functions.
+    used: when it was used last; written by whoever keeps it.
 
     Args:
         game: compiled here, which takes some seconds.
-        num_positions: how many are kept.
+        num_positions: how many are kept, at most.
+        num_bytes: about what they may take.
     """
 
-    def __init__(self, game: Game, num_positions: int):
+    is_busy = False
+
+    def __init__(self, game: Game, num_positions: int, num_bytes: int = 2**26):
         self.game = compiled(game)
-        self._num_positions = num_positions
+        self.used = 0
         self._lock = threading.Lock()
         self._known: collections.OrderedDict[tuple[int, ...], State] = (
             collections.OrderedDict()
         )
         self._first = on_host(self.game.init())
+        # The actions that lead to a position are kept with it.
+        self._position_bytes = array_bytes(self._first) + 8 * game.max_moves
+        self._num_positions = min(num_positions, num_bytes // self._position_bytes)
+
+    @property
+    def bytes(self) -> int:
+        """About what it takes."""
+        return PROGRAM_BYTES + len(self._known) * self._position_bytes
+
+    def shrink(self) -> None:
+        """Forgets all positions."""
+        with self._lock:
+            self._known.clear()
 
     def state(self, actions: Sequence[int]) -> State:
         """Returns the position after some actions from the first one, on the host.

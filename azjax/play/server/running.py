@@ -1,18 +1,20 @@
-"""The server itself: its socket, and how it runs until it is interrupted."""
+"""The server itself: its socket, and how it runs until it is interrupted.
 
-import functools
+Nothing here limits what a stranger may do below the level of requests, such as opening
+thousands of connections that say nothing: that is for the web server in front.
+"""
+
+import contextlib
 import os
 import socket
 
 import uvicorn
 from starlette.applications import Starlette
 
-from azjax.play.server.connections import Connection, Connections, allow_files
 from azjax.play.server.limits import Limits
 
-SPARE_FILES = 200  # for everything else than connections
+SPARE_FILES = 2200  # for everything else than visitors, such as loading files
 QUEUE = 2048  # connections that wait to be let in
-AT_ONCE = 64  # of them let in, before it is read what others ask for
 GRACE = 1  # after an interruption, until visitors are cut off (seconds)
 
 
@@ -45,23 +47,15 @@ def run_server(app: Starlette, listener: socket.socket, limits: Limits) -> None:
     Raises:
         KeyboardInterrupt: it was SIGINT.
     """
-    allow_files(limits.connections + limits.visitors + SPARE_FILES)
+    allow_files(limits.visitors + SPARE_FILES)
     make_server(app, limits).run(sockets=[listener])
-
-
-class _Server(uvicorn.Server):
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        # asyncio has made the queue as short as what it takes from it at once.
-        for listener in sockets or ():
-            listener.listen(QUEUE)
 
 
 def make_server(app: Starlette, limits: Limits) -> uvicorn.Server:
     """Returns a server that has not begun to run."""
     config = uvicorn.Config(
         app,
-        http=functools.partial(Connection, Connections(limits)),  # pyright: ignore
+        http="h11",
         ws="websockets-sansio",
         ws_max_size=limits.message_bytes,
         ws_per_message_deflate=False,
@@ -69,7 +63,20 @@ def make_server(app: Starlette, limits: Limits) -> uvicorn.Server:
         log_level="error",
         access_log=False,
         server_header=False,
-        backlog=AT_ONCE,
+        backlog=QUEUE,
         timeout_graceful_shutdown=GRACE,
     )
-    return _Server(config)
+    return uvicorn.Server(config)
+
+
+def allow_files(needed: int) -> None:
+    """Raises the number of files that the process may open, as far as it may."""
+    try:
+        import resource  # noqa: PLC0415  # there is none on Windows
+    except ImportError:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        top = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (top, hard))

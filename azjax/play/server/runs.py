@@ -1,15 +1,38 @@
-"""Training runs as visitors see them, whatever state their files are in."""
+"""Training runs as visitors see them, whatever state their files are in.
 
+A run may have been copied from somewhere: what its files say is checked here, and
+nothing of it is executed or becomes a part of a path.
+"""
+
+import functools
 import json
+import logging
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from azjax import games
 from azjax.games import Game
 from azjax.play.server.describing import game_title
+from azjax.play.server.messages import shown
+from azjax.play.server.run_files import (
+    is_inside,
+    read_inside,
+    stat_inside,
+)
+from azjax.players.directory import WEIGHTS_FILE
+from azjax.players.q_directory import KIND
 from azjax.training.plots import PLOT_FILE
 from azjax.training.q_config import DEFAULT_MINUTES
 from azjax.training.run_directory import CONFIG_FILE
+
+KINDS = (None, KIND)
+MAX_LENGTH = 1e12  # of a run, minutes or iterations
+MAX_CONFIG_BYTES = 2**20
+MAX_PLOT_BYTES = 2**24
+KEPT_CONFIGS = 10_000
+MAX_MESSAGE = 300  # letters of an error
+
+_log = logging.getLogger(__name__)
 
 
 class Run(NamedTuple):
@@ -39,7 +62,11 @@ class Run(NamedTuple):
 
 
 def find_runs(directory: Path) -> dict[str, Run]:
-    """Returns the runs in a directory by their names; what is none is left out."""
+    """Returns the runs in a directory by their names.
+
+    What is no run is left out; a run that cannot be read is left out too, and logged
+    once for each version of its settings.
+    """
     try:
         paths = sorted(directory.iterdir())
     except OSError:
@@ -51,35 +78,81 @@ def find_runs(directory: Path) -> dict[str, Run]:
 def plot_stamp(run: Run) -> int | None:
     """Returns another number for each newer plot of a run, None if there is none."""
     try:
-        return (run.directory / PLOT_FILE).stat().st_mtime_ns // 1_000_000
+        about = stat_inside(run.directory, PLOT_FILE, MAX_PLOT_BYTES)
     except OSError:
         return None
+    return about.st_mtime_ns // 1_000_000
 
 
 def read_plot(run: Run) -> bytes | None:
     """Returns the newest plot of a run, None if there is none yet."""
     try:
-        return (run.directory / PLOT_FILE).read_bytes()
+        return read_inside(run.directory, PLOT_FILE, MAX_PLOT_BYTES)
     except OSError:
         return None
 
 
 def _read_run(path: Path) -> Run | None:
     try:
-        config = json.loads((path / CONFIG_FILE).read_text())
-        game = games.make(config["game"])
-        kind = config.get("kind")
-        minutes, iterations = (
-            _length(config.get(unit)) for unit in ("minutes", "iterations")
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        about = (path / CONFIG_FILE).lstat()
+    except (OSError, ValueError):  # there is none
         return None
+    run = _read_config(path, about.st_ino, about.st_mtime_ns, about.st_size)
+    if run is None:
+        return None
+    names = (f"player/{CONFIG_FILE}", f"player/{WEIGHTS_FILE}")
+    return run._replace(has_player=all(is_inside(path, name) for name in names))
+
+
+@functools.lru_cache(KEPT_CONFIGS)
+def _read_config(path: Path, *version: int) -> Run | None:
+    """Returns a run, but for its player; None if it cannot be read, which is logged.
+
+    Args:
+        path: the run's directory.
+        *version: numbers that change when its settings do.
+    """
+    del version
+    try:
+        return _parse_config(path)
+    except Exception as error:  # it must not harm the others, whatever it is
+        _log.warning("the run %s is not shown: %s", shown(path.name), one_line(error))
+        return None
+
+
+def _parse_config(path: Path) -> Run:
+    """Reads a run's settings.
+
+    Raises:
+        ValueError, TypeError, KeyError, RecursionError: they are damaged.
+        OSError: they cannot be read.
+    """
+    if not path.name.isprintable():
+        raise ValueError("its name has letters that cannot be printed")
+    config = json.loads(read_inside(path, CONFIG_FILE, MAX_CONFIG_BYTES))
+    if not isinstance(config, dict):
+        raise ValueError(f"{CONFIG_FILE} holds no JSON object")
+    kind = config.get("kind")
+    if kind not in KINDS:
+        raise ValueError(f"unknown kind {shown(kind)}")
+    if not isinstance(config["game"], str):
+        raise ValueError(f"game must be a text: {shown(config['game'])}")
+    game = games.make(config["game"])
+    minutes, iterations = (
+        _length(config.get(unit)) for unit in ("minutes", "iterations")
+    )
     if kind is not None and not iterations:
         minutes = minutes or DEFAULT_MINUTES
-    has_player = (path / "player" / CONFIG_FILE).is_file()
-    return Run(path.name, path, game, kind, has_player, minutes, iterations)
+    return Run(path.name, path, game, kind, False, minutes, iterations)
 
 
-def _length(value: object) -> float | None:
+def _length(value: Any) -> float | None:
     """Returns how long a run lasts, None if that is not said."""
-    return value if isinstance(value, int | float) and value > 0 else None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number and 0 < value < MAX_LENGTH else None
+
+
+def one_line(error: Exception) -> str:
+    """Returns what an error says, in one short line: it may hold a file's text."""
+    text = " ".join((str(error) or type(error).__name__).split())
+    return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]} ..."

@@ -1,8 +1,9 @@
-"""Searches cut into slices, which add up to the search that is asked for.
+"""Searches in slices, which add up to the search of the player itself.
 
-A search that keeps its tree goes on with it, so that eight slices of 25 simulations are
-one search of 200. Between two slices others can be told what was found, and a search
-can be given up. Several positions are searched at once, each with a tree of its own.
+Eight slices of 25 simulations make the same search as one call with 200 simulations:
+sequential halving, too, is given the total from the first slice on. Between two slices
+the result so far can be shown, and a search can be given up. Several positions are
+searched at once, each with a tree of its own.
 """
 
 import dataclasses
@@ -15,12 +16,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.games import State
-from azjax.players import AlphaZeroPlayer, MCTSPlayer, Player, Thought, start, think
+from azjax.players import (
+    AlphaZeroPlayer,
+    AnyPlayer,
+    MCTSPlayer,
+    Player,
+    Thought,
+    start,
+    think,
+)
 from azjax.players.seat import thought_of
-from azjax.search import tree_bytes
+from azjax.search import SearchSlice, tree_bytes
 
 STRENGTHS = (1, 25, 50, 100, 200, 400, 800, 1600, 3200, 6400)  # simulations
-DEFAULT_STRENGTH = 200
 TREE_COPIES = 3  # of a batch, while a slice is searched
 
 
@@ -43,17 +51,21 @@ class Plan(NamedTuple):
 
 # A thought with s simulations follows the first plan that has room for them.
 PLANS = (Plan(1, 1), Plan(100, 25), Plan(400, 25), Plan(1600, 50), Plan(6400, 100))
+MAX_STRENGTH = PLANS[-1].capacity
 
 
 class Batch(NamedTuple):
     """Positions that are searched at once; leaves are arrays of the host.
 
     states: the positions, leaves `[B, ...]`, none of them finished.
-    is_new: `[B]` bool; whether a position begins without a tree.
+    total: `[B]` int32; simulations of each search; 0 for a player without search.
+    made: `[B]` int32; simulations of each search that earlier slices made; a search
+        without any starts from an empty tree.
     """
 
     states: State
-    is_new: np.ndarray
+    total: np.ndarray
+    made: np.ndarray
 
 
 class Slicer:
@@ -69,6 +81,8 @@ class Slicer:
         self.plan = plan
         sliced = player if plan is None else in_slices(player, plan)
         assert sliced is not None
+        # Simulations that a slice makes; 0 for a player without search.
+        self.per_slice = getattr(sliced, "simulations", 0) if plan else 0
         self._type = type(sliced)
         self._leaves, self._treedef = jax.tree.flatten(sliced)
         self._state = state
@@ -113,7 +127,8 @@ class Slicer:
                     jax.ShapeDtypeStruct((), jnp.uint32),
                     states,
                     self._memory_shapes(size),
-                    jax.ShapeDtypeStruct((size,), jnp.bool_),
+                    jax.ShapeDtypeStruct((size,), jnp.int32),
+                    jax.ShapeDtypeStruct((size,), jnp.int32),
                 )
                 .compile()
             )
@@ -135,14 +150,19 @@ class Slicer:
         Returns:
             What was found until now in each position, and the trees.
         """
-        program = self._programs[len(batch.is_new)]
+        program = self._programs[len(batch.made)]
         found, memory = program(
-            self._leaves, np.uint32(seed), batch.states, memory, batch.is_new
+            self._leaves,
+            np.uint32(seed),
+            batch.states,
+            memory,
+            batch.total,
+            batch.made,
         )
         found = jax.device_get(found)
         thoughts = [
             thought_of(*jax.tree.map(lambda leaf, row=row: leaf[row], found))
-            for row in range(len(batch.is_new))
+            for row in range(len(batch.made))
         ]
         return thoughts, memory
 
@@ -152,27 +172,46 @@ class Slicer:
         return jax.eval_shape(lambda: start(player, states))
 
 
-def in_slices(player: Player, plan: Plan) -> Player | None:
-    """Returns a player whose every thought is one slice, None if it does not search.
-
-    AlphaZero's searches by PUCT, whatever it did when it learnt: sequential halving
-    must know beforehand where it ends.
-    """
-    kept_nodes = plan.capacity - plan.per_slice + 1
+def in_slices(player: Player, plan: Plan) -> AlphaZeroPlayer | MCTSPlayer | None:
+    """Returns a player whose `analyse` makes one slice; None if it does not search."""
     if isinstance(player, MCTSPlayer):
-        return dataclasses.replace(
-            player, simulations=plan.per_slice, kept_nodes=kept_nodes
-        )
-    if isinstance(player, AlphaZeroPlayer):
-        search = dataclasses.replace(
-            player.search, algorithm="alphazero", kept_nodes=kept_nodes
-        )
-        return dataclasses.replace(player, simulations=plan.per_slice, search=search)
-    return None
+        leaves = 1
+    elif isinstance(player, AlphaZeroPlayer):
+        leaves = player.search.leaves_per_step
+    else:
+        return None
+    per_slice = -(-plan.per_slice // leaves) * leaves  # in whole steps
+    # All nodes before the last slice.
+    kept_nodes = 1 + (plan.capacity - 1) // per_slice * per_slice
+    if isinstance(player, MCTSPlayer):
+        return dataclasses.replace(player, simulations=per_slice, kept_nodes=kept_nodes)
+    search = dataclasses.replace(player.search, kept_nodes=kept_nodes)
+    return dataclasses.replace(player, simulations=per_slice, search=search)
+
+
+def search_text(player: AnyPlayer) -> str | None:
+    """Returns what visitors are told about a player's search, None if there is none.
+
+    The text names the difference from the player itself, should there be one.
+    """
+    if isinstance(player, MCTSPlayer):
+        name, kept_nodes = "UCT search with random rollouts", player.kept_nodes
+    elif isinstance(player, AlphaZeroPlayer):
+        names = {"gumbel": "Gumbel search", "alphazero": "PUCT search"}
+        name, kept_nodes = names[player.search.algorithm], player.search.kept_nodes
+    else:
+        return None
+    if not kept_nodes:
+        return f"It uses {name}, as in the arena."
+    return (
+        f"It uses {name}. Here each move starts from an empty tree; in the arena up to "
+        f"{kept_nodes} positions of the tree are kept from move to move."
+    )
 
 
 def plan_for(simulations: int) -> Plan:
-    """Returns the plan of a thought with so many simulations, one of `STRENGTHS`."""
+    """Returns the plan of a thought with so many simulations, at most
+    `MAX_STRENGTH`."""
     return next(plan for plan in PLANS if simulations <= plan.capacity)
 
 
@@ -200,16 +239,20 @@ def _search_slice(  # noqa: PLR0917  # called by the compiler
     seed: jax.Array,
     states: State,
     memory: Any,
-    is_new: jax.Array,
+    total: jax.Array,
+    made: jax.Array,
 ) -> tuple[Any, Any]:
     player = jax.tree.unflatten(treedef, leaves)
     rng_key = jax.random.key(seed)
     if memory is not None:
         # A tree without visits is as good as none: whatever was searched here before,
         # for somebody else, is not found again.
-        visits = jnp.where(is_new[:, None], 0, memory.node_visits)
+        visits = jnp.where((made == 0)[:, None], 0, memory.node_visits)
         choice, analysis, memory = player.analyse(
-            rng_key, states, memory.replace(node_visits=visits)
+            rng_key,
+            states,
+            memory.replace(node_visits=visits),
+            SearchSlice(total, made),
         )
         return (choice, analysis), memory
     choice, memory = think(player, rng_key, states, None)

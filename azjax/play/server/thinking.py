@@ -16,11 +16,12 @@ import jax
 import numpy as np
 
 from azjax.games import Game
-from azjax.play.server.jobs import Job, Queue
+from azjax.play.server.jobs import Job, Queue, report
 from azjax.play.server.slices import Batch, Slicer, batch_sizes, rearranged
 from azjax.players import ExternalPlayer, ForfeitError, ResignError, Seat
 
 CANNOT_GO_ON = "the opponent could not go on"
+COMPILING = "Compiling the search"
 
 
 class TreeRoom:
@@ -74,15 +75,28 @@ class SearchTable:
         self._seed = time.time_ns() if seed is None else seed
         self._compiling: set[int] = set()
         self._queue = Queue(self._serve, "azjax-search")
-        self.ask, self.close = self._queue.put, self._queue.close
+        self.close = self._queue.close
+
+    def ask(self, job: Job) -> None:
+        """Has a position thought about."""
+        if not self.slicer.sizes:
+            job.announce(COMPILING)
+        self._queue.put(job)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anybody thinks here, or waits to."""
+        return self._queue.is_busy
 
     def _serve(self) -> bool:
         try:
             return self._search_slice()
-        except Exception:
+        except Exception as error:
             if not self._queue.is_closed:  # what it needs may be closed as well
-                traceback.print_exc(file=sys.stderr)
-            for job in [*self._seated, *self._queue.take(len(self._queue.waiting))]:
+                report(error)
+            # If nobody was let in yet, nobody who waits can be.
+            waiting = len(self._queue.waiting)
+            for job in self._seated or self._queue.take(waiting):
                 job.fail(CANNOT_GO_ON)
             self._leave()
             return False
@@ -99,29 +113,29 @@ class SearchTable:
             return True
         jobs = [self._seated[row] for row in rows]
         newcomers = self._queue.take(size - len(jobs))
-        for job in newcomers:
-            job.begin()
         self._seat(jobs + newcomers, rows, size)
         if not self._seated:
             return True
+        for job in newcomers:
+            job.begin()
         self._seed = (self._seed + 1) % 2**32
         batch = _batch(self._seated, size)
         thoughts, self._memory = self.slicer.search(self._seed, batch, self._memory)
-        plan = self.slicer.plan
-        for job, thought in zip(self._seated, thoughts, strict=False):
-            job.update(thought, plan.per_slice if plan else 0)
+        for job, thought, made in zip(self._seated, thoughts, batch.made, strict=False):
+            job.update(thought, min(self.slicer.per_slice, job.simulations - int(made)))
             job.is_given_up |= job.is_done
         return True
 
     def _seat(self, jobs: list[Job], rows: list[int], size: int) -> None:
         """Gives everybody a row, those who were there before their own trees."""
+        self._seated = jobs  # who is told if this fails
         if size != self._size and not rows:
             self._memory = self.slicer.memory(size)
         elif size != self._size or rows != list(range(len(rows))):
             source = np.full(size, max(self._size, 1), np.int32)
             source[: len(rows)] = rows
             self._memory = rearranged(self._memory, source)
-        self._seated, self._size = jobs, size
+        self._size = size
 
     def _next_size(self, num_seated: int) -> int:
         """Returns the size of the next batch, at least the number of those who are
@@ -169,6 +183,11 @@ class SeatTable:
         self._queue = Queue(self._serve, "azjax-seat")
         self.ask = self._queue.put
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether anybody thinks here, or waits to."""
+        return self._queue.is_busy
+
     def close(self) -> None:
         """Lets the player go; its last thought is dropped."""
         self._queue.close()
@@ -189,8 +208,8 @@ class SeatTable:
                 print(f"azjax: a player cannot go on: {error}", file=sys.stderr)
                 self._seat = None
                 job.fail(CANNOT_GO_ON)
-            except Exception:
-                traceback.print_exc(file=sys.stderr)
+            except Exception as error:
+                report(error)
                 self._seat = None
                 job.fail(CANNOT_GO_ON)
         return False
@@ -200,9 +219,10 @@ def _batch(jobs: list[Job], size: int) -> Batch:
     """Returns the positions of all rows; those that nobody has repeat the first."""
     filled = [*jobs, *jobs[:1] * (size - len(jobs))]
     states = jax.tree.map(lambda *leaves: np.stack(leaves), *(j.state for j in filled))
-    is_new = np.array([job.found is None for job in filled])
-    is_new[len(jobs) :] = True
-    return Batch(states, is_new)
+    total = np.array([job.simulations for job in filled], np.int32)
+    made = np.array([job.found.simulations if job.found else 0 for job in filled])
+    made[len(jobs) :] = 0
+    return Batch(states, total, made.astype(np.int32))
 
 
 def _smallest(sizes: Any, wanted: int) -> int:

@@ -5,6 +5,7 @@ import contextlib
 import functools
 import json
 import time
+from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -15,7 +16,7 @@ from azjax.play.server.describing import (
     describe_thought,
 )
 from azjax.play.server.house import House
-from azjax.play.server.jobs import Job
+from azjax.play.server.jobs import Job, report
 from azjax.play.server.messages import (
     AskMove,
     AskMoves,
@@ -33,6 +34,8 @@ from azjax.play.server.rules import Rules
 from azjax.play.server.workers import Workers
 
 MOST_ACTIONS = 10_000  # of a visitor that has not begun
+PREPARING = "Loading the player and compiling the rules"
+LOADING = "Loading the newer player"
 FAREWELL = 2.0  # that a visitor has to say goodbye (seconds)
 GONE, ABUSE, FULL = 1001, 1008, 1013  # RFC 6455, section 7.4.1
 
@@ -67,7 +70,7 @@ class Visitor:
     heard_at: when the last message came.
 
     Args:
-        socket: accepted; `scope["state"]["abort"]`, if there is one, cuts it off.
+        socket: accepted.
         house: what there is to play with.
         workers: do what takes more than a moment.
     """
@@ -91,7 +94,6 @@ class Visitor:
         except WebSocketDisconnect:
             pass
         finally:
-            self._cut_off_later()
             self._give_up()
             for task in self._thoughts:
                 task.cancel()
@@ -103,16 +105,9 @@ class Visitor:
 
     async def drop(self, code: int, reason: str) -> None:
         """Ends the connection, whatever the visitor does."""
-        self._cut_off_later()
         with contextlib.suppress(RuntimeError, WebSocketDisconnect, TimeoutError):
             async with asyncio.timeout(FAREWELL):
                 await self._socket.close(code, reason)
-
-    def _cut_off_later(self) -> None:
-        """Sees to it that a visitor who reads nothing is not waited for."""
-        abort = self._socket.scope.get("state", {}).get("abort")
-        if abort is not None:
-            asyncio.get_running_loop().call_later(FAREWELL, abort)
 
     async def _listen(self) -> None:
         pace = Pace(self._limits.messages_per_second, self._limits.message_burst)
@@ -146,14 +141,24 @@ class Visitor:
         except MessageError as error:
             await self._send(error.id, "error", str(error))
             return False
-        try:
+        async with self._telling_errors(message.id):
             value = await self._do(message)
-        except ValueError as error:
-            await self._send(message.id, "error", str(error))
-        else:
             if not isinstance(message, AskThought):  # a thought comes later
                 await self._send(message.id, "answer", value)
         return True
+
+    @contextlib.asynccontextmanager
+    async def _telling_errors(self, id: int) -> AsyncIterator[None]:
+        """A context in which the visitor is told of every error that is not the end of
+        the connection."""
+        try:
+            yield
+        except WebSocketDisconnect:
+            raise
+        except ValueError as error:
+            await self._send(id, "error", str(error))
+        except Exception as error:
+            await self._send(id, "error", report(error))
 
     async def _do(self, message: Message) -> Any:
         """Does what a message says; returns the answer, None for a thought, which
@@ -183,16 +188,30 @@ class Visitor:
 
     async def _start(self, message: Start) -> dict[str, Any]:
         self._give_up()
+        house = self._house
+        offer, player = await self._workers.do(house.find, message.game, message.player)
 
         def begin():
-            offer, player = self._house.find(message.game, message.player)
-            description = self._house.describe(offer, player)
-            return Met(offer, player, self._house.rules(offer)), description
+            description = house.describe(offer, player)
+            return Met(offer, player, house.rules(offer)), description
 
-        key = ("start", message.game, message.player)
-        self._met, description = await self._workers.do_once(key, begin)
+        house.num_starts += 1
+        try:
+            if not house.is_ready(offer, player):
+                await self._preview(message.id, offer)
+            key = ("start", message.game, message.player)
+            self._met, description = await self._workers.do_once(key, begin)
+        finally:
+            house.num_starts -= 1
         self.began = True
         return description
+
+    async def _preview(self, id: int, offer: GameOffer) -> None:
+        """Sends what can be drawn while the player is loaded and the rules compiled."""
+        key = ("preview", offer.key)
+        preview = await self._workers.do_once(key, self._house.preview, offer)
+        await self._send(id, "stage", PREPARING)
+        await self._send(id, "progress", preview._asdict())
 
     def _begin_to_think(self, message: AskThought) -> None:
         if self._house.num_thoughts >= self._limits.thoughts:
@@ -210,11 +229,8 @@ class Visitor:
     async def _think(self, message: AskThought, turn: int) -> None:
         """Sends what is thought from time to time, and at the end."""
         with contextlib.suppress(WebSocketDisconnect):
-            try:
+            async with self._telling_errors(message.id):
                 value = await self._thought(message, turn)
-            except ValueError as error:
-                await self._send(message.id, "error", str(error))
-            else:
                 await self._send(message.id, "answer", value)
 
     async def _thought(self, message: AskThought, turn: int) -> dict[str, Any] | None:
@@ -234,6 +250,7 @@ class Visitor:
 
         host = self._house.loaded(offer, player)
         if host is None:  # there is a newer one
+            await self._send(message.id, "stage", LOADING)
             key = ("host", offer.key, player.name)
             host = await self._workers.do_once(key, self._house.host, offer, player)
 
@@ -260,9 +277,13 @@ class Visitor:
                 return RESIGNATION
             is_done, found = job.is_done, job.found
             if found is None:
+                if job.stage is not None:
+                    await self._send(message.id, "stage", job.stage)
                 continue
             describe = functools.partial(
-                describe_thought, with_tree=is_done and message.tree
+                describe_thought,
+                with_tree=is_done and message.tree,
+                is_cut=job.is_cut,
             )
             value = await self._workers.do(describe, rules, job.state, *found)
             if turn != self._turn:

@@ -50,6 +50,12 @@ export class Analysis {
     this.#showSpeed(thought);
   }
 
+  /** Says what is done before a thought begins. */
+  showStage(stage) {
+    this.find("speed").textContent = stage;
+    this.find("speed").hidden = false;
+  }
+
   #showTree({ shown, ahead, you }) {
     const names = [0, 1].map((side) => this.#name(side, you));
     if (shown.position.isOver) this.tree.clear();
@@ -121,9 +127,10 @@ export class Analysis {
     );
   }
 
-  #showSpeed({ simulations, seconds, visits }) {
+  #showSpeed({ simulations, seconds, visits, isCut }) {
     this.find("speed").hidden = simulations === 0 && visits === 0;
     const parts = [`${simulations} simulations`];
+    if (isCut) parts.push("the time for a move was up");
     // What was known already, or over at once, takes no time to speak of.
     if (seconds > SHORTEST) {
       parts.push(`${Math.round(simulations / seconds).toLocaleString("en")} a second`);

@@ -1,5 +1,7 @@
 /** What the visitor may choose: who begins, the opponent, and how strong it is. */
 
+import { playerText } from "./wording.js";
+
 const PLAYERS = { you: 0, computer: 1, watch: null };
 
 export class Choices {
@@ -44,7 +46,7 @@ export class Choices {
 
   /** Lets the visitor choose among the players, where there are several. */
   offer(players) {
-    const options = players.map(({ name, title }) => new Option(title, name));
+    const options = players.map((player) => new Option(playerText(player), player.name));
     this.opponents.replaceChildren(...options);
     this.container.querySelector(".opponent").hidden = players.length < 2;
   }

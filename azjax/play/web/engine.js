@@ -6,10 +6,11 @@
  * more.
  *
  * @typedef {Object} Engine
- * @property {(onLoading: (share: number) => void, player?: string) =>
- *     Promise<Description>} start answered as soon as there is a board; `onLoading` is
- *     told how much of the player is there, from 0 to 1, also later; called again for
- *     another player, where there are several
+ * @property {(onLoading: (share: number) => void, player?: string,
+ *     onPreview?: (preview: Preview) => void) =>
+ *     Promise<Description>} start answered as soon as there are moves to choose from;
+ *     `onLoading` is told how much of the player is there, from 0 to 1, also later;
+ *     called again for another player, where there are several
  * @property {(actions: number[]) => Promise<Position>} position after these actions from
  *     the first position
  * @property {(actions: number[]) => Promise<(Move & {player: number})[]>} replay what
@@ -21,6 +22,12 @@
  *     a text means after these actions, as people write moves; for pictures of boards only
  * @property {() => void} stop gives up the thought that is under way
  * @property {() => void} forget lets go of what earlier thoughts found
+ * @property {(stage: string) => void} onStage told what is done before the answer to a
+ *     question begins, such as compiling
+ *
+ * @typedef {Object} Preview what can be drawn before the game can begin
+ * @property {Description} description without the player
+ * @property {Position} position the first one, without its moves
  *
  * @typedef {Object} Description
  * @property {string} game its name
@@ -28,6 +35,7 @@
  * @property {string} player the computer's name
  * @property {number|null} simulations how far it looks ahead if nothing else is asked
  * @property {number[]} strengths the simulations to choose from; none: it has no strengths
+ * @property {string|null} [search] how it searches, for people to read
  * @property {number} height
  * @property {number} width
  * @property {"discs"|"marks"|"picture"} style how the board looks
@@ -74,9 +82,10 @@
  * @typedef {Object} Thought
  * @property {number} action the best move: the most visited
  * @property {{action: number, text: string, prior: number, visits: number,
- *     value: number|null}[]} moves the legal ones, or those that were considered; values
- *     are in [-1, 1], for the player to move, null where never tried; visits are 0 from a
- *     player that does not search
+ *     value: number|null, weight?: number}[]} moves the legal ones, or those that were
+ *     considered; values are in [-1, 1], for the player to move, null where never tried;
+ *     visits are 0 from a player that does not search; the weight is the probability of
+ *     the move in the policy that the search returns
  * @property {number} visits of the position
  * @property {number|null} value for the player to move, in [-1, 1]; null if unknown
  * @property {number[]|null} result chances of win, draw and loss for the player to move;
@@ -87,6 +96,7 @@
  *     before; none from a player that does not search
  * @property {number} simulations made for this thought so far
  * @property {number} seconds that they took
+ * @property {boolean} [isCut] whether the time was up before all simulations were made
  *
  * @typedef {Object} Branch
  * @property {number} parent where in the list the position before is; -1 if that is the
@@ -110,6 +120,7 @@ export class MessageEngine {
   #nextId = 0;
   #failure = null;
   #onLoading = () => {};
+  onStage = () => {};
 
   /**
    * @param {(message: Object) => void} post
@@ -174,6 +185,10 @@ export class MessageEngine {
     if (kind === "loading") this.#onLoading(value);
     const asked = this.#waiting.get(id);
     if (!asked) return;
+    if (kind === "stage") {
+      this.onStage(value);
+      return;
+    }
     if (kind === "progress") {
       asked.onProgress(value);
       return;

@@ -2,6 +2,7 @@
 import { fetchJson } from "./download.js";
 import { keepFresh, stateText } from "./freshness.js";
 import { tag } from "./html.js";
+import { playerText } from "./wording.js";
 
 const REFRESH = 10_000; // milliseconds
 
@@ -52,13 +53,10 @@ function showProblem(text) {
 function gameTile({ key, title, players }) {
   const address = `play/${encodeURIComponent(key)}/`;
   const picture = tag("img", { src: `${address}picture.svg`, alt: "" });
-  const against = players.map(({ name, title }) =>
-    tag(
-      "li",
-      {},
-      tag("a", { href: `${address}?player=${encodeURIComponent(name)}` }, title),
-    ),
-  );
+  const against = players.map((player) => {
+    const href = `${address}?player=${encodeURIComponent(player.name)}`;
+    return tag("li", {}, tag("a", { href }, playerText(player)));
+  });
   return tag(
     "li",
     { className: "card" },

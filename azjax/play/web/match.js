@@ -288,7 +288,7 @@ export class Match {
   #choice({ action, moves }) {
     if (this.you !== null || this.steps.length > VARIED_MOVES) return action;
     const isSearched = moves.some(({ visits }) => visits > 0);
-    const weight = ({ visits, prior }) => (isSearched ? visits : prior);
+    const weight = (move) => move.weight ?? (isSearched ? move.visits : move.prior);
     let rest = Math.random() * moves.reduce((sum, move) => sum + weight(move), 0);
     const drawn = moves.find((move) => (rest -= weight(move)) < 0);
     return drawn ? drawn.action : action;

@@ -16,7 +16,8 @@ import { outcomeText } from "./wording.js";
  * @property {new (...parts) => Object} Board draws the description's style
  * @property {typeof import("./address.js").address} [address] holds the game, if the page
  *     has an address of its own
- * @property {{name: string, title: string}[]} [players] to choose from
+ * @property {{name: string, title: string, rating?: number|null}[]} [players] to choose
+ *     from; ratings are Elo
  * @property {string} [player] the name of the first one
  * @property {"you"|"computer"|"watch"} [begins] the first game; you, if nothing is said
  * @property {(description: import("./engine.js").Description, player?: string) => void}
@@ -25,6 +26,8 @@ import { outcomeText } from "./wording.js";
 
 export class Page {
   #problem = ""; // of the connection
+  #stage = ""; // what is done before an answer begins
+  #isStarting = false; // whether a player is being loaded
   #refusal = ""; // of what was asked for last
 
   /**
@@ -42,26 +45,25 @@ export class Page {
 
   /** Shows the board, with the game that the address holds, or else a new one. */
   async open() {
-    const { Board, address, players = [], begins = "you" } = this.options;
+    const { address, players = [], begins = "you" } = this.options;
     this.container.querySelector(`[value=${begins}]`).checked = true;
     this.choices = new Choices(this.container, {
       onGame: () => this.#do(() => this.#takeUpChoice()),
       onStrength: () => this.#do(() => this.match.refresh()),
     });
     this.choices.offer(players);
+    this.engine.onStage = (stage) => this.#showStage(stage);
     await this.#startAny(players);
     this.match = new Match(this.engine, this.#settings(), {
       onChange: () => this.#show(),
-      onThought: () => this.#showThought(),
+      onThought: () => {
+        if (this.#stage) this.#showStage("");
+        else this.#showThought();
+      },
       onEnd: (reward) => this.score.count(reward, this.#gameText()),
       onTakenBack: (reward) => this.score.takeBack(reward, this.#gameText()),
     });
-    this.board = new Board(
-      this.find("board"),
-      this.description,
-      (action) => this.#do(() => this.match.choose(action)),
-      (text) => this.engine.read(this.match.actions, text),
-    );
+    this.board ??= this.#makeBoard(this.description);
     this.moveList = new MoveList(
       this.find,
       (ply) => this.#do(() => this.match.look(ply)),
@@ -85,6 +87,42 @@ export class Page {
     this.#showNotice();
   }
 
+  #makeBoard(description) {
+    return new this.options.Board(
+      this.find("board"),
+      description,
+      (action) => this.#do(() => this.match.choose(action)),
+      (text) => this.engine.read(this.match.actions, text),
+    );
+  }
+
+  /** Draws the first position while the game cannot begin, unless a link holds another. */
+  #preview({ description, position }) {
+    if (this.match || this.board || this.#isLinked) return;
+    this.#describe(description);
+    this.board = this.#makeBoard(description);
+    this.board.show(position, false, this.choices.you);
+  }
+
+  get #isLinked() {
+    try {
+      return Boolean(this.options.address?.readGame());
+    } catch {
+      return false;
+    }
+  }
+
+  /** Says what is done before an answer begins; "" when it has begun. */
+  #showStage(stage) {
+    this.#stage = stage;
+    if (this.match) {
+      this.#show();
+      return;
+    }
+    this.find("status").textContent = stage;
+    this.find("busy").classList.add("on");
+  }
+
   find = (id) => this.container.querySelector(`#${id}`);
 
   /** Starts the player that is wanted, or else the first one that can be used. */
@@ -103,16 +141,24 @@ export class Page {
   }
 
   async #start(player) {
-    const description = await this.engine.start((share) => {
-      this.find("loading").value = share;
-      this.find("loading").classList.toggle("done", share === 1);
-    }, player);
+    this.#isStarting = true;
+    const description = await this.engine
+      .start(
+        (share) => {
+          this.find("loading").value = share;
+          this.find("loading").classList.toggle("done", share === 1);
+        },
+        player,
+        (preview) => this.#preview(preview),
+      )
+      .finally(() => {
+        this.#isStarting = false;
+      });
     this.description = description;
     this.player = player;
-    this.container.dataset.style = description.style;
-    this.find("title").textContent = description.title;
+    this.#describe(description);
     this.find("player").textContent = description.player;
-    this.#showColours(description);
+    this.find("search").textContent = description.search ?? "";
     this.choices.player = player;
     this.choices.offerStrengths(description);
     this.score = new Score(
@@ -120,6 +166,13 @@ export class Page {
       this.find("score"),
     );
     this.options.onStart?.(description, player);
+  }
+
+  /** Shows what a game is. */
+  #describe(description) {
+    this.container.dataset.style = description.style;
+    this.find("title").textContent = description.title;
+    this.#showColours(description);
   }
 
   /** Gives the sides the colours of their pieces in the picture. */
@@ -276,15 +329,17 @@ export class Page {
     const { match } = this;
     const { shown, ahead } = match;
     if (!shown?.position) return; // as long as it is only asked for
-    this.find("main").classList.remove("waiting");
+    this.find("main").classList.remove("preparing");
     const { sides } = this.description;
+    const isWaiting = match.isThinking || this.#isStarting;
+    if (!isWaiting) this.#stage = "";
     const isLooking = match.isLookingBack || ahead !== null;
     const { position } = ahead ?? shown;
     this.board.show(position, match.isYourTurn && !isLooking, match.you);
     this.find("status").textContent = isLooking
       ? lookingText(match, sides)
-      : statusText(match, sides);
-    this.find("busy").classList.toggle("on", match.isThinking && match.isComputersTurn);
+      : statusText(match, sides, this.#stage);
+    this.find("busy").classList.toggle("on", isWaiting && match.isComputersTurn);
     this.find("undo").disabled = !match.canUndo;
     this.find("pause").hidden = match.you !== null;
     this.find("pause").disabled = match.position.isOver;
@@ -310,7 +365,9 @@ export class Page {
     const isShown = this.find("analysis").open;
     const isDrawn = isShown && this.find("on-board").checked;
     this.board.showThought(isDrawn ? thoughtOn(match) : null);
-    if (isShown) this.analysis.show(match);
+    if (!isShown) return;
+    this.analysis.show(match);
+    if (match.isThinking && this.#stage) this.analysis.showStage(this.#stage);
   }
 }
 
@@ -325,7 +382,7 @@ function turnOf({ position, isYourTurn }) {
 }
 
 /** Says what happened last, and what is next. */
-function statusText({ position, you, isPaused, isStuck }, sides) {
+function statusText({ position, you, isPaused, isStuck }, sides, stage) {
   const { last, isOver, player } = position;
   if (isOver) return outcomeText(position, you, sides);
   const isYours = player === you;
@@ -333,8 +390,11 @@ function statusText({ position, you, isPaused, isStuck }, sides) {
   const news = last ? `${mover} played ${last.text}. ` : "";
   if (isYours) return last ? `${news}Your turn.` : `You begin, with ${sides[you]}.`;
   if (isStuck) return `${news}The computer cannot go on: choose another opponent, or begin a new game.`;
-  if (you !== null) return `${news}The computer thinks`;
-  return isPaused ? `${news}Paused.` : `${news}${capital(sides[player])} to move`;
+  if (isPaused) return `${news}Paused.`;
+  if (stage) return `${news}${stage}`;
+  return you === null
+    ? `${news}${capital(sides[player])} to move`
+    : `${news}The computer thinks`;
 }
 
 function capital(text) {

@@ -13,6 +13,7 @@ export function describe(game, config) {
     player: config.player,
     simulations: config.simulations,
     strengths: STRENGTHS,
+    search: "It uses PUCT search and keeps its tree from move to move.",
   };
 }
 

@@ -32,12 +32,12 @@ export class ServerEngine extends MessageEngine {
     this.#onConnection = onConnection;
   }
 
-  start(onLoading, player) {
+  start(onLoading, player, onPreview) {
     const before = this.#params;
     this.#params = { game: this.#game, player };
     if (!this.#socket) this.#connect();
     onLoading(1);
-    return this.ask("start", this.#params).catch((error) => {
+    return this.ask("start", this.#params, onPreview).catch((error) => {
       this.#params = before;
       throw error;
     });

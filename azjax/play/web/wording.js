@@ -15,6 +15,13 @@ export function outcomeText({ rewards, ending }, you, sides) {
   return `The computer wins${reason}.`;
 }
 
+/** Returns what a player is called, with its rating where there is one. */
+export function playerText({ title, rating = null }) {
+  if (rating === null) return title;
+  const elo = Math.round(rating);
+  return `${title} (Elo ${elo < 0 ? "−" : "+"}${Math.abs(elo)})`;
+}
+
 /** Returns a value with its sign. */
 export function signed(value) {
   const size = Math.abs(value).toFixed(2);

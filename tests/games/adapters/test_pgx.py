@@ -360,7 +360,7 @@ def test_a_game_of_pgx_is_learnt_and_its_player_loaded(tmp_path):
         self_play=SelfPlayConfig(
             games=8, moves_per_chunk=4, simulations=(2,), sampled_moves=2
         ),
-        replay=ReplayConfig(capacity=96, min_window=48, min_positions=32),
+        replay=ReplayConfig(capacity=128, min_window=104, min_positions=32),
         learner=LearnerConfig(batch_size=16, uses=1.0),
         evaluation=EvaluationConfig(times=1, positions=8, simulations=2, games=2),
         checkpoint=CheckpointConfig(every_minutes=0.0),

@@ -1,12 +1,11 @@
-import shutil
 import subprocess
 
 import pytest
 
 from azjax import games, players
+from azjax.networks import NetworkConfig
 from azjax.play.gtp import Engine
-
-GNU_GO = shutil.which("gnugo") or shutil.which("/usr/games/gnugo")
+from azjax.search import SearchConfig
 
 
 class Scripted:
@@ -277,9 +276,49 @@ def test_a_player_of_one_game_alone_refuses_others(talk, capsys):
         "? unacceptable komi",
         "= A5",
     ]
-    assert "azjax: not for go:size=7,komi=0.5" in capsys.readouterr().err
-    with pytest.raises(ValueError, match="not for go:size=7"):
+    assert "azjax: not for go:7,komi=0.5" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="not for go:7"):
         Engine(games.make("go:7"), load)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The directory of a small network for 3x3 Go with a komi of 0.5."""
+    game, config = games.make("go:3,0.5"), NetworkConfig(width=8, num_blocks=1)
+    network, variables = players.first_network(0, game, config)
+    directory = tmp_path_factory.mktemp("run")
+    player = players.TrainedPlayer(
+        game, network, variables, config, SearchConfig(), seed=0
+    )
+    players.save_player(directory, player)
+    return directory
+
+
+@pytest.mark.parametrize("kind", ["network", "alphazero"])
+def test_a_network_refuses_what_it_cannot_play(talk, run, kind, capsys):
+    engine = talk("go:3,0.5", f"{kind}:{run}")
+    asked = ["play b b2", "boardsize 4", "komi 7.5", "showboard"]
+    played, size, komi, board = engine.ask(*asked)
+    assert (size, komi) == ("? unacceptable size", "? unacceptable komi")
+    assert "X" in board, "the game goes on"
+    errors = capsys.readouterr().err
+    assert f"azjax: the player in {run} is for go:" in errors
+    again = engine.ask("boardsize 3", "komi 0.5", "genmove b", "boardsize 19")
+    assert again[:2] == [played, "= "]
+    assert again[2].startswith("= ")
+    assert again[3] == "? unacceptable size"
+
+
+def test_people_are_told_once_that_the_player_is_compiled(talk, capsys):
+    engine, note = talk("go:3", "random"), "azjax: compiling the player"
+    engine.ask("showboard", "play b a1")
+    assert capsys.readouterr().err == ""
+    engine.ask("genmove w", "genmove b", "clear_board", "genmove b")
+    assert capsys.readouterr().err.count(note) == 1
+    engine.ask("komi 1.5", "genmove w")
+    assert capsys.readouterr().err.count(note) == 1
+    talk("go:3", Scripted(0)).ask("genmove b")
+    assert capsys.readouterr().err == ""
 
 
 def test_handicaps_are_set_and_undone_at_once(talk):
@@ -305,8 +344,7 @@ def test_handicaps_are_set_and_undone_at_once(talk):
     assert engine.ask("final_status_list dead", "final_status_list seki") == ["= "] * 2
 
 
-@pytest.mark.skipif(GNU_GO is None, reason="GNU Go is not installed")
-def test_fixed_handicaps_are_those_of_gnu_go(talk):
+def test_fixed_handicaps_are_those_of_gnu_go(talk, gnugo):
     # On 12x12 it differs: the fourth lines begin at 13, as gomill reads GTP too.
     sizes, stones = (6, 7, 8, 9, 19), range(1, 11)
     asked = [
@@ -316,7 +354,7 @@ def test_fixed_handicaps_are_those_of_gnu_go(talk):
         for line in (f"boardsize {size}", "clear_board", f"fixed_handicap {number}")
     ]
     done = subprocess.run(
-        [str(GNU_GO), "--mode", "gtp"],
+        [gnugo, "--mode", "gtp"],
         input="\n".join([*asked, "quit", ""]),
         capture_output=True,
         text=True,

@@ -1,66 +1,15 @@
 """The full screen, driven by Textual's pilot."""
 
-import asyncio
+import threading
 
 import pytest
-from textual.widgets import Input
+from textual import events
+from textual.geometry import Size
 
 from azjax import games, players
-from azjax.play.screen import PlayApp
-from azjax.play.screen.app import Help
-from azjax.play.session import Session
+from azjax.play.screen.app import Help, Waiting
 
 GAME = games.make("tic_tac_toe")
-
-
-class Page:
-    """What a person sees, and can do."""
-
-    def __init__(self, app, pilot):
-        self.app, self.pilot = app, pilot
-
-    async def press(self, *keys):
-        """Presses keys, and waits for the answer."""
-        await self.pilot.press(*keys)
-        await self.settle()
-
-    async def settle(self):
-        await self.pilot.pause()
-        while self.app.session.controller.thinking is not None:
-            await self.pilot.pause(0.02)
-        await self.pilot.pause()
-
-    @property
-    def moves(self):
-        return " ".join(move.text for move in self.app.session.controller.moves)
-
-    @property
-    def message(self):
-        return str(self.app.message.render())
-
-    @property
-    def title(self):
-        return str(self.app.title_line.render())
-
-
-@pytest.fixture
-def drive(opponent):
-    """Has `visit(page)` look at an app that runs; returns the app."""
-
-    async def run(visit, game, player, size):
-        app = PlayApp(lambda run: Session(game, player, name="it", user=0, run=run))
-        app.session.begin()
-        async with app.run_test(size=size) as pilot:
-            page = Page(app, pilot)
-            await page.settle()
-            await visit(page)
-        assert app.pump.background.close(seconds=60)
-        return app
-
-    def call(visit, game=GAME, player=opponent, size=(100, 30)):
-        return asyncio.run(run(visit, game, player, size))
-
-    return call
 
 
 def test_a_game_is_played_by_typing(drive):
@@ -68,7 +17,7 @@ def test_a_game_is_played_by_typing(drive):
         assert "your move, with the crosses" in page.title
         await page.press(*"b2", "enter")
         assert page.moves == "b2 a3"
-        assert page.message == "it plays a3, expects +0.50"
+        assert page.message == "it plays a3, expects +0.50 for the rings"
         await page.press(*"c3", "enter", *"a1", "enter")
         assert "you win" in page.title
 
@@ -182,21 +131,6 @@ def test_the_analysis_is_shown_on_request(drive):
     drive(visit, player=players.load("alphazero:pretrained?simulations=8", GAME))
 
 
-def test_moves_and_commands_are_completed(drive):
-    async def visit(page):
-        await page.press("c")
-        await page.press("tab")
-        assert page.app.entry.value == "c3"
-        await page.press("enter")
-        assert page.moves == "c3 a3"
-        await page.press(*"zz", "tab")
-        assert page.app.entry.value == "zz"
-        await page.press("escape", *"ana", "tab", "enter")
-        assert page.app.session.is_analysing
-
-    drive(visit)
-
-
 def test_help_is_shown_and_left_by_any_key(drive):
     async def visit(page):
         await page.press("f1")
@@ -210,14 +144,118 @@ def test_help_is_shown_and_left_by_any_key(drive):
     drive(visit)
 
 
-def test_a_pass_is_offered(drive):
+@pytest.mark.parametrize("keys", ["xy", ["ctrl+q", "x"], ["enter", "f1", "f8", "b"]])
+def test_keys_pressed_at_once_leave_help_and_nothing_else(drive, keys):
     async def visit(page):
-        assert "pass" in page.app.entry.placeholder
-        await page.press(*"pass", "enter")
-        assert page.moves.split()[0] == "pass"
+        await page.press(*"b2", "enter", "f1")
+        await page.press_at_once(*keys)
+        assert not isinstance(page.app.screen, Help)
+        assert page.app.entry.value == ""
+        await page.press(*"c3", "enter")
+        assert page.moves == "b2 a3 c3 b3"
 
-    game = games.make("go:5")
-    drive(visit, game, players.RandomPlayer(game))
+    drive(visit)
+
+
+def test_help_is_opened_once_and_left_by_a_double_click(drive):
+    async def visit(page):
+        await page.press_at_once("f1", "f1", "f1")
+        assert len(page.app.screen_stack) == 2
+        await page.pilot.click(times=2)
+        await page.pilot.pause()
+        assert len(page.app.screen_stack) == 1
+
+    drive(visit)
+
+
+def test_a_text_is_pasted_while_help_is_open(drive):
+    async def visit(page):
+        await page.press("f1")
+        page.app.post_message(events.Paste("b2\nc3\n"))
+        await page.press_at_once(*"b2", "enter", *"c3", "enter")
+        assert not isinstance(page.app.screen, Help)
+        assert page.moves == ""
+
+    drive(visit)
+
+
+def test_the_window_changes_under_help_and_keys(drive):
+    async def visit(page):
+        await page.press("f1")
+        for size in (Size(20, 5), Size(1, 1), Size(100, 30)):
+            page.app.post_message(events.Resize(size, size))
+            await page.press_at_once("x", "f3", "f1")
+        await page.press_at_once("x", "y")
+        await page.press("escape", *"b2", "enter")
+        assert page.moves == "b2 a3"
+
+    drive(visit)
+
+
+def test_keys_pressed_after_the_last_one_change_nothing(drive):
+    async def visit(page):
+        await page.press_at_once("ctrl+q", "ctrl+q", "f1", "x")
+        page.app.leave(130)
+
+    app = drive(visit)
+    assert app.return_code == 0
+
+
+@pytest.fixture
+def may_compile(monkeypatch):
+    """Keeps opponents from being compiled until it is set."""
+    event = threading.Event()
+
+    def compile_choice(player, game):
+        assert event.wait(60)
+
+    monkeypatch.setattr("azjax.play.session.compile_choice", compile_choice)
+    return event
+
+
+def test_keys_do_nothing_while_the_opponent_is_compiled(drive, may_compile):
+    async def visit(page):
+        app = page.app
+        assert isinstance(app.screen, Waiting)
+        assert "compiling it" in page.title
+        assert "compiling it" in app.export_screenshot().replace("&#160;", " ")
+        page.send(*"b2", "enter", "f3", "f8", "f1", "escape", "ctrl+z")
+        app.post_message(events.Paste("b2"))
+        await page.pilot.pause(0.2)
+        assert app.session.controller.seconds(0) == 0
+        may_compile.set()
+        await page.settle()
+        assert len(app.screen_stack) == 1
+        assert (page.moves, app.entry.value) == ("", "")
+        assert not app.session.is_analysing
+        await page.press(*"b2", "enter")
+        assert page.moves.startswith("b2 ")
+
+    drive(visit, player=players.RandomPlayer(GAME), settles=False)
+
+
+@pytest.mark.parametrize(("key", "status"), [("ctrl+q", 0), ("ctrl+c", 130)])
+def test_the_person_leaves_while_the_opponent_is_compiled(
+    drive, may_compile, key, status
+):
+    async def visit(page):
+        await page.pilot.press(key)
+        assert page.app.return_code == status
+        may_compile.set()
+
+    drive(visit, player=players.RandomPlayer(GAME), settles=False)
+
+
+def test_a_saved_game_is_shown_from_the_start(drive, tmp_path):
+    path = tmp_path / "game.txt"
+    head = "azjax game 1\ngame: tic_tac_toe\nfirst: human\nsecond: it\n"
+    path.write_text(f"{head}result: unfinished\n\n1. b2 a3\n")
+
+    async def visit(page):
+        assert page.app.board._board[1, 1] == 0
+        assert page.app.board._board[0, 0] == 1
+
+    drive(visit, saved=str(path), settles=False)
 
 
 def test_a_game_is_saved_after_its_opponent_died(drive, opponent, tmp_path):
@@ -267,14 +305,3 @@ def test_the_person_leaves(drive, keys, status):
 
     app = drive(visit)
     assert (app.return_code or 0) == status
-
-
-def test_the_line_keeps_the_keyboard(drive):
-    async def visit(page):
-        await page.pilot.click(page.app.message)
-        await page.pilot.click(page.app.beside)
-        await page.press(*"b2", "enter")
-        assert page.moves == "b2 a3"
-        assert isinstance(page.app.focused, Input)
-
-    drive(visit)

@@ -58,15 +58,20 @@ def slicer(player, connect_four):
 
 
 @pytest.fixture(scope="session")
-def visits_alone(player, positions):
-    """The visits of one whole search by PUCT, from nothing, by actions."""
-    search = dataclasses.replace(player.search, algorithm="alphazero", kept_nodes=0)
-    whole = dataclasses.replace(player, search=search, simulations=24)
-    analyse = jax.jit(lambda state: whole.analyse(jax.random.key(0), state, None)[1])
+def visits_alone(found_alone):
+    """The visits of the player's own search with 24 simulations, by actions."""
+    return {actions: visits for actions, (_, visits) in found_alone.items()}
+
+
+@pytest.fixture(scope="session")
+def found_alone(player, positions):
+    """The choice and visits of the player's own search with 24 simulations."""
+    whole = dataclasses.replace(player, simulations=24)
+    analyse = jax.jit(lambda state: whole.analyse(jax.random.key(0), state, None)[:2])
     found = {}
     for actions, state in positions:
-        analysis = analyse(jax.tree.map(lambda leaf: leaf[None], state))
-        found[actions] = np.asarray(analysis.visits[0])
+        choice, analysis = analyse(jax.tree.map(lambda leaf: leaf[None], state))
+        found[actions] = int(choice.action[0]), np.asarray(analysis.visits[0])
     return found
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from azjax import games
 from azjax.play.server.describing import (
-    describe_game,
     describe_position,
+    describe_start,
     describe_thought,
 )
 from azjax.play.server.rules import Rules
@@ -52,7 +52,7 @@ def rules():
 @pytest.mark.parametrize("name", games.available())
 def test_every_game_is_described(name):
     game = games.make(name)
-    told = json.loads(json.dumps(describe_game(game, name)))
+    told = json.loads(json.dumps(describe_start(game, name).description))
     height, width = told["height"], told["width"]
     assert (height, width) == np.shape(game.board(game.init()))
     assert len(told["columns"]) == width
@@ -68,11 +68,24 @@ def test_every_game_is_described(name):
         assert ElementTree.fromstring(figure).tag.endswith("svg")
 
 
+@pytest.mark.parametrize("name", ["connect_four", "tic_tac_toe"])
+def test_the_first_position_is_drawn_before_the_rules_are_compiled(name, monkeypatch):
+    game = games.make(name)
+    rules = Rules(game, 1)
+    for method in ("step", "legal_action_mask"):
+        monkeypatch.setattr(type(game), method, None)
+    preview = json.loads(json.dumps(describe_start(game, name)._asdict()))
+    monkeypatch.undo()
+    first = {**describe_position(rules, ()), "moves": []}
+    assert preview["position"] == first
+
+
 @pytest.mark.slow
 def test_a_game_that_draws_itself_is_described_as_well():
-    pytest.importorskip("pgx")
     rules = Rules(games.make("pgx:animal_shogi"), 10)
-    told = json.loads(json.dumps(describe_game(rules.game, "pgx:animal_shogi")))
+    told = json.loads(
+        json.dumps(describe_start(rules.game, "pgx:animal_shogi").description)
+    )
     assert told["figures"] == []
     assert len(told["pieces"]) == len(rules.game.pieces)
     assert len(told["picture"]["centres"]) == 12
@@ -146,9 +159,11 @@ def test_a_search_tells_its_moves_the_most_visited_first(rules):
         action_values=np.array([-0.25, 0.5, 0, 0, 0, 0, 0], np.float32),
         line=np.array([1, 0, -1, -1], np.int32),
     )
-    thought = Thought(1, analysis.prior, 0.25, analysis)
-    told = describe_thought(rules, rules.state(()), thought, 9, 0.5)
+    policy = np.array([0.25, 0.75, 0, 0, 0, 0, 0], np.float32)
+    thought = Thought(1, policy, 0.25, analysis)
+    told = describe_thought(rules, rules.state(()), thought, 9, 0.5, is_cut=True)
     told = json.loads(json.dumps(told))
+    assert told["isCut"] is True
     assert [move["action"] for move in told["moves"]][:2] == [1, 0]
     assert len(told["moves"]) == 5  # two have neither visits nor prior
     assert told["moves"][0] == {
@@ -157,6 +172,7 @@ def test_a_search_tells_its_moves_the_most_visited_first(rules):
         "prior": pytest.approx(0.2),
         "visits": 6,
         "value": 0.5,
+        "weight": 0.75,
     }
     assert told["moves"][2]["value"] is None
     assert told["line"] == [{"action": 1, "text": "2"}, {"action": 0, "text": "1"}]

@@ -1,11 +1,13 @@
 import json
 import os
+import weakref
 
 import pytest
 
-from azjax import games
+from azjax import games, players
 from azjax.networks import NetworkConfig
 from azjax.play.server import House, Limits, make_offers
+from azjax.play.server.memory import PROGRAM_BYTES
 from azjax.players import TrainedPlayer, first_network, save_player
 from azjax.search import SearchConfig
 
@@ -36,7 +38,7 @@ def test_a_description_can_be_sent(run):
     house = house_of(run.parent)
     offer, player = house.find("tic_tac_toe", "greedy")
     told = json.loads(json.dumps(house.describe(offer, player)))
-    assert told["player"] == "One move ahead"
+    assert told["player"] == "greedy"
     house.close()
 
 
@@ -81,6 +83,16 @@ def test_visitors_who_ask_for_the_same_share_a_table_and_others_do_not(run):
     house.close()
 
 
+def test_a_player_has_its_own_strength_if_nothing_else_is_asked_for(run):
+    offers = make_offers(["tic_tac_toe"], ["tic_tac_toe=mcts:30"], run.parent)
+    house = House(offers, Limits())
+    host = house.host(*house.find("tic_tac_toe", f"alphazero:{run.parent.name}/first"))
+    assert host.default_strength == players.DEFAULT_SIMULATIONS
+    assert host.table(None)[1] == players.DEFAULT_SIMULATIONS
+    assert house.host(*house.find("tic_tac_toe", "mcts:30")).default_strength == 30
+    house.close()
+
+
 def test_strengths_end_where_the_limits_do(run):
     house = house_of(run.parent, simulations=150)
     host = house.host(*house.find("tic_tac_toe", "mcts:1600"))
@@ -108,4 +120,31 @@ def test_runs_that_come_later_are_found(tmp_path, monkeypatch):
     assert "network:runs/first" in house.games()["tic_tac_toe"].players
     assert house.key_of(games.make("tic_tac_toe")) == "tic_tac_toe"
     assert house.key_of(games.make("hex")) is None
+    house.close()
+
+
+def test_players_not_used_for_longest_go_when_memory_is_short(tmp_path):
+    house = house_of(tmp_path, memory_bytes=2 * PROGRAM_BYTES)
+    hosts = {}
+    for name in ("greedy", "random", "greedy", "mcts:1600"):
+        found = house.find("tic_tac_toe", name)
+        hosts[name] = weakref.ref(house.host(*found))
+        hosts[name]().table(None)
+        assert house.host(*found) is hosts[name]()
+    found = [house.find("tic_tac_toe", name) for name in hosts]
+    assert [house.loaded(*one) is not None for one in found] == [True, False, True]
+    assert hosts["random"]() is None  # nothing holds it any more
+    assert house.host(*found[1]).table(None)[1] == 0  # it can be loaded again
+    house.close()
+
+
+def test_another_program_stays_when_memory_is_short(tmp_path, dying, monkeypatch):
+    house = house_of(tmp_path, memory_bytes=1)
+    with monkeypatch.context() as patch:
+        patch.setattr("azjax.play.server.house.load_offered", lambda *_: dying)
+        found = house.find("tic_tac_toe", "random")
+        house.host(*found).table(None)
+    with pytest.raises(ValueError, match="too many players are at work"):
+        house.host(*house.find("tic_tac_toe", "greedy")).table(None)
+    assert house.loaded(*found) is not None
     house.close()

@@ -1,11 +1,12 @@
 import json
+import os
 
 import pytest
 
 from azjax import games
 from azjax.networks import NetworkConfig
-from azjax.play.server.offers import load_offered, make_offers
-from azjax.players import TrainedPlayer, first_network, save_player
+from azjax.play.server.offers import RunPlayer, load_offered, make_offers
+from azjax.players import DEFAULT_SIMULATIONS, TrainedPlayer, first_network, save_player
 from azjax.search import SearchConfig
 
 
@@ -34,11 +35,45 @@ def test_the_player_that_ships_comes_first(tmp_path):
     assert list(offers.games["go:5"].players) == ["mcts:1600", "greedy", "random"]
 
 
+def test_players_are_called_what_the_field_calls_them(tmp_path):
+    make_run(tmp_path / "first", "tic_tac_toe")
+    offers = make_offers(["tic_tac_toe"], (), tmp_path)
+    offered = offers.with_runs(offers.runs())["tic_tac_toe"].players
+    assert [player.title for player in offered.values()] == [
+        "AlphaZero",
+        "AlphaZero's network, no search",
+        "AlphaZero (run first)",
+        "AlphaZero's network, no search (run first)",
+        "MCTS with random rollouts, 1600",
+        "greedy",
+        "random",
+    ]
+    minimax = make_offers(["othello"], (), tmp_path).games["othello"].players
+    assert next(iter(minimax.values())).title == "minimax, depth 6"
+
+
+def test_players_have_the_ratings_of_the_newest_tournament(tmp_path):
+    make_run(tmp_path / "first", "tic_tac_toe")
+    offers = make_offers(["tic_tac_toe"], (), tmp_path)
+    for age, elo in enumerate((100.0, 200.0)):
+        (tmp_path / f"arena{age}").mkdir()
+        rated = {"random": -elo, f"alphazero:{tmp_path}/first": elo, "mcts:50": 0.0}
+        players = [{"player": name, "elo": elo} for name, elo in rated.items()]
+        results = {"game": "tic_tac_toe", "players": players}
+        path = tmp_path / f"arena{age}" / "results.json"
+        path.write_text(json.dumps(results))
+        os.utime(path, (1000 - age, 1000 - age))
+    offered = offers.with_runs(offers.runs())["tic_tac_toe"].players
+    ratings = {name: player.rating for name, player in offered.items() if player.rating}
+    name = f"alphazero:{tmp_path.name}/first"
+    assert ratings == {"random": -100.0, name: 100.0}
+
+
 @pytest.mark.slow
 def test_every_offered_player_can_be_loaded(tmp_path):
     for offer in make_offers((), (), tmp_path).games.values():
         for player in offer.players.values():
-            load_offered(player.spec, offer.game)
+            load_offered(player, offer.game)
 
 
 def test_further_players_come_before_all_others(tmp_path):
@@ -63,7 +98,7 @@ def test_visitors_see_names_and_neither_commands_nor_directories(tmp_path):
     names = ["cat", "cat#2", "my-engine", "greedy#2", "network:first"]
     assert list(offered.players)[:5] == names
     assert [offered.players[name].title for name in names] == names
-    assert offered.players["my-engine"].spec == "gtp:cat --mode gtp"
+    assert offered.players["my-engine"].source == "gtp:cat --mode gtp"
 
 
 @pytest.mark.parametrize(
@@ -108,7 +143,8 @@ def test_the_players_of_runs_are_offered_as_soon_as_they_are_there(tmp_path):
         *("alphazero:pretrained", "network:pretrained"),
         *("alphazero:runs/first", "network:runs/first"),
     ]
-    assert players["network:runs/first"].spec == f"network:{tmp_path}/runs/first"
+    learnt = RunPlayer("network", tmp_path / "runs/first")
+    assert players["network:runs/first"].source == learnt
 
 
 @pytest.mark.slow
@@ -128,3 +164,27 @@ def test_a_run_without_a_player_is_found_but_offers_none(tmp_path):
     offers = make_offers(["tic_tac_toe"], (), tmp_path)
     assert list(offers.runs()) == ["first"]
     assert offers.with_runs(offers.runs()) == offers.games
+
+
+@pytest.mark.parametrize(
+    "kind", ["gtp:sh -c 'touch {}' x", "gtp", "human", "q_learning:{}"]
+)
+def test_a_kind_that_a_run_names_never_becomes_a_command(tmp_path, kind):
+    owned = tmp_path / "owned"
+    config = {"format": 1, "game": "tic_tac_toe", "kind": kind.format(owned)}
+    make_run(tmp_path / "runs/first", "tic_tac_toe")
+    (tmp_path / "runs/first/config.json").write_text(json.dumps(config))
+    offers = make_offers(["tic_tac_toe"], (), tmp_path / "runs")
+    assert offers.runs() == {}
+    assert offers.with_runs(offers.runs()) == offers.games
+
+
+def test_the_name_of_a_run_sets_nothing(tmp_path):
+    make_run(tmp_path / "runs/first?temperature=9&simulations=7", "tic_tac_toe")
+    offers = make_offers(["tic_tac_toe"], (), tmp_path / "runs")
+    offer = offers.with_runs(offers.runs())["tic_tac_toe"]
+    name = "runs/first?temperature=9&simulations=7"
+    searching = load_offered(offer.players[f"alphazero:{name}"], offer.game)
+    alone = load_offered(offer.players[f"network:{name}"], offer.game)
+    assert searching.simulations == DEFAULT_SIMULATIONS
+    assert alone.temperature == 0

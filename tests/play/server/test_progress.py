@@ -1,4 +1,5 @@
 import json
+import os
 
 import pytest
 
@@ -134,3 +135,39 @@ def test_a_long_file_is_read_from_its_end(directory):
     rows = [{"iteration": number, "text": "x" * 1000} for number in range(1000)]
     write_rows(directory, *rows)
     assert numbers(directory) == {"Iteration": "999"}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        '{"iteration": 1' + "0" * 400 + "}",
+        '{"seconds": 1' + "0" * 400 + "}",
+        '{"seconds": 1e300, "games": 1e300, "score_x": 1e300}',
+        '{"matches": {"x": {"not_lost": 1' + "0" * 400 + "}}}",
+        "[" * 100_000,
+        '{"loss": NaN, "policy_loss": -Infinity, "iteration": []}',
+    ],
+)
+def test_numbers_that_are_no_quantities_are_left_out(directory, row):
+    write_rows(directory, row)
+    json.dumps([progress(directory), numbers(directory)], allow_nan=False)
+    assert numbers(directory) == {}
+
+
+def test_a_name_in_the_metrics_is_shown_shortened(directory):
+    write_rows(directory, {f"score_{'x' * 100_000}": 0.5})
+    (name,) = numbers(directory)
+    assert name.startswith("Score against xxx")
+    assert len(name) < 200
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", ".lock"])
+def test_files_that_are_none_are_not_waited_for(directory, name):
+    os.mkfifo(directory / "first" / name)
+    assert progress(directory) == {"state": "stopped", "share": 0.0}
+
+
+def test_metrics_outside_the_run_are_not_read(directory):
+    (directory / "rows").write_text('{"seconds": 12}')
+    (directory / "first/metrics.jsonl").symlink_to(directory / "rows")
+    assert numbers(directory) == {}

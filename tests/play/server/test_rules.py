@@ -72,3 +72,21 @@ def test_a_known_position_is_not_replayed_and_the_oldest_are_forgotten(game):
     assert len(steps) == 4
     rules.state((0,))  # was dropped for the fourth
     assert len(steps) == 5
+
+
+def test_positions_take_no_more_memory_than_they_may(game):
+    rules = Rules(game, 1000, num_bytes=1000)
+    before = rules.bytes
+    for action in range(8):
+        rules.state((8, action))
+    assert before < rules.bytes <= before + 1000
+    rules.shrink()
+    assert rules.bytes == before
+    assert len(rules.legal_actions(rules.state((3, 4)))) == 7
+
+
+def test_a_position_larger_than_all_memory_is_not_kept(game):
+    rules = Rules(game, 1000, num_bytes=1)
+    before = rules.bytes
+    assert len(rules.legal_actions(rules.state((3, 4)))) == 7
+    assert rules.bytes == before

@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 
 import pytest
 
@@ -39,6 +40,15 @@ def test_a_run_that_has_just_begun_is_found(directory):
         '{"game": 3}',
         '{"game": "draughts"}',
         '{"game": "go:99"}',
+        '{"game": "tic_tac_toe", "kind": []}',
+        '{"game": "tic_tac_toe", "kind": {"q_learning": 1}}',
+        '{"game": "tic_tac_toe", "kind": 7}',
+        '{"game": "tic_tac_toe", "kind": ""}',
+        '{"game": "tic_tac_toe", "kind": "alphazero"}',
+        '{"game": ["tic_tac_toe"]}',
+        "[" * 100_000,
+        '{"game": "tic_tac_toe", "kind": "' + "x" * 1_000_000 + '"}',
+        '{"game": "' + "x" * 2_000_000 + '"}',
     ],
 )
 def test_a_directory_that_is_no_run_is_left_out(directory, content):
@@ -63,3 +73,64 @@ def test_the_plot_is_the_file_as_it_is(directory):
     before = plot_stamp(run)
     os.utime(path, (0, 0))
     assert plot_stamp(run) != before
+
+
+def test_an_unreadable_run_is_logged_once_and_in_one_short_line(directory, caplog):
+    (directory / "second").mkdir()
+    (directory / "second/config.json").write_text('{"game": "' + "x\\n" * 9999 + '"}')
+    for _ in range(3):
+        assert list(find_runs(directory)) == ["first"]
+    (line,) = caplog.messages
+    assert "'second'" in line
+    assert "unknown game" in line
+    assert "\n" not in line
+    assert len(line) < 400
+
+
+def test_a_run_whose_name_cannot_be_sent_is_left_out(directory):
+    (directory / "first").rename(os.fsdecode(os.fsencode(directory) + b"/\xff\n"))
+    shutil.copytree(next(directory.iterdir()), directory / "first")
+    assert list(find_runs(directory)) == ["first"]
+
+
+@pytest.mark.parametrize("length", ["1e999", "-1", '"2"', "true", "1" * 400, "[]"])
+def test_a_length_that_is_no_number_is_none(directory, length):
+    config = f'{{"game": "tic_tac_toe", "minutes": {length}}}'
+    (directory / "first/config.json").write_text(config)
+    assert only_run(directory).minutes is None
+
+
+def test_a_config_that_is_no_file_is_no_run(directory):
+    path = directory / "first/config.json"
+    content = path.read_bytes()
+    path.unlink()
+    os.mkfifo(path)
+    assert find_runs(directory) == {}  # nothing waits for a writer
+    path.unlink()
+    (directory / "outside.json").write_bytes(content)
+    path.symlink_to(directory / "outside.json")
+    assert find_runs(directory) == {}
+
+
+@pytest.mark.parametrize("name", ["plots", "plots/learning.png"])
+def test_a_plot_outside_the_run_is_not_read(directory, name):
+    outside = directory / "outside"
+    (outside / "plots").mkdir(parents=True)
+    (outside / "plots/learning.png").write_bytes(b"PNG")
+    (directory / "first" / name).parent.mkdir(exist_ok=True)
+    (directory / "first" / name).symlink_to(outside / name)
+    run = only_run(directory)
+    assert read_plot(run) is None
+    assert plot_stamp(run) is None
+
+
+def test_a_plot_that_is_no_file_or_too_large_is_not_read(directory):
+    path = directory / "first/plots/learning.png"
+    path.parent.mkdir()
+    os.mkfifo(path)
+    assert read_plot(only_run(directory)) is None
+    path.unlink()
+    with path.open("wb") as file:
+        file.truncate(10**12)  # takes no space on the disk
+    assert read_plot(only_run(directory)) is None
+    assert plot_stamp(only_run(directory)) is None

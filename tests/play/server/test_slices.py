@@ -1,3 +1,5 @@
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
@@ -5,7 +7,7 @@ import pytest
 from azjax import games, players
 from azjax.networks import NetworkConfig
 from azjax.play.server.slices import (
-    PLANS,
+    MAX_STRENGTH,
     STRENGTHS,
     Batch,
     Plan,
@@ -13,6 +15,7 @@ from azjax.play.server.slices import (
     in_slices,
     plan_for,
     rearranged,
+    search_text,
 )
 from azjax.players import AlphaZeroPlayer, first_network
 from azjax.search import SearchConfig
@@ -21,20 +24,43 @@ PLAN = Plan(24, 6)
 WHOLE = 24  # simulations, in four slices
 
 
-def batch(states, is_new):
+def batch(states, made, total=WHOLE):
+    """Returns positions in whose searches so many slices were made."""
     stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *states)
-    return Batch(stacked, np.array(is_new))
+    made = PLAN.per_slice * np.array(made, np.int32)
+    return Batch(stacked, np.full(len(made), total, np.int32), made)
 
 
-def test_slices_add_up_to_the_search_alone(slicer, positions, visits_alone):
+def search(slicer, state, total=WHOLE):
+    """Searches in slices; returns all thoughts."""
+    memory, thoughts = slicer.memory(1), []
+    for number in range(-(-total // PLAN.per_slice)):
+        found, memory = slicer.search(number, batch([state], [number], total), memory)
+        thoughts += found
+    return thoughts
+
+
+def test_slices_add_up_to_the_search_of_the_player_itself(
+    slicer, player, positions, found_alone
+):
+    assert player.search.algorithm == "gumbel"
     for actions, state in positions:
-        memory, thought = slicer.memory(1), None
-        for number in range(WHOLE // PLAN.per_slice):
-            (thought,), memory = slicer.search(
-                number, batch([state], [number == 0]), memory
-            )
-            assert thought.analysis.visits.sum() == PLAN.per_slice * (number + 1)
-        np.testing.assert_array_equal(thought.analysis.visits, visits_alone[actions])
+        thoughts = search(slicer, state)
+        visits = [int(thought.analysis.visits.sum()) for thought in thoughts]
+        assert visits == [6, 12, 18, 24]
+        action, visits = found_alone[actions]
+        assert thoughts[-1].action == action
+        np.testing.assert_array_equal(thoughts[-1].analysis.visits, visits)
+
+
+def test_a_search_ends_within_a_slice(slicer, player, positions):
+    _, state = positions[4]
+    whole = dataclasses.replace(player, simulations=10)
+    alone = jax.tree.map(lambda leaf: leaf[None], state)
+    choice, analysis, _ = jax.jit(whole.analyse)(jax.random.key(0), alone, None)
+    found = search(slicer, state, 10)[-1]
+    assert found.action == choice.action[0]
+    np.testing.assert_array_equal(found.analysis.visits, analysis.visits[0])
 
 
 def test_positions_searched_together_do_not_influence_each_other(
@@ -43,21 +69,21 @@ def test_positions_searched_together_do_not_influence_each_other(
     together = positions[:4]
     memory, thoughts = slicer.memory(4), []
     for number in range(WHOLE // PLAN.per_slice):
-        everyone = batch([state for _, state in together], [number == 0] * 4)
+        everyone = batch([state for _, state in together], [number] * 4)
         thoughts, memory = slicer.search(number, everyone, memory)
     for (actions, state), thought in zip(together, thoughts, strict=True):
         np.testing.assert_array_equal(thought.analysis.visits, visits_alone[actions])
-        (alone,), _ = slicer.search(0, batch([state], [True]), slicer.memory(1))
+        (alone,), _ = slicer.search(0, batch([state], [0]), slicer.memory(1))
         assert thought.draw == pytest.approx(alone.draw, abs=1e-5)
 
 
 def test_a_newcomer_never_finds_the_tree_of_the_one_before(slicer, positions):
     (_, state), other = positions[1], positions[4][1]
     memory = slicer.memory(4)
-    _, memory = slicer.search(0, batch([state] * 4, [True] * 4), memory)
+    _, memory = slicer.search(0, batch([state] * 4, [0] * 4), memory)
     # The same position in the same row: what was found for somebody else is not used.
     states = [state, state, other, state]
-    thoughts, _ = slicer.search(1, batch(states, [True, False, True, False]), memory)
+    thoughts, _ = slicer.search(1, batch(states, [0, 1, 0, 1]), memory)
     visits = [thought.analysis.visits.sum() for thought in thoughts]
     assert visits == [6, 12, 6, 12]
 
@@ -68,12 +94,12 @@ def test_trees_move_with_their_positions(slicer, positions, visits_alone):
     memory = slicer.memory(4)
     everyone = [states[first], states[second], states[third], states[first]]
     for number in range(2):
-        _, memory = slicer.search(number, batch(everyone, [number == 0] * 4), memory)
+        _, memory = slicer.search(number, batch(everyone, [number] * 4), memory)
     # The second leaves; the third becomes the first of a smaller batch.
     memory = rearranged(memory, np.array([2], np.int32))
     for number in range(2, 4):
         (thought,), memory = slicer.search(
-            number, batch([states[third]], [False]), memory
+            number, batch([states[third]], [number]), memory
         )
     np.testing.assert_array_equal(thought.analysis.visits, visits_alone[third])
 
@@ -82,13 +108,13 @@ def test_a_batch_that_grows_has_room_for_newcomers(slicer, positions, visits_alo
     states = dict(positions)
     memory = slicer.memory(1)
     for number in range(2):
-        one = batch([states[(3,)]], [number == 0])
+        one = batch([states[(3,)]], [number])
         _, memory = slicer.search(number, one, memory)
     memory = rearranged(memory, np.array([0, 1, 1, 1], np.int32))
     for number in range(2, 4):
         four = [states[(3,)], states[(3, 3)], states[(3, 3)], states[(3, 3)]]
-        is_new = [False] + [number == 2] * 3
-        thoughts, memory = slicer.search(number, batch(four, is_new), memory)
+        made = [number] + [number - 2] * 3
+        thoughts, memory = slicer.search(number, batch(four, made), memory)
     np.testing.assert_array_equal(thoughts[0].analysis.visits, visits_alone[(3,)])
     assert thoughts[1].analysis.visits.sum() == 2 * PLAN.per_slice
 
@@ -96,12 +122,8 @@ def test_a_batch_that_grows_has_room_for_newcomers(slicer, positions, visits_alo
 def test_random_playouts_add_up_as_well(connect_four, positions):
     slicer = Slicer(players.load("mcts:400", connect_four), PLAN, connect_four.init())
     slicer.compile(1)
-    memory = slicer.memory(1)
-    for number in range(4):
-        (thought,), memory = slicer.search(
-            number, batch([positions[0][1]], [number == 0]), memory
-        )
-        assert thought.analysis.visits.sum() == PLAN.per_slice * (number + 1)
+    thoughts = search(slicer, positions[0][1], total=10)
+    assert [int(thought.analysis.visits.sum()) for thought in thoughts] == [6, 10]
 
 
 def test_a_player_that_does_not_search_answers_at_once(connect_four, positions):
@@ -114,24 +136,31 @@ def test_a_player_that_does_not_search_answers_at_once(connect_four, positions):
     state = connect_four.init()
     for action in (1, 1, 2, 2, 3, 3):
         state = step(state, np.int32(action))
-    (thought,), _ = slicer.search(0, batch([state], [True]), None)
+    (thought,), _ = slicer.search(0, batch([state], [0]), None)
     assert thought.action in (0, 4)
     assert thought.analysis is None
 
 
-def test_every_strength_is_made_of_whole_slices():
-    for simulations in STRENGTHS:
-        plan = plan_for(simulations)
-        assert simulations <= plan.capacity
-        assert simulations % plan.per_slice == 0
-    assert all(plan.capacity % plan.per_slice == 0 for plan in PLANS)
+def test_every_strength_has_a_plan_with_room_for_it():
+    for simulations in (*STRENGTHS, 64, 1000):
+        assert simulations <= plan_for(simulations).capacity <= MAX_STRENGTH
 
 
-def test_a_search_that_learnt_by_sequential_halving_is_made_by_puct(player):
-    assert player.search.algorithm == "gumbel"
-    sliced = in_slices(player, PLAN)
-    assert sliced.search.algorithm == "alphazero"
+def test_slices_keep_the_search_and_make_whole_steps(player):
+    search = dataclasses.replace(player.search, leaves_per_step=4, kept_nodes=1000)
+    sliced = in_slices(dataclasses.replace(player, search=search), PLAN)
+    assert sliced.search == dataclasses.replace(search, kept_nodes=17)
+    assert sliced.simulations == 8
     assert sliced.search.num_nodes(sliced.simulations) == PLAN.capacity + 1
+
+
+def test_a_search_is_named_with_its_difference_from_the_player_itself(player):
+    assert search_text(player) == "It uses Gumbel search, as in the arena."
+    search = dataclasses.replace(player.search, algorithm="alphazero", kept_nodes=500)
+    text = search_text(dataclasses.replace(player, search=search))
+    assert text.startswith("It uses PUCT search. Here each move starts from an empty")
+    assert "up to 500 positions" in text
+    assert search_text(players.load("greedy", player.game)) is None
 
 
 @pytest.mark.slow
@@ -149,9 +178,9 @@ def test_a_newer_player_takes_the_place_of_one_like_it(connect_four):
     assert not slicer.fits(players.load("mcts:400", game))
     slicer.compile(1)
     state = jax.tree.map(np.asarray, game.init())
-    (before,), _ = slicer.search(0, batch([state], [True]), slicer.memory(1))
+    (before,), _ = slicer.search(0, batch([state], [0]), slicer.memory(1))
     slicer.take(made(1, 8))
-    (after,), _ = slicer.search(0, batch([state], [True]), slicer.memory(1))
+    (after,), _ = slicer.search(0, batch([state], [0]), slicer.memory(1))
     assert before.value != after.value
 
 
@@ -167,6 +196,6 @@ def test_players_of_two_kinds_are_not_taken_for_each_other(connect_four):
     policies = []
     for slicer in (random, greedy):
         slicer.compile(1)
-        (thought,), _ = slicer.search(0, batch([state], [True]), None)
+        (thought,), _ = slicer.search(0, batch([state], [0]), None)
         policies.append(np.count_nonzero(thought.policy))
     assert policies == [7, 1]

@@ -50,7 +50,7 @@ class Paced:
 
     def search(self, seed, batch, memory):
         assert self.turns.acquire(timeout=PATIENCE)
-        self.batches.append(len(batch.is_new))
+        self.batches.append(len(batch.made))
         return self._slicer.search(seed, batch, memory)
 
 
@@ -95,6 +95,7 @@ def test_news_comes_after_every_slice(table, positions):
     table.ask(waiting.job)
     waiting.result()
     assert waiting.simulations == [6, 12, 18, 24]
+    assert not waiting.job.is_cut
 
 
 def test_news_comes_no_more_often_than_it_may(table, positions):
@@ -125,6 +126,7 @@ def test_a_thought_that_takes_too_long_answers_with_what_it_has(table, positions
     waiting = Waiting(positions[0], 24, Limits(thought_seconds=1e-9))
     table.ask(waiting.job)
     assert waiting.result().simulations == 6
+    assert waiting.job.is_cut
 
 
 def test_the_table_is_empty_when_all_are_gone(slicer, compiler, positions):
@@ -264,3 +266,56 @@ def test_what_was_given_up_before_its_turn_is_never_asked(
     first.result()
     third.result()
     assert second.job.found is None
+
+
+def test_who_was_just_let_in_is_told_when_there_is_no_memory_for_the_tree(
+    slicer, compiler, positions, monkeypatch
+):
+    table = SearchTable(slicer, TreeRoom(2**30), compiler)
+    waiting = Waiting(positions[0], 24)
+    with monkeypatch.context() as patch:
+        patch.setattr(slicer, "memory", None)
+        table.ask(waiting.job)
+        assert waiting.result() is None
+    assert waiting.job.error == "the opponent could not go on"
+    again = Waiting(positions[0], 24)
+    table.ask(again.job)
+    assert again.result().simulations == 24
+
+
+def test_a_batch_that_fails_harms_none_that_still_wait(slicer, compiler, positions):
+    class FailingOnce(Paced):
+        num_calls = 0
+
+        def search(self, seed, batch, memory):
+            self.num_calls += 1
+            if self.num_calls == 1:
+                assert self.turns.acquire(timeout=PATIENCE)
+                raise RuntimeError("no memory left")
+            return self._slicer.search(seed, batch, memory)
+
+    failing = FailingOnce(slicer)
+    table = SearchTable(failing, TreeRoom(2**30), compiler)
+    first, second = (Waiting(position, 24) for position in positions[:2])
+    table.ask(first.job)
+    deadline = time.monotonic() + PATIENCE
+    while not failing.num_calls:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    table.ask(second.job)
+    failing.turns.release()
+    assert first.result() is None
+    assert second.result().simulations == 24
+
+
+def test_who_cannot_be_told_harms_no_other(table, positions, capsys):
+    def fail():
+        raise OSError("the page is gone")
+
+    state = positions[0][1]
+    gone = Job(state, positions[0][0], 24, fail, LIMITS)
+    other = Waiting(positions[1], 24)
+    table.ask(gone)
+    table.ask(other.job)
+    assert other.result().simulations == 24
+    assert "the page is gone" in capsys.readouterr().err

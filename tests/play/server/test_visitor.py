@@ -1,4 +1,5 @@
 import contextlib
+import threading
 import time
 
 import pytest
@@ -18,6 +19,7 @@ class Page:
 
     def __init__(self, socket):
         self.socket, self.id = socket, 0
+        self.stages = []
 
     def send(self, method, **params):
         self.id += 1
@@ -37,9 +39,12 @@ class Page:
         number, progress = self.send(method, **params), []
         while True:
             message = self.receive(number)
-            if message["kind"] != "progress":
+            if message["kind"] == "stage":
+                self.stages.append(message["value"])
+            elif message["kind"] == "progress":
+                progress.append(message["value"])
+            else:
                 return message["kind"], message["value"], progress
-            progress.append(message["value"])
 
 
 @contextlib.contextmanager
@@ -70,6 +75,15 @@ def started(page):
     return page
 
 
+@pytest.fixture
+def pair(client, started):
+    """Two visitors who have begun."""
+    with client.websocket_connect(SOCKET) as socket:
+        other = Page(socket)
+        other.ask("start", game="tic_tac_toe", player="random")
+        yield started, other
+
+
 def think(page, actions=(), simulations=None):
     return page.ask("think", actions=list(actions), simulations=simulations)
 
@@ -79,8 +93,47 @@ def test_start_describes_game_and_player(page):
     assert kind == "answer"
     assert told["game"] == "tic_tac_toe"
     assert told["player"] == "AlphaZero"
-    assert told["simulations"] == 200
-    assert told["strengths"] == [1, 25, 50, 100, 200, 400, 800, 1600]
+    assert told["simulations"] == 64
+    assert told["strengths"] == [1, 25, 50, 64, 100, 200, 400, 800, 1600]
+    assert told["search"] == "It uses Gumbel search, as in the arena."
+
+
+def test_the_board_is_sent_while_a_game_cannot_begin(offers, monkeypatch):
+    may_compile, house = threading.Event(), House(offers, Limits())
+
+    def compile_rules(offer, rules=house.rules):
+        assert may_compile.wait(60)
+        return rules(offer)
+
+    monkeypatch.setattr(house, "rules", compile_rules)
+    with visiting(house) as page:
+        number = page.send("start", game="tic_tac_toe", player="random")
+        assert page.receive(number)["kind"] == "stage"
+        preview = page.receive(number)
+        assert preview["kind"] == "progress"
+        assert house.is_busy
+        may_compile.set()
+        answer = page.receive(number)
+        assert answer["kind"] == "answer"
+        assert not house.is_busy
+        described = preview["value"]["description"]
+        assert described.items() <= answer["value"].items()
+        _, position, _ = page.ask("position", actions=[])
+        assert preview["value"]["position"] == {**position, "moves": []}
+        assert page.ask("start", game="tic_tac_toe", player="random")[2] == []
+        assert page.stages == []
+
+
+def test_a_thought_that_waits_for_the_compiler_says_so(offers, monkeypatch):
+    house = House(offers, Limits())
+    monkeypatch.setattr(house, "warm_up", lambda _: None)
+    with visiting(house) as page:
+        page.ask("start", game="tic_tac_toe", player="greedy")
+        page.stages.clear()
+        assert think(page)[0] == "answer"
+        assert page.stages == ["Compiling the search"]
+        assert think(page)[0] == "answer"
+        assert page.stages == ["Compiling the search"]
 
 
 def test_a_player_without_a_search_has_no_strengths(page):
@@ -175,7 +228,7 @@ def test_other_simulations_than_those_offered_are_refused(page):
     for simulations in (0, 7, 3200, 10**15):
         kind, error, _ = think(page, (), simulations)
         assert kind == "error"
-        assert error.startswith("simulations must be one of 1, 25, 50, 100, 200, 400")
+        assert error.startswith("simulations must be one of 1, 25, 50, 64, 100")
 
 
 def test_a_newer_thought_replaces_an_older_one(page):
@@ -362,3 +415,43 @@ def test_messages_come_no_faster_than_they_may():
     waits = [pace.wait() for _ in range(5)]
     assert waits[:3] == [0, 0, 0]
     assert 0 < waits[3] <= 0.1 < waits[4] <= 0.2
+
+
+START = ("start", {"game": "tic_tac_toe", "player": "greedy"})
+FAILED = "the server could not do this; try again in a moment"
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("RESOURCE_EXHAUSTED: no memory"), MemoryError(), KeyError(1)]
+)
+@pytest.mark.parametrize(
+    ("place", "request_"),
+    [
+        ("house.House.describe", START),
+        ("visitor.describe_position", ("position", {"actions": []})),
+        ("rules.Rules.state", ("think", {"actions": [], "simulations": None})),
+        ("house.Host.table", ("think", {"actions": [], "simulations": None})),
+        ("visitor.describe_thought", ("think", {"actions": [], "simulations": None})),
+    ],
+)
+def test_every_failure_reaches_who_asked_and_nobody_else(
+    pair, monkeypatch, error, place, request_
+):
+    def fail(*_, **__):
+        raise error
+
+    method, params = request_
+    asking, other = pair
+    with monkeypatch.context() as patch:
+        patch.setattr(f"azjax.play.server.{place}", fail)
+        assert asking.ask(method, **params)[:2] == ("error", FAILED)
+    for page in (asking, other):
+        assert think(page)[0] == "answer"
+
+
+def test_a_thought_that_cannot_be_sent_is_an_error(started, monkeypatch):
+    monkeypatch.setattr(
+        "azjax.play.server.visitor.describe_thought",
+        lambda *_, **__: {"value": float("nan")},
+    )
+    assert think(started)[0] == "error"

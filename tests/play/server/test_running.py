@@ -3,7 +3,6 @@
 import contextlib
 import socket
 import threading
-import time
 
 import pytest
 from websockets.exceptions import ConnectionClosed
@@ -42,43 +41,6 @@ def request(line="GET /lobby.json HTTP/1.1", *headers):
     return "\r\n".join([line, "Host: 127.0.0.1", *headers, "", ""]).encode()
 
 
-def is_closed(connection):
-    """Waits until the other side closes; returns False if it sends something."""
-    try:
-        return connection.recv(1) == b""
-    except ConnectionResetError:
-        return True
-
-
-@pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost:"])
-def test_a_connection_that_sends_no_request_is_closed(tmp_path, sent):
-    limits = Limits(request_seconds=0.2)
-    with running(tmp_path, limits) as port, opened(port) as connection:
-        connection.sendall(sent)
-        assert is_closed(connection)
-
-
-def test_a_connection_that_trickles_is_closed(tmp_path):
-    limits = Limits(request_seconds=0.3)
-    with running(tmp_path, limits) as port, opened(port) as connection:
-        deadline = time.monotonic() + PATIENCE
-        with contextlib.suppress(OSError):
-            while time.monotonic() < deadline:
-                connection.sendall(b"G")
-                time.sleep(0.05)
-        assert time.monotonic() < deadline
-
-
-def test_many_silent_connections_keep_nobody_out(tmp_path):
-    limits = Limits(connections=5)
-    with running(tmp_path, limits) as port, contextlib.ExitStack() as stack:
-        silent = [stack.enter_context(opened(port)) for _ in range(20)]
-        with opened(port) as connection:
-            connection.sendall(request())
-            assert connection.recv(1000).startswith(b"HTTP/1.1 200")
-        assert all(is_closed(connection) for connection in silent[:15])
-
-
 def test_a_connection_can_ask_again(tmp_path):
     with running(tmp_path, Limits()) as port, opened(port) as connection:
         for _ in range(3):
@@ -110,17 +72,6 @@ def test_a_message_that_is_too_long_ends_the_connection(tmp_path):
         with pytest.raises(ConnectionClosed) as closed:
             visitor.recv(PATIENCE)
     assert closed.value.rcvd.code == 1009
-
-
-def test_websockets_do_not_count_as_waiting_connections(tmp_path):
-    limits = Limits(connections=2, request_seconds=0.2)
-    with running(tmp_path, limits) as port, contextlib.ExitStack() as stack:
-        address = f"ws://127.0.0.1:{port}/socket"
-        visitors = [stack.enter_context(connect(address)) for _ in range(5)]
-        time.sleep(0.3)  # longer than a request may take
-        for visitor in visitors:
-            visitor.send('{"id": 1, "method": "stop", "params": {}}')
-            assert "answer" in visitor.recv(PATIENCE)
 
 
 def test_an_unknown_address_has_no_websocket(tmp_path):

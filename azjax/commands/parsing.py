@@ -1,0 +1,163 @@
+"""Parsing of command-line arguments, with refusals of one line."""
+
+import contextlib
+import dataclasses
+import functools
+import io
+import itertools
+import re
+import typing
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import tyro
+
+from azjax.suggestions import did_you_mean
+
+_RULE = re.compile(r"[─-]{8,}")  # between the parts of a message of tyro
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
+_INDENT = 5  # of an argument in a list of them; what is said of it stands deeper
+_OPTION = re.compile(r"--[\w.-]+")
+
+
+def parse(
+    target: Callable[..., Any], args: Sequence[str], *, prog: str, **settings: Any
+) -> Any:
+    """Calls `target` with the arguments of a command line, as `tyro.cli` does.
+
+    Args:
+        target: a function or a dataclass.
+        args: the arguments. Every boolean option is accepted as a bare flag and
+            followed by `true` or `false`.
+        prog: the program's name, for help and messages.
+        **settings: further arguments of `tyro.cli`.
+
+    Raises:
+        ValueError: the arguments are refused; the message is one line that says what
+            is accepted.
+    """
+    written = io.StringIO()
+    booleans = {name for name, kind in options(target) if kind is bool}
+    args = _bare_flags(args, booleans)
+    try:
+        with contextlib.redirect_stderr(written):
+            return tyro.cli(target, args=args, prog=prog, **settings)
+    except SystemExit as end:
+        if not end.code:  # help
+            raise
+    raise ValueError(_refusal(written.getvalue(), target, args, prog))
+
+
+def bind(
+    command: Callable[..., None], args: Sequence[str], *, prog: str
+) -> Callable[[], None]:
+    """Returns a call of a command with the arguments of a command line.
+
+    Raises:
+        ValueError: as in `parse`.
+    """
+
+    @functools.wraps(command)
+    def bound(*args: Any, **kwargs: Any) -> Callable[[], None]:
+        return functools.partial(command, *args, **kwargs)
+
+    return parse(bound, args, prog=prog)
+
+
+def options(target: Callable[..., Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields names and types of the arguments of a function or a dataclass, for example
+    `search.proves` and `bool`."""
+    for name, hint in typing.get_type_hints(target, include_extras=True).items():
+        base, *metadata = typing.get_args(hint) if _is_annotated(hint) else (hint,)
+        names = (getattr(extra, "name", None) for extra in metadata)
+        given = next((other for other in names if other is not None), name)
+        if dataclasses.is_dataclass(base) and isinstance(base, type):
+            path = f"{prefix}{given}.".replace("_", "-")
+            yield from options(base, path if given else prefix)
+        elif name != "return":
+            yield f"{prefix}{given}".replace("_", "-"), base
+
+
+def _is_annotated(hint: Any) -> bool:
+    return typing.get_origin(hint) is typing.Annotated
+
+
+def _bare_flags(args: Sequence[str], names: set[str]) -> list[str]:
+    """Returns the arguments with `--flag true` as `--flag`, `--flag false` as
+    `--no-flag`."""
+    bare: list[str] = []
+    rest = list(args)
+    while rest:
+        word = rest.pop(0)
+        option, equals, value = word.partition("=")
+        name = option.removeprefix("--").replace("_", "-")
+        if not option.startswith("--") or name not in names:
+            bare.append(word)
+            continue
+        if not equals and rest and rest[0].lower() in ("true", "false"):
+            value = rest.pop(0)
+        elif equals and value.lower() not in ("true", "false"):
+            raise ValueError(f"{option} is true or false: {value!r}")
+        path, dot, last = name.rpartition(".")
+        is_on = value.lower() != "false"
+        bare.append(option if is_on else f"--{path}{dot}no-{last}")
+    return bare
+
+
+def _refusal(
+    text: str, target: Callable[..., Any], args: Sequence[str], prog: str
+) -> str:
+    """Returns in one line why tyro refuses arguments; `text` is what it writes, a box
+    with several parts."""
+    names = [name for name, _ in options(target)]
+    parts: list[list[str]] = [[]]
+    for framed in text.splitlines()[1:-1]:  # the first one is a title
+        line = _STYLE.sub("", framed)[1:-1].rstrip()  # without the sides of the box
+        if _RULE.fullmatch(line.strip()):
+            parts.append([])
+        else:
+            parts[-1].append(line)
+    # Where there is no UTF-8, a line stands below the title and none at the sides.
+    parts = [part for part in parts if part]
+    reason, help_text = _paragraph(parts[0]).removesuffix("."), f"see {prog} --help"
+    if reason.startswith("Missing from"):
+        return f"missing: {', '.join(_missing(parts[0], names))}; {help_text}"
+    unknown = [_OPTION.match(word) for word in args]
+    for option in [match[0] for match in unknown if match]:
+        name = option[2:].replace("_", "-")
+        if name not in names and name.replace("no-", "") not in names:
+            close = _suggested(parts) or did_you_mean(name, names).replace(
+                "mean ", "mean --"
+            )
+            return f"unknown option {option}; {help_text}{close}"
+    # What a settings class refuses names the setting.
+    said = [re.sub(r"^Error parsing (--[\w.-]+: )?.*?(?(1)|: )", r"\1", reason)]
+    for first, *rest in parts[1:]:
+        if first.strip() == "Argument helptext:":
+            said.append(f"write {rest[0].strip()}")
+    return "; ".join([*said, help_text])
+
+
+def _suggested(parts: Sequence[Sequence[str]]) -> str:
+    """Returns the options that tyro suggests."""
+    for first, *rest in parts:
+        if first.strip() == "Perhaps you meant:":
+            found = [_OPTION.match(line.strip()) for line in rest]
+            return (
+                f"; did you mean {' or '.join(match[0] for match in found if match)}?"
+            )
+    return ""
+
+
+def _paragraph(lines: Sequence[str]) -> str:
+    """Returns the first paragraph as one line."""
+    return " ".join(itertools.takewhile(bool, map(str.strip, lines)))
+
+
+def _missing(lines: Sequence[str], names: Sequence[str]) -> Iterator[str]:
+    """Yields the arguments that are missing; tyro calls those without a name STR."""
+    unnamed = iter(names)
+    for line in lines[1:]:
+        indent, text = len(line) - len(line.lstrip()), line.strip()
+        if text and indent <= _INDENT:
+            yield text if text.startswith("-") else next(unnamed, text).upper()

@@ -1,0 +1,73 @@
+"""Compiling what visitors will need, before they come."""
+
+import contextlib
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+
+from azjax.play.server.house import House
+
+NICENESS = 10  # of the thread, where threads have one
+LOOK_INTERVAL = 0.2  # between two looks whether a visitor waits (seconds)
+
+
+class Warmer:
+    """Compiles the games that are offered, each with its first player.
+
+    It does one thing at a time, and begins none while a visitor waits: a visitor who
+    comes meanwhile competes with one compilation at most.
+
+    Args:
+        house: what is offered.
+        tell: is told what has been done.
+    """
+
+    def __init__(self, house: House, tell: Callable[[str], object]):
+        self._house, self._tell = house, tell
+        self._is_closed = threading.Event()
+
+    def start(self) -> None:
+        """Begins in a thread of its own."""
+        threading.Thread(target=self._run, name="azjax-warm-up", daemon=True).start()
+
+    def close(self) -> None:
+        """Begins nothing more; by any thread."""
+        self._is_closed.set()
+
+    def _run(self) -> None:
+        if sys.platform == "linux":  # elsewhere it would be the whole process
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+        num_games = self.warm_up()
+        if not self._is_closed.is_set():
+            number = f"{num_games} of {len(self._house.games())}"
+            self._tell(f"{number} games are compiled; their pages open at once.")
+
+    def warm_up(self) -> int:
+        """Compiles everything; returns the number of games that are ready."""
+        num_games = 0
+        for key in list(self._house.games()):
+            try:
+                for do in self._steps(key):
+                    while self._house.is_busy and not self._is_closed.is_set():
+                        self._is_closed.wait(LOOK_INTERVAL)
+                    if self._is_closed.is_set():
+                        return num_games
+                    do()
+            except Exception:  # visitors of that game are told
+                traceback.print_exc(file=sys.stderr)
+            else:
+                num_games += 1
+        return num_games
+
+    def _steps(self, key: str) -> Iterator[Callable[[], object]]:
+        house = self._house
+        offer = house.games().get(key)
+        if offer is None:  # its run is gone
+            return
+        player = next(iter(offer.players.values()))
+        yield lambda: house.preview(offer)
+        yield lambda: house.rules(offer)
+        yield lambda: house.host(offer, player).compile()

@@ -1,0 +1,69 @@
+"""Players built from a directory that training wrote; nothing else is read as text."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from azjax.games import Game
+from azjax.players.alphazero import AlphaZeroPlayer
+from azjax.players.core import Player
+from azjax.players.directory import load_player
+from azjax.players.network import NetworkPlayer
+from azjax.players.q_directory import KIND, load_q_player
+from azjax.players.q_learning import QPlayer
+from azjax.players.specification import DEFAULT_SIMULATIONS
+
+
+def load_learnt(kind: str, directory: Path, game: Game) -> Player:
+    """Builds a player from a run's directory, with the settings of the run.
+
+    Unlike `load`, this takes no text apart: it is safe for kinds and directories that
+    come from files.
+
+    Args:
+        kind: one of `LEARNT_KINDS`.
+        directory: a run's directory, or a player's.
+        game: the game that the player must be for.
+
+    Raises:
+        ValueError: the kind is unknown, there is no player, it is damaged, or it is
+            for another game.
+    """
+    if kind not in LEARNT_KINDS:
+        raise ValueError(
+            f"a learnt player is one of {', '.join(LEARNT_KINDS)}: {kind!r}"
+        )
+    player = LEARNT_KINDS[kind](directory)
+    if player.game != game:
+        raise ValueError(
+            f"the player in {directory} is for {player.game}, not for {game}"
+        )
+    return player
+
+
+def _alphazero(directory: Path) -> AlphaZeroPlayer:
+    trained = load_player(directory)
+    return AlphaZeroPlayer(
+        game=trained.game,
+        search=trained.search,
+        simulations=DEFAULT_SIMULATIONS,
+        network=trained.network,
+        variables=trained.variables,
+    )
+
+
+def _network(directory: Path) -> NetworkPlayer:
+    trained = load_player(directory)
+    return NetworkPlayer(trained.game, trained.network, trained.variables)
+
+
+def _q_learning(directory: Path) -> QPlayer:
+    return load_q_player(directory).player()
+
+
+LEARNT_KINDS: Mapping[
+    str, Callable[[Path], AlphaZeroPlayer | NetworkPlayer | QPlayer]
+] = {
+    "alphazero": _alphazero,
+    "network": _network,
+    KIND: _q_learning,
+}

@@ -1,0 +1,119 @@
+"""Weights in an `.npz` archive, compared with what is expected before it is inflated.
+
+An archive may have been copied from anywhere, and one of a few kilobytes can declare
+terabytes. Its headers are read first; nothing in it is executed.
+"""
+
+import math
+import os
+import stat
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+
+SUFFIX = ".npy"
+DTYPES = ("float16", "float32")  # of weights on disk
+MAX_HEADER_BYTES = 4096  # of an array's header, and of its entry in the archive
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+class MismatchError(ValueError):
+    """An archive is whole, but holds other arrays than expected."""
+
+
+class _Member(NamedTuple):
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    num_bytes: int  # without its header
+
+
+def open_regular(path: Path, most: int) -> BinaryIO:
+    """Opens a regular file for reading; a link to one is followed.
+
+    Raises:
+        OSError: there is none, or it has more than `most` bytes.
+    """
+    # Nothing waits for the other end of a pipe.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    file = os.fdopen(os.open(path, flags), "rb")
+    about = os.fstat(file.fileno())
+    if stat.S_ISREG(about.st_mode) and about.st_size <= most:
+        return file
+    file.close()
+    is_regular = stat.S_ISREG(about.st_mode)
+    problem = f"has more than {most} bytes" if is_regular else "is no regular file"
+    raise OSError(f"{path.name} {problem}")
+
+
+def read_weights(
+    path: Path, expected: Mapping[str, tuple[int, ...]]
+) -> dict[str, np.ndarray]:
+    """Reads an archive of arrays.
+
+    Args:
+        path: of the archive.
+        expected: the shapes of the arrays by their names.
+
+    Returns:
+        The arrays by their names, float32.
+
+    Raises:
+        MismatchError: there are other arrays, or arrays of other shapes.
+        ValueError, zipfile.BadZipFile, OSError and others: the archive is damaged.
+    """
+    num_values = sum(math.prod(shape) for shape in expected.values())
+    most = 8 * num_values + 2 * MAX_HEADER_BYTES * (len(expected) + 1)
+    with open_regular(path, most) as file, zipfile.ZipFile(file) as archive:
+        _check(_members(archive), expected)
+        return {name: _read(archive, name) for name in expected}
+
+
+def _members(archive: zipfile.ZipFile) -> dict[str, _Member]:
+    """Returns what the headers say of all arrays."""
+    members = {}
+    for info in archive.infolist():
+        name = info.filename.removesuffix(SUFFIX)
+        if name == info.filename or name in members:
+            raise ValueError(f"{info.filename[:80]!r} is no array or is there twice")
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise ValueError(f"{name[:80]!r} is compressed in another way than deflate")
+        with archive.open(info) as file:
+            version = np.lib.format.read_magic(file)
+            if version not in _HEADERS:
+                raise ValueError(f"{name[:80]!r} has a header of version {version}")
+            shape, _, dtype = _HEADERS[version](file, MAX_HEADER_BYTES)
+            members[name] = _Member(shape, dtype, info.file_size - file.tell())
+    return members
+
+
+def _check(
+    members: Mapping[str, _Member], expected: Mapping[str, tuple[int, ...]]
+) -> None:
+    for name in sorted(expected.keys() | members.keys()):
+        member, shape = members.get(name), expected.get(name)
+        found = member.shape if member else None
+        if found != shape or member is None:
+            raise MismatchError(f"{name[:80]} is {str(found)[:80]}, expected {shape}")
+        if member.dtype not in map(np.dtype, DTYPES):
+            raise MismatchError(
+                f"{name} is of {member.dtype}, expected {' or '.join(DTYPES)}"
+            )
+        if member.num_bytes != math.prod(member.shape) * member.dtype.itemsize:
+            raise ValueError(f"{name} declares another size than its shape has")
+
+
+def _read(archive: zipfile.ZipFile, name: str) -> np.ndarray:
+    with archive.open(f"{name}{SUFFIX}") as file:
+        values = np.lib.format.read_array(
+            file, allow_pickle=False, max_header_size=MAX_HEADER_BYTES
+        )
+    values = values.astype(np.float32)
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} has values that are no finite numbers")
+    return values

@@ -1,0 +1,28 @@
+"""How the command line was started, for commands that are printed."""
+
+import shlex
+import sys
+from pathlib import Path
+
+NAME = "azjax"
+
+
+def program() -> str:
+    """Returns how the running program was started: `azjax`, `python nim.py` or `python
+    -m my_games.nim`; in a notebook, `azjax`."""
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:  # python -m
+        name = spec.name.removesuffix(".__main__")
+        return NAME if name == NAME else f"python -m {name}"
+    script = Path(sys.argv[0])
+    if not hasattr(main, "__file__") or script.stem == NAME:
+        return NAME
+    return f"python {shlex.quote(script.as_posix())}"
+
+
+def program_for(game: object) -> str:
+    """Returns the program whose commands know a game: `azjax`, or for a game of the
+    user's own the program that runs."""
+    is_own = type(game).__module__.partition(".")[0] != NAME
+    return program() if is_own else NAME

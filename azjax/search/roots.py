@@ -1,0 +1,82 @@
+"""The prior at the root before a search, and the action chosen after it."""
+
+import jax
+import jax.numpy as jnp
+import mctx
+
+from azjax.search.records import PolicyOutput, RootFnOutput, Tree
+
+
+def in_float32(root: RootFnOutput) -> RootFnOutput:
+    """Returns a root with prior logits and values in float32."""
+    return root.replace(
+        prior_logits=jnp.asarray(root.prior_logits, jnp.float32),
+        value=jnp.asarray(root.value, jnp.float32),
+    )
+
+
+def legal_actions(root: RootFnOutput, invalid_actions: jax.Array | None) -> jax.Array:
+    """Returns `[B, A]` bool from a mask, which may be missing: then all are legal."""
+    if invalid_actions is None:
+        return jnp.ones(root.prior_logits.shape, bool)
+    return ~jnp.asarray(invalid_actions).astype(bool)
+
+
+def mask_invalid_actions(
+    logits: jax.Array, invalid_actions: jax.Array | None
+) -> jax.Array:
+    """Returns logits that are the lowest number where an action is invalid."""
+    if invalid_actions is None:
+        return logits
+    logits = logits - logits.max(axis=-1, keepdims=True)
+    return jnp.where(invalid_actions, jnp.finfo(logits.dtype).min, logits)
+
+
+def dirichlet_noise(
+    rng_key: jax.Array, legal: jax.Array, alpha: float | jax.Array | None
+) -> jax.Array:
+    """Draws Dirichlet noise over the legal actions of each root.
+
+    Args:
+        rng_key: consumed.
+        legal: `[B, A]` bool.
+        alpha: concentration; None: 10 / the number of legal actions.
+
+    Returns:
+        `[B, A]` float32 probabilities, 0 where illegal. Where all actions are legal,
+        they are what `jax.random.dirichlet` draws.
+    """
+    if alpha is None:
+        alpha = 10 / jnp.maximum(legal.sum(axis=-1, keepdims=True), 1)
+    concentration = jnp.broadcast_to(jnp.asarray(alpha, jnp.float32), legal.shape)
+    log_gamma = jax.random.loggamma(rng_key, concentration, dtype=jnp.float32)
+    lowest = jnp.finfo(jnp.float32).min
+    return jax.nn.softmax(jnp.where(legal, log_gamma, lowest), axis=-1)
+
+
+def sample_action(
+    rng_key: jax.Array, weights: jax.Array, temperature: float | jax.Array
+) -> jax.Array:
+    """Returns `[B]` int32 actions, drawn from weights ** (1 / temperature); at 0 one of
+    those with the highest weight. The key is consumed.
+
+    Args:
+        rng_key: one key.
+        weights: `[B, A]` probabilities.
+        temperature: at least 0.
+    """
+    logits = log_of(weights)
+    logits -= logits.max(axis=-1, keepdims=True)
+    logits /= jnp.maximum(jnp.finfo(logits.dtype).tiny, temperature)
+    return jax.random.categorical(rng_key, logits).astype(jnp.int32)
+
+
+def policy_output(action: jax.Array, weights: jax.Array, tree: Tree) -> PolicyOutput:
+    """Returns mctx's record of a search."""
+    fields = {"action": action, "action_weights": weights, "search_tree": tree}
+    return mctx.PolicyOutput(**fields)
+
+
+def log_of(probabilities: jax.Array) -> jax.Array:
+    """Returns finite logarithms of probabilities, which may be 0."""
+    return jnp.log(jnp.maximum(probabilities, jnp.finfo(probabilities.dtype).tiny))

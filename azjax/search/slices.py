@@ -1,0 +1,20 @@
+"""A search in slices: several calls, each of which makes some of its simulations."""
+
+from typing import NamedTuple
+
+import jax
+
+
+class SearchSlice(NamedTuple):
+    """Selects the simulations of a search that one call makes.
+
+    The calls of one search have the same root and the same key. The first one starts
+    from an empty tree, each other one from the tree of the call before. Every call but
+    the last makes `num_simulations` simulations, a multiple of `leaves_per_step`.
+
+    total: `[B]` int32; simulations of the whole search.
+    made: `[B]` int32; simulations that the calls before have made.
+    """
+
+    total: jax.Array
+    made: jax.Array

@@ -1,0 +1,64 @@
+"""Storage of policies: float16, and only the largest entries where that is smaller."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+class StoredPolicy(NamedTuple):
+    """Policies over A actions, as the replay stores them.
+
+    probability: `[..., A]` float16, or `[..., K]` if only K entries are stored; all 0
+        if there is no policy target.
+    action: `[..., K]` unsigned integers, the actions of the K entries; None if all A
+        entries are stored.
+    """
+
+    probability: jax.Array
+    action: jax.Array | None
+
+
+def is_sparse(num_actions: int, entries: int) -> bool:
+    """Returns whether `entries` of `num_actions` probabilities, stored with their
+    actions, take less memory than all of them."""
+    entry_bytes = _action_dtype(num_actions).itemsize + 2
+    return entries * entry_bytes < 2 * num_actions
+
+
+def store_policy(policy: jax.Array, entries: int) -> tuple[StoredPolicy, jax.Array]:
+    """Stores policies; sparse ones keep their largest entries and are renormalised.
+
+    Args:
+        policy: `[..., A]` float32; each sums to 1, or is all 0.
+        entries: K; all entries are stored unless K of them take less memory.
+
+    Returns:
+        The stored policies, and `[...]` float32, the probability that was dropped.
+    """
+    num_actions = policy.shape[-1]
+    if not is_sparse(num_actions, entries):
+        stored = StoredPolicy(policy.astype(jnp.float16), None)
+        return stored, jnp.zeros_like(policy[..., 0])
+    largest, action = jax.lax.top_k(policy, entries)
+    kept = largest.sum(axis=-1, keepdims=True)
+    probability = largest / jnp.where(kept > 0, kept, 1.0)
+    stored = StoredPolicy(
+        probability.astype(jnp.float16), action.astype(_action_dtype(num_actions))
+    )
+    return stored, jnp.maximum(policy.sum(axis=-1) - kept[..., 0], 0.0)
+
+
+def expand_policy(stored: StoredPolicy, num_actions: int) -> jax.Array:
+    """Returns `[N, A]` float32 policies from N stored ones."""
+    probability = stored.probability.astype(jnp.float32)
+    if stored.action is None:
+        return probability
+    rows = jnp.arange(probability.shape[0])[:, None]
+    policy = jnp.zeros((probability.shape[0], num_actions), jnp.float32)
+    return policy.at[rows, stored.action].set(probability, unique_indices=True)
+
+
+def _action_dtype(num_actions: int) -> np.dtype:
+    return np.min_scalar_type(num_actions - 1)

@@ -1,0 +1,70 @@
+import sys
+
+import pytest
+
+from azjax.commands.common import read_parts
+from azjax.networks import Parts
+
+OWN = """
+from flax import nnx
+from azjax.networks import Parts
+
+class FlatTrunk(nnx.Module):
+    def __init__(self, observation_shape, rngs):
+        pass
+
+    def __call__(self, observation):
+        return observation.reshape(len(observation), -1)
+
+PARTS = Parts(trunk=FlatTrunk)
+"""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A working directory with a module of the user's own."""
+    (tmp_path / "own_net.py").write_text(OWN)
+    (tmp_path / "needs_more.py").write_text("import no_such_thing")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield tmp_path
+    sys.modules.pop("own_net", None)
+
+
+def test_parts_are_found_in_a_module_of_the_working_directory(here):
+    parts = read_parts("own_net:PARTS")
+    assert isinstance(parts, Parts)
+    assert parts.trunk.__name__ == "FlatTrunk"
+
+
+def test_no_parts_are_read_where_none_are_named():
+    assert read_parts(None) is None
+
+
+def test_parts_of_the_running_program_are_taken_from_it(here, monkeypatch):
+    program = type(sys)("__main__")
+    program.__file__ = str(here / "needs_more.py")
+    program.PARTS = Parts()
+    monkeypatch.setitem(sys.modules, "__main__", program)
+    assert read_parts("needs_more:PARTS") is program.PARTS
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("own_net", "must be MODULE:NAME, such as my_net:PARTS: 'own_net'"),
+        ("own_net.py/x:PARTS", "must be MODULE:NAME"),
+        ("..own_net:PARTS", "must be MODULE:NAME"),
+        ("other_net:PARTS", "there is no module 'other_net' in"),
+        ("own_net:OTHER", "OTHER in own_net must be an azjax.networks.Parts: None"),
+        ("own_net:nnx", "nnx in own_net must be an azjax.networks.Parts: <module"),
+    ],
+)
+def test_what_names_no_parts_is_refused(here, text, says):
+    with pytest.raises(ValueError, match=says):
+        read_parts(text)
+
+
+def test_a_fault_of_the_users_module_is_shown_as_it_is(here):
+    with pytest.raises(ModuleNotFoundError, match="no_such_thing"):
+        read_parts("needs_more:PARTS")

@@ -1,0 +1,76 @@
+import json
+import sys
+
+import pytest
+from flax import nnx
+
+from azjax import cli, games
+from azjax.networks import NetworkConfig, Parts
+from azjax.players import TrainedPlayer, first_network, load, save_player
+from azjax.search import SearchConfig
+
+FEW = ["--games", "2", "--simulations", "2", "--json"]
+CONFIG = NetworkConfig(num_blocks=1, width=5, stem_channels=8, window=2)
+
+
+class FlatTrunk(nnx.Module):
+    def __init__(self, observation_shape, rngs):
+        pass
+
+    def __call__(self, observation):
+        return observation.reshape(len(observation), -1)
+
+
+PARTS = Parts(trunk=FlatTrunk)
+
+
+@pytest.fixture
+def own_run(tmp_path, monkeypatch):
+    """A player whose network has a module of the user's own, `own_net:PARTS`."""
+    module = type(sys)("own_net")
+    module.PARTS = PARTS
+    monkeypatch.setitem(sys.modules, "own_net", module)
+    game = games.make("tic_tac_toe")
+    network, variables = first_network(0, game, CONFIG, PARTS)
+    player = TrainedPlayer(
+        game, network, variables, CONFIG, SearchConfig(), seed=0, has_own_parts=True
+    )
+    save_player(tmp_path / "own run" / "player", player)
+    return str(tmp_path / "own run")
+
+
+def test_a_run_with_own_parts_is_evaluated_with_them(own_run, tmp_path, capsys):
+    path = tmp_path / "positions.csv"
+    path.write_text("moves,q0,q1,q2,q3,q4,q5,q6,q7,q8\n12453,,,,,,-1,1,-1,-1\n")
+    few = [*FEW, "--positions", str(path)]
+    cli.main(["evaluate", own_run, "--parts", "own_net:PARTS", *few])
+    found = json.loads(capsys.readouterr().out)
+    assert {match["opponent"] for match in found["matches"]} == {"random", "first"}
+
+
+def test_a_run_with_own_parts_says_what_to_write(own_run, capsys):
+    with pytest.raises(SystemExit) as error:
+        cli.main(["evaluate", own_run])
+    assert error.value.code == 2
+    message = capsys.readouterr().err
+    assert message.endswith(f": azjax evaluate '{own_run}' --parts MODULE:NAME\n")
+    assert message.count("\n") == 1
+
+
+def test_a_player_text_is_loaded_with_parts(own_run):
+    game = games.make("tic_tac_toe")
+    assert load(f"network:{own_run}", game, PARTS).network
+    with pytest.raises(ValueError, match="made with modules of the user's own"):
+        load(f"alphazero:{own_run}", game)
+
+
+@pytest.mark.parametrize("command", [["arena", "tic_tac_toe", "random"], ["play"]])
+def test_other_commands_take_parts_too(own_run, command, capsys):
+    args = [own_run, "--parts", "nowhere:PARTS"]
+    if command == ["play"]:
+        args = ["tic_tac_toe", "--opponent", f"network:{own_run}", *args[1:]]
+    else:
+        args = [f"network:{own_run}", *args[1:]]
+    with pytest.raises(SystemExit):
+        cli.main([*command, *args])
+    assert "there is no module 'nowhere' in" in capsys.readouterr().err

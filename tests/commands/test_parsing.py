@@ -1,0 +1,101 @@
+import dataclasses
+import re
+from typing import Annotated
+
+import pytest
+import tyro
+
+from azjax.commands.parsing import bind, options, parse
+from azjax.training import TrainConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    is_fast: bool = False
+    is_exact: bool = True
+    size: int = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    part: Part = Part()
+    loud: bool = False
+
+
+def command(
+    name: tyro.conf.Positional[str],
+    /,
+    *,
+    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
+    words: tuple[str, ...] = (),
+) -> None:
+    SEEN.append((name, as_json, words))
+
+
+SEEN = []
+
+
+@pytest.mark.parametrize(
+    ("args", "changes"),
+    [
+        ("--part.is-fast", {"is_fast": True}),
+        ("--part.is-fast true", {"is_fast": True}),
+        ("--part.is_fast True", {"is_fast": True}),
+        ("--part.is-fast=true", {"is_fast": True}),
+        ("--part.is-fast false", {}),
+        ("--part.is-exact false --part.size 4", {"is_exact": False, "size": 4}),
+        ("--part.no-is-exact", {"is_exact": False}),
+    ],
+)
+def test_a_boolean_option_takes_true_and_false_and_stands_alone(args, changes):
+    found = parse(Settings, args.split(), prog="test")
+    assert found == Settings(part=dataclasses.replace(Part(), **changes))
+
+
+def test_every_boolean_setting_of_a_run_takes_a_value():
+    names = [name for name, kind in options(TrainConfig) if kind is bool]
+    assert {"search.proves", "network.global-pooling"} <= set(names)
+    default = TrainConfig(iterations=1)
+    for name in names:
+        for value in ("true", "false"):
+            args = [f"--{name}", value]
+            found = parse(TrainConfig, args, prog="test", default=default)
+            for part in name.replace("-", "_").split("."):
+                found = getattr(found, part)
+            assert found is (value == "true")
+
+
+def test_a_command_is_called_with_what_was_parsed():
+    call = bind(command, ["x", "--json", "true", "--words", "true", "y"], prog="test")
+    assert SEEN == []
+    call()
+    assert SEEN == [("x", True, ("true", "y"))]
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ("--loud=maybe", "--loud is true or false: 'maybe'"),
+        ("--lod", "unknown option --lod; see test --help; did you mean --loud?"),
+        ("--part.size x", "; write --part.size INT; see test --help"),
+        ("--part.size", "Missing value for argument '--part.size'"),
+        ("x", "Unrecognized options: x; see test --help"),
+    ],
+)
+def test_what_is_refused_is_refused_in_one_line(args, says, capsys):
+    with pytest.raises(ValueError, match=re.escape(says)) as error:
+        parse(Settings, args.split(), prog="test")
+    assert "\n" not in str(error.value)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_missing_argument_is_named():
+    with pytest.raises(ValueError, match="missing: NAME; see test --help"):
+        bind(command, [], prog="test")
+
+
+def test_help_is_no_refusal(capsys):
+    with pytest.raises(SystemExit) as end:
+        parse(Settings, ["--help"], prog="test")
+    assert end.value.code in (0, None)
+    assert "--part.size" in capsys.readouterr().out

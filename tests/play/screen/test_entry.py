@@ -1,0 +1,89 @@
+"""The line in which moves and commands are typed."""
+
+import threading
+
+import pytest
+from textual import events
+from textual.widgets import Input
+
+from azjax import games, players
+
+
+def test_moves_and_commands_are_completed(drive):
+    async def visit(page):
+        await page.press("c")
+        await page.press("tab")
+        assert page.app.entry.value == "c3"
+        await page.press("enter")
+        assert page.moves == "c3 a3"
+        await page.press(*"zz", "tab")
+        assert page.app.entry.value == "zz"
+        await page.press("escape", *"ana", "tab", "enter")
+        assert page.app.session.is_analysing
+
+    drive(visit)
+
+
+def test_lines_typed_at_once_are_dealt_with_one_by_one(drive):
+    async def visit(page):
+        await page.press_at_once(*"zz", "enter", *"yx", "backspace", "y", "enter")
+        assert page.message.startswith("'yy' is no action")
+        await page.press_at_once("enter", "f4", "up", "enter", "f4", *"b2")
+        assert page.moves == ""
+        assert page.app.entry.value == "b2"
+
+    drive(visit)
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "\x1b[A\x00", "b2\nc3\n", "x" * 9999])
+def test_a_pasted_text_makes_no_move_by_itself(drive, text):
+    async def visit(page):
+        page.app.post_message(events.Paste(text))
+        await page.settle()
+        assert page.moves == ""
+        assert page.app.entry.value == text.split("\n")[0]
+
+    drive(visit)
+
+
+def test_the_line_keeps_the_keyboard(drive):
+    async def visit(page):
+        await page.pilot.click(page.app.message)
+        await page.pilot.click(page.app.beside)
+        await page.press(*"b2", "enter")
+        assert page.moves == "b2 a3"
+        assert isinstance(page.app.focused, Input)
+
+    drive(visit)
+
+
+def test_a_pass_is_offered(drive):
+    async def visit(page):
+        assert page.title.startswith(f" {game} "), "with its size"
+        assert "pass" in page.app.entry.placeholder
+        await page.press(*"pass", "enter")
+        assert page.moves.split()[0] == "pass"
+
+    game = games.make("go:5")
+    drive(visit, game, players.RandomPlayer(game))
+
+
+def test_keys_pressed_while_the_opponent_thinks_harm_nothing(drive, opponent):
+    may_answer = threading.Event()
+
+    async def visit(page):
+        seat = opponent.seats[0]
+        choose = seat.choose
+        seat.choose = lambda *args: may_answer.wait(60) and choose(*args)
+        for key in (*"b2", "enter", *"c3", "enter"):
+            await page.pilot.press(key)
+        assert page.message == "it is not your turn"
+        for key in ("enter", "space", "f2", "f3", "f3", "f5"):
+            await page.pilot.press(key)
+        assert page.moves == "b2"
+        await page.pilot.press("f4", *"a1", "enter", "f8", "f8", "f6")
+        may_answer.set()
+        await page.settle()
+        assert page.moves == "a3"
+
+    drive(visit)

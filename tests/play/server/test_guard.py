@@ -1,0 +1,108 @@
+import pytest
+from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
+
+from azjax.play.server import House, Limits, make_offers
+from azjax.play.server.app import make_app
+from azjax.play.server.guard import HEADERS
+
+URL, SOCKET = "http://localhost:8000", "ws://localhost:8000/socket"
+TOKEN = "sesame & open; \u00e9\u00e8 0123"
+
+
+@pytest.fixture
+def client_of(tmp_path):
+    def make(token):
+        offers = make_offers(["tic_tac_toe"], (), tmp_path)
+        app = make_app(House(offers, Limits()), names=["localhost"], token=token)
+        return TestClient(app, base_url=URL)
+
+    return make
+
+
+@pytest.fixture
+def free(client_of):
+    with client_of(None) as client:
+        yield client
+
+
+@pytest.fixture
+def guarded(client_of):
+    with client_of(TOKEN) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "localhost.evil.example",
+        "",
+        "[",
+        "127.0.0.1.evil.example",
+        "::1",
+    ],
+)
+def test_a_foreign_name_of_this_machine_is_refused(free, host):
+    answer = free.get("/lobby.json", headers={"host": host})
+    assert answer.status_code == 421
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:1", "192.168.1.5:8000", "[::1]:80", "[fe80::1]"]
+)
+def test_its_own_names_and_addresses_are_let_in(free, host):
+    assert free.get("/lobby.json", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/lobby.json", "/app.js", "/nothing"])
+@pytest.mark.parametrize("query", ["", "?token=", "?token=wrong", "?token=%ff"])
+def test_without_the_token_nothing_is_shown(guarded, path, query):
+    answer = guarded.get(f"{path}{query}")
+    assert answer.status_code == 401
+    assert answer.text == "this server needs its token: open it with ?token=TOKEN"
+    assert {name: answer.headers[name] for name in HEADERS} == HEADERS
+
+
+def test_without_the_token_there_is_no_websocket(guarded):
+    with pytest.raises(WebSocketDisconnect), guarded.websocket_connect(SOCKET):
+        pass
+
+
+def test_the_token_is_given_once_and_leaves_the_address(guarded):
+    address = "/play/tic_tac_toe/"
+    answer = guarded.get(
+        address,
+        params={"player": "a b", "token": TOKEN},
+        follow_redirects=False,
+    )
+    assert answer.status_code == 303
+    assert answer.headers["location"] == f"{address}?player=a+b"
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=lax" in cookie
+    assert "sesame" not in cookie
+    assert guarded.get(address).status_code == 200
+    with guarded.websocket_connect(SOCKET) as socket:
+        socket.send_json({"id": 1, "method": "stop", "params": {}})
+        assert socket.receive_json()["kind"] == "answer"
+
+
+def test_a_program_sends_the_token_in_a_header(client_of):
+    with client_of("0123456789abcdef") as client:
+        for given, status in (("0123456789abcdef", 200), ("0123456789abcdee", 401)):
+            headers = {"authorization": f"Bearer {given}"}
+            assert client.get("/lobby.json", headers=headers).status_code == status
+
+
+@pytest.mark.parametrize("cookie", ["", "x", TOKEN.encode().hex()])
+def test_a_cookie_that_is_made_up_is_refused(guarded, cookie):
+    headers = {"cookie": f"azjax-token={cookie}"}
+    assert guarded.get("/", headers=headers).status_code == 401
+
+
+def test_the_token_leads_to_no_other_server(guarded):
+    answer = guarded.get(
+        f"{URL}//evil.example/", params={"token": TOKEN}, follow_redirects=False
+    )
+    assert answer.headers["location"] == "/evil.example/"

@@ -1,0 +1,237 @@
+"""Run directories that somebody else wrote, beside a good one."""
+
+import io
+import json
+import os
+import resource
+import shutil
+import sys
+import zipfile
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from azjax.play.server import House, Limits, make_offers
+from azjax.play.server.app import make_app
+from azjax.players.directory import pretrained_directory
+
+URL = "http://localhost:8000"
+GROWTH = 2**29  # bytes by which all of this may enlarge the process
+LONG = "x" * 1_000_000
+HUGE = "1" + "0" * 400
+
+# In every text that a file may hold: it must never be run.
+COMMAND = "gtp:sh -c 'touch owned' x"
+OTHER_COMMANDS = ("$(touch owned)", "`touch owned`", "; touch owned", "os:system")
+
+# What `config.json` of a run holds, by the run's name.
+CONFIGS = {
+    "kind-command": json.dumps({"game": "go:size=5", "kind": COMMAND}),
+    "kind-list": '{"game": "tic_tac_toe", "kind": []}',
+    "kind-object": '{"game": "tic_tac_toe", "kind": {"q_learning": {}}}',
+    "kind-number": '{"game": "tic_tac_toe", "kind": 1e999}',
+    "kind-long": json.dumps({"game": "tic_tac_toe", "kind": LONG[:900_000]}),
+    "game-command": json.dumps({"game": OTHER_COMMANDS[0]}),
+    "game-list": '{"game": ["tic_tac_toe"]}',
+    "game-long": json.dumps({"game": LONG}),
+    "game-huge": '{"game": "go:size=99999999"}',
+    "game-options": json.dumps({"game": f"go:size={HUGE}"}),
+    "lengths": f'{{"game": "tic_tac_toe", "minutes": {HUGE}, "iterations": NaN}}',
+    "no-object": "[1, 2]",
+    "no-json": "\x00\x01{",
+    "deep": "[" * 200_000,
+    "empty": "",
+}
+
+# What `player/config.json` holds in place of the good one's, by the run's name.
+PLAYERS = {
+    "player-commands": {"game": COMMAND, "kind": OTHER_COMMANDS[1]},
+    "player-kind": {"kind": COMMAND},
+    "player-parts": {"has_own_parts": True, "parts": OTHER_COMMANDS[3]},
+    "player-lists": {name: [] for name in ("game", "options", "network", "seed")},
+    "player-wide": {"network": {"width": 10**12, "num_blocks": 10**9}},
+    "player-tall": {"network": {"width": 8192, "num_blocks": 3}},
+    "player-types": {"network": {"width": "8", "global_pooling": "no"}},
+    "player-search": {"search": {"kept_nodes": 10**12, "value_scale": float("nan")}},
+    "player-seed": {"seed": 10**400},
+    "player-other-game": {"game": "connect_four"},
+}
+
+
+class Bomb:
+    """Runs a command when it is unpickled."""
+
+    def __reduce__(self):
+        return os.system, ("touch owned",)
+
+
+def archive(members):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, value in members.items():
+            file.writestr(name, value)
+    return content.getvalue()
+
+
+def array(value):
+    content = io.BytesIO()
+    np.save(content, value)
+    return content.getvalue()
+
+
+def archives(good):
+    """Returns what `player/weights.npz` holds, by the run's name."""
+    with zipfile.ZipFile(io.BytesIO(good)) as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    name = next(iter(members))
+    return {
+        "weights-truncated": good[: len(good) // 2],
+        "weights-none": b"",
+        "weights-bomb": archive({**members, name: members[name] + bytes(10**8)}),
+        "weights-more": archive({**members, "more.npy": array(np.zeros(10**7))}),
+        "weights-pickle": archive({**members, name: array(np.array([Bomb()]))}),
+        "weights-nan": archive(
+            {key: array(np.load(io.BytesIO(v)) * np.nan) for key, v in members.items()}
+        ),
+    }
+
+
+def write_good_run(run):
+    shutil.copytree(pretrained_directory("tic_tac_toe"), run / "player")
+    (run / "config.json").write_text('{"format": 1, "game": "tic_tac_toe"}')
+
+
+def write_hostile_runs(directory, good):
+    for name, content in CONFIGS.items():
+        shutil.copytree(good, directory / name)
+        (directory / name / "config.json").write_text(content)
+    config = json.loads((good / "player/config.json").read_text())
+    for name, changes in PLAYERS.items():
+        shutil.copytree(good, directory / name)
+        text = json.dumps(config | changes)
+        (directory / name / "player/config.json").write_text(text)
+    for name, content in archives((good / "player/weights.npz").read_bytes()).items():
+        shutil.copytree(good, directory / name)
+        (directory / name / "player/weights.npz").write_bytes(content)
+    for name in ("a?temperature=nan&b", "n" * 200, "; touch owned", "line\nbreak"):
+        shutil.copytree(good, directory / name)
+    write_hostile_files(directory, good)
+
+
+def write_hostile_files(directory, good):
+    """Writes runs whose files are links, pipes, or larger than the disk."""
+    secret = directory.parent / "secret"
+    secret.write_bytes(b'{"game": "tic_tac_toe", "loss": 1, "kind": "a secret"}')
+    names = ("config.json", "player/config.json", "player/weights.npz", "metrics.jsonl")
+    for number, name in enumerate((*names, "plots/learning.png", ".lock")):
+        for kind in ("link", "zero", "pipe", "sparse"):
+            path = directory / f"{kind}-{number}" / name
+            shutil.copytree(good, directory / f"{kind}-{number}")
+            path.parent.mkdir(exist_ok=True)
+            path.unlink(missing_ok=True)
+            if kind == "pipe":
+                os.mkfifo(path)
+            elif kind == "sparse":
+                with path.open("wb") as file:
+                    file.truncate(10**12)
+            else:
+                path.symlink_to(secret if kind == "link" else "/dev/zero")
+    shutil.copytree(good, directory / "metrics")
+    rows = [
+        f'{{"iteration": {HUGE}, "seconds": 1e300, "games": [], "matches": 3}}',
+        "[" * 100_000,
+        json.dumps({f"score_{LONG[:100_000]}": 0.5, "matches": {COMMAND: {}}}),
+    ]
+    (directory / "metrics/metrics.jsonl").write_text("\n".join(rows))
+    (directory / "loop").symlink_to("loop")
+
+
+def listing(directory):
+    return {
+        path: path.lstat().st_mtime_ns for path in sorted(directory.parent.rglob("*"))
+    }
+
+
+@pytest.fixture
+def processes():
+    """The events of processes that are started while the test runs."""
+    started, is_on = [], [True]
+
+    def note(event, arguments):
+        starts = event.startswith(("subprocess.", "os.exec", "os.spawn", "os.posix"))
+        if is_on and (starts or event in ("os.fork", "os.system", "os.forkpty")):
+            started.append((event, arguments))
+
+    sys.addaudithook(note)  # it stays, but notes nothing after this test
+    yield started
+    is_on.clear()
+
+
+class Asking:
+    def __init__(self, socket):
+        self.socket, self.id = socket, 0
+
+    def __call__(self, method, **params):
+        self.id += 1
+        message = {"id": self.id, "method": method, "params": params}
+        self.socket.send_json(message)
+        while True:
+            answer = self.socket.receive_json()
+            if answer["id"] == self.id and answer["kind"] in ("answer", "error"):
+                return answer["kind"], answer["value"]
+
+
+def test_hostile_runs_harm_nothing_and_a_good_one_is_served_beside_them(
+    tmp_path, monkeypatch, processes, capsys
+):
+    directory = tmp_path / "runs"
+    write_good_run(directory / "good")
+    write_hostile_runs(directory, directory / "good")
+    assert len(list(directory.iterdir())) > 30
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")  # where a command would leave its file
+    before = listing(directory)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    offers = make_offers(["tic_tac_toe"], (), directory)
+    app = make_app(House(offers, Limits()), names=["localhost"])
+    with TestClient(app, base_url=URL) as client:
+        lobby = client.get("/lobby.json").json()
+        shown = [run["key"] for run in lobby["runs"]]
+        assert not set(shown) & (CONFIGS.keys() - {"lengths"})
+        assert {"good", "metrics", "; touch owned"} <= set(shown)
+        for page in ("/", "/play/tic_tac_toe/", "/play/tic_tac_toe/config.json"):
+            assert client.get(page).status_code == 200
+        for key in shown:
+            for page in ("", "run.json"):
+                answer = client.get(f"/runs/{quote(key, safe='')}/{page}")
+                assert answer.status_code == 200
+                assert "secret" not in answer.text
+            plot = client.get(f"/runs/{quote(key, safe='')}/learning.png")
+            assert plot.status_code == 404
+        with client.websocket_connect("ws://localhost:8000/socket") as socket:
+            ask = Asking(socket)
+            broken = [*PLAYERS, *archives(good_weights(directory))]
+            for name in broken:
+                player = f"network:runs/{name}"
+                kind, told = ask("start", game="tic_tac_toe", player=player)
+                assert kind == "error"
+                assert told.endswith(f"(run {name}) cannot be loaded")
+            player = "network:runs/good"
+            assert ask("start", game="tic_tac_toe", player=player)[0] == "answer"
+            kind, thought = ask("think", actions=[], simulations=None)
+            assert (kind, thought["action"] in range(9)) == ("answer", True)
+
+    reported = capsys.readouterr().err.splitlines()
+    assert len(reported) == len(broken)  # one line for each
+    assert max(map(len, reported)) < 1000
+    assert processes == []
+    assert listing(directory) == before
+    growth = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak
+    assert growth * 1024 < GROWTH
+
+
+def good_weights(directory):
+    return (directory / "good/player/weights.npz").read_bytes()

@@ -1,0 +1,27 @@
+import threading
+
+import pytest
+
+from azjax.play.server import Limits
+from azjax.play.server.jobs import Job, Queue
+
+
+def test_a_queue_without_a_thread_refuses_and_is_served_when_there_is_one(monkeypatch):
+    served = threading.Event()
+
+    def serve():
+        queue.take(1)
+        served.set()
+        return False
+
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    queue = Queue(serve, "test")
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="can't start"):
+            queue.put(Job(None, (), 0, lambda: None, Limits()))
+    assert not queue.waiting
+    queue.put(Job(None, (), 0, lambda: None, Limits()))
+    assert served.wait(60)

@@ -1,0 +1,22 @@
+import io
+import os
+import pty
+
+from azjax.play.typeahead import drop_typeahead
+
+
+def test_what_was_typed_into_a_terminal_is_dropped(monkeypatch):
+    ours, theirs = pty.openpty()
+    with open(theirs) as stdin, open(ours, "wb", buffering=0) as keys:
+        monkeypatch.setattr("sys.stdin", stdin)
+        keys.write(b"b2\nc")
+        drop_typeahead()
+        keys.write(b"a1\n")
+        assert os.read(theirs, 100) == b"a1\n"
+
+
+def test_a_pipe_keeps_its_lines(monkeypatch):
+    lines = io.StringIO("b2\n")
+    monkeypatch.setattr("sys.stdin", lines)
+    drop_typeahead()
+    assert lines.readline() == "b2\n"

@@ -1,0 +1,127 @@
+"""Our policies with mctx's signatures against mctx's, with the same arguments."""
+
+import functools
+import inspect
+
+import chex
+import jax
+import jax.numpy as jnp
+import mctx
+import numpy as np
+import pytest
+
+from azjax.search import (
+    alphazero_policy,
+    gumbel_muzero_policy,
+    gumbel_policy,
+    muzero_policy,
+)
+
+PAIRS = {
+    "gumbel": (gumbel_muzero_policy, mctx.gumbel_muzero_policy),
+    "puct": (muzero_policy, mctx.muzero_policy),
+}
+SETTINGS = {
+    "gumbel": {
+        "qtransform": functools.partial(
+            mctx.qtransform_completed_by_mix_value, value_scale=0.3, maxvisit_init=10.0
+        ),
+        "max_num_considered_actions": 3,
+        "gumbel_scale": 0.5,
+    },
+    "puct": {
+        "qtransform": functools.partial(
+            mctx.qtransform_by_min_max, min_value=-1.0, max_value=1.0
+        ),
+        "dirichlet_fraction": 0.5,
+        "dirichlet_alpha": 0.7,
+        "pb_c_init": 2.0,
+        "pb_c_base": 100.0,
+        "temperature": 0.5,
+    },
+}
+NUM_ACTIONS = 4
+KINDS = pytest.mark.parametrize("kind", PAIRS)
+
+
+@KINDS
+def test_the_parameters_and_defaults_are_those_of_mctx(kind):
+    ours, theirs = (
+        [
+            (parameter.name, parameter.kind, parameter.default)
+            for parameter in inspect.signature(policy).parameters.values()
+        ]
+        for policy in PAIRS[kind]
+    )
+    assert ours == theirs
+
+
+def model(params, rng_key, action, positions):
+    """Positions and what is said of them are numbers that the actions mix."""
+    del rng_key
+    after = (positions * 5 + action + 1) % 101
+    numbers = jnp.sin(after[:, None] * jnp.arange(1, NUM_ACTIONS + 3) * params)
+    fields = {
+        "reward": numbers[:, 0],
+        "discount": -jnp.ones_like(numbers[:, 0]),
+        "value": numbers[:, 1],
+        "prior_logits": numbers[:, 2:],
+    }
+    return mctx.RecurrentFnOutput(**fields), after
+
+
+def start(dtype=jnp.float32):
+    """Returns the arguments that all policies begin with; three games."""
+    game = jnp.arange(3)
+    output, positions = model(0.7, None, game, game)
+    fields = {
+        "prior_logits": output.prior_logits.astype(dtype),
+        "value": output.value.astype(dtype),
+        "embedding": positions,
+    }
+    return 0.7, jax.random.key(7), mctx.RootFnOutput(**fields), model
+
+
+@KINDS
+def test_the_same_arguments_give_what_mctx_gives(kind):
+    """By position and by keyword, with defaults and with other settings."""
+    illegal = jnp.eye(3, NUM_ACTIONS)
+
+    @jax.jit
+    def run():
+        return [
+            (
+                policy(*start(), 20),
+                policy(*start(), 30, illegal, 3, jax.lax.fori_loop, **SETTINGS[kind]),
+            )
+            for policy in PAIRS[kind]
+        ]
+
+    for ours, theirs in zip(*jax.device_get(run()), strict=True):
+        np.testing.assert_array_equal(ours.action, theirs.action)
+        np.testing.assert_array_equal(
+            ours.search_tree.children_index, theirs.search_tree.children_index
+        )
+        chex.assert_trees_all_close(
+            (ours.action_weights, ours.search_tree.node_values),
+            (theirs.action_weights, theirs.search_tree.node_values),
+            rtol=1e-5,
+            atol=1e-6,
+        )
+
+
+@pytest.mark.parametrize(
+    "policy", [gumbel_policy, gumbel_muzero_policy, alphazero_policy, muzero_policy]
+)
+def test_a_bfloat16_root_is_searched_in_float32(policy):
+    low = start(jnp.bfloat16)
+    root = low[2]
+    converted = root.replace(
+        prior_logits=root.prior_logits.astype(jnp.float32),
+        value=root.value.astype(jnp.float32),
+    )
+    outputs = jax.jit(
+        lambda: [policy(*low[:2], each, model, 8) for each in (root, converted)]
+    )()
+    chex.assert_trees_all_equal(*outputs)
+    chex.assert_trees_all_equal_dtypes(*outputs)

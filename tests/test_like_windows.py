@@ -1,0 +1,34 @@
+"""The command line where Windows' modules and signals are all that there is."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+TESTS = pathlib.Path(__file__).parent
+FILES = ["test_cli.py", "commands/test_gtp.py", "play/screen/test_app.py"]
+WITHOUT_TRAINING = (
+    "listed or in_one_line or help_shows or be_made or something "
+    "or signal or ctrl or by_typing or gtp"
+)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        pytest.param(WITHOUT_TRAINING, id="no training"),
+        pytest.param("test", id="all of it", marks=pytest.mark.slow),
+    ],
+)
+def test_the_command_line_works_with_what_windows_has(chosen):
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-n0", "-q", "-plike_windows", f"-k{chosen}"]
+        + [str(TESTS / file) for file in FILES],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(TESTS)])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,246 @@
+"""Everything runs where a script enables 64-bit types, and with the same types."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax import games
+from azjax.games import random_action
+from azjax.networks import NetworkConfig, QNetworkConfig
+from azjax.players import (
+    AlphaZeroPlayer,
+    GreedyPlayer,
+    MCTSPlayer,
+    MinimaxPlayer,
+    NetworkPlayer,
+    RandomPlayer,
+    first_network,
+)
+from azjax.players.model import evaluate, make_recurrent_fn, make_root
+from azjax.search import (
+    SearchConfig,
+    find,
+    first_trees,
+    gumbel_muzero_policy,
+    improved_value,
+    muzero_policy,
+    run_search,
+    subtree,
+)
+from azjax.training import (
+    CheckpointConfig,
+    EvaluationConfig,
+    LearnerConfig,
+    ReplayConfig,
+    SelfPlayConfig,
+    TrainConfig,
+    train,
+)
+from azjax.training.q_config import FitConfig, QConfig
+from azjax.training.q_learning import train_q
+from azjax.training.self_play import make_self_play, start_games
+
+GAME = games.make("tic_tac_toe")
+NETWORK = NetworkConfig(width=8, num_blocks=1, stem_channels=8, window=3)
+
+
+def assert_same_types(function):
+    """Traces a function with and without 64-bit types; nothing is compiled."""
+    results = []
+    for is_enabled in (False, True):
+        with jax.enable_x64(is_enabled):
+            leaves = jax.tree.leaves_with_path(jax.eval_shape(function))
+        results.append(
+            {jax.tree_util.keystr(path): (x.shape, x.dtype) for path, x in leaves}
+        )
+    assert results[0] == results[1]
+
+
+def first_states():
+    return jax.tree.map(lambda leaf: jnp.stack([leaf] * 2), GAME.init())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "breakthrough:5",
+        "chess",
+        "connect_four",
+        "go:3",
+        "go:size=3,superko=True",
+        "gomoku:4,4,3",
+        "hex:3",
+        "othello",
+        "tic_tac_toe",
+    ],
+)
+def test_a_game_has_the_same_types(name):
+    game = games.make(name)
+
+    def play():
+        start = game.init()
+
+        def move(_, state):
+            return game.step(state, jnp.argmax(game.legal_action_mask(state)))
+
+        state = jax.lax.fori_loop(0, 3, move, start)
+        return (
+            state,
+            game.legal_action_mask(state),
+            game.observe(state),
+            game.rewards(state),
+            game.evaluate(state),
+            game.board(state),
+        )
+
+    assert_same_types(play)
+
+
+@pytest.mark.parametrize(
+    ("name", "num_moves"),
+    [
+        ("go:size=3,superko=True", 12),
+        pytest.param("go:5", 30, marks=pytest.mark.slow),
+        pytest.param("chess", 20, marks=pytest.mark.slow),
+        pytest.param("othello", 60, marks=pytest.mark.slow),
+    ],
+)
+def test_a_game_is_played_alike(name, num_moves):
+    game = games.make(name)
+
+    def play(rng_key):
+        def move(state, key):
+            legal = game.legal_action_mask(state)
+            after = game.step(state, random_action(key, legal[None])[0])
+            return after, (state, legal, game.observe(state), game.rewards(state))
+
+        return jax.lax.scan(move, game.init(), jax.random.split(rng_key, num_moves))
+
+    results = []
+    for is_enabled in (False, True):
+        with jax.enable_x64(is_enabled):
+            results.append(jax.device_get(jax.jit(play)(jax.random.key(5))))
+    jax.tree.map(np.testing.assert_array_equal, *results)
+
+
+@pytest.mark.parametrize("algorithm", ["gumbel", "alphazero"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"kept_nodes": 4, "proves": True, "leaves_per_step": 2},
+        {"prior_dtype": "bfloat16"},
+    ],
+)
+def test_a_search_has_the_same_types(algorithm, settings):
+    config = SearchConfig(algorithm=algorithm, **settings)
+
+    def search():
+        network, variables = first_network(0, GAME, NETWORK)
+        states = first_states()
+        output = run_search(
+            config,
+            variables,
+            jax.random.key(0),
+            make_root(*evaluate(GAME, network, variables, states), states),
+            make_recurrent_fn(GAME, network),
+            4,
+            invalid_actions=~jax.vmap(GAME.legal_action_mask)(states),
+            explores=True,
+            max_depth=GAME.max_moves,
+            tree=first_trees(config, states, GAME.num_actions, 4),
+        )
+        tree = output.search_tree
+        kept = subtree(tree, jnp.array([1, 1], jnp.int32), max_nodes=3)
+        return output, improved_value(output), kept, find(tree, states)
+
+    assert_same_types(search)
+
+
+@pytest.mark.parametrize("policy", [gumbel_muzero_policy, muzero_policy])
+def test_a_root_in_float64_is_searched_in_float32(policy):
+    network, variables = first_network(0, GAME, NETWORK)
+
+    def search():
+        states = first_states()
+        root: Any = make_root(*evaluate(GAME, network, variables, states), states)
+        root = root.replace(
+            prior_logits=root.prior_logits.astype(float),
+            value=root.value.astype(float),
+        )
+        model = make_recurrent_fn(GAME, network)
+        return policy(variables, jax.random.key(0), root, model, 4)
+
+    assert_same_types(search)
+
+
+def players():
+    network = first_network(0, GAME, NETWORK)
+    return {
+        "random": RandomPlayer(GAME),
+        "greedy": GreedyPlayer(GAME),
+        "minimax": MinimaxPlayer(GAME, 2),
+        "mcts": MCTSPlayer(GAME, 4),
+        "network": NetworkPlayer(GAME, *network, temperature=0.5),
+        "alphazero": AlphaZeroPlayer(GAME, SearchConfig(), 4, *network),
+    }
+
+
+@pytest.mark.parametrize(
+    "kind", ["random", "greedy", "minimax", "mcts", "network", "alphazero"]
+)
+def test_a_player_has_the_same_types(kind):
+    player = players()[kind]
+    assert_same_types(lambda: player.choose(jax.random.key(0), first_states()))
+
+
+def test_self_play_has_the_same_types():
+    config = SelfPlayConfig(
+        games=4, moves_per_chunk=3, full_searches=0.5, cheap_simulations=2
+    )
+
+    def play():
+        network, variables = first_network(0, GAME, NETWORK)
+        run = make_self_play(GAME, network, SearchConfig(), config, num_simulations=2)
+        games_ = start_games(GAME, config, jax.random.key(0))
+        return run(variables, games_, jax.random.key(1))[:2]
+
+    assert_same_types(play)
+
+
+@pytest.mark.slow
+def test_a_run_learns_with_64_bit_types(tmp_path):
+    config = TrainConfig(
+        game="tic_tac_toe",
+        iterations=4,
+        run_dir=str(tmp_path / "run"),
+        network=NETWORK,
+        self_play=SelfPlayConfig(games=8, moves_per_chunk=6, simulations=(2,)),
+        replay=ReplayConfig(capacity=96, min_window=48, min_positions=32),
+        learner=LearnerConfig(batch_size=16, uses=1.0),
+        evaluation=EvaluationConfig(times=1, positions=32, simulations=2, games=4),
+        checkpoint=CheckpointConfig(every_minutes=0.0),
+    )
+    with jax.enable_x64(True):
+        assert train(config).finished
+
+
+@pytest.mark.slow
+def test_a_q_learner_learns_with_64_bit_types(tmp_path):
+    config = QConfig(
+        game="tic_tac_toe",
+        iterations=2,
+        run_dir=str(tmp_path / "run"),
+        network=QNetworkConfig(form="pair", separate=False, hidden=(8, 8)),
+        learning="offline",
+        games=8,
+        moves=4,
+        fit=FitConfig(sweeps=2, batch_size=16, max_epochs=2),
+        evaluations=1,
+        evaluation_games=4,
+        evaluation_opponents=("random",),
+    )
+    with jax.enable_x64(True):
+        assert train_q(config).finished

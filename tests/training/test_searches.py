@@ -1,0 +1,42 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax import games
+from azjax.networks import NetworkConfig
+from azjax.players import first_network
+from azjax.players.model import evaluate, make_root
+from azjax.search import SearchConfig
+from azjax.training import SelfPlayConfig
+from azjax.training.searches import make_searches
+
+GAME = games.make("tic_tac_toe")
+NETWORK = NetworkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
+NUM_GAMES = 32
+
+
+@pytest.fixture(scope="module")
+def found():
+    """Searches of the first position with exploration, by PUCT."""
+    network, variables = first_network(0, GAME, NETWORK)
+    search_all = make_searches(
+        GAME,
+        network,
+        SearchConfig(algorithm="alphazero"),
+        SelfPlayConfig(games=NUM_GAMES),
+        num_simulations=16,
+    )
+    states = jax.tree.map(lambda leaf: jnp.stack([leaf] * NUM_GAMES), GAME.init())
+    root = make_root(*evaluate(GAME, network, variables, states), states)
+    return jax.device_get(jax.jit(search_all)(variables, jax.random.key(0), root, None))
+
+
+def test_puct_plays_the_most_visited_move_where_it_explores(found):
+    """Self-play samples from the policy by itself, in the first moves alone."""
+    played = found.policy[np.arange(NUM_GAMES), found.action]
+    np.testing.assert_array_equal(played, found.policy.max(axis=-1))
+
+
+def test_noise_makes_puct_search_the_same_position_differently(found):
+    assert len(np.unique(found.policy, axis=0)) > 1

@@ -1,0 +1,73 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax.training.stored_policy import expand_policy, is_sparse, store_policy
+
+
+def policies(num_actions, num_legal, count=5):
+    """Random policies over the last `num_legal` actions, `[count, A]`."""
+    logits = 3 * jax.random.normal(jax.random.key(0), (count, num_actions))
+    legal = jnp.arange(num_actions) >= num_actions - num_legal
+    return jax.nn.softmax(jnp.where(legal, logits, -jnp.inf))
+
+
+def test_the_largest_entries_are_stored_and_renormalised():
+    policy = policies(300, 100)
+    stored, dropped = store_policy(policy, 10)
+    expanded = np.asarray(expand_policy(stored, 300))
+    full = np.asarray(policy, np.float64)
+    for row, found, lost in zip(full, expanded, np.asarray(dropped), strict=True):
+        largest = np.argsort(-row)[:10]
+        wanted = np.zeros(300)
+        wanted[largest] = row[largest] / row[largest].sum()
+        np.testing.assert_allclose(found, wanted, atol=5e-4)
+        assert lost == pytest.approx(1 - row[largest].sum(), abs=1e-5)
+
+
+def test_a_policy_with_few_enough_entries_loses_nothing():
+    policy = policies(4672, 30)
+    stored, dropped = store_policy(policy, 64)
+    np.testing.assert_allclose(expand_policy(stored, 4672), policy, atol=5e-4)
+    np.testing.assert_allclose(dropped, 0, atol=1e-6)
+
+
+def test_a_policy_without_a_target_stays_all_zero():
+    stored, dropped = store_policy(jnp.zeros((3, 4672)), 64)
+    np.testing.assert_array_equal(expand_policy(stored, 4672), np.zeros((3, 4672)))
+    np.testing.assert_array_equal(dropped, 0)
+
+
+def test_all_entries_are_stored_where_that_takes_no_more_memory():
+    # An entry takes 3 bytes with its action, and 2 without.
+    assert [is_sparse(num_actions, 64) for num_actions in (7, 64, 82, 96)] == [
+        False
+    ] * 4
+    assert is_sparse(97, 64)
+    policy = policies(82, 82)
+    stored, dropped = store_policy(policy, 64)
+    assert stored.action is None
+    np.testing.assert_allclose(expand_policy(stored, 82), policy, atol=5e-4)
+    np.testing.assert_array_equal(dropped, 0)
+
+
+@pytest.mark.parametrize(
+    ("num_actions", "dtype"), [(256, "uint8"), (257, "uint16"), (65_537, "uint32")]
+)
+def test_actions_have_the_smallest_type_that_holds_them(num_actions, dtype):
+    stored, _ = jax.eval_shape(
+        lambda policy: store_policy(policy, 4), jnp.zeros((1, num_actions))
+    )
+    assert stored.action is not None
+    assert stored.action.dtype == dtype
+
+
+def test_a_chess_policy_takes_256_bytes():
+    stored, _ = jax.eval_shape(
+        lambda policy: store_policy(policy, 64), jnp.zeros((1, 4672))
+    )
+    assert (
+        sum(leaf.size * leaf.dtype.itemsize for leaf in stored if leaf is not None)
+        == 256
+    )
