@@ -10,7 +10,7 @@ from rich.console import Console
 
 from azjax.commands.parsing import parse
 from azjax.training import TrainConfig, preset, train
-from azjax.training.config import PresetName
+from azjax.training.presets import PresetName
 from azjax.training.signals import as_a_program
 from azjax.training.summary import print_run
 

@@ -7,9 +7,9 @@ from azjax.training.config import (
     ReplayConfig,
     SelfPlayConfig,
     TrainConfig,
-    preset,
 )
 from azjax.training.loop import Run, train
+from azjax.training.presets import preset
 
 __all__ = [
     "CheckpointConfig",

@@ -17,11 +17,11 @@ from azjax import games as game_register
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game
 from azjax.networks import Network, Parts, Variables
-from azjax.players import TrainedPlayer, first_network, load_player, save_player
-from azjax.players.directory import PRETRAINED, pretrained_directory
+from azjax.players import TrainedPlayer, first_network, save_player
 from azjax.training.checkpoints import Checkpoints
 from azjax.training.config import TrainConfig
 from azjax.training.evaluation import Evaluator
+from azjax.training.initial_player import initial_variables
 from azjax.training.learner import (
     LearnerMetrics,
     LearnerState,
@@ -152,7 +152,7 @@ def train(
     game = game_register.make(config.game)
     network, variables = first_network(config.seed, game, config.network, parts)
     if config.initial_player is not None and not has_begun(config.directory):
-        variables = _initial_variables(config, game, parts)
+        variables = initial_variables(config, game, parts)
     trainer = _Trainer(
         config, game, network, optimizer, has_own_parts=parts is not None
     )
@@ -176,33 +176,6 @@ def train(
             started=started,
             on_evaluation=on_evaluation,
         )
-
-
-def _initial_variables(
-    config: TrainConfig, game: Game, parts: Parts | None
-) -> Variables:
-    """Returns the weights of the player with which the run begins."""
-    source = config.initial_player or ""
-    directory = (
-        pretrained_directory(game.name) if source == PRETRAINED else Path(source)
-    )
-    player = load_player(directory, parts)
-    if player.game != game:
-        raise ValueError(f"the player in {source} is for {player.game}, not for {game}")
-    found, wanted = (
-        dataclasses.asdict(network) for network in (player.config, config.network)
-    )
-    differences = [
-        f"network.{name} is {found[name]} there and {wanted[name]} here"
-        for name in wanted
-        if found[name] != wanted[name]
-    ]
-    if differences:
-        raise ValueError(
-            f"the player in {source} has another network ({'; '.join(differences)}): "
-            "give its settings"
-        )
-    return player.variables
 
 
 def _train(

@@ -25,7 +25,7 @@ from azjax import games
 from azjax.networks import NetworkConfig, predict
 from azjax.players import first_network
 from azjax.search import SearchConfig
-from azjax.training.config import SelfPlayConfig, preset
+from azjax.training import SelfPlayConfig, preset
 from azjax.training.self_play import make_self_play, start_games
 
 

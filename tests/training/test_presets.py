@@ -1,0 +1,96 @@
+import math
+
+import pytest
+
+from azjax import games
+from azjax.training import (
+    EvaluationConfig,
+    LearnerConfig,
+    ReplayConfig,
+    SelfPlayConfig,
+    preset,
+)
+from azjax.training.targets import horizon
+
+
+@pytest.mark.parametrize("name", ["auto", "cpu", "accelerator"])
+@pytest.mark.parametrize("game", ["connect_four", "tic_tac_toe"])
+def test_a_preset_lasts_20_minutes_and_names_its_directory_after_the_game(name, game):
+    config = preset(name, game)
+    assert (config.minutes, config.iterations) == (20, None)
+    assert config.directory.parts == ("runs", game)
+    assert config.replay_chunks >= 2
+    assert config.updates_per_iteration >= 1
+
+
+@pytest.mark.parametrize("name", ["cpu", "accelerator"])
+@pytest.mark.parametrize("game", [*games.available(), "go:size=19,max_moves=1444"])
+@pytest.mark.parametrize("minutes", [0.5, 20.0])
+def test_a_presets_window_holds_positions_of_every_game_until_they_are_eligible(
+    name, game, minutes
+):
+    config = preset(name, game, minutes=minutes)
+    moves = horizon(config.learner.trace, games.make(game).max_moves)
+    window = config.window_moves(1)
+    assert window >= config.self_play.moves_per_chunk + moves
+    assert window <= config.replay_chunks * config.self_play.moves_per_chunk
+    # The window of the first update holds all positions before it.
+    assert window * config.self_play.games >= config.replay.min_positions
+
+
+def test_a_long_run_on_a_small_board_has_chunks_of_full_size():
+    config = preset("cpu", "connect_four", minutes=20.0)
+    assert config.self_play == SelfPlayConfig()
+    assert config.replay == ReplayConfig()
+    assert config.evaluation == EvaluationConfig()
+
+
+@pytest.mark.parametrize(
+    ("shorter", "longer"),
+    [
+        (("cpu", "connect_four", 2.0), ("cpu", "connect_four", 20.0)),
+        (("cpu", "othello", 20.0), ("cpu", "connect_four", 20.0)),
+        (("cpu", "othello", 2.0), ("cpu", "othello", 5.0)),
+        (("cpu", "go:size=19", 20.0), ("cpu", "go", 20.0)),
+        (("accelerator", "go", 1.0), ("accelerator", "go", 20.0)),
+    ],
+)
+def test_a_shorter_run_or_a_larger_board_has_smaller_chunks(shorter, longer):
+    small, large = (
+        preset(name, game, minutes=minutes) for name, game, minutes in (shorter, longer)
+    )
+    assert small.chunk_positions < large.chunk_positions
+    begin = [c.replay.min_positions / c.chunk_positions for c in (small, large)]
+    assert begin[0] == begin[1]
+    assert small.updates_per_iteration < large.updates_per_iteration
+
+
+def test_a_run_measured_in_iterations_has_chunks_of_full_size():
+    config = preset("cpu", "othello", iterations=3)
+    assert config.self_play == SelfPlayConfig()
+
+
+def test_chunks_that_are_given_stay_as_they_are():
+    self_play = SelfPlayConfig(games=7, moves_per_chunk=3)
+    config = preset("cpu", "othello", minutes=1.0, self_play=self_play)
+    assert config.self_play == self_play
+
+
+@pytest.mark.parametrize("minutes", [0.0, -1.0, math.inf, math.nan])
+def test_a_length_that_is_none_is_refused(minutes):
+    with pytest.raises(ValueError, match="minutes must be > 0 and finite"):
+        preset("cpu", "othello", minutes=minutes)
+
+
+def test_a_presets_fields_can_be_changed():
+    config = preset(
+        "accelerator", iterations=3, seed=7, learner=LearnerConfig(batch_size=5)
+    )
+    assert (config.minutes, config.iterations, config.seed) == (None, 3, 7)
+    assert config.learner.batch_size == 5
+    assert config.network.trunk == "conv"
+
+
+def test_an_unknown_preset_is_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match="presets are auto, cpu and accelerator"):
+        preset("tpu")  # pyright: ignore[reportArgumentType]
