@@ -142,7 +142,7 @@ def test_a_long_file_is_read_from_its_end(directory):
     [
         '{"iteration": 1' + "0" * 400 + "}",
         '{"seconds": 1' + "0" * 400 + "}",
-        '{"seconds": 1e300, "games": 1e300, "score_x": 1e300}',
+        '{"seconds": 1e300, "games": 1e300, "scores": {"x": {"score": 1e300}}}',
         '{"matches": {"x": {"not_lost": 1' + "0" * 400 + "}}}",
         "[" * 100_000,
         '{"loss": NaN, "policy_loss": -Infinity, "iteration": []}',
@@ -155,7 +155,7 @@ def test_numbers_that_are_no_quantities_are_left_out(directory, row):
 
 
 def test_a_name_in_the_metrics_is_shown_shortened(directory):
-    write_rows(directory, {f"score_{'x' * 100_000}": 0.5})
+    write_rows(directory, {"scores": {"x" * 100_000: {"score": 0.5}}})
     (name,) = numbers(directory)
     assert name.startswith("Score against xxx")
     assert len(name) < 200
