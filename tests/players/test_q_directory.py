@@ -99,7 +99,7 @@ def test_a_run_that_is_not_there_is_named(tmp_path):
     ("changes", "says"),
     [
         ({"format": 9}, "does not fit this version of azjax: its format is 9, and"),
-        ({"game": "nim"}, "unknown game 'nim'"),
+        ({"game": "nim"}, "the game 'nim', which is not known here"),
         ({"network": {}}, "lacks 'form'"),
         (
             {"network": {"form": "state", "hidden": [10**9], "separate": False}},
