@@ -12,13 +12,15 @@ from rich.console import Console
 
 from azjax import cli, train
 from azjax.commands.train import parse_train_config
+from azjax.training.signals import as_a_program
 from azjax.training.summary import print_run
 
 
 def main() -> None:
     """Configures the run, trains, and reports."""
     config = parse_train_config("connect_four", prog="connect4.py")
-    run = train(config)
+    with as_a_program():
+        run = train(config)
     print_run(Console(), run)
 
 

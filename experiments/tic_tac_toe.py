@@ -18,6 +18,7 @@ from azjax.training import (
     ReplayConfig,
     SelfPlayConfig,
 )
+from azjax.training.signals import as_a_program
 from azjax.training.summary import print_run
 
 
@@ -39,7 +40,8 @@ def main() -> None:
         learner=LearnerConfig(batch_size=256, uses=8.0),
         evaluation=EvaluationConfig(times=8, positions=4_520, simulations=32),
     )
-    run = train(config)
+    with as_a_program():
+        run = train(config)
     print_run(Console(), run)
 
 

@@ -21,6 +21,7 @@ from azjax.play.server.run_files import (
 )
 from azjax.players.directory import WEIGHTS_FILE
 from azjax.players.q_directory import KIND
+from azjax.players.schema import migrate
 from azjax.training.plots import PLOT_FILE
 from azjax.training.q_config import DEFAULT_MINUTES
 from azjax.training.run_directory import CONFIG_FILE
@@ -130,8 +131,7 @@ def _parse_config(path: Path) -> Run:
     if not path.name.isprintable():
         raise ValueError("its name has letters that cannot be printed")
     config = json.loads(read_inside(path, CONFIG_FILE, MAX_CONFIG_BYTES))
-    if not isinstance(config, dict):
-        raise ValueError(f"{CONFIG_FILE} holds no JSON object")
+    config = migrate(config)
     kind = config.get("kind")
     if kind not in KINDS:
         raise ValueError(f"unknown kind {shown(kind)}")

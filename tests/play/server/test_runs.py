@@ -37,18 +37,18 @@ def test_a_run_that_has_just_begun_is_found(directory):
         "[]",
         "7",
         "{}",
-        '{"game": 3}',
-        '{"game": "draughts"}',
-        '{"game": "go:99"}',
-        '{"game": "tic_tac_toe", "kind": []}',
-        '{"game": "tic_tac_toe", "kind": {"q_learning": 1}}',
-        '{"game": "tic_tac_toe", "kind": 7}',
-        '{"game": "tic_tac_toe", "kind": ""}',
-        '{"game": "tic_tac_toe", "kind": "alphazero"}',
-        '{"game": ["tic_tac_toe"]}',
+        '{"format": 2, "game": 3}',
+        '{"format": 2, "game": "draughts"}',
+        '{"format": 2, "game": "go:99"}',
+        '{"format": 2, "game": "tic_tac_toe", "kind": []}',
+        '{"format": 2, "game": "tic_tac_toe", "kind": {"q_learning": 1}}',
+        '{"format": 2, "game": "tic_tac_toe", "kind": 7}',
+        '{"format": 2, "game": "tic_tac_toe", "kind": ""}',
+        '{"format": 2, "game": "tic_tac_toe", "kind": "alphazero"}',
+        '{"format": 2, "game": ["tic_tac_toe"]}',
         "[" * 100_000,
-        '{"game": "tic_tac_toe", "kind": "' + "x" * 1_000_000 + '"}',
-        '{"game": "' + "x" * 2_000_000 + '"}',
+        '{"format": 2, "game": "tic_tac_toe", "kind": "' + "x" * 1_000_000 + '"}',
+        '{"format": 2, "game": "' + "x" * 2_000_000 + '"}',
     ],
 )
 def test_a_directory_that_is_no_run_is_left_out(directory, content):
@@ -77,7 +77,9 @@ def test_the_plot_is_the_file_as_it_is(directory):
 
 def test_an_unreadable_run_is_logged_once_and_in_one_short_line(directory, caplog):
     (directory / "second").mkdir()
-    (directory / "second/config.json").write_text('{"game": "' + "x\\n" * 9999 + '"}')
+    (directory / "second/config.json").write_text(
+        '{"format": 2, "game": "' + "x\\n" * 9999 + '"}'
+    )
     for _ in range(3):
         assert list(find_runs(directory)) == ["first"]
     (line,) = caplog.messages
@@ -95,7 +97,7 @@ def test_a_run_whose_name_cannot_be_sent_is_left_out(directory):
 
 @pytest.mark.parametrize("length", ["1e999", "-1", '"2"', "true", "1" * 400, "[]"])
 def test_a_length_that_is_no_number_is_none(directory, length):
-    config = f'{{"game": "tic_tac_toe", "minutes": {length}}}'
+    config = f'{{"format": 2, "game": "tic_tac_toe", "minutes": {length}}}'
     (directory / "first/config.json").write_text(config)
     assert only_run(directory).minutes is None
 
