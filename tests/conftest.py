@@ -25,7 +25,8 @@ FEW_OPTIMIZATIONS = (
 )
 
 # Linux lets a process have 65,530 memory mappings; a compiled program takes several.
-MANY_MAPPINGS = 20_000
+# With so many, a worker has some 3 GB.
+MANY_MAPPINGS = 8_000
 
 
 def pytest_configure(config):
@@ -92,7 +93,7 @@ def node():
 
 @pytest.fixture(scope="module", autouse=True)
 def drop_compiled_programs():
-    """Drops the compiled programs before their memory mappings reach Linux's limit."""
+    """Drops the compiled programs before they exhaust mappings or memory."""
     yield
     maps = Path("/proc/self/maps")
     if not maps.exists() or len(maps.read_bytes().splitlines()) > MANY_MAPPINGS:
