@@ -2,18 +2,17 @@
 
 import sys
 
-if sys.platform == "win32":
-    import msvcrt
 
-    def drop_typeahead() -> None:
-        """Drops what was typed on the standard input, if it is a terminal."""
-        while sys.stdin.isatty() and msvcrt.kbhit():
+def drop_typeahead() -> None:
+    """Drops what was typed on the standard input, if it is a terminal."""
+    if not sys.stdin.isatty():
+        return
+    if sys.platform == "win32":
+        import msvcrt  # noqa: PLC0415  # no other system has it
+
+        while msvcrt.kbhit():
             msvcrt.getwch()
+    else:
+        import termios  # noqa: PLC0415  # Windows does not have it
 
-else:
-    import termios
-
-    def drop_typeahead() -> None:
-        """Drops what was typed on the standard input, if it is a terminal."""
-        if sys.stdin.isatty():
-            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)

@@ -43,7 +43,7 @@ def test_without_a_player_the_usual_opponent_plays(game, player, monkeypatch, ca
 
 
 def test_nothing_but_answers_is_written_to_the_standard_output(monkeypatch, capsys):
-    def load(name, game):
+    def load(name, game, parts):
         print("a library says hello")
         return RandomPlayer(game)
 

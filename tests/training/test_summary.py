@@ -92,6 +92,7 @@ def test_the_summary_of_a_game_of_ones_own_names_the_program_that_ran(
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", "nim.py", raising=False)
     monkeypatch.setattr(sys, "argv", ["nim.py", "train", "nim"])
     text = summary(tmp_path, game=Nim())
     assert f"python nim.py play nim --opponent alphazero:{tmp_path}" in text

@@ -390,4 +390,4 @@ print(azjax.games.make("pgx:tic_tac_toe"))
 def test_the_libraries_are_imported_only_when_asked_for():
     command = [sys.executable, "-c", ON_DEMAND]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert run.stdout == "pgx:id=tic_tac_toe\n"
+    assert run.stdout == "pgx:tic_tac_toe\n"
