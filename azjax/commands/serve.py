@@ -99,6 +99,6 @@ def serve_command(
 
 
 def _tell(text: str) -> None:
-    """Prints what is done for whoever sits at the terminal."""
+    """Prints progress to the terminal."""
     if sys.stderr.isatty():
         print(text, file=sys.stderr, flush=True)

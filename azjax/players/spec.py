@@ -14,7 +14,7 @@ _MAX_DIGITS = 7
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    """What a text says of a player, and what is given along with it.
+    """A parsed player string, and the arguments given with it.
 
     text: all of it, for messages.
     kind: what stands before the colon.

@@ -13,7 +13,7 @@ from jax.extend import core
 
 DEFAULT = "adamw"
 _LIBRARIES = ("jax", "optax")
-_LASTING = ("state", "constants")  # whatever the versions of the libraries
+_LASTING = ("state", "constants")  # independent of the libraries' versions
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _NAMEDTUPLE = re.compile(r"namedtuple\[(\w+)\]")
 

@@ -52,7 +52,7 @@ def open_run_directory(
         config: the run's settings.
         optimizer: what `optimizer_identity` returns, or a name; None if there is no
             choice.
-        report: is told what could not be compared with the run that goes on.
+        report: called with a line about settings that cannot be compared.
 
     Raises:
         ValueError: another run is in it, or something that is no run, or another

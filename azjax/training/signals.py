@@ -35,7 +35,7 @@ class StopSignals:
     """A context in which SIGINT and SIGTERM ask for a stop instead of ending the
     process. A second one does what it would have done before.
 
-    report: is told at once that a stop was asked for, by another thread.
+    report: called by another thread as soon as a stop is requested.
     leave: puts the terminal in order before the process is ended.
     stopping: whether a signal has come.
     """

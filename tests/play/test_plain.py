@@ -10,7 +10,7 @@ GAME = games.make("tic_tac_toe")
 
 @pytest.fixture
 def noted():
-    """What the user is told about waiting."""
+    """Messages about waiting."""
     return []
 
 

@@ -155,7 +155,7 @@ class House:
         """Lets go of players and rules that were not used for long, but not of `host`.
 
         Raises:
-            ValueError: all that is loaded is at work, and takes too much.
+            ValueError: everything loaded is in use and exceeds the memory limit.
         """
         if not self.memory.make_room(host, self._hosts, self._rules):
             raise ValueError(
@@ -220,7 +220,7 @@ class Host:
         does not search, or cannot be told how far.
     default_strength: the player's own number of simulations, or the most below it that
         may be asked for.
-    search: what visitors are told about its search, None if it does not search.
+    search: description of its search for the page, None if it does not search.
     stamp: of the files from which it was loaded.
     used: when it was used last.
 

@@ -17,7 +17,7 @@ FAILED = "the server could not do this; try again in a moment"
 
 
 def report(error: Exception) -> str:
-    """Prints an error that nobody expected; returns what the visitor is told of it."""
+    """Prints an unexpected error; returns the message for the visitor."""
     with contextlib.suppress(OSError, ValueError):  # the terminal was closed
         traceback.print_exception(error, file=sys.stderr)
     return FAILED

@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 # In this order: what the command line adds, what ships, what was learnt here, others.
 ADDED, SHIPPED, LEARNT, STANDARD = range(4)
 
-# The players of a run by its kind, and what people are told that they are.
+# The players of a run by its kind, with their titles on the page.
 _TITLES: Mapping[str | None, Mapping[str, str]] = {
     None: {"alphazero": "AlphaZero", "network": "AlphaZero's network, no search"},
     "q_learning": {"q_learning": "Q-learning"},
@@ -196,7 +196,7 @@ def _run_offer(key: str, game: Game) -> GameOffer | None:
     which is logged."""
     try:
         return GameOffer(key, game, standard_players(game))
-    except Exception as error:  # it must not harm the other games, whatever it is
+    except Exception as error:  # any failure affects this game only
         _log.warning("the game %s is not offered: %s", key, one_line(error))
         return None
 

@@ -17,7 +17,7 @@ class Rules:
     """Positions by their actions, the newest of which are kept; used by any thread.
 
     game: with compiled functions.
-    used: when it was used last; written by whoever keeps it.
+    used: when it was used last; set by the `House`.
 
     Args:
         game: compiled here, which takes some seconds.

@@ -1,4 +1,4 @@
-"""Training runs as visitors see them, whatever state their files are in.
+"""Training runs for the page, read from files in any state.
 
 A run may have been copied from somewhere: what its files say is checked here, and
 nothing of it is executed or becomes a part of a path.
@@ -116,7 +116,7 @@ def _read_config(path: Path, *version: int) -> Run | None:
     del version
     try:
         return _parse_config(path)
-    except Exception as error:  # it must not harm the others, whatever it is
+    except Exception as error:  # any failure affects this run only
         _log.warning("the run %s is not shown: %s", shown(path.name), one_line(error))
         return None
 

@@ -190,7 +190,7 @@ def in_slices(player: Player, plan: Plan) -> AlphaZeroPlayer | MCTSPlayer | None
 
 
 def search_text(player: AnyPlayer) -> str | None:
-    """Returns what visitors are told about a player's search, None if there is none.
+    """Describes a player's search for the page; None if it does not search.
 
     The text names the difference from the player itself, should there be one.
     """

@@ -128,7 +128,7 @@ class SearchTable:
 
     def _seat(self, jobs: list[Job], rows: list[int], size: int) -> None:
         """Gives everybody a row, those who were there before their own trees."""
-        self._seated = jobs  # who is told if this fails
+        self._seated = jobs  # they receive the error if this fails
         if size != self._size and not rows:
             self._memory = self.slicer.memory(size)
         elif size != self._size or rows != list(range(len(rows))):

@@ -21,7 +21,7 @@ class Warmer:
 
     Args:
         house: what is offered.
-        tell: is told what has been done.
+        tell: called with a line of progress.
     """
 
     def __init__(self, house: House, tell: Callable[[str], object]):
@@ -56,7 +56,7 @@ class Warmer:
                     if self._is_closed.is_set():
                         return num_games
                     do()
-            except Exception:  # visitors of that game are told
+            except Exception:  # visitors of that game get the error
                 traceback.print_exc(file=sys.stderr)
             else:
                 num_games += 1

@@ -9,7 +9,7 @@
  * @property {(onLoading: (share: number) => void, player?: string,
  *     onPreview?: (preview: Preview) => void) =>
  *     Promise<Description>} start answered as soon as there are moves to choose from;
- *     `onLoading` is told how much of the player is there, from 0 to 1, also later;
+ *     `onLoading` receives the loaded share of the player, from 0 to 1, also later;
  *     called again for another player, where there are several
  * @property {(actions: number[]) => Promise<Position>} position after these actions from
  *     the first position
