@@ -45,7 +45,9 @@ def parse(
     except SystemExit as end:
         if not end.code:  # help
             raise
-    raise ValueError(_refusal(written.getvalue(), target, args, prog))
+    # Otherwise the caller reads the options that `target` does not have.
+    checked = [] if settings.get("return_unknown_args") else args
+    raise ValueError(_refusal(written.getvalue(), target, checked, prog))
 
 
 def bind(
@@ -96,6 +98,8 @@ def _bare_flags(args: Sequence[str], names: set[str]) -> list[str]:
             continue
         if not equals and rest and rest[0].lower() in ("true", "false"):
             value = rest.pop(0)
+        elif not equals and "." in name and rest and not rest[0].startswith("-"):
+            raise ValueError(f"{option} is true or false: {rest[0]!r}")
         elif equals and value.lower() not in ("true", "false"):
             raise ValueError(f"{option} is true or false: {value!r}")
         path, dot, last = name.rpartition(".")
@@ -112,7 +116,7 @@ def _refusal(
     names = [name for name, _ in options(target)]
     parts: list[list[str]] = [[]]
     for framed in text.splitlines()[1:-1]:  # the first one is a title
-        line = _STYLE.sub("", framed)[1:-1].rstrip()  # without the sides of the box
+        line = _STYLE.sub("", framed)[1:].removesuffix("│").rstrip()  # without frame
         if _RULE.fullmatch(line.strip()):
             parts.append([])
         else:

@@ -39,15 +39,9 @@ def _short(value: object) -> str:
 
 
 def _from_1(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Version 2 adds to a run of AlphaZero which optimizer it has, unknown before, and
-    `search.dirichlet_alpha` is None by default, where it was 1."""
-    config = dict(config)
-    if "learner" in config:
-        config["optimizer"] = None
-    search = config.get("search")
-    if isinstance(search, dict) and search.get("dirichlet_alpha") == 1.0:
-        config["search"] = {**search, "dirichlet_alpha": None}
-    return config
+    """Version 2 adds to a run of AlphaZero which optimizer it has, unknown before."""
+    is_run_of_alphazero = "learner" in config
+    return {**config, "optimizer": None} if is_run_of_alphazero else dict(config)
 
 
 _STEPS: Mapping[int, Callable[[Mapping[str, Any]], dict[str, Any]]] = {1: _from_1}

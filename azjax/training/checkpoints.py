@@ -22,19 +22,19 @@ from orbax.checkpoint import checkpoint_managers
 from azjax.training.echoes import no_echoes
 from azjax.training.run_directory import disk_errors, system_error_number
 
-FORMAT = 2
-
 
 class Checkpoints:
     """The checkpoints of a run; a context manager that waits for them at its end.
 
     directory: made if it is not there.
     keep: the newest ones that are kept, beside the best.
+    version: of the layout of the state; checkpoints of another one are refused.
     """
 
-    def __init__(self, directory: Path, *, keep: int):
+    def __init__(self, directory: Path, *, keep: int, version: int = 1):
         self._directory = directory.resolve()
         self._keep = keep
+        self._version = version
         self._manager: ocp.CheckpointManager | None = None
         self._watcher: threading.Thread | None = None
         self._forget_damaged_metrics()
@@ -71,7 +71,7 @@ class Checkpoints:
             if progress["iteration"] == manager.latest_step():
                 return
             about = {
-                "format": FORMAT,
+                "format": self._version,
                 "structure": structure(state),
                 "digest": digest(state),
                 "progress_digest": _json_digest(progress),
@@ -107,7 +107,7 @@ class Checkpoints:
         for step in steps:
             try:
                 with self._using_manager() as manager:
-                    return _restore_step(manager, step, state)
+                    return _restore_step(manager, step, state, self._version)
             except _OtherRunError as error:
                 raise ValueError(
                     f"checkpoint {step} in {self._directory} {error}, or start in "
@@ -220,18 +220,18 @@ def _wait_silently(manager: ocp.CheckpointManager) -> None:
 
 
 def _restore_step(
-    manager: ocp.CheckpointManager, step: int, state: Any
+    manager: ocp.CheckpointManager, step: int, state: Any, version: int
 ) -> tuple[Any, dict[str, Any]]:
     progress = manager.restore(
         step, args=ocp.args.Composite(progress=ocp.args.JsonRestore())
     )["progress"]
     if "format" not in progress:
         raise _DamageError("it does not say its format")
-    saved_format = progress.pop("format")
-    if saved_format != FORMAT:
+    saved_version = progress.pop("format")
+    if saved_version != version:
         raise _OtherRunError(
-            f"has format {saved_format!r}; this version of azjax reads format "
-            f"{FORMAT}: finish the run with the version that began it"
+            f"has format {saved_version!r}; this version of azjax reads format "
+            f"{version}: finish the run with the version that began it"
         )
     saved_structure = progress.pop("structure", None)
     saved = progress.pop("digest", None), progress.pop("progress_digest", None)

@@ -45,6 +45,8 @@ from azjax.training.self_play import Games, make_self_play, start_games
 from azjax.training.signals import StopSignals
 from azjax.training.targets import horizon
 
+STATE_VERSION = 2  # raised when the layout of `TrainState` changes
+
 
 @struct.dataclass
 class TrainState:
@@ -191,7 +193,9 @@ def _train(
     """Does what `train` does, in a directory that is its own."""
     config = trainer.config
     state, progress = trainer.init(variables), Progress()
-    checkpoints = Checkpoints(directory / CHECKPOINTS, keep=config.checkpoint.keep)
+    checkpoints = Checkpoints(
+        directory / CHECKPOINTS, keep=config.checkpoint.keep, version=STATE_VERSION
+    )
     restored = checkpoints.restore(state, notes.append)
     if restored:
         state, progress = restored[0], Progress(**restored[1])

@@ -22,7 +22,6 @@ CONFIG_FILE = "config.json"
 CHECKPOINTS = "checkpoints"
 _PARTIAL_FILE = f".{CONFIG_FILE}"
 _LOCK_FILE = ".lock"
-_FOR_INFORMATION = ("initial_player",)  # may be elsewhere, or gone, when a run goes on
 _LOOK_SECONDS = 0.2  # more than it takes to look whether somebody has the lock
 
 
@@ -47,6 +46,9 @@ def open_run_directory(
 ) -> Iterator[Path]:
     """A context that makes the directory of a new run, or checks that of one that goes
     on, and in which no other process may open it.
+
+    The settings of a run that has begun are written at the end of the context, and only
+    without an error: a run that this version cannot continue stays as it is.
 
     Args:
         config: the run's settings.
@@ -78,13 +80,21 @@ def open_run_directory(
         values = _as_json(config, optimizer)
         if is_run:
             values = _check_same_run(directory, values, report)
+        partial = directory / _PARTIAL_FILE
         # Also where the run goes on: find out now, and not after the first chunk, that
         # nothing can be saved.
         with disk_errors(directory):
-            partial = directory / _PARTIAL_FILE
             partial.write_text(json.dumps(values, indent=2) + "\n")
-            partial.replace(directory / CONFIG_FILE)
-        yield directory
+        try:
+            if not has_begun(directory):
+                partial.replace(directory / CONFIG_FILE)
+            yield directory
+            if partial.exists():
+                with disk_errors(directory):
+                    partial.replace(directory / CONFIG_FILE)
+        finally:
+            with contextlib.suppress(OSError):
+                partial.unlink(missing_ok=True)
 
 
 def _lock(file: TextIO, directory: Path) -> None:
@@ -195,11 +205,8 @@ def _check_same_run(
             f"{directory} holds a run of another way of learning: give another "
             "--run-dir"
         )
-    kept = {
-        name: found[name]
-        for name in _FOR_INFORMATION
-        if name in found and not wanted.get(name)
-    }
+    if wanted.get("initial_player", "") is None:  # it is needed at the start only
+        wanted = wanted | {"initial_player": found.get("initial_player")}
     found, wanted_now = _comparable(found, wanted, report)
     # An older version did not have every setting of this one.
     differences = _differences(found, wanted_now, is_older=content["format"] < VERSION)
@@ -209,7 +216,7 @@ def _check_same_run(
             f"({'; '.join(differences)}): give the same one to go on, or another "
             f"--run-dir{_continuation(directory, differences, wanted)}"
         )
-    return wanted | kept
+    return wanted
 
 
 def _continuation(
@@ -228,10 +235,7 @@ def _comparable(
     found: dict[str, Any], wanted: dict[str, Any], report: Callable[[str], None]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns two configurations without what cannot be compared."""
-    found, wanted = (
-        {name: value for name, value in values.items() if name not in _FOR_INFORMATION}
-        for values in (found, wanted)
-    )
+    found, wanted = dict(found), dict(wanted)
     old, new = found.get("optimizer"), wanted.get("optimizer")
     if old is None:  # a run of an older version
         found.pop("optimizer", None)

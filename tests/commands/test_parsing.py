@@ -6,6 +6,7 @@ import pytest
 import tyro
 
 from azjax.commands.parsing import bind, options, parse
+from azjax.commands.train import parse_train_config
 from azjax.training import TrainConfig
 
 
@@ -99,3 +100,17 @@ def test_help_is_no_refusal(capsys):
         parse(Settings, ["--help"], prog="test")
     assert end.value.code in (0, None)
     assert "--part.size" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["--self-play.games", "8", "--minutes", "abc"], "--minutes: no type matching"),
+        (["--search.proves", "--preset", "gpu"], "'gpu' for argument '--preset'"),
+        (["--search.proves", "maybe"], "--search.proves is true or false: 'maybe'"),
+        (["--self-play.games", "abc"], "--self-play.games: invalid literal"),
+    ],
+)
+def test_the_option_that_is_wrong_is_named_and_no_other(args, says):
+    with pytest.raises(ValueError, match=re.escape(says)):
+        parse_train_config("tic_tac_toe", args, prog="azjax train tic_tac_toe")

@@ -23,14 +23,7 @@ def test_a_player_of_the_first_version_has_only_another_version():
     assert migrate(config) == {**config, "format": VERSION}
 
 
-@pytest.mark.parametrize(("old", "new"), [(1.0, None), (0.3, 0.3)])
-def test_the_default_of_dirichlet_alpha_stays_the_default(old, new):
-    config = {"format": 1, "game": "hex", "search": {"dirichlet_alpha": old}}
-    assert migrate(config)["search"] == {"dirichlet_alpha": new}
-    assert config["search"] == {"dirichlet_alpha": old}
-
-
-@pytest.mark.parametrize("search", [None, [], "fast", {}])
+@pytest.mark.parametrize("search", [None, [], "fast", {}, {"dirichlet_alpha": 1.0}])
 def test_what_is_no_setting_is_left_to_who_reads_it(search):
     config = {"format": 1, "search": search}
     assert migrate(config) == {"format": VERSION, "search": search}

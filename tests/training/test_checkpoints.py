@@ -45,8 +45,8 @@ def make_progress(iteration: int) -> dict:
     return {"iteration": iteration, "seconds": 0.1 + iteration, "last": {"rate": None}}
 
 
-def save(directory, iterations, mistakes=None, keep=2):
-    with Checkpoints(directory, keep=keep) as checkpoints:
+def save(directory, iterations, mistakes=None, keep=2, version=1):
+    with Checkpoints(directory, keep=keep, version=version) as checkpoints:
         for iteration in iterations:
             checkpoints.save(
                 make_state(iteration),
@@ -219,10 +219,8 @@ def test_if_all_are_damaged_the_user_is_told_and_nothing_is_lost(tmp_path):
     assert names(tmp_path) == ["1.damaged", "2.damaged"]
 
 
-def test_a_checkpoint_of_another_version_is_refused_and_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "FORMAT", 7)
-    save(tmp_path, [1, 2])
-    monkeypatch.undo()
+def test_a_checkpoint_of_another_version_is_refused_and_kept(tmp_path):
+    save(tmp_path, [1, 2], version=7)
     with pytest.raises(ValueError, match="has format 7; this version of azjax reads"):
         restore(tmp_path)
     assert names(tmp_path) == ["1", "2"]

@@ -150,9 +150,9 @@ def test_a_run_that_was_stopped_and_resumed_is_the_same_run(undisturbed, resumed
     assert_same_player(resumed[-1], undisturbed)
     assert counted(metrics(resumed[-1])) == counted(metrics(undisturbed))
     states = [
-        module.Checkpoints(run.directory / "checkpoints", keep=2).restore(
-            fresh_state(run), pytest.fail
-        )[0]
+        module.Checkpoints(
+            run.directory / "checkpoints", keep=2, version=module.STATE_VERSION
+        ).restore(fresh_state(run), pytest.fail)[0]
         for run in (undisturbed, resumed[-1])
     ]
     jax.tree.map(assert_bits_equal, *states)

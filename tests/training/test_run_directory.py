@@ -7,6 +7,7 @@ import pytest
 
 from azjax.networks import NetworkConfig
 from azjax.players.schema import VERSION
+from azjax.search import SearchConfig
 from azjax.training import LearnerConfig, TrainConfig, run_directory
 from azjax.training.q_config import QConfig
 from azjax.training.run_directory import (
@@ -86,7 +87,7 @@ def test_another_configuration_is_refused_with_the_differences(tmp_path):
 
 
 def test_a_run_of_the_first_version_goes_on(tmp_path):
-    settings = config(tmp_path)
+    settings = config(tmp_path, search=SearchConfig(dirichlet_alpha=1.0))
     (tmp_path / "checkpoints" / "1").mkdir(parents=True)
     shutil.copy(CONFIGS / "run_1.json", tmp_path / "config.json")
     with pytest.raises(ValueError, match=r"\(seed was 0, is 4\)"):
@@ -143,13 +144,25 @@ def test_no_player_of_another_network_is_offered(tmp_path):
     assert "--from" not in str(error.value)
 
 
-def test_the_initial_player_is_recorded_and_not_compared(tmp_path):
+def test_the_initial_player_need_not_be_given_again(tmp_path):
     begin(config(tmp_path, initial_player="runs/old"))
     opened(config(tmp_path))
-    opened(config(tmp_path, initial_player=None))
     assert read_config(tmp_path)["initial_player"] == "runs/old"
-    opened(config(tmp_path, initial_player="runs/moved"))
-    assert read_config(tmp_path)["initial_player"] == "runs/moved"
+    opened(config(tmp_path, initial_player="runs/old"))
+    with pytest.raises(ValueError, match="initial_player was runs/old, is runs/new"):
+        opened(config(tmp_path, initial_player="runs/new"))
+
+
+def test_a_run_that_cannot_go_on_keeps_its_settings(tmp_path):
+    settings = config(tmp_path, search=SearchConfig(dirichlet_alpha=1.0))
+    (tmp_path / "checkpoints" / "1").mkdir(parents=True)
+    shutil.copy(CONFIGS / "run_1.json", tmp_path / "config.json")
+    before = (tmp_path / "config.json").read_text()
+    with pytest.raises(ValueError, match="of another version"):  # noqa: SIM117
+        with open_run_directory(settings, LION, pytest.fail):
+            raise ValueError("the checkpoint is of another version")
+    assert (tmp_path / "config.json").read_text() == before
+    assert not (tmp_path / ".config.json").exists()
 
 
 def test_another_spelling_of_the_game_goes_on(tmp_path):
