@@ -28,7 +28,8 @@ from azjax.commands.arena_tables import (
     print_standings,
     score_text,
 )
-from azjax.commands.common import INTERRUPTED, check_seed, read_parts
+from azjax.commands.common import INTERRUPTED, check_seed
+from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game
 from azjax.players import AnyPlayer, GtpPlayer, load

@@ -11,7 +11,8 @@ from rich.table import Table
 
 from azjax import games as all_games
 from azjax.arena import Grade, Report, evaluate, read, shipped
-from azjax.commands.common import check_seed, read_parts
+from azjax.commands.common import check_seed
+from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.players import (
     DEFAULT_SIMULATIONS,
@@ -42,7 +43,7 @@ def evaluate_command(
         game: which player is meant, for `pretrained`.
         positions: a CSV file of solved positions, in place of those that ship.
         simulations: network evaluations a move of the search.
-        games: in each match, against chance and the run's first network; 0 for none.
+        games: in each match, against chance and an untrained network; 0 for none.
         seed: of openings and opponents.
         parts: MODULE:NAME, the azjax.networks.Parts with which the network was made, if
             it has modules of your own.
@@ -115,7 +116,7 @@ def print_report(console: Console, report: Report) -> None:
             box=None,
         )
         names = {"network": "network alone", "search": search_name}
-        opponents = {"random": "random moves", "first": "the run's first network"}
+        opponents = {"random": "random moves", "first": "an untrained network"}
         for (name, opponent), result in report.matches.items():
             total = result.total
             table.add_row(

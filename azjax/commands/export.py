@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 
 from azjax import games
-from azjax.commands.common import read_parts
+from azjax.commands.parts import read_parts
 from azjax.players import load_run
 
 

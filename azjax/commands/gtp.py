@@ -7,7 +7,8 @@ import sys
 import tyro
 
 from azjax import games, players
-from azjax.commands.common import check_seed, note, read_parts
+from azjax.commands.common import check_seed, note
+from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.gtp import Engine, Inbox, read_lines, serve
 from azjax.play.opponents import default_opponent

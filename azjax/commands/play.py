@@ -9,7 +9,8 @@ import tyro
 
 from azjax import games
 from azjax.arena.work import Run
-from azjax.commands.common import INTERRUPTED, check_seed, note, read_parts
+from azjax.commands.common import INTERRUPTED, check_seed, note
+from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.background import Background
 from azjax.play.opponents import default_opponent

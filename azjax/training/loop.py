@@ -34,7 +34,7 @@ from azjax.training.memory import check_memory, memory_errors, required_parts
 from azjax.training.metrics import with_scores
 from azjax.training.optimizer_identity import DEFAULT, optimizer_identity
 from azjax.training.replay import Index, Replay, empty_replay, insert, make_index
-from azjax.training.reporting import Reporter
+from azjax.training.reporting import Reporter, duration
 from azjax.training.run_directory import (
     CHECKPOINTS,
     disk_errors,
@@ -241,9 +241,13 @@ def _train(
         save(state, evaluated=evaluated)
         checkpoints.wait()
         if not finished:
+            left = ""
+            if config.minutes is not None:
+                seconds = max(0.0, 60 * config.minutes - progress.seconds)
+                left = f", with {duration(seconds)} left"
             reporter.last_message(
-                f"stopped after iteration {progress.iteration}; saved in {directory}; "
-                "the same command goes on from there"
+                f"stopped after iteration {progress.iteration}{left}; saved in "
+                f"{directory}; the same command goes on from there"
             )
     return Run(
         directory, trainer.player(state), finished, progress.first, progress.last

@@ -213,10 +213,23 @@ def _check_same_run(
     if differences:
         raise ValueError(
             f"{directory} holds a run with another configuration "
-            f"({'; '.join(differences)}): give the same one to go on, or another "
-            f"--run-dir{_continuation(directory, differences, wanted)}"
+            f"({'; '.join(differences)}{_from_length(differences)}): give the same "
+            "one to go on, or another --run-dir"
+            f"{_continuation(directory, differences, wanted)}"
         )
     return wanted
+
+
+def _from_length(differences: list[str]) -> str:
+    """Returns a note on settings that a preset chooses by the length of the run."""
+    has_other_length = any(text.startswith("minutes ") for text in differences)
+    is_chosen = any(
+        text.startswith(("self_play.", "replay.", "evaluation."))
+        for text in differences
+    )
+    return (
+        "; presets choose some by the minutes" if has_other_length and is_chosen else ""
+    )
 
 
 def _continuation(

@@ -30,6 +30,7 @@ def print_run(console: Console, run: Run) -> None:
         return
     if not run.last["updates"]:
         console.print("the run was too short to learn: no update was made", style="red")
+    console.print("compiling the search for the summary ...", style="dim")
     trained = run.player
     network = NetworkPlayer(trained.game, trained.network, trained.variables)
     search = AlphaZeroPlayer(

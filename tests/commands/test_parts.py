@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from azjax.commands.common import read_parts
+from azjax.commands.parts import read_parts
 from azjax.networks import Parts
 
 OWN = """
