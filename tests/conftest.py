@@ -25,8 +25,8 @@ FEW_OPTIMIZATIONS = (
 )
 
 # Linux lets a process have 65,530 memory mappings; a compiled program takes several.
-# With so many, a worker has some 3 GB.
-MANY_MAPPINGS = 8_000
+# With so many, a worker has some 1.5 GB.
+MANY_MAPPINGS = 4_000
 
 
 def pytest_configure(config):
@@ -37,7 +37,8 @@ def pytest_configure(config):
     Newer versions of XLA may refuse a flag that they do not know.
 
     Workers and the programs that the tests start inherit the environment. The user's
-    cache is neither used nor filled.
+    cache is neither used nor filled. Ours keeps all programs: to load even the smallest
+    is quicker than to compile it again, in another worker or after it was dropped.
     """
     if jax.__version_info__ < (0, 11):
         is_fast = config.option.markexpr.strip() == "not slow"
@@ -47,11 +48,11 @@ def pytest_configure(config):
         cache = tempfile.TemporaryDirectory(prefix="azjax-", ignore_cleanup_errors=True)
         config.add_cleanup(cache.cleanup)
         os.environ["JAX_COMPILATION_CACHE_DIR"] = cache.name
-        os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.02"
+        os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     jax.config.update(
         "jax_compilation_cache_dir", os.environ["JAX_COMPILATION_CACHE_DIR"]
     )
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.02)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 
 
 def pytest_collection_finish():

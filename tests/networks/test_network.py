@@ -95,7 +95,7 @@ def test_a_prediction_has_logits_of_moves_and_of_the_result(
     config, value_head, num_logits
 ):
     network, variables = init(dataclasses.replace(config, value_head=value_head))
-    prediction = predict(network, variables, observations())
+    prediction = jax.eval_shape(lambda: predict(network, variables, observations()))
     chex.assert_shape(prediction.policy_logits, (4, NUM_ACTIONS))
     chex.assert_shape(prediction.value_logits, (4, num_logits))
 
@@ -169,7 +169,7 @@ def test_the_users_own_trunk_and_heads_are_used():
     )
     network, variables = init(parts=parts)
     assert set(variables.params["trunk"]) == {"linear", "norm"}
-    prediction = predict(network, variables, observations())
+    prediction = jax.eval_shape(lambda: predict(network, variables, observations()))
     chex.assert_shape(prediction.policy_logits, (4, NUM_ACTIONS))
     chex.assert_shape(prediction.value_logits, (4, 1))
 

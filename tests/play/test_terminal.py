@@ -144,9 +144,19 @@ def play(open_terminal, *args, **settings):
     return open_terminal("play", "tic_tac_toe", *options, **settings)
 
 
-def test_a_whole_game_in_a_terminal(open_terminal):
+def test_a_whole_game_in_a_terminal_whose_window_changes_its_size(open_terminal):
     terminal = play(open_terminal)
     terminal.wait_for("your move, with the crosses")
+    terminal.size(6, 70)
+    terminal.wait_for("too small")
+    terminal.type("b2\r")  # can be typed all the same
+    terminal.size(40, 120)
+    terminal.wait_for(lambda: len(terminal.moves) == 2)
+    assert "too small" not in terminal.text
+    terminal.size(24, 50)
+    terminal.wait_for("your move, with the crosses")
+    terminal.size(30, 100)
+    terminal.wait_for(lambda: len(terminal.moves) == 2)
     results = ("you win", "you lose", "a draw")
 
     def is_over():
@@ -181,21 +191,6 @@ def test_bad_input_and_taking_back_in_a_terminal(open_terminal):
     terminal.type("undo\r")
     terminal.wait_for(lambda: terminal.moves == [])
     terminal.type("\x11")
-    assert terminal.status() == 0
-
-
-def test_a_window_changes_its_size(open_terminal):
-    terminal = play(open_terminal)
-    terminal.wait_for("your move, with the crosses")
-    terminal.size(6, 70)
-    terminal.wait_for("too small")
-    terminal.type("b2\r")  # can be typed all the same
-    terminal.size(40, 120)
-    terminal.wait_for(lambda: len(terminal.moves) == 2)
-    assert "too small" not in terminal.text
-    terminal.size(24, 50)
-    terminal.wait_for("your move, with the crosses")
-    terminal.type("quit\r")
     assert terminal.status() == 0
 
 
@@ -281,24 +276,21 @@ def pipe(text, *args):
 
 
 def test_a_game_in_a_pipe(tmp_path, capsys, monkeypatch):
+    """Bytes that are no text are no move, and the last line needs no end."""
     path = tmp_path / "game.txt"
-    lines = f"nonsense\nb2\nundo\na3\nsave {path}\nauto\n"
-    done = pipe(lines.encode(), "tic_tac_toe", "--opponent", "random")
+    lines = f"nonsense\nb2\nundo\na3\nsave {path}\nauto"
+    done = pipe(
+        b"\xff\xfe\x00\n" + lines.encode(), "tic_tac_toe", "--opponent", "random"
+    )
     out = done.stdout.decode()
     assert (done.returncode, done.stderr) == (0, WAITING)
+    assert out.count("is no action of tic_tac_toe") == 2
     assert "'nonsense' is no action of tic_tac_toe" in out
     assert out.count("random plays") >= 4
     assert "the game is over" in out
     monkeypatch.setattr("sys.stdin", io.StringIO("quit\n"))
     cli.main(["play", "tic_tac_toe", "--opponent", "random", "--load", str(path)])
     assert "human against random, 2 moves" in capsys.readouterr().out
-
-
-def test_bytes_that_are_no_text_are_no_move():
-    done = pipe(b"\xff\xfe\x00\nb2", "tic_tac_toe", "--opponent", "random")
-    assert (done.returncode, done.stderr) == (0, WAITING)
-    assert b"is no action of tic_tac_toe" in done.stdout
-    assert b"random plays" in done.stdout, "the last line needs no end"
 
 
 @pytest.mark.slow

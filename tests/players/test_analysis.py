@@ -89,6 +89,7 @@ def test_deeper_values_are_for_who_moved_there(found):
 def test_a_tree_smaller_than_all_branches_is_shown_whole():
     player = players.load_compiled("mcts:5", GAME)
     state = jax.tree.map(lambda leaf: leaf[None], GAME.init())
-    analysis = player.analyse(jax.random.key(0), state, None)[1]
+    analyse = jax.jit(lambda state: player.analyse(jax.random.key(0), state, None)[1])
+    analysis = analyse(state)
     assert analysis.branches.visits.shape == (1, 6)
     assert (analysis.branches.visits[0, 1:] == 1).all()

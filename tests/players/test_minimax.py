@@ -64,7 +64,7 @@ def negamax(game, states, depth, num_moves=1):
     ("name", "depth", "num_moves"),
     [
         ("connect_four", 1, 10),
-        ("connect_four", 4, 16),
+        pytest.param("connect_four", 4, 16, marks=pytest.mark.slow),
         ("connect_four", 5, 25),
         ("gomoku:4,4,3", 3, 3),
         ("breakthrough:4,3", 2, 5),
@@ -72,7 +72,7 @@ def negamax(game, states, depth, num_moves=1):
 )
 def test_it_finds_what_a_search_of_the_whole_tree_finds(name, depth, num_moves):
     game = games.make(name)
-    states = suite(game, jax.random.key(depth), 12, num_moves).states
+    states = suite(game, jax.random.key(depth), 8, num_moves).states
     choice = choose(MinimaxPlayer(game, depth), KEY, states)
     scores = np.asarray(negamax(game, states, depth))
     top = scores.max(axis=-1, keepdims=True)
@@ -174,7 +174,7 @@ def test_equally_good_moves_are_equally_likely():
 
 
 def test_a_position_is_searched_alike_alone_and_among_others():
-    states = suite(CONNECT_FOUR, jax.random.key(5), 12, 8).states
+    states = suite(CONNECT_FOUR, jax.random.key(5), 8, 8).states
     player = MinimaxPlayer(CONNECT_FOUR, 5)
     together = choose(player, KEY, states)
     for index in range(8):

@@ -110,8 +110,25 @@ def test_the_same_arguments_give_what_mctx_gives(kind):
         )
 
 
+POLICIES = (gumbel_policy, gumbel_muzero_policy, alphazero_policy, muzero_policy)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_bfloat16_root_becomes_a_float32_tree(policy):
+    low, exact = (
+        jax.eval_shape(lambda dtype=dtype: policy(*start(dtype), 8))
+        for dtype in (jnp.bfloat16, jnp.float32)
+    )
+    chex.assert_trees_all_equal_shapes_and_dtypes(low, exact)
+
+
 @pytest.mark.parametrize(
-    "policy", [gumbel_policy, gumbel_muzero_policy, alphazero_policy, muzero_policy]
+    "policy",
+    [
+        *(gumbel_muzero_policy, alphazero_policy, muzero_policy),
+        # It shares its search with the first.
+        pytest.param(gumbel_policy, marks=pytest.mark.slow),
+    ],
 )
 def test_a_bfloat16_root_is_searched_in_float32(policy):
     low = start(jnp.bfloat16)

@@ -27,6 +27,7 @@ from azjax.training.loop import Progress
 from azjax.training.reporting import Reporter
 
 GAME = games.make("tic_tac_toe")
+pytestmark = pytest.mark.usefixtures("quick_plots")
 
 
 def config(directory, **changes) -> TrainConfig:
@@ -363,9 +364,9 @@ def test_a_full_disk_ends_the_run_and_keeps_the_checkpoint_before(
     def save_player(directory, player):
         raise OSError(28, "No space left on device")
 
-    directory = tmp_path / "run"
-    with stopping_after(1):
-        train(config(directory))
+    directory = tmp_path / "copy"
+    shutil.copytree(undisturbed.directory, directory)
+    shutil.rmtree(directory / "checkpoints" / "6")
     with monkeypatch.context() as patch:
         patch.setattr(module, "save_player", save_player)
         with pytest.raises(OSError, match="make room, or give another --run-dir"):

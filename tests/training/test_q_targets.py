@@ -1,3 +1,5 @@
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +11,7 @@ from azjax.training.q_play import Transition
 from azjax.training.q_targets import q_loss, q_targets
 
 GAME = games.make("tic_tac_toe")
+step = jax.jit(GAME.step)
 
 every_make = pytest.mark.parametrize(
     ("form", "separate"),
@@ -33,7 +36,7 @@ def build(form, separate):
 def position(*actions):
     state = GAME.init()
     for action in actions:
-        state = GAME.step(state, jnp.int32(action))
+        state = step(state, jnp.int32(action))
     return state
 
 
@@ -78,7 +81,8 @@ def action_values(network, params, state):
     player = int(state.current_player)
     own = (params[player] if len(params) == 2 else params[0],)
     observation = GAME.observe(state)[None]
-    values = every_action_value(network, own, observation, state.current_player[None])
+    evaluate = jax.jit(every_action_value, static_argnums=0)
+    values = evaluate(network, own, observation, state.current_player[None])
     return np.asarray(values[0])
 
 
@@ -97,7 +101,7 @@ def slow_target(network, params, row):
 @every_make
 def test_targets_are_those_of_a_slow_reference(form, separate):
     network, params = build(form, separate)
-    found = q_targets(GAME, network, params, transitions())
+    found = jax.jit(functools.partial(q_targets, GAME, network))(params, transitions())
     expected = [slow_target(network, params, row) for row in TRANSITIONS]
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert len({round(target, 4) for target in expected}) > 5  # they tell apart

@@ -8,11 +8,13 @@ import pytest
 from rich.console import Console
 from tensorboardX.proto import event_pb2
 
-from azjax.training import reporting
+from azjax.training import plots, reporting
 from azjax.training.config import TrainConfig
 from azjax.training.reporting import Reporter, duration
 
 CONFIG = TrainConfig(game="tic_tac_toe", iterations=10)
+DRAW_LEARNING = plots.draw_learning
+pytestmark = pytest.mark.usefixtures("quick_plots")
 
 
 class Terminal(io.StringIO):
@@ -140,7 +142,8 @@ def test_events_stand_at_their_positions_and_later_ones_are_purged(tmp_path):
     assert events(newest)[1].step == 1001
 
 
-def test_an_evaluation_draws_the_plot(tmp_path):
+def test_an_evaluation_draws_the_plot(tmp_path, monkeypatch):
+    monkeypatch.setattr(plots, "draw_learning", DRAW_LEARNING)
     report(tmp_path, ROWS[:1])
     assert (tmp_path / "plots" / "learning.png").stat().st_size > 1000
 

@@ -278,10 +278,11 @@ def test_a_finished_game_is_followed_by_an_empty_tree(searched):
     tree, states = searched
     action = jnp.array([0, 0, 1, 1])
     finished = jnp.array([False, True, False, True])
-    kept = after_moves(tree, action, finished, max_nodes=5)
+    keep = jax.jit(functools.partial(after_moves, max_nodes=5))
+    kept = jax.device_get(keep(tree, action, finished))
     np.testing.assert_array_equal(kept.node_visits[finished], 0)
     np.testing.assert_array_equal(kept.children_index[finished], -1)
-    after = jax.vmap(GAME.step)(states, action)
+    after = jax.device_get(jax.jit(jax.vmap(GAME.step))(states, action))
     for game in (0, 2):
         moved_to = tree.children_index[game, 0, action[game]]
         assert moved_to > 0
@@ -297,7 +298,11 @@ def test_a_finished_game_is_followed_by_an_empty_tree(searched):
 
 @pytest.fixture(scope="module")
 def searched():
-    """Trees of four games that begin, each with all its moves."""
+    """Trees of four games that begin, each with all its moves, and the games."""
+    return jax.device_get(jax.jit(make_searched)())
+
+
+def make_searched():
     states = jax.tree.map(lambda leaf: jnp.stack([leaf] * 4), GAME.init())
     tree = empty_tree(states, 9, 20)
     moves = jnp.arange(9)

@@ -98,7 +98,9 @@ def test_a_wrong_player_is_refused_at_once(capsys):
         assert says in err
 
 
-@pytest.mark.parametrize("name", ["connect_four", "go:4,1.5"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("connect_four", marks=pytest.mark.slow), "go:4,1.5"]
+)
 def test_it_is_an_engine_for_our_own_player(monkeypatch, name):
     for key, value in ENVIRONMENT.items():
         monkeypatch.setenv(key, value)
