@@ -241,17 +241,21 @@ def _train(
         save(state, evaluated=evaluated)
         checkpoints.wait()
         if not finished:
-            left = ""
-            if config.minutes is not None:
-                seconds = max(0.0, 60 * config.minutes - progress.seconds)
-                left = f", with {duration(seconds)} left"
             reporter.last_message(
-                f"stopped after iteration {progress.iteration}{left}; saved in "
-                f"{directory}; the same command goes on from there"
+                f"stopped after iteration {progress.iteration}"
+                f"{_time_left(config, progress)}; saved in {directory}; the same "
+                "command goes on from there"
             )
     return Run(
         directory, trainer.player(state), finished, progress.first, progress.last
     )
+
+
+def _time_left(config: TrainConfig, progress: Progress) -> str:
+    if config.minutes is None:
+        return ""
+    seconds = max(0.0, 60 * config.minutes - progress.seconds)
+    return f", with {duration(seconds)} left"
 
 
 class _Trainer:
