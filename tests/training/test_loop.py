@@ -268,7 +268,7 @@ def test_a_run_begins_with_the_initial_player(undisturbed, tmp_path):
     recorded = json.loads((run.directory / "config.json").read_text())
     assert recorded["initial_player"] == str(undisturbed.directory)
     # A run that goes on does not need it any more.
-    train(dataclasses.replace(settings, initial_player=str(tmp_path / "gone")))
+    train(dataclasses.replace(settings, initial_player=None))
 
 
 def test_an_initial_player_of_another_network_or_game_is_refused(undisturbed, tmp_path):
