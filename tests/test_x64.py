@@ -218,7 +218,7 @@ def test_a_run_learns_with_64_bit_types(tmp_path):
         run_dir=str(tmp_path / "run"),
         network=NETWORK,
         self_play=SelfPlayConfig(games=8, moves_per_chunk=6, simulations=(2,)),
-        replay=ReplayConfig(capacity=96, min_window=48, min_positions=32),
+        replay=ReplayConfig(capacity=256, min_window=256, min_positions=16),
         learner=LearnerConfig(batch_size=16, uses=1.0),
         evaluation=EvaluationConfig(times=1, positions=32, simulations=2, games=4),
         checkpoint=CheckpointConfig(every_minutes=0.0),
