@@ -24,7 +24,6 @@ WEIGHTS_FILE = "weights.npz"
 PRETRAINED = "pretrained"
 
 MAX_CONFIG_BYTES = 2**20
-MAX_WEIGHT_BYTES = 2**29  # of a network that is loaded, as float32
 
 S = TypeVar("S")
 V = TypeVar("V")
@@ -122,7 +121,10 @@ class MissingPartsError(ValueError):
 
 
 def load_player(
-    directory: str | os.PathLike[str], parts: Parts | None = None
+    directory: str | os.PathLike[str],
+    parts: Parts | None = None,
+    *,
+    most: int | None = None,
 ) -> TrainedPlayer:
     """Reads a player that `save_player` wrote.
 
@@ -130,11 +132,12 @@ def load_player(
         directory: a player's directory, or a run's, which has one in it.
         parts: the modules of the user's own with which the network was made; not used
             for a network that was made without any.
+        most: bytes that the weights may take as float32; None if any number.
 
     Raises:
         MissingPartsError: `parts` are needed.
-        ValueError: there is no player, it is damaged or of another version, or `parts`
-            are others.
+        ValueError: there is no player, it is damaged, of another version or too large,
+            or `parts` are others.
     """
     directory, config = read_config(directory)
     check_kind(directory, config, None)
@@ -150,7 +153,7 @@ def load_player(
     return TrainedPlayer(
         game=settings.game,
         network=network,
-        variables=read_variables(directory, shapes),
+        variables=read_variables(directory, shapes, most=most),
         config=settings.network,
         search=settings.search,
         seed=settings.seed,
@@ -180,26 +183,27 @@ def read_config(directory: str | os.PathLike[str]) -> tuple[Path, Any]:
         return directory, json.loads(file.read(MAX_CONFIG_BYTES))
 
 
-def read_variables(directory: Path, shapes: V) -> V:
+def read_variables(directory: Path, shapes: V, *, most: int | None = None) -> V:
     """Reads the weights that `write_files` wrote.
 
     Args:
         directory: the player's.
         shapes: a pytree of arrays, or of what has their shapes.
+        most: bytes that they may take as float32; None if any number.
 
     Returns:
         A pytree like `shapes`, float32.
 
     Raises:
-        ValueError: there are none, they are damaged, or they have other names or
-            shapes.
+        ValueError: there are none, they are damaged or too large, or they have other
+            names or shapes.
     """
     expected = {leaf.name: leaf.shape for leaf in _leaves(shapes)}
     num_bytes = 4 * sum(math.prod(shape) for shape in expected.values())
-    if num_bytes > MAX_WEIGHT_BYTES:
+    if most is not None and num_bytes > most:
         raise ValueError(
             f"the network described in {directory} takes {num_bytes} bytes; at most "
-            f"{MAX_WEIGHT_BYTES} are loaded"
+            f"{most} are loaded"
         )
     with _reading(directory):
         weights = read_weights(directory / WEIGHTS_FILE, expected)

@@ -12,12 +12,14 @@ from azjax.players.q_directory import KIND, load_q_player
 from azjax.players.q_learning import QPlayer
 from azjax.players.specification import DEFAULT_SIMULATIONS
 
+MAX_WEIGHT_BYTES = 2**29  # as float32
+
 
 def load_learnt(kind: str, directory: Path, game: Game) -> Player:
     """Builds a player from a run's directory, with the settings of the run.
 
     Unlike `load`, this takes no text apart: it is safe for kinds and directories that
-    come from files.
+    come from files, and it loads no network of more than `MAX_WEIGHT_BYTES`.
 
     Args:
         kind: one of `LEARNT_KINDS`.
@@ -25,8 +27,8 @@ def load_learnt(kind: str, directory: Path, game: Game) -> Player:
         game: the game that the player must be for.
 
     Raises:
-        ValueError: the kind is unknown, there is no player, it is damaged, or it is
-            for another game.
+        ValueError: the kind is unknown, there is no player, it is damaged or too
+            large, or it is for another game.
     """
     if kind not in LEARNT_KINDS:
         raise ValueError(
@@ -41,7 +43,7 @@ def load_learnt(kind: str, directory: Path, game: Game) -> Player:
 
 
 def _alphazero(directory: Path) -> AlphaZeroPlayer:
-    trained = load_player(directory)
+    trained = load_player(directory, most=MAX_WEIGHT_BYTES)
     return AlphaZeroPlayer(
         game=trained.game,
         search=trained.search,
@@ -52,12 +54,12 @@ def _alphazero(directory: Path) -> AlphaZeroPlayer:
 
 
 def _network(directory: Path) -> NetworkPlayer:
-    trained = load_player(directory)
+    trained = load_player(directory, most=MAX_WEIGHT_BYTES)
     return NetworkPlayer(trained.game, trained.network, trained.variables)
 
 
 def _q_learning(directory: Path) -> QPlayer:
-    return load_q_player(directory).player()
+    return load_q_player(directory, most=MAX_WEIGHT_BYTES).player()
 
 
 LEARNT_KINDS: Mapping[

@@ -59,15 +59,18 @@ def save_q_player(directory: Path, trained: TrainedQ) -> None:
     write_files(directory, config, trained.params, dtype="float32")
 
 
-def load_q_player(directory: str | os.PathLike[str]) -> TrainedQ:
+def load_q_player(
+    directory: str | os.PathLike[str], *, most: int | None = None
+) -> TrainedQ:
     """Reads a player that `save_q_player` wrote.
 
     Args:
         directory: a player's directory, or a run's, which has one in it.
+        most: bytes that the weights may take as float32; None if any number.
 
     Raises:
-        ValueError: there is no player, it is damaged or of another version, or it was
-            not learnt by Q-learning.
+        ValueError: there is no player, it is damaged, of another version or too large,
+            or it was not learnt by Q-learning.
     """
     directory, config = read_config(directory)
     check_kind(directory, config, KIND)
@@ -84,4 +87,5 @@ def load_q_player(directory: str | os.PathLike[str]) -> TrainedQ:
             rng_key, game.observation_shape, game.num_actions, network_config
         )
     )
-    return TrainedQ(game, network, read_variables(directory, shapes), network_config)
+    params = read_variables(directory, shapes, most=most)
+    return TrainedQ(game, network, params, network_config)

@@ -4,9 +4,11 @@ An archive may have been copied from anywhere, and one of a few kilobytes can de
 terabytes. Its headers are read first; nothing in it is executed.
 """
 
+import io
 import math
 import os
 import stat
+import struct
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +19,9 @@ import numpy as np
 SUFFIX = ".npy"
 DTYPES = ("float16", "float32")  # of weights on disk
 MAX_HEADER_BYTES = 4096  # of an array's header, and of its entry in the archive
+_MAGIC_BYTES = 12  # before the header itself, at most
+_END = struct.Struct("<4s8xLLH")  # the last record of an archive
+_LOCATOR_BYTES = 20  # of the record before it, which only archives of 2 GiB need
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -29,7 +34,9 @@ class MismatchError(ValueError):
 
 class _Member(NamedTuple):
     shape: tuple[int, ...]
+    is_fortran: bool  # whether its first axis varies fastest
     dtype: np.dtype
+    header_bytes: int
     num_bytes: int  # without its header
 
 
@@ -68,10 +75,34 @@ def read_weights(
         ValueError, zipfile.BadZipFile, OSError and others: the archive is damaged.
     """
     num_values = sum(math.prod(shape) for shape in expected.values())
-    most = 8 * num_values + 2 * MAX_HEADER_BYTES * (len(expected) + 1)
-    with open_regular(path, most) as file, zipfile.ZipFile(file) as archive:
-        _check(_members(archive), expected)
-        return {name: _read(archive, name) for name in expected}
+    # An array that cannot be compressed becomes a little larger.
+    entry_bytes = 2 * MAX_HEADER_BYTES * (len(expected) + 1)
+    with open_regular(path, 5 * num_values + entry_bytes) as file:
+        _check_directory(file, entry_bytes)
+        with zipfile.ZipFile(file) as archive:
+            members = _members(archive)
+            _check(members, expected)
+            return {name: _read(archive, name, members[name]) for name in expected}
+
+
+def _check_directory(file: BinaryIO, most: int) -> None:
+    """Checks how long the list of an archive's members is: `zipfile` reads all of it.
+
+    Raises:
+        ValueError: it has more than `most` bytes, or there is none.
+    """
+    size = os.fstat(file.fileno()).st_size
+    file.seek(max(0, size - _LOCATOR_BYTES - _END.size))
+    tail = file.read(_LOCATOR_BYTES + _END.size)
+    if len(tail) < _END.size:
+        raise ValueError("it is no archive")
+    signature, num_bytes, _, comment_bytes = _END.unpack(tail[-_END.size :])
+    # `zipfile` would look elsewhere for the list.
+    has_locator = tail.startswith(b"PK\x06\x07") and size < 2**31
+    if signature != b"PK\x05\x06" or comment_bytes or has_locator:
+        raise ValueError("it does not end as an archive of arrays does")
+    if num_bytes > most:
+        raise ValueError(f"the list of its arrays has more than {most} bytes")
 
 
 def _members(archive: zipfile.ZipFile) -> dict[str, _Member]:
@@ -84,11 +115,15 @@ def _members(archive: zipfile.ZipFile) -> dict[str, _Member]:
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise ValueError(f"{name[:80]!r} is compressed in another way than deflate")
         with archive.open(info) as file:
-            version = np.lib.format.read_magic(file)
-            if version not in _HEADERS:
-                raise ValueError(f"{name[:80]!r} has a header of version {version}")
-            shape, _, dtype = _HEADERS[version](file, MAX_HEADER_BYTES)
-            members[name] = _Member(shape, dtype, info.file_size - file.tell())
+            # NumPy would read all of a header before it looks how long it is.
+            head = io.BytesIO(file.read(_MAGIC_BYTES + MAX_HEADER_BYTES))
+        version = np.lib.format.read_magic(head)
+        if version not in _HEADERS:
+            raise ValueError(f"{name[:80]!r} has a header of version {version}")
+        described = _HEADERS[version](head, MAX_HEADER_BYTES)
+        header_bytes = head.tell()
+        num_bytes = info.file_size - header_bytes
+        members[name] = _Member(*described, header_bytes, num_bytes)
     return members
 
 
@@ -108,12 +143,16 @@ def _check(
             raise ValueError(f"{name} declares another size than its shape has")
 
 
-def _read(archive: zipfile.ZipFile, name: str) -> np.ndarray:
+def _read(archive: zipfile.ZipFile, name: str, member: _Member) -> np.ndarray:
     with archive.open(f"{name}{SUFFIX}") as file:
-        values = np.lib.format.read_array(
-            file, allow_pickle=False, max_header_size=MAX_HEADER_BYTES
-        )
-    values = values.astype(np.float32)
+        content = file.read(member.header_bytes + member.num_bytes)
+    values = np.ndarray(
+        member.shape,
+        member.dtype,
+        content,
+        offset=member.header_bytes,
+        order="F" if member.is_fortran else "C",
+    ).astype(np.float32)
     if not np.isfinite(values).all():
         raise ValueError(f"{name} has values that are no finite numbers")
     return values

@@ -34,7 +34,7 @@ INK, PALE_INK, GRID = "#26333f", "#66737f", "#e3e6e8"
 
 
 def game_title(spec: str) -> str:
-    """Returns a game's name for people: `go:size=9` is "Go (size=9)"."""
+    """Returns a game's name for people: `go:5` is "Go (5)"."""
     name, _, options = spec.partition(":")
     title = name.replace("_", " ").title()
     return f"{title} ({options.replace(',', ', ')})" if options else title

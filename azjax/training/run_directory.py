@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -109,7 +110,7 @@ def _lock(file: TextIO, directory: Path) -> None:
         )
 
 
-def _try_lock(file: TextIO, *, exclusive: bool) -> bool:
+def _try_lock(file: TextIO | int, *, exclusive: bool) -> bool:
     """Locks a file unless another process has; returns whether none has."""
     if fcntl is None:
         return True
@@ -123,14 +124,24 @@ def _try_lock(file: TextIO, *, exclusive: bool) -> bool:
 
 def is_at_work(directory: Path) -> bool:
     """Returns whether a process is training in a run directory now; on Windows, where
-    nobody can tell, False."""
+    nobody can tell, False.
+
+    The directory may have been written by somebody else: no link is followed, and
+    nothing waits for the other end of a pipe.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
-        if not (directory / _LOCK_FILE).is_file():  # a pipe would be waited for
-            return False
-        with (directory / _LOCK_FILE).open() as lock:
-            return not _try_lock(lock, exclusive=False)
+        lock = os.open(directory / _LOCK_FILE, flags)
     except OSError:  # no run has ever been here
         return False
+    try:
+        if not stat.S_ISREG(os.fstat(lock).st_mode):
+            return False
+        return not _try_lock(lock, exclusive=False)
+    except OSError:
+        return False
+    finally:
+        os.close(lock)
 
 
 def system_error_number(error: BaseException) -> int | None:

@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import os
 import pathlib
 import shutil
 
@@ -243,6 +244,21 @@ def test_it_can_be_seen_whether_a_process_is_at_work(tmp_path):
         assert is_at_work(tmp_path)
         assert is_at_work(tmp_path)
     assert not is_at_work(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "directory"])
+def test_a_lock_that_is_no_file_of_the_run_is_not_touched(tmp_path, kind):
+    fcntl = pytest.importorskip("fcntl")
+    lock, other = tmp_path / ".lock", tmp_path / "other"
+    with other.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if kind == "link":
+            lock.symlink_to(other)
+        elif kind == "pipe":
+            os.mkfifo(lock)
+        else:
+            lock.mkdir()
+        assert not is_at_work(tmp_path)
 
 
 def test_who_only_looks_keeps_nobody_from_training(tmp_path, monkeypatch):

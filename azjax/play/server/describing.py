@@ -24,7 +24,7 @@ _VIEW_BOX = re.compile(r'viewBox="([-0-9. ]+)"')
 
 
 def game_title(key: str) -> str:
-    """Returns a game's name for people: `go:size=9` is "Go (size=9)"."""
+    """Returns a game's name for people: `go:5` is "Go (5)"."""
     name, _, options = key.partition(":")
     title = name.replace("_", " ").title()
     return f"{title} ({options.replace(',', ', ')})" if options else title

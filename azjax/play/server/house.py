@@ -138,7 +138,7 @@ class House:
         """Returns who serves a player, loaded, and anew if there is a newer one.
 
         Raises:
-            ValueError: it cannot be loaded.
+            ValueError: it cannot be loaded, or its search takes too much memory.
         """
         key = (offer.key, player.name)
         with self._lock_of(key):
@@ -167,7 +167,8 @@ class House:
         """Returns what a page must know before it begins.
 
         Raises:
-            ValueError: the player cannot be loaded.
+            ValueError: the player cannot be loaded, or its search takes too much
+                memory.
         """
         host = self.host(offer, player)
         self.rules(offer)  # before the search, which may be compiled until a move
@@ -230,6 +231,9 @@ class Host:
         stamp: see above.
         house: where its tables stand.
         older: whose compiled programs can be used again, if they fit.
+
+    Raises:
+        ValueError: it searches, and there is not enough memory for any search.
     """
 
     def __init__(
@@ -339,12 +343,15 @@ class Host:
             return []
         limits = self._house.limits
         own = getattr(self._player, "simulations", 1)
-        return [
+        strengths = [
             number
             for number in sorted({*STRENGTHS, own})
             if number <= min(limits.simulations, MAX_STRENGTH)
             and self._slicer(plan_for(number)).bytes(1) <= limits.search_bytes
         ]
+        if not strengths:  # only in slices is it known what a search takes
+            raise ValueError("its search needs more memory than searches may take here")
+        return strengths
 
     def _find_default(self) -> int | None:
         own = getattr(self._player, "simulations", 0)

@@ -77,7 +77,7 @@ class PlayerOffer:
 class GameOffer:
     """A game that visitors may play.
 
-    key: by which they ask for it.
+    key: by which they ask for it; the game's shortest text.
     players: by name, the one that is met first at the top.
     """
 
@@ -145,12 +145,17 @@ def make_offers(
     Raises:
         ValueError: a game or a player is unknown.
     """
-    offered = {}
+    offered: dict[str, GameOffer] = {}
+    keys: dict[str, str] = {}  # of the games as the command line may name them
     for name in names or games.available():
         game = games.make(name)
-        offered[name] = GameOffer(name, game, standard_players(game))
+        key = repr(game)
+        keys |= {name: key, key: key}
+        if key not in offered:
+            offered[key] = GameOffer(key, game, standard_players(game))
     for text in specs:
-        key, player = _split(text, list(offered))
+        name, player = _split(text, list(keys))
+        key = keys[name]
         offer = offered[key]
         added = _added_player(player, offer)
         others = (p for p in offer.players.values() if p.name != added.name)

@@ -31,6 +31,10 @@ from azjax.search import SearchSlice, tree_bytes
 STRENGTHS = (1, 25, 50, 100, 200, 400, 800, 1600, 3200, 6400)  # simulations
 TREE_COPIES = 3  # of a batch, while a slice is searched
 
+# Positions of one search that the network evaluates at once. A run may ask for
+# millions; fewer at once make a better search, not a worse one.
+MAX_LEAVES = 64
+
 
 def batch_sizes() -> tuple[int, ...]:
     """Returns how many positions may be searched at once: few sizes, as each is
@@ -173,11 +177,14 @@ class Slicer:
 
 
 def in_slices(player: Player, plan: Plan) -> AlphaZeroPlayer | MCTSPlayer | None:
-    """Returns a player whose `analyse` makes one slice; None if it does not search."""
+    """Returns a player whose `analyse` makes one slice; None if it does not search.
+
+    It evaluates no more than `MAX_LEAVES` positions at once.
+    """
     if isinstance(player, MCTSPlayer):
         leaves = 1
     elif isinstance(player, AlphaZeroPlayer):
-        leaves = player.search.leaves_per_step
+        leaves = min(player.search.leaves_per_step, plan.capacity, MAX_LEAVES)
     else:
         return None
     per_slice = -(-plan.per_slice // leaves) * leaves  # in whole steps
@@ -185,7 +192,9 @@ def in_slices(player: Player, plan: Plan) -> AlphaZeroPlayer | MCTSPlayer | None
     kept_nodes = 1 + (plan.capacity - 1) // per_slice * per_slice
     if isinstance(player, MCTSPlayer):
         return dataclasses.replace(player, simulations=per_slice, kept_nodes=kept_nodes)
-    search = dataclasses.replace(player.search, kept_nodes=kept_nodes)
+    search = dataclasses.replace(
+        player.search, kept_nodes=kept_nodes, leaves_per_step=leaves
+    )
     return dataclasses.replace(player, simulations=per_slice, search=search)
 
 
@@ -194,19 +203,28 @@ def search_text(player: AnyPlayer) -> str | None:
 
     The text names the difference from the player itself, should there be one.
     """
+    leaves = 1
     if isinstance(player, MCTSPlayer):
         name, kept_nodes = "UCT search with random rollouts", player.kept_nodes
     elif isinstance(player, AlphaZeroPlayer):
         names = {"gumbel": "Gumbel search", "alphazero": "PUCT search"}
         name, kept_nodes = names[player.search.algorithm], player.search.kept_nodes
+        leaves = player.search.leaves_per_step
     else:
         return None
-    if not kept_nodes:
+    differences = []
+    if kept_nodes:
+        differences.append(
+            "Here each move starts from an empty tree; in the arena up to "
+            f"{kept_nodes} positions of the tree are kept from move to move."
+        )
+    if leaves > MAX_LEAVES:
+        differences.append(
+            f"Here it evaluates {MAX_LEAVES} positions at once, in the arena {leaves}."
+        )
+    if not differences:
         return f"It uses {name}, as in the arena."
-    return (
-        f"It uses {name}. Here each move starts from an empty tree; in the arena up to "
-        f"{kept_nodes} positions of the tree are kept from move to move."
-    )
+    return " ".join([f"It uses {name}.", *differences])
 
 
 def plan_for(simulations: int) -> Plan:

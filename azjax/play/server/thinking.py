@@ -191,9 +191,7 @@ class SeatTable:
     def close(self) -> None:
         """Lets the player go; its last thought is dropped."""
         self._queue.close()
-        seat, self._seat = self._seat, None
-        if seat is not None:
-            seat.close()
+        self._leave()
 
     def _serve(self) -> bool:
         for job in self._queue.take(1):
@@ -206,13 +204,23 @@ class SeatTable:
             except (ForfeitError, ValueError) as error:
                 # Visitors need not know which programs run here, nor where.
                 print(f"azjax: a player cannot go on: {error}", file=sys.stderr)
-                self._seat = None
-                job.fail(CANNOT_GO_ON)
+                self._fail(job)
             except Exception as error:
                 report(error)
-                self._seat = None
-                job.fail(CANNOT_GO_ON)
+                self._fail(job)
         return False
+
+    def _fail(self, job: Job) -> None:
+        """Ends a job without a thought; the next one gets another seat."""
+        try:
+            self._leave()
+        finally:
+            job.fail(CANNOT_GO_ON)
+
+    def _leave(self) -> None:
+        seat, self._seat = self._seat, None
+        if seat is not None:
+            seat.close()
 
 
 def _batch(jobs: list[Job], size: int) -> Batch:

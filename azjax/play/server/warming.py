@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Iterator
 
 from azjax.play.server.house import House
+from azjax.play.server.offers import GameOffer, PlayerOffer
 
 NICENESS = 10  # of the thread, where threads have one
 LOOK_INTERVAL = 0.2  # between two looks whether a visitor waits (seconds)
@@ -46,28 +47,37 @@ class Warmer:
             self._tell(f"{number} games are compiled; their pages open at once.")
 
     def warm_up(self) -> int:
-        """Compiles everything; returns the number of games that are ready."""
-        num_games = 0
+        """Compiles everything; returns the number of games that are ready at the end,
+        when memory may not have sufficed for all."""
+        compiled = []
         for key in list(self._house.games()):
             try:
                 for do in self._steps(key):
                     while self._house.is_busy and not self._is_closed.is_set():
                         self._is_closed.wait(LOOK_INTERVAL)
                     if self._is_closed.is_set():
-                        return num_games
+                        return self._num_ready(compiled)
                     do()
             except Exception:  # visitors of that game get the error
                 traceback.print_exc(file=sys.stderr)
             else:
-                num_games += 1
-        return num_games
+                compiled.append(key)
+        return self._num_ready(compiled)
+
+    def _num_ready(self, compiled: list[str]) -> int:
+        games = self._house.games()
+        offers = [games[key] for key in compiled if key in games]
+        return sum(self._house.is_ready(offer, _first(offer)) for offer in offers)
 
     def _steps(self, key: str) -> Iterator[Callable[[], object]]:
         house = self._house
         offer = house.games().get(key)
         if offer is None:  # its run is gone
             return
-        player = next(iter(offer.players.values()))
         yield lambda: house.preview(offer)
         yield lambda: house.rules(offer)
-        yield lambda: house.host(offer, player).compile()
+        yield lambda: house.host(offer, _first(offer)).compile()
+
+
+def _first(offer: GameOffer) -> PlayerOffer:
+    return next(iter(offer.players.values()))

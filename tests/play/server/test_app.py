@@ -34,8 +34,8 @@ def client(runs_directory):
 
 def test_the_lobby_lists_games_players_and_runs(client):
     told = client.get("/lobby.json").json()
-    assert [game["key"] for game in told["games"]] == ["tic_tac_toe", "go:size=5"]
-    assert told["games"][1]["title"] == "Go (size=5)"
+    assert [game["key"] for game in told["games"]] == ["tic_tac_toe", "go:5"]
+    assert told["games"][1]["title"] == "Go (5)"
     picture = client.get(f"/play/{told['games'][1]['key']}/picture.svg")
     assert picture.headers["content-type"] == "image/svg+xml"
     assert picture.text.startswith("<svg")
@@ -54,13 +54,13 @@ def test_the_lobby_lists_games_players_and_runs(client):
 
 
 def test_a_game_has_the_page_and_its_own_configuration(client):
-    page = client.get("/play/go:size=5/")
+    page = client.get("/play/go:5/")
     assert page.status_code == 200
     assert page.text == read_page()["index.html"].decode()
-    config = client.get(f"/play/{quote('go:size=5', safe='')}/config.json").json()
+    config = client.get(f"/play/{quote('go:5', safe='')}/config.json").json()
     assert config["engine"] == "server"
     assert config["socket"] == "/socket"
-    assert config["game"] == "go:size=5"
+    assert config["game"] == "go:5"
     assert [player["name"] for player in config["players"]] == [
         *("mcts:1600", "greedy", "random")
     ]

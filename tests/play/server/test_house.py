@@ -111,6 +111,17 @@ def test_strengths_end_where_there_is_no_memory_for_trees(tmp_path):
     house.close()
 
 
+def test_a_search_that_has_no_memory_is_refused_and_never_made_at_once(run):
+    house = house_of(run.parent, search_bytes=1)
+    for name in ("mcts:1600", f"alphazero:{run.parent.name}/first"):
+        found = house.find("tic_tac_toe", name)
+        with pytest.raises(ValueError, match="its search needs more memory than"):
+            house.describe(*found)
+        assert house.loaded(*found) is None
+    assert house.host(*house.find("tic_tac_toe", "greedy")).strengths == []
+    house.close()
+
+
 def test_runs_that_come_later_are_found(tmp_path, monkeypatch):
     monkeypatch.setattr("azjax.play.server.house.LOOK_INTERVAL", 0.0)
     house = house_of(tmp_path / "runs")

@@ -79,9 +79,17 @@ def test_every_offered_player_can_be_loaded(tmp_path):
 def test_further_players_come_before_all_others(tmp_path):
     specs = ("go:size=5=mcts:7?exploration=2", "go:size=5=random")
     offers = make_offers(["go:size=5"], specs, tmp_path)
-    assert list(offers.games["go:size=5"].players) == [
+    assert list(offers.games["go:5"].players) == [
         *("mcts:7?exploration=2", "random", "mcts:1600", "greedy")
     ]
+
+
+def test_a_game_is_offered_once_however_it_is_spelled(tmp_path):
+    specs = ("hex:size=3=my=random", "hex:3=random", "go:size=9=random")
+    offers = make_offers(["hex:3", "hex:size=3", "go:size=9", "go"], specs, tmp_path)
+    assert list(offers.games) == ["hex:3", "go"]
+    assert list(offers.games["hex:3"].players)[:2] == ["my", "random"]
+    assert offers.key_of(games.make("hex", size=3)) == "hex:3"
 
 
 def test_visitors_see_names_and_neither_commands_nor_directories(tmp_path):
@@ -177,7 +185,7 @@ def test_a_game_of_a_run_that_cannot_be_offered_harms_no_other(
     offers = Offers(offer, tmp_path / "runs", has_all=True)
     monkeypatch.setattr("azjax.play.server.offers.playouts", fail)
     for _ in range(2):
-        assert list(offers.with_runs(offers.runs())) == ["hex:size=3"]
+        assert list(offers.with_runs(offers.runs())) == ["hex:3"]
     (line,) = caplog.messages
     assert line.startswith("the game tic_tac_toe is not offered: RESOURCE_EXHAUSTED")
 

@@ -7,7 +7,9 @@ import pytest
 from azjax import games, players
 from azjax.networks import NetworkConfig
 from azjax.play.server.slices import (
+    MAX_LEAVES,
     MAX_STRENGTH,
+    PLANS,
     STRENGTHS,
     Batch,
     Plan,
@@ -152,6 +154,26 @@ def test_slices_keep_the_search_and_make_whole_steps(player):
     assert sliced.search == dataclasses.replace(search, kept_nodes=17)
     assert sliced.simulations == 8
     assert sliced.search.num_nodes(sliced.simulations) == PLAN.capacity + 1
+
+
+@pytest.mark.parametrize("leaves", [PLAN.capacity + 1, 10_000_000])
+def test_leaves_beyond_the_whole_search_take_neither_memory_nor_time(player, leaves):
+    search = dataclasses.replace(player.search, leaves_per_step=leaves, kept_nodes=64)
+    sliced = in_slices(dataclasses.replace(player, search=search), PLAN)
+    assert sliced.search.leaves_per_step == sliced.simulations == PLAN.capacity
+    assert sliced.search.num_nodes(sliced.simulations) == PLAN.capacity + 1
+
+
+def test_no_search_evaluates_more_positions_at_once_than_the_server_allows(player):
+    search = dataclasses.replace(player.search, leaves_per_step=10_000_000)
+    greedy_run = dataclasses.replace(player, search=search)
+    for plan in PLANS:
+        sliced = in_slices(greedy_run, plan)
+        assert sliced.search.leaves_per_step <= MAX_LEAVES
+        assert sliced.simulations <= max(plan.per_slice, 2 * MAX_LEAVES)
+    assert "Here it evaluates 64 positions at once, in the arena 10000000." in (
+        search_text(greedy_run)
+    )
 
 
 def test_a_search_is_named_with_its_difference_from_the_player_itself(player):

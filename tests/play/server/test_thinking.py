@@ -246,11 +246,25 @@ def test_a_player_that_forfeits_says_so_and_sits_down_again(
     assert first.result() is None
     assert first.job.error == "the opponent could not go on"
     assert "the engine died" in capsys.readouterr().err
+    assert dying.num_closed == 1
     dying.is_dead = False
     second = Waiting(positions[0], 0)
     table.ask(second.job)
     assert second.result().thought.action == 0
     assert dying.num_seats == 2
+
+
+def test_a_player_that_fails_in_its_own_code_leaves_its_seat(
+    dying, connect_four, positions, capsys, monkeypatch
+):
+    table = SeatTable(dying, connect_four)
+    monkeypatch.setattr(dying, "choose", None)
+    waiting = Waiting(positions[0], 0)
+    table.ask(waiting.job)
+    assert waiting.result() is None
+    assert waiting.job.error == "the opponent could not go on"
+    assert "not callable" in capsys.readouterr().err
+    assert (dying.num_seats, dying.num_closed) == (1, 1)
 
 
 def test_what_was_given_up_before_its_turn_is_never_asked(

@@ -11,6 +11,7 @@ class Recorded:
 
     def __init__(self, games=("one", "two")):
         self.done, self.is_busy = [], False
+        self.evicted = ()
         players = {name: f"{name}'s player" for name in ("first", "second")}
         self.offers = {
             name: SimpleNamespace(key=name, players=players) for name in games
@@ -24,6 +25,10 @@ class Recorded:
 
     def rules(self, offer):
         self.done.append(("rules", offer.key))
+
+    def is_ready(self, offer, player):
+        search = ("search", offer.key, player)
+        return search in self.done and offer.key not in self.evicted
 
     def host(self, offer, player):
         compile_search = ("search", offer.key, player)
@@ -41,6 +46,13 @@ def test_every_game_is_compiled_with_its_first_player(told):
     steps = [("preview",), ("rules",), ("search",)]
     assert [done[:1] for done in house.done] == [*steps, *steps]
     assert house.done[2] == ("search", "one", "first's player")
+
+
+def test_a_game_that_memory_did_not_keep_is_not_counted(told):
+    house = Recorded()
+    house.evicted = ("one",)
+    Warmer(house, told.append)._run()
+    assert told == ["1 of 2 games are compiled; their pages open at once."]
 
 
 def test_nothing_begins_while_a_visitor_waits(told, monkeypatch):
