@@ -1,12 +1,15 @@
 """Run directories that somebody else wrote, beside a good one."""
 
+import contextlib
+import fcntl
 import io
 import json
 import os
-import resource
 import shutil
+import struct
 import sys
 import zipfile
+from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
@@ -18,7 +21,8 @@ from azjax.play.server.app import make_app
 from azjax.players.directory import pretrained_directory
 
 URL = "http://localhost:8000"
-GROWTH = 2**29  # bytes by which all of this may enlarge the process
+LOADING = 2**27  # bytes by which refusing runs may enlarge the process
+GROWTH = 2**30  # and with the programs of all searches
 LONG = "x" * 1_000_000
 HUGE = "1" + "0" * 400
 
@@ -63,6 +67,13 @@ PLAYERS = {
     "player-other-game": {"game": "connect_four"},
 }
 
+# How a run says that it searched, by its name: what the server must not follow.
+SEARCHES = {
+    "search-both": {"leaves_per_step": 10**7, "kept_nodes": 10**7},
+    "search-leaves": {"leaves_per_step": 10**7, "kept_nodes": 64},
+    "search-kept": {"kept_nodes": 10**7},
+}
+
 
 class Bomb:
     """Runs a command when it is unpickled."""
@@ -85,6 +96,11 @@ def array(value):
     return content.getvalue()
 
 
+def long_header(num_bytes):
+    """Returns an array whose header says that it has so many bytes, and has them."""
+    return b"\x93NUMPY\x02\x00" + struct.pack("<I", num_bytes) + b" " * num_bytes
+
+
 def archives(good):
     """Returns what `player/weights.npz` holds, by the run's name."""
     with zipfile.ZipFile(io.BytesIO(good)) as file:
@@ -96,6 +112,7 @@ def archives(good):
         "weights-bomb": archive({**members, name: members[name] + bytes(10**8)}),
         "weights-more": archive({**members, "more.npy": array(np.zeros(10**7))}),
         "weights-pickle": archive({**members, name: array(np.array([Bomb()]))}),
+        "weights-header": archive({**members, name: long_header(2 * LOADING)}),
         "weights-nan": archive(
             {key: array(np.load(io.BytesIO(v)) * np.nan) for key, v in members.items()}
         ),
@@ -112,7 +129,10 @@ def write_hostile_runs(directory, good):
         shutil.copytree(good, directory / name)
         (directory / name / "config.json").write_text(content)
     config = json.loads((good / "player/config.json").read_text())
-    for name, changes in PLAYERS.items():
+    searches = {
+        name: {"search": config["search"] | search} for name, search in SEARCHES.items()
+    }
+    for name, changes in (PLAYERS | searches).items():
         shutil.copytree(good, directory / name)
         text = json.dumps(config | changes)
         (directory / name / "player/config.json").write_text(text)
@@ -150,6 +170,22 @@ def write_hostile_files(directory, good):
     ]
     (directory / "metrics/metrics.jsonl").write_text("\n".join(rows))
     (directory / "loop").symlink_to("loop")
+
+
+def memory(name):
+    """Returns what Linux says of this process's memory (bytes); elsewhere 0."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith(f"{name}:"):
+                return 1024 * int(line.split()[1])
+    return 0
+
+
+def forget_peak():
+    """Has Linux measure the largest memory from now on; returns what is used now."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+    return memory("VmRSS")
 
 
 def listing(directory):
@@ -197,7 +233,10 @@ def test_hostile_runs_harm_nothing_and_a_good_one_is_served_beside_them(
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")  # where a command would leave its file
     before = listing(directory)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    broken = [*PLAYERS, *archives(good_weights(directory))]
+    at_work = (tmp_path / "secret").open()  # as if somebody trained elsewhere
+    fcntl.flock(at_work, fcntl.LOCK_EX)
+    used = forget_peak()
 
     offers = make_offers(["tic_tac_toe"], (), directory)
     app = make_app(House(offers, Limits()), names=["localhost"])
@@ -213,28 +252,30 @@ def test_hostile_runs_harm_nothing_and_a_good_one_is_served_beside_them(
                 answer = client.get(f"/runs/{quote(key, safe='')}/{page}")
                 assert answer.status_code == 200
                 assert "secret" not in answer.text
+                assert '"learning"' not in answer.text
             plot = client.get(f"/runs/{quote(key, safe='')}/learning.png")
             assert plot.status_code == 404
         with client.websocket_connect("ws://localhost:8000/socket") as socket:
             ask = Asking(socket)
-            broken = [*PLAYERS, *archives(good_weights(directory))]
             for name in broken:
-                player = f"network:runs/{name}"
-                kind, told = ask("start", game="tic_tac_toe", player=player)
-                assert kind == "error"
-                assert told.endswith(f"(run {name}) cannot be loaded")
-            player = "network:runs/good"
-            assert ask("start", game="tic_tac_toe", player=player)[0] == "answer"
-            kind, thought = ask("think", actions=[], simulations=None)
-            assert (kind, thought["action"] in range(9)) == ("answer", True)
+                for player in (f"network:runs/{name}", f"alphazero:runs/{name}"):
+                    kind, told = ask("start", game="tic_tac_toe", player=player)
+                    assert kind == "error"
+                    assert told.endswith(f"(run {name}) cannot be loaded")
+            assert memory("VmHWM") - used < LOADING
+            players = [f"alphazero:runs/{name}" for name in SEARCHES]
+            for player in ("network:runs/good", *players):
+                assert ask("start", game="tic_tac_toe", player=player)[0] == "answer"
+                kind, thought = ask("think", actions=[], simulations=None)
+                assert (kind, thought["action"] in range(9)) == ("answer", True)
 
     reported = capsys.readouterr().err.splitlines()
-    assert len(reported) == len(broken)  # one line for each
+    assert len(reported) == 2 * len(broken)  # one line for each
     assert max(map(len, reported)) < 1000
     assert processes == []
     assert listing(directory) == before
-    growth = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak
-    assert growth * 1024 < GROWTH
+    at_work.close()
+    assert memory("VmHWM") - used < GROWTH
 
 
 def good_weights(directory):

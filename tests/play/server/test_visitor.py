@@ -333,7 +333,7 @@ def test_a_player_that_forfeits_is_told_and_can_be_asked_again(offers_of, dying)
         assert (kind, error) == ("error", "the opponent could not go on")
         dying.is_dead = False
         assert think(page, [0])[1]["action"] == 1
-    assert dying.num_closed == 1
+    assert dying.num_closed == dying.num_seats == 2
 
 
 def test_a_player_that_resigns_is_told_and_stays(offers_of, dying):
