@@ -69,7 +69,7 @@ def required_parts(
     variables: Variables,
     init: Callable[[], Any],
 ) -> list[Part]:
-    """Returns what a run needs, by purpose; nothing is computed or allocated.
+    """Returns the memory that a run needs, by purpose, without allocating any.
 
     Args:
         config: the run's settings.

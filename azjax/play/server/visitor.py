@@ -149,8 +149,8 @@ class Visitor:
 
     @contextlib.asynccontextmanager
     async def _telling_errors(self, id: int) -> AsyncIterator[None]:
-        """A context in which the visitor is told of every error that is not the end of
-        the connection."""
+        """A context that sends every error to the visitor, except the end of the
+        connection."""
         try:
             yield
         except WebSocketDisconnect:
