@@ -130,7 +130,7 @@ def visits(open_page, server):
 
 def play(visit, game, player="random", **options):
     """Opens a game's page, and waits for the visitor's turn."""
-    page = visit(f"play/{game}/?player={player}", **options)
+    page = visit(f"play/{games.make(game)}/?player={player}", **options)
     page.wait_for_turn()
     return page
 
