@@ -3,7 +3,6 @@
 import gc
 import os
 import shutil
-import tempfile
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -28,6 +27,9 @@ FEW_OPTIMIZATIONS = (
 # With so many, a worker has some 1.5 GB.
 MANY_MAPPINGS = 4_000
 
+# A complete run of all tests compiles some 200 MB of programs.
+MAX_CACHE_BYTES = 2_000_000_000
+
 
 def pytest_configure(config):
     """Sets up XLA for the tests: little optimization, and one cache for all workers.
@@ -37,22 +39,35 @@ def pytest_configure(config):
     Newer versions of XLA may refuse a flag that they do not know.
 
     Workers and the programs that the tests start inherit the environment. The user's
-    cache is neither used nor filled. Ours keeps all programs: to load even the smallest
-    is quicker than to compile it again, in another worker or after it was dropped.
+    cache is neither used nor filled. Ours is part of pytest's, which `--cache-clear`
+    empties, so that the next run of the tests compiles only what has changed. It keeps
+    all programs: to load even the smallest is quicker than to compile it again.
     """
     if jax.__version_info__ < (0, 11):
         is_fast = config.option.markexpr.strip() == "not slow"
         flags = FEW_OPTIMIZATIONS if is_fast else ONE_THREAD
         os.environ.setdefault("XLA_FLAGS", flags)
     if not hasattr(config, "workerinput"):
-        cache = tempfile.TemporaryDirectory(prefix="azjax-", ignore_cleanup_errors=True)
-        config.add_cleanup(cache.cleanup)
-        os.environ["JAX_COMPILATION_CACHE_DIR"] = cache.name
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = str(compiled_programs(config.cache))
         os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     jax.config.update(
         "jax_compilation_cache_dir", os.environ["JAX_COMPILATION_CACHE_DIR"]
     )
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+
+
+def compiled_programs(cache):
+    """Returns the folder of compiled programs, emptied when it has become large."""
+    folder = cache.mkdir("programs")
+    if sum(file.stat().st_size for file in folder.iterdir()) > MAX_CACHE_BYTES:
+        shutil.rmtree(folder)
+        folder.mkdir()
+    return folder
+
+
+def pytest_xdist_auto_num_workers():
+    """Returns one worker more than there are cores: tests of browsers often wait."""
+    return (os.cpu_count() or 1) + 1
 
 
 def pytest_collection_finish():
