@@ -221,3 +221,18 @@ def test_the_options_of_the_search_are_measured(options, measured, tmp_path):
     script = "bench/search_options.py"
     result = json.loads(run(script, *options.split(), "--json", folder=tmp_path))
     assert measured <= result.keys()
+
+
+@pytest.mark.slow
+def test_a_loop_of_ones_own_learns(tmp_path):
+    out = run("own_loop.py", "--iterations", 20, folder=tmp_path)
+    last = out.splitlines()[-1]
+    assert last.startswith("20: ")
+    # Without learning the search misses the best move in more than 1% of them.
+    assert float(last.rsplit(maxsplit=1)[1].rstrip("%")) < 0.6
+
+
+@pytest.mark.slow
+def test_a_variation_is_trained(tmp_path):
+    run("variations.py", "pure_z", "--minutes", 0.05, folder=tmp_path)
+    assert (tmp_path / "runs" / "pure_z" / "player" / "weights.npz").exists()

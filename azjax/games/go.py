@@ -216,7 +216,7 @@ class Go(Game[State]):
         # Games that go on are not scored: without stones no region has to be flooded.
         no_stones = bitboard.empty(self._grid.num_bits)
         stones = select(state.terminated, state.stones, (no_stones, no_stones))
-        black, white = self._areas(stones)
+        black, white = self._points(stones)
         by_score = jnp.sign(2 * (black - white) - round(2 * self.komi))
         by_forfeit = 1 - 2 * state.current_player.astype(jnp.int32)
         outcome = jnp.where(state.forfeited, by_forfeit, by_score)
@@ -226,8 +226,13 @@ class Go(Game[State]):
     def score(self, state: State) -> jax.Array:
         """Returns `[2]` float32: the points of black, and of white with the komi, if
         the game ended here."""
-        areas = jnp.stack(self._areas(state.stones)).astype(jnp.float32)
-        return areas + np.array([0, self.komi], np.float32)
+        points = jnp.stack(self._points(state.stones)).astype(jnp.float32)
+        return points + np.array([0, self.komi], np.float32)
+
+    def owners(self, state: State) -> jax.Array:
+        """Returns `[size, size]` int8, whose area each point is if the game ended here:
+        0 black's, 1 white's, -1 neither's."""
+        return bitboard.pieces(self._areas(state.stones), self._grid.cells)
 
     def ending(self, state: State) -> str:
         """Returns who has won by how many points, as `B+12.5`; nothing for a draw."""
@@ -252,21 +257,24 @@ class Go(Game[State]):
         near = bitboard.intersection(occupied, self._neighbours(liberties))
         return self._flood(near, stones)
 
-    def _areas(
+    def _points(
         self, stones: tuple[bitboard.Board, bitboard.Board]
     ) -> tuple[jax.Array, jax.Array]:
         """Returns the points of black and of white, `[]` int32, without the komi."""
+        black, white = self._areas(stones)
+        return bitboard.count(black), bitboard.count(white)
+
+    def _areas(
+        self, stones: tuple[bitboard.Board, bitboard.Board]
+    ) -> tuple[bitboard.Board, bitboard.Board]:
+        """Returns each player's stones with the empty points that only they reach."""
         black, white = stones
         empty = bitboard.difference(self._grid.full, bitboard.union(black, white))
         near = bitboard.intersection(empty, self._neighbours(_stack(stones)))
         by_black, by_white = _unstack(self._flood(near, (empty,)))
         return (
-            bitboard.count(
-                bitboard.union(black, bitboard.difference(by_black, by_white))
-            ),
-            bitboard.count(
-                bitboard.union(white, bitboard.difference(by_white, by_black))
-            ),
+            bitboard.union(black, bitboard.difference(by_black, by_white)),
+            bitboard.union(white, bitboard.difference(by_white, by_black)),
         )
 
     def _neighbours(self, board: bitboard.Board) -> bitboard.Board:

@@ -1,9 +1,11 @@
 """Flax networks: trunks, heads, and the network that joins them."""
 
 from azjax.networks.heads import (
+    AuxiliaryHead,
     PolicyHead,
     ValueHead,
     expected_value,
+    policy_loss,
     result_probabilities,
     value_loss,
 )
@@ -28,6 +30,7 @@ from azjax.networks.q_network import (
 from azjax.networks.trunks import ConvTrunk, DenseTrunk
 
 __all__ = [
+    "AuxiliaryHead",
     "ConvTrunk",
     "DenseTrunk",
     "Network",
@@ -45,6 +48,7 @@ __all__ = [
     "expected_value",
     "init_network",
     "init_q_network",
+    "policy_loss",
     "predict",
     "predict_in_training",
     "result_probabilities",

@@ -1,7 +1,9 @@
-"""Heads: from a trunk's features to move logits and to the expected result."""
+"""Heads and their losses: policy, value, and auxiliary heads of the user's own."""
 
+import dataclasses
 import math
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -67,6 +69,60 @@ class ValueHead(Head):
     ):
         num_outputs = 3 if kind == "wdl" else 1
         super().__init__(features_shape, num_outputs, dtype=dtype, rngs=rngs)
+
+
+@dataclasses.dataclass(frozen=True)
+class AuxiliaryHead:
+    """A head that is trained beside policy and value and not used in play.
+
+    Its target is computed when a position is sampled, from the position and the final
+    position of its game, so that it takes no storage. Positions of games that have not
+    ended have no target and no loss.
+
+    Attributes:
+        name: an identifier; `NAME_loss` is in the metrics.
+        make: `make(features_shape, rngs)` returns a module that maps the trunk's
+            features to outputs `[B, ...]`.
+        target: `target(state, final_state)` returns the target of one position, a
+            pytree of arrays; it is vmapped.
+        loss: `loss(outputs, targets)` returns the loss of each position, `[N]`.
+        transform: `transform(symmetry, targets)` returns the targets of the positions
+            that an `azjax.games` symmetry makes of N positions; by default the same.
+        weight: of the loss in the sum of all losses.
+    """
+
+    name: str
+    make: Callable[[tuple[int, ...], nnx.Rngs], nnx.Module]
+    target: Callable[[Any, Any], Any]
+    loss: Callable[[jax.Array, Any], jax.Array]
+    transform: Callable[[Any, Any], Any] = lambda symmetry, targets: targets
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Checks the name."""
+        if not self.name.isidentifier() or self.name in ("policy", "value"):
+            raise ValueError(
+                "the name of an auxiliary head must be an identifier other than policy "
+                f"and value: {self.name!r}"
+            )
+
+
+def policy_loss(
+    policy_logits: jax.Array, legal_action_mask: jax.Array, policy_target: jax.Array
+) -> jax.Array:
+    """Computes the divergence `[B]` of the policy from its target, over legal actions.
+
+    It has the gradient of the cross-entropy and is 0 at best, also where there is no
+    target.
+
+    Args:
+        policy_logits: `[B, A]`.
+        legal_action_mask: `[B, A]` bool.
+        policy_target: `[B, A]` probabilities; all 0 where there is no target.
+    """
+    lowest = jnp.finfo(jnp.float32).min
+    log_policy = jax.nn.log_softmax(jnp.where(legal_action_mask, policy_logits, lowest))
+    return optax.losses.kl_divergence(log_policy, policy_target)
 
 
 def result_probabilities(value_logits: jax.Array) -> jax.Array:

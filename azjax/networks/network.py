@@ -1,7 +1,7 @@
 """The network: a trunk with a policy head and a value head."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from azjax.networks.heads import PolicyHead, ValueHead
+from azjax.networks.heads import AuxiliaryHead, PolicyHead, ValueHead
 from azjax.networks.trunks import ConvTrunk, DenseTrunk
 
 # Two, so that a module that mixes up the batch axis with another one is found.
@@ -101,11 +101,19 @@ class Parts:
         to `[B, A]` logits.
     value_head: `value_head(features_shape, rngs)` makes a module that maps features
         to `[B, 3]` or `[B, 1]` logits (see `ValueHead`).
+    auxiliary: heads that are trained too.
     """
 
     trunk: TrunkFactory | None = None
     policy_head: HeadFactory | None = None
     value_head: HeadFactory | None = None
+    auxiliary: tuple[AuxiliaryHead, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Checks that the auxiliary heads have different names."""
+        names = [head.name for head in self.auxiliary]
+        if len(set(names)) < len(names):
+            raise ValueError(f"auxiliary heads must have different names: {names}")
 
 
 class Network(NamedTuple):
@@ -135,21 +143,28 @@ class Prediction(NamedTuple):
 
     policy_logits: `[B, A]` float32, illegal moves not masked.
     value_logits: `[B, 3]` or `[B, 1]` float32, for the player to move.
+    auxiliary: `[B, ...]` outputs of the auxiliary heads, by name.
     """
 
     policy_logits: jax.Array
     value_logits: jax.Array
+    auxiliary: Mapping[str, jax.Array]
 
 
 class AlphaZeroNetwork(nnx.Module):
-    """Joins a trunk and two heads."""
+    """Joins a trunk and its heads."""
 
     def __init__(
-        self, trunk: nnx.Module, policy_head: nnx.Module, value_head: nnx.Module
+        self,
+        trunk: nnx.Module,
+        policy_head: nnx.Module,
+        value_head: nnx.Module,
+        auxiliary: Mapping[str, nnx.Module],
     ):
         self.trunk = trunk
         self.policy_head = policy_head
         self.value_head = value_head
+        self.auxiliary = nnx.Dict(auxiliary)
 
     def __call__(self, observation: jax.Array) -> Prediction:
         """Maps `[B, H, W, C]` observations to a `Prediction`."""
@@ -157,6 +172,7 @@ class AlphaZeroNetwork(nnx.Module):
         return Prediction(
             self.policy_head(features).astype(jnp.float32),
             self.value_head(features).astype(jnp.float32),
+            {name: head(features) for name, head in self.auxiliary.items()},
         )
 
 
@@ -199,7 +215,8 @@ def init_network(
         if parts.value_head
         else ValueHead(features_shape, config.value_head, dtype=dtype, rngs=rngs)
     )
-    model = AlphaZeroNetwork(trunk, policy_head, value_head)
+    auxiliary = {head.name: head.make(features_shape, rngs) for head in parts.auxiliary}
+    model = AlphaZeroNetwork(trunk, policy_head, value_head, auxiliary)
     train_def, params, batch_stats, rest = nnx.split(
         model, nnx.Param, nnx.BatchStat, ...
     )

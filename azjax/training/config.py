@@ -103,6 +103,11 @@ class SelfPlayConfig:
         """Games whose move is searched with `simulations`, at every move."""
         return max(1, round(self.full_searches * self.games))
 
+    def simulations_at(self, progress: float) -> int:
+        """The simulations of a full search at a share of the run, in [0, 1]."""
+        stage = int(progress * len(self.simulations))
+        return self.simulations[min(stage, len(self.simulations) - 1)]
+
     def longest_search(self, num_simulations: int) -> int:
         """The simulations of the longest search where full ones have so many."""
         if self.full_games == self.games:
@@ -288,13 +293,24 @@ class TrainConfig:
             raise ValueError(f"iterations must be >= 1: {self.iterations}")
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"seed must be from 0 to 2**32 - 1: {self.seed}")
+        self.check_replay(self._horizon)
+
+    def check_replay(self, horizon: int) -> None:
+        """Checks that every position stays in the replay until it can be sampled.
+
+        Args:
+            horizon: moves that follow it until its value target is accepted.
+
+        Raises:
+            ValueError: the replay or its window is too small.
+        """
         short = [
             f"replay.{name} must be >= {low}: {getattr(self.replay, name)}"
-            for name, low in self.least_replay.items()
+            for name, low in self._least_replay(horizon).items()
             if getattr(self.replay, name) < low
         ]
         if short:
-            _, reason = self._least_window()
+            _, reason = self._least_window(horizon)
             raise ValueError(
                 f"{', and '.join(short)}; for a position can be drawn only once "
                 f"{reason}"
@@ -304,27 +320,34 @@ class TrainConfig:
     def least_replay(self) -> dict[str, int]:
         """The least `capacity` and `min_window` of the replay (positions), with which
         no position leaves before it could be drawn."""
-        moves, _ = self._least_window()
+        return self._least_replay(self._horizon)
+
+    @property
+    def _horizon(self) -> int:
+        return horizon(self.learner.trace, games.make(self.game).max_moves)
+
+    def _least_replay(self, horizon: int) -> dict[str, int]:
+        moves, _ = self._least_window(horizon)
         chunks = math.ceil(moves / self.self_play.moves_per_chunk)
         return {
             "capacity": chunks * self.chunk_positions,
             "min_window": moves * self.self_play.games,
         }
 
-    def _least_window(self) -> tuple[int, str]:
+    def _least_window(self, horizon: int) -> tuple[int, str]:
         """Returns the moves for which a position must stay, and until when that is.
 
         What is eligible is decided after each chunk, from the first update on.
         """
         chunk_moves = self.self_play.moves_per_chunk
-        moves = horizon(self.learner.trace, games.make(self.game).max_moves)
         min_positions = self.replay.min_positions
         before_updates = max(1, math.ceil(min_positions / self.chunk_positions))
         return max(
             (
-                moves + chunk_moves,
-                f"its game has ended or {moves} moves have followed (learner.trace "
-                f"{self.learner.trace}) at the end of a chunk",
+                horizon + chunk_moves,
+                f"its game has ended or {horizon} moves have followed (learner.trace "
+                f"{self.learner.trace}, or the value target of your own) at the end of "
+                "a chunk",
             ),
             (
                 before_updates * chunk_moves,

@@ -1,7 +1,9 @@
-"""The loss, one update, and the averaged weights."""
+"""The losses of the heads, one update, and the averaged weights."""
 
+import functools
 import math
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -9,10 +11,19 @@ import optax
 from flax import struct
 
 from azjax.games import Game
-from azjax.networks import Network, Variables, predict_in_training, value_loss
+from azjax.networks import (
+    AuxiliaryHead,
+    Network,
+    Parts,
+    Prediction,
+    Variables,
+    policy_loss,
+    predict_in_training,
+    value_loss,
+)
 from azjax.search import tree_bytes
 from azjax.training.config import LearnerConfig
-from azjax.training.replay import Batch, Index, Replay, empty_replay, sample
+from azjax.training.replay import Batch, Draw, Index, empty_replay, make_batch
 
 
 @struct.dataclass
@@ -31,17 +42,21 @@ class LearnerState:
     updates: jax.Array
 
 
-class LearnerMetrics(NamedTuple):
-    """What an update saw, scalars.
+class HeadLoss(NamedTuple):
+    """The loss of one head.
 
-    policy_loss: cross-entropy less the targets' own entropy (nats).
-    value_loss: cross-entropy (nats).
-    gradient_norm: before it is cut.
+    loss: `[N]` float32, of each position; 0 where it has no target.
+    has_target: `[N]` bool; the loss is averaged over the positions that have one.
+    weight: in the sum of all heads.
     """
 
-    policy_loss: jax.Array
-    value_loss: jax.Array
-    gradient_norm: jax.Array
+    loss: jax.Array
+    has_target: jax.Array
+    weight: float
+
+
+# `(prediction, batch)` to the losses by name; `NAME_loss` is in the metrics.
+Loss = Callable[[Prediction, Batch], Mapping[str, HeadLoss]]
 
 
 def learning_rate(config: LearnerConfig, progress: jax.Array | float) -> jax.Array:
@@ -94,108 +109,150 @@ def init_learner(
     )
 
 
+def head_losses(
+    prediction: Prediction,
+    batch: Batch,
+    *,
+    value_weight: float = 1.0,
+    auxiliary: Sequence[AuxiliaryHead] = (),
+) -> dict[str, HeadLoss]:
+    """Returns the loss of every head, by its name.
+
+    Args:
+        prediction: of the batch's observations.
+        batch: N positions with their targets.
+        value_weight: of the value loss against the policy loss.
+        auxiliary: the auxiliary heads.
+    """
+    targets = batch.targets
+    losses = {
+        "policy": HeadLoss(
+            policy_loss(
+                prediction.policy_logits, batch.legal_action_mask, targets.policy
+            ),
+            targets.policy.any(axis=-1),
+            1.0,
+        ),
+        "value": HeadLoss(
+            value_loss(prediction.value_logits, targets.value),
+            jnp.ones_like(batch.has_ended),
+            value_weight,
+        ),
+    }
+    for head in auxiliary:
+        outputs = prediction.auxiliary[head.name]
+        loss = head.loss(outputs, targets.auxiliary[head.name])
+        loss = jnp.where(batch.has_ended, loss, 0.0)
+        losses[head.name] = HeadLoss(loss, batch.has_ended, head.weight)
+    return losses
+
+
+def make_loss(config: LearnerConfig, parts: Parts | None = None) -> Loss:
+    """Returns `head_losses` of a network, as the settings weigh them."""
+    return functools.partial(
+        head_losses,
+        value_weight=config.value_weight,
+        auxiliary=(parts or Parts()).auxiliary,
+    )
+
+
 def make_update(
-    game: Game,
     network: Network,
     optimizer: optax.GradientTransformation,
-    config: LearnerConfig,
+    loss: Loss,
+    *,
+    averaging: float,
 ):
-    """Returns a jitted `(learner, replay, index, rng_key, progress)` to `(learner,
-    metrics)` that draws a batch and learns from it.
+    """Returns a jitted `(learner, batch, progress) -> (learner, metrics, sample_loss)`.
 
-    The learner is donated, the key is consumed. Called from a Python loop: XLA's CPU
-    backend computes a convolution's gradient far slower within `lax.scan`.
+    `progress` is the share of the run that is over, `[]` float32 in [0, 1]; `metrics`
+    are scalars by name; `sample_loss`, `[N]`, is each position's weighted sum of
+    losses, before its own weight. The learner is donated. Called from a Python loop:
+    XLA's CPU backend computes a convolution's gradient far slower within `lax.scan`.
     """
     optimizer = optax.with_extra_args_support(optimizer)
 
-    def update(
-        learner: LearnerState,
-        replay: Replay,
-        index: Index,
-        rng_key: jax.Array,
-        progress: jax.Array,
-    ) -> tuple[LearnerState, LearnerMetrics]:
-        batch = sample(game, replay, index, rng_key, config.batch_size)
-        (_, (metrics, batch_stats)), gradients = jax.value_and_grad(
-            _loss, has_aux=True
-        )(
-            learner.variables.params,
-            learner.variables.batch_stats,
-            network,
-            batch,
-            config,
-        )
+    def update(learner: LearnerState, batch: Batch, progress: jax.Array):
+        variables = learner.variables
+        (_, (metrics, sample_loss, batch_stats)), gradients = jax.value_and_grad(
+            _total_loss, has_aux=True
+        )(variables.params, variables.batch_stats, network, batch, loss)
         updates, opt_state = optimizer.update(
-            gradients, learner.opt_state, learner.variables.params, progress=progress
+            gradients, learner.opt_state, variables.params, progress=progress
         )
-        params = optax.apply_updates(learner.variables.params, updates)
-        variables = learner.variables._replace(params=params, batch_stats=batch_stats)
+        params = optax.apply_updates(variables.params, updates)
+        variables = variables._replace(params=params, batch_stats=batch_stats)
         count = learner.updates + 1
-        decay = jnp.minimum(config.averaging, count / (count + 10.0))
-        averaged = jax.tree.map(
-            lambda average, new: (decay * average + (1 - decay) * new).astype(
-                new.dtype
-            ),
-            learner.averaged,
-            variables,
-        )
-        metrics = metrics._replace(gradient_norm=optax.tree.norm(gradients))
-        return LearnerState(variables, averaged, opt_state, count), metrics
+        # At first the average is quick: it forgets the random start.
+        decay = jnp.minimum(averaging, count.astype(jnp.float32) / (count + 10))
+        averaged: Any = optax.incremental_update(variables, learner.averaged, 1 - decay)
+        metrics["gradient_norm"] = optax.tree.norm(gradients)
+        learner = LearnerState(variables, averaged, opt_state, count)
+        return learner, metrics, sample_loss
 
     return jax.jit(update, donate_argnums=0)
 
 
 def update_bytes(
-    game: Game, network: Network, variables: Variables, config: LearnerConfig
+    game: Game,
+    network: Network,
+    variables: Variables,
+    loss: Loss,
+    *,
+    batch_size: int,
+    auxiliary: Sequence[AuxiliaryHead],
 ) -> int:
     """Returns about how many bytes an update takes beside what it is given: the batch,
     what is stored for the gradient, and the gradient; nothing of it is allocated."""
-    rng_key = jax.random.key(0)
-    replay = jax.eval_shape(
-        lambda: empty_replay(
-            game, num_chunks=1, moves_per_chunk=1, num_games=1, policy_entries=1
-        )
-    )
-    index = Index(
-        first=jnp.int32(0),
-        lengths=jnp.ones(1, jnp.int32),
-        result=jnp.zeros((1, 1, 3), jnp.float16),
-    )
+    # The number of entries in a large batch may be too large for JAX. What is stored
+    # for the gradient holds the parameters, too.
+    few = 64
 
-    def differentiate(variables: Variables, replay: Replay, index: Index):
-        batch = sample(game, replay, index, rng_key, few)
+    def differentiate(variables: Variables):
+        batch = _empty_batch(game, few, auxiliary)
         _, gradient, _ = jax.vjp(
-            lambda params: _loss(params, variables.batch_stats, network, batch, config),
+            lambda params: _total_loss(
+                params, variables.batch_stats, network, batch, loss
+            ),
             variables.params,
             has_aux=True,
         )
         return batch, gradient
 
-    # The number of entries in a large batch may be too large for JAX. What is stored
-    # for the gradient holds the parameters, too.
-    few = 64
-    stored = tree_bytes(jax.eval_shape(differentiate, variables, replay, index))
+    stored = tree_bytes(jax.eval_shape(differentiate, variables))
     gradient = tree_bytes(variables.params)
-    return gradient + (stored - gradient) * config.batch_size // few
+    return gradient + (stored - gradient) * batch_size // few
 
 
-def _loss(params, batch_stats, network: Network, batch: Batch, config: LearnerConfig):
+def _empty_batch(game: Game, size: int, auxiliary: Sequence[AuxiliaryHead]) -> Batch:
+    """Returns a batch of which only the shapes mean anything."""
+    replay = empty_replay(
+        game, num_chunks=1, moves_per_chunk=1, num_games=1, policy_entries=1
+    )
+    one = jnp.zeros((1, 1), jnp.int32)
+    index = Index(
+        first=jnp.int32(0),
+        lengths=jnp.ones(1, jnp.int32),
+        is_new=jnp.ones((1, 1), bool),
+        value=jnp.zeros((1, 1, 3), jnp.float16),
+        last=one,
+    )
+    row = jnp.zeros(size, jnp.int32)
+    draw = Draw(row, row, jnp.ones(size, jnp.float32))
+    return make_batch(game, replay, index, draw, auxiliary)
+
+
+def _total_loss(params, batch_stats, network: Network, batch: Batch, loss: Loss):
     prediction, batch_stats = predict_in_training(
         network, Variables(params, batch_stats), batch.observation
     )
-    logits = jnp.where(
-        batch.legal_action_mask,
-        prediction.policy_logits,
-        jnp.finfo(jnp.float32).min,
-    )
-    # The divergence has the gradient of the cross-entropy and is 0 at best; it is 0 too
-    # where there is no policy target.
-    policy = optax.losses.kl_divergence(jax.nn.log_softmax(logits), batch.policy_target)
-    has_policy = batch.policy_target.any(axis=-1)
-    policy = policy.sum() / jnp.maximum(has_policy.sum(), 1)
-    value = value_loss(prediction.value_logits, batch.result_target).mean()
-    metrics = LearnerMetrics(policy, value, jnp.float32(0))
-    return policy + config.value_weight * value, (metrics, batch_stats)
+    total, sample_loss, metrics = 0.0, jnp.zeros_like(batch.draw.weight), {}
+    for name, head in loss(prediction, batch).items():
+        number = jnp.maximum(head.has_target.sum(), 1)
+        metrics[f"{name}_loss"] = head.loss.sum() / number
+        total += head.weight * (batch.draw.weight * head.loss).sum() / number
+        sample_loss += head.weight * head.loss
+    return total, (metrics, sample_loss, batch_stats)
 
 
 def _kernels(params):

@@ -1,39 +1,32 @@
-"""`train`: the whole of learning by self-play."""
+"""`train`: AlphaZero's loop. Play, learn, evaluate, save."""
 
 import dataclasses
-import functools
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
-import numpy as np
 import optax
-from flax import struct
 
 from azjax import games as game_register
 from azjax.compilation_cache import enable_compilation_cache
-from azjax.games import Game
-from azjax.networks import Network, Parts, Variables
+from azjax.networks import Parts, Variables
 from azjax.players import TrainedPlayer, first_network, save_player
 from azjax.training.checkpoints import Checkpoints
 from azjax.training.config import TrainConfig
 from azjax.training.evaluation import Evaluator
 from azjax.training.initial_player import initial_variables
-from azjax.training.learner import (
-    LearnerMetrics,
-    LearnerState,
-    init_learner,
-    learning_rate,
-    make_optimizer,
-    make_update,
+from azjax.training.iteration import (
+    Algorithm,
+    Hooks,
+    TrainState,
+    make_algorithm,
+    train_iteration,
 )
+from azjax.training.learner import Loss, learning_rate
 from azjax.training.memory import check_memory, memory_errors, required_parts
 from azjax.training.metrics import with_scores
 from azjax.training.optimizer_identity import DEFAULT, optimizer_identity
-from azjax.training.replay import Index, Replay, empty_replay, insert, make_index
 from azjax.training.reporting import Reporter, duration
 from azjax.training.run_directory import (
     CHECKPOINTS,
@@ -41,51 +34,29 @@ from azjax.training.run_directory import (
     has_begun,
     open_run_directory,
 )
-from azjax.training.self_play import Games, make_self_play, start_games
+from azjax.training.sampling import Sampler
 from azjax.training.signals import StopSignals
-from azjax.training.targets import horizon
+from azjax.training.targets import ValueTarget
 
-STATE_VERSION = 2  # raised when the layout of `TrainState` changes
-
-
-@struct.dataclass
-class TrainState:
-    """All that a run is made of; saving it is a checkpoint.
-
-    learner: parameters, their average, the optimiser.
-    games: in progress.
-    replay: positions to learn from.
-    rng_key: of the run; never changed, since every draw folds in a counter.
-    iteration: `[]` int32; iterations done.
-    """
-
-    learner: LearnerState
-    games: Games
-    replay: Replay
-    rng_key: jax.Array
-    iteration: jax.Array
+STATE_VERSION = 3  # raised when the layout of `TrainState` changes
 
 
 @dataclasses.dataclass
 class Progress:
-    """What the host counts, saved beside the state.
+    """What the host counts over all sessions, saved beside the state.
 
-    iteration: done.
-    seconds: used, over all sessions.
+    seconds: used.
     games: finished.
-    updates: made.
-    evaluations: made, beside that of the first network.
-    eligible: positions that could be drawn at some time.
+    evaluations: made, without that of the first network.
+    eligible: positions that could be sampled at some time.
     delay: moves that were made in their games until then, summed.
     waiting: positions that may still become eligible.
     first: the evaluation of the first network.
     last: the newest evaluation.
     """
 
-    iteration: int = 0
     seconds: float = 0.0
     games: int = 0
-    updates: int = 0
     evaluations: int = 0
     eligible: int = 0
     delay: float = 0.0
@@ -93,17 +64,24 @@ class Progress:
     first: dict[str, Any] | None = None
     last: dict[str, Any] | None = None
 
-    def is_evaluation_due(self, share: float, times: int) -> bool:
+    def is_evaluation_due(self, share: float, times: int, iteration: int) -> bool:
         """Returns whether to evaluate at this share of the run: before it, `times`
         times in it, and at its end, but not again when a finished run is begun."""
         if self.first is None or int(share * times) > self.evaluations:
             return True
-        return share >= 1 and (self.last or {}).get("iteration") != self.iteration
+        return share >= 1 and (self.last or {}).get("iteration") != iteration
 
     def add_evaluation(self, row: dict[str, Any], evaluations: int) -> None:
         """Takes note of an evaluation."""
         self.first, self.last = self.first or row, row
         self.evaluations = evaluations
+
+    def add_iteration(self, metrics: dict[str, Any]) -> None:
+        """Takes its counts from the metrics of an iteration."""
+        self.games += int(metrics["games"])
+        self.eligible += int(metrics.pop("newly"))
+        self.delay += float(metrics.pop("delay"))
+        self.waiting = int(metrics.pop("waiting"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,22 +102,47 @@ class Run:
     last: dict[str, Any] | None
 
 
+class _Learning(NamedTuple):
+    """What a run does, without arrays.
+
+    config: the settings.
+    algorithm: the jitted functions.
+    player: makes a player from weights.
+    rate: returns the learning rate at a share of the run, None if it is unknown.
+    """
+
+    config: TrainConfig
+    algorithm: Algorithm
+    player: Callable[[Variables], TrainedPlayer]
+    rate: Callable[[float], float | None]
+
+
 def train(
     config: TrainConfig,
     *,
     optimizer: optax.GradientTransformation | None = None,
     parts: Parts | None = None,
+    loss: Loss | None = None,
+    value_target: ValueTarget | None = None,
+    sampler: Sampler | None = None,
+    on_iteration: Callable[[Mapping[str, Any]], None] | None = None,
     on_evaluation: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> Run:
-    """Learns a game by self-play, or goes on where a run with this directory stopped.
+    """Learns a game by self-play, or continues a run that was stopped.
 
     SIGINT and SIGTERM end the run after the iteration in progress; it is saved then. A
-    second one ends it at once.
+    second one ends it at once. A run continues only with the same optimizer, and with
+    the same ones of `loss`, `value_target` and `sampler` given; what they compute is
+    not compared.
 
     Args:
         config: the run's settings.
         optimizer: in place of AdamW with its schedule.
-        parts: modules of the user's own in the network.
+        parts: modules of the user's own in the network, and auxiliary heads.
+        loss: in place of `head_losses`, `(prediction, batch)` to the losses by name.
+        value_target: in place of `lambda_target`.
+        sampler: in place of `uniform_sampler`.
+        on_iteration: called with the metrics of each iteration.
         on_evaluation: called with each evaluation, once its plot is drawn.
 
     Raises:
@@ -155,63 +158,82 @@ def train(
     network, variables = first_network(config.seed, game, config.network, parts)
     if config.initial_player is not None and not has_begun(config.directory):
         variables = initial_variables(config, game, parts)
-    trainer = _Trainer(
-        config, game, network, optimizer, has_own_parts=parts is not None
+    hooks = Hooks(loss, value_target, sampler)
+    algorithm = make_algorithm(
+        config, game, network, optimizer=optimizer, parts=parts, hooks=hooks
     )
+
+    def player(variables: Variables) -> TrainedPlayer:
+        return TrainedPlayer(
+            game=game,
+            network=network,
+            variables=variables,
+            config=config.network,
+            search=config.search,
+            seed=config.seed,
+            has_own_parts=parts is not None,
+        )
+
+    def rate(share: float) -> float | None:
+        return float(learning_rate(config.learner, share)) if not optimizer else None
+
     evaluator = Evaluator(game, config)
-    parts_needed = required_parts(
-        config, game, network, variables, lambda: trainer.init(variables)
+    needed = required_parts(
+        config,
+        game,
+        network,
+        variables,
+        lambda: algorithm.init(variables),
+        parts=parts,
+        loss=loss,
     )
-    check_memory(config, parts_needed)
+    check_memory(config, needed)
     notes: list[str] = []
     identity = optimizer_identity(optimizer, variables.params) if optimizer else DEFAULT
+    given = [name for name, hook in hooks._asdict().items() if hook is not None]
     with (
-        open_run_directory(config, identity, notes.append) as directory,
-        memory_errors(config, parts_needed),
+        open_run_directory(config, identity, notes.append, hooks=given) as directory,
+        memory_errors(config, needed),
     ):
         return _train(
-            trainer,
-            variables,
+            _Learning(config, algorithm, player, rate),
+            algorithm.init(variables),
             directory,
             notes=notes,
             evaluator=evaluator,
             started=started,
+            on_iteration=on_iteration,
             on_evaluation=on_evaluation,
         )
 
 
 def _train(
-    trainer: "_Trainer",
-    variables: Variables,
+    learning: _Learning,
+    state: TrainState,
     directory: Path,
     *,
     notes: list[str],
     evaluator: Evaluator,
     started: float,
+    on_iteration: Callable[[Mapping[str, Any]], None] | None,
     on_evaluation: Callable[[Mapping[str, Any]], None] | None,
 ) -> Run:
     """Does what `train` does, in a directory that is its own."""
-    config = trainer.config
-    state, progress = trainer.init(variables), Progress()
+    config = learning.config
     checkpoints = Checkpoints(
         directory / CHECKPOINTS, keep=config.checkpoint.keep, version=STATE_VERSION
     )
-    restored = checkpoints.restore(state, notes.append)
-    if restored:
-        state, progress = restored[0], Progress(**restored[1])
-        progress.first = progress.first and with_scores(progress.first)
-        progress.last = progress.last and with_scores(progress.last)
-        doing = "finished" if trainer.share(progress) >= 1 else "going on"
-        notes.append(f"{doing} after iteration {progress.iteration} in {directory}")
-    reporter = Reporter(directory, config, restored and restored[1])
+    state, progress, start = _restore(checkpoints, state, config, notes)
+    reporter = Reporter(directory, config, start)
     started -= progress.seconds  # as if all sessions had been one
 
     def save(state: TrainState, *, evaluated: bool) -> None:
         progress.seconds = time.monotonic() - started
         mistakes = (progress.last or {}).get("network_mistakes") if evaluated else None
-        checkpoints.save(state, dataclasses.asdict(progress), mistakes=mistakes)
+        values = {"iteration": int(state.iteration), **dataclasses.asdict(progress)}
+        checkpoints.save(state, values, mistakes=mistakes)
         with disk_errors(directory):
-            save_player(directory / "player", trainer.player(state))
+            save_player(directory / "player", learning.player(state.learner.averaged))
 
     signals = StopSignals(reporter.message, reporter.leave)
     with reporter, signals, checkpoints:
@@ -219,15 +241,17 @@ def _train(
             reporter.message(note)
         saved_at = time.monotonic()
         while True:
+            iteration = int(state.iteration)
             progress.seconds = time.monotonic() - started
-            share = trainer.share(progress)
+            share = _share(config, iteration, progress.seconds)
             finished = share >= 1
-            evaluated = progress.is_evaluation_due(share, config.evaluation.times)
+            times = config.evaluation.times
+            evaluated = progress.is_evaluation_due(share, times, iteration)
             if evaluated:
                 reporter.compiling("evaluation")
-                row = evaluator.evaluate(trainer.player(state))
-                row |= trainer.counts(progress)
-                progress.add_evaluation(row, int(share * config.evaluation.times))
+                row = evaluator.evaluate(learning.player(state.learner.averaged))
+                row |= _counts(config, state, progress)
+                progress.add_evaluation(row, int(share * times))
                 reporter.evaluation(row)
                 if on_evaluation is not None:
                     on_evaluation(row)
@@ -237,18 +261,95 @@ def _train(
             if evaluated or minutes > config.checkpoint.every_minutes:
                 save(state, evaluated=evaluated)
                 saved_at = time.monotonic()
-            state = trainer.iterate(state, progress, share, reporter)
+            state, row = _iterate(learning, state, progress, share, reporter)
+            reporter.iteration(row)
+            if on_iteration is not None:
+                on_iteration(row)
         save(state, evaluated=evaluated)
         checkpoints.wait()
         if not finished:
+            time_left = _time_left(config, progress)
             reporter.last_message(
-                f"stopped after iteration {progress.iteration}"
-                f"{_time_left(config, progress)}; saved in {directory}; the same "
-                "command goes on from there"
+                f"stopped after iteration {iteration}{time_left}; saved in "
+                f"{directory}; the same command goes on from there"
             )
-    return Run(
-        directory, trainer.player(state), finished, progress.first, progress.last
-    )
+    player = learning.player(state.learner.averaged)
+    return Run(directory, player, finished, progress.first, progress.last)
+
+
+def _restore(
+    checkpoints: Checkpoints, state: TrainState, config: TrainConfig, notes: list[str]
+) -> tuple[TrainState, Progress, dict[str, Any] | None]:
+    """Returns the state and progress of the newest checkpoint, and its values; without
+    one, the given state and None."""
+    restored = checkpoints.restore(state, notes.append)
+    if restored is None:
+        return state, Progress(), None
+    state, values = restored
+    counted = {name: value for name, value in values.items() if name != "iteration"}
+    progress = Progress(**counted)
+    progress.first = progress.first and with_scores(progress.first)
+    progress.last = progress.last and with_scores(progress.last)
+    is_over = _share(config, values["iteration"], progress.seconds) >= 1
+    doing = "finished" if is_over else "going on"
+    notes.append(f"{doing} after iteration {values['iteration']} in {config.directory}")
+    return state, progress, values
+
+
+def _iterate(
+    learning: _Learning,
+    state: TrainState,
+    progress: Progress,
+    share: float,
+    reporter: Reporter,
+) -> tuple[TrainState, dict[str, Any]]:
+    """Does an iteration; donates the state. Returns also its row of the metrics."""
+    config = learning.config
+    began = [time.monotonic()]
+
+    def enter(phase: str) -> None:
+        began.append(time.monotonic())
+        reporter.compiling(phase)
+
+    state, metrics = train_iteration(learning.algorithm, config, state, share, enter)
+    end = time.monotonic()
+    updates_began = began[2] if len(began) > 2 else end
+    progress.add_iteration(metrics)
+    progress.seconds += end - began[0]
+    row = {"policy_loss": None, "value_loss": None, "gradient_norm": None}
+    row |= {name: value.item() for name, value in metrics.items() if name != "games"}
+    return state, {
+        **_counts(config, state, progress),
+        "positions_per_second": config.chunk_positions / (end - began[0]),
+        **row,
+        "learning_rate": learning.rate(share),
+        "self_play_seconds": updates_began - began[0],
+        "update_seconds": end - updates_began,
+    }
+
+
+def _share(config: TrainConfig, iteration: int, seconds: float) -> float:
+    """Returns the share of the run that is over, in [0, 1]."""
+    lengths = (iteration, config.iterations), (seconds / 60, config.minutes)
+    return min(1.0, *(done / length for done, length in lengths if length))
+
+
+def _counts(
+    config: TrainConfig, state: TrainState, progress: Progress
+) -> dict[str, Any]:
+    """Returns what every row of the metrics begins with."""
+    positions = int(state.iteration) * config.chunk_positions
+    decided = positions - progress.waiting
+    eligible = progress.eligible
+    return {
+        "iteration": int(state.iteration),
+        "seconds": progress.seconds,
+        "positions": positions,
+        "games": progress.games,
+        "updates": int(state.learner.updates),
+        "eligible_share": eligible / decided if decided else None,
+        "eligibility_delay": progress.delay / eligible if eligible else None,
+    }
 
 
 def _time_left(config: TrainConfig, progress: Progress) -> str:
@@ -256,204 +357,3 @@ def _time_left(config: TrainConfig, progress: Progress) -> str:
         return ""
     seconds = max(0.0, 60 * config.minutes - progress.seconds)
     return f", with {duration(seconds)} left"
-
-
-class _Trainer:
-    """The compiled functions of a run; it holds no arrays."""
-
-    def __init__(
-        self,
-        config: TrainConfig,
-        game: Game,
-        network: Network,
-        optimizer: optax.GradientTransformation | None,
-        has_own_parts: bool,
-    ):
-        self.config = config
-        self.game = game
-        self.network = network
-        self.has_own_parts = has_own_parts
-        self.has_own_optimizer = optimizer is not None
-        self.optimizer = optimizer or make_optimizer(config.learner)
-        self.update = make_update(game, network, self.optimizer, config.learner)
-        self.insert = jax.jit(insert, donate_argnums=0)
-        self.index = jax.jit(
-            functools.partial(
-                make_index,
-                trace=config.learner.trace,
-                horizon=horizon(config.learner.trace, game.max_moves),
-            ),
-            donate_argnums=0,
-        )
-        self.self_play = functools.cache(
-            lambda num_simulations: make_self_play(
-                game,
-                network,
-                config.search,
-                config.self_play,
-                num_simulations=num_simulations,
-                policy_entries=config.replay.policy_entries,
-            )
-        )
-
-    def init(self, variables) -> TrainState:
-        """Returns the state before the first iteration."""
-        config = self.config
-        run_key, games_key = jax.random.split(jax.random.key(config.seed + 1))
-        state = TrainState(
-            learner=init_learner(variables, self.optimizer),
-            games=jax.jit(start_games, static_argnums=(0, 1))(
-                self.game, config.self_play, games_key
-            ),
-            replay=empty_replay(
-                self.game,
-                num_chunks=config.replay_chunks,
-                moves_per_chunk=config.self_play.moves_per_chunk,
-                num_games=config.self_play.games,
-                policy_entries=config.replay.policy_entries,
-            ),
-            rng_key=run_key,
-            iteration=jnp.int32(0),
-        )
-        # Placed as a checkpoint's arrays are, or a run that goes on is compiled anew.
-        return jax.device_put(state, jax.devices()[0])
-
-    def player(self, state: TrainState) -> TrainedPlayer:
-        """Returns the player that the averaged weights make."""
-        return TrainedPlayer(
-            game=self.game,
-            network=self.network,
-            variables=state.learner.averaged,
-            config=self.config.network,
-            search=self.config.search,
-            seed=self.config.seed,
-            has_own_parts=self.has_own_parts,
-        )
-
-    def share(self, progress: Progress) -> float:
-        """Returns the share of the run that is over, in [0, 1]."""
-        lengths = (
-            (progress.iteration, self.config.iterations),
-            (progress.seconds / 60, self.config.minutes),
-        )
-        return min(1.0, *(done / length for done, length in lengths if length))
-
-    def counts(self, progress: Progress) -> dict[str, Any]:
-        """Returns what every row of the metrics begins with."""
-        positions = progress.iteration * self.config.chunk_positions
-        decided = positions - progress.waiting
-        eligible = progress.eligible
-        return {
-            "iteration": progress.iteration,
-            "seconds": progress.seconds,
-            "positions": positions,
-            "games": progress.games,
-            "updates": progress.updates,
-            "eligible_share": eligible / decided if decided else None,
-            "eligibility_delay": progress.delay / eligible if eligible else None,
-        }
-
-    def iterate(
-        self, state: TrainState, progress: Progress, share: float, reporter: Reporter
-    ) -> TrainState:
-        """Plays one chunk and learns from the replay; donates the state."""
-        config = self.config
-        stages = config.self_play.simulations
-        simulations = stages[min(int(share * len(stages)), len(stages) - 1)]
-        play_key, update_key = jax.random.split(
-            jax.random.fold_in(state.rng_key, progress.iteration)
-        )
-        began = time.monotonic()
-        reporter.compiling(f"self-play with {simulations} simulations")
-        games, chunk, played = self.self_play(simulations)(
-            state.learner.averaged, state.games, play_key
-        )
-        replay = self.insert(state.replay, chunk, state.iteration)
-        del chunk  # the updates need its memory
-        played = jax.device_get(played)
-        self_play_seconds = time.monotonic() - began
-
-        progress.iteration += 1
-        positions = progress.iteration * config.chunk_positions
-        learner, losses = state.learner, None
-        if positions >= config.replay.min_positions:
-            reporter.compiling("the update")
-            replay, index = self._index(replay, progress)
-            learner, losses = self._learn(
-                learner, (replay, index), update_key, progress, share
-            )
-        else:
-            progress.waiting = positions
-        seconds = time.monotonic() - began
-        progress.games += int(played.games)
-        progress.seconds += seconds
-        reporter.iteration(
-            self.counts(progress)
-            | {
-                "positions_per_second": config.chunk_positions / seconds,
-                "simulations": simulations,
-                "policy_loss": None,
-                "value_loss": None,
-                "gradient_norm": None,
-                "learning_rate": None
-                if self.has_own_optimizer
-                else float(learning_rate(config.learner, share)),
-                **({} if losses is None else losses),
-                **{
-                    name: float(value)
-                    for name, value in played._asdict().items()
-                    if name != "games"
-                },
-                "self_play_seconds": self_play_seconds,
-                "update_seconds": seconds - self_play_seconds,
-            }
-        )
-        return TrainState(
-            learner=learner,
-            games=games,
-            replay=replay,
-            rng_key=state.rng_key,
-            iteration=state.iteration + 1,
-        )
-
-    def _index(self, replay: Replay, progress: Progress) -> tuple[Replay, Index]:
-        """Finds what can be drawn and counts it; donates the replay."""
-        replay, index, eligibility = self.index(
-            replay,
-            jnp.int32(progress.iteration * self.config.self_play.moves_per_chunk),
-            jnp.int32(self.config.window_moves(progress.iteration)),
-        )
-        eligibility = jax.device_get(eligibility)
-        progress.eligible += int(eligibility.newly)
-        progress.delay += float(eligibility.delay)
-        progress.waiting = int(eligibility.waiting)
-        return replay, index
-
-    def _learn(
-        self,
-        learner: LearnerState,
-        positions: tuple[Replay, Index],
-        rng_key: jax.Array,
-        progress: Progress,
-        share: float,
-    ) -> tuple[LearnerState, dict[str, float] | None]:
-        """Makes an iteration's updates; returns the mean of what they saw."""
-        config = self.config
-        _, index = positions
-        if int(index.size) == 0:  # no position is eligible yet
-            return learner, None
-        seen = []
-        for _ in range(config.updates_per_iteration):
-            learner, metrics = self.update(
-                learner,
-                *positions,
-                jax.random.fold_in(rng_key, progress.updates),
-                jnp.float32(share),
-            )
-            seen.append(metrics)
-            progress.updates += 1
-        columns = zip(*jax.device_get(seen), strict=True)
-        return learner, {
-            name: float(np.mean(column))
-            for name, column in zip(LearnerMetrics._fields, columns, strict=True)
-        }

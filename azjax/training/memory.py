@@ -1,6 +1,7 @@
 """Memory needed by a run, computed before anything is compiled or written."""
 
 import contextlib
+import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -11,11 +12,12 @@ import jax.numpy as jnp
 
 from azjax.arena import GRADED_AT_ONCE, shipped
 from azjax.games import Game
-from azjax.networks import Network, Variables
+from azjax.networks import Network, Parts, Variables
 from azjax.search import search_bytes, tree_bytes
 from azjax.training.config import TrainConfig
-from azjax.training.learner import update_bytes
-from azjax.training.replay import make_index
+from azjax.training.learner import Loss, make_loss, update_bytes
+from azjax.training.replay import Replay, make_index
+from azjax.training.targets import lambda_target
 
 Stage = Literal["self-play", "updates", "evaluation"]
 
@@ -68,6 +70,9 @@ def required_parts(
     network: Network,
     variables: Variables,
     init: Callable[[], Any],
+    *,
+    parts: Parts | None = None,
+    loss: Loss | None = None,
 ) -> list[Part]:
     """Returns the memory that a run needs, by purpose, without allocating any.
 
@@ -77,7 +82,10 @@ def required_parts(
         network: its structure.
         variables: its parameters.
         init: returns the run's state, a `TrainState`; it is not called.
+        parts: the user's own modules of the network.
+        loss: the user's own.
     """
+    auxiliary = (parts or Parts()).auxiliary
     state = jax.eval_shape(init)
     replay = tree_bytes(state.replay)
     rest = tree_bytes(state) - replay
@@ -98,13 +106,20 @@ def required_parts(
         ),
         Part(
             "the index of the replay",
-            _index_bytes(state.replay),
+            _index_bytes(state.replay, finds_ends=bool(auxiliary)),
             "updates",
             ("replay.capacity",),
         ),
         Part(
             "the batch and its gradient",
-            update_bytes(game, network, variables, config.learner),
+            update_bytes(
+                game,
+                network,
+                variables,
+                loss or make_loss(config.learner, parts),
+                batch_size=config.learner.batch_size,
+                auxiliary=auxiliary,
+            ),
             "updates",
             ("learner.batch_size", "network.num_blocks"),
         ),
@@ -152,13 +167,14 @@ def _is_cpu() -> bool:
     return jax.local_devices()[0].platform == "cpu"
 
 
-def _index_bytes(replay: Any) -> int:
-    """Returns what the index takes, and the marks from which it is counted."""
+def _index_bytes(replay: Replay, *, finds_ends: bool) -> int:
+    """Returns the bytes of the index and of the marks from which it is counted."""
     zero = jax.ShapeDtypeStruct((), jnp.int32)
-    _, index, _ = jax.eval_shape(
-        lambda *args: make_index(*args, trace=1.0, horizon=1), replay, zero, zero
+    index = functools.partial(
+        make_index, value_target=lambda_target(1.0, 1), finds_ends=finds_ends
     )
-    return tree_bytes(index) + 2 * tree_bytes(replay.was_eligible)
+    _, found, _ = jax.eval_shape(index, replay, zero, zero)
+    return tree_bytes(found) + tree_bytes(replay.was_eligible)
 
 
 def needed_at_once(parts: Sequence[Part]) -> list[Part]:

@@ -147,9 +147,12 @@ class EventFile:
             self._add(step=purge_step, session_log=start)
 
     def write(self, row: Row) -> None:
-        """Writes what `TAGS` names of a row, and its scores, at the row's number of
-        positions."""
+        """Writes what `TAGS` names of a row, other losses and scores, at the row's
+        number of positions."""
         numbers = {tag: row.get(name) for name, tag in TAGS.items()}
+        for name in row.keys() - TAGS.keys():
+            if name.endswith("_loss"):
+                numbers[f"loss/{name.removesuffix('_loss')}"] = row[name]
         for name in opponents(row):
             numbers[f"score/{name}"] = row[SCORES][name]["score"]
         values = [

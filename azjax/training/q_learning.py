@@ -53,6 +53,18 @@ class QState:
     rng_key: jax.Array
 
 
+@dataclasses.dataclass
+class QProgress(Progress):
+    """What the host counts.
+
+    iteration: done.
+    updates: made.
+    """
+
+    iteration: int = 0
+    updates: int = 0
+
+
 @dataclasses.dataclass(frozen=True)
 class QRun:
     """What a run of Q-learning leaves.
@@ -104,10 +116,10 @@ def _train_q(
     """Does what `train_q` does, in a directory that is its own."""
     config = trainer.config
     checkpoints = Checkpoints(directory / CHECKPOINTS, keep=1)
-    state, progress, notes = trainer.init(params), Progress(), []
+    state, progress, notes = trainer.init(params), QProgress(), []
     restored = checkpoints.restore(state, notes.append)
     if restored:
-        state, progress = restored[0], Progress(**restored[1])
+        state, progress = restored[0], QProgress(**restored[1])
         notes.append(f"going on after iteration {progress.iteration}")
     started -= progress.seconds  # as if all sessions had been one
     losses = []
@@ -119,7 +131,9 @@ def _train_q(
         while True:
             progress.seconds = time.monotonic() - started
             share = config.share(progress.iteration, progress.seconds)
-            is_due = progress.is_evaluation_due(share, config.evaluations)
+            is_due = progress.is_evaluation_due(
+                share, config.evaluations, progress.iteration
+            )
             if is_due:
                 row = trainer.evaluate(state, progress, share, losses)
                 progress.add_evaluation(row, int(share * config.evaluations))
@@ -173,7 +187,7 @@ class _QTrainer:
             self.game, self.network, state.learner.params, self.config.network
         )
 
-    def counts(self, progress: Progress) -> dict[str, Any]:
+    def counts(self, progress: QProgress) -> dict[str, Any]:
         """Returns what every row of the metrics begins with."""
         return {
             "iteration": progress.iteration,
@@ -184,7 +198,7 @@ class _QTrainer:
         }
 
     def evaluate(
-        self, state: QState, progress: Progress, share: float, losses: Sequence[float]
+        self, state: QState, progress: QProgress, share: float, losses: Sequence[float]
     ) -> dict[str, Any]:
         """Returns how well it plays, and the mean of the losses since the last time."""
         return {
@@ -197,7 +211,7 @@ class _QTrainer:
         }
 
     def iterate(
-        self, state: QState, progress: Progress, share: float
+        self, state: QState, progress: QProgress, share: float
     ) -> tuple[QState, float]:
         """Plays and learns; donates the state. Returns the new one and the loss."""
         config = self.config

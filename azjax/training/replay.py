@@ -1,15 +1,19 @@
 """The on-device store of positions: for each game slot a ring of its moves."""
 
-from typing import NamedTuple
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from flax import struct
 
-from azjax.games import Game, State
+from azjax.games import Game
+from azjax.games.symmetry import Symmetry
+from azjax.networks import AuxiliaryHead
 from azjax.training.self_play import Chunk
-from azjax.training.stored_policy import expand_policy, store_policy
-from azjax.training.targets import result_targets
+from azjax.training.stored_policy import action_dtype, expand_policy, store_policy
+from azjax.training.targets import ValueTarget
 
 
 @struct.dataclass
@@ -26,24 +30,35 @@ class Replay:
 
 
 class Index(NamedTuple):
-    """Which positions can be drawn, and their value targets.
+    """Which positions can be sampled, and their value targets.
 
     In each game the eligible positions are the oldest ones of the window, without a
-    gap: if one can be drawn, so can all before it.
+    gap: if one can be sampled, so can all before it.
 
     first: `[]` int32; the row of the window's oldest move.
     lengths: `[B]` int32; eligible positions of each game, in the rows from `first` on.
-    result: `[C, B, 3]` float16; the value target of every position.
+    is_new: `[C, B]` bool; whether a position is eligible for the first time.
+    value: `[C, B, 3]` float16; the value target of every position.
+    last: `[C, B]` int32; the row of the last move of the position's game, -1 where that
+        is not known; None unless an auxiliary head needs it.
     """
 
     first: jax.Array
     lengths: jax.Array
-    result: jax.Array
+    is_new: jax.Array
+    value: jax.Array
+    last: jax.Array | None
 
     @property
     def size(self) -> jax.Array:
         """`[]` int32; all eligible positions."""
         return self.lengths.sum(dtype=jnp.int32)
+
+    @property
+    def is_eligible(self) -> jax.Array:
+        """`[C, B]` bool; whether a position can be sampled."""
+        rows = jnp.arange(self.value.shape[0], dtype=jnp.int32)
+        return ((rows - self.first) % rows.size)[:, None] < self.lengths
 
 
 class Eligibility(NamedTuple):
@@ -59,19 +74,48 @@ class Eligibility(NamedTuple):
     waiting: jax.Array
 
 
+class Targets(NamedTuple):
+    """What the heads learn.
+
+    policy: `[N, A]` float32; all 0 where there is no target.
+    value: `[N, 3]` float32; win, draw and loss for the player to move.
+    auxiliary: the target of each auxiliary head, by name, leaves `[N, ...]`.
+    """
+
+    policy: jax.Array
+    value: jax.Array
+    auxiliary: dict[str, Any]
+
+
+class Draw(NamedTuple):
+    """N positions of the replay that a sampler chose.
+
+    row: `[N]` int32.
+    game: `[N]` int32.
+    weight: `[N]` float32; of each position in the loss, 1 on average.
+    """
+
+    row: jax.Array
+    game: jax.Array
+    weight: jax.Array
+
+
 class Batch(NamedTuple):
     """What an update learns from.
 
     observation: `[N, H, W, C]` float32.
     legal_action_mask: `[N, A]` bool.
-    policy_target: `[N, A]` float32; all 0 where there is none.
-    result_target: `[N, 3]` float32; win, draw and loss for the player to move.
+    targets: of all heads.
+    has_ended: `[N]` bool; whether the final position of the game is known, without
+        which the auxiliary heads have no target.
+    draw: where the positions lie in the replay, and their weights in the loss.
     """
 
     observation: jax.Array
     legal_action_mask: jax.Array
-    policy_target: jax.Array
-    result_target: jax.Array
+    targets: Targets
+    has_ended: jax.Array
+    draw: Draw
 
 
 def empty_replay(
@@ -92,6 +136,7 @@ def empty_replay(
     return Replay(
         chunk=Chunk(
             state=state,
+            action=jnp.zeros(shape, action_dtype(game.num_actions)),
             policy=policy,
             value=jnp.zeros(shape, jnp.float32),
             draw=jnp.zeros(shape, jnp.float32),
@@ -119,35 +164,39 @@ def make_index(
     num_moves: jax.Array,
     window: jax.Array,
     *,
-    trace: float,
-    horizon: int,
+    value_target: ValueTarget,
+    finds_ends: bool = False,
 ) -> tuple[Replay, Index, Eligibility]:
-    """Computes which positions can be drawn, and their value targets.
+    """Computes which positions can be sampled, and their value targets.
 
-    A position is eligible once its game has ended, or so many moves have followed that
-    the rest has next to no weight in its target.
+    A position is eligible once its game has ended, or `value_target.horizon` moves have
+    followed it.
 
     Args:
         replay: the store.
         num_moves: `[]` int32; moves of each game written since the run began.
-        window: `[]` int32; only the newest `window` moves of each game are drawn.
-        trace: lambda of the value targets.
-        horizon: moves that follow an eligible position of a game that has not ended.
+        window: `[]` int32; only the newest `window` moves of each game are sampled.
+        value_target: how value targets are computed.
+        finds_ends: whether the index holds the last move of each position's game.
 
     Returns:
         The replay with the eligible positions marked, the index, and what was counted.
     """
     chunk = replay.chunk
     capacity = chunk.terminated.shape[0]
-    result, is_eligible = result_targets(
-        chunk.reward,
-        chunk.terminated,
-        chunk.value,
-        chunk.draw,
-        trace=trace,
-        horizon=horizon,
-        oldest=num_moves % capacity,
-    )
+    oldest = num_moves % capacity
+    in_time_order = functools.partial(jnp.roll, shift=-oldest, axis=0)
+    in_rows = functools.partial(jnp.roll, shift=oldest, axis=0)
+
+    moves = (chunk.reward, chunk.terminated, chunk.value, chunk.draw)
+    value = value_target.compute(*map(in_time_order, moves)).astype(jnp.float16)
+    # The move that ends each position's game, counted from the oldest move; `capacity`
+    # where it has not been made.
+    age = jnp.arange(capacity, dtype=jnp.int32)[:, None]
+    end = _next_end(in_time_order(chunk.terminated))
+    followers = capacity - 1 - age
+    is_eligible = in_rows((end < capacity) | (followers >= value_target.horizon))
+
     length = jnp.minimum(jnp.minimum(window, num_moves), capacity)
     first = (num_moves - length) % capacity
     place = (jnp.arange(capacity, dtype=jnp.int32) - first) % capacity
@@ -161,49 +210,117 @@ def make_index(
         delay=(moves_after * is_new.sum(axis=1)).sum(),
         waiting=(in_window & ~was_eligible).sum(dtype=jnp.int32),
     )
-    index = Index(first, is_eligible.sum(axis=0, dtype=jnp.int32), result)
+    last = None
+    if finds_ends:
+        last = in_rows(jnp.where(end < capacity, (end + oldest) % capacity, -1))
+    index = Index(
+        first=first,
+        lengths=is_eligible.sum(axis=0, dtype=jnp.int32),
+        is_new=is_new,
+        value=in_rows(value),
+        last=last,
+    )
     return Replay(chunk, was_eligible), index, eligibility
+
+
+def _next_end(terminated: jax.Array) -> jax.Array:
+    """Returns `[T, B]` int32, the first row from each one on that ends a game, T where
+    there is none; `terminated` is `[T, B]` bool."""
+
+    def step(end, row):
+        number, terminated = row
+        end = jnp.where(terminated, number, end)
+        return end, end
+
+    rows = jnp.arange(len(terminated), dtype=jnp.int32)
+    none = jnp.full_like(terminated[0], len(terminated), jnp.int32)
+    return jax.lax.scan(step, none, (rows, terminated), reverse=True)[1]
 
 
 def locate(index: Index, number: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Returns row and game, `[N]` each, of eligible positions by number.
 
     Args:
-        index: what can be drawn.
+        index: what can be sampled.
         number: `[N]` int32; from 0 to `index.size` - 1.
     """
     ends = jnp.cumsum(index.lengths, dtype=jnp.int32)
     game = jnp.searchsorted(ends, number, side="right")
     place = number - (ends - index.lengths)[game]
-    return (index.first + place) % index.result.shape[0], game
+    return (index.first + place) % index.value.shape[0], game
 
 
-def sample(
-    game: Game, replay: Replay, index: Index, rng_key: jax.Array, batch_size: int
+def make_batch(
+    game: Game,
+    replay: Replay,
+    index: Index,
+    draw: Draw,
+    auxiliary: Sequence[AuxiliaryHead] = (),
 ) -> Batch:
-    """Draws positions with replacement, each under a symmetry of the game.
+    """Returns observations and targets of positions, each under a symmetry of the game.
 
-    The draws are independent, so equal parts of the batch, one for each symmetry, are
-    as good as drawing the symmetries. The key is consumed.
+    The positions are independent draws, so equal parts of the batch, one for each
+    symmetry, are as good as drawing the symmetries.
+
+    Args:
+        game: what is played.
+        replay: the store.
+        index: of the store; with ends if there are auxiliary heads.
+        draw: the positions.
+        auxiliary: heads whose targets are computed.
     """
-    number = jax.random.randint(rng_key, (batch_size,), 0, index.size, jnp.int32)
-    position = locate(index, number)
-    state: State
+    position = (draw.row, draw.game)
     state, stored = jax.tree.map(
         lambda leaf: leaf[position], (replay.chunk.state, replay.chunk.policy)
     )
-    policy = expand_policy(stored, game.num_actions)
-    result = index.result[position].astype(jnp.float32)
-    observation = jax.vmap(game.observe)(state)
-    legal = jax.vmap(game.legal_action_mask)(state)
-    stride = len(game.symmetries)
+    has_ended = jnp.zeros_like(draw.weight, bool)
+    targets = Targets(
+        policy=expand_policy(stored, game.num_actions),
+        value=index.value[position].astype(jnp.float32),
+        auxiliary={},
+    )
+    if auxiliary:
+        assert index.last is not None, "the index has no ends"
+        last = index.last[position]
+        has_ended = last >= 0
+        chunk = replay.chunk
+        before, action = jax.tree.map(
+            lambda leaf: leaf[last, draw.game], (chunk.state, chunk.action)
+        )
+        final_state = jax.vmap(game.step)(before, action.astype(jnp.int32))
+        for head in auxiliary:
+            targets.auxiliary[head.name] = jax.vmap(head.target)(state, final_state)
+    batch = Batch(
+        observation=jax.vmap(game.observe)(state),
+        legal_action_mask=jax.vmap(game.legal_action_mask)(state),
+        targets=targets,
+        has_ended=has_ended,
+        draw=draw,
+    )
     parts = [
-        (
-            symmetry.observation(observation[first::stride]),
-            legal[first::stride, symmetry.actions],
-            policy[first::stride, symmetry.actions],
-            result[first::stride],
+        _transform(
+            jax.tree.map(lambda leaf: leaf[first :: len(game.symmetries)], batch),  # noqa: B023
+            symmetry,
+            auxiliary,
         )
         for first, symmetry in enumerate(game.symmetries)
     ]
-    return Batch(*(jnp.concatenate(part) for part in zip(*parts, strict=True)))
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
+
+
+def _transform(
+    batch: Batch, symmetry: Symmetry, auxiliary: Sequence[AuxiliaryHead]
+) -> Batch:
+    """Returns the batch of the positions that a symmetry makes of these."""
+    targets = batch.targets
+    return batch._replace(
+        observation=symmetry.observation(batch.observation),
+        legal_action_mask=batch.legal_action_mask[:, symmetry.actions],
+        targets=targets._replace(
+            policy=targets.policy[:, symmetry.actions],
+            auxiliary={
+                head.name: head.transform(symmetry, targets.auxiliary[head.name])
+                for head in auxiliary
+            },
+        ),
+    )

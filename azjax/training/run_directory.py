@@ -6,7 +6,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
@@ -44,6 +44,8 @@ def open_run_directory(
     config: RunConfig,
     optimizer: dict[str, Any] | str | None = None,
     report: Callable[[str], None] = print,
+    *,
+    hooks: Sequence[str] = (),
 ) -> Iterator[Path]:
     """A context that makes the directory of a new run, or checks that of one that goes
     on, and in which no other process may open it.
@@ -56,6 +58,7 @@ def open_run_directory(
         optimizer: what `optimizer_identity` returns, or a name; None if there is no
             choice.
         report: called with a line about settings that cannot be compared.
+        hooks: names of the parts of the algorithm that the user replaced.
 
     Raises:
         ValueError: another run is in it, or something that is no run, or another
@@ -78,7 +81,7 @@ def open_run_directory(
         lock = (directory / _LOCK_FILE).open("w")
     with lock:
         _lock(lock, directory)
-        values = _as_json(config, optimizer)
+        values = _as_json(config, optimizer, hooks)
         if is_run:
             values = _check_same_run(directory, values, report)
         partial = directory / _PARTIAL_FILE
@@ -288,13 +291,15 @@ def has_begun(directory: Path) -> bool:
 
 
 def _as_json(
-    config: RunConfig, optimizer: dict[str, Any] | str | None
+    config: RunConfig, optimizer: dict[str, Any] | str | None, hooks: Sequence[str]
 ) -> dict[str, Any]:
     """Returns the configuration as JSON would give it back; a run directory that was
     moved or is reached by another path is still the same run."""
     values = {"format": VERSION, **config.to_json()}
     if optimizer is not None:
         values["optimizer"] = optimizer
+    if hooks:
+        values["hooks"] = list(hooks)
     values = json.loads(json.dumps(values))
     del values["run_dir"]
     return values

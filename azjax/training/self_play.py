@@ -14,7 +14,7 @@ from azjax.players.model import evaluate, make_root, mover_reward
 from azjax.search import SearchConfig, first_trees
 from azjax.training.config import ReplayConfig, SelfPlayConfig
 from azjax.training.searches import after_moves, make_searches
-from azjax.training.stored_policy import StoredPolicy, store_policy
+from azjax.training.stored_policy import StoredPolicy, action_dtype, store_policy
 
 
 @struct.dataclass
@@ -33,6 +33,7 @@ class Chunk(NamedTuple):
     """T moves by B games, in time order.
 
     state: the position before the move, leaves `[T, B, ...]`.
+    action: `[T, B]`; the move, in the smallest unsigned integers that hold all actions.
     policy: leaves `[T, B, ...]`; the search's improved policy; all 0 where the search
         was a cheap one, whose policy is not to be learnt.
     value: `[T, B]` float32; the search's value, for the player to move.
@@ -42,6 +43,7 @@ class Chunk(NamedTuple):
     """
 
     state: State
+    action: jax.Array
     policy: StoredPolicy
     value: jax.Array
     draw: jax.Array
@@ -163,6 +165,7 @@ def make_self_play(
         )
         chunk = Chunk(
             state=games.state,
+            action=action.astype(action_dtype(game.num_actions)),
             policy=policy,
             value=found.value,
             draw=result[:, 1],

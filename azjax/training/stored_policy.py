@@ -20,10 +20,15 @@ class StoredPolicy(NamedTuple):
     action: jax.Array | None
 
 
+def action_dtype(num_actions: int) -> np.dtype:
+    """Returns the smallest unsigned integer type that holds every action."""
+    return np.min_scalar_type(num_actions - 1)
+
+
 def is_sparse(num_actions: int, entries: int) -> bool:
     """Returns whether `entries` of `num_actions` probabilities, stored with their
     actions, take less memory than all of them."""
-    entry_bytes = _action_dtype(num_actions).itemsize + 2
+    entry_bytes = action_dtype(num_actions).itemsize + 2
     return entries * entry_bytes < 2 * num_actions
 
 
@@ -45,7 +50,7 @@ def store_policy(policy: jax.Array, entries: int) -> tuple[StoredPolicy, jax.Arr
     kept = largest.sum(axis=-1, keepdims=True)
     probability = largest / jnp.where(kept > 0, kept, 1.0)
     stored = StoredPolicy(
-        probability.astype(jnp.float16), action.astype(_action_dtype(num_actions))
+        probability.astype(jnp.float16), action.astype(action_dtype(num_actions))
     )
     return stored, jnp.maximum(policy.sum(axis=-1) - kept[..., 0], 0.0)
 
@@ -58,7 +63,3 @@ def expand_policy(stored: StoredPolicy, num_actions: int) -> jax.Array:
     rows = jnp.arange(probability.shape[0])[:, None]
     policy = jnp.zeros((probability.shape[0], num_actions), jnp.float32)
     return policy.at[rows, stored.action].set(probability, unique_indices=True)
-
-
-def _action_dtype(num_actions: int) -> np.dtype:
-    return np.min_scalar_type(num_actions - 1)

@@ -1,6 +1,9 @@
 """Value targets."""
 
+import functools
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -42,16 +45,40 @@ def horizon(trace: float, max_moves: int) -> int:
     return min(moves, max_moves)
 
 
-def result_targets(
+class ValueTarget(NamedTuple):
+    """How value targets are computed from the stored moves.
+
+    compute: `compute(reward, terminated, value, draw)` returns `[T, B, 3]`
+        probabilities of win, draw and loss for the player to move at each of T moves of
+        B games, in time order; see `lambda_returns` for its arguments.
+    horizon: a position of a game that has not ended is sampled once so many moves have
+        followed it: then what is not known yet has next to no weight in its target.
+    """
+
+    compute: Callable[[jax.Array, jax.Array, jax.Array, jax.Array], jax.Array]
+    horizon: int
+
+
+def lambda_target(trace: float, max_moves: int) -> ValueTarget:
+    """Returns the value target of `lambda_returns`.
+
+    Args:
+        trace: lambda.
+        max_moves: of the longest game.
+    """
+    return ValueTarget(
+        functools.partial(lambda_returns, trace=trace), horizon(trace, max_moves)
+    )
+
+
+def lambda_returns(
     reward: jax.Array,
     terminated: jax.Array,
     value: jax.Array,
     draw: jax.Array,
     *,
     trace: float,
-    horizon: int,
-    oldest: jax.Array | int = 0,
-) -> tuple[jax.Array, jax.Array]:
+) -> jax.Array:
     """Computes lambda-returns between the game's result and the search's values.
 
     Sutton and Barto 2018, equation 12.2, over probabilities of win, draw and loss and
@@ -60,7 +87,7 @@ def result_targets(
     whose end is not stored is bootstrapped from the search's value of its newest
     position.
 
-    `T` is the number of rows, a ring of moves in time order; `B` the number of games.
+    `T` is the number of moves, in time order; `B` the number of games.
 
     Args:
         reward: `[T, B]` of move t, to the player who made it.
@@ -68,40 +95,20 @@ def result_targets(
         value: `[T, B]` the search's value of the position before move t.
         draw: `[T, B]` the network's probability of a draw there.
         trace: lambda; 1 gives the game's result, 0 the next position's value.
-        horizon: moves of the same game after which a bootstrapped target is accepted.
-        oldest: `[]` int32; the row of the oldest move.
 
     Returns:
-        `[T, B, 3]` float16 targets for the player to move at t, and `[T, B]` bool,
-        whether the game's end is stored or at least `horizon` of its moves follow.
+        `[T, B, 3]` float16 targets for the player to move at t.
     """
-    num_rows, num_games = terminated.shape
-    # The newest move first.
-    rows = (oldest - 1 - jnp.arange(num_rows, dtype=jnp.int32)) % num_rows
 
-    def step(carry, row):
-        targets, is_eligible, target_after, value_after, has_ended, followers = carry
+    def step(carry, move):
+        target_after, value_after = carry
+        reward, terminated, value, draw = move
         mixed = (1 - trace) * value_after + trace * target_after
         target = jnp.where(
-            terminated[row, :, None],
-            one_hot_result(reward[row]),
-            jnp.flip(mixed, axis=-1),
+            terminated[:, None], one_hot_result(reward), jnp.flip(mixed, axis=-1)
         )
-        has_ended |= terminated[row]
-        followers = jnp.where(terminated[row], 0, followers + 1)
-        targets = targets.at[row].set(target.astype(targets.dtype))
-        is_eligible = is_eligible.at[row].set(has_ended | (followers >= horizon))
-        result = soft_result(value[row], draw[row])
-        return (targets, is_eligible, target, result, has_ended, followers), None
+        return (target, soft_result(value, draw)), target.astype(jnp.float16)
 
-    newest = jnp.flip(soft_result(value[rows[0]], draw[rows[0]]), axis=-1)
-    carry = (
-        jnp.zeros((num_rows, num_games, 3), jnp.float16),
-        jnp.zeros((num_rows, num_games), bool),
-        newest,
-        newest,
-        jnp.zeros(num_games, bool),
-        jnp.full(num_games, -1, jnp.int32),
-    )
-    (targets, is_eligible, *_), _ = jax.lax.scan(step, carry, rows)
-    return targets, is_eligible
+    newest = jnp.flip(soft_result(value[-1], draw[-1]), axis=-1)
+    moves = (reward, terminated, value, draw)
+    return jax.lax.scan(step, (newest, newest), moves, reverse=True)[1]

@@ -220,6 +220,16 @@ def test_a_game_is_scored_after_max_moves():
     np.testing.assert_array_equal(game.rewards(state), [1, -1])
 
 
+def test_every_point_has_the_owner_that_its_score_counts():
+    """White's corner is a1; a3, between both, is nobody's."""
+    game = go.Go(3, komi=0.5)
+    state = play("b3 a2 b2 b1 c1", game)
+    owners = np.asarray(game.owners(state))
+    assert owners.tolist() == [[-1, 0, 0], [1, 0, 0], [1, 1, 0]]
+    points = [(owners == 0).sum(), (owners == 1).sum() + 0.5]
+    np.testing.assert_array_equal(game.score(state), points)
+
+
 @pytest.mark.parametrize(
     ("komi", "rewards", "ending"),
     [

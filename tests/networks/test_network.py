@@ -9,6 +9,7 @@ import pytest
 from flax import nnx
 
 from azjax.networks import (
+    AuxiliaryHead,
     NetworkConfig,
     Parts,
     Variables,
@@ -154,7 +155,7 @@ def test_every_parameter_can_learn(config):
 
     def loss(variables):
         # Around zero: no layer of these few features is dead.
-        policy_logits, value_logits = predict(network, variables, observations() - 3)
+        policy_logits, value_logits, _ = predict(network, variables, observations() - 3)
         return (policy_logits**2).sum() + (value_logits**2).sum()
 
     gradients = jax.tree.leaves(jax.jit(jax.grad(loss))(perturbed(variables)))
@@ -183,7 +184,7 @@ def test_one_part_alone_can_be_the_users_own(part):
     }
     network, variables = init(parts=Parts(**{part: factories[part]}))
     prediction = predict(network, variables, observations())
-    chex.assert_shape(prediction, [(4, NUM_ACTIONS), (4, 3)])
+    chex.assert_shape(prediction[:2], [(4, NUM_ACTIONS), (4, 3)])
 
 
 def test_batch_statistics_move_a_tenth_of_the_way_in_training():
@@ -280,3 +281,34 @@ def test_a_part_with_a_random_state_is_refused():
 def test_a_wrong_setting_is_refused(setting, message):
     with pytest.raises(ValueError, match=message):
         NetworkConfig(**setting)
+
+
+def auxiliary_head(name):
+    return AuxiliaryHead(
+        name=name,
+        make=lambda shape, rngs: LinearHead(shape, 7, rngs),
+        target=lambda state, final_state: final_state,
+        loss=lambda outputs, targets: outputs.mean(axis=-1),
+    )
+
+
+def test_auxiliary_heads_are_computed_beside_the_others():
+    network, variables = init(parts=Parts(auxiliary=(auxiliary_head("margin"),)))
+    prediction = predict(network, variables, observations())
+    assert set(prediction.auxiliary) == {"margin"}
+    chex.assert_shape(prediction.auxiliary["margin"], (4, 7))
+    plain = predict(*init(), observations())
+    assert plain.auxiliary == {}
+    # Policy and value are those of the network without it.
+    chex.assert_trees_all_equal(prediction[:2], plain[:2])
+
+
+@pytest.mark.parametrize("name", ["policy", "value", "", "two words", "a.b"])
+def test_a_wrong_name_of_an_auxiliary_head_is_refused(name):
+    with pytest.raises(ValueError, match="must be an identifier other than"):
+        auxiliary_head(name)
+
+
+def test_two_auxiliary_heads_of_one_name_are_refused():
+    with pytest.raises(ValueError, match="different names"):
+        Parts(auxiliary=(auxiliary_head("margin"), auxiliary_head("margin")))

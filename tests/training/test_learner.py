@@ -8,26 +8,42 @@ import optax
 import pytest
 
 from azjax import games
-from azjax.networks import NetworkConfig, Variables, predict
+from azjax.networks import (
+    AuxiliaryHead,
+    NetworkConfig,
+    Parts,
+    PolicyHead,
+    Variables,
+    predict,
+)
 from azjax.players import first_network
 from azjax.training import LearnerConfig, SelfPlayConfig
 from azjax.training.learner import (
-    _loss,
+    _total_loss,
+    head_losses,
     init_learner,
     learning_rate,
+    make_loss,
     make_optimizer,
     make_update,
     update_bytes,
 )
-from azjax.training.replay import Batch, Index, empty_replay
+from azjax.training.replay import (
+    Batch,
+    Draw,
+    Index,
+    Targets,
+    empty_replay,
+    make_batch,
+)
+from azjax.training.sampling import uniform_sampler
 from azjax.training.self_play import start_games
 from azjax.training.stored_policy import store_policy
 
 GAME = games.make("tic_tac_toe")
 CONFIG = LearnerConfig(batch_size=32, learning_rate=1e-2, averaging=0.9)
-NETWORK, FIRST = first_network(
-    0, GAME, NetworkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
-)
+SMALL = NetworkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
+NETWORK, FIRST = first_network(0, GAME, SMALL)
 
 
 @pytest.fixture(scope="module")
@@ -42,13 +58,34 @@ def data():
     policy, _ = store_policy(jax.nn.one_hot(legal.argmax(-1), 9), 9)
     chunk = replay.chunk._replace(state=state, policy=policy)
     result = jax.nn.one_hot(jnp.arange(16).reshape(2, 8) % 3, 3, dtype=jnp.float16)
-    index = Index(first=jnp.int32(0), lengths=jnp.full(8, 2), result=result)
+    index = Index(
+        first=jnp.int32(0),
+        lengths=jnp.full(8, 2),
+        is_new=jnp.zeros((2, 8), bool),
+        value=result,
+        last=None,
+    )
     return replay.replace(chunk=chunk), index
 
 
 @pytest.fixture(scope="module")
 def update():
-    return make_update(GAME, NETWORK, make_optimizer(CONFIG), CONFIG)
+    return sampled_update(make_optimizer(CONFIG), CONFIG)
+
+
+def sampled_update(optimizer, config):
+    """An update with a batch that is drawn uniformly."""
+    update = make_update(
+        NETWORK, optimizer, make_loss(config), averaging=config.averaging
+    )
+
+    @jax.jit
+    def sample_and_update(learner, replay, index, rng_key, progress):
+        draw = uniform_sampler(config.batch_size).choose((), index, rng_key)
+        batch = make_batch(GAME, replay, index, draw)
+        return update(learner, batch, progress)[:2]
+
+    return sample_and_update
 
 
 def fresh(optimizer=None):
@@ -63,9 +100,9 @@ def test_the_losses_go_down_on_the_same_positions(update, data):
             learner, *data, jax.random.key(step), jnp.float32(0.1)
         )
         seen.append(jax.device_get(metrics))
-    assert seen[-1].policy_loss < 0.8 * seen[0].policy_loss
-    assert seen[-1].value_loss < 0.9 * seen[0].value_loss
-    assert all(math.isfinite(number) for metrics in seen for number in metrics)
+    assert seen[-1]["policy_loss"] < 0.8 * seen[0]["policy_loss"]
+    assert seen[-1]["value_loss"] < 0.9 * seen[0]["value_loss"]
+    assert all(math.isfinite(number) for metrics in seen for number in metrics.values())
     assert learner.updates == 60
 
 
@@ -99,10 +136,12 @@ def test_averaged_weights_follow_the_learnt_ones(update, data):
 def test_the_bytes_of_an_update_are_estimated(data):
     config = LearnerConfig(batch_size=2048)
     optimizer = make_optimizer(config)
-    update = make_update(GAME, NETWORK, optimizer, config)
+    update = sampled_update(optimizer, config)
     arguments = (fresh(optimizer), *data, jax.random.key(0), jnp.float32(0))
     used = update.lower(*arguments).compile().memory_analysis()
-    said = update_bytes(GAME, NETWORK, FIRST, config)
+    said = update_bytes(
+        GAME, NETWORK, FIRST, make_loss(config), batch_size=2048, auxiliary={}
+    )
     assert said == pytest.approx(used.temp_size_in_bytes, rel=0.4)
 
 
@@ -155,12 +194,12 @@ def test_long_gradients_are_cut():
 
 def test_a_users_own_optimizer_takes_adamws_place(data):
     optimizer = optax.sgd(0.0)  # it has no use for the run's progress
-    update = make_update(GAME, NETWORK, optimizer, CONFIG)
+    update = sampled_update(optimizer, CONFIG)
     learner, metrics = update(
         fresh(optimizer), *data, jax.random.key(0), jnp.float32(0)
     )
     jax.tree.map(np.testing.assert_array_equal, learner.variables.params, FIRST.params)
-    assert metrics.gradient_norm > 0
+    assert metrics["gradient_norm"] > 0
     assert isinstance(learner.variables, Variables)
 
 
@@ -175,18 +214,23 @@ def batch_of(has_policy):
     return Batch(
         observation=jax.vmap(GAME.observe)(state),
         legal_action_mask=legal,
-        policy_target=jnp.where(jnp.asarray(has_policy)[:, None], policy, 0.0),
-        result_target=jax.nn.one_hot(jnp.arange(16) % 3, 3),
+        targets=Targets(
+            policy=jnp.where(jnp.asarray(has_policy)[:, None], policy, 0.0),
+            value=jax.nn.one_hot(jnp.arange(16) % 3, 3),
+            auxiliary={},
+        ),
+        has_ended=jnp.zeros(16, bool),
+        draw=Draw(jnp.zeros(16, int), jnp.zeros(16, int), jnp.ones(16)),
     )
 
 
 @functools.cache
 def loss_and_gradient(value_weight):
-    config = LearnerConfig(value_weight=value_weight)
+    loss = functools.partial(head_losses, value_weight=value_weight)
     return jax.jit(
         jax.value_and_grad(
-            lambda params, batch: _loss(
-                params, FIRST.batch_stats, NETWORK, batch, config
+            lambda params, batch: _total_loss(
+                params, FIRST.batch_stats, NETWORK, batch, loss
             )[0]
         )
     )
@@ -199,7 +243,7 @@ def policy_losses(batch):
     for row, legal, target in zip(
         logits.astype(np.float64),
         np.asarray(batch.legal_action_mask),
-        np.asarray(batch.policy_target, np.float64),
+        np.asarray(batch.targets.policy, np.float64),
         strict=True,
     ):
         log_prior = row[legal] - np.log(np.exp(row[legal]).sum())
@@ -254,6 +298,52 @@ def test_an_update_without_any_policy_is_finite(update, data):
     learner, metrics = update(
         fresh(), replay, index, jax.random.key(0), jnp.float32(0.1)
     )
-    assert metrics.policy_loss == 0
-    assert metrics.value_loss > 0
+    assert metrics["policy_loss"] == 0
+    assert metrics["value_loss"] > 0
     assert all(math.isfinite(leaf.sum()) for leaf in jax.tree.leaves(learner.variables))
+
+
+# Weights and auxiliary heads
+
+
+def test_a_position_counts_as_much_as_its_weight():
+    batch = batch_of(np.ones(16, bool))
+    loss = functools.partial(head_losses, value_weight=2.0)
+
+    def total(batch):
+        return _total_loss(FIRST.params, FIRST.batch_stats, NETWORK, batch, loss)
+
+    first, rest = np.arange(16) == 0, np.arange(16) > 0
+    totals, samples = [], []
+    for weight in (np.ones(16), 5.0 * first + rest):
+        draw = batch.draw._replace(weight=jnp.asarray(weight, jnp.float32))
+        value, (_, sample_loss, _) = total(batch._replace(draw=draw))
+        totals.append(float(value))
+        samples.append(np.asarray(sample_loss))
+    np.testing.assert_array_equal(*samples)
+    assert totals[0] == pytest.approx(samples[0].mean(), rel=1e-5)
+    assert totals[1] == pytest.approx(totals[0] + 4 * samples[0][0] / 16, rel=1e-5)
+
+
+def test_positions_without_an_end_do_not_move_an_auxiliary_head():
+    head = AuxiliaryHead(
+        name="cells",
+        make=lambda shape, rngs: PolicyHead(shape, 9, dtype=jnp.float32, rngs=rngs),
+        target=lambda state, final_state: GAME.board(final_state).ravel() == 0,
+        loss=lambda outputs, targets: ((outputs - targets) ** 2).mean(axis=-1),
+        weight=0.5,
+    )
+    parts = Parts(auxiliary=(head,))
+    network, variables = first_network(0, GAME, SMALL, parts)
+    has_ended = np.arange(16) % 4 == 0
+    batch = batch_of(np.zeros(16, bool))._replace(has_ended=jnp.asarray(has_ended))
+    targets = jnp.zeros((16, 9)).at[0].set(1.0)
+    batch = batch._replace(targets=batch.targets._replace(auxiliary={"cells": targets}))
+    loss = make_loss(LearnerConfig(value_weight=0.0), parts)
+    value, (metrics, _, _) = _total_loss(
+        variables.params, variables.batch_stats, network, batch, loss
+    )
+    outputs = predict(network, variables, batch.observation).auxiliary["cells"]
+    expected = ((outputs - targets) ** 2).mean(axis=-1)[has_ended].mean()
+    assert float(metrics["cells_loss"]) == pytest.approx(float(expected), rel=1e-5)
+    assert float(value) == pytest.approx(0.5 * float(expected), rel=1e-5)

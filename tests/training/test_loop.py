@@ -20,9 +20,13 @@ from azjax.training import (
     ReplayConfig,
     SelfPlayConfig,
     TrainConfig,
+    ValueTarget,
+    head_losses,
+    lambda_target,
     train,
 )
 from azjax.training import loop as module
+from azjax.training.iteration import make_algorithm
 from azjax.training.loop import Progress
 from azjax.training.reporting import Reporter
 
@@ -162,10 +166,8 @@ def test_a_run_that_was_stopped_and_resumed_is_the_same_run(undisturbed, resumed
 def fresh_state(run):
     trained = run.player
     settings = config(run.directory)
-    trainer = module._Trainer(
-        settings, trained.game, trained.network, None, has_own_parts=False
-    )
-    return trainer.init(trained.variables)
+    algorithm = make_algorithm(settings, trained.game, trained.network)
+    return algorithm.init(trained.variables)
 
 
 def assert_bits_equal(a, b):
@@ -233,6 +235,20 @@ def test_another_optimizer_is_refused_and_the_checkpoints_kept(undisturbed, tmp_
         train(config(directory), optimizer=optax.sgd(1e-2))
     assert "\n" not in str(error.value)
     assert names(directory / "checkpoints") == before
+
+
+def test_another_loss_is_refused_and_the_checkpoints_kept(undisturbed):
+    before = names(undisturbed.directory / "checkpoints")
+    with pytest.raises(ValueError, match=r"hooks was None, is \['loss'\]"):
+        train(config(undisturbed.directory), loss=head_losses)
+    assert names(undisturbed.directory / "checkpoints") == before
+
+
+def test_a_replay_too_small_for_the_value_target_is_refused(tmp_path):
+    target = ValueTarget(lambda_target(1.0, 9).compute, horizon=100)
+    with pytest.raises(ValueError, match="100 moves have followed"):
+        train(config(tmp_path / "run"), value_target=target)
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.fixture(scope="module")

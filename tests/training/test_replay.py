@@ -1,11 +1,14 @@
+import functools
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 
 from azjax import games
+from azjax.networks import AuxiliaryHead
 from azjax.search import tree_bytes
 from azjax.training import (
     LearnerConfig,
@@ -14,10 +17,18 @@ from azjax.training import (
     TrainConfig,
     preset,
 )
-from azjax.training.replay import empty_replay, insert, locate, make_index, sample
+from azjax.training.replay import (
+    Replay,
+    empty_replay,
+    insert,
+    locate,
+    make_batch,
+    make_index,
+)
+from azjax.training.sampling import uniform_sampler
 from azjax.training.self_play import Chunk
 from azjax.training.stored_policy import store_policy
-from azjax.training.targets import horizon
+from azjax.training.targets import ValueTarget, horizon, lambda_returns, lambda_target
 
 GAME = games.make("tic_tac_toe")
 T, B, NUM_CHUNKS = 3, 2, 4
@@ -25,10 +36,24 @@ CAPACITY = T * NUM_CHUNKS
 # Three in the left column for the first player in five moves, and a drawn game.
 FIRST_WINS = [0, 1, 3, 2, 6]
 DRAWN = [0, 1, 2, 4, 3, 5, 7, 6, 8]
-index_of = jax.jit(make_index, static_argnames=("trace", "horizon"))
+
+
+@functools.partial(jax.jit, static_argnames=("trace", "horizon", "finds_ends"))
+def index_of(replay, num_moves, window, *, trace, horizon, finds_ends=False):
+    value_target = ValueTarget(functools.partial(lambda_returns, trace=trace), horizon)
+    return make_index(
+        replay, num_moves, window, value_target=value_target, finds_ends=finds_ends
+    )
+
+
 insert_into = jax.jit(insert)
 step = jax.jit(GAME.step)
-draw = jax.jit(sample, static_argnums=(0, 4))
+
+
+@functools.partial(jax.jit, static_argnums=(0, 4))
+def draw(game, replay, index, rng_key, batch_size):
+    chosen = uniform_sampler(batch_size).choose((), index, rng_key)
+    return make_batch(game, replay, index, chosen)
 
 
 def play(*slots):
@@ -48,7 +73,15 @@ def play(*slots):
                 policy, _ = store_policy(jax.nn.one_hot(action, 9), 9)
                 value = jnp.float32(len(rows) / 100)
                 rows.append(
-                    Chunk(state, policy, value, value, reward, after.terminated)
+                    Chunk(
+                        state,
+                        jnp.uint8(action),
+                        policy,
+                        value,
+                        value,
+                        reward,
+                        after.terminated,
+                    )
                 )
                 state = after
         columns.append(jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows))
@@ -124,7 +157,7 @@ def test_only_the_newest_moves_of_the_window_can_be_drawn(moves):
 
 def test_a_game_that_spans_chunks_gets_its_later_result(moves):
     _, index = eligible(filled(3, moves), 3)
-    result = np.asarray(index.result)
+    result = np.asarray(index.value)
     win, tie, loss = np.eye(3)
     np.testing.assert_array_equal(result[:5, 0], [win, loss, win, loss, win])
     np.testing.assert_array_equal(result[:9, 1], [tie] * 9)
@@ -132,10 +165,37 @@ def test_a_game_that_spans_chunks_gets_its_later_result(moves):
 
 def test_results_are_found_across_the_rings_end(moves):
     _, index = eligible(filled(6, moves), 6)
-    result = np.asarray(index.result)
+    result = np.asarray(index.value)
     win, _, loss = np.eye(3)
     # Moves 10 to 14 are a game; the last three of them lie at the ring's beginning.
     np.testing.assert_array_equal(result[[10, 11, 0, 1, 2], 0], [win, loss] * 2 + [win])
+
+
+@pytest.mark.parametrize("oldest", [0, 3, 7])
+def test_a_position_is_eligible_once_the_horizons_moves_of_its_game_have_followed(
+    oldest,
+):
+    """In a ring whose rows begin anywhere; moves of the next game do not count."""
+    empty = empty_replay(
+        GAME, num_chunks=8, moves_per_chunk=1, num_games=2, policy_entries=9
+    )
+    terminated = jnp.zeros((8, 2), bool).at[(4 + oldest) % 8, 1].set(True)
+    chunk = empty.chunk._replace(terminated=terminated)
+    _, index, _ = index_of(
+        Replay(chunk, empty.was_eligible),
+        jnp.int32(8 + oldest),
+        jnp.int32(8),
+        trace=0.5,
+        horizon=3,
+        finds_ends=True,
+    )
+    ends = np.roll(index.last, -oldest, axis=0).T
+    assert ends.tolist() == [[-1] * 8, [(4 + oldest) % 8] * 5 + [-1] * 3]
+    expected = [[1, 1, 1, 1, 1, 0, 0, 0]] * 2
+    np.testing.assert_array_equal(
+        np.roll(index.is_eligible, -oldest, axis=0).T, expected
+    )
+    np.testing.assert_array_equal(np.roll(index.is_new, -oldest, axis=0).T, expected)
 
 
 # Positions of long games
@@ -234,7 +294,7 @@ def play_script(config, max_moves, num_chunks, window=None):
         delay += float(counted.delay)
     counts = {"eligible": total, "delay": delay, "waiting": int(counted.waiting)}
     rows = (begin + np.arange(count.max())) % capacity
-    targets = np.asarray(index.result)[rows]
+    targets = np.asarray(index.value)[rows]
     return played, since, counts, (begin, count, targets)
 
 
@@ -307,7 +367,8 @@ def test_a_chess_position_takes_less_than_350_bytes_with_its_index():
     )
     zero = jnp.int32(0)
     _, index, _ = jax.eval_shape(
-        lambda store: make_index(store, zero, zero, trace=1.0, horizon=1), replay
+        lambda store: make_index(store, zero, zero, value_target=lambda_target(1.0, 1)),
+        replay,
     )
     assert tree_bytes((replay, index)) < 350
 
@@ -320,10 +381,10 @@ def test_samples_are_true_positions_under_true_symmetries(moves):
     empty = batch.observation.sum(axis=-1).reshape(64, 9) == 0
     # In tic-tac-toe the empty cells are the legal moves, whatever the symmetry.
     np.testing.assert_array_equal(batch.legal_action_mask, empty)
-    chosen = batch.policy_target.argmax(axis=-1)
+    chosen = batch.targets.policy.argmax(axis=-1)
     assert np.take_along_axis(np.asarray(empty), np.asarray(chosen)[:, None], 1).all()
-    np.testing.assert_array_equal(batch.policy_target.sum(axis=-1), np.ones(64))
-    assert batch.policy_target.dtype == jnp.float32
+    np.testing.assert_array_equal(batch.targets.policy.sum(axis=-1), np.ones(64))
+    assert batch.targets.policy.dtype == jnp.float32
 
 
 def test_sparse_policies_are_drawn_as_dense_ones_are(moves):
@@ -356,7 +417,7 @@ def test_only_what_can_be_drawn_is_drawn(moves):
     replay = filled(2, moves)
     _, index = eligible(replay, 2)
     batch = draw(GAME, replay, index, jax.random.key(1), 64)
-    win_or_loss = np.asarray(batch.result_target)[:, [0, 2]].sum(axis=-1)
+    win_or_loss = np.asarray(batch.targets.value)[:, [0, 2]].sum(axis=-1)
     np.testing.assert_array_equal(win_or_loss, np.ones(64))
 
 
@@ -364,4 +425,47 @@ def test_a_batch_need_not_be_a_multiple_of_the_symmetries(moves):
     replay = filled(2, moves)
     _, index = eligible(replay, 2)
     batch = draw(GAME, replay, index, jax.random.key(0), 3)
-    assert {len(part) for part in batch} == {3}
+    assert {len(leaf) for leaf in jax.tree.leaves(batch)} == {3}
+
+
+def test_auxiliary_targets_are_those_of_the_final_position_under_the_same_symmetry(
+    moves,
+):
+    """The target is the board of the end, seen by the player to move."""
+    head = AuxiliaryHead(
+        name="end",
+        make=lambda shape, rngs: nnx.Linear(shape[0], 9, rngs=rngs),
+        target=lambda state, final_state: jnp.stack(
+            [
+                GAME.board(final_state) == state.current_player,
+                GAME.board(final_state) == 1 - state.current_player,
+            ],
+            axis=-1,
+        ),
+        loss=lambda outputs, targets: (outputs - targets).mean(axis=-1),
+        transform=lambda symmetry, targets: symmetry.observation(targets),
+    )
+    replay = filled(6, moves)
+    # With so short a horizon, moves of the games in progress can be sampled too.
+    _, index, _ = index_of(
+        replay,
+        jnp.int32(18),
+        jnp.int32(CAPACITY),
+        trace=0.5,
+        horizon=1,
+        finds_ends=True,
+    )
+    draw = uniform_sampler(64).choose((), index, jax.random.key(0))
+    batch = jax.jit(make_batch, static_argnums=(0, 4))(
+        GAME, replay, index, draw, (head,)
+    )
+    end, now = np.asarray(batch.targets.auxiliary["end"]), np.asarray(batch.observation)
+    ended = np.asarray(batch.has_ended)
+    assert 0 < ended.sum() < 64
+    number = np.rint(100 * replay.chunk.value[batch.draw.row, batch.draw.game])
+    # In slot 0 the fourth game, from move 15 on, is in progress; in slot 1 none is.
+    np.testing.assert_array_equal(ended, (number < 15) | (batch.draw.game == 1))
+    # What is on the board stays there.
+    assert (end[ended] >= now[ended]).all()
+    stones = end[ended].sum(axis=(1, 2, 3))
+    assert stones.tolist() == np.where(batch.draw.game[ended] == 0, 5, 9).tolist()

@@ -3,16 +3,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax.training import targets
-from azjax.training.targets import horizon, one_hot_result, soft_result
+from azjax.training.targets import (
+    horizon,
+    lambda_returns,
+    one_hot_result,
+    soft_result,
+)
 
 # Targets are stored in float16.
 TOLERANCE = 5e-4
-
-
-def result_targets(*args, **settings):
-    """Targets where positions are eligible only once their games have ended."""
-    return targets.result_targets(*args, **{"horizon": 10**6} | settings)
 
 
 def column(*numbers):
@@ -35,13 +34,12 @@ WON = {
 
 
 def test_trace_1_gives_the_result_from_each_movers_view():
-    target, known = result_targets(**WON, trace=1.0)
+    target = lambda_returns(**WON, trace=1.0)
     np.testing.assert_array_equal(target[:, 0], [[1, 0, 0], [0, 0, 1], [1, 0, 0]])
-    assert known.all()
 
 
 def test_trace_0_gives_the_next_positions_value_seen_from_the_other_side():
-    target, _ = result_targets(**WON, trace=0.0)
+    target = lambda_returns(**WON, trace=0.0)
     opinion = soft_result(WON["value"], WON["draw"])[:, 0]
     np.testing.assert_allclose(target[0, 0], opinion[1][::-1], atol=TOLERANCE)
     np.testing.assert_allclose(target[1, 0], opinion[2][::-1], atol=TOLERANCE)
@@ -49,7 +47,7 @@ def test_trace_0_gives_the_next_positions_value_seen_from_the_other_side():
 
 
 def test_in_between_the_targets_are_mixed_backwards():
-    target, _ = result_targets(**WON, trace=0.75)
+    target = lambda_returns(**WON, trace=0.75)
     # To the mover the last move is worth 1; the one before it, by hand,
     # -(0.25 * 0.8 + 0.75 * 1) = -0.95; the first -(0.25 * -0.4 + 0.75 * -0.95).
     np.testing.assert_allclose(expected(target), [0.8125, -0.95, 1], atol=TOLERANCE)
@@ -57,9 +55,8 @@ def test_in_between_the_targets_are_mixed_backwards():
 
 def test_a_drawn_game_is_a_draw_to_both():
     game = WON | {"reward": column(0.0, 0.0, 0.0)}
-    target, known = result_targets(**game, trace=1.0)
+    target = lambda_returns(**game, trace=1.0)
     np.testing.assert_array_equal(target[:, 0], [[0, 1, 0]] * 3)
-    assert known.all()
 
 
 def test_what_comes_after_a_games_end_does_not_reach_into_it():
@@ -67,48 +64,18 @@ def test_what_comes_after_a_games_end_does_not_reach_into_it():
     reward = column(0.0, -1.0, 0.0, 1.0)
     terminated = column(False, True, False, True)
     found = [
-        result_targets(
+        lambda_returns(
             reward,
             terminated,
             column(0.0, 0.0, *later),
             column(0.0, 0.0, *draws),
             trace=0.5,
-        )[0]
+        )
         for later, draws in (((0.9, -0.9), (0.1, 0.1)), ((-0.7, 0.3), (0.0, 0.7)))
     ]
     np.testing.assert_array_equal(found[0][:2], found[1][:2])
     np.testing.assert_array_equal(found[0][1, 0], [0, 0, 1])
     assert (found[0][2] != found[1][2]).any()
-
-
-def test_a_position_is_eligible_where_the_games_end_is_stored():
-    terminated = jnp.array([[0, 0], [1, 0], [0, 1], [0, 0]], bool)
-    zeros = jnp.zeros((4, 2))
-    _, known = result_targets(zeros, terminated, zeros, zeros, trace=1.0)
-    np.testing.assert_array_equal(known, [[1, 1], [1, 1], [0, 1], [0, 0]])
-
-
-@pytest.mark.parametrize("oldest", [0, 3, 7])
-def test_a_position_is_eligible_once_the_horizons_moves_of_its_game_have_followed(
-    oldest,
-):
-    """In a ring whose rows begin anywhere; moves of the next game do not count."""
-    terminated = np.zeros((8, 2), bool)
-    terminated[4, 1] = True
-    zeros = jnp.zeros((8, 2))
-    _, is_eligible = result_targets(
-        zeros,
-        jnp.asarray(np.roll(terminated, oldest, axis=0)),
-        zeros,
-        zeros,
-        trace=0.5,
-        horizon=3,
-        oldest=oldest,
-    )
-    np.testing.assert_array_equal(
-        np.roll(is_eligible, -oldest, axis=0).T,
-        [[1, 1, 1, 1, 1, 0, 0, 0], [1, 1, 1, 1, 1, 0, 0, 0]],
-    )
 
 
 @pytest.mark.parametrize("trace", [0.01, 0.5, 0.8, 0.95, 0.99])
@@ -126,18 +93,15 @@ def test_the_horizon_is_one_move_without_a_trace_and_at_most_the_longest_game():
 def test_an_unfinished_game_is_bootstrapped_from_its_newest_position():
     value = column(0.2, -0.6)
     zeros = jnp.zeros((2, 1))
-    target, known = result_targets(
-        zeros, jnp.zeros((2, 1), bool), value, zeros, trace=1.0
-    )
+    target = lambda_returns(zeros, jnp.zeros((2, 1), bool), value, zeros, trace=1.0)
     np.testing.assert_allclose(expected(target), [0.6, -0.6], atol=TOLERANCE)
-    assert not known.any()
 
 
 @pytest.mark.parametrize("trace", [0.0, 0.3, 1.0])
 def test_targets_are_distributions(trace):
     keys = jax.random.split(jax.random.key(0), 4)
     shape = (20, 50)
-    target, _ = result_targets(
+    target = lambda_returns(
         jax.random.randint(keys[0], shape, -1, 2).astype(jnp.float32),
         jax.random.bernoulli(keys[1], 0.2, shape),
         jax.random.uniform(keys[2], shape, minval=-1, maxval=1),

@@ -1,0 +1,116 @@
+"""AlphaZero with a part exchanged, through the arguments of `azjax.train`.
+
+    python experiments/variations.py pure_z
+    python experiments/variations.py five_steps --game connect_four
+    python experiments/variations.py prioritised --minutes 10
+    python experiments/variations.py ownership --game go:5
+
+Each function below returns the arguments of one variation; the README says which other
+parts can be exchanged.
+"""
+
+import argparse
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from azjax import games, networks, train, training
+
+
+def pure_z(game: games.Game) -> dict:
+    """The value target is the result of the game."""
+    return {"value_target": training.lambda_target(1.0, game.max_moves)}
+
+
+def five_steps(game: games.Game, num_steps: int = 5) -> dict:
+    """The value target is the search's value five moves later, or the result."""
+
+    def compute(reward, terminated, value, draw):
+        target = training.soft_result(value, draw)
+        for _ in range(num_steps):
+            # Of the next position, seen by the other player; the newest has no next.
+            after = jnp.concatenate([jnp.flip(target[1:], axis=-1), target[-1:]])
+            result = training.one_hot_result(reward)
+            target = jnp.where(terminated[..., None], result, after)
+        return target
+
+    horizon = min(num_steps, game.max_moves)
+    return {"value_target": training.ValueTarget(compute, horizon)}
+
+
+def prioritised(
+    game: games.Game, batch_size: int = 256, alpha: float = 0.6, beta: float = 0.4
+) -> dict:
+    """Positions are sampled by their last loss, with importance weights (Schaul et al.
+    2016, "Prioritized Experience Replay")."""
+    del game
+
+    def prepare(priority, index):
+        highest = jnp.maximum(priority.max(), 1.0)
+        priority = jnp.where(index.is_new, highest, priority)
+        return jnp.where(index.is_eligible, priority, 0.0)
+
+    def choose(priority, index, rng_key):
+        mass = jnp.cumsum(priority.ravel() ** alpha)
+        uniform = jax.random.uniform(rng_key, (batch_size,), maxval=mass[-1])
+        number = jnp.searchsorted(mass, uniform)
+        row, slot = jnp.divmod(number, priority.shape[1])
+        probability = priority[row, slot] ** alpha / mass[-1]
+        weight = (index.size * probability) ** -beta
+        return training.Draw(row, slot, weight / weight.mean())
+
+    def update(priority, draw, loss):
+        return priority.at[draw.row, draw.game].set(loss + 1e-3)
+
+    return {"sampler": training.Sampler(jnp.zeros, prepare, choose, update)}
+
+
+def ownership(game: games.Go) -> dict:
+    """A third head learns whose each point of a Go board is at the end (Wu 2019,
+    "Accelerating Self-Play Learning in Go", section 4.1)."""
+
+    def make(features_shape, rngs):
+        num_points = game.num_actions - 1
+        return networks.PolicyHead(
+            features_shape, num_points, dtype=jnp.float32, rngs=rngs
+        )
+
+    def target(state, final_state):
+        owners = game.owners(final_state)
+        return jnp.where(owners < 0, 0.5, owners == state.current_player)
+
+    def loss(logits, targets):
+        targets = targets.reshape(logits.shape)
+        return optax.sigmoid_binary_cross_entropy(logits, targets).mean(axis=-1)
+
+    def transform(symmetry, targets):
+        return symmetry.observation(targets[..., None])[..., 0]
+
+    head = networks.AuxiliaryHead("ownership", make, target, loss, transform)
+    return {"parts": networks.Parts(auxiliary=(head,))}
+
+
+VARIATIONS = {
+    "pure_z": pure_z,
+    "five_steps": five_steps,
+    "prioritised": prioritised,
+    "ownership": ownership,
+}
+
+
+def main() -> None:
+    """Trains one variation."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("variation", choices=VARIATIONS)
+    parser.add_argument("--game", default="tic_tac_toe")
+    parser.add_argument("--minutes", type=float, default=2.0)
+    parser.add_argument("--run-dir")
+    args = parser.parse_args()
+    run_dir = args.run_dir or f"runs/{args.variation}"
+    config = training.preset("auto", args.game, minutes=args.minutes, run_dir=run_dir)
+    train(config, **VARIATIONS[args.variation](games.make(args.game)))
+
+
+if __name__ == "__main__":
+    main()

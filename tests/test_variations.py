@@ -1,0 +1,127 @@
+"""The variations of `experiments/variations.py`, each on a tiny run."""
+
+import json
+import pathlib
+import runpy
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax import games
+from azjax.networks import NetworkConfig
+from azjax.training import (
+    EvaluationConfig,
+    Index,
+    LearnerConfig,
+    ReplayConfig,
+    SelfPlayConfig,
+    TrainConfig,
+    plots,
+    soft_result,
+    train,
+)
+
+SCRIPT = pathlib.Path(__file__).parents[1] / "experiments" / "variations.py"
+VARIATIONS = runpy.run_path(str(SCRIPT))["VARIATIONS"]
+
+
+def tiny(game, directory) -> TrainConfig:
+    return TrainConfig(
+        game=game,
+        iterations=4,
+        run_dir=str(directory),
+        network=NetworkConfig(width=16, num_blocks=1, stem_channels=8, window=3),
+        self_play=SelfPlayConfig(games=8, moves_per_chunk=8, simulations=(2,)),
+        replay=ReplayConfig(capacity=1024, min_window=960, min_positions=64),
+        learner=LearnerConfig(batch_size=16, uses=1.0),
+        evaluation=EvaluationConfig(times=1, positions=4, simulations=2, games=2),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "game"),
+    [
+        ("pure_z", "tic_tac_toe"),
+        ("five_steps", "tic_tac_toe"),
+        ("prioritised", "tic_tac_toe"),
+        ("ownership", "go:5"),
+    ],
+)
+def test_a_variation_learns_through_train(name, game, tmp_path, monkeypatch):
+    monkeypatch.setattr(plots, "plot_learning", lambda *args: None)
+    rows = []
+    arguments = VARIATIONS[name](games.make(game))
+    run = train(tiny(game, tmp_path / "run"), **arguments, on_iteration=rows.append)
+    assert run.finished
+    assert [row["iteration"] for row in rows] == [1, 2, 3, 4]
+    losses = [row for row in rows if row["policy_loss"] is not None]
+    assert losses
+    assert all(np.isfinite(row["value_loss"]) for row in losses)
+    assert all(("ownership_loss" in row) == (name == "ownership") for row in losses)
+    settings = json.loads((run.directory / "config.json").read_text())
+    assert settings.get("hooks", []) == [
+        each for each in ("value_target", "sampler") if each in arguments
+    ]
+
+
+def five_steps_by_definition(reward, terminated, value, draw):
+    """Walks on from each position, for one game."""
+    targets = []
+    for start in range(len(value) - 5):
+        position, sign, result = start, 1, None
+        for _ in range(5):
+            if terminated[position]:
+                result = np.eye(3)[1 - int(sign * reward[position])]
+                break
+            position, sign = position + 1, -sign
+        if result is None:
+            result = np.asarray(soft_result(value[position], draw[position]))[::sign]
+        targets.append(result)
+    return np.array(targets)
+
+
+def test_five_steps_are_five_steps():
+    chance = np.random.default_rng(0)
+    terminated = chance.uniform(size=(40, 3)) < 0.15
+    reward = np.where(terminated, chance.integers(-1, 2, terminated.shape), 0)
+    value = chance.uniform(-1, 1, terminated.shape).astype(np.float32)
+    draw = chance.uniform(0, 1, terminated.shape).astype(np.float32)
+    value_target = VARIATIONS["five_steps"](games.make("tic_tac_toe"))["value_target"]
+    played = (reward, terminated, value, draw)
+    found = value_target.compute(*map(jnp.asarray, played))
+    for game in range(3):
+        expected = five_steps_by_definition(*(each[:, game] for each in played))
+        np.testing.assert_allclose(found[: len(expected), game], expected, atol=1e-6)
+
+
+def test_prioritised_draws_follow_the_losses_and_their_weights_undo_that():
+    sampler = VARIATIONS["prioritised"](None, batch_size=4096, alpha=1.0, beta=1.0)[
+        "sampler"
+    ]
+    shape = (4, 2)
+    index = Index(
+        first=jnp.int32(0),
+        lengths=jnp.array([3, 2]),
+        is_new=jnp.ones(shape, bool),
+        value=jnp.zeros((*shape, 3)),
+        last=None,
+    )
+    state = sampler.prepare(sampler.init(shape), index)
+    # All five that can be drawn are new, and equally likely.
+    np.testing.assert_array_equal(state > 0, index.is_eligible)
+    losses = jnp.array([[1.0, 2.0], [3.0, 4.0], [5.0, 0.0], [0.0, 0.0]])
+    everywhere = jnp.divmod(jnp.arange(8), 2)
+    draw = sampler.choose(state, index, jax.random.key(0))._replace(
+        row=everywhere[0], game=everywhere[1]
+    )
+    state = sampler.update(state, draw, losses.ravel())
+    state = sampler.prepare(state, index._replace(is_new=jnp.zeros(shape, bool)))
+    draw = jax.jit(sampler.choose)(state, index, jax.random.key(1))
+    drawn = np.zeros(shape)
+    np.add.at(drawn, (draw.row, draw.game), 1 / 4096)
+    np.testing.assert_allclose(drawn, np.asarray(losses) / 15, atol=0.04)
+    weighted = np.zeros(shape)
+    np.add.at(weighted, (draw.row, draw.game), np.asarray(draw.weight) / 4096)
+    np.testing.assert_allclose(weighted, np.asarray(index.is_eligible) / 5, atol=0.04)
