@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import optax
 
 from azjax import games as game_register
@@ -197,7 +198,7 @@ def train(
     ):
         return _train(
             _Learning(config, algorithm, player, rate),
-            algorithm.init(variables),
+            variables,
             directory,
             notes=notes,
             evaluator=evaluator,
@@ -209,7 +210,7 @@ def train(
 
 def _train(
     learning: _Learning,
-    state: TrainState,
+    variables: Variables,
     directory: Path,
     *,
     notes: list[str],
@@ -223,7 +224,7 @@ def _train(
     checkpoints = Checkpoints(
         directory / CHECKPOINTS, keep=config.checkpoint.keep, version=STATE_VERSION
     )
-    state, progress, start = _restore(checkpoints, state, config, notes)
+    state, progress, start = _restore_or_init(checkpoints, learning, variables, notes)
     reporter = Reporter(directory, config, start)
     started -= progress.seconds  # as if all sessions had been one
 
@@ -277,14 +278,23 @@ def _train(
     return Run(directory, player, finished, progress.first, progress.last)
 
 
-def _restore(
-    checkpoints: Checkpoints, state: TrainState, config: TrainConfig, notes: list[str]
+def _restore_or_init(
+    checkpoints: Checkpoints,
+    learning: _Learning,
+    variables: Variables,
+    notes: list[str],
 ) -> tuple[TrainState, Progress, dict[str, Any] | None]:
     """Returns the state and progress of the newest checkpoint, and its values; without
-    one, the given state and None."""
-    restored = checkpoints.restore(state, notes.append)
+    one, those of a new run and None. Only one state is ever in memory."""
+    config, init = learning.config, learning.algorithm.init
+    device = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    shapes = jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=device),
+        jax.eval_shape(init, variables),
+    )
+    restored = checkpoints.restore(shapes, notes.append)
     if restored is None:
-        return state, Progress(), None
+        return init(variables), Progress(), None
     state, values = restored
     counted = {name: value for name, value in values.items() if name != "iteration"}
     progress = Progress(**counted)
