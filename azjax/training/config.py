@@ -262,6 +262,8 @@ class TrainConfig:
         initial_player: directory of a run or a player for the same game and of the same
             `network`, whose weights the run begins with, or `pretrained`; `azjax train`
             takes it as `--from` too.
+        notes: free text that is kept in `config.json`; it may change when the run is
+            continued.
     """
 
     game: str = "connect_four"
@@ -270,6 +272,7 @@ class TrainConfig:
     seed: int = 0
     run_dir: str | None = None
     initial_player: str | None = None
+    notes: str = ""
     network: NetworkConfig = dataclasses.field(default_factory=NetworkConfig)
     search: SearchConfig = dataclasses.field(default_factory=SearchConfig)
     self_play: SelfPlayConfig = SelfPlayConfig()

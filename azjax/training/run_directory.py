@@ -263,6 +263,8 @@ def _comparable(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns two configurations without what cannot be compared."""
     found, wanted = dict(found), dict(wanted)
+    for settings in (found, wanted):
+        settings.pop("notes", None)
     old, new = found.get("optimizer"), wanted.get("optimizer")
     if old is None:  # a run of an older version
         found.pop("optimizer", None)

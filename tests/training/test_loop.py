@@ -244,6 +244,15 @@ def test_another_loss_is_refused_and_the_checkpoints_kept(undisturbed):
     assert names(undisturbed.directory / "checkpoints") == before
 
 
+def test_notes_may_change_when_a_run_is_continued(undisturbed, tmp_path):
+    directory = tmp_path / "copy"
+    shutil.copytree(undisturbed.directory, directory)
+    settings = config(directory, notes="looked at again")
+    assert_same_player(train(settings), undisturbed)
+    content = json.loads((directory / "config.json").read_text())
+    assert content["notes"] == "looked at again"
+
+
 def test_a_replay_too_small_for_the_value_target_is_refused(tmp_path):
     target = ValueTarget(lambda_target(1.0, 9).compute, horizon=100)
     with pytest.raises(ValueError, match="100 moves have followed"):
