@@ -5,6 +5,7 @@ methods are not for the thread that serves the visitors.
 """
 
 import contextlib
+import math
 import sys
 import threading
 import time
@@ -13,7 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from azjax.games import Game
-from azjax.play.server.describing import Preview, describe_start
+from azjax.play.server.describing import (
+    Preview,
+    describe_position,
+    describe_start,
+)
 from azjax.play.server.limits import Limits
 from azjax.play.server.memory import PROGRAM_BYTES, Memory, array_bytes
 from azjax.play.server.messages import shown
@@ -35,6 +40,7 @@ from azjax.players import AnyPlayer, ExternalPlayer
 from azjax.players.directory import CONFIG_FILE, WEIGHTS_FILE
 
 LOOK_INTERVAL = 2.0  # between two looks at the runs' directories (seconds)
+QUIET_SECONDS = 2.0  # without a visitor who waits, after which nobody is busy
 
 Table = SearchTable | SeatTable
 Stamp = tuple[int, ...]
@@ -45,6 +51,7 @@ class House:
 
     num_thoughts: how many are asked for now; counted by the thread of the visitors.
     num_starts: visitors who wait for a game to begin; counted likewise.
+    answered_at: when the last of these waits ended; noted likewise.
 
     Args:
         offers: games, players and where runs are.
@@ -56,6 +63,7 @@ class House:
         self.limits = limits
         self._seed = seed
         self.num_thoughts = self.num_starts = 0
+        self.answered_at = -math.inf
         self._offers = offers
         self._room = TreeRoom(limits.search_bytes)
         self.memory = Memory(limits.memory_bytes)
@@ -101,8 +109,10 @@ class House:
 
     @property
     def is_busy(self) -> bool:
-        """Whether any visitor waits for something."""
-        return self.num_thoughts > 0 or self.num_starts > 0
+        """Whether any visitor waits for something, or did within `QUIET_SECONDS`: a
+        visitor who plays waits again soon."""
+        is_quiet = time.monotonic() - self.answered_at >= QUIET_SECONDS
+        return self.num_thoughts > 0 or self.num_starts > 0 or not is_quiet
 
     def is_ready(self, offer: GameOffer, player: PlayerOffer) -> bool:
         """Returns whether a game can begin at once; by any thread."""
@@ -122,6 +132,7 @@ class House:
             rules = self._rules.get(offer.key)
             if rules is None:
                 rules = Rules(offer.game, limits.positions, limits.position_bytes)
+                describe_position(rules, ())  # compiles the little that rules do not
                 self._rules[offer.key] = rules
             rules.used = self.memory.now()
             return rules

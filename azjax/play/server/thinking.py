@@ -17,7 +17,7 @@ import numpy as np
 
 from azjax.games import Game
 from azjax.play.server.jobs import Job, Queue, report
-from azjax.play.server.slices import Batch, Slicer, batch_sizes, rearranged
+from azjax.play.server.slices import Batch, Slicer, batch_sizes
 from azjax.players import ExternalPlayer, ForfeitError, ResignError, Seat
 
 CANNOT_GO_ON = "the opponent could not go on"
@@ -31,6 +31,10 @@ class TreeRoom:
         self._total = total
         self._taken: dict[object, int] = {}
         self._lock = threading.Lock()
+
+    def could_take(self, wanted: int) -> bool:
+        """Returns whether there is room for so many bytes when nobody has any."""
+        return wanted <= self._total
 
     def take(self, owner: object, wanted: int) -> bool:
         """Returns whether an owner may have so many bytes, instead of what it had.
@@ -134,7 +138,7 @@ class SearchTable:
         elif size != self._size or rows != list(range(len(rows))):
             source = np.full(size, max(self._size, 1), np.int32)
             source[: len(rows)] = rows
-            self._memory = rearranged(self._memory, source)
+            self._memory = self.slicer.rearranged(self._memory, source)
         self._size = size
 
     def _next_size(self, num_seated: int) -> int:
@@ -144,18 +148,26 @@ class SearchTable:
         if not slicer.sizes:
             slicer.compile(batch_sizes()[0])
         wanted = num_seated + len(self._queue.waiting)
-        ideal = _smallest(batch_sizes(), wanted)
+        self._prepare(wanted)
         possible = [size for size in slicer.sizes if size >= num_seated]
         size = _smallest(possible, wanted)
-        if ideal > size and ideal not in self._compiling:
-            self._compiling.add(ideal)
-            self._compiler.submit(self._compile, ideal)
         while not self._room.take(self, slicer.bytes(size)):
             smaller = [s for s in possible if s < size]
             if not smaller:
                 return self._size if num_seated else 0
             size = smaller[-1]
         return size
+
+    def _prepare(self, wanted: int) -> None:
+        """Has a larger batch compiled in another thread if so many positions would
+        fill half of it; nobody waits for it."""
+        for size in batch_sizes():
+            is_useful = size <= 2 * wanted and self._room.could_take(
+                self.slicer.bytes(size)
+            )
+            if is_useful and size not in (*self.slicer.sizes, *self._compiling):
+                self._compiling.add(size)
+                self._compiler.submit(self._compile, size)
 
     def _compile(self, size: int) -> None:
         try:

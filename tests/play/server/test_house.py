@@ -1,5 +1,6 @@
 import json
 import os
+import time
 import weakref
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from azjax import games, players
 from azjax.networks import NetworkConfig
 from azjax.play.server import House, Limits, make_offers
+from azjax.play.server.describing import describe_position
 from azjax.play.server.memory import PROGRAM_BYTES
 from azjax.players import TrainedPlayer, first_network, save_player
 from azjax.search import SearchConfig
@@ -77,8 +79,8 @@ def test_a_run_whose_player_is_broken_says_so(run, capsys):
 def test_visitors_who_ask_for_the_same_share_a_table_and_others_do_not(run):
     house = house_of(run.parent)
     host = house.host(*house.find("tic_tac_toe", "mcts:1600"))
-    assert host.table(100) == (host.table(50)[0], 100)
-    assert host.table(400)[0] is not host.table(100)[0]
+    assert host.table(400) == (host.table(1)[0], 400)
+    assert host.table(1600)[0] is not host.table(400)[0]
     assert host.table(None)[1] == 1600
     house.close()
 
@@ -158,4 +160,26 @@ def test_another_program_stays_when_memory_is_short(tmp_path, dying, monkeypatch
     with pytest.raises(ValueError, match="too many players are at work"):
         house.host(*house.find("tic_tac_toe", "greedy")).table(None)
     assert house.loaded(*found) is not None
+    house.close()
+
+
+def test_it_is_busy_until_no_visitor_has_waited_for_a_while(tmp_path, monkeypatch):
+    house = house_of(tmp_path)
+    assert not house.is_busy
+    house.num_thoughts = 1
+    assert house.is_busy
+    house.num_thoughts, house.answered_at = 0, time.monotonic()
+    assert house.is_busy  # whoever plays waits again soon
+    monkeypatch.setattr("azjax.play.server.house.QUIET_SECONDS", 0.0)
+    assert not house.is_busy
+    house.close()
+
+
+def test_positions_compile_nothing_once_the_rules_are_loaded(tmp_path, compilations):
+    house = House(make_offers(["othello"], (), tmp_path), Limits())
+    rules = house.rules(house.games()["othello"])
+    del compilations[:]
+    describe_position(rules, ())
+    describe_position(rules, (rules.legal_actions(rules.state(()))[0],))
+    assert compilations == []
     house.close()

@@ -111,11 +111,11 @@ def test_the_board_is_sent_while_a_game_cannot_begin(offers, monkeypatch):
         assert page.receive(number)["kind"] == "stage"
         preview = page.receive(number)
         assert preview["kind"] == "progress"
-        assert house.is_busy
+        assert house.num_starts == 1
         may_compile.set()
         answer = page.receive(number)
         assert answer["kind"] == "answer"
-        assert not house.is_busy
+        assert house.num_starts == 0
         described = preview["value"]["description"]
         assert described.items() <= answer["value"].items()
         _, position, _ = page.ask("position", actions=[])
