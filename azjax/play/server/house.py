@@ -5,7 +5,6 @@ methods are not for the thread that serves the visitors.
 """
 
 import contextlib
-import math
 import sys
 import threading
 import time
@@ -51,7 +50,8 @@ class House:
 
     num_thoughts: how many are asked for now; counted by the thread of the visitors.
     num_starts: visitors who wait for a game to begin; counted likewise.
-    answered_at: when the last of these waits ended; noted likewise.
+    answered_at: when the last of these waits ended, or everything began; noted
+        likewise.
 
     Args:
         offers: games, players and where runs are.
@@ -63,7 +63,7 @@ class House:
         self.limits = limits
         self._seed = seed
         self.num_thoughts = self.num_starts = 0
-        self.answered_at = -math.inf
+        self.answered_at = time.monotonic()
         self._offers = offers
         self._room = TreeRoom(limits.search_bytes)
         self.memory = Memory(limits.memory_bytes)

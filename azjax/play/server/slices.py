@@ -98,7 +98,7 @@ class Slicer:
         self._leaves, self._treedef = jax.tree.flatten(sliced)
         self._state = state
         self._programs: dict[int, Any] = {}  # by size
-        self._new_memories: dict[int, Any] = {}  # by size
+        self._memories: dict[int, Any] = {}  # their shapes, by size
         self._moves: dict[tuple[int, int], Any] = {}  # by the sizes before and after
         self._lock = threading.Lock()
         self.tree_bytes = 0 if plan is None else tree_bytes(self._memory_shapes(1))
@@ -145,24 +145,25 @@ class Slicer:
                 )
                 .compile()
             )
-            if memory is not None:
-                self._compile_memory(size, memory)
+            self._memories[size] = memory
+            if memory is not None and size > 1:
+                self._compile_moves(size)
             self._programs[size] = program  # last: other threads may now use the size
 
-    def _compile_memory(self, size: int, memory: Any) -> None:
-        """Compiles what makes new trees and moves trees between batches."""
-        self._new_memories[size] = jax.jit(lambda: _zeros(memory)).lower().compile()
+    def _compile_moves(self, size: int) -> None:
+        """Compiles what moves trees from batches to batches of a size, and back."""
         for other in (*self._programs, size):
             for before, after in {(other, size), (size, other)}:
                 rows = jax.ShapeDtypeStruct((after,), jnp.int32)
-                lowered = jax.jit(_take).lower(self._memory_shapes(before), rows)
+                lowered = jax.jit(_take).lower(self._memories[before], rows)
                 self._moves[before, after] = lowered.compile()
 
     def memory(self, size: int) -> Any:
-        """Returns the trees of a batch of new positions, None if none are kept."""
-        if self.plan is None:
-            return None
-        return self._new_memories[size]()
+        """Returns empty trees, None if none are kept; the size must be compiled."""
+        # JAX would compile a program for each shape.
+        return jax.tree.map(
+            lambda leaf: np.zeros(leaf.shape, leaf.dtype), self._memories[size]
+        )
 
     def rearranged(self, memory: Any, rows: np.ndarray) -> Any:
         """Returns the trees of another batch.
@@ -271,10 +272,6 @@ def _take(memory: Any, rows: jax.Array) -> Any:
     return jax.tree.map(
         lambda leaf: leaf.at[rows].get(mode="fill", fill_value=0), memory
     )
-
-
-def _zeros(shapes: Any) -> Any:
-    return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
 
 
 def _search_slice(  # noqa: PLR0917  # called by the compiler

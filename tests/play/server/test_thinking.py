@@ -235,20 +235,21 @@ def test_no_thought_waits_for_the_compilation_of_a_larger_batch(slicer, position
 
 
 @pytest.mark.parametrize(
-    ("number", "room", "asked"), [(3, 2**30, []), (4, 2**30, [8]), (4, 1, [])]
+    ("number", "room", "sizes"), [(3, 2**30, []), (4, 2**30, [8]), (4, 1, [])]
 )
 def test_larger_batches_are_compiled_only_if_half_full_and_if_they_fit(
-    slicer, compiler, positions, number, room, asked
+    slicer, positions, number, room, sizes
 ):
-    submitted = []
-    compiler.submit = lambda _, size: submitted.append(size)
-    table = SearchTable(Compiling(slicer), TreeRoom(room), compiler)
-    waiting = [Waiting(position, 6) for position in positions[:number]]
-    table._queue.waiting.extend(one.job for one in waiting[1:])
-    table.ask(waiting[0].job)
-    for one in waiting:
-        one.result()
-    assert submitted == asked
+    compiling = Compiling(slicer)
+    compiling.close()
+    with ThreadPoolExecutor(1) as compiler:
+        table = SearchTable(compiling, TreeRoom(room), compiler)
+        waiting = [Waiting(position, 6) for position in positions[:number]]
+        table._queue.waiting.extend(one.job for one in waiting[1:])
+        table.ask(waiting[0].job)
+        for one in waiting:
+            one.result()
+    assert compiling.asked == sizes
 
 
 def test_larger_batches_are_used_once_they_are_compiled(connect_four, positions):
@@ -262,8 +263,7 @@ def test_larger_batches_are_used_once_they_are_compiled(connect_four, positions)
         waiting = [Waiting(position, 0) for position in positions]
         for one in waiting:
             table.ask(one.job)
-        for one in waiting:
-            paced.turns.release()
+        paced.turns.release(len(waiting))
         for one in waiting:
             one.result()
     assert 8 in paced.batches
