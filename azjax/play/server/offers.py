@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from azjax import games
-from azjax.games import Game
+from azjax.games import Game, game_options
 from azjax.play.opponents import is_shipped, lookahead, playouts
 from azjax.play.server.ratings import find_ratings, player_key
 from azjax.play.server.runs import Run, find_runs, one_line
@@ -164,6 +164,20 @@ def make_offers(
     return Offers(offered, runs_directory, has_all=not names)
 
 
+def find_key(text: str, offers: Mapping[str, GameOffer]) -> str | None:
+    """Returns the key of the offered game that a text such as `go:size=9` names.
+
+    The text is compared with the options of the games: nothing is built from it.
+
+    Returns:
+        None if no offered game is meant.
+    """
+    if text in offers:
+        return text
+    same = (key for key, offer in offers.items() if _names_game(text, offer))
+    return next(same, None)
+
+
 def load_offered(offer: PlayerOffer, game: Game) -> AnyPlayer:
     """Loads a player.
 
@@ -221,6 +235,49 @@ def run_players(run: Run) -> list[PlayerOffer]:
 
 def _offer(spec: str, title: str, rank: int = STANDARD) -> PlayerOffer:
     return PlayerOffer(spec, title, spec, rank=rank)
+
+
+def _names_game(text: str, offer: GameOffer) -> bool:
+    """Returns whether a text gives all options that the game's key gives, and none
+    with another value."""
+    name, _, given = text.partition(":")
+    game_name, _, required = offer.key.partition(":")
+    if name != game_name:
+        return False
+    parameters = list(game_options(name))
+    options, needed = _options(given, parameters), _options(required, parameters)
+    values = offer.game.options
+    return (
+        options is not None
+        and needed is not None
+        and needed.keys() <= options.keys()
+        and all(
+            key in values and _is_value(value, values[key])
+            for key, value in options.items()
+        )
+    )
+
+
+def _options(text: str, parameters: Sequence[str]) -> dict[str, str] | None:
+    """Returns options by name, as `games.make` reads them; None if it refuses them."""
+    options: dict[str, str] = {}
+    for position, part in enumerate(text.split(",") if text else []):
+        key, equals, value = part.rpartition("=")
+        if not equals and position < len(parameters):
+            key = parameters[position]
+        if not key or key in options:
+            return None
+        options[key] = value
+    return options
+
+
+def _is_value(text: str, value: int | float | str | bool) -> bool:
+    if isinstance(value, bool):
+        return text.lower() == str(value).lower()
+    try:
+        return type(value)(text) == value
+    except ValueError:
+        return False
 
 
 def _ranked(players: Iterable[PlayerOffer]) -> dict[str, PlayerOffer]:
