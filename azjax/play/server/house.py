@@ -69,6 +69,7 @@ class House:
         self.memory = Memory(limits.memory_bytes)
         self._compiler = ThreadPoolExecutor(1, thread_name_prefix="azjax-compile")
         self._lock = threading.Lock()
+        self._loading = threading.Lock()
         self._locks: dict[object, threading.Lock] = {}
         self._previews: dict[str, Preview] = {}
         self._rules: dict[str, Rules] = {}
@@ -155,11 +156,24 @@ class House:
         with self._lock_of(key):
             host = self.loaded(offer, player)
             if host is None:
-                stamp = _stamp(player.directory)
-                loaded = _load(offer, player)
-                host = Host(offer, loaded, stamp, self, self._hosts.get(key))
-                self._hosts[key] = host
+                host = self._load(offer, player)
             host.used = self.memory.now()
+            return host
+
+    def _load(self, offer: GameOffer, player: PlayerOffer) -> "Host":
+        """Loads a player, one at a time: loaded players exceed the memory limit by one
+        at most, and only until there is room for it."""
+        key = (offer.key, player.name)
+        with self._loading:
+            stamp = _stamp(player.directory)
+            loaded = _load(offer, player)
+            host = Host(offer, loaded, stamp, self, self._hosts.get(key))
+            self._hosts[key] = host
+            try:
+                self.make_room(host)
+            except ValueError:
+                self._hosts.pop(key, None)
+                raise
             return host
 
     def make_room(self, host: "Host") -> None:

@@ -3,6 +3,7 @@ import math
 import os
 import time
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -185,4 +186,32 @@ def test_positions_compile_nothing_once_the_rules_are_loaded(tmp_path, compilati
     describe_position(rules, ())
     describe_position(rules, (rules.legal_actions(rules.state(()))[0],))
     assert compilations == []
+    house.close()
+
+
+def test_players_are_loaded_one_at_a_time(tmp_path, monkeypatch):
+    num_loading, most = [], []
+
+    def load(player, game):
+        num_loading.append(player)
+        most.append(len(num_loading))
+        time.sleep(0.01)
+        num_loading.pop()
+        return players.load(player.source, game)
+
+    monkeypatch.setattr("azjax.play.server.house.load_offered", load)
+    house = house_of(tmp_path)
+    found = [house.find("tic_tac_toe", name) for name in ("greedy", "random") * 4]
+    with ThreadPoolExecutor(8) as workers:
+        list(workers.map(lambda one: house.host(*one), found))
+    assert most == [1, 1]
+    house.close()
+
+
+def test_a_player_that_was_loaded_makes_room_before_it_is_asked(tmp_path):
+    house = house_of(tmp_path, memory_bytes=1)
+    for name in ("alphazero:pretrained", "network:pretrained"):
+        found = house.find("tic_tac_toe", name)
+        house.host(*found)
+    assert list(house._hosts) == [("tic_tac_toe", "network:pretrained")]
     house.close()
