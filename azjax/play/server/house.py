@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from azjax.games import Game
+from azjax.networks import Parts
 from azjax.play.server.describing import (
     Preview,
     describe_position,
@@ -166,7 +167,7 @@ class House:
         key = (offer.key, player.name)
         with self._loading:
             stamp = _stamp(player.directory)
-            loaded = _load(offer, player)
+            loaded = _load(offer, player, self._offers.parts)
             host = Host(offer, loaded, stamp, self, self._hosts.get(key))
             self._hosts[key] = host
             try:
@@ -383,9 +384,9 @@ class Host:
         return max((n for n in self.strengths if n <= own), default=None)
 
 
-def _load(offer: GameOffer, player: PlayerOffer) -> AnyPlayer:
+def _load(offer: GameOffer, player: PlayerOffer, parts: Parts | None) -> AnyPlayer:
     try:
-        return load_offered(player, offer.game)
+        return load_offered(player, offer.game, parts)
     except Exception as error:  # a full memory included: it must not end the server
         # Visitors need not know where runs are.
         reason = one_line(error)

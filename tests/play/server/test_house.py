@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from azjax import games, players
-from azjax.networks import NetworkConfig
+from azjax.networks import NetworkConfig, Parts
 from azjax.play.server import House, Limits, make_offers
 from azjax.play.server.describing import describe_position
 from azjax.play.server.memory import PROGRAM_BYTES
@@ -189,10 +189,23 @@ def test_positions_compile_nothing_once_the_rules_are_loaded(tmp_path, compilati
     house.close()
 
 
+def test_players_of_runs_are_loaded_with_the_parts_of_the_operator(run, monkeypatch):
+    given = []
+    monkeypatch.setattr(
+        "azjax.play.server.offers.load_learnt", lambda *args: given.append(args[-1])
+    )
+    parts = Parts()
+    house = House(make_offers(["tic_tac_toe"], (), run.parent, parts), Limits())
+    found = house.find("tic_tac_toe", f"network:{run.parent.name}/first")
+    house.host(*found)
+    assert given == [parts]
+    house.close()
+
+
 def test_players_are_loaded_one_at_a_time(tmp_path, monkeypatch):
     num_loading, most = [], []
 
-    def load(player, game):
+    def load(player, game, parts):
         num_loading.append(player)
         most.append(len(num_loading))
         time.sleep(0.01)
