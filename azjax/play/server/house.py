@@ -207,11 +207,6 @@ class House:
             "search": host.search,
         }
 
-    def warm_up(self, slicer: Slicer) -> None:
-        """Compiles what a first thought needs, while the visitor looks at the board."""
-        if not slicer.sizes:
-            self._compiler.submit(slicer.compile, batch_sizes()[0])
-
     def search_table(self, slicer: Slicer) -> SearchTable:
         """Returns a new table for a player's search."""
         return SearchTable(slicer, self._room, self._compiler, self._seed)
@@ -300,10 +295,11 @@ class Host:
         return self._table(plan_for(simulations)), simulations
 
     def warm_up(self) -> None:
-        """Prepares for the thoughts that are most likely to be asked for."""
+        """Prepares for the thoughts that are most likely to be asked for, while
+        visitors look at the board."""
         table, _ = self.table(None)
         if isinstance(table, SearchTable):
-            self._house.warm_up(table.slicer)
+            table.warm_up(self._house.num_starts)
 
     def compile(self) -> None:
         """Compiles at once what `warm_up` leaves to another thread."""

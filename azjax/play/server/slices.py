@@ -128,32 +128,42 @@ class Slicer:
     def compile(self, size: int) -> None:
         """Compiles the programs for a size of the batch, which takes seconds."""
         with self._lock:
-            if size in self._programs:
-                return
-            memory = self._memory_shapes(size)
-            # Not a static argument, by which JAX would take some players for others.
-            function = functools.partial(_search_slice, self._treedef)
-            program = (
-                jax.jit(function, donate_argnums=3)
-                .lower(
-                    _shapes(self._leaves),
-                    jax.ShapeDtypeStruct((), jnp.uint32),
-                    _abstract(self._state, size),
-                    memory,
-                    jax.ShapeDtypeStruct((size,), jnp.int32),
-                    jax.ShapeDtypeStruct((size,), jnp.int32),
-                )
-                .compile()
+            if size not in self._programs:
+                self._compile(size)
+
+    def compile_first(self, size: int) -> None:
+        """Compiles the programs for a size of the batch, unless there are some for any
+        size, or another thread compiles some meanwhile."""
+        with self._lock:
+            if not self._programs:
+                self._compile(size)
+
+    def _compile(self, size: int) -> None:
+        memory = self._memory_shapes(size)
+        # Not a static argument, by which JAX would take some players for others.
+        function = functools.partial(_search_slice, self._treedef)
+        program = (
+            jax.jit(function, donate_argnums=3)
+            .lower(
+                _shapes(self._leaves),
+                jax.ShapeDtypeStruct((), jnp.uint32),
+                _abstract(self._state, size),
+                memory,
+                jax.ShapeDtypeStruct((size,), jnp.int32),
+                jax.ShapeDtypeStruct((size,), jnp.int32),
             )
-            self._memories[size] = memory
-            if memory is not None and size > 1:
-                self._compile_moves(size)
-            self._programs[size] = program  # last: other threads may now use the size
+            .compile()
+        )
+        self._memories[size] = memory
+        if memory is not None:
+            self._compile_moves(size)
+        self._programs[size] = program  # last: other threads may now use the size
 
     def _compile_moves(self, size: int) -> None:
         """Compiles what moves trees from batches to batches of a size, and back."""
         for other in (*self._programs, size):
-            for before, after in {(other, size), (size, other)}:
+            # Within a batch of 1 nothing moves.
+            for before, after in {(other, size), (size, other)} - {(1, 1)}:
                 rows = jax.ShapeDtypeStruct((after,), jnp.int32)
                 lowered = jax.jit(_take).lower(self._memories[before], rows)
                 self._moves[before, after] = lowered.compile()

@@ -217,6 +217,12 @@ class Compiling:
         self.asked.append(size)
         assert self.may_end.wait(PATIENCE)
 
+    def compile_first(self, size):
+        self.asked.append(size)
+        self.sizes.append(size)
+        if size not in self._slicer.sizes:  # a search with its size
+            self._slicer.compile(size)
+
     def close(self):
         self.may_end.set()
 
@@ -250,6 +256,22 @@ def test_larger_batches_are_compiled_only_if_half_full_and_if_they_fit(
         for one in waiting:
             one.result()
     assert compiling.asked == sizes
+
+
+@pytest.mark.parametrize(("number", "size"), [(1, 1), (3, 1), (40, 8)])
+def test_what_is_compiled_first_serves_all_who_wait_for_a_game_to_begin(
+    connect_four, positions, number, size
+):
+    player = players.load("random", connect_four)
+    compiling = Compiling(Slicer(player, None, connect_four.init()), sizes=())
+    compiling.close()
+    with ThreadPoolExecutor(1) as compiler:
+        table = SearchTable(compiling, TreeRoom(2**30), compiler)
+        table.warm_up(number)
+        waiting = Waiting(positions[0], 0)
+        table.ask(waiting.job)
+        waiting.result()
+    assert compiling.sizes[0] == size
 
 
 def test_larger_batches_are_used_once_they_are_compiled(connect_four, positions):
