@@ -11,6 +11,7 @@ from urllib.parse import quote
 import tyro
 
 from azjax.commands.common import INTERRUPTED
+from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.server import House, Limits, Warmer, make_offers
 
@@ -29,6 +30,7 @@ def serve_command(
         tyro.conf.UseAppendAction,
     ] = (),
     runs: str = "runs",
+    parts: str | None = None,
     host: str = "127.0.0.1",
     port: int = 8000,
     names: tuple[str, ...] = (),
@@ -44,6 +46,8 @@ def serve_command(
         player: a further player of a game, for example chess=mcts:1000 or, with the
             name that visitors see, go=gnu=gtp:COMMAND; may be given several times.
         runs: the directory with the runs whose players and progress are shown.
+        parts: MODULE:NAME, the azjax.networks.Parts of the networks that were made with
+            modules of your own.
         host: the address at which visitors connect; 0.0.0.0 lets other machines in.
         port: the same; 0 takes any that is free.
         names: by which visitors call this server besides IP addresses, localhost, the
@@ -73,7 +77,7 @@ def serve_command(
     _tell("Loading the games.")
     enable_compilation_cache()
     limits = Limits(simulations=simulations_limit, memory_bytes=int(memory * 2**30))
-    offers = make_offers(games, player, Path(runs))
+    offers = make_offers(games, player, Path(runs), read_parts(parts))
     listener = listen(host, port)
     names = (*LOOPBACK, host, socket.gethostname(), *names)
     house = House(offers, limits)

@@ -149,7 +149,11 @@ def load_player(
             "command line, where NAME in MODULE.py is an azjax.networks.Parts"
         )
     own_parts = parts if settings.has_own_parts else None
-    network, shapes = _shapes_of_network(settings, own_parts)
+    # The user's own modules need not be traceable. But where the weights are limited,
+    # others may have chosen their sizes: the network is not built to compare them.
+    is_built = own_parts is not None and most is None
+    build = _first_network if is_built else _traced_network
+    network, shapes = build(settings, own_parts)
     return TrainedPlayer(
         game=settings.game,
         network=network,
@@ -307,15 +311,19 @@ def reading_settings(directory: Path) -> Iterator[None]:
     )
 
 
-def _shapes_of_network(
+def _first_network(
+    settings: _Settings, parts: Parts | None
+) -> tuple[Network, Variables]:
+    return first_network(settings.seed, settings.game, settings.network, parts)
+
+
+def _traced_network(
     settings: _Settings, parts: Parts | None
 ) -> tuple[Network, Variables]:
     game, config = settings.game, settings.network
-    if parts is not None:  # the user's own modules need not be traceable
-        return first_network(settings.seed, game, config, parts)
     return shapes_of(
         lambda rng_key: init_network(
-            rng_key, game.observation_shape, game.num_actions, config
+            rng_key, game.observation_shape, game.num_actions, config, parts
         )
     )
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from azjax.games import Game
+from azjax.networks import Parts
 from azjax.players.alphazero import AlphaZeroPlayer
 from azjax.players.core import Player
 from azjax.players.directory import load_player
@@ -15,7 +16,9 @@ from azjax.players.specification import DEFAULT_SIMULATIONS
 MAX_WEIGHT_BYTES = 2**29  # as float32
 
 
-def load_learnt(kind: str, directory: Path, game: Game) -> Player:
+def load_learnt(
+    kind: str, directory: Path, game: Game, parts: Parts | None = None
+) -> Player:
     """Builds a player from a run's directory, with the settings of the run.
 
     Unlike `load`, this takes no text apart: it is safe for kinds and directories that
@@ -25,8 +28,11 @@ def load_learnt(kind: str, directory: Path, game: Game) -> Player:
         kind: one of `LEARNT_KINDS`.
         directory: a run's directory, or a player's.
         game: the game that the player must be for.
+        parts: modules of the user's own, which JAX must be able to trace, for a run
+            whose network was made with them.
 
     Raises:
+        MissingPartsError: `parts` are needed.
         ValueError: the kind is unknown, there is no player, it is damaged or too
             large, or it is for another game.
     """
@@ -34,7 +40,7 @@ def load_learnt(kind: str, directory: Path, game: Game) -> Player:
         raise ValueError(
             f"a learnt player is one of {', '.join(LEARNT_KINDS)}: {kind!r}"
         )
-    player = LEARNT_KINDS[kind](directory)
+    player = LEARNT_KINDS[kind](directory, parts)
     if player.game != game:
         raise ValueError(
             f"the player in {directory} is for {player.game}, not for {game}"
@@ -42,8 +48,8 @@ def load_learnt(kind: str, directory: Path, game: Game) -> Player:
     return player
 
 
-def _alphazero(directory: Path) -> AlphaZeroPlayer:
-    trained = load_player(directory, most=MAX_WEIGHT_BYTES)
+def _alphazero(directory: Path, parts: Parts | None) -> AlphaZeroPlayer:
+    trained = load_player(directory, parts, most=MAX_WEIGHT_BYTES)
     return AlphaZeroPlayer(
         game=trained.game,
         search=trained.search,
@@ -53,17 +59,18 @@ def _alphazero(directory: Path) -> AlphaZeroPlayer:
     )
 
 
-def _network(directory: Path) -> NetworkPlayer:
-    trained = load_player(directory, most=MAX_WEIGHT_BYTES)
+def _network(directory: Path, parts: Parts | None) -> NetworkPlayer:
+    trained = load_player(directory, parts, most=MAX_WEIGHT_BYTES)
     return NetworkPlayer(trained.game, trained.network, trained.variables)
 
 
-def _q_learning(directory: Path) -> QPlayer:
+def _q_learning(directory: Path, parts: Parts | None) -> QPlayer:
+    del parts
     return load_q_player(directory, most=MAX_WEIGHT_BYTES).player()
 
 
 LEARNT_KINDS: Mapping[
-    str, Callable[[Path], AlphaZeroPlayer | NetworkPlayer | QPlayer]
+    str, Callable[[Path, Parts | None], AlphaZeroPlayer | NetworkPlayer | QPlayer]
 ] = {
     "alphazero": _alphazero,
     "network": _network,

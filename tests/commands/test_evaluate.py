@@ -64,11 +64,15 @@ def test_a_player_text_is_loaded_with_parts(own_run):
         load(f"alphazero:{own_run}", game)
 
 
-@pytest.mark.parametrize("command", [["arena", "tic_tac_toe", "random"], ["play"]])
+@pytest.mark.parametrize(
+    "command", [["arena", "tic_tac_toe", "random"], ["play"], ["serve"]]
+)
 def test_other_commands_take_parts_too(own_run, command, capsys):
     args = [own_run, "--parts", "nowhere:PARTS"]
     if command == ["play"]:
         args = ["tic_tac_toe", "--opponent", f"network:{own_run}", *args[1:]]
+    elif command == ["serve"]:
+        args = ["tic_tac_toe", *args[1:]]
     else:
         args = [f"network:{own_run}", *args[1:]]
     with pytest.raises(SystemExit):

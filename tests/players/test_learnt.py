@@ -1,18 +1,30 @@
+import functools
 import json
+import math
 
 import jax
 import pytest
+from flax import nnx
 
 from azjax import games
-from azjax.networks import QNetworkConfig, init_q_network
+from azjax.networks import (
+    NetworkConfig,
+    Parts,
+    QNetworkConfig,
+    init_q_network,
+)
 from azjax.players import (
     DEFAULT_SIMULATIONS,
+    MissingPartsError,
+    TrainedPlayer,
     TrainedQ,
+    first_network,
     load_player,
     save_player,
     save_q_player,
 )
 from azjax.players.learnt import load_learnt
+from azjax.search import SearchConfig
 
 
 @pytest.fixture
@@ -54,6 +66,48 @@ def test_a_network_as_large_as_few_are_is_read_by_its_owner_alone(trained, run, 
         load_learnt(kind, run, trained.game)
     with pytest.raises(ValueError, match="do not fit the network"):  # they were read
         load_player(run)
+
+
+class LinearTrunk(nnx.Module):
+    def __init__(self, observation_shape, rngs, *, width):
+        self.linear = nnx.Linear(math.prod(observation_shape), width, rngs=rngs)
+
+    def __call__(self, observation):
+        return self.linear(observation.reshape(len(observation), -1))
+
+
+def own_parts(width):
+    return Parts(trunk=functools.partial(LinearTrunk, width=width))
+
+
+@pytest.fixture
+def own_run(tmp_path):
+    """A player of tic-tac-toe whose network was made with `own_parts(3)`."""
+    game, config = games.make("tic_tac_toe"), NetworkConfig(width=8, num_blocks=1)
+    network, variables = first_network(0, game, config, own_parts(3))
+    player = TrainedPlayer(
+        game, network, variables, config, SearchConfig(), seed=0, has_own_parts=True
+    )
+    save_player(tmp_path / "own/player", player)
+    return tmp_path / "own"
+
+
+def test_a_network_with_own_parts_is_loaded_with_them(own_run):
+    game = games.make("tic_tac_toe")
+    assert load_learnt("network", own_run, game, own_parts(3)).game == game
+    with pytest.raises(MissingPartsError, match="--parts MODULE:NAME"):
+        load_learnt("network", own_run, game)
+
+
+def test_own_parts_are_not_built_before_their_weights_are_compared(
+    own_run, monkeypatch
+):
+    monkeypatch.setattr("azjax.players.directory.first_network", None)
+    game, other, enormous = games.make("tic_tac_toe"), own_parts(4), own_parts(10**9)
+    with pytest.raises(ValueError, match="do not fit the network"):
+        load_learnt("network", own_run, game, other)
+    with pytest.raises(ValueError, match=r"takes \d+ bytes; at most 536870912 are"):
+        load_learnt("network", own_run, game, enormous)
 
 
 def test_learnt_action_values_larger_than_allowed_are_refused(tmp_path, monkeypatch):

@@ -24,7 +24,7 @@ from azjax.play.page_files import media_type, read_page
 from azjax.play.server.describing import game_title
 from azjax.play.server.guard import Guard
 from azjax.play.server.house import House
-from azjax.play.server.offers import GameOffer, run_players
+from azjax.play.server.offers import GameOffer, find_key, run_players
 from azjax.play.server.progress import describe_progress, newest_numbers
 from azjax.play.server.runs import Run, plot_stamp, read_plot
 from azjax.play.server.visitor import FULL, Visitor
@@ -167,12 +167,29 @@ class _Site:
         return Response(content, media_type=media_type(name))
 
     async def _game(self, request: Request) -> GameOffer:
+        """Returns the game of an address.
+
+        Raises:
+            HTTPException: there is no such game, or the address names it by another
+                text than its key, and leads to the page at the key.
+        """
         offers = await self._workers.do(self._house.games)
-        return _found(offers, request.path_params["game"])
+        name = request.path_params["game"]
+        key = find_key(name, offers)
+        if key is None:
+            raise HTTPException(404)
+        if key != name:
+            file = request.url.path.rsplit("/", 1)[1]
+            location = f"../{quote(key, safe='')}/{file}{_query(request)}"
+            raise HTTPException(308, headers={"location": location})
+        return offers[key]
 
     async def _run(self, request: Request) -> Run:
         runs = await self._workers.do(self._house.runs)
-        return _found(runs, request.path_params["run"])
+        name = request.path_params["run"]
+        if name not in runs:
+            raise HTTPException(404)
+        return runs[name]
 
     def _describe_lobby(self) -> dict[str, Any]:
         return {
@@ -227,14 +244,11 @@ class _Site:
 async def _with_slash(request: Request) -> Response:
     """Leads to the page, whose files lie beside it."""
     name = quote(request.url.path.rsplit("/", 1)[1], safe="")
-    query = f"?{request.url.query}" if request.url.query else ""
-    return RedirectResponse(f"{name}/{query}", 308)
+    return RedirectResponse(f"{name}/{_query(request)}", 308)
 
 
-def _found(names: dict[str, Any], name: str) -> Any:
-    if name not in names:
-        raise HTTPException(404)
-    return names[name]
+def _query(request: Request) -> str:
+    return f"?{request.url.query}" if request.url.query else ""
 
 
 def _players(offer: GameOffer) -> list[dict[str, Any]]:

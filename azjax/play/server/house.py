@@ -13,7 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from azjax.games import Game
-from azjax.play.server.describing import Preview, describe_start
+from azjax.networks import Parts
+from azjax.play.server.describing import (
+    Preview,
+    describe_position,
+    describe_start,
+)
 from azjax.play.server.limits import Limits
 from azjax.play.server.memory import PROGRAM_BYTES, Memory, array_bytes
 from azjax.play.server.messages import shown
@@ -35,6 +40,7 @@ from azjax.players import AnyPlayer, ExternalPlayer
 from azjax.players.directory import CONFIG_FILE, WEIGHTS_FILE
 
 LOOK_INTERVAL = 2.0  # between two looks at the runs' directories (seconds)
+QUIET_SECONDS = 2.0  # without a visitor who waits, after which nobody is busy
 
 Table = SearchTable | SeatTable
 Stamp = tuple[int, ...]
@@ -45,6 +51,8 @@ class House:
 
     num_thoughts: how many are asked for now; counted by the thread of the visitors.
     num_starts: visitors who wait for a game to begin; counted likewise.
+    answered_at: when the last of these waits ended, or everything began; noted
+        likewise.
 
     Args:
         offers: games, players and where runs are.
@@ -56,11 +64,13 @@ class House:
         self.limits = limits
         self._seed = seed
         self.num_thoughts = self.num_starts = 0
+        self.answered_at = time.monotonic()
         self._offers = offers
         self._room = TreeRoom(limits.search_bytes)
         self.memory = Memory(limits.memory_bytes)
         self._compiler = ThreadPoolExecutor(1, thread_name_prefix="azjax-compile")
         self._lock = threading.Lock()
+        self._loading = threading.Lock()
         self._locks: dict[object, threading.Lock] = {}
         self._previews: dict[str, Preview] = {}
         self._rules: dict[str, Rules] = {}
@@ -101,8 +111,10 @@ class House:
 
     @property
     def is_busy(self) -> bool:
-        """Whether any visitor waits for something."""
-        return self.num_thoughts > 0 or self.num_starts > 0
+        """Whether any visitor waits for something, or did within `QUIET_SECONDS`: a
+        visitor who plays waits again soon."""
+        is_quiet = time.monotonic() - self.answered_at >= QUIET_SECONDS
+        return self.num_thoughts > 0 or self.num_starts > 0 or not is_quiet
 
     def is_ready(self, offer: GameOffer, player: PlayerOffer) -> bool:
         """Returns whether a game can begin at once; by any thread."""
@@ -122,6 +134,7 @@ class House:
             rules = self._rules.get(offer.key)
             if rules is None:
                 rules = Rules(offer.game, limits.positions, limits.position_bytes)
+                describe_position(rules, ())  # compiles the little that rules do not
                 self._rules[offer.key] = rules
             rules.used = self.memory.now()
             return rules
@@ -144,11 +157,24 @@ class House:
         with self._lock_of(key):
             host = self.loaded(offer, player)
             if host is None:
-                stamp = _stamp(player.directory)
-                loaded = _load(offer, player)
-                host = Host(offer, loaded, stamp, self, self._hosts.get(key))
-                self._hosts[key] = host
+                host = self._load(offer, player)
             host.used = self.memory.now()
+            return host
+
+    def _load(self, offer: GameOffer, player: PlayerOffer) -> "Host":
+        """Loads a player, one at a time: loaded players exceed the memory limit by one
+        at most, and only until there is room for it."""
+        key = (offer.key, player.name)
+        with self._loading:
+            stamp = _stamp(player.directory)
+            loaded = _load(offer, player, self._offers.parts)
+            host = Host(offer, loaded, stamp, self, self._hosts.get(key))
+            self._hosts[key] = host
+            try:
+                self.make_room(host)
+            except ValueError:
+                self._hosts.pop(key, None)
+                raise
             return host
 
     def make_room(self, host: "Host") -> None:
@@ -180,11 +206,6 @@ class House:
             "strengths": host.strengths,
             "search": host.search,
         }
-
-    def warm_up(self, slicer: Slicer) -> None:
-        """Compiles what a first thought needs, while the visitor looks at the board."""
-        if not slicer.sizes:
-            self._compiler.submit(slicer.compile, batch_sizes()[0])
 
     def search_table(self, slicer: Slicer) -> SearchTable:
         """Returns a new table for a player's search."""
@@ -274,10 +295,11 @@ class Host:
         return self._table(plan_for(simulations)), simulations
 
     def warm_up(self) -> None:
-        """Prepares for the thoughts that are most likely to be asked for."""
+        """Prepares for the thoughts that are most likely to be asked for, while
+        visitors look at the board."""
         table, _ = self.table(None)
         if isinstance(table, SearchTable):
-            self._house.warm_up(table.slicer)
+            table.warm_up(self._house.num_starts)
 
     def compile(self) -> None:
         """Compiles at once what `warm_up` leaves to another thread."""
@@ -358,9 +380,9 @@ class Host:
         return max((n for n in self.strengths if n <= own), default=None)
 
 
-def _load(offer: GameOffer, player: PlayerOffer) -> AnyPlayer:
+def _load(offer: GameOffer, player: PlayerOffer, parts: Parts | None) -> AnyPlayer:
     try:
-        return load_offered(player, offer.game)
+        return load_offered(player, offer.game, parts)
     except Exception as error:  # a full memory included: it must not end the server
         # Visitors need not know where runs are.
         reason = one_line(error)

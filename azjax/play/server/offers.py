@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from azjax import games
-from azjax.games import Game
+from azjax.games import Game, game_options
+from azjax.networks import Parts
 from azjax.play.opponents import is_shipped, lookahead, playouts
 from azjax.play.server.ratings import find_ratings, player_key
 from azjax.play.server.runs import Run, find_runs, one_line
@@ -93,11 +94,13 @@ class Offers:
     games: by key; without the runs' players, which come and go.
     runs_directory: in which runs are looked for.
     has_all: whether games that are learnt in runs are offered beside `games`.
+    parts: the operator's modules, for the networks that were made with them.
     """
 
     games: Mapping[str, GameOffer]
     runs_directory: Path
     has_all: bool
+    parts: Parts | None = None
 
     def runs(self) -> dict[str, Run]:
         """Returns the runs that are there now, by key."""
@@ -133,7 +136,10 @@ class Offers:
 
 
 def make_offers(
-    names: Sequence[str], specs: Sequence[str], runs_directory: Path
+    names: Sequence[str],
+    specs: Sequence[str],
+    runs_directory: Path,
+    parts: Parts | None = None,
 ) -> Offers:
     """Returns what the command line says.
 
@@ -141,6 +147,7 @@ def make_offers(
         names: of the games, all of them if there is none.
         specs: further players, `GAME=SPEC` or `GAME=NAME=SPEC`.
         runs_directory: in which runs are looked for; it need not be there.
+        parts: the operator's modules, for the networks that were made with them.
 
     Raises:
         ValueError: a game or a player is unknown.
@@ -157,22 +164,38 @@ def make_offers(
         name, player = _split(text, list(keys))
         key = keys[name]
         offer = offered[key]
-        added = _added_player(player, offer)
+        added = _added_player(player, offer, parts)
         others = (p for p in offer.players.values() if p.name != added.name)
         players = _ranked([*others, added])
         offered[key] = dataclasses.replace(offer, players=players)
-    return Offers(offered, runs_directory, has_all=not names)
+    return Offers(offered, runs_directory, has_all=not names, parts=parts)
 
 
-def load_offered(offer: PlayerOffer, game: Game) -> AnyPlayer:
+def find_key(text: str, offers: Mapping[str, GameOffer]) -> str | None:
+    """Returns the key of the offered game that a text such as `go:size=9` names.
+
+    The text is compared with the options of the games: nothing is built from it.
+
+    Returns:
+        None if no offered game is meant.
+    """
+    if text in offers:
+        return text
+    same = (key for key, offer in offers.items() if _names_game(text, offer))
+    return next(same, None)
+
+
+def load_offered(
+    offer: PlayerOffer, game: Game, parts: Parts | None = None
+) -> AnyPlayer:
     """Loads a player.
 
     Raises:
         ValueError: it cannot be loaded.
     """
     if isinstance(offer.source, str):
-        return load(offer.source, game)
-    return load_learnt(*offer.source, game)
+        return load(offer.source, game, parts)
+    return load_learnt(*offer.source, game, parts)
 
 
 def standard_players(game: Game) -> dict[str, PlayerOffer]:
@@ -223,6 +246,49 @@ def _offer(spec: str, title: str, rank: int = STANDARD) -> PlayerOffer:
     return PlayerOffer(spec, title, spec, rank=rank)
 
 
+def _names_game(text: str, offer: GameOffer) -> bool:
+    """Returns whether a text gives all options that the game's key gives, and none
+    with another value."""
+    name, _, given = text.partition(":")
+    game_name, _, required = offer.key.partition(":")
+    if name != game_name:
+        return False
+    parameters = list(game_options(name))
+    options, needed = _options(given, parameters), _options(required, parameters)
+    values = offer.game.options
+    return (
+        options is not None
+        and needed is not None
+        and needed.keys() <= options.keys()
+        and all(
+            key in values and _is_value(value, values[key])
+            for key, value in options.items()
+        )
+    )
+
+
+def _options(text: str, parameters: Sequence[str]) -> dict[str, str] | None:
+    """Returns options by name, as `games.make` reads them; None if it refuses them."""
+    options: dict[str, str] = {}
+    for position, part in enumerate(text.split(",") if text else []):
+        key, equals, value = part.rpartition("=")
+        if not equals and position < len(parameters):
+            key = parameters[position]
+        if not key or key in options:
+            return None
+        options[key] = value
+    return options
+
+
+def _is_value(text: str, value: int | float | str | bool) -> bool:
+    if isinstance(value, bool):
+        return text.lower() == str(value).lower()
+    try:
+        return type(value)(text) == value
+    except ValueError:
+        return False
+
+
 def _ranked(players: Iterable[PlayerOffer]) -> dict[str, PlayerOffer]:
     """Returns players by their names, in the order in which they are offered."""
     return {p.name: p for p in sorted(players, key=lambda player: player.rank)}
@@ -239,7 +305,7 @@ def _rated(offer: GameOffer, ratings: Mapping[str, float]) -> GameOffer:
     return dataclasses.replace(offer, players=players)
 
 
-def _added_player(text: str, offer: GameOffer) -> PlayerOffer:
+def _added_player(text: str, offer: GameOffer, parts: Parts | None) -> PlayerOffer:
     """Returns the player that `NAME=SPEC` or `SPEC` says, by a name of its own.
 
     Raises:
@@ -248,7 +314,7 @@ def _added_player(text: str, offer: GameOffer) -> PlayerOffer:
     alias, spec = split_name(text)
     if spec == "human":
         raise ValueError("visitors play themselves: 'human' is no player for --player")
-    load(spec, offer.game)  # to find out now whether there is one
+    load(spec, offer.game, parts)  # to find out now whether there is one
     name = alias or public_name(spec)
     same = offer.players.get(name)
     if same is not None and same.source == spec:

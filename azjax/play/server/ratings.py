@@ -2,15 +2,20 @@
 
 import functools
 import json
-import math
 import os
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from azjax.play.server.run_files import read_inside
+from azjax.training.run_directory import CONFIG_FILE
+
 RESULTS_FILE = "results.json"
 MAX_BYTES = 2**20  # of a file of results
+MAX_PLAYERS = 1000  # of a tournament
+MAX_LETTERS = 2000  # of a player's or a game's text
+MAX_RATING = 100_000  # Elo
+KEPT_TOURNAMENTS = 10_000
 PATH_KINDS = ("alphazero", "network", "q_learning")  # players in a directory
 
 
@@ -31,27 +36,30 @@ def find_ratings(directory: Path) -> dict[str, Mapping[str, float]]:
     Ratings of different tournaments cannot be compared, hence one for each game.
 
     Args:
-        directory: in whose directories tournaments were saved; anything else there is
-            left out.
+        directory: in whose directories tournaments were saved; anything else there,
+            such as runs, is left out.
 
     Returns:
         Elo ratings by the game's text and by `player_key`.
     """
     try:
-        paths = [path / RESULTS_FILE for path in directory.iterdir()]
+        paths = list(directory.iterdir())
     except OSError:
         return {}
     found = []
     for path in paths:
+        # A run that was copied here must not rate the players of this server.
+        if os.path.lexists(path / CONFIG_FILE):
+            continue
         try:
-            status = path.lstat()
+            about = (path / RESULTS_FILE).lstat()
         except (OSError, ValueError):
             continue
-        if stat.S_ISREG(status.st_mode) and status.st_size <= MAX_BYTES:
-            found.append((status.st_mtime_ns, str(path)))
+        version = (about.st_mtime_ns, about.st_ino, about.st_size)
+        found.append((version, str(path)))
     ratings = {}
-    for time, path in sorted(found):
-        tournament = _read(path, time)
+    for version, path in sorted(found):
+        tournament = _read(path, *version)
         if tournament is not None:
             ratings[tournament.game] = tournament.ratings
     return ratings
@@ -66,29 +74,43 @@ def player_key(text: str) -> str:
     return f"{kind}:{os.path.abspath(path)}{mark}{settings}"
 
 
-@functools.lru_cache(maxsize=100)
-def _read(path: str, time: int) -> Tournament | None:
-    """Reads a tournament; None if it is none. `time` tells a newer file from an older
-    one."""
-    del time
+@functools.lru_cache(KEPT_TOURNAMENTS)
+def _read(path: str, *version: int) -> Tournament | None:
+    """Reads the results in a directory; None if they are not those of a tournament.
+
+    Args:
+        path: the directory.
+        *version: numbers that change when its results do.
+    """
+    del version
     try:
-        with open(path, "rb") as file:
-            results = json.loads(file.read(MAX_BYTES + 1))
-        game, players = results["game"], results["players"]
-        ratings = {
-            player_key(player["player"]): _number(player["elo"]) for player in players
-        }
+        return _parse(json.loads(read_inside(Path(path), RESULTS_FILE, MAX_BYTES)))
     except (OSError, ValueError, LookupError, RecursionError):
         return None
     except (TypeError, AttributeError, OverflowError):  # of another form
         return None
-    return Tournament(game, ratings) if isinstance(game, str) else None
 
 
-def _number(value: Any) -> float:
+def _parse(results: Any) -> Tournament:
+    game, players = results["game"], results["players"]
+    if not isinstance(players, list) or len(players) > MAX_PLAYERS:
+        raise ValueError(f"a tournament has at most {MAX_PLAYERS} players")
+    ratings = {
+        player_key(_text(player["player"])): _rating(player["elo"])
+        for player in players
+    }
+    return Tournament(_text(game), ratings)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > MAX_LETTERS:
+        raise ValueError(f"a text must have at most {MAX_LETTERS} letters")
+    return value
+
+
+def _rating(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"a rating must be a number: {value!r}")
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError(f"a rating must be finite: {value!r}")
-    return number
+        raise ValueError("a rating must be a number")
+    if not abs(value) <= MAX_RATING:
+        raise ValueError(f"a rating must be from -{MAX_RATING} to {MAX_RATING}")
+    return float(value)

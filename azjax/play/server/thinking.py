@@ -17,7 +17,7 @@ import numpy as np
 
 from azjax.games import Game
 from azjax.play.server.jobs import Job, Queue, report
-from azjax.play.server.slices import Batch, Slicer, batch_sizes, rearranged
+from azjax.play.server.slices import Batch, Slicer, batch_sizes
 from azjax.players import ExternalPlayer, ForfeitError, ResignError, Seat
 
 CANNOT_GO_ON = "the opponent could not go on"
@@ -31,6 +31,10 @@ class TreeRoom:
         self._total = total
         self._taken: dict[object, int] = {}
         self._lock = threading.Lock()
+
+    def could_take(self, wanted: int) -> bool:
+        """Returns whether there is room for so many bytes when nobody has any."""
+        return wanted <= self._total
 
     def take(self, owner: object, wanted: int) -> bool:
         """Returns whether an owner may have so many bytes, instead of what it had.
@@ -56,7 +60,7 @@ class SearchTable:
     Args:
         slicer: the player's search.
         room: for its trees.
-        compiler: compiles for larger batches, meanwhile.
+        compiler: compiles for batches of other sizes, meanwhile.
         seed: of the player's chance; None draws one.
     """
 
@@ -74,6 +78,7 @@ class SearchTable:
         self._size = 0
         self._seed = time.time_ns() if seed is None else seed
         self._compiling: set[int] = set()
+        self._num_expected = 1
         self._queue = Queue(self._serve, "azjax-search")
         self.close = self._queue.close
 
@@ -82,6 +87,14 @@ class SearchTable:
         if not self.slicer.sizes:
             job.announce(COMPILING)
         self._queue.put(job)
+
+    def warm_up(self, num_visitors: int) -> None:
+        """Has the search compiled in another thread, so that about so many visitors
+        are served well by what is compiled first."""
+        self._num_expected = max(self._num_expected, num_visitors)
+        if not self.slicer.sizes:
+            size = self._useful_size(self._num_expected)
+            self._compiler.submit(self.slicer.compile_first, size)
 
     @property
     def is_busy(self) -> bool:
@@ -134,33 +147,47 @@ class SearchTable:
         elif size != self._size or rows != list(range(len(rows))):
             source = np.full(size, max(self._size, 1), np.int32)
             source[: len(rows)] = rows
-            self._memory = rearranged(self._memory, source)
+            self._memory = self.slicer.rearranged(self._memory, source)
         self._size = size
 
     def _next_size(self, num_seated: int) -> int:
         """Returns the size of the next batch, at least the number of those who are
         seated; 0 if there is no room for it."""
         slicer = self.slicer
-        if not slicer.sizes:
-            slicer.compile(batch_sizes()[0])
         wanted = num_seated + len(self._queue.waiting)
-        ideal = _smallest(batch_sizes(), wanted)
+        if not slicer.sizes:
+            slicer.compile_first(self._useful_size(max(wanted, self._num_expected)))
+        self._request(self._useful_size(wanted))
         possible = [size for size in slicer.sizes if size >= num_seated]
         size = _smallest(possible, wanted)
-        if ideal > size and ideal not in self._compiling:
-            self._compiling.add(ideal)
-            self._compiler.submit(self._compile, ideal)
         while not self._room.take(self, slicer.bytes(size)):
             smaller = [s for s in possible if s < size]
             if not smaller:
+                self._request(1)  # takes less room
                 return self._size if num_seated else 0
             size = smaller[-1]
         return size
 
+    def _request(self, size: int) -> None:
+        """Has another size compiled in another thread; nobody waits for it."""
+        if size not in (*self.slicer.sizes, *self._compiling):
+            self._compiling.add(size)
+            self._compiler.submit(self._compile, size)
+
+    def _useful_size(self, wanted: int) -> int:
+        """Returns the largest size of which so many positions would fill half, if its
+        trees may have room."""
+        return max(
+            size
+            for size in batch_sizes()
+            if size == 1
+            or (size <= 2 * wanted and self._room.could_take(self.slicer.bytes(size)))
+        )
+
     def _compile(self, size: int) -> None:
         try:
             self.slicer.compile(size)
-        except Exception:  # it goes on in smaller batches
+        except Exception:  # it goes on in batches of other sizes
             traceback.print_exc(file=sys.stderr)
 
     def _leave(self) -> None:

@@ -203,6 +203,7 @@ class Visitor:
             self._met, description = await self._workers.do_once(key, begin)
         finally:
             house.num_starts -= 1
+            house.answered_at = time.monotonic()
         self.began = True
         return description
 
@@ -220,6 +221,7 @@ class Visitor:
         def end(task):
             self._thoughts.discard(task)
             self._house.num_thoughts -= 1
+            self._house.answered_at = time.monotonic()
 
         task = asyncio.create_task(self._think(message, self._turn))
         self._thoughts.add(task)

@@ -11,13 +11,13 @@ from azjax.play.server.house import House
 from azjax.play.server.offers import GameOffer, PlayerOffer
 
 NICENESS = 10  # of the thread, where threads have one
-LOOK_INTERVAL = 0.2  # between two looks whether a visitor waits (seconds)
+LOOK_INTERVAL = 0.2  # between two looks whether visitors play (seconds)
 
 
 class Warmer:
     """Compiles the games that are offered, each with its first player.
 
-    It does one thing at a time, and begins none while a visitor waits: a visitor who
+    It does one thing at a time, and begins none while visitors play: a visitor who
     comes meanwhile competes with one compilation at most.
 
     Args:

@@ -76,6 +76,20 @@ def found_alone(player, positions):
 
 
 @pytest.fixture
+def compilations():
+    """The names of the threads that compiled a program, while the test runs."""
+    threads = []
+
+    def note(event, duration, **_):
+        if event == "/jax/core/compile/backend_compile_duration":
+            threads.append(threading.current_thread().name)
+
+    jax.monitoring.register_event_duration_secs_listener(note)
+    yield threads
+    jax.monitoring.unregister_event_duration_listener(note)
+
+
+@pytest.fixture
 def dying():
     return Dying()
 

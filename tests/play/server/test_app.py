@@ -83,6 +83,22 @@ def test_an_address_without_its_slash_leads_to_the_page(client, address):
     assert answer.url.query == b"watch"
 
 
+@pytest.mark.parametrize("spelling", ["go:size=5", "go:5,komi=7.5", "go%3A5%2C7.5"])
+@pytest.mark.parametrize("file", ["", "config.json", "picture.svg"])
+def test_another_spelling_of_a_game_leads_to_its_page(client, spelling, file):
+    answer = client.get(f"/play/{spelling}/{file}?player=a%26b", follow_redirects=False)
+    assert answer.status_code == 308
+    assert answer.headers["location"] == f"../go%3A5/{file}?player=a%26b"
+    answer = client.get(f"/play/{spelling}/{file}?player=a%26b", follow_redirects=True)
+    assert answer.status_code == 200
+    assert answer.url.path == f"/play/go:5/{file}"
+
+
+@pytest.mark.parametrize("name", ["go", "go:19", "go:size", "hex:5", "tic_tac_toe:1"])
+def test_what_is_no_game_here_is_not_found(client, name):
+    assert client.get(f"/play/{name}/").status_code == 404
+
+
 def test_scripts_are_served_as_scripts():
     assert media_type("vendor/ort/ort.mjs") == "text/javascript"
     assert media_type("app.js") == "text/javascript"

@@ -1,12 +1,16 @@
 import json
+import math
 import os
+import time
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from azjax import games, players
-from azjax.networks import NetworkConfig
+from azjax.networks import NetworkConfig, Parts
 from azjax.play.server import House, Limits, make_offers
+from azjax.play.server.describing import describe_position
 from azjax.play.server.memory import PROGRAM_BYTES
 from azjax.players import TrainedPlayer, first_network, save_player
 from azjax.search import SearchConfig
@@ -77,8 +81,8 @@ def test_a_run_whose_player_is_broken_says_so(run, capsys):
 def test_visitors_who_ask_for_the_same_share_a_table_and_others_do_not(run):
     house = house_of(run.parent)
     host = house.host(*house.find("tic_tac_toe", "mcts:1600"))
-    assert host.table(100) == (host.table(50)[0], 100)
-    assert host.table(400)[0] is not host.table(100)[0]
+    assert host.table(400) == (host.table(1)[0], 400)
+    assert host.table(1600)[0] is not host.table(400)[0]
     assert host.table(None)[1] == 1600
     house.close()
 
@@ -158,4 +162,69 @@ def test_another_program_stays_when_memory_is_short(tmp_path, dying, monkeypatch
     with pytest.raises(ValueError, match="too many players are at work"):
         house.host(*house.find("tic_tac_toe", "greedy")).table(None)
     assert house.loaded(*found) is not None
+    house.close()
+
+
+def test_it_is_busy_until_no_visitor_has_waited_for_a_while(tmp_path, monkeypatch):
+    house = house_of(tmp_path)
+    assert house.is_busy  # visitors may wait for the server to begin
+    house.answered_at = -math.inf
+    assert not house.is_busy
+    house.num_thoughts = 1
+    assert house.is_busy
+    house.num_thoughts, house.answered_at = 0, time.monotonic()
+    assert house.is_busy  # whoever plays waits again soon
+    monkeypatch.setattr("azjax.play.server.house.QUIET_SECONDS", 0.0)
+    assert not house.is_busy
+    house.close()
+
+
+def test_positions_compile_nothing_once_the_rules_are_loaded(tmp_path, compilations):
+    house = House(make_offers(["othello"], (), tmp_path), Limits())
+    rules = house.rules(house.games()["othello"])
+    del compilations[:]
+    describe_position(rules, ())
+    describe_position(rules, (rules.legal_actions(rules.state(()))[0],))
+    assert compilations == []
+    house.close()
+
+
+def test_players_of_runs_are_loaded_with_the_parts_of_the_operator(run, monkeypatch):
+    given = []
+    monkeypatch.setattr(
+        "azjax.play.server.offers.load_learnt", lambda *args: given.append(args[-1])
+    )
+    parts = Parts()
+    house = House(make_offers(["tic_tac_toe"], (), run.parent, parts), Limits())
+    found = house.find("tic_tac_toe", f"network:{run.parent.name}/first")
+    house.host(*found)
+    assert given == [parts]
+    house.close()
+
+
+def test_players_are_loaded_one_at_a_time(tmp_path, monkeypatch):
+    num_loading, most = [], []
+
+    def load(player, game, parts):
+        num_loading.append(player)
+        most.append(len(num_loading))
+        time.sleep(0.01)
+        num_loading.pop()
+        return players.load(player.source, game)
+
+    monkeypatch.setattr("azjax.play.server.house.load_offered", load)
+    house = house_of(tmp_path)
+    found = [house.find("tic_tac_toe", name) for name in ("greedy", "random") * 4]
+    with ThreadPoolExecutor(8) as workers:
+        list(workers.map(lambda one: house.host(*one), found))
+    assert most == [1, 1]
+    house.close()
+
+
+def test_a_player_that_was_loaded_makes_room_before_it_is_asked(tmp_path):
+    house = house_of(tmp_path, memory_bytes=1)
+    for name in ("alphazero:pretrained", "network:pretrained"):
+        found = house.find("tic_tac_toe", name)
+        house.host(*found)
+    assert list(house._hosts) == [("tic_tac_toe", "network:pretrained")]
     house.close()

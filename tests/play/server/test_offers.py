@@ -5,7 +5,13 @@ import pytest
 
 from azjax import games
 from azjax.networks import NetworkConfig
-from azjax.play.server.offers import Offers, RunPlayer, load_offered, make_offers
+from azjax.play.server.offers import (
+    Offers,
+    RunPlayer,
+    find_key,
+    load_offered,
+    make_offers,
+)
 from azjax.players import DEFAULT_SIMULATIONS, TrainedPlayer, first_network, save_player
 from azjax.search import SearchConfig
 
@@ -212,3 +218,51 @@ def test_the_name_of_a_run_sets_nothing(tmp_path):
     alone = load_offered(offer.players[f"network:{name}"], offer.game)
     assert searching.simulations == DEFAULT_SIMULATIONS
     assert alone.temperature == 0
+
+
+@pytest.fixture(scope="module")
+def some_games(tmp_path_factory):
+    names = ["go", "go:5", "breakthrough:5,width=5", "gomoku:exact=true"]
+    return make_offers(names, (), tmp_path_factory.mktemp("runs")).games
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("go", "go"),
+        ("go:9", "go"),
+        ("go:size=9", "go"),
+        ("go:9,7.5", "go"),
+        ("go:9,komi=7.5,superko=FALSE,max_moves=162", "go"),
+        ("go:5", "go:5"),
+        ("go:komi=7.5,size=5", "go:5"),
+        ("breakthrough:5,5", "breakthrough:5,width=5"),
+        ("breakthrough:width=5,height=5", "breakthrough:5,width=5"),
+        ("gomoku:15,15,5,true", "gomoku:exact=True"),
+    ],
+)
+def test_every_spelling_of_a_game_finds_it(some_games, text, key):
+    assert games.make(text) == some_games[key].game
+    assert find_key(text, some_games) == key
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", ":", "go:19", "go:komi=6.5", "breakthrough", "breakthrough:5"),
+        *("go:9,size=9", "go:9,,", "go:,", "go:size", "go:9,7.5,false,162,1"),
+        *("go:sizes=9", "go:=9", "go:9.0", "go:superko=0", "go:nine", "Go:9", "chess"),
+        *("go:" + "9" * 10_000, "go:komi=" + "1" * 10_000, "go:" + "," * 10_000),
+    ],
+)
+def test_what_names_no_offered_game_finds_none(some_games, text):
+    assert find_key(text, some_games) is None
+
+
+def test_no_game_is_built_to_compare_its_spelling(some_games, monkeypatch):
+    def build(self, size=9, komi=7.5, superko=False, max_moves=None):
+        raise AssertionError
+
+    monkeypatch.setattr(games.Go, "__init__", build)
+    assert find_key("go:size=9", some_games) == "go"
+    assert find_key("go:size=19", some_games) is None

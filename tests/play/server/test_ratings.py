@@ -41,6 +41,12 @@ def test_without_tournaments_there_are_no_ratings(tmp_path):
                 {"players": [{"player": "random", "elo": True}]},
                 {"players": [{"player": "random", "elo": 10**400}]},
                 {"players": [{"player": "random", "elo": float("inf")}]},
+                {"players": [{"player": "random", "elo": float("nan")}]},
+                {"players": [{"player": "random", "elo": 1e9}]},
+                {"players": [{"player": "r" * 10_000, "elo": 1}]},
+                {"players": [{"player": f"{n}", "elo": 1} for n in range(2000)]},
+                {"players": {"player": "random", "elo": 1}},
+                {"game": "g" * 10_000},
             )
         ),
         json.dumps(GOOD) + " " * MAX_BYTES,
@@ -50,6 +56,27 @@ def test_what_are_no_results_is_left_out(tmp_path, text):
     save(tmp_path / "wrong", text)
     save(tmp_path / "arena", json.dumps(GOOD))
     assert list(find_ratings(tmp_path)) == ["go:size=9"]
+
+
+def test_a_run_rates_nobody(tmp_path):
+    save(tmp_path / "run", json.dumps(GOOD))
+    (tmp_path / "run/config.json").write_text("{}")
+    assert find_ratings(tmp_path) == {}
+
+
+def test_no_file_is_read_twice_until_it_changes(tmp_path, monkeypatch):
+    for number in range(150):
+        save(tmp_path / f"{number}", json.dumps({**GOOD, "game": f"go:{number}"}))
+    assert len(find_ratings(tmp_path)) == 150
+    with monkeypatch.context() as patch:
+        patch.setattr(json, "loads", None)
+        assert len(find_ratings(tmp_path)) == 150
+    # Of the same age but of another size.
+    path = tmp_path / "7" / "results.json"
+    about = path.stat()
+    path.write_text(json.dumps({**GOOD, "game": "hex"}))
+    os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+    assert "hex" in find_ratings(tmp_path)
 
 
 def test_no_link_is_followed(tmp_path):

@@ -16,7 +16,6 @@ from azjax.play.server.slices import (
     Slicer,
     in_slices,
     plan_for,
-    rearranged,
     search_text,
 )
 from azjax.players import AlphaZeroPlayer, first_network
@@ -98,7 +97,7 @@ def test_trees_move_with_their_positions(slicer, positions, visits_alone):
     for number in range(2):
         _, memory = slicer.search(number, batch(everyone, [number] * 4), memory)
     # The second leaves; the third becomes the first of a smaller batch.
-    memory = rearranged(memory, np.array([2], np.int32))
+    memory = slicer.rearranged(memory, np.array([2], np.int32))
     for number in range(2, 4):
         (thought,), memory = slicer.search(
             number, batch([states[third]], [number]), memory
@@ -112,7 +111,7 @@ def test_a_batch_that_grows_has_room_for_newcomers(slicer, positions, visits_alo
     for number in range(2):
         one = batch([states[(3,)]], [number])
         _, memory = slicer.search(number, one, memory)
-    memory = rearranged(memory, np.array([0, 1, 1, 1], np.int32))
+    memory = slicer.rearranged(memory, np.array([0, 1, 1, 1], np.int32))
     for number in range(2, 4):
         four = [states[(3,)], states[(3, 3)], states[(3, 3)], states[(3, 3)]]
         made = [number] + [number - 2] * 3

@@ -1,3 +1,4 @@
+import contextlib
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -183,20 +184,111 @@ def test_what_fails_because_all_ends_is_not_reported(
     assert capsys.readouterr().err == ""
 
 
-def test_larger_batches_are_compiled_while_the_small_ones_think(
-    connect_four, positions
+def test_thoughts_compile_nothing_when_batches_grow_and_shrink(
+    slicer, compiler, positions, compilations
 ):
-    player = players.load("random", connect_four)
-    slicer = Slicer(player, None, connect_four.init())
-    with ThreadPoolExecutor(1) as compiler:
-        table = SearchTable(slicer, TreeRoom(2**30), compiler)
-        waiting = [Waiting(position, 0) for position in positions[:3]]
+    paced = Paced(slicer)
+    table = SearchTable(paced, TreeRoom(2**30), compiler)
+    waiting = [Waiting(position, 24) for position in positions[:4]]
+    for number, one in enumerate(waiting):
+        table.ask(one.job)
+        paced.turns.release()
+        while len(paced.batches) <= number // 3:  # the others come in its midst
+            time.sleep(0.001)
+    for _ in range(4 * len(waiting)):
+        paced.turns.release()
+    for one in waiting:
+        one.result()
+    assert set(paced.batches) == {1, 4}
+    assert compilations == []
+
+
+class Compiling:
+    """A slicer whose larger batches are compiled for as long as a test wants."""
+
+    def __init__(self, slicer, sizes=(1,)):
+        self._slicer, self.sizes = slicer, list(sizes)
+        self.asked, self.may_end = [], threading.Event()
+
+    def __getattr__(self, name):
+        return getattr(self._slicer, name)
+
+    def compile(self, size):
+        self.asked.append(size)
+        assert self.may_end.wait(PATIENCE)
+
+    def compile_first(self, size):
+        self.asked.append(size)
+        self.sizes.append(size)
+        if size not in self._slicer.sizes:  # a search with its size
+            self._slicer.compile(size)
+
+    def close(self):
+        self.may_end.set()
+
+
+def test_no_thought_waits_for_the_compilation_of_a_larger_batch(slicer, positions):
+    compiling = Compiling(slicer)
+    with ThreadPoolExecutor(1) as compiler, contextlib.closing(compiling):
+        table = SearchTable(compiling, TreeRoom(2**30), compiler)
+        waiting = [Waiting(position, 24) for position in positions]
         for one in waiting:
             table.ask(one.job)
         for one in waiting:
+            assert one.result().simulations == 24
+        assert compiling.asked == [8]
+        assert compiling.sizes == [1]
+
+
+@pytest.mark.parametrize(
+    ("number", "room", "sizes"), [(3, 2**30, []), (4, 2**30, [8]), (4, 1, [])]
+)
+def test_larger_batches_are_compiled_only_if_half_full_and_if_they_fit(
+    slicer, positions, number, room, sizes
+):
+    compiling = Compiling(slicer)
+    compiling.close()
+    with ThreadPoolExecutor(1) as compiler:
+        table = SearchTable(compiling, TreeRoom(room), compiler)
+        waiting = [Waiting(position, 6) for position in positions[:number]]
+        table._queue.waiting.extend(one.job for one in waiting[1:])
+        table.ask(waiting[0].job)
+        for one in waiting:
             one.result()
-    assert slicer.sizes[0] == 1
-    assert 4 in slicer.sizes
+    assert compiling.asked == sizes
+
+
+@pytest.mark.parametrize(("number", "size"), [(1, 1), (3, 1), (40, 8)])
+def test_what_is_compiled_first_serves_all_who_wait_for_a_game_to_begin(
+    connect_four, positions, number, size
+):
+    player = players.load("random", connect_four)
+    compiling = Compiling(Slicer(player, None, connect_four.init()), sizes=())
+    compiling.close()
+    with ThreadPoolExecutor(1) as compiler:
+        table = SearchTable(compiling, TreeRoom(2**30), compiler)
+        table.warm_up(number)
+        waiting = Waiting(positions[0], 0)
+        table.ask(waiting.job)
+        waiting.result()
+    assert compiling.sizes[0] == size
+
+
+def test_larger_batches_are_used_once_they_are_compiled(connect_four, positions):
+    player = players.load("random", connect_four)
+    slicer = Slicer(player, None, connect_four.init())
+    slicer.compile(1)
+    slicer.compile(8)
+    paced = Paced(slicer)
+    with ThreadPoolExecutor(1) as compiler:
+        table = SearchTable(paced, TreeRoom(2**30), compiler)
+        waiting = [Waiting(position, 0) for position in positions]
+        for one in waiting:
+            table.ask(one.job)
+        paced.turns.release(len(waiting))
+        for one in waiting:
+            one.result()
+    assert 8 in paced.batches
 
 
 def test_trees_have_no_more_room_than_there_is():

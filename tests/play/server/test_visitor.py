@@ -9,6 +9,7 @@ from starlette.websockets import WebSocketDisconnect
 from azjax.play.server import House, Limits, Offers
 from azjax.play.server.app import make_app
 from azjax.play.server.offers import GameOffer, PlayerOffer
+from azjax.play.server.thinking import SearchTable
 from azjax.play.server.visitor import Pace
 
 URL, SOCKET = "http://localhost:8000", "ws://localhost:8000/socket"
@@ -111,11 +112,11 @@ def test_the_board_is_sent_while_a_game_cannot_begin(offers, monkeypatch):
         assert page.receive(number)["kind"] == "stage"
         preview = page.receive(number)
         assert preview["kind"] == "progress"
-        assert house.is_busy
+        assert house.num_starts == 1
         may_compile.set()
         answer = page.receive(number)
         assert answer["kind"] == "answer"
-        assert not house.is_busy
+        assert house.num_starts == 0
         described = preview["value"]["description"]
         assert described.items() <= answer["value"].items()
         _, position, _ = page.ask("position", actions=[])
@@ -126,7 +127,7 @@ def test_the_board_is_sent_while_a_game_cannot_begin(offers, monkeypatch):
 
 def test_a_thought_that_waits_for_the_compiler_says_so(offers, monkeypatch):
     house = House(offers, Limits())
-    monkeypatch.setattr(house, "warm_up", lambda _: None)
+    monkeypatch.setattr(SearchTable, "warm_up", lambda *_: None)
     with visiting(house) as page:
         page.ask("start", game="tic_tac_toe", player="greedy")
         page.stages.clear()

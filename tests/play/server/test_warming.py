@@ -97,7 +97,8 @@ def test_a_game_that_fails_leaves_the_others(told, capsys):
     assert ("search", "two", "first's player") in house.done
 
 
-def test_a_compiled_game_can_begin_at_once(offers, told):
+def test_a_compiled_game_can_begin_at_once(offers, told, monkeypatch):
+    monkeypatch.setattr("azjax.play.server.house.QUIET_SECONDS", 0.0)
     house = House(offers, Limits())
     offer = house.games()["tic_tac_toe"]
     player = offer.players["random"]
