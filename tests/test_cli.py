@@ -374,6 +374,27 @@ def test_the_parts_are_imported_when_they_are_used():
     assert "AttributeError: module 'azjax' has no attribute 'nothing'" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("argument", "needless"),
+    [
+        ("--help", {"matplotlib", "orbax"}),
+        ("games", {"matplotlib", "orbax", "flax.nnx", "mctx", "azjax.players"}),
+    ],
+)
+def test_a_command_imports_only_what_it_needs(argument, needless):
+    code = (
+        "import atexit, sys; from azjax import cli; "
+        "atexit.register(lambda: print(*sys.modules)); "
+        f"cli.main([{argument!r}])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    imported = set(done.stdout.splitlines()[-1].split())
+    assert "azjax.commands.games" in imported
+    assert imported.isdisjoint(needless)
+
+
 def test_a_fault_of_the_program_keeps_its_traceback(monkeypatch):
     def faulty(config):
         raise ValueError("a bug")

@@ -18,7 +18,6 @@ from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game
 from azjax.networks import Network, Parts, Variables
 from azjax.players import TrainedPlayer, first_network, save_player
-from azjax.training.checkpoints import Checkpoints
 from azjax.training.config import TrainConfig
 from azjax.training.evaluation import Evaluator
 from azjax.training.initial_player import initial_variables
@@ -191,6 +190,8 @@ def _train(
     on_evaluation: Callable[[Mapping[str, Any]], None] | None,
 ) -> Run:
     """Does what `train` does, in a directory that is its own."""
+    from azjax.training.checkpoints import Checkpoints
+
     config = trainer.config
     state, progress = trainer.init(variables), Progress()
     checkpoints = Checkpoints(
