@@ -254,8 +254,10 @@ def wait_until(is_so):
         time.sleep(0.001)
 
 
-def views():
-    return [thing for thing in gc.get_objects() if isinstance(thing, notebook._View)]
+def views(board):
+    things = gc.get_objects()
+    found = [thing for thing in things if isinstance(thing, notebook._View)]
+    return [view for view in found if view._board is board]
 
 
 def test_a_display_is_kept_no_longer_than_its_thoughts():
@@ -263,9 +265,11 @@ def test_a_display_is_kept_no_longer_than_its_thoughts():
     for view in range(3):
         id = kernel.tell("think", view=view, actions=[0], simulations=None)
         assert kernel.answer(id)[1]["action"] == 1
-    wait_until(lambda: not kernel.board.thoughts)  # the answer is sent just before
+    table, _ = kernel.board._host.table(None)
+    wait_until(lambda: not table.is_busy)  # its thread answers before it lets go
+    assert not kernel.board.thoughts
     gc.collect()
-    assert views() == []
+    assert views(kernel.board) == []
 
 
 @pytest.mark.parametrize("view", [[], {}, None, "x", 1.5])
