@@ -4,6 +4,7 @@ import gc
 import json
 import queue
 import re
+import threading
 import time
 
 import jax
@@ -120,10 +121,18 @@ def test_the_opponent_thinks_about_the_position_that_it_is_asked_about():
     assert thought["value"] == 0.25
 
 
-def test_an_opponent_that_searches_has_strengths():
+@pytest.fixture(scope="module")
+def searching():
+    """A board with an opponent that searches."""
     game = games.make("tic_tac_toe")
     player = players.load("alphazero:pretrained?simulations=60", game)
     kernel = Kernel("tic_tac_toe", player, seed=3)
+    yield kernel
+    kernel.board.close()
+
+
+def test_an_opponent_that_searches_has_strengths(searching):
+    kernel = searching
     description = kernel.ask("start", game="", player="")
     assert description["simulations"] == 60
     # A win in one, and no doubt about it.
@@ -133,12 +142,17 @@ def test_an_opponent_that_searches_has_strengths():
     assert sum(move["visits"] for move in thought["moves"]) >= 99
 
 
-def test_a_thought_that_is_given_up_is_answered_with_nothing():
-    game = games.make("tic_tac_toe")
-    kernel = Kernel("tic_tac_toe", players.load("alphazero:pretrained", game))
+def test_a_thought_that_is_given_up_is_answered_with_nothing(searching, monkeypatch):
+    kernel, is_stopped = searching, threading.Event()
+    slicer = kernel.board._host.table(100)[0].slicer
+    search = slicer.search
+    monkeypatch.setattr(
+        slicer, "search", lambda *args: is_stopped.wait(PATIENCE) and search(*args)
+    )
     request = {"actions": [], "simulations": 100}
     thought = kernel.tell("think", **request)
     stopped = kernel.tell("stop")
+    is_stopped.set()
     assert kernel.answer(thought) == ("answer", None)
     assert kernel.answer(stopped) == ("answer", None)
     first, second = (kernel.tell("think", view=view, **request) for view in (1, 2))
