@@ -17,15 +17,20 @@ HURRY = """{
 
 
 class Visit:
-    """A page that is open, and what went wrong on it."""
+    """A page that is open, and what went wrong on it.
 
-    def __init__(self, browser, url, **options):
+    hurries: whether its pauses are short; where something must be done meanwhile, they
+        must not be.
+    """
+
+    def __init__(self, browser, url, *, hurries=True, **options):
         self.context = browser.new_context(**options)
         self.context.set_default_timeout(TIMEOUT)
         self.requests, self.problems = [], []
         origin = "/".join(url.split("/")[:3])
         self.context.route(re.compile(f"^(?!{re.escape(origin)}/)"), self.refuse)
-        self.context.add_init_script(HURRY)
+        if hurries:
+            self.context.add_init_script(HURRY)
         self.page = self.context.new_page()
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("console", self.note_console)

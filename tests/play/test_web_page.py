@@ -408,7 +408,7 @@ def test_another_beginning_does_not_end_a_game_under_way(visit):
 
 
 def test_arrows_look_back_wherever_the_pointer_was(visit):
-    page = visit()
+    page = visit(hurries=False)
     page.target(3).click()
     page.wait_for(f"{YOURS}[data-moves='2']")
     board = page.find("#board")
@@ -499,7 +499,7 @@ def test_a_game_can_be_taken_away(visit, tmp_path):
 
 @pytest.mark.slow
 def test_a_look_ahead_pauses_what_is_watched(visit):
-    page = visit("tic_tac_toe")
+    page = visit("tic_tac_toe", hurries=False)
     page.find("label:has-text('Just watch')").click()
     page.find("summary").click()
     choose_branch(page)
@@ -510,7 +510,7 @@ def test_a_look_ahead_pauses_what_is_watched(visit):
 
 @pytest.mark.slow
 def test_a_game_can_be_watched(visit):
-    page = visit("tic_tac_toe")
+    page = visit("tic_tac_toe", hurries=False)
     page.find("label:has-text('Just watch')").click()
     page.wait_for(".stroke.side-1")
     page.find("#pause").click()

@@ -474,7 +474,7 @@ def test_the_tree_is_told_by_the_server(visit):
 
 
 def test_a_game_is_watched_from_the_address(visit):
-    page = visit("play/tic_tac_toe/?player=random&watch")
+    page = visit("play/tic_tac_toe/?player=random&watch", hurries=False)
     page.wait_for("#board:not([data-moves='0'])")
     page.find("#pause").click()
     expect(page.find("#status")).to_contain_text("Paused")
