@@ -1,25 +1,18 @@
 """The command line: `azjax` and `python -m azjax`."""
 
 import contextlib
+import importlib
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from types import ModuleType
 
 import tyro
 
-from azjax.commands.arena import arena_command
-from azjax.commands.common import INTERRUPTED
-from azjax.commands.evaluate import evaluate_command
-from azjax.commands.export import export_command
-from azjax.commands.games import games_command
-from azjax.commands.gtp import gtp_command
+from azjax.commands.common import INTERRUPTED, PIPE_CLOSED
 from azjax.commands.parsing import bind
-from azjax.commands.play import PIPE_CLOSED, play_command
-from azjax.commands.serve import serve_command
-from azjax.commands.train import train_command, train_with_settings
-from azjax.commands.train_q import train_q_command
 from azjax.program import NAME, program
 from azjax.suggestions import did_you_mean
 
@@ -27,17 +20,18 @@ USAGE_ERROR = 2
 HELP_OPTIONS = ("-h", "--help", "--tyro-")
 
 
-COMMANDS: dict[str, Callable[..., None]] = {
-    "games": games_command,
-    "train": train_command,
-    "train-q": train_q_command,
-    "evaluate": evaluate_command,
-    "arena": arena_command,
-    "play": play_command,
-    "gtp": gtp_command,
-    "export": export_command,
-    "serve": serve_command,
-}
+# Command names; `train-q` is `train_q_command` in `azjax.commands.train_q`.
+COMMANDS = (
+    "games",
+    "train",
+    "train-q",
+    "evaluate",
+    "arena",
+    "play",
+    "gtp",
+    "export",
+    "serve",
+)
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -47,23 +41,33 @@ def main(args: Sequence[str] | None = None) -> None:
     with ends_in_order(), one_line_errors():
         if args and args[0].startswith(HELP_OPTIONS):
             _help(args, prog)
-        name, rest = _command(args, prog)
+        name, rest = _command_name(args, prog)
         # `train` has all settings of a run, whose defaults depend on the preset.
         if name == "train" and rest and not rest[0].startswith(HELP_OPTIONS):
-            train_with_settings(rest, prog)
+            _module(name).train_with_settings(rest, prog)
         else:
-            bind(COMMANDS[name], rest, prog=f"{prog} {name}")()
+            bind(_command(name), rest, prog=f"{prog} {name}")()
+
+
+def _module(name: str) -> ModuleType:
+    """Imports the module of a command, and so what only this command needs."""
+    return importlib.import_module(f"azjax.commands.{name.replace('-', '_')}")
+
+
+def _command(name: str) -> Callable[..., None]:
+    """Returns the function of a command."""
+    return getattr(_module(name), f"{name.replace('-', '_')}_command")
 
 
 def _help(args: Sequence[str], prog: str) -> None:
     """Prints the commands, or what completes them in a shell, and ends."""
     app = tyro.extras.SubcommandApp()
-    for name, command in COMMANDS.items():
-        app.command(name=name)(command)
+    for name in COMMANDS:
+        app.command(name=name)(_command(name))
     app.cli(prog=prog, args=args)
 
 
-def _command(args: Sequence[str], prog: str) -> tuple[str, Sequence[str]]:
+def _command_name(args: Sequence[str], prog: str) -> tuple[str, Sequence[str]]:
     """Returns the command's name and its arguments.
 
     Raises:

@@ -8,10 +8,12 @@ import subprocess
 import sys
 
 import pytest
+from matplotlib.figure import Figure
 
 from azjax import __main__ as program
 from azjax import cli, games
 from azjax.commands import train as train_module
+from azjax.training import plots
 from azjax.training.reporting import Reporter
 
 TINY_TEXT = """
@@ -31,6 +33,14 @@ def train(run_dir, *args):
     if "--iterations" not in args:
         options += ["--iterations", "2"]
     cli.main(["train", "tic_tac_toe", *options])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def empty_plots():
+    """Writes an empty picture where a run draws how it learns."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plots, "draw_learning", lambda rows, title: Figure((1, 1)))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -285,13 +295,14 @@ def test_a_full_disk_ends_the_run_which_then_goes_on(small_disk, monkeypatch, re
                     file.write(bytes(4096))
 
     filler, run_dir = small_disk / "filler", small_disk / "run"
+    length = ["--iterations", "5", "--evaluation.opponents"]
     with monkeypatch.context() as patch:
         patch.setattr(Reporter, "iteration", fill)
-        message = refused(train, run_dir, "--iterations", "5")
+        message = refused(train, run_dir, *length)
     assert "No space left on device; the run cannot be saved there" in message
     assert "make room, or give another --run-dir" in message
     filler.unlink()
-    train(run_dir, "--iterations", "5")
+    train(run_dir, *length)
     rows = map(json.loads, (run_dir / "metrics.jsonl").read_text().splitlines())
     iterations = [row["iteration"] for row in rows if row["kind"] == "iteration"]
     assert iterations == [1, 2, 3, 4, 5]
@@ -361,17 +372,32 @@ def test_ctrl_c_while_the_program_starts_ends_it_without_a_traceback(monkeypatch
     assert error.value.code == 130
 
 
+def run_python(code):
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+
+
 def test_the_parts_are_imported_when_they_are_used():
     code = (
-        "import sys, azjax.games; "
-        "assert 'azjax.training' not in sys.modules; "
+        "import sys; from azjax import cli; cli.main(['games']); "
+        "needless = {'matplotlib', 'orbax', 'flax.nnx', 'mctx', 'azjax.players'}; "
+        "assert needless.isdisjoint(sys.modules); "
         "import azjax; azjax.train, azjax.players; "
         "assert 'azjax.training' in sys.modules; azjax.nothing"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
+    done = run_python(code)
     assert "AttributeError: module 'azjax' has no attribute 'nothing'" in done.stderr
+
+
+def test_help_imports_neither_plots_nor_checkpoints():
+    code = (
+        "import atexit, sys; from azjax import cli; "
+        "atexit.register(lambda: print(*sys.modules)); cli.main(['--help'])"
+    )
+    imported = set(run_python(code).stdout.splitlines()[-1].split())
+    assert "azjax.commands.serve" in imported
+    assert imported.isdisjoint({"matplotlib", "orbax"})
 
 
 def test_a_fault_of_the_program_keeps_its_traceback(monkeypatch):

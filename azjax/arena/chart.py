@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from azjax.arena.standings import Standing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 CHART_FILE = "ratings.png"
 DOT, INK, PALE_INK, GRID = "#0072b2", "#26333f", "#66737f", "#e3e6e8"
@@ -20,11 +23,13 @@ def save_chart(path: Path, title: str, table: Sequence[Standing]) -> None:
     draw_chart(title, table).savefig(path, format="png")
 
 
-def draw_chart(title: str, table: Sequence[Standing]) -> Figure:
+def draw_chart(title: str, table: Sequence[Standing]) -> "Figure":
     """Draws the ratings of a tournament, strongest on top.
 
     Intervals without an end, of players that won or lost everything, leave the picture.
     """
+    from matplotlib.figure import Figure
+
     figure = Figure(
         figsize=(9, 1.5 + 0.5 * len(table)),
         dpi=150,

@@ -3,6 +3,7 @@
 import sys
 
 INTERRUPTED = 130  # an exit status: 128 and the number of SIGINT, as shells count
+PIPE_CLOSED = 141  # the same for SIGPIPE
 
 
 def check_seed(seed: int) -> None:

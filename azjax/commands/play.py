@@ -9,7 +9,7 @@ import tyro
 
 from azjax import games
 from azjax.arena.work import Run
-from azjax.commands.common import INTERRUPTED, check_seed, note
+from azjax.commands.common import INTERRUPTED, PIPE_CLOSED, check_seed, note
 from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.background import Background
@@ -21,7 +21,6 @@ from azjax.players import load as load_player_named
 from azjax.players.names import split_name
 
 PATIENCE = 0.5  # seconds that a search may take to end when the user leaves
-PIPE_CLOSED = 141  # 128 and the number of SIGPIPE, as shells count
 
 
 def play_command(

@@ -13,7 +13,6 @@ from azjax import games as game_register
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.networks import Parts, Variables
 from azjax.players import TrainedPlayer, first_network, save_player
-from azjax.training.checkpoints import Checkpoints
 from azjax.training.config import TrainConfig
 from azjax.training.evaluation import Evaluator
 from azjax.training.initial_player import initial_variables
@@ -220,11 +219,14 @@ def _train(
     on_evaluation: Callable[[Mapping[str, Any]], None] | None,
 ) -> Run:
     """Does what `train` does, in a directory that is its own."""
+    from azjax.training.checkpoints import Checkpoints
+
     config = learning.config
     checkpoints = Checkpoints(
         directory / CHECKPOINTS, keep=config.checkpoint.keep, version=STATE_VERSION
     )
-    state, progress, start = _restore_or_init(checkpoints, learning, variables, notes)
+    restored = checkpoints.restore(_shapes(learning, variables), notes.append)
+    state, progress, start = _begin(learning, variables, restored, notes)
     reporter = Reporter(directory, config, start)
     started -= progress.seconds  # as if all sessions had been one
 
@@ -278,23 +280,26 @@ def _train(
     return Run(directory, player, finished, progress.first, progress.last)
 
 
-def _restore_or_init(
-    checkpoints: Checkpoints,
+def _shapes(learning: _Learning, variables: Variables) -> Any:
+    """Returns the shapes and the placement of a state, which is not computed."""
+    device = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    return jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=device),
+        jax.eval_shape(learning.algorithm.init, variables),
+    )
+
+
+def _begin(
     learning: _Learning,
     variables: Variables,
+    restored: tuple[TrainState, dict[str, Any]] | None,
     notes: list[str],
 ) -> tuple[TrainState, Progress, dict[str, Any] | None]:
-    """Returns the state and progress of the newest checkpoint, and its values; without
-    one, those of a new run and None. Only one state is ever in memory."""
-    config, init = learning.config, learning.algorithm.init
-    device = jax.sharding.SingleDeviceSharding(jax.devices()[0])
-    shapes = jax.tree.map(
-        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=device),
-        jax.eval_shape(init, variables),
-    )
-    restored = checkpoints.restore(shapes, notes.append)
+    """Returns the state, the progress and the values of a checkpoint; without one,
+    those of a new run and None."""
+    config = learning.config
     if restored is None:
-        return init(variables), Progress(), None
+        return learning.algorithm.init(variables), Progress(), None
     state, values = restored
     counted = {name: value for name, value in values.items() if name != "iteration"}
     progress = Progress(**counted)

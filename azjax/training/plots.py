@@ -4,13 +4,9 @@ import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from azjax.training.metrics import (
     METRICS_FILE,
@@ -20,6 +16,10 @@ from azjax.training.metrics import (
     read_metrics,
     replace_file,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 PLOT_FILE = "plots/learning.png"
 
@@ -64,7 +64,7 @@ def plot_learning(run_dir: Path, game: str | None = None) -> Path:
     return run_dir / PLOT_FILE
 
 
-def draw_learning(rows: Sequence[Row], title: str) -> Figure:
+def draw_learning(rows: Sequence[Row], title: str) -> "Figure":
     """Draws strength, losses and speed over time.
 
     Strength is what solved positions tell, where there are any, beside the scores in
@@ -83,12 +83,7 @@ def draw_learning(rows: Sequence[Row], title: str) -> Figure:
         raise ValueError("there is nothing to draw: the run has no evaluation yet")
     longest = max(row["seconds"] for row in [*evaluations, *iterations])
     _, seconds = time_unit(longest)
-    figure = Figure(
-        figsize=(9, 6.4),
-        dpi=150,
-        facecolor="white",
-        layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1, hspace=0.04, wspace=0.03),
-    )
+    figure = empty_figure()
     is_solved = any("network_mistakes" in row for row in evaluations)
     has_scores = is_solved and bool(opponents(evaluations[-1]))
     heights = [1.75, 1.0, 1.0] if has_scores else [1.75, 1.0]
@@ -121,6 +116,19 @@ def draw_learning(rows: Sequence[Row], title: str) -> Figure:
     return figure
 
 
+def empty_figure() -> "Figure":
+    """Returns the figure of a run's plot, without panels."""
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    return Figure(
+        figsize=(9, 6.4),
+        dpi=150,
+        facecolor="white",
+        layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1, hspace=0.04, wspace=0.03),
+    )
+
+
 def time_unit(longest: float) -> tuple[str, float]:
     """Returns the unit in which so many seconds read best, and its length."""
     if longest < 120:
@@ -128,17 +136,17 @@ def time_unit(longest: float) -> tuple[str, float]:
     return ("minutes", 60.0) if longest < 3 * 3600 else ("hours", 3600.0)
 
 
-def time_axis(axes: Axes, longest: float) -> None:
+def time_axis(axes: "Axes", longest: float) -> None:
     """Labels the horizontal axis with times from 0 to `longest` (seconds), in the unit
     in which they are drawn."""
     unit, seconds = time_unit(longest)
     axes.set_xlim(0, max(longest, 1.0) / seconds)
-    axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.locator_params(axis="x", nbins=8, steps=[1, 2, 5, 10])
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel(unit, color=PALE_INK, fontsize=9)
 
 
-def _draw_mistakes(axes: Axes, evaluations: Sequence[Row], seconds: float) -> None:
+def _draw_mistakes(axes: "Axes", evaluations: Sequence[Row], seconds: float) -> None:
     rows = [row for row in evaluations if "network_mistakes" in row]
     players = {"network": ("network alone", NETWORK), "search": ("with search", SEARCH)}
     rates = np.array(
@@ -167,13 +175,13 @@ def _draw_mistakes(axes: Axes, evaluations: Sequence[Row], seconds: float) -> No
     with_zero = [0.0, *(tick for tick in ticks if tick >= smallest)]
     axes.set_yticks(with_zero if bottom == 0 else ticks)
     axes.set_ylim(bottom, 130 * max(top, 0.01))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}%"))
+    axes.minorticks_off()
+    axes.yaxis.set_major_formatter("{x:g}%")
     legend(axes, "lower left", fontsize=11)
 
 
 def _draw_scores(
-    axes: Axes, evaluations: Sequence[Row], seconds: float, *, fontsize: float
+    axes: "Axes", evaluations: Sequence[Row], seconds: float, *, fontsize: float
 ) -> None:
     """Draws the scores against the opponents of the newest evaluation."""
     names = opponents(evaluations[-1])
@@ -199,12 +207,12 @@ def _draw_scores(
         lowest = min(lowest, *(100 * row["score_low"] for row in rows))
     axes.set_ylim(max(min(45.0, lowest - 3), -3), 103)
     axes.axhline(50, color=PALE_INK, linewidth=1, linestyle=(0, (2, 3)), zorder=1)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}%"))
+    axes.yaxis.set_major_formatter("{x:g}%")
     legend(axes, "best", fontsize=fontsize)
 
 
 def draw_interval(
-    axes: Axes,
+    axes: "Axes",
     rows: Sequence[Row],
     key: str,
     seconds: float,
@@ -245,7 +253,7 @@ def draw_interval(
     )
 
 
-def _draw_losses(axes: Axes, iterations: Sequence[Row], seconds: float) -> None:
+def _draw_losses(axes: "Axes", iterations: Sequence[Row], seconds: float) -> None:
     subtitle(axes, "Losses")
     rows = [row for row in iterations if row["policy_loss"] is not None]
     if not rows:
@@ -260,7 +268,7 @@ def _draw_losses(axes: Axes, iterations: Sequence[Row], seconds: float) -> None:
     legend(axes, "best")
 
 
-def _draw_speed(axes: Axes, iterations: Sequence[Row], seconds: float) -> None:
+def _draw_speed(axes: "Axes", iterations: Sequence[Row], seconds: float) -> None:
     subtitle(axes, "Self-play, a second")
     if not iterations:
         no_data(axes)
@@ -278,8 +286,8 @@ def _draw_speed(axes: Axes, iterations: Sequence[Row], seconds: float) -> None:
     draw_line(axes, times, np.where(rate > 0, rate, np.nan), "games", GAMES)
     low, high = axes.get_ylim()
     axes.set_ylim(low / 2, high * 4)
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axes.minorticks_off()
+    axes.yaxis.set_major_formatter("{x:,.10g}")
     stages = np.flatnonzero(np.diff(simulations, prepend=0))
     for index in stages[1:]:
         axes.axvline(float(times[index]), color=PALE_INK, linewidth=0.8, alpha=0.5)
@@ -288,7 +296,7 @@ def _draw_speed(axes: Axes, iterations: Sequence[Row], seconds: float) -> None:
     legend(axes, "upper right", ncols=2)
 
 
-def style_axes(axes: Axes) -> None:
+def style_axes(axes: "Axes") -> None:
     """Gives a panel its colours, a grid and no frame."""
     axes.set_axisbelow(True)
     axes.grid(axis="y", color=GRID, linewidth=0.8)
@@ -297,20 +305,20 @@ def style_axes(axes: Axes) -> None:
     axes.tick_params(colors=PALE_INK, labelsize=9, length=0)
 
 
-def subtitle(axes: Axes, text: str) -> None:
+def subtitle(axes: "Axes", text: str) -> None:
     """Writes a panel's title."""
     axes.set_title(text, loc="left", color=INK, fontsize=10.5, fontweight="bold")
 
 
 def draw_line(
-    axes: Axes, times: np.ndarray, values: np.ndarray, label: str, colour: str
+    axes: "Axes", times: np.ndarray, values: np.ndarray, label: str, colour: str
 ) -> None:
     """Draws numbers over time; a single one as a point."""
     marker = "o" if len(times) == 1 else ""
     axes.plot(times, values, color=colour, linewidth=1.5, label=label, marker=marker)
 
 
-def legend(axes: Axes, place: Place, *, fontsize: float = 9, ncols: int = 1) -> None:
+def legend(axes: "Axes", place: Place, *, fontsize: float = 9, ncols: int = 1) -> None:
     """Tells what the colours of a panel mean."""
     axes.legend(
         loc=place,
@@ -323,7 +331,7 @@ def legend(axes: Axes, place: Place, *, fontsize: float = 9, ncols: int = 1) -> 
     )
 
 
-def no_data(axes: Axes) -> None:
+def no_data(axes: "Axes") -> None:
     """Says in a panel that there is nothing to draw yet."""
     axes.set_yticks([])
     axes.text(

@@ -16,7 +16,6 @@ from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game
 from azjax.networks import QNetwork, QParams, init_q_network
 from azjax.players import TrainedQ, load_compiled, save_q_player
-from azjax.training.checkpoints import Checkpoints
 from azjax.training.loop import Progress
 from azjax.training.q_config import SELF, QConfig
 from azjax.training.q_evaluation import evaluate_q
@@ -114,6 +113,8 @@ def _train_q(
     trainer: "_QTrainer", params: QParams, directory: Path, started: float
 ) -> QRun:
     """Does what `train_q` does, in a directory that is its own."""
+    from azjax.training.checkpoints import Checkpoints
+
     config = trainer.config
     checkpoints = Checkpoints(directory / CHECKPOINTS, keep=1)
     state, progress, notes = trainer.init(params), QProgress(), []

@@ -3,11 +3,9 @@
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import FuncFormatter, NullLocator
 
 from azjax.training.metrics import METRICS_FILE, Row, read_metrics, replace_file
 from azjax.training.plots import (
@@ -19,6 +17,7 @@ from azjax.training.plots import (
     VALUE,
     draw_interval,
     draw_line,
+    empty_figure,
     game_title,
     legend,
     no_data,
@@ -27,6 +26,9 @@ from azjax.training.plots import (
     time_axis,
     time_unit,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _COLOURS = (NETWORK, SEARCH, POLICY, VALUE)
 
@@ -45,7 +47,7 @@ def plot_q_learning(run_dir: Path, game: str) -> Path:
     return run_dir / PLOT_FILE
 
 
-def draw_q_learning(rows: Sequence[Row], title: str) -> Figure:
+def draw_q_learning(rows: Sequence[Row], title: str) -> "Figure":
     """Draws the share of games not lost, the loss and the share of random moves.
 
     Args:
@@ -54,12 +56,7 @@ def draw_q_learning(rows: Sequence[Row], title: str) -> Figure:
     """
     longest = max(row["seconds"] for row in rows)
     _, seconds = time_unit(longest)
-    figure = Figure(
-        figsize=(9, 6.4),
-        dpi=150,
-        facecolor="white",
-        layout=ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1, hspace=0.04, wspace=0.03),
-    )
+    figure = empty_figure()
     panels = figure.subplot_mosaic(
         [["strength", "strength"], ["loss", "epsilon"]], height_ratios=[1.75, 1]
     )
@@ -83,7 +80,7 @@ def draw_q_learning(rows: Sequence[Row], title: str) -> Figure:
             bottom=0.0,
         )
     strength.set_ylim(min(85.0, max(0.0, 100 * lowest - 3)), 101)
-    strength.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}%"))
+    strength.yaxis.set_major_formatter("{x:g}%")
     strength.set_title(
         f"{title}: games not lost by Q-learning",
         loc="left",
@@ -100,7 +97,7 @@ def draw_q_learning(rows: Sequence[Row], title: str) -> Figure:
     if any(learnt):
         losses = np.array([row["loss"] for row in rows if row["loss"] is not None])
         panels["loss"].set_yscale("log")
-        panels["loss"].yaxis.set_minor_locator(NullLocator())
+        panels["loss"].minorticks_off()
         draw_line(panels["loss"], times[learnt], losses, "loss", VALUE)
     else:
         no_data(panels["loss"])

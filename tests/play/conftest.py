@@ -1,6 +1,7 @@
 """Visits of pages in a browser."""
 
 import importlib
+import re
 
 import pytest
 
@@ -8,32 +9,37 @@ TIMEOUT = 60_000  # ms; the machine may have other things to do
 YOURS = "#board[data-turn=visitor]"
 OVER = "#board[data-turn=nobody]"
 
+# The pauses that the page makes for people pass five times as fast.
+HURRY = """{
+  const { setTimeout } = window;
+  window.setTimeout = (call, time, ...rest) => setTimeout(call, time / 5, ...rest);
+}"""
+
 
 class Visit:
-    """A page that is open, and what went wrong on it."""
+    """A page that is open, and what went wrong on it.
 
-    def __init__(self, browser, url, **options):
+    hurries: whether its pauses are short; where something must be done meanwhile, they
+        must not be.
+    """
+
+    def __init__(self, browser, url, *, hurries=True, **options):
         self.context = browser.new_context(**options)
         self.context.set_default_timeout(TIMEOUT)
         self.requests, self.problems = [], []
-        self.context.route("**/*", self.only_own(url))
+        origin = "/".join(url.split("/")[:3])
+        self.context.route(re.compile(f"^(?!{re.escape(origin)}/)"), self.refuse)
+        if hurries:
+            self.context.add_init_script(HURRY)
         self.page = self.context.new_page()
+        self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("console", self.note_console)
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
         self.page.goto(url)
 
-    def only_own(self, url):
-        origin = "/".join(url.split("/")[:3])
-
-        def handle(route):
-            self.requests.append(route.request.url)
-            if route.request.url.startswith(origin + "/"):
-                route.continue_()
-            else:
-                self.problems.append(f"asked for {route.request.url}")
-                route.abort()
-
-        return handle
+    def refuse(self, route):
+        self.problems.append(f"asked for {route.request.url}")
+        route.abort()
 
     def note_console(self, message):
         if message.type in ("error", "warning"):
@@ -42,6 +48,14 @@ class Visit:
     def find(self, selector):
         return self.page.locator(selector)
 
+    def wait_for(self, selector):
+        """Waits until such an element is seen; looks at each frame, unlike locators,
+        which look twice a second."""
+        self.page.wait_for_function(
+            "selector => document.querySelector(selector)?.checkVisibility()",
+            arg=selector,
+        )
+
     def target(self, number):
         return self.find(".targets button").nth(number)
 
@@ -49,10 +63,10 @@ class Visit:
         """Makes a move and waits for the answer, if the game goes on."""
         moves = int(self.find("#board").get_attribute("data-moves"))
         self.target(number).click()
-        self.page.wait_for_selector(f"{YOURS}[data-moves='{moves + 2}'], {OVER}")
+        self.wait_for(f"{YOURS}[data-moves='{moves + 2}'], {OVER}")
 
     def wait_for_turn(self):
-        self.page.wait_for_selector(f"{YOURS}, {OVER}")
+        self.wait_for(f"{YOURS}, {OVER}")
 
     def is_over(self):
         return self.find(OVER).count() == 1
@@ -78,6 +92,8 @@ def browser(chromium):
     # It takes half a second to import: not for all tests of these folders.
     playwright = importlib.import_module("playwright.sync_api")
     args = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    # The network's program is not worth optimizing for so few moves.
+    args += ["--js-flags=--liftoff-only"]
     playwright.expect.set_options(timeout=TIMEOUT)
     with playwright.sync_playwright() as running:
         yield running.chromium.launch(executable_path=chromium, args=args)

@@ -4,6 +4,7 @@ import gc
 import json
 import queue
 import re
+import threading
 import time
 
 import jax
@@ -120,10 +121,18 @@ def test_the_opponent_thinks_about_the_position_that_it_is_asked_about():
     assert thought["value"] == 0.25
 
 
-def test_an_opponent_that_searches_has_strengths():
+@pytest.fixture(scope="module")
+def searching():
+    """A board with an opponent that searches."""
     game = games.make("tic_tac_toe")
     player = players.load("alphazero:pretrained?simulations=60", game)
     kernel = Kernel("tic_tac_toe", player, seed=3)
+    yield kernel
+    kernel.board.close()
+
+
+def test_an_opponent_that_searches_has_strengths(searching):
+    kernel = searching
     description = kernel.ask("start", game="", player="")
     assert description["simulations"] == 60
     # A win in one, and no doubt about it.
@@ -133,12 +142,17 @@ def test_an_opponent_that_searches_has_strengths():
     assert sum(move["visits"] for move in thought["moves"]) >= 99
 
 
-def test_a_thought_that_is_given_up_is_answered_with_nothing():
-    game = games.make("tic_tac_toe")
-    kernel = Kernel("tic_tac_toe", players.load("alphazero:pretrained", game))
+def test_a_thought_that_is_given_up_is_answered_with_nothing(searching, monkeypatch):
+    kernel, is_stopped = searching, threading.Event()
+    slicer = kernel.board._host.table(100)[0].slicer
+    search = slicer.search
+    monkeypatch.setattr(
+        slicer, "search", lambda *args: is_stopped.wait(PATIENCE) and search(*args)
+    )
     request = {"actions": [], "simulations": 100}
     thought = kernel.tell("think", **request)
     stopped = kernel.tell("stop")
+    is_stopped.set()
     assert kernel.answer(thought) == ("answer", None)
     assert kernel.answer(stopped) == ("answer", None)
     first, second = (kernel.tell("think", view=view, **request) for view in (1, 2))
@@ -254,8 +268,10 @@ def wait_until(is_so):
         time.sleep(0.001)
 
 
-def views():
-    return [thing for thing in gc.get_objects() if isinstance(thing, notebook._View)]
+def views(board):
+    things = gc.get_objects()
+    found = [thing for thing in things if isinstance(thing, notebook._View)]
+    return [view for view in found if view._board is board]
 
 
 def test_a_display_is_kept_no_longer_than_its_thoughts():
@@ -263,9 +279,11 @@ def test_a_display_is_kept_no_longer_than_its_thoughts():
     for view in range(3):
         id = kernel.tell("think", view=view, actions=[0], simulations=None)
         assert kernel.answer(id)[1]["action"] == 1
-    wait_until(lambda: not kernel.board.thoughts)  # the answer is sent just before
+    table, _ = kernel.board._host.table(None)
+    wait_until(lambda: not table.is_busy)  # its thread answers before it lets go
+    assert not kernel.board.thoughts
     gc.collect()
-    assert views() == []
+    assert views(kernel.board) == []
 
 
 @pytest.mark.parametrize("view", [[], {}, None, "x", 1.5])

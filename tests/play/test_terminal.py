@@ -33,7 +33,7 @@ INHERITED = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES"
 ENVIRONMENT = {
     **INHERITED,
     "TERM": "xterm-256color",
-    "JAX_COMPILATION_CACHE_DIR": "",
+    "PYTHONWARNINGS": "ignore:Error reading persistent compilation cache entry",
     "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
 }
 

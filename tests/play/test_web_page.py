@@ -166,9 +166,9 @@ def test_what_is_thought_of_a_game_that_is_given_up_does_not_reach_the_next(visi
     page = visit("tic_tac_toe")
     page.find("#strength").press("End")
     page.target(4).click()
-    page.page.wait_for_selector("#board:not([data-moves='0'])")
+    page.wait_for("#board:not([data-moves='0'])")
     page.find("#new-game").click()
-    page.page.wait_for_selector("#board[data-moves='0']")
+    page.wait_for("#board[data-moves='0']")
     page.target(0).click()
     page.find("#undo").click()
     page.play(8)
@@ -193,10 +193,10 @@ def test_the_keyboard_is_enough(visit):
     expect(page.target(1)).to_be_focused()
     expect(page.find(".ghost .piece")).to_have_count(1)
     page.page.keyboard.press("Enter")
-    page.page.wait_for_selector(f"{YOURS}[data-moves='2']")
+    page.wait_for(f"{YOURS}[data-moves='2']")
     expect(page.target(1)).to_have_attribute("aria-label", re.compile("2: cross"))
     page.page.keyboard.press("7")
-    page.page.wait_for_selector(f"{YOURS}[data-moves='4']")
+    page.wait_for(f"{YOURS}[data-moves='4']")
     expect(page.target(6)).to_have_attribute("aria-label", re.compile("7: cross"))
     page.find("#new-game").focus()
     page.page.keyboard.press("Enter")
@@ -225,7 +225,7 @@ def test_the_analysis_tells_what_the_computer_thinks(visit):
 def analyse(page):
     """Opens the analysis, and waits until everything was searched."""
     page.find("summary").click()
-    page.page.wait_for_selector("#speed:has-text('200 simulations')")
+    expect(page.find("#speed")).to_contain_text("200 simulations")
 
 
 def branch(page, *moves):
@@ -346,7 +346,7 @@ def test_a_game_is_a_link_and_goes_on_after_a_reload(visit):
     page.find("#undo").click()
     expect(page.find("#board")).to_have_attribute("data-moves", "0")
     open_link(page, "#you=1&moves=4-0")
-    page.page.wait_for_selector(f"{YOURS}[data-moves='3']")
+    page.wait_for(f"{YOURS}[data-moves='3']")
     assert page.find("input[value=computer]").is_checked()
 
 
@@ -380,13 +380,13 @@ def test_a_game_is_counted_once(visit):
     assert (page.status(), page.score()) == ("You win!", [1, 0, 0])
     # This browser has counted the game, so it is taken back; it has not counted others.
     page.find("#undo").click()
-    page.page.wait_for_selector(YOURS)
+    page.wait_for(YOURS)
     assert page.score() == [0, 0, 0]
     page.play(2)
     open_link(page, "#you=1&moves=8-3-7-4-6")
     expect(page.find("#status")).to_have_text("The computer wins.")
     page.find("#undo").click()
-    page.page.wait_for_selector(f"{YOURS}[data-moves='3']")
+    page.wait_for(f"{YOURS}[data-moves='3']")
     assert page.score() == [1, 0, 0]
 
 
@@ -400,17 +400,17 @@ def test_another_beginning_does_not_end_a_game_under_way(visit):
     expect(page.find("#begins-later")).to_be_hidden()
     page.find("label:has-text('Computer')").click()
     page.find("#new-game").click()
-    page.page.wait_for_selector(f"{YOURS}[data-moves='1']")
+    page.wait_for(f"{YOURS}[data-moves='1']")
     expect(page.find("#begins-later")).to_be_hidden()
     # No move of the visitor's would be lost.
     page.find("label:has-text('You')").click()
-    page.page.wait_for_selector(f"{YOURS}[data-moves='0']")
+    page.wait_for(f"{YOURS}[data-moves='0']")
 
 
 def test_arrows_look_back_wherever_the_pointer_was(visit):
-    page = visit()
+    page = visit(hurries=False)
     page.target(3).click()
-    page.page.wait_for_selector(f"{YOURS}[data-moves='2']")
+    page.wait_for(f"{YOURS}[data-moves='2']")
     board = page.find("#board")
     page.page.keyboard.press("ArrowLeft")
     expect(board).to_have_attribute("data-ply", "1")
@@ -431,7 +431,7 @@ def test_a_move_on_its_way_is_not_lost_to_a_setting(visit):
             document.querySelector("#analysis").open = true;
         }"""
     )
-    page.page.wait_for_selector(f"{YOURS}[data-moves='2']")
+    page.wait_for(f"{YOURS}[data-moves='2']")
     assert page.page.url.split("moves=3-")[1].isdigit()
 
 
@@ -499,27 +499,27 @@ def test_a_game_can_be_taken_away(visit, tmp_path):
 
 @pytest.mark.slow
 def test_a_look_ahead_pauses_what_is_watched(visit):
-    page = visit("tic_tac_toe")
+    page = visit("tic_tac_toe", hurries=False)
     page.find("label:has-text('Just watch')").click()
     page.find("summary").click()
     choose_branch(page)
     expect(page.find("#status")).to_contain_text(re.compile(r"What if .*\? Paused\."))
     page.find("#pause").click()
-    page.page.wait_for_selector(OVER)
+    page.wait_for(OVER)
 
 
 @pytest.mark.slow
 def test_a_game_can_be_watched(visit):
-    page = visit("tic_tac_toe")
+    page = visit("tic_tac_toe", hurries=False)
     page.find("label:has-text('Just watch')").click()
-    page.page.wait_for_selector(".stroke.side-1")
+    page.wait_for(".stroke.side-1")
     page.find("#pause").click()
     pieces = page.pieces()
     expect(page.find("#status")).to_contain_text("Paused")
     page.find("#undo").click()
     expect(page.find(".appears")).to_have_count(pieces - 1)
     page.find("#pause").click()
-    page.page.wait_for_selector(OVER)
+    page.wait_for(OVER)
     assert page.score() == [0, 0, 0]
     assert re.fullmatch(r"A draw\.|A win for (crosses|rings)\.", page.status())
 
@@ -537,7 +537,7 @@ def test_a_phone_is_wide_enough(visit, name, width, height):
     )
     page.weaken()
     page.target(3).tap()
-    page.page.wait_for_selector(f"{YOURS}[data-moves='2']")
+    page.wait_for(f"{YOURS}[data-moves='2']")
     page.find("summary").tap()
     expect(page.find("#moves tr").first).to_be_visible()
     assert page.page.evaluate("document.documentElement.scrollWidth") <= width

@@ -144,7 +144,7 @@ def move(page, *buttons):
     moves = int(page.find("#board").get_attribute("data-moves"))
     for button in buttons:
         button.click()
-    page.page.wait_for_selector(f"{YOURS}[data-moves='{moves + 2}'], {OVER}")
+    page.wait_for(f"{YOURS}[data-moves='{moves + 2}'], {OVER}")
 
 
 def legal(page):
@@ -253,7 +253,7 @@ def test_an_opponent_that_resigns_has_lost(visit, tmp_path):
     assert page.score() == [1, 0, 0]
     assert legal(page) == []
     page.page.reload()
-    page.page.wait_for_selector(OVER)
+    page.wait_for(OVER)
     assert page.score() == [1, 0, 0]
     with page.page.expect_download() as download:
         page.find("#save-game").click()
@@ -261,10 +261,10 @@ def test_an_opponent_that_resigns_has_lost(visit, tmp_path):
     saved, _ = load(tmp_path / "game.txt", games.make("breakthrough:5,5"))
     assert (saved.result, saved.is_forfeit) == ("first wins", True)
     page.find("#undo").click()
-    page.page.wait_for_selector(f"{YOURS}[data-moves='0']")
+    page.wait_for(f"{YOURS}[data-moves='0']")
     assert page.score() == [0, 0, 0]
     page.find("label:has-text('Computer')").click()
-    page.page.wait_for_selector(OVER)
+    page.wait_for(OVER)
     assert page.status() == "You win: resignation."
 
 
@@ -311,7 +311,7 @@ def test_who_plays_second_sees_the_board_from_the_other_side(visit):
     above, below = heights(0, 24)
     assert above < below
     page.find("label:has-text('Computer')").click()
-    page.page.wait_for_selector(f"{YOURS}[data-moves='1']")
+    page.wait_for(f"{YOURS}[data-moves='1']")
     assert heights(24, 0) == pytest.approx([above, below])
     assert page.target(0).get_attribute("aria-label") == "a5: black man"
     free, square = 11, "b3"
@@ -322,23 +322,23 @@ def test_who_plays_second_sees_the_board_from_the_other_side(visit):
     steps = ["ArrowLeft"] * (free - 10)
     for key in ("ArrowRight", *steps, "Enter", "ArrowUp", "Enter"):
         page.page.keyboard.press(key)
-    page.page.wait_for_selector(f"{YOURS}[data-moves='3']")
+    page.wait_for(f"{YOURS}[data-moves='3']")
     assert page.target(free).get_attribute("aria-label") in (
         f"{square}: black man",
         f"{square}: white man",  # which took it
     )
     page.find("label:has-text('You')").click()
     page.find("#new-game").click()
-    page.page.wait_for_selector(f"{YOURS}[data-moves='0']")
+    page.wait_for(f"{YOURS}[data-moves='0']")
     assert heights(0, 24) == pytest.approx([above, below])
 
 
 def test_hexagons_are_pointed_at_and_what_has_no_cell_has_a_button(visit):
     page = play(visit, "hex:3,true")
     page.find("label:has-text('Computer')").click()
-    page.page.wait_for_selector(f"{YOURS}[data-moves='1']")
+    page.wait_for(f"{YOURS}[data-moves='1']")
     page.find(".entry button:has-text('Swap')").click()
-    page.page.wait_for_selector(f"{YOURS}[data-moves='3']")
+    page.wait_for(f"{YOURS}[data-moves='3']")
     expect(page.find(".entry button")).to_have_count(0)
     while not page.is_over():
         point(page, legal(page)[0])
@@ -360,10 +360,10 @@ def test_on_a_phone_a_small_cell_is_confirmed_and_a_pass_has_a_button(visit):
     assert page.find("#board").get_attribute("data-moves") == "0"
     page.target(41).tap()
     page.find(".entry button:has-text('Play f5')").tap()
-    page.page.wait_for_selector(f"{YOURS}[data-moves='2']")
+    page.wait_for(f"{YOURS}[data-moves='2']")
     assert page.target(41).get_attribute("aria-label") == "f5: black stone"
     page.find(".entry button:has-text('Pass')").tap()
-    page.page.wait_for_selector(f"{YOURS}[data-moves='4'], {OVER}")
+    page.wait_for(f"{YOURS}[data-moves='4'], {OVER}")
 
 
 def test_the_keyboard_is_enough(visit):
@@ -371,7 +371,7 @@ def test_the_keyboard_is_enough(visit):
     page.target(0).focus()
     for key in ("ArrowDown", "ArrowRight", "ArrowLeft", "ArrowLeft", "Enter"):
         page.page.keyboard.press(key)
-    page.page.wait_for_selector(f"{YOURS}[data-moves='2']")
+    page.wait_for(f"{YOURS}[data-moves='2']")
     assert page.target(3).get_attribute("aria-label") == "a2: cross"
     page.find(".entry input").fill("a9")
     page.page.keyboard.press("Enter")
@@ -379,9 +379,9 @@ def test_the_keyboard_is_enough(visit):
     free = legal(page)[0]
     page.find(".entry input").fill(f" {'abc'[free % 3].upper()}{3 - free // 3}")
     page.page.keyboard.press("Enter")
-    page.page.wait_for_selector(f"{YOURS}[data-moves='4'], {OVER}")
+    page.wait_for(f"{YOURS}[data-moves='4'], {OVER}")
     page.find("#undo").click()
-    page.page.wait_for_selector(f"{YOURS}[data-moves='2']")
+    page.wait_for(f"{YOURS}[data-moves='2']")
 
 
 def test_a_game_goes_on_after_a_reload_and_is_saved(visit, tmp_path):
@@ -428,7 +428,7 @@ def test_another_opponent_waits_for_the_next_game(visit):
     page.find("#new-game").click()
     expect(page.find("#notice")).to_contain_text("unknown player 'gone'")
     expect(page.find("#opponent")).to_have_value("greedy")
-    page.page.wait_for_selector(f"{YOURS}[data-moves='4'], {OVER}")
+    page.wait_for(f"{YOURS}[data-moves='4'], {OVER}")
 
 
 def test_a_move_is_not_lost_to_an_opponent_who_comes(visit):
@@ -441,7 +441,7 @@ def test_a_move_is_not_lost_to_an_opponent_who_comes(visit):
             document.querySelectorAll(".targets button")[4].click();
         }"""
     )
-    page.page.wait_for_selector(f"{YOURS}[data-moves='2']")
+    page.wait_for(f"{YOURS}[data-moves='2']")
     expect(page.find("#player")).to_have_text("greedy")
     expect(page.find("#opponent-later")).to_be_hidden()
     assert re.search(r"player=greedy#you=0&moves=4-\d$", page.page.url)
@@ -474,8 +474,8 @@ def test_the_tree_is_told_by_the_server(visit):
 
 
 def test_a_game_is_watched_from_the_address(visit):
-    page = visit("play/tic_tac_toe/?player=random&watch")
-    page.page.wait_for_selector("#board:not([data-moves='0'])")
+    page = visit("play/tic_tac_toe/?player=random&watch", hurries=False)
+    page.wait_for("#board:not([data-moves='0'])")
     page.find("#pause").click()
     expect(page.find("#status")).to_contain_text("Paused")
 
@@ -498,7 +498,7 @@ def test_a_run_is_shown_while_it_learns(visit, runs):
         expect(page.find("#latest")).to_contain_text("1,234")
     expect(page.find("#state")).to_contain_text("Stopped; the same command goes on")
     page.find("#sample").click()
-    page.page.wait_for_selector("#board:not([data-moves='0'])")
+    page.wait_for("#board:not([data-moves='0'])")
     expect(page.find("#sample-status")).to_contain_text("Last move: ")
     page.find("#play").click()
     page.wait_for_turn()
@@ -516,7 +516,7 @@ def test_a_game_goes_on_when_the_server_was_away(open_page, server):
     expect(page.find("#board")).to_have_attribute("data-moves", "0")
     page.target(4).click()
     server.start()
-    page.page.wait_for_selector(f"{YOURS}[data-moves='2']")
+    page.wait_for(f"{YOURS}[data-moves='2']")
     assert page.target(4).get_attribute("aria-label") == "b2: cross"
     expect(page.find("#notice")).to_be_hidden()
     # Chromium asks for the icon whenever the address changes.
@@ -556,7 +556,7 @@ def test_a_pawn_becomes_what_is_chosen(large_visit):
     expect(page.find("[aria-label='white queen']")).to_be_focused()
     page.page.keyboard.press("ArrowRight")
     page.page.keyboard.press("Enter")
-    page.page.wait_for_selector(f"{YOURS}[data-moves='10']")
+    page.wait_for(f"{YOURS}[data-moves='10']")
     there = page.target(end).get_attribute("aria-label")
     assert there in ("b8: white knight", "b8: black rook")  # which took it
 

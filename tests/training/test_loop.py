@@ -26,6 +26,7 @@ from azjax.training import (
     train,
 )
 from azjax.training import loop as module
+from azjax.training.checkpoints import Checkpoints
 from azjax.training.iteration import make_algorithm
 from azjax.training.loop import Progress
 from azjax.training.reporting import Reporter
@@ -155,7 +156,7 @@ def test_a_run_that_was_stopped_and_resumed_is_the_same_run(undisturbed, resumed
     assert_same_player(resumed[-1], undisturbed)
     assert counted(metrics(resumed[-1])) == counted(metrics(undisturbed))
     states = [
-        module.Checkpoints(
+        Checkpoints(
             run.directory / "checkpoints", keep=2, version=module.STATE_VERSION
         ).restore(fresh_state(run), pytest.fail)[0]
         for run in (undisturbed, resumed[-1])

@@ -127,7 +127,8 @@ class PlayApp(App[None]):
         self._frames += 1
         if self._frames % 4 == 0:
             self.show_turn()
-            self.beside.update(beside(self.session))
+            # Only the clocks change: the layout, which takes long, stays.
+            self.beside.update(beside(self.session), layout=False)
 
     def tell(self, event: Event) -> None:
         """Observes the game."""
@@ -205,7 +206,8 @@ class PlayApp(App[None]):
         else:
             turn = f"your move, with the {side_names(session.game)[controller.player]}"
         title = Text(f" {session.game} ", "bold reverse")
-        self.title_line.update(title.append(f"  {turn}", "bold not reverse"))
+        title.append(f"  {turn}", "bold not reverse")
+        self.title_line.update(title, layout=False)  # it always has one row
 
     def do(self, line: str) -> None:
         """Does what a line says, or explains why not."""

@@ -1,5 +1,7 @@
 """Pictures made of characters: each holds two square pixels, one above the other."""
 
+import functools
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -70,22 +72,26 @@ class Canvas:
 
     def _line(self, row: int) -> Text:
         line = Text(no_wrap=True, end="")
-        for column in range(self.columns):
-            upper, lower = self.pixels[2 * row : 2 * row + 2, column].tolist()
-            letter = self._letters.get((row, column))
-            if letter and (letter.ground is None or upper == lower == letter.ground):
-                ground = lower if upper == NOTHING else upper
-                style = _style(letter.colour, ground, letter.is_bold)
-                line.append(letter.text, style)
-            elif upper == lower:
-                line.append(" ", _style(NOTHING, upper))
-            elif upper == NOTHING:
-                line.append("▄", _style(lower, NOTHING))
-            else:
-                line.append("▀", _style(upper, lower))
+        characters = (self._character(row, column) for column in range(self.columns))
+        # Textual takes as long for one character as for a long run of one style.
+        for style, run in itertools.groupby(characters, key=lambda found: found[1]):
+            line.append("".join(text for text, _ in run), style)
         return line
 
+    def _character(self, row: int, column: int) -> tuple[str, Style]:
+        upper, lower = self.pixels[2 * row : 2 * row + 2, column].tolist()
+        letter = self._letters.get((row, column))
+        if letter and (letter.ground is None or upper == lower == letter.ground):
+            ground = lower if upper == NOTHING else upper
+            return letter.text, _style(letter.colour, ground, letter.is_bold)
+        if upper == lower:
+            return " ", _style(NOTHING, upper)
+        if upper == NOTHING:
+            return "▄", _style(lower, NOTHING)
+        return "▀", _style(upper, lower)
 
+
+@functools.cache
 def _style(colour: int, ground: int, is_bold: bool = False) -> Style:
     return Style(
         color=None if colour == NOTHING else f"#{colour:06x}",

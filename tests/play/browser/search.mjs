@@ -1,6 +1,7 @@
 // Searches positions by the page's search: `node search.mjs SITE < steps.json`.
 // Reads a list of `{actions, simulations, isFresh}`; writes what the search thought of
-// each position, with the tree of the one before unless it is to be fresh.
+// each position, with the tree of the one before unless it is to be fresh, or
+// `{error}` where it refuses.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -23,7 +24,11 @@ const search = new Search(game, evaluate, config.search);
 const thoughts = [];
 for (const step of JSON.parse(readFileSync(0, "utf8"))) {
   if (step.isFresh) search.reset();
-  await search.run(step.actions, step.simulations, async () => true);
-  thoughts.push(search.summary());
+  try {
+    await search.run(step.actions, step.simulations, async () => true);
+    thoughts.push(search.summary());
+  } catch (error) {
+    thoughts.push({ error: error.message });
+  }
 }
 process.stdout.write(JSON.stringify(thoughts));

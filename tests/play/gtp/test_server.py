@@ -11,7 +11,11 @@ from azjax.players.vertices import first_state, next_state
 
 PATIENCE = 240  # seconds, for a machine that has much else to do
 ENGINE = [sys.executable, "-m", "azjax", "gtp"]
-ENVIRONMENT = {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_COMPILATION_CACHE_DIR": ""}
+ENVIRONMENT = {
+    **os.environ,
+    "JAX_PLATFORMS": "cpu",
+    "PYTHONWARNINGS": "ignore:Error reading persistent compilation cache entry",
+}
 
 
 @pytest.fixture

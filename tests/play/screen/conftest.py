@@ -19,13 +19,7 @@ class Page:
         self.app, self.pilot = app, pilot
 
     async def press(self, *keys):
-        """Presses keys, and waits for the answer."""
-        await self.pilot.press(*keys)
-        await self.settle()
-
-    async def press_at_once(self, *keys):
-        """Presses keys faster than they are dealt with, as a terminal that has no
-        other way to paste does."""
+        """Presses keys faster than they are dealt with, and waits for the answer."""
         self.send(*keys)
         await self.settle()
 
@@ -36,11 +30,19 @@ class Page:
             self.app.post_message(events.Key(key, character))
 
     async def settle(self):
-        await self.pilot.pause()
+        """Waits until all is dealt with and nobody thinks."""
+        await self.pass_on()
         controller = self.app.session.controller
         while not controller.is_started or controller.thinking is not None:
-            await self.pilot.pause(0.02)
-        await self.pilot.pause()
+            await self.pilot.pause(0.01)
+        await self.pass_on()
+
+    async def pass_on(self):
+        """Waits until messages are dealt with, and those that they lead to: a key goes
+        from the app to its screen, the line and back to the app, which shows it."""
+        for _ in range(6):
+            if self.app.return_code is None:  # an app that ends answers no more
+                await self.pilot.pause(0)
 
     @property
     def moves(self):
@@ -64,7 +66,7 @@ def drive(opponent):
         app.session.begin(saved)
         async with app.run_test(size=size) as pilot:
             page = Page(app, pilot)
-            await (page.settle() if settles else pilot.pause())
+            await (page.settle() if settles else page.pass_on())
             await visit(page)
         assert app.pump.background.close(seconds=60)
         return app

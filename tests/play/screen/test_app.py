@@ -18,7 +18,8 @@ def test_a_game_is_played_by_typing(drive):
         await page.press(*"b2", "enter")
         assert page.moves == "b2 a3"
         assert page.message == "it plays a3, expects +0.50 for the rings"
-        await page.press(*"c3", "enter", *"a1", "enter")
+        await page.press(*"c3", "enter")
+        await page.press(*"a1", "enter")
         assert "you win" in page.title
 
     drive(visit)
@@ -138,7 +139,7 @@ def test_help_is_shown_and_left_by_any_key(drive):
         await page.press("x")
         assert not isinstance(page.app.screen, Help)
         await page.press(*"help", "enter")
-        await page.pilot.pause()
+        await page.pass_on()
         assert isinstance(page.app.screen, Help)
 
     drive(visit)
@@ -148,7 +149,7 @@ def test_help_is_shown_and_left_by_any_key(drive):
 def test_keys_pressed_at_once_leave_help_and_nothing_else(drive, keys):
     async def visit(page):
         await page.press(*"b2", "enter", "f1")
-        await page.press_at_once(*keys)
+        await page.press(*keys)
         assert not isinstance(page.app.screen, Help)
         assert page.app.entry.value == ""
         await page.press(*"c3", "enter")
@@ -159,10 +160,10 @@ def test_keys_pressed_at_once_leave_help_and_nothing_else(drive, keys):
 
 def test_help_is_opened_once_and_left_by_a_double_click(drive):
     async def visit(page):
-        await page.press_at_once("f1", "f1", "f1")
+        await page.press("f1", "f1", "f1")
         assert len(page.app.screen_stack) == 2
         await page.pilot.click(times=2)
-        await page.pilot.pause()
+        await page.pass_on()
         assert len(page.app.screen_stack) == 1
 
     drive(visit)
@@ -172,7 +173,7 @@ def test_a_text_is_pasted_while_help_is_open(drive):
     async def visit(page):
         await page.press("f1")
         page.app.post_message(events.Paste("b2\nc3\n"))
-        await page.press_at_once(*"b2", "enter", *"c3", "enter")
+        await page.press(*"b2", "enter", *"c3", "enter")
         assert not isinstance(page.app.screen, Help)
         assert page.moves == ""
 
@@ -184,8 +185,8 @@ def test_the_window_changes_under_help_and_keys(drive):
         await page.press("f1")
         for size in (Size(20, 5), Size(1, 1), Size(100, 30)):
             page.app.post_message(events.Resize(size, size))
-            await page.press_at_once("x", "f3", "f1")
-        await page.press_at_once("x", "y")
+            await page.press("x", "f3", "f1")
+        await page.press("x", "y")
         await page.press("escape", *"b2", "enter")
         assert page.moves == "b2 a3"
 
@@ -194,7 +195,7 @@ def test_the_window_changes_under_help_and_keys(drive):
 
 def test_keys_pressed_after_the_last_one_change_nothing(drive):
     async def visit(page):
-        await page.press_at_once("ctrl+q", "ctrl+q", "f1", "x")
+        await page.press("ctrl+q", "ctrl+q", "f1", "x")
         page.app.leave(130)
 
     app = drive(visit)
@@ -289,7 +290,7 @@ def test_a_window_that_is_too_small_says_so(drive):
     async def visit(page):
         assert "too small" in str(page.app.board.render())
         await page.pilot.resize_terminal(80, 30)
-        await page.pilot.pause()
+        await page.pass_on()
         assert "too small" not in str(page.app.board.render())
 
     drive(visit, games.make("go:19"), players.HumanPlayer(), size=(80, 20))
@@ -300,8 +301,8 @@ def test_a_window_that_is_too_small_says_so(drive):
 )
 def test_the_person_leaves(drive, keys, status):
     async def visit(page):
-        await page.pilot.press(*keys)
-        await page.pilot.pause()
+        page.send(*keys)
+        await page.pass_on()
 
     app = drive(visit)
     assert (app.return_code or 0) == status

@@ -26,9 +26,9 @@ def test_moves_and_commands_are_completed(drive):
 
 def test_lines_typed_at_once_are_dealt_with_one_by_one(drive):
     async def visit(page):
-        await page.press_at_once(*"zz", "enter", *"yx", "backspace", "y", "enter")
+        await page.press(*"zz", "enter", *"yx", "backspace", "y", "enter")
         assert page.message.startswith("'yy' is no action")
-        await page.press_at_once("enter", "f4", "up", "enter", "f4", *"b2")
+        await page.press("enter", "f4", "up", "enter", "f4", *"b2")
         assert page.moves == ""
         assert page.app.entry.value == "b2"
 
@@ -75,13 +75,14 @@ def test_keys_pressed_while_the_opponent_thinks_harm_nothing(drive, opponent):
         seat = opponent.seats[0]
         choose = seat.choose
         seat.choose = lambda *args: may_answer.wait(60) and choose(*args)
-        for key in (*"b2", "enter", *"c3", "enter"):
-            await page.pilot.press(key)
+        page.send(*"b2", "enter", *"c3", "enter")
+        await page.pass_on()
         assert page.message == "it is not your turn"
-        for key in ("enter", "space", "f2", "f3", "f3", "f5"):
-            await page.pilot.press(key)
+        page.send("enter", "space", "f2", "f3", "f3", "f5")
+        await page.pass_on()
         assert page.moves == "b2"
-        await page.pilot.press("f4", *"a1", "enter", "f8", "f8", "f6")
+        page.send("f4", *"a1", "enter", "f8", "f8", "f6")
+        await page.pass_on()
         may_answer.set()
         await page.settle()
         assert page.moves == "a3"
