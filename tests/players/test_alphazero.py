@@ -118,8 +118,7 @@ def first(trained):
 @pytest.fixture(scope="module")
 def empty(keeping, first):
     """The memory before the first move."""
-    make = jax.jit(lambda states: start(keeping, states))
-    return jax.device_get(make(first))
+    return jax.device_get(start(keeping, first))
 
 
 def think_in(player, states, memory, seed=0):

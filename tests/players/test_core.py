@@ -111,6 +111,20 @@ def test_a_player_thinks_with_the_memory_that_it_is_given(states):
         np.testing.assert_array_equal(choice.action, [number] * 3)
 
 
+def test_the_memory_of_a_player_is_made_by_one_program(states):
+    traced = []
+
+    @struct.dataclass
+    class RememberingPlayer:
+        def start(self, states):
+            traced.append(None)
+            return jnp.zeros(states.terminated.shape)
+
+    for _ in range(2):
+        start(RememberingPlayer(), states)
+    assert len(traced) == 1
+
+
 @functools.cache
 def many_kinds():
     """40 classes without weights, whose players are equal as pytrees; the players of
