@@ -102,21 +102,27 @@ def assert_same_search(ours, theirs):
     np.testing.assert_array_equal(
         ours.search_tree.children_index, theirs.search_tree.children_index
     )
-    numbers = [
-        (output.action_weights, output.search_tree.node_values)
-        for output in (ours, theirs)
-    ]
-    chex.assert_trees_all_close(*numbers, rtol=1e-5, atol=1e-6)
-    chex.assert_trees_all_equal_dtypes(*numbers)
+    chex.assert_trees_all_close(
+        (ours.action_weights, ours.search_tree.node_values),
+        (theirs.action_weights, theirs.search_tree.node_values),
+        rtol=1e-5,
+        atol=1e-6,
+    )
+    chex.assert_trees_all_equal_shapes_and_dtypes(
+        *(
+            (
+                output.action_weights,
+                output.search_tree.replace(extra_data=None, root_invalid_actions=None),
+            )
+            for output in (ours, theirs)
+        )
+    )
 
 
-POLICIES = (gumbel_policy, gumbel_muzero_policy, alphazero_policy, muzero_policy)
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-def test_a_bfloat16_root_becomes_a_float32_tree(policy):
+def test_a_bfloat16_root_becomes_a_float32_tree():
+    """The other policies show it below."""
     low, exact = (
-        jax.eval_shape(lambda dtype=dtype: policy(*start(dtype), 8))
+        jax.eval_shape(lambda dtype=dtype: gumbel_policy(*start(dtype), 8))
         for dtype in (jnp.bfloat16, jnp.float32)
     )
     chex.assert_trees_all_equal_shapes_and_dtypes(low, exact)

@@ -532,6 +532,7 @@ def search_from(tree, **settings):
     return jax.eval_shape(lambda tree: search_dice(search, tree=tree, **settings), tree)
 
 
+@functools.cache
 def shape_of_tree(**settings):
     """Returns the shapes of the tree of 3 games after 6 simulations."""
     return jax.eval_shape(lambda: search_dice(search, num_simulations=6, **settings))
