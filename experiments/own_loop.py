@@ -1,6 +1,6 @@
 """A training loop of one's own, from the parts that `azjax.training` exports.
 
-    python experiments/own_loop.py                  learns tic-tac-toe in two minutes
+    python experiments/own_loop.py                  learns tic-tac-toe in a minute
 
 It plays, stores, samples, updates and averages; every tenth iteration it prints how
 often a search with the averaged network misses the best move.

@@ -76,8 +76,8 @@ class AuxiliaryHead:
     """A head that is trained beside policy and value and not used in play.
 
     Its target is computed when a position is sampled, from the position and the final
-    position of its game, so that it takes no storage. Positions of games that have not
-    ended have no target and no loss.
+    position of its game, so that it takes no storage; other moves of the game cannot be
+    targets. Positions of games that have not ended have no target and no loss.
 
     Attributes:
         name: an identifier; `NAME_loss` is in the metrics.
@@ -87,7 +87,8 @@ class AuxiliaryHead:
             pytree of arrays; it is vmapped.
         loss: `loss(outputs, targets)` returns the loss of each position, `[N]`.
         transform: `transform(symmetry, targets)` returns the targets of the positions
-            that an `azjax.games` symmetry makes of N positions; by default the same.
+            that an `azjax.games.Symmetry` makes of N positions, which a target with
+            the shape of the board needs; by default the targets stay the same.
         weight: of the loss in the sum of all losses.
     """
 
@@ -100,7 +101,8 @@ class AuxiliaryHead:
 
     def __post_init__(self) -> None:
         """Checks the name."""
-        if not self.name.isidentifier() or self.name in ("policy", "value"):
+        names = ("policy", "value")
+        if not str(self.name).isidentifier() or self.name in names:
             raise ValueError(
                 "the name of an auxiliary head must be an identifier other than policy "
                 f"and value: {self.name!r}"

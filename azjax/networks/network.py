@@ -110,7 +110,17 @@ class Parts:
     auxiliary: tuple[AuxiliaryHead, ...] = ()
 
     def __post_init__(self) -> None:
-        """Checks that the auxiliary heads have different names."""
+        """Checks the auxiliary heads.
+
+        Raises:
+            ValueError: they are not a sequence of `AuxiliaryHead`, or have one name.
+        """
+        if isinstance(self.auxiliary, AuxiliaryHead) or not all(
+            isinstance(head, AuxiliaryHead) for head in self.auxiliary
+        ):
+            raise ValueError(
+                f"auxiliary must be a tuple of AuxiliaryHead: {self.auxiliary!r}"
+            )
         names = [head.name for head in self.auxiliary]
         if len(set(names)) < len(names):
             raise ValueError(f"auxiliary heads must have different names: {names}")
@@ -164,7 +174,11 @@ class AlphaZeroNetwork(nnx.Module):
         self.trunk = trunk
         self.policy_head = policy_head
         self.value_head = value_head
-        self.auxiliary = nnx.Dict(auxiliary)
+        self.names = tuple(auxiliary)
+        # Without the ending a head's name could be that of a method.
+        self.auxiliary = nnx.Dict(
+            {f"{name}_head": head for name, head in auxiliary.items()}
+        )
 
     def __call__(self, observation: jax.Array) -> Prediction:
         """Maps `[B, H, W, C]` observations to a `Prediction`."""
@@ -172,7 +186,7 @@ class AlphaZeroNetwork(nnx.Module):
         return Prediction(
             self.policy_head(features).astype(jnp.float32),
             self.value_head(features).astype(jnp.float32),
-            {name: head(features) for name, head in self.auxiliary.items()},
+            {name: self.auxiliary[f"{name}_head"](features) for name in self.names},
         )
 
 

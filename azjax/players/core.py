@@ -69,14 +69,21 @@ def _choose(
 
 
 def start(player: Player, states: State) -> Any:
-    """Returns what a player knows before its first move in B games; mostly nothing.
+    """Compiles and calls `player.start`; None from a player that has no memory.
 
     Args:
         player: any player.
         states: leaves `[B, ...]`; only their shapes matter.
     """
-    begin = getattr(player, "start", None)
-    return None if begin is None else begin(states)
+    if not hasattr(player, "start"):
+        return None
+    return _start(type(player), player, states)
+
+
+@jax.jit(static_argnums=0)
+def _start(player_type: type, player: Player, states: State) -> Any:
+    del player_type
+    return player.start(states)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def think(

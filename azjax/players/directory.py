@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import importlib.resources
 import json
 import math
@@ -321,10 +322,21 @@ def _traced_network(
     settings: _Settings, parts: Parts | None
 ) -> tuple[Network, Variables]:
     game, config = settings.game, settings.network
+    if parts is None:
+        return _shapes_of_config(game.observation_shape, game.num_actions, config)
     return shapes_of(
         lambda rng_key: init_network(
             rng_key, game.observation_shape, game.num_actions, config, parts
         )
+    )
+
+
+@functools.lru_cache(maxsize=32)  # many runs have the same network
+def _shapes_of_config(
+    observation_shape: tuple[int, int, int], num_actions: int, config: NetworkConfig
+) -> tuple[Network, Variables]:
+    return shapes_of(
+        lambda rng_key: init_network(rng_key, observation_shape, num_actions, config)
     )
 
 

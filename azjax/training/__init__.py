@@ -21,6 +21,7 @@ from azjax.training.learner import (
     Loss,
     head_losses,
     init_learner,
+    make_loss,
     make_optimizer,
     make_update,
 )
@@ -83,6 +84,7 @@ __all__ = [
     "make_algorithm",
     "make_batch",
     "make_index",
+    "make_loss",
     "make_optimizer",
     "make_self_play",
     "make_update",

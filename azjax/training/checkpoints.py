@@ -239,8 +239,8 @@ def _restore_step(
         raise _DamageError("its progress does not have the digest that was saved")
     if saved_structure != structure(state):
         raise _OtherRunError(
-            "was written with another network or optimizer than the one given: "
-            "give the same `parts` and `optimizer` again"
+            "was written with another network, optimizer or sampler than the one "
+            "given: give the same `parts`, `optimizer` and `sampler` again"
         )
     restored = manager.restore(
         step, args=ocp.args.Composite(state=ocp.args.StandardRestore(state))

@@ -305,8 +305,11 @@ class TrainConfig:
             horizon: moves that follow it until its value target is accepted.
 
         Raises:
-            ValueError: the replay or its window is too small.
+            ValueError: the replay or its window is too small, or the horizon is no
+                whole number from 1.
         """
+        if not isinstance(horizon, int) or isinstance(horizon, bool) or horizon < 1:
+            raise ValueError(f"horizon must be a whole number from 1: {horizon!r}")
         short = [
             f"replay.{name} must be >= {low}: {getattr(self.replay, name)}"
             for name, low in self._least_replay(horizon).items()
@@ -342,15 +345,16 @@ class TrainConfig:
 
         What is eligible is decided after each chunk, from the first update on.
         """
+        is_lambda = horizon == self._horizon
+        source = f" (learner.trace {self.learner.trace})" if is_lambda else ""
         chunk_moves = self.self_play.moves_per_chunk
         min_positions = self.replay.min_positions
         before_updates = max(1, math.ceil(min_positions / self.chunk_positions))
         return max(
             (
                 horizon + chunk_moves,
-                f"its game has ended or {horizon} moves have followed (learner.trace "
-                f"{self.learner.trace}, or the value target of your own) at the end of "
-                "a chunk",
+                f"its game has ended or {horizon} moves have followed{source} at the "
+                "end of a chunk",
             ),
             (
                 before_updates * chunk_moves,

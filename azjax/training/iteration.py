@@ -102,8 +102,10 @@ def make_algorithm(
     """Returns the functions of a run with these settings; nothing is compiled yet.
 
     Raises:
-        ValueError: the replay is too small for the value target.
+        ValueError: a hook is of another type, or the replay is too small for the value
+            target.
     """
+    _check_hooks(hooks)
     auxiliary = (parts or Parts()).auxiliary
     optimizer = optimizer or make_optimizer(config.learner)
     loss = hooks.loss or make_loss(config.learner, parts)
@@ -145,6 +147,17 @@ def make_algorithm(
     )
 
 
+def _check_hooks(hooks: Hooks) -> None:
+    if hooks.loss is not None and not callable(hooks.loss):
+        raise ValueError(f"loss must be a function: {hooks.loss!r}")
+    for name, hook, kind in (
+        ("value_target", hooks.value_target, ValueTarget),
+        ("sampler", hooks.sampler, Sampler),
+    ):
+        if hook is not None and not isinstance(hook, kind):
+            raise ValueError(f"{name} must be a {kind.__name__}: {hook!r}")
+
+
 def _init(
     config: TrainConfig,
     game: Game,
@@ -166,7 +179,8 @@ def _init(
             game, config.self_play, games_key
         ),
         replay=replay,
-        sampler=sampler.init(jnp.shape(replay.was_eligible)),
+        # Copies: an update donates its state, and no array twice.
+        sampler=jax.tree.map(jnp.copy, sampler.init(jnp.shape(replay.was_eligible))),
         rng_key=run_key,
         iteration=jnp.int32(0),
     )

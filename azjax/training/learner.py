@@ -55,7 +55,8 @@ class HeadLoss(NamedTuple):
     weight: float
 
 
-# `(prediction, batch)` to the losses by name; `NAME_loss` is in the metrics.
+# `(prediction, batch)` to the losses by name, for any batch size; `NAME_loss` is in the
+# metrics.
 Loss = Callable[[Prediction, Batch], Mapping[str, HeadLoss]]
 
 
@@ -102,7 +103,8 @@ def init_learner(
 ) -> LearnerState:
     """Returns the state before the first update."""
     return LearnerState(
-        variables=variables,
+        # Copies: an update donates its state.
+        variables=jax.tree.map(jnp.copy, variables),
         averaged=jax.tree.map(jnp.copy, variables),
         opt_state=optimizer.init(variables.params),
         updates=jnp.int32(0),
@@ -141,10 +143,17 @@ def head_losses(
     }
     for head in auxiliary:
         outputs = prediction.auxiliary[head.name]
-        loss = head.loss(outputs, targets.auxiliary[head.name])
-        loss = jnp.where(batch.has_ended, loss, 0.0)
-        losses[head.name] = HeadLoss(loss, batch.has_ended, head.weight)
+        losses[head.name] = HeadLoss(
+            _masked(head.loss(outputs, targets.auxiliary[head.name]), batch.has_ended),
+            batch.has_ended,
+            head.weight,
+        )
     return losses
+
+
+def _masked(loss: jax.Array, mask: jax.Array) -> jax.Array:
+    """Returns the loss, 0 where masked; of another shape, it is refused later."""
+    return jnp.where(mask, loss, 0.0) if loss.shape == mask.shape else loss
 
 
 def make_loss(config: LearnerConfig, parts: Parts | None = None) -> Loss:
@@ -242,12 +251,24 @@ def _empty_batch(game: Game, size: int, auxiliary: Sequence[AuxiliaryHead]) -> B
     return make_batch(game, replay, index, draw, auxiliary)
 
 
+def _check_loss(name: str, head: HeadLoss, shape: tuple[int, ...]) -> None:
+    if not isinstance(head, HeadLoss):
+        raise ValueError(f"the loss {name!r} must be a HeadLoss: {type(head).__name__}")
+    shapes = jnp.shape(head.loss), jnp.shape(head.has_target)
+    if shapes != (shape, shape):
+        raise ValueError(
+            f"the loss {name!r} must be one number for each position, {shape}: its "
+            f"loss and has_target are {shapes[0]} and {shapes[1]}"
+        )
+
+
 def _total_loss(params, batch_stats, network: Network, batch: Batch, loss: Loss):
     prediction, batch_stats = predict_in_training(
         network, Variables(params, batch_stats), batch.observation
     )
     total, sample_loss, metrics = 0.0, jnp.zeros_like(batch.draw.weight), {}
     for name, head in loss(prediction, batch).items():
+        _check_loss(name, head, batch.draw.weight.shape)
         number = jnp.maximum(head.has_target.sum(), 1)
         metrics[f"{name}_loss"] = head.loss.sum() / number
         total += head.weight * (batch.draw.weight * head.loss).sum() / number

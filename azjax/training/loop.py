@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 import optax
 
 from azjax import games as game_register
@@ -142,14 +143,16 @@ def train(
         loss: in place of `head_losses`, `(prediction, batch)` to the losses by name.
         value_target: in place of `lambda_target`.
         sampler: in place of `uniform_sampler`.
-        on_iteration: called with the metrics of each iteration.
+        on_iteration: called with the metrics of each iteration. What it raises ends
+            the run as it was saved last; a signal ends it with everything saved.
         on_evaluation: called with each evaluation, once its plot is drawn.
 
     Raises:
         ValueError: the run directory holds another run, no checkpoint in it can be
             read, an opponent to be evaluated against is unknown, the initial player is
-            for another game or has another network, or the run cannot fit into the
-            device's memory.
+            for another game or has another network, a hook returns something of the
+            wrong shape, a loss is not finite, or the run cannot fit into the device's
+            memory.
         OSError: the run directory cannot be written.
     """
     started = time.monotonic()
@@ -332,6 +335,7 @@ def _iterate(
     progress.add_iteration(metrics)
     progress.seconds += end - began[0]
     row = {"policy_loss": None, "value_loss": None, "gradient_norm": None}
+    _check_finite(metrics, int(state.iteration), config.directory)
     row |= {name: value.item() for name, value in metrics.items() if name != "games"}
     return state, {
         **_counts(config, state, progress),
@@ -341,6 +345,16 @@ def _iterate(
         "self_play_seconds": updates_began - began[0],
         "update_seconds": end - updates_began,
     }
+
+
+def _check_finite(metrics: Mapping[str, Any], iteration: int, directory: Path) -> None:
+    for name, value in metrics.items():
+        if name.endswith("_loss") and not np.isfinite(value):
+            raise ValueError(
+                f"{name} is {value} in iteration {iteration}: the run is stopped, and "
+                f"what was saved in {directory} before is whole; try a lower "
+                "learner.learning_rate, and check losses and targets of your own"
+            )
 
 
 def _share(config: TrainConfig, iteration: int, seconds: float) -> float:

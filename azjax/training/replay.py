@@ -181,6 +181,9 @@ def make_index(
 
     Returns:
         The replay with the eligible positions marked, the index, and what was counted.
+
+    Raises:
+        ValueError: the value targets have another shape.
     """
     chunk = replay.chunk
     capacity = chunk.terminated.shape[0]
@@ -190,6 +193,11 @@ def make_index(
 
     moves = (chunk.reward, chunk.terminated, chunk.value, chunk.draw)
     value = value_target.compute(*map(in_time_order, moves)).astype(jnp.float16)
+    if value.shape != (*chunk.terminated.shape, 3):
+        raise ValueError(
+            f"value_target.compute must return {(*chunk.terminated.shape, 3)} of "
+            f"{chunk.terminated.shape} moves: it returned {value.shape}"
+        )
     # The move that ends each position's game, counted from the oldest move; `capacity`
     # where it has not been made.
     age = jnp.arange(capacity, dtype=jnp.int32)[:, None]
@@ -277,7 +285,7 @@ def make_batch(
     targets = Targets(
         policy=expand_policy(stored, game.num_actions),
         value=index.value[position].astype(jnp.float32),
-        auxiliary={},
+        auxiliary={},  # filled below
     )
     if auxiliary:
         assert index.last is not None, "the index has no ends"
@@ -289,7 +297,8 @@ def make_batch(
         )
         final_state = jax.vmap(game.step)(before, action.astype(jnp.int32))
         for head in auxiliary:
-            targets.auxiliary[head.name] = jax.vmap(head.target)(state, final_state)
+            target = jax.vmap(head.target)(state, final_state)
+            targets.auxiliary[head.name] = jax.vmap(_zero_unless)(has_ended, target)
     batch = Batch(
         observation=jax.vmap(game.observe)(state),
         legal_action_mask=jax.vmap(game.legal_action_mask)(state),
@@ -306,6 +315,12 @@ def make_batch(
         for first, symmetry in enumerate(game.symmetries)
     ]
     return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
+
+
+def _zero_unless(condition: jax.Array, tree: Any) -> Any:
+    return jax.tree.map(
+        lambda leaf: jnp.where(condition, leaf, jnp.zeros_like(leaf)), tree
+    )
 
 
 def _transform(

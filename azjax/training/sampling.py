@@ -18,7 +18,9 @@ class Sampler(NamedTuple):
     prepare: `prepare(state, index)` returns the state after an iteration's self-play:
         positions have been overwritten, others have become eligible (`index.is_new`).
     choose: `choose(state, index, rng_key)` returns the `Draw` of N positions, each
-        drawn independently of the others; the key is consumed.
+        drawn independently of the others; the key is consumed. That they are eligible
+        (`index.is_eligible`) is not checked. `updates_per_iteration` follows from
+        `learner.batch_size`, which should be N.
     update: `update(state, draw, loss)` returns the state after an update, in which each
         position had the loss `[N]`.
     """

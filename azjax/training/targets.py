@@ -52,7 +52,8 @@ class ValueTarget(NamedTuple):
         probabilities of win, draw and loss for the player to move at each of T moves of
         B games, in time order; see `lambda_returns` for its arguments.
     horizon: a position of a game that has not ended is sampled once so many moves have
-        followed it: then what is not known yet has next to no weight in its target.
+        followed it: then what is not known yet has next to no weight in its target. At
+        least 1; a `TrainConfig` also needs room for the horizon of its `learner.trace`.
     """
 
     compute: Callable[[jax.Array, jax.Array, jax.Array, jax.Array], jax.Array]
@@ -63,9 +64,14 @@ def lambda_target(trace: float, max_moves: int) -> ValueTarget:
     """Returns the value target of `lambda_returns`.
 
     Args:
-        trace: lambda.
+        trace: lambda, in [0, 1].
         max_moves: of the longest game.
+
+    Raises:
+        ValueError: `trace` is not in [0, 1].
     """
+    if not 0 <= trace <= 1:
+        raise ValueError(f"trace must be between 0 and 1: {trace}")
     return ValueTarget(
         functools.partial(lambda_returns, trace=trace), horizon(trace, max_moves)
     )

@@ -13,16 +13,17 @@ def player():
     return players.load_run("pretrained", GAME)
 
 
-@pytest.fixture(scope="module")
-def report(player):
+def evaluate(player, positions):
+    """Returns the report, made under a check that no key is used twice."""
     with jax.debug_key_reuse(True):
         return arena.evaluate(
-            player,
-            arena.shipped(GAME),
-            jax.random.key(0),
-            simulations=16,
-            num_games=20,
+            player, positions, jax.random.key(0), simulations=16, num_games=20
         )
+
+
+@pytest.fixture(scope="module")
+def report(player):
+    return evaluate(player, arena.shipped(GAME))
 
 
 def test_the_network_and_the_search_are_graded_on_all_positions(report):
@@ -57,16 +58,12 @@ def test_no_key_is_used_twice(report):
 
 
 def test_without_solved_positions_only_matches_are_played(player):
-    report = arena.evaluate(
-        player, None, jax.random.key(0), simulations=16, num_games=20
-    )
+    report = evaluate(player, None)
     assert report.network is None
     assert set(report.to_json()) == {"simulations", "matches"}
 
 
 def test_a_network_with_parts_of_the_users_own_does_not_meet_its_start(player):
     player = dataclasses.replace(player, has_own_parts=True)
-    report = arena.evaluate(
-        player, None, jax.random.key(0), simulations=16, num_games=20
-    )
+    report = evaluate(player, None)
     assert {opponent for _, opponent in report.matches} == {"random"}

@@ -120,13 +120,14 @@ def test_a_game_of_go_is_written_as_sgf():
 
 
 def test_scores_of_go_are_those_of_the_final_positions():
+    score = jax.jit(GO.score)
     match = random_games(GO, 8)
     trees = to_sgf(GO, match.finished(NAMES)).split("(;FF")[1:]
     for tree, ended in zip(trees, match.finished(NAMES), strict=True):
         state = first_state(GO)
         for action in ended.moves:
             state = next_state(GO, state, action)
-        black, white = np.asarray(GO.score(state))
+        black, white = np.asarray(score(state))
         winner = "B" if black > white else "W"
         assert f"RE[{winner}+{abs(black - white):g}]" in tree
         assert len(re.findall(r";[BW]\[", tree)) == len(ended.moves)

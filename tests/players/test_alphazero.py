@@ -2,7 +2,6 @@ import functools
 
 import chex
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -39,14 +38,14 @@ def choice_of(trained):
         )
         for moves in (X_TO_MOVE, O_TO_MOVE, O_MUST_BLOCK)
     ]
-    states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
-    variables = jax.tree.map(jnp.zeros_like, trained.variables)
+    states = jax.tree.map(lambda *leaves: np.stack(leaves), *states)
+    variables = jax.tree.map(np.zeros_like, trained.variables)
 
     @functools.cache
     def choice(algorithm, seed=0):
         config = SearchConfig(algorithm=algorithm)
         player = AlphaZeroPlayer(game, config, 300, trained.network, variables)
-        return choose(player, jax.random.key(seed), states)
+        return jax.device_get(choose(player, jax.random.key(seed), states))
 
     return choice
 
@@ -103,19 +102,33 @@ def keeping(trained):
 
 @pytest.fixture(scope="module")
 def step(trained):
-    return jax.jit(jax.vmap(trained.game.step))
+    """Returns a function that makes a move in all games and returns NumPy's arrays."""
+    compiled = jax.jit(jax.vmap(trained.game.step))
+    return lambda states, actions: jax.device_get(compiled(states, np.int32(actions)))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def first(trained):
     return jax.tree.map(
-        lambda leaf: jnp.broadcast_to(leaf, (GAMES, *leaf.shape)), trained.game.init()
+        lambda leaf: np.broadcast_to(leaf, (GAMES, *np.shape(leaf))),
+        trained.game.init(),
     )
+
+
+@pytest.fixture(scope="module")
+def empty(keeping, first):
+    """The memory before the first move."""
+    return jax.device_get(start(keeping, first))
+
+
+def think_in(player, states, memory, seed=0):
+    """Returns the choice and the memory as NumPy's arrays."""
+    return jax.device_get(think(player, jax.random.key(seed), states, memory))
 
 
 def visits(memory):
     """The simulations at the root: those of this move and those kept."""
-    return np.asarray(memory.children_visits[:, 0].sum(axis=-1))
+    return memory.children_visits[:, 0].sum(axis=-1)
 
 
 def answer(memory, action):
@@ -133,10 +146,9 @@ def test_a_player_that_keeps_nothing_has_no_memory(trained, states):
 
 
 @pytest.mark.slow
-def test_the_first_move_is_thought_about_from_nothing(keeping, first):
-    memory = start(keeping, first)
-    assert (memory.node_visits == 0).all()
-    choice, memory = think(keeping, jax.random.key(0), first, memory)
+def test_the_first_move_is_thought_about_from_nothing(keeping, first, empty):
+    assert (empty.node_visits == 0).all()
+    choice, memory = think_in(keeping, first, empty)
     np.testing.assert_array_equal(visits(memory), SIMULATIONS)
     fresh = choose(keeping, jax.random.key(0), first)
     np.testing.assert_array_equal(choice.action, fresh.action)
@@ -144,47 +156,47 @@ def test_the_first_move_is_thought_about_from_nothing(keeping, first):
     np.testing.assert_allclose(choice.value, fresh.value, atol=1e-6)
 
 
-def test_the_position_after_two_moves_is_found_in_the_memory(keeping, first, step):
-    memory = start(keeping, first)
-    choice, memory = think(keeping, jax.random.key(0), first, memory)
+def test_the_position_after_two_moves_is_found_in_the_memory(
+    keeping, first, empty, step
+):
+    choice, memory = think_in(keeping, first, empty)
     reply, child = answer(memory, choice.action)
     assert (visits(memory) == SIMULATIONS).all()
     games = np.arange(GAMES)
     grandchild = memory.children_index[games, child, reply]
-    known = np.asarray(memory.children_visits[games, grandchild].sum(axis=-1))
+    known = memory.children_visits[games, grandchild].sum(axis=-1)
     assert (grandchild > 0).all()
     after = step(step(first, choice.action), reply)
-    _, memory = think(keeping, jax.random.key(0), after, memory)
+    _, memory = think_in(keeping, after, memory)
     np.testing.assert_array_equal(visits(memory), SIMULATIONS + known)
 
 
-def test_an_unrelated_position_is_begun_anew(keeping, first, step):
-    _, memory = think(keeping, jax.random.key(0), first, start(keeping, first))
+def test_an_unrelated_position_is_begun_anew(keeping, first, empty, step):
+    _, memory = think_in(keeping, first, empty)
     # In the last game alone, a position that no game from here can come to soon.
     later = first
     for action in (0, 1, 2, 4, 3, 5, 7):
-        later = step(later, jnp.full(GAMES, action))
+        later = step(later, np.full(GAMES, action))
     assert not later.terminated.any()
     mixed = jax.tree.map(
-        lambda new, old: jnp.concatenate([old[:-1], new[-1:]]), later, first
+        lambda new, old: np.concatenate([old[:-1], new[-1:]]), later, first
     )
-    choice, memory = think(keeping, jax.random.key(0), mixed, memory)
+    choice, memory = think_in(keeping, mixed, memory)
     # Two moves are left: what is searched is counted all the same.
     np.testing.assert_array_equal(
         visits(memory), [2 * SIMULATIONS] * (GAMES - 1) + [SIMULATIONS]
     )
-    fresh = choose(keeping, jax.random.key(0), mixed)
+    fresh = jax.device_get(choose(keeping, jax.random.key(0), mixed))
     np.testing.assert_allclose(choice.value[-1], fresh.value[-1], atol=1e-6)
     assert int(choice.action[-1]) in (6, 8)
 
 
-def test_moves_can_be_taken_back(keeping, first, step):
-    memory = start(keeping, first)
-    choice, memory = think(keeping, jax.random.key(0), first, memory)
+def test_moves_can_be_taken_back(keeping, first, empty, step):
+    choice, memory = think_in(keeping, first, empty)
     reply, _ = answer(memory, choice.action)
     after = step(step(first, choice.action), reply)
-    _, memory = think(keeping, jax.random.key(0), after, memory)
-    again, memory = think(keeping, jax.random.key(0), first, memory)
+    _, memory = think_in(keeping, after, memory)
+    again, memory = think_in(keeping, first, memory)
     # The position lies above what is remembered, and so is new.
     np.testing.assert_array_equal(visits(memory), SIMULATIONS)
     np.testing.assert_array_equal(again.action, choice.action)
@@ -192,21 +204,22 @@ def test_moves_can_be_taken_back(keeping, first, step):
 
 
 def test_a_game_is_thought_through_with_one_compilation(
-    keeping, trained, first, step, monkeypatch
+    keeping, first, empty, step, monkeypatch
 ):
-    states, memory = first, start(keeping, first)
-    choice, memory = think(keeping, jax.random.key(0), states, memory)
+    states = first
+    choice, memory = think_in(keeping, states, empty)
+    legal_actions = jax.jit(jax.vmap(keeping.game.legal_action_mask))
 
     def not_traced(*arguments):
         raise AssertionError("traced")
 
     monkeypatch.setattr(AlphaZeroPlayer, "think", not_traced)
     for move in range(9):
-        legal = jax.vmap(trained.game.legal_action_mask)(states)
+        legal = np.asarray(legal_actions(states))
         assert legal[np.arange(GAMES), choice.action].all()
         states = step(states, choice.action)
         if states.terminated.any():
             break
-        choice, memory = think(keeping, jax.random.key(move), states, memory)
+        choice, memory = think_in(keeping, states, memory, seed=move)
         assert (visits(memory) >= SIMULATIONS).all()
     assert move >= 4

@@ -1,5 +1,4 @@
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -9,6 +8,7 @@ from azjax.players.analysis import MAX_BRANCHES
 GAME = games.make("tic_tac_toe")
 MOVES = ((), (4,), (0, 3, 1, 4))  # the last is won in one
 SIMULATIONS = 100
+step = jax.jit(GAME.step)
 
 
 @pytest.fixture(scope="module", params=["alphazero:pretrained", "mcts"])
@@ -21,9 +21,9 @@ def found(request):
     for actions in MOVES:
         state = GAME.init()
         for action in actions:
-            state = GAME.step(state, jnp.int32(action))
+            state = step(state, np.int32(action))
         states.append(state)
-    states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
+    states = jax.tree.map(lambda *leaves: np.stack(leaves), *states)
 
     @jax.jit
     def analyse(player, states):
@@ -88,8 +88,8 @@ def test_deeper_values_are_for_who_moved_there(found):
 
 def test_a_tree_smaller_than_all_branches_is_shown_whole():
     player = players.load_compiled("mcts:5", GAME)
-    state = jax.tree.map(lambda leaf: leaf[None], GAME.init())
+    state = jax.tree.map(lambda leaf: np.asarray(leaf)[None], GAME.init())
     analyse = jax.jit(lambda state: player.analyse(jax.random.key(0), state, None)[1])
-    analysis = analyse(state)
+    analysis = jax.device_get(analyse(state))
     assert analysis.branches.visits.shape == (1, 6)
     assert (analysis.branches.visits[0, 1:] == 1).all()

@@ -382,7 +382,7 @@ def test_weights_of_another_type_are_refused(trained, directory):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_weights_that_are_no_numbers_are_refused(trained, directory, value):
-    wrong = jax.tree.map(lambda leaf: leaf.at[...].set(value), trained.variables)
+    wrong = jax.tree.map(lambda leaf: np.full_like(leaf, value), trained.variables)
     save_player(directory, dataclasses.replace(trained, variables=wrong))
     assert_refused(directory, "has values that are no finite numbers")
 
@@ -433,3 +433,7 @@ def test_a_linked_file_is_read(directory, trained):
     (directory / "weights.npz").rename(directory.parent / "weights")
     (directory / "weights.npz").symlink_to(directory.parent / "weights")
     assert load_player(directory).game == trained.game
+
+
+def test_players_of_one_configuration_share_the_structure_of_the_network(directory):
+    assert load_player(directory).network is load_player(directory).network

@@ -1,3 +1,5 @@
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,27 +10,45 @@ from azjax.arena.openings import suite
 from azjax.players import GreedyPlayer
 
 
-def wins_of(game, state, step):
+class Rules:
+    """A game's rules, compiled for one position at a time."""
+
+    def __init__(self, game):
+        self.step = jax.jit(game.step)
+        self.look = jax.jit(
+            lambda state: (game.legal_action_mask(state), game.rewards(state))
+        )
+
+    def legal_moves(self, state):
+        return np.flatnonzero(self.look(state)[0]).tolist()
+
+    def rewards(self, state):
+        return np.asarray(self.look(state)[1])
+
+
+rules_of = functools.cache(Rules)
+
+
+def wins_of(rules, state):
     """The legal moves that win at once."""
     mover = int(state.current_player)
-    legal = np.flatnonzero(game.legal_action_mask(state))
-    ends = {int(action): step(state, int(action)) for action in legal}
-    return {a for a, end in ends.items() if game.rewards(end)[mover] > 0}
+    ends = {action: rules.step(state, action) for action in rules.legal_moves(state)}
+    return {a for a, end in ends.items() if rules.rewards(end)[mover] > 0}
 
 
-def best_moves(game, state, step):
+def best_moves(rules, state):
     """What a greedy player may choose, move by move."""
-    wins = wins_of(game, state, step)
+    wins = wins_of(rules, state)
     if wins:
         return wins
     mover = int(state.current_player)
     dangers = {}
-    for action in np.flatnonzero(game.legal_action_mask(state)).tolist():
-        after = step(state, action)
+    for action in rules.legal_moves(state):
+        after = rules.step(state, action)
         if after.terminated:
-            dangers[action] = 0 if game.rewards(after)[mover] == 0 else 10**6
+            dangers[action] = 0 if rules.rewards(after)[mover] == 0 else 10**6
         else:
-            dangers[action] = len(wins_of(game, after, step))
+            dangers[action] = len(wins_of(rules, after))
     return {a for a, danger in dangers.items() if danger == min(dangers.values())}
 
 
@@ -39,12 +59,13 @@ def best_moves(game, state, step):
 def test_it_wins_if_it_can_and_else_blocks_what_it_can(name, num_moves):
     game = games.make(name)
     states = suite(game, jax.random.key(0), 12, num_moves).states
-    choice = jax.jit(GreedyPlayer(game).choose)(jax.random.key(1), states)
-    step = jax.jit(game.step)
+    choice = jax.device_get(
+        jax.jit(GreedyPlayer(game).choose)(jax.random.key(1), states)
+    )
     kinds = set()
     for index in range(12):
         state = jax.tree.map(lambda leaf, index=index: leaf[index], states)
-        best = best_moves(game, state, step)
+        best = best_moves(rules_of(game), state)
         assert set(np.flatnonzero(choice.policy[index]).tolist()) == best
         assert int(choice.action[index]) in best
         kinds.add(float(choice.value[index]))
@@ -54,27 +75,32 @@ def test_it_wins_if_it_can_and_else_blocks_what_it_can(name, num_moves):
 def after(game, *actions):
     state = game.init()
     for action in actions:
-        state = game.step(state, jnp.int32(action))
-    return jax.tree.map(lambda leaf: leaf[None], state)
+        state = rules_of(game).step(state, np.int32(action))
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[None], state)
+
+
+@jax.jit
+def choose_in_connect_four(states):
+    game = games.make("connect_four")
+    return GreedyPlayer(game).choose(jax.random.key(0), states)
 
 
 def test_its_value_tells_what_it_saw():
     game = games.make("connect_four")
-    choose = jax.jit(GreedyPlayer(game).choose)
     for moves, value in (
         ((), 0),
         ((0, 6, 0, 6, 0, 6), 1),  # three discs in column 0, and to move
         ((0, 6, 0, 6, 0), 0),  # which the opponent can block
         ((2, 0, 3, 0, 4), -1),  # no block is enough
     ):
-        assert choose(jax.random.key(0), after(game, *moves)).value[0] == value
+        choice = choose_in_connect_four(after(game, *moves))
+        assert np.asarray(choice.value)[0] == value
 
 
 def test_of_two_threats_it_blocks_one():
-    game = games.make("connect_four")
-    state = after(game, 2, 0, 3, 0, 4)
-    policy = GreedyPlayer(game).choose(jax.random.key(0), state).policy[0]
-    np.testing.assert_allclose(policy, [0, 0.5, 0, 0, 0, 0.5, 0])
+    state = after(games.make("connect_four"), 2, 0, 3, 0, 4)
+    policy = choose_in_connect_four(state).policy
+    np.testing.assert_allclose(policy, [[0, 0.5, 0, 0, 0, 0.5, 0]])
 
 
 @pytest.mark.slow

@@ -60,7 +60,7 @@ def test_a_player_of_another_game_is_refused(trained, run):
 def test_a_network_as_large_as_few_are_is_read_by_its_owner_alone(trained, run, kind):
     path = run / "player/config.json"
     config = json.loads(path.read_text())
-    config["network"] = {"trunk": "conv", "channels": 512, "num_blocks": 40}
+    config["network"] = {"trunk": "conv", "channels": 2048, "num_blocks": 2}
     path.write_text(json.dumps(config))
     with pytest.raises(ValueError, match=r"takes \d+ bytes; at most 536870912 are"):
         load_learnt(kind, run, trained.game)

@@ -9,10 +9,13 @@ from azjax.players.lookahead import after_each_move, result_of_mover
 GAME = games.make("tic_tac_toe")
 
 
+step = jax.jit(GAME.step)
+
+
 def after(*actions):
     state = GAME.init()
     for action in actions:
-        state = GAME.step(state, jnp.int32(action))
+        state = step(state, np.int32(action))
     return state
 
 
@@ -21,13 +24,16 @@ def test_every_legal_move_is_seen_however_many_are_tried_at_once(portion):
     # X X .
     # O O .   and the first player is to move.
     # . . .
-    seen = after_each_move(
-        GAME,
-        after(0, 3, 1, 4),
-        lambda state: (state.terminated, GAME.board(state).sum(dtype=jnp.int32)),
-        (True, 100),
-        portion=portion,
+    look = jax.jit(
+        lambda state: after_each_move(
+            GAME,
+            state,
+            lambda state: (state.terminated, GAME.board(state).sum(dtype=jnp.int32)),
+            (True, 100),
+            portion=portion,
+        )
     )
+    seen = look(after(0, 3, 1, 4))
     np.testing.assert_array_equal(seen[0], [1, 1, 1, 1, 1, 0, 0, 0, 0])
     # Empty cells are -1, the second player's stones 1.
     np.testing.assert_array_equal(seen[1], [100, 100, -2, 100, 100, *[-2] * 4])
@@ -35,14 +41,15 @@ def test_every_legal_move_is_seen_however_many_are_tried_at_once(portion):
 
 def test_results_are_those_of_the_player_who_moves():
     before = after(0, 3, 1, 4, 8)
-    end = GAME.step(before, jnp.int32(5))
-    assert result_of_mover(GAME, before, end) == 1
-    assert result_of_mover(GAME, before, before) == 0
+    result = jax.jit(result_of_mover, static_argnums=0)
+    assert result(GAME, before, step(before, np.int32(5))) == 1
+    assert result(GAME, before, before) == 0
 
 
 def test_many_positions_can_be_looked_at():
-    states = jax.tree.map(lambda *leaves: jnp.stack(leaves), after(0), after(0, 1, 2))
-    seen = jax.vmap(
+    states = jax.tree.map(lambda *leaves: np.stack(leaves), after(0), after(0, 1, 2))
+    look = jax.vmap(
         lambda state: after_each_move(GAME, state, lambda _: True, False, portion=4)
-    )(states)
+    )
+    seen = np.asarray(jax.jit(look)(states))
     np.testing.assert_array_equal(seen.sum(axis=1), [8, 6])

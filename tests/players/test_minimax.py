@@ -1,4 +1,5 @@
-import chex
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +13,7 @@ from azjax.players import MinimaxPlayer, choose
 TIC_TAC_TOE = games.make("tic_tac_toe")
 CONNECT_FOUR = games.make("connect_four")
 KEY = jax.random.key(0)
+BATCH_SIZE = 8  # of all positions of one game that are searched to the same depth
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +65,7 @@ def negamax(game, states, depth, num_moves=1):
 @pytest.mark.parametrize(
     ("name", "depth", "num_moves"),
     [
-        ("connect_four", 1, 10),
+        ("gomoku:4,4,3", 1, 3),
         pytest.param("connect_four", 4, 16, marks=pytest.mark.slow),
         ("connect_four", 5, 25),
         ("gomoku:4,4,3", 3, 3),
@@ -72,7 +74,7 @@ def negamax(game, states, depth, num_moves=1):
 )
 def test_it_finds_what_a_search_of_the_whole_tree_finds(name, depth, num_moves):
     game = games.make(name)
-    states = suite(game, jax.random.key(depth), 8, num_moves).states
+    states = suite(game, jax.random.key(depth), BATCH_SIZE, num_moves).states
     choice = choose(MinimaxPlayer(game, depth), KEY, states)
     scores = np.asarray(negamax(game, states, depth))
     top = scores.max(axis=-1, keepdims=True)
@@ -95,10 +97,7 @@ def test_at_full_depth_tic_tac_toe_is_played_perfectly_from_every_position(
 
 
 def test_tic_tac_toe_is_played_perfectly_from_the_fourth_stone_on(solution):
-    boards = np.asarray(jax.vmap(TIC_TAC_TOE.board)(solution.states))
-    rows = np.flatnonzero(
-        ((boards >= 0).sum(axis=(1, 2)) >= 4) & ~solution.states.terminated
-    )
+    rows = np.flatnonzero((solution.num_moves >= 4) & ~solution.states.terminated)
     states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
     choice = choose(MinimaxPlayer(TIC_TAC_TOE, 5), KEY, states)
     np.testing.assert_array_equal(choice.value, solution.values[rows])
@@ -135,54 +134,63 @@ def test_at_full_depth_tic_tac_toe_is_never_lost_whatever_the_replies(
     assert num_ends > 10
 
 
+@functools.cache
+def step_of(game):
+    return jax.jit(game.step)
+
+
 def after(game, *actions):
     state = game.init()
     for action in actions:
-        state = game.step(state, jnp.int32(action))
+        state = step_of(game)(state, np.int32(action))
     return state
 
 
 def batch(*states):
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *states)
 
 
-def test_it_wins_as_soon_as_it_can():
-    # Three discs in column 0, and two in the middle that would win three moves later.
-    states = batch(after(CONNECT_FOUR, 0, 6, 0, 6, 0, 1, 3, 1, 4, 1))
+@pytest.mark.parametrize(
+    ("moves", "value"),
+    [
+        # Three discs in column 0, and two in the middle that would win three moves
+        # later.
+        ((0, 6, 0, 6, 0, 1, 3, 1, 4, 1), 1),
+        # Column 0 must be blocked, and then a fork in the bottom row wins two moves
+        # later.
+        ((0, 6, 0, 6, 3, 3, 4, 4, 0), -1),
+    ],
+)
+def test_it_wins_as_soon_and_loses_as_late_as_it_can(moves, value):
+    states = batch(*[after(CONNECT_FOUR, *moves)] * BATCH_SIZE)
     choice = choose(MinimaxPlayer(CONNECT_FOUR, 5), KEY, states)
-    np.testing.assert_array_equal(choice.policy, [[1, 0, 0, 0, 0, 0, 0]])
-    np.testing.assert_array_equal(choice.value, [1])
-
-
-def test_it_loses_as_late_as_it_can():
-    # Column 0 must be blocked, and then a fork in the bottom row wins two moves later.
-    states = batch(after(CONNECT_FOUR, 0, 6, 0, 6, 3, 3, 4, 4, 0))
-    choice = choose(MinimaxPlayer(CONNECT_FOUR, 5), KEY, states)
-    np.testing.assert_array_equal(choice.policy, [[1, 0, 0, 0, 0, 0, 0]])
-    np.testing.assert_array_equal(choice.value, [-1])
+    np.testing.assert_array_equal(choice.policy, [[1, 0, 0, 0, 0, 0, 0]] * BATCH_SIZE)
+    np.testing.assert_array_equal(choice.value, [value] * BATCH_SIZE)
 
 
 def test_equally_good_moves_are_equally_likely():
     states = jax.tree.map(
-        lambda leaf: jnp.broadcast_to(leaf, (900,)), TIC_TAC_TOE.init()
+        lambda leaf: np.broadcast_to(leaf, (900,)), TIC_TAC_TOE.init()
     )
-    choice = choose(MinimaxPlayer(TIC_TAC_TOE, 1), KEY, states)
+    choice = jax.device_get(choose(MinimaxPlayer(TIC_TAC_TOE, 1), KEY, states))
     np.testing.assert_allclose(choice.policy[0], np.full(9, 1 / 9), rtol=1e-6)
     counts = np.bincount(choice.action, minlength=9)
     # Six standard deviations of a binomial count.
     np.testing.assert_allclose(counts, 100, atol=6 * np.sqrt(100 * 8 / 9))
 
 
-def test_a_position_is_searched_alike_alone_and_among_others():
-    states = suite(CONNECT_FOUR, jax.random.key(5), 8, 8).states
+def test_a_position_is_searched_alike_whatever_the_others_of_the_batch_are():
+    states = suite(CONNECT_FOUR, jax.random.key(5), BATCH_SIZE, 8).states
     player = MinimaxPlayer(CONNECT_FOUR, 5)
-    together = choose(player, KEY, states)
-    for index in range(8):
-        alone = choose(
-            player, KEY, jax.tree.map(lambda leaf, i=index: leaf[i : i + 1], states)
-        )
-        chex.assert_trees_all_close(together.policy[index], alone.policy[0])
-        chex.assert_trees_all_close(together.value[index], alone.value[0])
+    together = jax.device_get(choose(player, KEY, states))
+    for index in range(BATCH_SIZE):
+        copies = jax.tree.map(lambda leaf, i=index: leaf[[i] * BATCH_SIZE], states)
+        alone = jax.device_get(choose(player, KEY, copies))
+        for found, expected in (
+            (together.policy, alone.policy),
+            (together.value, alone.value),
+        ):
+            np.testing.assert_array_equal(expected, [found[index]] * BATCH_SIZE)
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@ import functools
 
 import chex
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from azjax import games
@@ -29,7 +28,7 @@ def position(moves):
 
 
 def batch(*states):
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *states)
 
 
 @functools.cache
@@ -43,13 +42,18 @@ def last_moves():
     """What the model says of the last moves of the three games, and what follows."""
     games_ = (X_WINS, O_WINS, DRAWS)
     before = batch(*(position(moves[:-1]) for moves in games_))
-    actions = jnp.array(
+    actions = np.int32(
         [GAME.text_to_action(position(moves[:-1]), moves[-1]) for moves in games_]
     )
     structure, variables = network()
     recurrent_fn = jax.jit(make_recurrent_fn(GAME, structure))
-    output, after = recurrent_fn(variables, jax.random.key(0), actions, before)
+    output, after = jax.device_get(
+        recurrent_fn(variables, jax.random.key(0), actions, before)
+    )
     return recurrent_fn, actions, output, after
+
+
+look = jax.jit(evaluate, static_argnums=(0, 1))
 
 
 def test_the_reward_is_the_movers():
@@ -79,7 +83,7 @@ def test_an_illegal_move_costs_the_mover_the_game():
     _, variables = network()
     before = batch(GAME.init(), position(["a3"]), position(["a3", "b3"]))
     # Where a mark already is, but on the first board.
-    actions = jnp.zeros(3, jnp.int32)
+    actions = np.zeros(3, np.int32)
     output, after = recurrent_fn(variables, jax.random.key(0), actions, before)
     np.testing.assert_array_equal(output.reward, [0, -1, -1])
     np.testing.assert_array_equal(after.terminated, [False, True, True])
@@ -89,34 +93,35 @@ def test_while_the_game_goes_on_the_value_is_the_networks_of_the_next_position()
     recurrent_fn, _, _, _ = last_moves()
     structure, variables = network()
     before = batch(GAME.init(), position(["a3"]), position(["a3", "b3"]))
-    actions = jnp.full(3, 8)
+    actions = np.full(3, 8, np.int32)
     output, after = recurrent_fn(variables, jax.random.key(0), actions, before)
-    logits, result = evaluate(GAME, structure, variables, after)
+    logits, result = look(GAME, structure, variables, after)
     np.testing.assert_array_equal(output.reward, 0)
     np.testing.assert_array_equal(output.discount, -1)
-    np.testing.assert_allclose(output.value, expected_value(result), rtol=1e-5)
+    expected = jax.jit(expected_value)(result)
+    np.testing.assert_allclose(output.value, expected, rtol=1e-5)
     np.testing.assert_allclose(output.prior_logits, logits, rtol=1e-5)
 
 
 def test_illegal_moves_have_no_prior_probability():
     structure, variables = network()
-    states = batch(GAME.init(), position(["a3", "b2"]))
-    logits, _ = evaluate(GAME, structure, variables, states)
+    states = batch(GAME.init(), position(["a3"]), position(["a3", "b2"]))
+    logits, _ = look(GAME, structure, variables, states)
     prior = np.asarray(jax.nn.softmax(logits))
-    legal = np.ones((2, 9), bool)
-    legal[1, [0, 4]] = False
+    legal = np.ones((3, 9), bool)
+    legal[1:, 0] = legal[2, 4] = False
     np.testing.assert_array_equal(prior > 0, legal)
 
 
 def test_the_results_probabilities_add_up():
     structure, variables = network()
-    _, result = evaluate(GAME, structure, variables, batch(GAME.init(), GAME.init()))
+    _, result = look(GAME, structure, variables, batch(*[GAME.init()] * 3))
     np.testing.assert_allclose(result.sum(axis=-1), 1, rtol=1e-6)
 
 
 def test_a_root_has_the_networks_opinion():
     states = batch(GAME.init())
-    root = make_root(jnp.ones((1, 9)), jnp.array([[0.5, 0.3, 0.2]]), states)
+    root = jax.jit(make_root)(np.ones((1, 9)), np.array([[0.5, 0.3, 0.2]]), states)
     np.testing.assert_allclose(root.value, [0.3], rtol=1e-6)
     np.testing.assert_array_equal(root.prior_logits, 1)
     chex.assert_trees_all_equal(root.embedding, states)
@@ -125,5 +130,6 @@ def test_a_root_has_the_networks_opinion():
 def test_the_movers_reward_is_that_of_whoever_moved():
     before = batch(*(position(moves[:-1]) for moves in (X_WINS, O_WINS, DRAWS)))
     after = batch(*(position(moves) for moves in (X_WINS, O_WINS, DRAWS)))
-    np.testing.assert_array_equal(mover_reward(GAME, before, after), [1, 1, 0])
-    np.testing.assert_array_equal(mover_reward(GAME, after, after), 0)
+    reward = jax.jit(mover_reward, static_argnums=0)
+    np.testing.assert_array_equal(reward(GAME, before, after), [1, 1, 0])
+    np.testing.assert_array_equal(reward(GAME, after, after), 0)

@@ -34,7 +34,7 @@ class Searching(NamedTuple):
                 state = step(state, self.game.text_to_action(state, move))
             assert not state.terminated
             found.append(state)
-        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *found)
+        return jax.tree.map(lambda *leaves: np.stack(leaves), *found)
 
     def root(self, opinion, states) -> mctx.RootFnOutput:
         logits, value = self.predict(opinion, states)

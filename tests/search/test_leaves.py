@@ -72,9 +72,17 @@ def call(name, leaves, num_simulations, model=endless, tree=None, **settings):
 
 
 @functools.cache
-def search(name, leaves, num_simulations):
+def compiled(name, leaves, num_simulations):
+    return jax.jit(
+        lambda illegal: call(name, leaves, num_simulations, invalid_actions=illegal)
+    )
+
+
+def search(name, leaves, num_simulations, illegal=None):
     """Returns NumPy's arrays of a search of the endless game."""
-    return jax.device_get(jax.jit(lambda: call(name, leaves, num_simulations))())
+    if illegal is None:
+        illegal = np.zeros((BATCH_SIZE, NUM_ACTIONS), bool)
+    return jax.device_get(compiled(name, leaves, num_simulations)(illegal))
 
 
 CASES = [
@@ -118,7 +126,7 @@ def check_tree(tree):
 
 @pytest.mark.parametrize(
     ("leaves", "num_simulations"),
-    [(1, 3), (2, 6), (4, 8), (8, 12), (4, 9), (12, 12), (16, 3)],
+    [(1, 3), (4, 8), (8, 12), (12, 12), (16, 3)],
 )
 def test_the_model_is_asked_about_all_leaves_of_a_step_at_once(leaves, num_simulations):
     batches = []
@@ -185,7 +193,7 @@ def test_nothing_is_pending_after_a_search(name, leaves, num_simulations):
     assert (tree.children_discounts[tree.children_index >= 0] == -1).all()
     assert (tree.children_rewards == 0).all()
     # All that was found was evaluated.
-    expected = jax.device_get(draw(jnp.asarray(tree.embeddings), 0))
+    expected = jax.device_get(jax.jit(draw)(tree.embeddings, 0))
     np.testing.assert_allclose(tree.raw_values[used], expected[used], atol=1e-6)
 
 
@@ -202,9 +210,7 @@ def test_more_leaves_than_legal_moves_are_not_filled_with_illegal_ones(name):
     illegal = np.ones((BATCH_SIZE, NUM_ACTIONS), bool)
     for game, legal in enumerate(([2], [0, 5], [1, 3, 4])):
         illegal[game, legal] = False
-    output = jax.device_get(
-        jax.jit(lambda: call(name, 8, 40, invalid_actions=jnp.asarray(illegal)))()
-    )
+    output = search(name, 8, 61, illegal)
     tree = output.search_tree
     check_tree(tree)
     assert (tree.children_visits[:, 0][illegal] == 0).all()
@@ -226,20 +232,22 @@ def test_kept_trees_are_searched_on_by_several_leaves(name):
         # The game stays where it is; the best known nodes are kept.
         return output, subtree(after, jnp.zeros(BATCH_SIZE, jnp.int32), max_nodes=kept)
 
-    tree = empty_tree(endless_root().embedding, NUM_ACTIONS, num_nodes)
+    tree = jax.device_get(
+        jax.jit(lambda: empty_tree(endless_root().embedding, NUM_ACTIONS, num_nodes))()
+    )
     for number in range(3):
         output, new = jax.device_get(move(tree))
         searched = output.search_tree
-        known = np.maximum(np.asarray(tree.node_visits[:, 0]), 1)
+        known = np.maximum(tree.node_visits[:, 0], 1)
         np.testing.assert_array_equal(
             searched.node_visits[:, 0], known + num_simulations
         )
-        assert (searched.children_visits >= np.asarray(tree.children_visits)).all()
+        assert (searched.children_visits >= tree.children_visits).all()
         if number == 0:
             check_tree(searched)
         used = (searched.node_visits > 0).sum(axis=1)
         assert (used <= kept + num_simulations).all()
-        tree = jax.tree.map(jnp.asarray, new)
+        tree = new
 
 
 # A real game
@@ -263,8 +271,9 @@ def test_a_forced_win_is_found_by_eight_leaves_a_step(algorithm, tic_tac_toe):
     assert text == ["c3", "c3", "c3"]
     tree = output.search_tree
     check_tree(tree)
-    legal = jax.device_get(
-        jax.vmap(jax.vmap(tic_tac_toe.game.legal_action_mask))(tree.embeddings)
+    legal = jax.jit(jax.vmap(jax.vmap(tic_tac_toe.game.legal_action_mask)))(
+        tree.embeddings
     )
     goes_on = (tree.node_visits > 0) & ~tree.embeddings.terminated
-    assert not (goes_on[..., None] & (tree.children_index >= 0) & ~legal).any()
+    leads_on = goes_on[..., None] & (tree.children_index >= 0)
+    assert np.asarray(legal)[leads_on].all()

@@ -84,61 +84,72 @@ def start(dtype=jnp.float32):
 
 @KINDS
 def test_the_same_arguments_give_what_mctx_gives(kind):
-    """By position and by keyword, with defaults and with other settings."""
+    """By position and by keyword."""
     illegal = jnp.eye(3, NUM_ACTIONS)
 
     @jax.jit
     def run():
         return [
-            (
-                policy(*start(), 20),
-                policy(*start(), 30, illegal, 3, jax.lax.fori_loop, **SETTINGS[kind]),
-            )
+            policy(*start(), 30, illegal, 3, jax.lax.fori_loop, **SETTINGS[kind])
             for policy in PAIRS[kind]
         ]
 
-    for ours, theirs in zip(*jax.device_get(run()), strict=True):
-        np.testing.assert_array_equal(ours.action, theirs.action)
-        np.testing.assert_array_equal(
-            ours.search_tree.children_index, theirs.search_tree.children_index
+    assert_same_search(*jax.device_get(run()))
+
+
+def assert_same_search(ours, theirs):
+    np.testing.assert_array_equal(ours.action, theirs.action)
+    np.testing.assert_array_equal(
+        ours.search_tree.children_index, theirs.search_tree.children_index
+    )
+    chex.assert_trees_all_close(
+        (ours.action_weights, ours.search_tree.node_values),
+        (theirs.action_weights, theirs.search_tree.node_values),
+        rtol=1e-5,
+        atol=1e-6,
+    )
+    chex.assert_trees_all_equal_shapes_and_dtypes(
+        *(
+            (
+                output.action_weights,
+                output.search_tree.replace(extra_data=None, root_invalid_actions=None),
+            )
+            for output in (ours, theirs)
         )
-        chex.assert_trees_all_close(
-            (ours.action_weights, ours.search_tree.node_values),
-            (theirs.action_weights, theirs.search_tree.node_values),
-            rtol=1e-5,
-            atol=1e-6,
-        )
+    )
 
 
-POLICIES = (gumbel_policy, gumbel_muzero_policy, alphazero_policy, muzero_policy)
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-def test_a_bfloat16_root_becomes_a_float32_tree(policy):
+def test_a_bfloat16_root_becomes_a_float32_tree():
+    """The other policies show it below."""
     low, exact = (
-        jax.eval_shape(lambda dtype=dtype: policy(*start(dtype), 8))
+        jax.eval_shape(lambda dtype=dtype: gumbel_policy(*start(dtype), 8))
         for dtype in (jnp.bfloat16, jnp.float32)
     )
     chex.assert_trees_all_equal_shapes_and_dtypes(low, exact)
 
 
 @pytest.mark.parametrize(
-    "policy",
+    ("policy", "reference"),
     [
-        *(gumbel_muzero_policy, alphazero_policy, muzero_policy),
+        *PAIRS.values(),
+        (alphazero_policy, alphazero_policy),
         # It shares its search with the first.
-        pytest.param(gumbel_policy, marks=pytest.mark.slow),
+        pytest.param(gumbel_policy, mctx.gumbel_muzero_policy, marks=pytest.mark.slow),
     ],
 )
-def test_a_bfloat16_root_is_searched_in_float32(policy):
-    low = start(jnp.bfloat16)
-    root = low[2]
-    converted = root.replace(
-        prior_logits=root.prior_logits.astype(jnp.float32),
-        value=root.value.astype(jnp.float32),
-    )
-    outputs = jax.jit(
-        lambda: [policy(*low[:2], each, model, 8) for each in (root, converted)]
-    )()
-    chex.assert_trees_all_equal(*outputs)
-    chex.assert_trees_all_equal_dtypes(*outputs)
+def test_a_bfloat16_root_gives_what_the_same_root_gives_in_float32(policy, reference):
+    """With the default settings, against mctx where it has the policy."""
+
+    @jax.jit
+    def run():
+        params, rng_key, low, _ = start(jnp.bfloat16)
+        exact = low.replace(
+            prior_logits=low.prior_logits.astype(jnp.float32),
+            value=low.value.astype(jnp.float32),
+        )
+        return (
+            policy(params, rng_key, low, model, 20),
+            reference(params, rng_key, exact, model, 20),
+        )
+
+    assert_same_search(*jax.device_get(run()))

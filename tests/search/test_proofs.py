@@ -66,19 +66,17 @@ def exact_move_scores(mine: int, theirs: int) -> dict[int, int]:
     }
 
 
-def marks(game, states) -> np.ndarray:
+def marks(states) -> np.ndarray:
     """Returns `[..., 2]`, the marks of the player to move and of the other as bits."""
-    shape = states.terminated.shape
-    flat = jax.tree.map(
-        lambda leaf: leaf.reshape(-1, *leaf.shape[len(shape) :]), states
+    first, second = (np.asarray(word).astype(int) for (word,) in states.stones)
+    is_first = np.asarray(states.current_player) == 0
+    return np.stack(
+        [np.where(is_first, first, second), np.where(is_first, second, first)], axis=-1
     )
-    seen = np.asarray(jax.vmap(game.observe)(flat)).reshape(-1, 9, 2)
-    bits = (seen * 2.0 ** np.arange(9)[:, None]).sum(axis=1).astype(int)
-    return bits.reshape(*shape, 2)
 
 
-def exact_scores(game, states) -> np.ndarray:
-    found = marks(game, states)
+def exact_scores(states) -> np.ndarray:
+    found = marks(states)
     flat = [exact_score(*map(int, pair)) for pair in found.reshape(-1, 2)]
     return np.array(flat).reshape(found.shape[:-1])
 
@@ -95,8 +93,8 @@ def select(solution, chosen):
     return jax.tree.map(lambda leaf: leaf[rows], solution.states)
 
 
-def test_the_minimax_of_this_file_agrees_with_the_solved_game(tic_tac_toe, solution):
-    scores = exact_scores(tic_tac_toe.game, solution.states)
+def test_the_minimax_of_this_file_agrees_with_the_solved_game(solution):
+    scores = exact_scores(solution.states)
     np.testing.assert_array_equal(np.sign(scores), solution.values)
 
 
@@ -104,26 +102,25 @@ def test_the_minimax_of_this_file_agrees_with_the_solved_game(tic_tac_toe, solut
 
 
 def test_the_end_is_worth_to_the_loser_what_it_brought_to_the_mover():
-    scores = score_of_reward(jnp.array([1.0, 0.0, -1.0]))
+    scores = jax.jit(score_of_reward)(np.float32([1, 0, -1]))
     np.testing.assert_array_equal(scores, [-WIN, 0, WIN])
     chex.assert_type(scores, jnp.int16)
 
 
 def test_a_moves_bounds_are_the_childs_turned_round_and_one_move_later():
     #               lost in 2  won in 3   drawn  anything  not lost
-    lower = jnp.int16([2 - WIN, WIN - 3, 0, -WIN, 0])
-    upper = jnp.int16([2 - WIN, WIN - 3, 0, WIN, WIN])
-    child = jnp.array([0, 1, 2, 3, 4])
-    low, high = move_bounds(lower, upper, child, jnp.ones(5, bool))
+    lower = np.int16([2 - WIN, WIN - 3, 0, -WIN, 0])
+    upper = np.int16([2 - WIN, WIN - 3, 0, WIN, WIN])
+    low, high = jax.jit(move_bounds)(lower, upper, np.arange(5), np.ones(5, bool))
     np.testing.assert_array_equal(low, [WIN - 3, 4 - WIN, 0, 1 - WIN, 1 - WIN])
     np.testing.assert_array_equal(high, [WIN - 3, 4 - WIN, 0, WIN - 1, 0])
     chex.assert_type([low, high], jnp.int16)
 
 
 def test_a_move_not_yet_searched_may_bring_anything_and_an_illegal_one_nothing():
-    bounds = jnp.int16([WIN])
-    child, legal = jnp.array([[-1, -1], [0, 0]]), jnp.array([[True, False]] * 2)
-    low, high = move_bounds(bounds, bounds, child, legal)
+    bounds = np.int16([WIN])
+    child, legal = np.array([[-1, -1], [0, 0]]), np.array([[True, False]] * 2)
+    low, high = jax.jit(move_bounds)(bounds, bounds, child, legal)
     np.testing.assert_array_equal(low, [[-WIN, ILLEGAL], [1 - WIN, ILLEGAL]])
     np.testing.assert_array_equal(high, [[WIN, ILLEGAL], [1 - WIN, ILLEGAL]])
     assert np.iinfo(np.int16).min <= ILLEGAL
@@ -144,7 +141,7 @@ def test_a_move_not_yet_searched_may_bring_anything_and_an_illegal_one_nothing()
     ],
 )
 def test_a_result_is_proven_once_the_bounds_leave_one(lower, upper, value):
-    lower, upper = jnp.int16(lower), jnp.int16(upper)
+    lower, upper = np.int16(lower), np.int16(upper)
     assert is_proven(lower, upper) == (value is not None)
     assert exact_value(lower, upper) == (value or 0)
 
@@ -164,11 +161,13 @@ def test_a_result_is_proven_once_the_bounds_leave_one(lower, upper, value):
     ],
 )
 def test_the_best_moves_win_soon_or_hold_or_lose_late(lower, upper, best):
-    found = best_moves(jnp.int16([lower]), jnp.int16([upper]))[0]
+    found = jax.jit(best_moves)(np.int16([lower]), np.int16([upper]))[0]
     np.testing.assert_array_equal(np.flatnonzero(found), best)
 
 
 # The whole
+
+bounds_of_roots = jax.jit(root_bounds)
 
 
 class Found:
@@ -179,15 +178,13 @@ class Found:
         self.output = searching.search(config, NUM_SIMULATIONS, states, opinion=opinion)
         self.tree = self.output.search_tree
         self.used = self.tree.node_visits > 0
-        self.is_proven = np.asarray(is_proven(self.tree.lower, self.tree.upper))
-        self.exact = exact_scores(searching.game, self.tree.embeddings)
+        self.is_proven = is_proven(self.tree.lower, self.tree.upper)
+        self.exact = exact_scores(self.tree.embeddings)
         #: `[B]`; what the chosen moves are worth.
         self.chosen = np.array(
             [
                 exact_move_scores(*map(int, pair))[int(action)]
-                for pair, action in zip(
-                    marks(searching.game, states), self.output.action, strict=True
-                )
+                for pair, action in zip(marks(states), self.output.action, strict=True)
             ]
         )
 
@@ -225,7 +222,7 @@ def test_the_bounds_of_all_nodes_contain_the_exact_score(name, opinion, stage, f
 @pytest.mark.parametrize("stage", STAGES)
 def test_the_bounds_of_the_roots_moves_contain_their_exact_score(name, stage, found):
     it = found(name, stage)
-    lower, upper = jax.device_get(root_bounds(it.tree))
+    lower, upper = jax.device_get(bounds_of_roots(it.tree))
     game = np.arange(NUM_POSITIONS)
     assert (lower[game, it.output.action] <= it.chosen).all()
     assert (upper[game, it.output.action] >= it.chosen).all()
@@ -277,8 +274,7 @@ def test_a_lost_position_is_held_as_long_as_it_can_be(name, tic_tac_toe, solutio
     moves = [
         set(np.sign(list(scores.values()))) == {-1} and len(set(scores.values())) > 1
         for scores in (
-            exact_move_scores(*map(int, pair))
-            for pair in marks(tic_tac_toe.game, solution.states)
+            exact_move_scores(*map(int, pair)) for pair in marks(solution.states)
         )
     ]
     is_lost = np.array(moves) & ~solution.states.terminated
@@ -295,33 +291,44 @@ def test_a_lost_position_is_held_as_long_as_it_can_be(name, tic_tac_toe, solutio
 def test_a_won_game_is_won_in_time_whatever_the_other_does(name, tic_tac_toe, solution):
     """Plays all defences at once, a search for each of the winner's moves."""
     game = tic_tac_toe.game
-    step = jax.jit(jax.vmap(game.step))
-    scores = exact_scores(game, solution.states)
+    compiled_step = jax.jit(jax.vmap(game.step))
+
+    def step(states, actions):
+        """Makes a move in any number of games, in batches of the size compiled."""
+        rows = np.arange(-(-len(actions) // NUM_POSITIONS) * NUM_POSITIONS)
+        parts = [
+            jax.device_get(compiled_step(take(states, part), actions[part]))
+            for part in (rows % len(actions)).reshape(-1, NUM_POSITIONS)
+        ]
+        joined = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+        return take(joined, slice(len(actions)))
+
+    scores = exact_scores(solution.states)
     is_won = (scores == WIN - 3) & (solution.num_moves >= 3)
     it = Found(tic_tac_toe, CONFIGS[name], select(solution, is_won), 0.0)
     lower = it.tree.lower[:, 0]
     won = lower > 0
     assert won.sum() > NUM_POSITIONS // 2
-    states = jax.device_get(step(it.states, it.output.action))
+    states = step(it.states, it.output.action)
     moves_left = WIN - lower.astype(int) - 1
     states, moves_left = take(states, won), moves_left[won]
     while len(moves_left):
         assert (moves_left >= 0).all(), "the bound was too short"
         goes_on = ~states.terminated
         assert (states.outcome[~goes_on] != 0).all()
-        assert (scores_of(game, states)[~goes_on] == -WIN).all(), "the other won"
+        assert (scores_of(states)[~goes_on] == -WIN).all(), "the other won"
         # All answers, then the winner's moves, in batches of the size compiled.
         states, moves_left = take(states, goes_on), moves_left[goes_on]
         answers = [
             (row, cell)
-            for row, (mine, theirs) in enumerate(marks(game, states))
+            for row, (mine, theirs) in enumerate(marks(states))
             for cell in range(9)
             if not (mine | theirs) >> cell & 1
         ][: 4 * NUM_POSITIONS]
         if not answers:
             break
         rows, cells = np.array(answers).T
-        states = jax.device_get(step(take(states, rows), cells))
+        states = step(take(states, rows), cells)
         moves_left = moves_left[rows] - 2
         assert not states.terminated.any(), "the other ended the game"
         padded = np.arange(-(-len(rows) // NUM_POSITIONS) * NUM_POSITIONS) % len(rows)
@@ -332,15 +339,15 @@ def test_a_won_game_is_won_in_time_whatever_the_other_does(name, tic_tac_toe, so
             for part in padded.reshape(-1, NUM_POSITIONS)
         ]
         action = np.concatenate(actions)[: len(rows)]
-        states = jax.device_get(step(states, action))
+        states = step(states, action)
 
 
 def take(states, rows):
     return jax.tree.map(lambda leaf: leaf[rows], states)
 
 
-def scores_of(game, states):
-    return exact_scores(game, states) if len(states.terminated) else np.zeros(0)
+def scores_of(states):
+    return exact_scores(states) if len(states.terminated) else np.zeros(0)
 
 
 @pytest.mark.slow
@@ -451,10 +458,10 @@ def test_finished_positions_are_never_stepped_further():
         }
         return mctx.RecurrentFnOutput(**fields), after
 
-    zeros = jnp.zeros(2, jnp.int32)
+    zeros = np.zeros(2, np.int32)
     fields = {
-        "prior_logits": jnp.zeros((2, 4)),
-        "value": jnp.zeros(2),
+        "prior_logits": np.zeros((2, 4), np.float32),
+        "value": np.zeros(2, np.float32),
         "embedding": {"moves": zeros, "sum": zeros, "steps_after_end": zeros},
     }
 
@@ -475,5 +482,6 @@ def test_finished_positions_are_never_stepped_further():
             selects_on_update=True,
         )
     )()
+    tree = jax.device_get(tree)
     assert (tree.embeddings["steps_after_end"] == 0).all()
     assert (tree.embeddings["moves"] == 3).sum() == 2 * 4**3, "not all found"

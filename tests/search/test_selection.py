@@ -56,7 +56,7 @@ def make_nodes(prior, visits, qvalues, value, illegal=None) -> mctx.Tree:
         ),
         "extra_data": None,
     }
-    return jax.tree.map(jnp.asarray, mctx.Tree(**fields))
+    return mctx.Tree(**fields)
 
 
 def random_numbers(max_visits=9):
@@ -88,16 +88,32 @@ def reference_scores(prior, visits, qvalues, value, *, reduction):
     )
 
 
+@jax.jit
+def select(nodes, reduction, rng_key):
+    """Returns what PUCT selects below the root and the `[B, A]` scores."""
+    settings = {**SETTINGS, "first_play_reduction": reduction}
+    actions = jax.vmap(lambda tree: puct_selection(rng_key, tree, 0, 1, **settings))(
+        nodes
+    )
+    return actions, sum(jax.vmap(lambda tree: puct_scores(tree, 0, **settings))(nodes))
+
+
+@functools.partial(jax.jit, static_argnames="forced_playouts")
+def select_at_root(nodes, reduction, forced_playouts):
+    select_one = functools.partial(
+        puct_root_selection,
+        forced_playouts=forced_playouts,
+        first_play_reduction=reduction,
+        **SETTINGS,
+    )
+    return jax.vmap(lambda tree: select_one(jax.random.key(0), tree, 0))(nodes)
+
+
 @pytest.mark.parametrize("reduction", [None, 0.0, 0.2, 1.0])
 def test_puct_selects_as_alphazero_does(reduction):
     numbers = random_numbers()
-    select = functools.partial(
-        puct_selection, first_play_reduction=reduction, **SETTINGS
-    )
-    score = functools.partial(puct_scores, first_play_reduction=reduction, **SETTINGS)
     nodes = make_nodes(*numbers)
-    actions = jax.vmap(lambda tree: select(jax.random.key(0), tree, 0, 1))(nodes)
-    scores = sum(jax.vmap(lambda tree: score(tree, 0))(nodes))
+    actions, scores = jax.device_get(select(nodes, reduction, jax.random.key(0)))
     expected = np.array(
         [
             reference_scores(*one, reduction=reduction)
@@ -110,15 +126,19 @@ def test_puct_selects_as_alphazero_does(reduction):
     assert len(np.unique(actions)) == NUM_ACTIONS
 
 
-@pytest.mark.parametrize("visits", [[0, 0, 0, 0], [2, 2, 2, 2]])
+@pytest.mark.parametrize("visits", [0, 2])
 def test_of_equal_actions_puct_selects_the_lowest(visits):
-    nodes = make_nodes([[0.25] * 4], [visits], [[0.5] * 4], [0.5])
-    tree = jax.tree.map(lambda leaf: leaf[0], nodes)
+    shape = (NUM_NODES, NUM_ACTIONS)
+    nodes = make_nodes(
+        np.full(shape, 1 / NUM_ACTIONS),
+        np.full(shape, visits),
+        np.full(shape, 0.5),
+        np.full(NUM_NODES, 0.5),
+    )
     for seed in range(5):
-        key = jax.random.key(seed)
         for reduction in (None, 0.2):
-            settings = {**SETTINGS, "first_play_reduction": reduction}
-            assert puct_selection(key, tree, jnp.int32(0), 1, **settings) == 0
+            actions, _ = select(nodes, reduction, jax.random.key(seed))
+            np.testing.assert_array_equal(actions, 0)
 
 
 def test_puct_takes_no_illegal_action_at_the_root():
@@ -127,29 +147,39 @@ def test_puct_takes_no_illegal_action_at_the_root():
     illegal = np.arange(NUM_ACTIONS) == best[:, None]
     nodes = make_nodes(*numbers, illegal=illegal)
     for forced_playouts in (0.0, 50.0):
-        select = functools.partial(
-            puct_root_selection,
-            forced_playouts=forced_playouts,
-            first_play_reduction=0.2,
-            **SETTINGS,
-        )
-        actions = jax.vmap(lambda tree, by=select: by(jax.random.key(0), tree, 0))(
-            nodes
-        )
+        actions = select_at_root(nodes, 0.2, forced_playouts)
         assert not illegal[np.arange(NUM_NODES), actions].any()
 
 
-@pytest.mark.parametrize("num_simulations", [1, 2, 7, 16, 50, 200])
-@pytest.mark.parametrize("num_considered", [1, 2, 3, 7, 16, 33])
+NUM_CONSIDERED = (1, 2, 3, 7, 16, 33)
+NUM_SIMULATIONS = (1, 2, 7, 16, 50, 200)
+
+
+@pytest.fixture(scope="module")
+def tables():
+    """Returns `[S, K + 1, simulations]` visits for each number of simulations, by the
+    upper bound K of the considered actions."""
+
+    def table(max_num_considered_actions):
+        arguments = jnp.broadcast_arrays(
+            jnp.arange(max_num_considered_actions + 1)[:, None],
+            jnp.int32(NUM_SIMULATIONS)[:, None, None],
+            jnp.arange(max(NUM_SIMULATIONS)),
+        )
+        return considered_visits(
+            *arguments, max_num_considered_actions=max_num_considered_actions
+        )
+
+    return jax.device_get(jax.jit(lambda: {k: table(k) for k in NUM_CONSIDERED})())
+
+
+@pytest.mark.parametrize("num_simulations", NUM_SIMULATIONS)
+@pytest.mark.parametrize("num_considered", NUM_CONSIDERED)
 def test_sequential_halving_considers_the_visits_that_mctx_considers(
-    num_considered, num_simulations
+    num_considered, num_simulations, tables
 ):
-    visits = considered_visits(
-        jnp.arange(num_considered + 1)[:, None],
-        jnp.int32(num_simulations),
-        jnp.arange(num_simulations),
-        max_num_considered_actions=num_considered,
-    )
+    row = NUM_SIMULATIONS.index(num_simulations)
+    visits = tables[num_considered][row, :, :num_simulations]
     expected = seq_halving.get_table_of_considered_visits(
         num_considered, num_simulations
     )
@@ -185,6 +215,11 @@ def reference_pruned_visits(prior, visits, qvalues, forced_playouts):
 
 
 def prune(numbers, forced_playouts, reduction=None):
+    return jax.device_get(prune_nodes(make_nodes(*numbers), forced_playouts, reduction))
+
+
+@jax.jit
+def prune_nodes(nodes, forced_playouts, reduction):
     return jax.vmap(
         lambda tree: pruned_visits(
             tree,
@@ -193,15 +228,16 @@ def prune(numbers, forced_playouts, reduction=None):
             first_play_reduction=reduction,
             **SETTINGS,
         )
-    )(make_nodes(*numbers))
+    )(nodes)
+
+
+forced_at_once = jax.jit(jax.vmap(forced_visits, in_axes=(0, 0, None)))
 
 
 @pytest.mark.parametrize("forced_playouts", [0.5, 2.0])
 def test_forced_visits_grow_with_the_root_of_prior_and_visits(forced_playouts):
     prior, visits, _, _ = random_numbers()
-    forced = jax.vmap(lambda p, n: forced_visits(n, p, forced_playouts))(
-        jnp.float32(prior), jnp.int32(visits)
-    )
+    forced = forced_at_once(np.int32(visits), np.float32(prior), forced_playouts)
     expected = [
         reference_forced_visits(*one, forced_playouts)
         for one in zip(prior, visits, strict=True)
@@ -212,15 +248,8 @@ def test_forced_visits_grow_with_the_root_of_prior_and_visits(forced_playouts):
 def test_a_visited_action_goes_first_until_it_has_its_forced_visits():
     numbers = random_numbers()
     prior, visits, _, _ = numbers
-    select = functools.partial(
-        puct_root_selection,
-        forced_playouts=2.0,
-        first_play_reduction=None,
-        **SETTINGS,
-    )
-    actions = jax.vmap(lambda tree: select(jax.random.key(0), tree, 0))(
-        make_nodes(*numbers)
-    )
+    nodes = make_nodes(*numbers)
+    actions = np.asarray(select_at_root(nodes, None, 2.0))
     forced = [
         reference_forced_visits(*one, 2.0) for one in zip(prior, visits, strict=True)
     ]
@@ -231,11 +260,7 @@ def test_a_visited_action_goes_first_until_it_has_its_forced_visits():
     np.testing.assert_array_equal(
         actions[some_are_due], is_due.argmax(-1)[some_are_due]
     )
-    unforced = jax.vmap(
-        lambda tree: puct_selection(
-            jax.random.key(0), tree, 0, 0, first_play_reduction=None, **SETTINGS
-        )
-    )(make_nodes(*numbers))
+    unforced, _ = jax.device_get(select(nodes, None, jax.random.key(0)))
     np.testing.assert_array_equal(actions[~some_are_due], unforced[~some_are_due])
 
 
@@ -268,7 +293,7 @@ def test_pruning_raises_no_score_above_that_of_the_most_visited_action(
 ):
     numbers = random_numbers(max_visits=30)
     prior, visits, qvalues, _ = numbers
-    pruned = np.asarray(prune(numbers, forced_playouts))
+    pruned = prune(numbers, forced_playouts)
     total = 1 + visits.sum(axis=-1)
     rate = np.log((total + C_BASE + 1) / C_BASE) + C_INIT
     exploration = (rate * np.sqrt(total))[:, None] * prior
@@ -287,7 +312,7 @@ def test_the_most_visited_action_keeps_its_visits_and_single_visits_vanish(
 ):
     numbers = random_numbers(max_visits=30)
     visits = numbers[1]
-    pruned = np.asarray(prune(numbers, forced_playouts))
+    pruned = prune(numbers, forced_playouts)
     rows, best = np.arange(NUM_NODES), visits.argmax(axis=-1)
     np.testing.assert_array_equal(pruned[rows, best], visits[rows, best])
     others = np.arange(NUM_ACTIONS) != best[:, None]
@@ -325,25 +350,26 @@ def model(params, rng_key, action, positions):
 
 
 def search(policy, num_simulations=100, **settings):
-    game = jnp.arange(16)
-    output, positions = model(None, None, game, jnp.full(16, 1, jnp.uint32))
-    fields = {
-        "prior_logits": output.prior_logits,
-        "value": output.value,
-        "embedding": positions,
-    }
-    illegal = (game % NUM_ACTIONS)[:, None] == jnp.arange(NUM_ACTIONS)
-    return jax.jit(
-        lambda: policy(
+    @jax.jit
+    def run():
+        game = jnp.arange(16)
+        output, positions = model(None, None, game, jnp.full(16, 1, jnp.uint32))
+        fields = {
+            "prior_logits": output.prior_logits,
+            "value": output.value,
+            "embedding": positions,
+        }
+        return policy(
             None,
             jax.random.key(0),
             mctx.RootFnOutput(**fields),
             model,
             num_simulations,
-            invalid_actions=illegal,
+            invalid_actions=(game % NUM_ACTIONS)[:, None] == jnp.arange(NUM_ACTIONS),
             **settings,
         )
-    )()
+
+    return jax.device_get(run())
 
 
 @pytest.mark.slow

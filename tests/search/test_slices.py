@@ -42,7 +42,7 @@ def sliced(searching, config, explores):
 
 def root_visits(output):
     tree = output.search_tree
-    return np.asarray(tree.children_visits[:, tree.ROOT_INDEX])
+    return tree.children_visits[:, tree.ROOT_INDEX]
 
 
 @pytest.mark.parametrize(
@@ -60,23 +60,24 @@ def root_visits(output):
 def test_slices_add_up_to_the_whole_search(tic_tac_toe, config, explores):
     config, rng_key = CONFIGS[config], jax.random.key(7)
     states = tic_tac_toe.positions(*LINES)
-    empty = tree = empty_tree(
-        states,
-        tic_tac_toe.game.num_actions,
-        TOTALS[0] + 1,
+    make_tree = functools.partial(
+        empty_tree,
+        num_actions=tic_tac_toe.game.num_actions,
+        num_nodes=TOTALS[0] + 1,
         proves=config.proves,
     )
+    empty = tree = jax.jit(make_tree)(states)
     run, outputs = sliced(tic_tac_toe, config, explores), []
     for number in range(TOTALS[0] // PER_SLICE):
-        made = jnp.minimum(PER_SLICE * number, jnp.array(TOTALS))
+        made = np.minimum(PER_SLICE * number, np.int32(TOTALS))
         outputs.append(run(rng_key, states, tree, made))
         tree = outputs[-1].search_tree.replace(
             extra_data=None, root_invalid_actions=empty.root_invalid_actions
         )
-    output = outputs[-1]
+    output = jax.device_get(outputs[-1])
     for row, total in enumerate(TOTALS):
         whole = tic_tac_toe.compiled(config, total, explores=explores)
-        found = whole(1.0, rng_key, states)
+        found = jax.device_get(whole(1.0, rng_key, states))
         np.testing.assert_array_equal(root_visits(output)[row], root_visits(found)[row])
         assert output.action[row] == found.action[row]
         np.testing.assert_array_equal(

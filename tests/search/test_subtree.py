@@ -1,5 +1,7 @@
 """Kept trees, against the same done by plain recursion."""
 
+import functools
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -17,6 +19,8 @@ NUM_NODES = GUMBEL.num_nodes(NUM_SIMULATIONS)
 LINES = ["", "b2", "a3 b2", "a3 b2 c1 a1", "b2 a1 c3 a3", "a1 c3"]
 BATCH_SIZE = len(LINES)
 games = np.arange(BATCH_SIZE)
+keep = jax.jit(subtree, static_argnames="max_nodes")
+locate = jax.jit(find)
 
 
 def start(searching, config, states):
@@ -26,9 +30,8 @@ def start(searching, config, states):
 
 
 def search(searching, config, states, tree):
-    """Returns the output; opinions make trees that are not alike."""
-    run = searching.compiled(config, NUM_SIMULATIONS)
-    return run(1.0, jax.random.key(0), states, tree)
+    """Returns NumPy's arrays; opinions make trees that are not alike."""
+    return searching.search(config, NUM_SIMULATIONS, states, tree=tree, opinion=1.0)
 
 
 @pytest.fixture(
@@ -95,12 +98,7 @@ def describe(tree, game, node, kept) -> dict:
 
 
 def check_subtree(tree, node_index, max_nodes):
-    kept = jax.device_get(
-        jax.jit(subtree, static_argnames="max_nodes")(
-            tree, jnp.asarray(node_index), max_nodes=max_nodes
-        )
-    )
-    tree = jax.device_get(tree)
+    kept = jax.device_get(keep(tree, np.int32(node_index), max_nodes=max_nodes))
     chex.assert_trees_all_equal_shapes_and_dtypes(
         kept,
         tree.replace(extra_data=None, root_invalid_actions=kept.root_invalid_actions),
@@ -155,17 +153,16 @@ def test_a_subtree_of_the_root_is_the_tree(tree):
 @pytest.mark.parametrize("max_nodes", [NUM_NODES, 40, 7, 2, 1])
 def test_what_lies_below_a_move_is_kept_the_most_visited_first(searched, max_nodes):
     tree = searched.search_tree
-    children = np.asarray(tree.children_index[games, 0, searched.action])
+    children = tree.children_index[games, 0, searched.action]
     assert (children > 0).all()
     kept = check_subtree(tree, children, max_nodes)
     if max_nodes <= 7:
         assert (kept.node_visits > 0).sum() > max_nodes, "nothing to cut"
 
 
-@pytest.mark.parametrize("max_nodes", [NUM_NODES, 5])
+@pytest.mark.parametrize("max_nodes", [NUM_NODES, 7])
 def test_each_game_may_go_on_from_another_node(tree, max_nodes):
     """From nodes several moves deep, from leaves, and from none."""
-    tree = jax.device_get(tree)
     deep = [
         max(range(30), key=lambda n: n * (tree.children_index[game, n] >= 0).any())
         for game in games
@@ -183,13 +180,14 @@ def test_nothing_goes_on_from_a_negative_node(tree):
 
 def test_a_subtree_of_a_subtree_is_that_of_the_first_tree(tree):
     """Two moves, kept one by one or at once."""
-    first = jnp.argmax(tree.children_visits[:, 0], axis=1)
+    first = np.argmax(tree.children_visits[:, 0], axis=1)
     child = tree.children_index[games, 0, first]
-    second = jnp.argmax(tree.children_visits[games, child], axis=1)
+    second = np.argmax(tree.children_visits[games, child], axis=1)
     grandchild = tree.children_index[games, child, second]
-    kept = subtree(tree, child, max_nodes=NUM_NODES)
-    twice = subtree(kept, kept.children_index[games, 0, second], max_nodes=NUM_NODES)
-    at_once = subtree(tree, grandchild, max_nodes=NUM_NODES)
+    tree = tree.replace(extra_data=None)  # of the same structure as what is kept
+    kept = jax.device_get(keep(tree, child, max_nodes=NUM_NODES))
+    twice = keep(kept, kept.children_index[games, 0, second], max_nodes=NUM_NODES)
+    at_once = keep(tree, grandchild, max_nodes=NUM_NODES)
     assert (grandchild > 0).any()
     chex.assert_trees_all_equal(twice, at_once)
 
@@ -207,47 +205,43 @@ def test_more_nodes_than_there_are_cannot_be_kept(tree, max_nodes):
 
 def states_of(tree, node_index):
     return jax.tree.map(
-        lambda leaf: leaf[games, jnp.asarray(node_index)], tree.embeddings
+        lambda leaf: leaf[games, np.asarray(node_index)], tree.embeddings
     )
 
 
 def test_a_node_is_found_by_its_position(tree):
-    wanted = np.asarray(tree.children_index[games, 0].max(axis=1))
-    np.testing.assert_array_equal(find(tree, states_of(tree, wanted)), wanted)
-    np.testing.assert_array_equal(find(tree, states_of(tree, [0] * BATCH_SIZE)), 0)
+    wanted = tree.children_index[games, 0].max(axis=1)
+    np.testing.assert_array_equal(locate(tree, states_of(tree, wanted)), wanted)
+    np.testing.assert_array_equal(locate(tree, states_of(tree, [0] * BATCH_SIZE)), 0)
 
 
 def test_what_is_not_in_a_games_own_tree_is_not_found(tree, states):
-    others = jax.tree.map(lambda leaf: jnp.roll(leaf, 1, axis=0), states)
+    others = jax.tree.map(lambda leaf: np.roll(leaf, 1, axis=0), states)
     # The empty board is nowhere below, and no two games are on the same way.
-    assert (find(tree, others)[1:2] == -1).all()
-    assert find(tree, others)[4] == -1
+    found = np.asarray(locate(tree, others))
+    np.testing.assert_array_equal(found[[1, 4]], -1)
 
 
-def test_nothing_is_found_in_an_empty_tree(tic_tac_toe, states, tree):
+def test_nothing_is_found_in_an_empty_tree(tic_tac_toe, states):
     empty = start(tic_tac_toe, GUMBEL, states)
-    zeros = jax.tree.map(jnp.zeros_like, states)
+    zeros = jax.tree.map(np.zeros_like, states)
     for wanted in (states, zeros):
-        np.testing.assert_array_equal(find(empty, wanted), -1)
+        np.testing.assert_array_equal(locate(empty, wanted), -1)
 
 
 def test_of_two_nodes_with_the_same_position_the_most_visited_is_found(tree):
-    copies = jax.tree.map(
-        lambda leaf: leaf.at[:, 5].set(leaf[:, 9]).at[:, 20].set(leaf[:, 9]),
-        tree.embeddings,
-    )
-    visits = tree.node_visits.at[:, jnp.array([5, 9, 20])].set(jnp.array([3, 8, 4]))
-    doubled = tree.replace(embeddings=copies, node_visits=visits)
-    np.testing.assert_array_equal(find(doubled, states_of(doubled, [5] * 6)), 9)
+    doubled = jax.tree.map(np.copy, tree)
+    for leaf in jax.tree.leaves(doubled.embeddings):
+        leaf[:, [5, 20]] = leaf[:, [9]]
+    doubled.node_visits[:, [5, 9, 20]] = [3, 8, 4]
+    np.testing.assert_array_equal(locate(doubled, states_of(doubled, [5] * 6)), 9)
 
 
 # Searching on
 
 
 def test_a_search_from_an_empty_tree_is_one_from_none(tic_tac_toe, config, states):
-    from_none = tic_tac_toe.compiled(config, NUM_SIMULATIONS)(
-        1.0, jax.random.key(0), states, None
-    )
+    from_none = search(tic_tac_toe, config, states, None)
     from_empty = search(tic_tac_toe, config, states, start(tic_tac_toe, config, states))
     np.testing.assert_array_equal(from_none.action, from_empty.action)
     np.testing.assert_allclose(
@@ -269,17 +263,17 @@ def test_a_search_from_an_emptied_tree_is_one_from_an_empty_tree(
     tic_tac_toe, config, states, searched
 ):
     """A finished game's tree makes room for that of the next game."""
-    nothing = jnp.full(BATCH_SIZE, -1)
-    emptied = subtree(searched.search_tree, nothing, max_nodes=40)
+    nothing = np.full(BATCH_SIZE, -1, np.int32)
+    emptied = keep(searched.search_tree, nothing, max_nodes=40)
     empty = start(tic_tac_toe, config, states)
     # Without an opinion no search from the first boards comes upon an end.
-    run = tic_tac_toe.compiled(config, NUM_SIMULATIONS)
     again, new = (
-        run(0.0, jax.random.key(0), states, tree) for tree in (emptied, empty)
+        tic_tac_toe.search(config, NUM_SIMULATIONS, states, tree=tree)
+        for tree in (emptied, empty)
     )
     np.testing.assert_array_equal(again.action, new.action)
     again, new = again.search_tree, new.search_tree
-    used = np.asarray(new.node_visits > 0)
+    used = new.node_visits > 0
     names = ["node_visits", "node_values", "children_visits", "children_values"]
     for name in (*names, *(("lower", "upper") if config.proves else ())):
         np.testing.assert_array_equal(
@@ -290,7 +284,6 @@ def test_a_search_from_an_emptied_tree_is_one_from_an_empty_tree(
 def check_tree(tree, was_cut=None):
     """Checks what holds in every tree; `was_cut` says of which nodes not all visits
     have a node."""
-    tree = jax.device_get(tree)
     used = tree.node_visits > 0
     indices = np.arange(used.shape[1])
     assert (tree.parents < indices)[used].all()
@@ -329,19 +322,24 @@ def check_tree(tree, was_cut=None):
 
 def after_best_moves(searching, output, states):
     """Returns the positions after the moves, and the nodes that hold them."""
-    after = jax.vmap(searching.game.step)(states, output.action)
+    after = jax.device_get(step_all(searching.game, states, output.action))
     children = output.search_tree.children_index[games, 0, output.action]
-    return after, jnp.where(after.terminated, -1, children)
+    return after, np.where(after.terminated, -1, children).astype(np.int32)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def step_all(game, states, actions):
+    return jax.vmap(game.step)(states, actions)
 
 
 def test_a_search_adds_its_simulations_to_what_was_kept(
     tic_tac_toe, config, searched, states
 ):
     after, nodes = after_best_moves(tic_tac_toe, searched, states)
-    kept = subtree(searched.search_tree, nodes, max_nodes=40)
+    kept = jax.device_get(keep(searched.search_tree, nodes, max_nodes=40))
     output = search(tic_tac_toe, config, after, kept)
     tree = output.search_tree
-    goes_on = np.asarray(~after.terminated)
+    goes_on = ~after.terminated
     assert goes_on.sum() > BATCH_SIZE // 2
     np.testing.assert_array_equal(
         tree.node_visits[goes_on, 0],
@@ -350,13 +348,13 @@ def test_a_search_adds_its_simulations_to_what_was_kept(
     assert (kept.node_visits[goes_on, 0] > 1).any()
     assert (tree.children_visits >= kept.children_visits)[goes_on].all()
     num_kept = (kept.node_visits > 0).sum(axis=1, keepdims=True)
-    is_kept = jnp.arange(NUM_NODES) < num_kept
+    is_kept = np.arange(NUM_NODES) < num_kept
     for name in ("parents", "action_from_parent", "raw_values"):
         same = getattr(tree, name) == getattr(kept, name)
         assert (same | ~is_kept)[goes_on].all(), name
     # Visits of nodes that were not kept are still counted above them.
     children = kept.children_visits.sum(axis=-1) + 1
-    was_cut = np.asarray(is_kept & (kept.node_visits != children))
+    was_cut = is_kept & (kept.node_visits != children)
     games_on = jax.tree.map(lambda leaf: leaf[goes_on], tree.replace(extra_data=None))
     check_tree(games_on, was_cut[goes_on])
 
@@ -364,11 +362,11 @@ def test_a_search_adds_its_simulations_to_what_was_kept(
 def test_simulations_without_room_are_left_out(tic_tac_toe, config, states):
     """Four moves' simulations do not fit into a tree made for one and a half."""
     tree = start(tic_tac_toe, config, states)
+    legal = np.asarray(jax.vmap(tic_tac_toe.game.legal_action_mask)(states))
     for _ in range(4):
         output = search(tic_tac_toe, config, states, tree)
         tree = output.search_tree.replace(extra_data=None)
         check_tree(tree)
-        legal = jax.vmap(tic_tac_toe.game.legal_action_mask)(states)
         assert legal[games, output.action].all()
     assert (tree.node_visits[:, 0] < 1 + 4 * NUM_SIMULATIONS).any()
     assert (tree.node_visits[:, 0] > 1 + NUM_SIMULATIONS).all()

@@ -90,6 +90,9 @@ def dice_root(dice, batch_size):
     return mctx.RootFnOutput(**fields), is_chosen & (game % 2 == 1)[:, None]
 
 
+make_dice_root = jax.jit(dice_root, static_argnums=1)
+
+
 @functools.cache
 def game_and_network(name):
     game = games.make(name)
@@ -281,7 +284,7 @@ def assert_same_result(both) -> int:
 
 
 def check_dice(case: Case, dice: Dice):
-    root, illegal = dice_root(dice, case.batch_size)
+    root, illegal = make_dice_root(dice, case.batch_size)
     num_cut = assert_same_result(make_both_with_dice(case)(dice, root, illegal))
     if 0.0 not in dice.discounts:
         assert num_cut == 0
@@ -453,7 +456,7 @@ def test_the_depth_is_the_number_of_moves_from_the_root():
 
 @pytest.mark.parametrize("selects_on_update", [False, True])
 def test_extra_data_reaches_the_selection_functions_of_its_game(selects_on_update):
-    extra_data = {"root": jnp.array([2, 0, 4]), "below": jnp.array([1, 3, 4])}
+    extra_data = {"root": np.array([2, 0, 4]), "below": np.array([1, 3, 4])}
     tree = jax.jit(
         lambda: search_dice(
             search,
@@ -461,14 +464,15 @@ def test_extra_data_reaches_the_selection_functions_of_its_game(selects_on_updat
             interior_action_selection_fn=(
                 lambda key, tree, node, depth: tree.extra_data["below"]
             ),
-            extra_data=extra_data,
+            extra_data=jax.tree.map(jnp.asarray, extra_data),
             selects_on_update=selects_on_update,
         )
     )()
+    tree = jax.device_get(tree)
     np.testing.assert_array_equal(tree.action_from_parent[:, 1], extra_data["root"])
     below = tree.action_from_parent[:, 2:]
     np.testing.assert_array_equal(
-        below, jnp.broadcast_to(extra_data["below"][:, None], below.shape)
+        below, np.broadcast_to(extra_data["below"][:, None], below.shape)
     )
     chex.assert_trees_all_equal(tree.extra_data, extra_data)
 
@@ -485,14 +489,14 @@ def test_a_selection_function_cannot_look_at_other_nodes(field):
 
 
 def test_a_selection_function_sees_the_illegal_moves_of_its_game():
-    tree = jax.jit(lambda: search_dice(search, batch_size=4))()
-    illegal = np.asarray(tree.root_invalid_actions)
+    tree = jax.device_get(jax.jit(lambda: search_dice(search, batch_size=4))())
+    illegal = tree.root_invalid_actions
     assert illegal.any()
     np.testing.assert_array_equal(tree.children_visits[:, 0] > 0, ~illegal)
 
 
 def test_without_a_mask_all_moves_are_legal():
-    tree = jax.jit(lambda: search_dice(search, invalid_actions=None))()
+    tree = jax.device_get(jax.jit(lambda: search_dice(search, invalid_actions=None))())
     assert not tree.root_invalid_actions.any()
     assert (tree.children_visits[:, 0] > 0).all()
 
@@ -528,6 +532,7 @@ def search_from(tree, **settings):
     return jax.eval_shape(lambda tree: search_dice(search, tree=tree, **settings), tree)
 
 
+@functools.cache
 def shape_of_tree(**settings):
     """Returns the shapes of the tree of 3 games after 6 simulations."""
     return jax.eval_shape(lambda: search_dice(search, num_simulations=6, **settings))

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from azjax import games
-from azjax.search import uct_policy
+from azjax.search import SearchSlice, uct_policy
 
 GAME = games.make("tic_tac_toe")
+MAX_SIMULATIONS = 150
 LOWEST = np.finfo(np.float32).min
 WEIGHTS = np.random.default_rng(0).normal(size=(3, 3, 2)).astype(np.float32)
 
@@ -37,21 +38,40 @@ def model(params, rng_key, action, states):
     return mctx.RecurrentFnOutput(**fields), after
 
 
-def search(states, num_simulations, **settings):
+def search(states, num_simulations, exploration=2**0.5):
+    """Returns the actions, the action weights and the summary of the roots."""
+    return jax.device_get(compiled_search(states, num_simulations, exploration))
+
+
+@jax.jit
+def compiled_search(states, num_simulations, exploration):
+    """Searches up to `MAX_SIMULATIONS`, so that all searches share one program."""
     root = {
         "prior_logits": jax.vmap(order_of)(states),
         "value": jax.vmap(value_of)(states),
         "embedding": states,
     }
-    return uct_policy(
+    total = jnp.full(len(POSITIONS), num_simulations)
+    output = uct_policy(
         None,
         jax.random.key(0),
         mctx.RootFnOutput(**root),
         model,
-        num_simulations,
+        MAX_SIMULATIONS,
         invalid_actions=~jax.vmap(GAME.legal_action_mask)(states),
-        **settings,
+        exploration=exploration,
+        search_slice=SearchSlice(total, made=jnp.zeros_like(total)),
     )
+    return output.action, output.action_weights, output.search_tree.summary()
+
+
+step, value = jax.jit(GAME.step), jax.jit(value_of)
+legal_mask = jax.jit(GAME.legal_action_mask)
+
+
+@jax.jit
+def mover_reward(state):
+    return GAME.rewards(state)[state.current_player.astype(jnp.int32)]
 
 
 class Node:
@@ -61,18 +81,16 @@ class Node:
         self.state = state
         self.children = {}
         self.visits, self.total = 0, 0.0
-        self.untried = np.flatnonzero(GAME.legal_action_mask(state)).tolist()
+        self.untried = np.flatnonzero(legal_mask(state)).tolist()
 
 
 def textbook_visits(state, num_simulations, exploration):
     """Algorithm 2 of Browne et al. 2012, recursively, with rewards in [0, 1]."""
-    step, value = jax.jit(GAME.step), jax.jit(value_of)
 
     def simulate(node):
         """Returns the value of one simulation for the player to move at `node`."""
         if node.state.terminated:
-            rewards = GAME.rewards(node.state)
-            result = float(rewards[int(node.state.current_player)])
+            result = float(mover_reward(node.state))
         elif node.visits == 0:
             result = float(value(node.state))
         elif node.untried:
@@ -103,7 +121,7 @@ def textbook_visits(state, num_simulations, exploration):
 def after(*actions):
     state = GAME.init()
     for action in actions:
-        state = GAME.step(state, jnp.int32(action))
+        state = step(state, np.int32(action))
     return state
 
 
@@ -112,7 +130,7 @@ POSITIONS = [after(), after(4), after(0, 4, 8), after(0, 3, 1, 8, 5)]
 
 @pytest.fixture(scope="module")
 def states():
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *POSITIONS)
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *POSITIONS)
 
 
 @pytest.fixture(scope="module")
@@ -129,26 +147,27 @@ def short_output(states):
 @pytest.mark.parametrize("exploration", [0.3, 2**0.5])
 def test_moves_are_visited_as_often_as_by_the_textbook(exploration, states, output):
     if exploration != 2**0.5:
-        output = search(states, 150, exploration=exploration)
-    visits = output.search_tree.summary().visit_counts
+        output = search(states, 150, exploration)
+    _, _, summary = output
     for index, position in enumerate(POSITIONS):
         expected = textbook_visits(position, 150, exploration)
-        np.testing.assert_array_equal(visits[index], expected)
+        np.testing.assert_array_equal(summary.visit_counts[index], expected)
 
 
 def test_the_most_visited_move_is_chosen_and_the_weights_are_the_visits(output):
-    visits = np.asarray(output.search_tree.summary().visit_counts)
-    chosen = np.take_along_axis(visits, np.asarray(output.action)[:, None], 1)[:, 0]
+    action, weights, summary = output
+    visits = summary.visit_counts
+    chosen = np.take_along_axis(visits, action[:, None], 1)[:, 0]
     np.testing.assert_array_equal(chosen, visits.max(axis=1))
-    np.testing.assert_allclose(output.action_weights, visits / 150, rtol=1e-6)
+    np.testing.assert_allclose(weights, visits / 150, rtol=1e-6)
 
 
 def test_every_move_is_tried_once_before_any_is_tried_again(short_output):
-    visits = short_output.search_tree.summary().visit_counts[1]
-    np.testing.assert_array_equal(visits, [1, 1, 1, 1, 0, 1, 1, 1, 1])
+    _, _, summary = short_output
+    np.testing.assert_array_equal(summary.visit_counts[1], [1, 1, 1, 1, 0, 1, 1, 1, 1])
 
 
 def test_of_equally_visited_moves_that_with_the_best_value_is_chosen(short_output):
-    values = np.asarray(short_output.search_tree.summary().qvalues[1])
-    legal = np.asarray(GAME.legal_action_mask(POSITIONS[1]))
-    assert int(short_output.action[1]) == np.where(legal, values, -np.inf).argmax()
+    action, _, summary = short_output
+    legal = np.asarray(legal_mask(POSITIONS[1]))
+    assert action[1] == np.where(legal, summary.qvalues[1], -np.inf).argmax()
