@@ -41,37 +41,52 @@ def solve(game: Game) -> Solution:
     Raises:
         ValueError: the game has more than `MAX_POSITIONS` positions.
     """
-    layers, children = _reachable(game)
+    layers = _reachable(game)
     results = []
     values_after = np.zeros(0, np.float32)
-    for states, child in zip(reversed(layers), reversed(children), strict=True):
+    for layer in reversed(layers):
         # Values for player 0 on the way, so that who moves next does not matter.
-        sign = np.where(states.current_player == 0, 1, -1).astype(np.float32)
-        outcome = np.asarray(jax.vmap(game.rewards)(states))[:, 0]
-        is_legal = child >= 0
-        action_values = np.full(child.shape, np.nan, np.float32)
-        action_values[is_legal] = values_after[child[is_legal]]
+        is_first = layer.states.current_player == 0
+        sign = np.where(is_first, 1, -1).astype(np.float32)
+        is_legal = layer.child >= 0
+        action_values = np.full(is_legal.shape, np.nan, np.float32)
+        action_values[is_legal] = values_after[layer.child[is_legal]]
         action_values *= sign[:, None]
         best = np.max(action_values, axis=1, where=is_legal, initial=-1)
-        values = np.where(is_legal.any(axis=1), best, sign * outcome)
+        values = np.where(is_legal.any(axis=1), best, sign * layer.outcome)
         values_after = sign * values
         results.append((values, action_values))
     values, action_values = zip(*reversed(results), strict=True)
     sizes = [len(layer_values) for layer_values in values]
     return Solution(
-        states=jax.tree.map(lambda *leaves: np.concatenate(leaves), *layers),
+        states=jax.tree.map(
+            lambda *leaves: np.concatenate(leaves), *(layer.states for layer in layers)
+        ),
         num_moves=np.repeat(np.arange(len(sizes), dtype=np.int32), sizes),
         values=np.concatenate(values),
         action_values=np.concatenate(action_values),
     )
 
 
-def _reachable(game: Game) -> tuple[list[State], list[np.ndarray]]:
-    """Returns, for each number of moves, the states, leaves `[N, ...]`, and `[N, A]`
-    int: where each action leads to among the next states, -1 where it is illegal."""
+class _Layer(NamedTuple):
+    """The N positions after the same number of moves.
+
+    states: leaves `[N, ...]`.
+    outcome: `[N]` float32; result of the finished games for player 0.
+    child: `[N, A]` int; index of the position after each action in the next layer, -1
+        where the action is illegal.
+    """
+
+    states: State
+    outcome: np.ndarray
+    child: np.ndarray
+
+
+def _reachable(game: Game) -> list[_Layer]:
+    """Returns all positions, by the number of moves that lead to them."""
     expand = jax.jit(lambda states: _expand(game, states))
     states = jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init())
-    layers, children = [], []
+    layers = []
     num_positions = 0
     while len(states.terminated):
         num_positions += len(states.terminated)
@@ -80,27 +95,27 @@ def _reachable(game: Game) -> tuple[list[State], list[np.ndarray]]:
                 f"{game.name} has more than {MAX_POSITIONS} positions, "
                 "too many for exhaustive search"
             )
-        after, is_legal = _in_chunks(expand, states)
+        after, is_legal, outcome = _in_chunks(expand, states)
         after = _take(after, is_legal)
         _, first, inverse = np.unique(
             as_bytes(after), return_index=True, return_inverse=True
         )
         child = np.full(is_legal.shape, -1)
         child[is_legal] = inverse
-        layers.append(states)
-        children.append(child)
+        layers.append(_Layer(states, outcome, child))
         states = _take(after, first)
-    return layers, children
+    return layers
 
 
-def _expand(game: Game, states: State) -> tuple[State, jax.Array]:
-    """Returns the states after each action, leaves `[N, A, ...]`, and `[N, A]` bool:
-    whether it can be played."""
+def _expand(game: Game, states: State) -> tuple[State, jax.Array, jax.Array]:
+    """Returns the states after each action, leaves `[N, A, ...]`, `[N, A]` bool:
+    whether it can be played, and `[N]` float32: the result for player 0."""
     after = jax.vmap(jax.vmap(game.step, (None, 0)), (0, None))(
         states, jnp.arange(game.num_actions)
     )
     legal = jax.vmap(game.legal_action_mask)(states)
-    return after, legal & ~states.terminated[:, None]
+    outcome = jax.vmap(game.rewards)(states)[:, 0]
+    return after, legal & ~states.terminated[:, None], outcome
 
 
 def _in_chunks(expand, states):

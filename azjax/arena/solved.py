@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import functools
 import importlib.resources
 import os
 from pathlib import Path
@@ -169,6 +170,7 @@ def grade(
     return Grade(groups, is_mistake)
 
 
+@functools.lru_cache(maxsize=1)  # a run asks several times
 def shipped(game: Game) -> SolvedPositions | None:
     """Returns the solved positions that come with azjax for a game, if there are any.
 

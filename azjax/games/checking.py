@@ -278,7 +278,7 @@ def _check_symmetries(game: Game, good: dict[int, Symmetry]) -> Iterator[str]:
     if not symmetries:
         yield "symmetries: must begin with the identity; there are none"
     observation = np.random.default_rng(0).random(game.observation_shape, np.float32)
-    several = jnp.asarray(np.stack([[observation, -observation]]))
+    several = np.stack([[observation, -observation]])
     seen: dict[tuple[int, ...], int] = {}
     for place, symmetry in enumerate(symmetries):
         what = f"symmetries[{place}]"
@@ -301,16 +301,16 @@ def _check_symmetries(game: Game, good: dict[int, Symmetry]) -> Iterator[str]:
         if place:
             good[place] = symmetry
         elif actions != tuple(range(game.num_actions)) or (
-            np.any(symmetry.observation(several) != several)
+            np.any(np.asarray(symmetry.observation(jnp.asarray(several))) != several)
         ):
             yield f"{what}: the first symmetry must be the identity"
 
 
 def _check_transformation(
-    what: str, symmetry: Symmetry, several: jax.Array
+    what: str, symmetry: Symmetry, several: Array
 ) -> Iterator[str]:
-    images = symmetry.observation(several)
-    single = symmetry.observation(several[0, 1])
+    images = np.asarray(symmetry.observation(jnp.asarray(several)))
+    single = np.asarray(symmetry.observation(jnp.asarray(several[0, 1])))
     if images.shape != several.shape or images.dtype != several.dtype:
         yield (
             f"{what}: `observation` must keep shape and dtype: {several.shape} "

@@ -125,7 +125,7 @@ def play(
 
     num_states = 1 + len(symmetries)
     states = jax.tree.map(
-        lambda leaf: jnp.broadcast_to(leaf, (num_games, num_states, *leaf.shape)),
+        lambda leaf: np.broadcast_to(leaf, (num_games, num_states, *leaf.shape)),
         game.init(),
     )
     play_chunk = jax.jit(functools.partial(jax.lax.scan, play_move))

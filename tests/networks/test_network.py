@@ -85,7 +85,9 @@ def perturbed(variables: Variables) -> Variables:
     """New weights, so that nothing is zero as at the start."""
     rng = np.random.default_rng(0)
     return jax.tree.map(
-        lambda leaf: leaf + rng.normal(scale=0.1, size=leaf.shape).astype(np.float32),
+        lambda leaf: (
+            np.asarray(leaf) + rng.normal(scale=0.1, size=leaf.shape).astype(np.float32)
+        ),
         variables,
     )
 
@@ -158,7 +160,8 @@ def test_every_parameter_can_learn(config):
         policy_logits, value_logits, _ = predict(network, variables, observations() - 3)
         return (policy_logits**2).sum() + (value_logits**2).sum()
 
-    gradients = jax.tree.leaves(jax.jit(jax.grad(loss))(perturbed(variables)))
+    gradients = jax.device_get(jax.jit(jax.grad(loss))(perturbed(variables)))
+    gradients = jax.tree.leaves(gradients)
     assert all((gradient != 0).any() for gradient in gradients)
 
 

@@ -10,6 +10,7 @@ import time
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from flax import struct
 
@@ -24,21 +25,26 @@ class State:
     small: jax.Array
     flags: jax.Array
     words: jax.Array
-    rng_key: jax.Array
+    rng_key: jax.Array | None
     iteration: jax.Array
 
 
 def make_state(seed: int) -> State:
-    keys = jax.random.split(jax.random.key(seed), 3)
-    return State(
-        weights=jax.random.normal(keys[0], (500, 20)).at[0, 0].set(jnp.nan),
-        halves=jax.random.normal(keys[1], (40,), jnp.float16),
-        small=jnp.arange(-5, 5, dtype=jnp.int8),
-        flags=jnp.array([True, False]),
-        words=jnp.array([0, 2**32 - 1], jnp.uint32),
-        rng_key=keys[2],
-        iteration=jnp.int32(seed),
+    generator = np.random.default_rng(seed)
+    weights = generator.normal(size=(500, 20)).astype(np.float32)
+    weights[0, 0] = np.nan
+    arrays = State(
+        weights=weights,
+        halves=generator.normal(size=40).astype(np.float16),
+        small=np.arange(-5, 5, dtype=np.int8),
+        flags=np.array([True, False]),
+        words=np.array([0, 2**32 - 1], np.uint32),
+        rng_key=None,
+        iteration=np.int32(seed),
     )
+    # Put on the device as copies, not computed there: nothing is compiled.
+    state = jax.tree.map(lambda array: jax.device_put(array, may_alias=False), arrays)
+    return state.replace(rng_key=jax.random.key(seed))
 
 
 def make_progress(iteration: int) -> dict:

@@ -32,7 +32,7 @@ from azjax.training.loop import Progress
 from azjax.training.reporting import Reporter
 
 GAME = games.make("tic_tac_toe")
-pytestmark = pytest.mark.usefixtures("quick_plots")
+pytestmark = pytest.mark.usefixtures("quick_plots", "shared_programs")
 
 
 def config(directory, **changes) -> TrainConfig:

@@ -34,13 +34,21 @@ SEARCHES = {
     "alphazero": SearchConfig(algorithm="alphazero"),
 }
 
+first_games = jax.jit(start_games, static_argnums=(0, 1))
+legal_actions = jax.jit(jax.vmap(jax.vmap(GAME.legal_action_mask)))
+
+
+@jax.jit
+def count_stones(states):
+    return jax.vmap(jax.vmap(GAME.observe))(states).sum((-3, -2, -1))
+
 
 @functools.cache
 def played(algorithm):
     """Two chunks, one after the other, with the games before and after them."""
     network, variables = first_network(0, GAME, NETWORK)
     play = make_self_play(GAME, network, SEARCHES[algorithm], CONFIG, num_simulations=3)
-    start = start_games(GAME, CONFIG, jax.random.key(1))
+    start = first_games(GAME, CONFIG, jax.random.key(1))
     carried, chunks = jax.tree.map(jnp.copy, start), []
     for key in jax.random.split(jax.random.key(2), 2):
         carried, chunk, metrics = play(variables, carried, key)
@@ -73,7 +81,7 @@ def test_only_legal_moves_are_played(joined):
         jax.vmap(jax.vmap(jax.vmap(GAME.step, (None, 0)), (0, None)), (0, None))
     )
     after = steps(joined.state, jnp.arange(9))  # [T, B, A]
-    legal = jax.vmap(jax.vmap(GAME.legal_action_mask))(joined.state)
+    legal = legal_actions(joined.state)
     following = jax.tree.map(lambda leaf: leaf[1:, :, None], joined.state)
     same = jax.tree.map(lambda a, b: np.asarray(a[:-1] == b), after, following)
     is_successor = functools.reduce(np.logical_and, jax.tree.leaves(same))
@@ -88,7 +96,7 @@ def test_no_position_in_a_chunk_is_finished(joined):
 
 
 def test_a_finished_game_is_followed_at_once_by_another(joined):
-    stones = jax.vmap(jax.vmap(GAME.observe))(joined.state).sum((-3, -2, -1))
+    stones = count_stones(joined.state)
     began = np.asarray(stones[1:])[joined.terminated[:-1]]
     assert joined.terminated.sum() > 8
     assert (began <= CONFIG.long_opening_moves).all()
@@ -109,7 +117,7 @@ def test_only_a_games_last_move_brings_a_reward(joined):
 
 
 def test_policies_are_distributions_over_legal_moves(joined):
-    legal = jax.vmap(jax.vmap(GAME.legal_action_mask))(joined.state)
+    legal = legal_actions(joined.state)
     policy = joined.policy.probability
     np.testing.assert_allclose(policy.astype(np.float32).sum(-1), 1, atol=5e-3)
     assert (policy[~np.asarray(legal)] == 0).all()
@@ -133,8 +141,9 @@ def test_the_metrics_count_what_the_chunk_shows(run):
     assert metrics.policy_entropy > 0
 
 
-def num_stones(state):
-    return np.asarray(jax.vmap(GAME.observe)(state).sum((-3, -2, -1)))
+def num_stones(state, game=GAME):
+    observe = jax.jit(jax.vmap(game.observe))
+    return np.asarray(observe(state)).sum((-3, -2, -1))
 
 
 @pytest.mark.parametrize("name", ["connect_four", "gomoku:6,6,5", "tic_tac_toe"])
@@ -144,7 +153,7 @@ def test_an_opening_is_not_finished_and_keeps_its_limit(name):
     limits = jnp.arange(500) % (game.max_moves + 1)
     opening = jax.jit(jax.vmap(functools.partial(random_opening, game)))
     state = opening(keys, limits)
-    stones = np.asarray(jax.vmap(game.observe)(state).sum((-3, -2, -1)))
+    stones = num_stones(state, game)
     assert not state.terminated.any()
     assert (stones <= np.minimum(limits, 3 * game.max_moves // 4)).all()
     assert len(set(stones.tolist())) > 5
@@ -166,7 +175,7 @@ def test_openings_come_in_the_mixture_that_was_asked_for():
 
 def test_the_first_games_are_spread_over_all_stages():
     config = SelfPlayConfig(games=200)
-    start = jax.jit(start_games, static_argnums=(0, 1))(GAME, config, jax.random.key(0))
+    start = first_games(GAME, config, jax.random.key(0))
     assert not start.state.terminated.any()
     assert (start.moves == 0).all()
     assert set(num_stones(start.state).tolist()) == {0, 1, 2, 3, 4, 5, 6}
@@ -190,7 +199,7 @@ def capped():
     play = make_self_play(
         GAME, network, search, CAPPED, num_simulations=8, policy_entries=2
     )
-    start = start_games(GAME, CAPPED, jax.random.key(1))
+    start = first_games(GAME, CAPPED, jax.random.key(1))
     return [
         play(variables, jax.tree.map(jnp.copy, start), jax.random.key(2))[1:]
         for _ in range(2)
@@ -228,7 +237,7 @@ def test_games_in_which_searches_are_cheap_go_on_by_the_rules(capped):
     chunk, metrics = jax.device_get(capped[0])
     assert (chunk.reward >= 0).all()
     assert (np.abs(chunk.value) <= 1).all()
-    stones = jax.vmap(jax.vmap(GAME.observe))(chunk.state).sum((-3, -2, -1))
+    stones = count_stones(chunk.state)
     goes_on = ~chunk.terminated[:-1]
     assert (np.asarray(stones[1:] - stones[:-1])[goes_on] == 1).all()
     assert metrics.games == chunk.terminated.sum()
@@ -249,7 +258,7 @@ def test_cheap_searches_may_be_longer_than_full_ones_with_kept_trees():
         dataclasses.replace(CAPPED, cheap_simulations=8),
         num_simulations=2,
     )
-    start = start_games(GAME, CAPPED, jax.random.key(1))
+    start = first_games(GAME, CAPPED, jax.random.key(1))
     jax.eval_shape(play, variables, start, jax.random.key(2))
 
 
@@ -262,7 +271,7 @@ def test_a_move_rests_on_more_than_its_own_simulations():
     play = make_self_play(
         GAME, network, SearchConfig(kept_nodes=20), CONFIG, num_simulations=8
     )
-    start = start_games(GAME, CONFIG, jax.random.key(1))
+    start = first_games(GAME, CONFIG, jax.random.key(1))
     _, chunk, metrics = play(variables, start, jax.random.key(2))
     assert 8 < metrics.root_visits < 8 + 20
     assert not chunk.state.terminated.any()

@@ -102,13 +102,14 @@ def test_connect_four_is_what_it_is_in_pgx():
         return states, jax.lax.scan(move, states, keys)[1]
 
     keys = jax.random.split(jax.random.key(0), NUM_GAMES)
-    first, ((after, expected), was_illegal) = jax.jit(jax.vmap(play))(keys)
-    assert set(np.asarray(first[0].current_player)) == {0, 1}
+    played = jax.device_get(jax.jit(jax.vmap(play))(keys))
+    first, ((after, expected), was_illegal) = played
+    assert set(first[0].current_player) == {0, 1}
     for fact in FACTS:
         a, b = getattr(after, fact), getattr(expected, fact)
         if fact == "observation":
             # An illegal move is made on the board by pgx, but not by azjax.
-            is_legal = jnp.cumsum(was_illegal, axis=1) == 0
+            is_legal = np.cumsum(was_illegal, axis=1) == 0
             a, b = a[is_legal], b[is_legal]
         np.testing.assert_array_equal(a, b, err_msg=fact)
     assert was_illegal.any()
@@ -213,7 +214,8 @@ def random_games(game, num_games=NUM_GAMES):
         )
         return states, actions
 
-    return jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(0), num_games))
+    games = jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(0), num_games))
+    return jax.device_get(games)
 
 
 def test_connect_four_of_pgx_is_that_of_azjax():
@@ -242,12 +244,10 @@ def test_connect_four_of_pgx_is_that_of_azjax():
         np.testing.assert_array_equal(a, b, err_msg=look)
         assert a.dtype == b.dtype
     legal, wanted = (
-        jax.vmap(jax.vmap(g.legal_action_mask))(s)
+        np.asarray(jax.jit(jax.vmap(jax.vmap(g.legal_action_mask)))(s))
         for g, s in ((game, states), (ours, expected))
     )
-    np.testing.assert_array_equal(
-        legal, wanted | np.asarray(states.terminated)[:, :, None]
-    )
+    np.testing.assert_array_equal(legal, wanted | states.terminated[:, :, None])
 
 
 @pytest.mark.parametrize("action", [-1, 0, 7, 100])
@@ -291,7 +291,8 @@ def test_players_of_a_pgx_game_alternate_until_it_ends(animal_shogi):
     assert states.terminated[:, -1].all()
 
 
-def test_the_board_lies_still_whoever_looks_at_it(animal_shogi):
+def test_the_board_lies_still_whoever_looks_at_it(animal_shogi, monkeypatch):
+    monkeypatch.setattr(PgxGame, "board", jax.jit(PgxGame.board, static_argnums=0))
     game = from_pgx("animal_shogi")
     assert game.to_text(game.init()).split("\n")[1:] == [
         "4 g  l  e",
