@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import mctx
 import numpy as np
 import pytest
+from quick_compilation import quick_jit
 
 import azjax.search
 from azjax.search import (
@@ -74,7 +75,7 @@ def call(name, leaves, num_simulations, model=endless, tree=None, **settings):
 @functools.cache
 def search(name, leaves, num_simulations):
     """Returns NumPy's arrays of a search of the endless game."""
-    return jax.device_get(jax.jit(lambda: call(name, leaves, num_simulations))())
+    return jax.device_get(quick_jit(lambda: call(name, leaves, num_simulations))())
 
 
 CASES = [
@@ -203,7 +204,7 @@ def test_more_leaves_than_legal_moves_are_not_filled_with_illegal_ones(name):
     for game, legal in enumerate(([2], [0, 5], [1, 3, 4])):
         illegal[game, legal] = False
     output = jax.device_get(
-        jax.jit(lambda: call(name, 8, 40, invalid_actions=jnp.asarray(illegal)))()
+        quick_jit(lambda: call(name, 8, 40, invalid_actions=jnp.asarray(illegal)))()
     )
     tree = output.search_tree
     check_tree(tree)
@@ -219,7 +220,7 @@ def test_more_leaves_than_legal_moves_are_not_filled_with_illegal_ones(name):
 def test_kept_trees_are_searched_on_by_several_leaves(name):
     num_nodes, kept, num_simulations = 70, 30, 26
 
-    @jax.jit
+    @quick_jit
     def move(tree):
         output = call(name, 4, num_simulations, tree=tree)
         after = output.search_tree.replace(extra_data=None)
