@@ -9,19 +9,13 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from quick_compilation import FEW_OPTIMIZATIONS, ONE_THREAD
 
 from azjax import games
 from azjax.players import ForfeitError, Thought
 
 # Several processes test at once: none may take all of a GPU's memory for itself.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-
-# A program is compiled by one thread: there are as many workers as cores.
-ONE_THREAD = "--xla_cpu_parallel_codegen_split_count=1"
-FEW_OPTIMIZATIONS = (
-    f"{ONE_THREAD} --xla_backend_optimization_level=0 "
-    "--xla_cpu_use_fusion_emitters=false"
-)
 
 # Linux lets a process have 65,530 memory mappings; a compiled program takes several.
 # With so many, a worker has some 1.5 GB.

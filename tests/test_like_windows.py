@@ -24,9 +24,12 @@ WITHOUT_TRAINING = (
     "chosen",
     [
         pytest.param(WITHOUT_TRAINING, id="no training"),
-        pytest.param("test", id="all of it", marks=pytest.mark.slow),
+        pytest.param(
+            f"not ({WITHOUT_TRAINING})", id="all else", marks=pytest.mark.slow
+        ),
     ],
 )
+@pytest.mark.usefixtures("quickly_compiled")
 def test_the_command_line_works_with_what_windows_has(chosen):
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-n0", "-q", "-plike_windows", f"-k{chosen}"]

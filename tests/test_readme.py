@@ -1,4 +1,6 @@
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -6,12 +8,33 @@ import pytest
 README = (Path(__file__).parent.parent / "README.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
+# Replaces `minutes=5` in an example: the shortest of runs that learns.
+TINY_RUN = """
+    iterations=1,
+    self_play=azjax.training.SelfPlayConfig(
+        games=8, moves_per_chunk=24, simulations=(2,)
+    ),
+    replay=azjax.training.ReplayConfig(capacity=576, min_positions=1),
+    learner=azjax.training.LearnerConfig(batch_size=64),
+    evaluation=azjax.training.EvaluationConfig(
+        times=1, positions=10, simulations=2, games=2
+    )
+"""
+
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quickly_compiled")
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_the_examples_of_the_readme_run(example, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    exec(example.replace("minutes=5", "iterations=1"), {})
+def test_the_examples_of_the_readme_run(example, tmp_path):
+    program = example.replace("minutes=5", TINY_RUN)
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
 
 
 def test_the_readme_has_its_examples():

@@ -1,6 +1,7 @@
 import sys
 import types
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -68,6 +69,13 @@ def test_another_game_is_refused(fake):
         PerfectPlayer().sit(games.make("othello"), seed=0)
 
 
+@jax.jit
+def move(state, action):
+    """Returns the next position, and whether the action was legal."""
+    is_legal = CONNECT_FOUR.legal_action_mask(state)[action]
+    return CONNECT_FOUR.step(state, action), is_legal
+
+
 def play(first, second, seed):
     """Returns the result of the first player."""
     seats = [
@@ -77,8 +85,8 @@ def play(first, second, seed):
     state, moves = CONNECT_FOUR.init(), []
     while not state.terminated:
         thought = seats[len(moves) % 2].choose(state, moves)
-        assert CONNECT_FOUR.legal_action_mask(state)[thought.action]
-        state = CONNECT_FOUR.step(state, jnp.int32(thought.action))
+        state, is_legal = move(state, jnp.int32(thought.action))
+        assert is_legal
         moves.append(thought.action)
     return CONNECT_FOUR.rewards(state)[0]
 

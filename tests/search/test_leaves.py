@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import mctx
 import numpy as np
 import pytest
+from quick_compilation import quick_jit
 
 import azjax.search
 from azjax.search import (
@@ -73,7 +74,7 @@ def call(name, leaves, num_simulations, model=endless, tree=None, **settings):
 
 @functools.cache
 def compiled(name, leaves, num_simulations):
-    return jax.jit(
+    return quick_jit(
         lambda illegal: call(name, leaves, num_simulations, invalid_actions=illegal)
     )
 
@@ -225,7 +226,7 @@ def test_more_leaves_than_legal_moves_are_not_filled_with_illegal_ones(name):
 def test_kept_trees_are_searched_on_by_several_leaves(name):
     num_nodes, kept, num_simulations = 70, 30, 26
 
-    @jax.jit
+    @quick_jit
     def move(tree):
         output = call(name, 4, num_simulations, tree=tree)
         after = output.search_tree.replace(extra_data=None)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import mctx
 import numpy as np
 import pytest
+from quick_compilation import quick_jit
 
 from azjax import games
 from azjax.networks import NetworkConfig, init_network
@@ -106,7 +107,7 @@ def searcher(config, num_simulations, network_config=TINY, *, explores=False):
             explores=explores,
         )
 
-    return jax.jit(run)
+    return quick_jit(run)
 
 
 def search(config, variables, *moves, explores=False, seed=0):

@@ -11,6 +11,7 @@ import mctx
 import mctx._src.search
 import numpy as np
 import pytest
+from quick_compilation import quick_jit
 
 from azjax import games
 from azjax.networks import NetworkConfig, init_network
@@ -161,9 +162,9 @@ POLICIES: dict[str, Any] = {
 }
 
 
-def make_both(case: Case, model):
+def make_both(case: Case, model, jit=jax.jit):
     """Compiles `(params, root, illegal)` to what mctx's policy finds with our search
-    and what it finds with its own."""
+    and what it finds with its own; `jit` compiles."""
 
     def run(params, root, illegal):
         call = functools.partial(
@@ -181,13 +182,13 @@ def make_both(case: Case, model):
             ours = call()
         return ours, call()
 
-    return jax.jit(run)
+    return jit(run)
 
 
 @functools.cache
 def make_both_with_dice(case: Case):
     """All dice share one compiled function."""
-    return make_both(case, dice_model)
+    return make_both(case, dice_model, quick_jit)
 
 
 # Comparison

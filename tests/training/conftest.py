@@ -1,8 +1,6 @@
 import dataclasses
 import functools
 
-import jax
-import jax.numpy as jnp
 import pytest
 from matplotlib.figure import Figure
 
@@ -24,22 +22,23 @@ def shared_programs():
     The functions hold no arrays. Traced for each run again, they take longer than all
     that the runs compute.
     """
-    estimate, build = loop.required_parts, functools.cache(loop.first_network)
-    estimates = {}
 
-    def required_parts(config, *rest):
-        key = dataclasses.replace(config, run_dir="", initial_player=None)
-        if key not in estimates:
-            estimates[key] = estimate(config, *rest)
-        return estimates[key]
+    def once_for_settings(function):
+        results = {}
 
-    def first_network(*settings):
-        network, variables = build(*settings)
-        return network, jax.tree.map(jnp.copy, variables)  # a run donates its own
+        def cached(config, *rest, **settings):
+            config = dataclasses.replace(
+                config, run_dir="", initial_player=None, notes=""
+            )
+            key = (config, *settings.items())
+            if key not in results:
+                results[key] = function(config, *rest, **settings)
+            return results[key]
+
+        return cached
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "required_parts", required_parts)
-        patch.setattr(loop, "first_network", first_network)
-        for name in ("make_optimizer", "make_self_play", "make_update"):
-            patch.setattr(loop, name, functools.cache(getattr(loop, name)))
+        patch.setattr(loop, "first_network", functools.cache(loop.first_network))
+        for name in ("required_parts", "make_algorithm"):
+            patch.setattr(loop, name, once_for_settings(getattr(loop, name)))
         yield

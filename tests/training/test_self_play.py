@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from quick_compilation import quick_options
 
 from azjax import games
 from azjax.networks import NetworkConfig
@@ -200,6 +201,8 @@ def capped():
         GAME, network, search, CAPPED, num_simulations=8, policy_entries=2
     )
     start = first_games(GAME, CAPPED, jax.random.key(1))
+    lowered = play.lower(variables, start, jax.random.key(2))
+    play = lowered.compile(compiler_options=quick_options())
     return [
         play(variables, jax.tree.map(jnp.copy, start), jax.random.key(2))[1:]
         for _ in range(2)
@@ -272,6 +275,8 @@ def test_a_move_rests_on_more_than_its_own_simulations():
         GAME, network, SearchConfig(kept_nodes=20), CONFIG, num_simulations=8
     )
     start = first_games(GAME, CONFIG, jax.random.key(1))
+    lowered = play.lower(variables, start, jax.random.key(2))
+    play = lowered.compile(compiler_options=quick_options())
     _, chunk, metrics = play(variables, start, jax.random.key(2))
     assert 8 < metrics.root_visits < 8 + 20
     assert not chunk.state.terminated.any()

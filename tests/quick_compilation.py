@@ -1,0 +1,33 @@
+"""Compiling with few optimizations, for what takes longer to compile than to run."""
+
+import functools
+import os
+
+import jax
+
+# A program is compiled by one thread: there are as many workers as cores.
+ONE_THREAD = "--xla_cpu_parallel_codegen_split_count=1"
+FEW_OPTIMIZATIONS = (
+    f"{ONE_THREAD} --xla_backend_optimization_level=0 "
+    "--xla_cpu_use_fusion_emitters=false"
+)
+
+
+def quick_jit(function=None, **settings):
+    """Returns `jax.jit` of a function, compiled in slow tests as in the fast ones.
+
+    Where `XLA_FLAGS` was set by somebody else, it is `jax.jit`.
+    """
+    if function is None:
+        return functools.partial(quick_jit, **settings)
+    return jax.jit(function, compiler_options=quick_options(), **settings)
+
+
+def quick_options():
+    """Returns the options for `jax.jit`, or for `compile` of what was lowered."""
+    if os.environ.get("XLA_FLAGS") != ONE_THREAD:
+        return None
+    return {
+        "xla_backend_optimization_level": 0,
+        "xla_cpu_use_fusion_emitters": False,
+    }
