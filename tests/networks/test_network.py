@@ -295,11 +295,12 @@ def auxiliary_head(name):
     )
 
 
-def test_auxiliary_heads_are_computed_beside_the_others():
-    network, variables = init(parts=Parts(auxiliary=(auxiliary_head("margin"),)))
+@pytest.mark.parametrize("name", ["margin", "items", "__class__"])
+def test_auxiliary_heads_are_computed_beside_the_others(name):
+    network, variables = init(parts=Parts(auxiliary=(auxiliary_head(name),)))
     prediction = predict(network, variables, observations())
-    assert set(prediction.auxiliary) == {"margin"}
-    chex.assert_shape(prediction.auxiliary["margin"], (4, 7))
+    assert set(prediction.auxiliary) == {name}
+    chex.assert_shape(prediction.auxiliary[name], (4, 7))
     plain = predict(*init(), observations())
     assert plain.auxiliary == {}
     # Policy and value are those of the network without it.
@@ -310,6 +311,11 @@ def test_auxiliary_heads_are_computed_beside_the_others():
 def test_a_wrong_name_of_an_auxiliary_head_is_refused(name):
     with pytest.raises(ValueError, match="must be an identifier other than"):
         auxiliary_head(name)
+
+
+def test_a_head_alone_is_no_tuple_of_heads():
+    with pytest.raises(ValueError, match="must be a tuple of AuxiliaryHead"):
+        Parts(auxiliary=auxiliary_head("margin"))
 
 
 def test_two_auxiliary_heads_of_one_name_are_refused():

@@ -239,7 +239,7 @@ def test_a_checkpoint_of_another_network_or_optimizer_is_refused_and_kept(tmp_pa
         make_state(0).replace(halves={"momentum": jnp.zeros(40, jnp.float16)}),
         make_state(0).replace(small=jnp.arange(10)),
     ):
-        with pytest.raises(ValueError, match="same `parts` and `optimizer`") as error:
+        with pytest.raises(ValueError, match="same `parts`, `optimizer` and") as error:
             restore(tmp_path, other)
         assert "\n" not in str(error.value)
     assert names(tmp_path) == ["1", "2"]

@@ -347,3 +347,31 @@ def test_positions_without_an_end_do_not_move_an_auxiliary_head():
     expected = ((outputs - targets) ** 2).mean(axis=-1)[has_ended].mean()
     assert float(metrics["cells_loss"]) == pytest.approx(float(expected), rel=1e-5)
     assert float(value) == pytest.approx(0.5 * float(expected), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [lambda o, t: ((o - t) ** 2).mean(), lambda o, t: (o - t) ** 2],
+    ids=["scalar", "not reduced"],
+)
+def test_a_loss_that_is_not_one_number_for_each_position_is_refused(loss):
+    head = AuxiliaryHead(
+        name="cells",
+        make=lambda shape, rngs: PolicyHead(shape, 9, dtype=jnp.float32, rngs=rngs),
+        target=lambda state, final_state: jnp.zeros(9),
+        loss=loss,
+    )
+    parts = Parts(auxiliary=(head,))
+    network, variables = first_network(0, GAME, SMALL, parts)
+    batch = batch_of(np.ones(16, bool))
+    targets = batch.targets._replace(auxiliary={"cells": jnp.zeros((16, 9))})
+    with pytest.raises(ValueError, match=r"'cells' must be one number for each"):
+        jax.eval_shape(
+            lambda: _total_loss(
+                variables.params,
+                variables.batch_stats,
+                network,
+                batch._replace(targets=targets),
+                make_loss(LearnerConfig(), parts),
+            )
+        )

@@ -254,6 +254,16 @@ def test_notes_may_change_when_a_run_is_continued(undisturbed, tmp_path):
     assert content["notes"] == "looked at again"
 
 
+def test_a_loss_that_is_not_finite_ends_the_run(tmp_path):
+    def loss(prediction, batch):
+        losses = head_losses(prediction, batch)
+        value = losses["value"]
+        return losses | {"value": value._replace(loss=value.loss / 0)}
+
+    with pytest.raises(ValueError, match=r"_loss is (nan|inf) in iteration 2: the run"):
+        train(config(tmp_path / "run"), loss=loss)
+
+
 def test_a_replay_too_small_for_the_value_target_is_refused(tmp_path):
     target = ValueTarget(lambda_target(1.0, 9).compute, horizon=100)
     with pytest.raises(ValueError, match="100 moves have followed"):

@@ -435,13 +435,16 @@ def test_auxiliary_targets_are_those_of_the_final_position_under_the_same_symmet
     head = AuxiliaryHead(
         name="end",
         make=lambda shape, rngs: nnx.Linear(shape[0], 9, rngs=rngs),
-        target=lambda state, final_state: jnp.stack(
-            [
-                GAME.board(final_state) == state.current_player,
-                GAME.board(final_state) == 1 - state.current_player,
-            ],
-            axis=-1,
-        ),
+        target=lambda state, final_state: (
+            jnp.stack(
+                [
+                    GAME.board(final_state) == state.current_player,
+                    GAME.board(final_state) == 1 - state.current_player,
+                ],
+                axis=-1,
+            )
+            / final_state.terminated
+        ),  # NaN without an end
         loss=lambda outputs, targets: (outputs - targets).mean(axis=-1),
         transform=lambda symmetry, targets: symmetry.observation(targets),
     )
@@ -462,6 +465,7 @@ def test_auxiliary_targets_are_those_of_the_final_position_under_the_same_symmet
     end, now = np.asarray(batch.targets.auxiliary["end"]), np.asarray(batch.observation)
     ended = np.asarray(batch.has_ended)
     assert 0 < ended.sum() < 64
+    assert (end[~ended] == 0).all()
     number = np.rint(100 * replay.chunk.value[batch.draw.row, batch.draw.game])
     # In slot 0 the fourth game, from move 15 on, is in progress; in slot 1 none is.
     np.testing.assert_array_equal(ended, (number < 15) | (batch.draw.game == 1))
@@ -469,3 +473,9 @@ def test_auxiliary_targets_are_those_of_the_final_position_under_the_same_symmet
     assert (end[ended] >= now[ended]).all()
     stones = end[ended].sum(axis=(1, 2, 3))
     assert stones.tolist() == np.where(batch.draw.game[ended] == 0, 5, 9).tolist()
+
+
+def test_value_targets_of_another_shape_are_refused(moves):
+    swapped = ValueTarget(lambda reward, *rest: jnp.zeros((*reward.T.shape, 3)), 1)
+    with pytest.raises(ValueError, match=r"must return \(12, 2, 3\).*\(2, 12, 3\)"):
+        make_index(filled(1, moves), jnp.int32(3), jnp.int32(3), value_target=swapped)

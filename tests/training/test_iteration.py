@@ -1,0 +1,87 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax import games
+from azjax.networks import NetworkConfig
+from azjax.players import first_network
+from azjax.training import (
+    EvaluationConfig,
+    Hooks,
+    LearnerConfig,
+    ReplayConfig,
+    SelfPlayConfig,
+    TrainConfig,
+    ValueTarget,
+    lambda_returns,
+    make_algorithm,
+    train_iteration,
+    uniform_sampler,
+)
+
+GAME = games.make("tic_tac_toe")
+CONFIG = TrainConfig(
+    game="tic_tac_toe",
+    iterations=4,
+    network=NetworkConfig(width=16, num_blocks=1, stem_channels=8, window=3),
+    self_play=SelfPlayConfig(games=8, moves_per_chunk=4, simulations=(2,)),
+    replay=ReplayConfig(capacity=128, min_window=104, min_positions=64),
+    learner=LearnerConfig(batch_size=16, uses=1.0),
+    evaluation=EvaluationConfig(times=1),
+)
+NETWORK, VARIABLES = first_network(0, GAME, CONFIG.network)
+
+
+@pytest.fixture(scope="module")
+def runs():
+    """The states and metrics of 3 iterations, done twice from the same weights, and
+    the phases that were entered."""
+    algorithm, found = make_algorithm(CONFIG, GAME, NETWORK), []
+    for _ in range(2):
+        state, metrics, phases = algorithm.init(VARIABLES), [], []
+        for _ in range(3):
+            state, row = train_iteration(algorithm, CONFIG, state, 0.5, phases.append)
+            metrics.append(row)
+        found.append((state, metrics, phases))
+    return found
+
+
+def test_an_iteration_is_a_function_of_the_state(runs):
+    (first, *rest), (second, *again) = runs
+    jax.tree.map(np.testing.assert_array_equal, first.learner, second.learner)
+    jax.tree.map(np.testing.assert_array_equal, rest, again)
+    assert first.iteration == 3
+    # The weights that the caller gave are still there: the runs have their own.
+    assert all(jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(VARIABLES.params))
+
+
+def test_nothing_is_learnt_before_there_are_enough_positions(runs):
+    _, metrics, phases = runs[0]
+    assert ["policy_loss" in row for row in metrics] == [False, True, True]
+    assert metrics[0]["waiting"] == 32
+    play = "self-play with 2 simulations"
+    assert phases == [play, play, "the update", play, "the update"]
+
+
+@pytest.mark.parametrize(
+    ("hooks", "message"),
+    [
+        (Hooks(loss=1.0), "loss must be a function"),
+        (Hooks(value_target=lambda_returns), "value_target must be a ValueTarget"),
+        (Hooks(sampler=uniform_sampler), "sampler must be a Sampler"),
+        (Hooks(value_target=ValueTarget(lambda_returns, 0)), "whole number from 1: 0"),
+    ],
+)
+def test_hooks_of_another_kind_are_refused(hooks, message):
+    with pytest.raises(ValueError, match=message):
+        make_algorithm(CONFIG, GAME, NETWORK, hooks=hooks)
+
+
+def test_a_sampler_may_use_one_array_twice():
+    sampler = uniform_sampler(16)._replace(init=lambda shape: [jnp.zeros(shape)] * 2)
+    algorithm = make_algorithm(CONFIG, GAME, NETWORK, hooks=Hooks(sampler=sampler))
+    state = algorithm.init(VARIABLES)
+    for _ in range(2):
+        state, metrics = train_iteration(algorithm, CONFIG, state, 0.5)
+    assert np.isfinite(metrics["policy_loss"])
