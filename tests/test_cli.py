@@ -14,6 +14,7 @@ from azjax import __main__ as program
 from azjax import cli, games
 from azjax.commands import train as train_module
 from azjax.training import plots
+from azjax.training.loop import STATE_VERSION
 from azjax.training.reporting import Reporter
 
 TINY_TEXT = """
@@ -253,7 +254,9 @@ def test_a_checkpoint_of_another_version_is_refused_and_kept(run, tmp_path, refu
         path.write_text(json.dumps(values | {"format": 9}))
     before = content(directory / "checkpoints")
     message = refused(train, directory)
-    assert "has format 9; this version of azjax reads format 2" in message
+    assert f"has format 9; this version of azjax reads format {STATE_VERSION}:" in (
+        message
+    )
     assert "or start in another run directory" in message
     assert content(directory / "checkpoints") == before
 
