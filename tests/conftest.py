@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import tempfile
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def pytest_configure(config):
         flags = FEW_OPTIMIZATIONS if is_fast else ONE_THREAD
         os.environ.setdefault("XLA_FLAGS", flags)
     if not hasattr(config, "workerinput"):
-        os.environ["JAX_COMPILATION_CACHE_DIR"] = str(compiled_programs(config.cache))
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = str(compiled_programs(config))
         os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     jax.config.update(
         "jax_compilation_cache_dir", os.environ["JAX_COMPILATION_CACHE_DIR"]
@@ -50,9 +51,14 @@ def pytest_configure(config):
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 
 
-def compiled_programs(cache):
-    """Returns the folder of compiled programs, emptied when it has become large."""
-    folder = cache.mkdir("programs")
+def compiled_programs(config):
+    """Returns the folder of compiled programs, emptied when it has become large; under
+    `-p no:cacheprovider` one for this run alone."""
+    if not hasattr(config, "cache"):
+        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        config.add_cleanup(folder.cleanup)
+        return folder.name
+    folder = config.cache.mkdir("programs")
     if sum(file.stat().st_size for file in folder.iterdir()) > MAX_CACHE_BYTES:
         shutil.rmtree(folder)
         folder.mkdir()
