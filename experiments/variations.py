@@ -67,7 +67,7 @@ def prioritised(
 
 
 def ownership(game: games.Go) -> dict:
-    """A third head learns whose each point of a Go board is at the end (Wu 2019,
+    """A third head predicts the final owner of each point of a Go board (Wu 2019,
     "Accelerating Self-Play Learning in Go", section 4.1)."""
 
     def make(features_shape, rngs):

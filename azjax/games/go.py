@@ -230,8 +230,8 @@ class Go(Game[State]):
         return points + np.array([0, self.komi], np.float32)
 
     def owners(self, state: State) -> jax.Array:
-        """Returns `[size, size]` int8, whose area each point is if the game ended here:
-        0 black's, 1 white's, -1 neither's."""
+        """Returns `[size, size]` int8, the owner of each point if the game ended here:
+        0 black, 1 white, -1 nobody."""
         return bitboard.pieces(self._areas(state.stones), self._grid.cells)
 
     def ending(self, state: State) -> str:

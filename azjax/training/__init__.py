@@ -10,7 +10,6 @@ from azjax.training.config import (
 )
 from azjax.training.iteration import (
     Algorithm,
-    Hooks,
     TrainState,
     make_algorithm,
     train_iteration,
@@ -60,7 +59,6 @@ __all__ = [
     "EvaluationConfig",
     "Games",
     "HeadLoss",
-    "Hooks",
     "Index",
     "LearnerConfig",
     "LearnerState",

@@ -56,19 +56,6 @@ class TrainState:
     iteration: jax.Array
 
 
-class Hooks(NamedTuple):
-    """Parts of the algorithm that a user can replace; None stands for ours.
-
-    loss: `(prediction, batch)` to the losses of the heads by name; `head_losses`.
-    value_target: how value targets are computed; `lambda_target`.
-    sampler: which positions a batch holds; `uniform_sampler`.
-    """
-
-    loss: Loss | None = None
-    value_target: ValueTarget | None = None
-    sampler: Sampler | None = None
-
-
 class Algorithm(NamedTuple):
     """The jitted functions of a run, without arrays.
 
@@ -97,22 +84,32 @@ def make_algorithm(
     *,
     optimizer: optax.GradientTransformation | None = None,
     parts: Parts | None = None,
-    hooks: Hooks = Hooks(),  # noqa: B008
+    loss: Loss | None = None,
+    value_target: ValueTarget | None = None,
+    sampler: Sampler | None = None,
 ) -> Algorithm:
     """Returns the functions of a run with these settings; nothing is compiled yet.
 
+    Args:
+        config: the run's settings.
+        game: what is learnt.
+        network: its structure, with the auxiliary heads of `parts`.
+        optimizer: in place of AdamW with its schedule.
+        parts: modules of the user's own in the network, and auxiliary heads.
+        loss: in place of `head_losses`.
+        value_target: in place of `lambda_target`.
+        sampler: in place of `uniform_sampler`.
+
     Raises:
-        ValueError: a hook is of another type, or the replay is too small for the value
-            target.
+        ValueError: an argument is of another type, or the replay is too small for the
+            value target.
     """
-    _check_hooks(hooks)
+    _check_types(loss, value_target, sampler)
     auxiliary = (parts or Parts()).auxiliary
     optimizer = optimizer or make_optimizer(config.learner)
-    loss = hooks.loss or make_loss(config.learner, parts)
-    sampler = hooks.sampler or uniform_sampler(config.learner.batch_size)
-    value_target = hooks.value_target or lambda_target(
-        config.learner.trace, game.max_moves
-    )
+    loss = loss or make_loss(config.learner, parts)
+    sampler = sampler or uniform_sampler(config.learner.batch_size)
+    value_target = value_target or lambda_target(config.learner.trace, game.max_moves)
     config.check_replay(value_target.horizon)
     update = make_update(network, optimizer, loss, averaging=config.learner.averaging)
 
@@ -147,15 +144,13 @@ def make_algorithm(
     )
 
 
-def _check_hooks(hooks: Hooks) -> None:
-    if hooks.loss is not None and not callable(hooks.loss):
-        raise ValueError(f"loss must be a function: {hooks.loss!r}")
-    for name, hook, kind in (
-        ("value_target", hooks.value_target, ValueTarget),
-        ("sampler", hooks.sampler, Sampler),
-    ):
-        if hook is not None and not isinstance(hook, kind):
-            raise ValueError(f"{name} must be a {kind.__name__}: {hook!r}")
+def _check_types(loss: object, value_target: object, sampler: object) -> None:
+    if loss is not None and not callable(loss):
+        raise ValueError(f"loss must be a function: {loss!r}")
+    if value_target is not None and not isinstance(value_target, ValueTarget):
+        raise ValueError(f"value_target must be a ValueTarget: {value_target!r}")
+    if sampler is not None and not isinstance(sampler, Sampler):
+        raise ValueError(f"sampler must be a Sampler: {sampler!r}")
 
 
 def _init(
@@ -225,9 +220,9 @@ def train_iteration(
     metrics |= jax.device_get(played._asdict())
 
     iteration = int(state.iteration)
-    positions = iteration * config.chunk_positions
-    if positions < config.replay.min_positions:
-        waiting = {"newly": 0, "delay": 0.0, "waiting": positions}
+    num_positions = iteration * config.chunk_positions
+    if num_positions < config.replay.min_positions:
+        waiting = {"newly": 0, "delay": 0.0, "waiting": num_positions}
         return state, metrics | jax.tree.map(np.asarray, waiting)
     enter("the update")
     replay, index, eligibility = algorithm.make_index(
@@ -236,15 +231,11 @@ def train_iteration(
         jnp.int32(config.window_moves(iteration)),
     )
     learner, sampler = state.learner, algorithm.prepare(state.sampler, index)
-    seen = []
+    positions, share, seen = (replay, index), jnp.float32(progress), []
     if int(index.size) > 0:
         for _ in range(config.updates_per_iteration):
             learner, sampler, losses = algorithm.learn(
-                learner,
-                sampler,
-                (replay, index),
-                update_key,
-                jnp.float32(progress),
+                learner, sampler, positions, update_key, share
             )
             seen.append(losses)
     metrics |= jax.device_get(eligibility._asdict())

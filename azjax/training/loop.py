@@ -19,7 +19,6 @@ from azjax.training.evaluation import Evaluator
 from azjax.training.initial_player import initial_variables
 from azjax.training.iteration import (
     Algorithm,
-    Hooks,
     TrainState,
     make_algorithm,
     train_iteration,
@@ -104,7 +103,7 @@ class Run:
 
 
 class _Learning(NamedTuple):
-    """What a run does, without arrays.
+    """The functions of a run, without arrays.
 
     config: the settings.
     algorithm: the jitted functions.
@@ -132,9 +131,9 @@ def train(
     """Learns a game by self-play, or continues a run that was stopped.
 
     SIGINT and SIGTERM end the run after the iteration in progress; it is saved then. A
-    second one ends it at once. A run continues only with the same optimizer, and with
-    the same ones of `loss`, `value_target` and `sampler` given; what they compute is
-    not compared.
+    second one ends it at once. A run continues only with the same optimizer. Whether
+    `loss`, `value_target` and `sampler` are given must be the same, too; what they
+    compute is not compared.
 
     Args:
         config: the run's settings.
@@ -161,9 +160,15 @@ def train(
     network, variables = first_network(config.seed, game, config.network, parts)
     if config.initial_player is not None and not has_begun(config.directory):
         variables = initial_variables(config, game, parts)
-    hooks = Hooks(loss, value_target, sampler)
     algorithm = make_algorithm(
-        config, game, network, optimizer=optimizer, parts=parts, hooks=hooks
+        config,
+        game,
+        network,
+        optimizer=optimizer,
+        parts=parts,
+        loss=loss,
+        value_target=value_target,
+        sampler=sampler,
     )
 
     def player(variables: Variables) -> TrainedPlayer:
@@ -193,7 +198,8 @@ def train(
     check_memory(config, needed)
     notes: list[str] = []
     identity = optimizer_identity(optimizer, variables.params) if optimizer else DEFAULT
-    given = [name for name, hook in hooks._asdict().items() if hook is not None]
+    hooks = {"loss": loss, "value_target": value_target, "sampler": sampler}
+    given = [name for name, hook in hooks.items() if hook is not None]
     with (
         open_run_directory(config, identity, notes.append, hooks=given) as directory,
         memory_errors(config, needed),
@@ -323,26 +329,26 @@ def _iterate(
 ) -> tuple[TrainState, dict[str, Any]]:
     """Does an iteration; donates the state. Returns also its row of the metrics."""
     config = learning.config
-    began = [time.monotonic()]
+    phases_began = []  # self-play, and the update if there is one
 
     def enter(phase: str) -> None:
-        began.append(time.monotonic())
+        phases_began.append(time.monotonic())
         reporter.compiling(phase)
 
     state, metrics = train_iteration(learning.algorithm, config, state, share, enter)
     end = time.monotonic()
-    updates_began = began[2] if len(began) > 2 else end
+    began, updates_began, *_ = (*phases_began, end)
     progress.add_iteration(metrics)
-    progress.seconds += end - began[0]
+    progress.seconds += end - began
     row = {"policy_loss": None, "value_loss": None, "gradient_norm": None}
     _check_finite(metrics, int(state.iteration), config.directory)
     row |= {name: value.item() for name, value in metrics.items() if name != "games"}
     return state, {
         **_counts(config, state, progress),
-        "positions_per_second": config.chunk_positions / (end - began[0]),
+        "positions_per_second": config.chunk_positions / (end - began),
         **row,
         "learning_rate": learning.rate(share),
-        "self_play_seconds": updates_began - began[0],
+        "self_play_seconds": updates_began - began,
         "update_seconds": end - updates_began,
     }
 

@@ -75,7 +75,7 @@ class Eligibility(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """What the heads learn.
+    """Training targets of the heads.
 
     policy: `[N, A]` float32; all 0 where there is no target.
     value: `[N, 3]` float32; win, draw and loss for the player to move.
@@ -276,6 +276,9 @@ def make_batch(
         index: of the store; with ends if there are auxiliary heads.
         draw: the positions.
         auxiliary: heads whose targets are computed.
+
+    Raises:
+        ValueError: there are auxiliary heads, and the index has no ends.
     """
     position = (draw.row, draw.game)
     state, stored = jax.tree.map(
@@ -288,7 +291,8 @@ def make_batch(
         auxiliary={},  # filled below
     )
     if auxiliary:
-        assert index.last is not None, "the index has no ends"
+        if index.last is None:
+            raise ValueError("auxiliary heads need an index made with finds_ends=True")
         last = index.last[position]
         has_ended = last >= 0
         chunk = replay.chunk

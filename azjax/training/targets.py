@@ -52,8 +52,9 @@ class ValueTarget(NamedTuple):
         probabilities of win, draw and loss for the player to move at each of T moves of
         B games, in time order; see `lambda_returns` for its arguments.
     horizon: a position of a game that has not ended is sampled once so many moves have
-        followed it: then what is not known yet has next to no weight in its target. At
-        least 1; a `TrainConfig` also needs room for the horizon of its `learner.trace`.
+        followed it; the unknown rest of the game then has negligible weight in its
+        target. At least 1; a `TrainConfig` also needs room in the replay for the
+        horizon of its `learner.trace`.
     """
 
     compute: Callable[[jax.Array, jax.Array, jax.Array, jax.Array], jax.Array]

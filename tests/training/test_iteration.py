@@ -8,7 +8,6 @@ from azjax.networks import NetworkConfig
 from azjax.players import first_network
 from azjax.training import (
     EvaluationConfig,
-    Hooks,
     LearnerConfig,
     ReplayConfig,
     SelfPlayConfig,
@@ -67,20 +66,20 @@ def test_nothing_is_learnt_before_there_are_enough_positions(runs):
 @pytest.mark.parametrize(
     ("hooks", "message"),
     [
-        (Hooks(loss=1.0), "loss must be a function"),
-        (Hooks(value_target=lambda_returns), "value_target must be a ValueTarget"),
-        (Hooks(sampler=uniform_sampler), "sampler must be a Sampler"),
-        (Hooks(value_target=ValueTarget(lambda_returns, 0)), "whole number from 1: 0"),
+        ({"loss": 1.0}, "loss must be a function"),
+        ({"value_target": lambda_returns}, "value_target must be a ValueTarget"),
+        ({"sampler": uniform_sampler}, "sampler must be a Sampler"),
+        ({"value_target": ValueTarget(lambda_returns, 0)}, "whole number from 1: 0"),
     ],
 )
 def test_hooks_of_another_kind_are_refused(hooks, message):
     with pytest.raises(ValueError, match=message):
-        make_algorithm(CONFIG, GAME, NETWORK, hooks=hooks)
+        make_algorithm(CONFIG, GAME, NETWORK, **hooks)
 
 
 def test_a_sampler_may_use_one_array_twice():
     sampler = uniform_sampler(16)._replace(init=lambda shape: [jnp.zeros(shape)] * 2)
-    algorithm = make_algorithm(CONFIG, GAME, NETWORK, hooks=Hooks(sampler=sampler))
+    algorithm = make_algorithm(CONFIG, GAME, NETWORK, sampler=sampler)
     state = algorithm.init(VARIABLES)
     for _ in range(2):
         state, metrics = train_iteration(algorithm, CONFIG, state, 0.5)

@@ -479,3 +479,12 @@ def test_value_targets_of_another_shape_are_refused(moves):
     swapped = ValueTarget(lambda reward, *rest: jnp.zeros((*reward.T.shape, 3)), 1)
     with pytest.raises(ValueError, match=r"must return \(12, 2, 3\).*\(2, 12, 3\)"):
         make_index(filled(1, moves), jnp.int32(3), jnp.int32(3), value_target=swapped)
+
+
+def test_auxiliary_heads_need_an_index_with_ends(moves):
+    replay = filled(6, moves)
+    _, index = eligible(replay, 6)
+    head = AuxiliaryHead("end", nnx.Linear, lambda *_: 0, lambda *_: 0)
+    draw = uniform_sampler(4).choose((), index, jax.random.key(0))
+    with pytest.raises(ValueError, match="finds_ends=True"):
+        make_batch(GAME, replay, index, draw, (head,))

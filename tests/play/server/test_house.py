@@ -173,7 +173,7 @@ def test_it_is_busy_until_no_visitor_has_waited_for_a_while(tmp_path, monkeypatc
     house.num_thoughts = 1
     assert house.is_busy
     house.num_thoughts, house.answered_at = 0, time.monotonic()
-    assert house.is_busy  # whoever plays waits again soon
+    assert house.is_busy  # a visitor who plays waits again soon
     monkeypatch.setattr("azjax.play.server.house.QUIET_SECONDS", 0.0)
     assert not house.is_busy
     house.close()
