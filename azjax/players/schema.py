@@ -7,7 +7,7 @@ the function that brings a file of the version before to it to `_STEPS`.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-VERSION = 2
+VERSION = 3
 
 
 def migrate(config: object) -> dict[str, Any]:
@@ -44,4 +44,51 @@ def _from_1(config: Mapping[str, Any]) -> dict[str, Any]:
     return {**config, "optimizer": None} if is_run_of_alphazero else dict(config)
 
 
-_STEPS: Mapping[int, Callable[[Mapping[str, Any]], dict[str, Any]]] = {1: _from_1}
+def _from_2(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Version 3 calls the settings of AlphaZero as the literature does."""
+    return {
+        section: _renamed(values, _NAMES_OF_3.get(section, {}))
+        for section, values in config.items()
+    }
+
+
+def _renamed(values: Any, names: Mapping[str, str]) -> Any:
+    if not isinstance(values, dict):  # whoever reads it refuses it
+        return values
+    return {names.get(name, name): value for name, value in values.items()}
+
+
+_NAMES_OF_3 = {
+    "search": {
+        "kept_nodes": "tree_reuse_nodes",
+        "max_considered_actions": "max_num_considered_actions",
+        "proves": "use_solver",
+    },
+    "self_play": {
+        "cheap_simulations": "fast_simulations",
+        "empty_openings": "initial_position_fraction",
+        "full_searches": "full_search_fraction",
+        "games": "num_games",
+        "sampled_moves": "temperature_moves",
+        "short_openings": "short_opening_fraction",
+        "simulations": "num_simulations",
+    },
+    "learner": {
+        "averaging": "ema_decay",
+        "final_rate": "final_lr_fraction",
+        "trace": "td_lambda",
+        "uses": "replay_ratio",
+        "warm_up": "warmup_fraction",
+    },
+    "evaluation": {
+        "games": "num_games",
+        "positions": "num_positions",
+        "simulations": "num_simulations",
+        "times": "num_evaluations",
+    },
+}
+
+_STEPS: Mapping[int, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    1: _from_1,
+    2: _from_2,
+}

@@ -30,14 +30,14 @@ class Evaluator:
     def __init__(self, game: Game, config: TrainConfig):
         self._config = config.evaluation
         positions = shipped(game)
-        self._positions = positions and positions.subset(self._config.positions)
+        self._positions = positions and positions.subset(self._config.num_positions)
         self._opponents = {name: load(name, game) for name in self._config.opponents}
         for name, opponent in self._opponents.items():
             check_starts(name, opponent, game)
         self._openings = suite(
             game,
             jax.random.key(_OPENINGS_SEED),
-            self._config.games // 2,
+            self._config.num_games // 2,
             OPENING_MOVES,
         )
 
@@ -51,7 +51,7 @@ class Evaluator:
             search = AlphaZeroPlayer(
                 game=trained.game,
                 search=trained.search,
-                simulations=self._config.simulations,
+                simulations=self._config.num_simulations,
                 network=trained.network,
                 variables=trained.variables,
             )

@@ -19,7 +19,7 @@ def expected_iterations(config: TrainConfig, row: Row) -> int | None:
     """
     if config.minutes is None:
         return None
-    stages = config.self_play.simulations
+    stages = config.self_play.num_simulations
     stage_seconds = 60 * config.minutes / len(stages)
     expected = float(row["iteration"])
     for index, simulations in enumerate(stages):
@@ -49,7 +49,7 @@ def late_text(config: TrainConfig, row: Row) -> str:
 
 def _advice(config: TrainConfig) -> str:
     return (
-        "begin another run with more --minutes, or with fewer --self-play.games "
-        f"({config.self_play.games}) or --self-play.moves-per-chunk "
+        "begin another run with more --minutes, or with fewer --self-play.num-games "
+        f"({config.self_play.num_games}) or --self-play.moves-per-chunk "
         f"({config.self_play.moves_per_chunk})"
     )

@@ -257,7 +257,7 @@ def _train(
             progress.seconds = time.monotonic() - started
             share = _share(config, iteration, progress.seconds)
             finished = share >= 1
-            times = config.evaluation.times
+            times = config.evaluation.num_evaluations
             evaluated = progress.is_evaluation_due(share, times, iteration)
             if evaluated:
                 reporter.compiling("evaluation")

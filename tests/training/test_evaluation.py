@@ -16,7 +16,7 @@ NETWORK = NetworkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
 CONFIG = TrainConfig(
     game="tic_tac_toe",
     iterations=1,
-    evaluation=EvaluationConfig(positions=50, simulations=2, games=4),
+    evaluation=EvaluationConfig(num_positions=50, num_simulations=2, num_games=4),
 )
 RATES = ("network_mistakes", "search_mistakes")
 
@@ -80,6 +80,6 @@ def test_an_unknown_opponent_is_refused_before_anything_is_written(tmp_path):
 
 
 def test_more_games_than_openings_are_refused():
-    evaluation = EvaluationConfig(games=20_000)
+    evaluation = EvaluationConfig(num_games=20_000)
     with pytest.raises(ValueError, match="tic_tac_toe has too few different openings"):
         Evaluator(GAME, dataclasses.replace(CONFIG, evaluation=evaluation))

@@ -5,7 +5,7 @@ from azjax.training.forecast import expected_iterations, forecast_text
 
 
 def config(minutes=2.0, simulations=(16,)):
-    self_play = SelfPlayConfig(simulations=simulations)
+    self_play = SelfPlayConfig(num_simulations=simulations)
     return TrainConfig(game="tic_tac_toe", minutes=minutes, self_play=self_play)
 
 
