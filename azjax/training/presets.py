@@ -96,12 +96,12 @@ def _for_length(
     positions = self_play.num_games * self_play.moves_per_chunk >> halvings
     return {
         "self_play": dataclasses.replace(
-            self_play, games=positions // moves, moves_per_chunk=moves
+            self_play, num_games=positions // moves, moves_per_chunk=moves
         ),
         "replay": dataclasses.replace(
             parts["replay"], min_positions=parts["replay"].min_positions >> halvings
         ),
         "evaluation": dataclasses.replace(
-            evaluation, times=max(_FEWEST_EVALUATIONS, evaluations)
+            evaluation, num_evaluations=max(_FEWEST_EVALUATIONS, evaluations)
         ),
     }

@@ -233,7 +233,9 @@ def test_the_configuration_survives_json():
         "evaluation": EvaluationConfig,
         "checkpoint": CheckpointConfig,
     }
-    values["self_play"]["simulations"] = tuple(values["self_play"]["simulations"])
+    values["self_play"]["num_simulations"] = tuple(
+        values["self_play"]["num_simulations"]
+    )
     values["evaluation"]["opponents"] = tuple(values["evaluation"]["opponents"])
     values |= {name: kind(**values[name]) for name, kind in parts.items()}
     assert TrainConfig(**values) == config
