@@ -1,0 +1,108 @@
+"""The planner of a run: how many iterations fit into its minutes."""
+
+import statistics
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from azjax.training.metrics import Row
+from azjax.training.plan import Plan
+
+_FEWEST = 20  # iterations of which something can be expected
+_LATE = 0.25  # of the time: then a plan is made of an iteration that compiled, too
+_ROWS = 16  # the newest iterations, whose median is taken
+_STAGES = 100  # shares at which the seconds of an iteration are asked for
+
+
+class Planner:
+    """Plans how many iterations a run of so many minutes has, from those it has seen.
+
+    minutes: of the run, compiling and evaluations included.
+    num_evaluations: in the run, evenly spaced.
+    iteration_seconds: `(row, share)` to the seconds that an iteration takes at that
+        share of the run, as the row of another iteration lets expect.
+    """
+
+    def __init__(
+        self,
+        minutes: float,
+        num_evaluations: int,
+        iteration_seconds: Callable[[Row, float], float],
+    ):
+        self._limit = 60 * minutes
+        self._num_evaluations = num_evaluations
+        self._iteration_seconds = iteration_seconds
+        self._rows: deque[Row] = deque(maxlen=_ROWS)
+        self._slow_row: Row | None = None
+        self._evaluation_seconds: list[float] = []
+        self._is_rough = False
+
+    def add_iteration(self, row: Row, *, has_compiled: bool) -> None:
+        """Takes note of an iteration, and of whether it compiled something or made no
+        update yet, so that others will not take so long, or longer."""
+        if has_compiled:
+            self._slow_row = row
+        else:
+            self._rows.append(row)
+
+    def add_evaluation(self, seconds: float) -> None:
+        """Takes note of the time that an evaluation and saving took."""
+        self._evaluation_seconds.append(seconds)
+
+    def replanned(
+        self, plan: Plan, iteration: int, seconds: float, *, evaluated: bool
+    ) -> Plan:
+        """Returns the plan from here on: at each evaluation, as soon as the first one
+        can be made, and when the time is over, it is made anew.
+
+        Args:
+            plan: until now.
+            iteration: done.
+            seconds: used.
+            evaluated: whether there was an evaluation just now.
+        """
+        if seconds >= self._limit:
+            return plan.ending(iteration, iteration)
+        is_late = plan.end is None and seconds > _LATE * self._limit
+        if self._rows and (evaluated or plan.end is None or self._is_rough):
+            rows, self._is_rough = list(self._rows), False
+        elif self._slow_row and is_late:
+            rows, self._is_rough = [self._slow_row], True
+        else:
+            return plan
+        share = plan.share(iteration)
+        left = self._limit - seconds - self._seconds_of_evaluations(share)
+        end = iteration + max(1, round(left / self._mean_seconds(rows, share)))
+        return plan.ending(iteration, end)
+
+    def _seconds_of_evaluations(self, share: float) -> float:
+        """Returns what is still to come; the first one told nothing: it compiled."""
+        left = self._num_evaluations - int(share * self._num_evaluations)
+        return (
+            left * self._evaluation_seconds[-1] if self._evaluation_seconds[1:] else 0
+        )
+
+    def _mean_seconds(self, rows: Sequence[Row], share: float) -> float:
+        """Returns the mean over the iterations that are still to come."""
+        stages = [share + (1 - share) * stage / _STAGES for stage in range(_STAGES)]
+        return statistics.fmean(
+            statistics.median(self._iteration_seconds(row, stage) for row in rows)
+            for stage in stages
+        )
+
+
+def plan_text(plan: Plan, chunk_positions: int) -> str:
+    """Returns what a run of so many minutes is planned to be, with a warning if it is
+    too short; nothing where that is not known yet."""
+    if plan.end is None:
+        return ""
+    positions = f"{plan.end * chunk_positions:,} positions"
+    text = (
+        f"planned: {plan.end:,} iterations, {positions} in {plan.length[1]:g} minutes"
+    )
+    if plan.end >= _FEWEST:
+        return text
+    return (
+        f"{text}; too few iterations to learn much: begin another run with more "
+        f"--minutes, or with smaller chunks of self-play than {chunk_positions:,} "
+        "positions"
+    )
