@@ -1,5 +1,6 @@
 """`azjax train`: learns a game by self-play."""
 
+import contextlib
 import dataclasses
 import sys
 from collections.abc import Sequence
@@ -8,9 +9,11 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
+from azjax import games
 from azjax.commands.parsing import parse
-from azjax.training import TrainConfig, preset, train
+from azjax.training import TrainConfig, load_config, preset, repeated_config, train
 from azjax.training.presets import PresetName
+from azjax.training.run_directory import has_begun
 from azjax.training.signals import as_a_program
 from azjax.training.summary import print_run
 
@@ -48,6 +51,8 @@ class _Length:
     """Options that decide the defaults of all others."""
 
     preset: PresetName = "auto"
+    run_dir: str | None = None
+    plan: str | None = None
     minutes: float | None = None
     iterations: int | None = None
     from_run: Annotated[str | None, tyro.conf.arg(name="from")] = None
@@ -58,8 +63,10 @@ def parse_train_config(
 ) -> TrainConfig:
     """Reads a run's configuration from command-line arguments.
 
-    `--minutes`, `--iterations`, `--run-dir`, `--seed`, `--preset` and `--from` are the
-    main ones; every other field of `TrainConfig` is an option too.
+    `--minutes`, `--iterations`, `--run-dir`, `--seed`, `--preset`, `--from` and
+    `--plan` are the main ones; every other field of `TrainConfig` is an option too. The
+    defaults are the settings of the run in `--run-dir` if it has begun, or of the run
+    whose plan is followed.
 
     Args:
         game: what is learnt.
@@ -78,7 +85,9 @@ def parse_train_config(
         changes |= {"minutes": length.minutes, "iterations": length.iterations}
     if length.from_run is not None:
         changes["initial_player"] = length.from_run
-    default = preset(length.preset, game, **changes)
+    if length.run_dir is not None:
+        changes["run_dir"] = length.run_dir
+    default = _defaults(length, game, changes)
     return parse(
         TrainConfig,
         rest,
@@ -88,6 +97,24 @@ def parse_train_config(
             f"Learn {game} by self-play, or go on where this run stopped. "
             "--preset {auto,cpu,accelerator} chooses the defaults shown here for a "
             "machine; auto takes what JAX finds. --from RUN begins with the player "
-            "that another run of the same network left."
+            "that another run of the same network left; --plan RUN makes another run "
+            "again, with its settings. A run goes on with its own settings, for more "
+            "--minutes or --iterations if they are given."
         ),
     )
+
+
+def _defaults(length: _Length, game: str, changes: dict[str, Any]) -> TrainConfig:
+    """Returns the settings of the run that goes on or is made again, or a preset."""
+    if length.plan is not None:
+        repeated = repeated_config(length.plan, **changes)
+        if repeated.game != repr(games.make(game)):
+            raise ValueError(f"the run in {length.plan} learnt {repeated.game}")
+        return repeated
+    new = preset(length.preset, game, **changes)
+    if length.preset == "auto" and has_begun(new.directory):
+        with contextlib.suppress(ValueError):  # another run is refused by `train`
+            old = load_config(new.directory)
+            if old.game == new.game:
+                return dataclasses.replace(old, **changes)
+    return new

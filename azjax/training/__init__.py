@@ -40,6 +40,7 @@ from azjax.training.replay import (
     make_index,
 )
 from azjax.training.sampling import Sampler, uniform_sampler
+from azjax.training.saved_config import load_config, repeated_config
 from azjax.training.self_play import Chunk, Games, make_self_play, start_games
 from azjax.training.targets import (
     ValueTarget,
@@ -78,6 +79,7 @@ __all__ = [
     "insert",
     "lambda_returns",
     "lambda_target",
+    "load_config",
     "locate",
     "make_algorithm",
     "make_batch",
@@ -88,6 +90,7 @@ __all__ = [
     "make_update",
     "one_hot_result",
     "preset",
+    "repeated_config",
     "soft_result",
     "start_games",
     "train",

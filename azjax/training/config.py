@@ -272,6 +272,9 @@ class TrainConfig:
         minutes: how long the run lasts, compilation and evaluation included.
         iterations: how long the run lasts instead, in chunks of self-play with their
             updates. Exactly one of the two is given.
+        plan: directory of a run that is made again: its plan says which share of this
+            run is over after each iteration; `azjax.training.repeated_config` gives the
+            settings.
         seed: of all chance in the run.
         run_dir: where everything is written, `runs/GAME` by default.
         initial_player: directory of a run or a player for the same game and of the same
@@ -284,6 +287,7 @@ class TrainConfig:
     game: str = "connect_four"
     minutes: float | None = None
     iterations: int | None = None
+    plan: str | None = None
     seed: int = 0
     run_dir: str | None = None
     initial_player: str | None = None
@@ -309,6 +313,8 @@ class TrainConfig:
             raise ValueError(f"minutes must be > 0 and finite: {self.minutes}")
         if self.iterations is not None and self.iterations < 1:
             raise ValueError(f"iterations must be >= 1: {self.iterations}")
+        if self.plan is not None and self.iterations is None:
+            raise ValueError("with a plan, iterations must be given, its last one")
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"seed must be from 0 to 2**32 - 1: {self.seed}")
         self.check_replay(self._horizon)
@@ -376,6 +382,14 @@ class TrainConfig:
                 f"updates have begun (replay.min_positions {min_positions})",
             ),
         )
+
+    @property
+    def length(self) -> tuple[str, float]:
+        """The unit of the run's length, `minutes` or `iterations`, and how many."""
+        if self.minutes is not None:
+            return "minutes", self.minutes
+        assert self.iterations is not None
+        return "iterations", self.iterations
 
     @property
     def directory(self) -> Path:

@@ -219,30 +219,36 @@ def _check_same_run(
             f"{directory} holds a run of another way of learning: give another "
             "--run-dir"
         )
-    if wanted.get("initial_player", "") is None:  # it is needed at the start only
-        wanted = wanted | {"initial_player": found.get("initial_player")}
+    for name in ("initial_player", "plan"):  # needed at the start only
+        if wanted.get(name, "") is None:
+            wanted = wanted | {name: found.get(name)}
     found, wanted_now = _comparable(found, wanted, report)
     # An older version did not have every setting of this one.
     differences = _differences(found, wanted_now, is_older=content["format"] < VERSION)
     if differences:
         raise ValueError(
             f"{directory} holds a run with another configuration "
-            f"({'; '.join(differences)}{_from_length(differences)}): give the same "
-            "one to go on, or another --run-dir"
+            f"({'; '.join(differences)}{_from_length(found, wanted, differences)}): "
+            "give the same one to go on, or another --run-dir"
             f"{_continuation(directory, differences, wanted)}"
         )
     return wanted
 
 
-def _from_length(differences: list[str]) -> str:
+def _from_length(
+    found: dict[str, Any], wanted: dict[str, Any], differences: list[str]
+) -> str:
     """Returns a note on settings that a preset chooses by the length of the run."""
-    has_other_length = any(text.startswith("minutes ") for text in differences)
+    has_other_length = found.get("minutes") != wanted.get("minutes")
     is_chosen = any(
         text.startswith(("self_play.", "replay.", "evaluation."))
         for text in differences
     )
     return (
-        "; presets choose some by the minutes" if has_other_length and is_chosen else ""
+        "; presets choose some by the minutes, azjax.training.load_config returns "
+        "those of the run"
+        if has_other_length and is_chosen
+        else ""
     )
 
 
@@ -261,10 +267,11 @@ def _continuation(
 def _comparable(
     found: dict[str, Any], wanted: dict[str, Any], report: Callable[[str], None]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns two configurations without what cannot be compared."""
+    """Returns two configurations without what cannot be compared, or may change."""
     found, wanted = dict(found), dict(wanted)
     for settings in (found, wanted):
-        settings.pop("notes", None)
+        for name in ("notes", "minutes", "iterations"):
+            settings.pop(name, None)
     old, new = found.get("optimizer"), wanted.get("optimizer")
     if old is None:  # a run of an older version
         found.pop("optimizer", None)

@@ -1,6 +1,12 @@
+import dataclasses
+import pathlib
+
 import pytest
 
 from azjax.commands.train import parse_train_config
+from azjax.training import LearnerConfig, TrainConfig, preset
+from azjax.training.plan import new_plan, write_plan
+from azjax.training.run_directory import open_run_directory
 
 
 def test_parsed_settings_start_from_the_preset():
@@ -20,3 +26,50 @@ def test_a_run_can_begin_with_the_player_of_another(option):
     args = [option, "runs/old", "--minutes", "3"]
     config = parse_train_config("tic_tac_toe", args, prog="test")
     assert config.initial_player == "runs/old"
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run that has begun, with settings of its own."""
+    config = TrainConfig(
+        game="tic_tac_toe",
+        minutes=2.0,
+        run_dir=str(tmp_path / "run"),
+        learner=LearnerConfig(batch_size=7),
+    )
+    with open_run_directory(config) as directory:
+        (directory / "checkpoints" / "1").mkdir(parents=True)
+    write_plan(directory, new_plan(("minutes", 2.0)).ending(3, 40))
+    return config
+
+
+def parsed(*args):
+    return parse_train_config("tic_tac_toe", args, prog="test")
+
+
+def test_a_run_goes_on_with_its_own_settings(run):
+    assert parsed("--run-dir", run.run_dir) == run
+    longer = dataclasses.replace(run, minutes=5.0)
+    assert parsed("--run-dir", run.run_dir, "--minutes", "5") == longer
+
+
+def test_a_preset_that_is_named_is_taken(run):
+    config = parsed("--run-dir", run.run_dir, "--preset", "cpu", "--minutes", "5")
+    assert config == preset("cpu", "tic_tac_toe", minutes=5, run_dir=run.run_dir)
+
+
+def test_what_is_no_run_is_left_to_train(run):
+    (pathlib.Path(run.run_dir) / "config.json").write_text("{")
+    assert parsed("--run-dir", run.run_dir).learner == preset("auto").learner
+
+
+def test_a_run_is_made_again_with_its_settings_and_its_plan(run):
+    again = parsed("--plan", run.run_dir, "--run-dir", "runs/again")
+    assert again == dataclasses.replace(
+        run, minutes=None, iterations=40, plan=run.run_dir, run_dir="runs/again"
+    )
+
+
+def test_a_run_of_another_game_is_not_made_again(run):
+    with pytest.raises(ValueError, match="learnt tic_tac_toe"):
+        parse_train_config("hex:3", ["--plan", run.run_dir], prog="test")

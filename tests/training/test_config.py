@@ -1,12 +1,9 @@
 import dataclasses
-import json
 import math
 import pathlib
 
 import pytest
 
-from azjax.networks import NetworkConfig
-from azjax.search import SearchConfig
 from azjax.training import (
     CheckpointConfig,
     EvaluationConfig,
@@ -219,26 +216,6 @@ def test_every_limit_can_be_reached():
     EvaluationConfig(num_evaluations=1, num_positions=1, num_simulations=1, num_games=2)
     CheckpointConfig(every_minutes=0, keep=1)
     TrainConfig(minutes=0.1, seed=2**32 - 1)
-
-
-def test_the_configuration_survives_json():
-    config = preset("accelerator", "tic_tac_toe", iterations=2, run_dir="somewhere")
-    values = json.loads(json.dumps(config.to_json()))
-    parts = {
-        "network": NetworkConfig,
-        "search": SearchConfig,
-        "self_play": SelfPlayConfig,
-        "replay": ReplayConfig,
-        "learner": LearnerConfig,
-        "evaluation": EvaluationConfig,
-        "checkpoint": CheckpointConfig,
-    }
-    values["self_play"]["num_simulations"] = tuple(
-        values["self_play"]["num_simulations"]
-    )
-    values["evaluation"]["opponents"] = tuple(values["evaluation"]["opponents"])
-    values |= {name: kind(**values[name]) for name, kind in parts.items()}
-    assert TrainConfig(**values) == config
 
 
 def test_derived_numbers_follow_from_the_settings():

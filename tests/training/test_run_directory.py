@@ -9,7 +9,7 @@ import pytest
 from azjax.networks import NetworkConfig
 from azjax.players.schema import VERSION
 from azjax.search import SearchConfig
-from azjax.training import LearnerConfig, TrainConfig, run_directory
+from azjax.training import LearnerConfig, ReplayConfig, TrainConfig, run_directory
 from azjax.training.q_config import QConfig
 from azjax.training.run_directory import (
     disk_errors,
@@ -18,6 +18,7 @@ from azjax.training.run_directory import (
     read_config,
 )
 
+SMALL_REPLAY = ReplayConfig(capacity=2**18)
 CONFIGS = pathlib.Path(__file__).parent / "configs"
 LION = {
     "state": ["ScaleByLionState", "EmptyState"],
@@ -131,11 +132,32 @@ def test_under_other_libraries_only_what_lasts_of_an_optimizer_is_compared(tmp_p
     opened(config(tmp_path), LION | newer)  # what went on is what is compared with
 
 
-def test_another_length_is_refused_with_a_way_to_go_on(tmp_path):
+def test_a_run_may_be_given_another_length(tmp_path):
     begin(config(tmp_path))
-    with pytest.raises(ValueError, match="iterations was 3, is 4") as error:
-        opened(config(tmp_path, iterations=4))
+    opened(config(tmp_path, iterations=None, minutes=4.0))
+    assert read_config(tmp_path)["minutes"] == 4.0
+
+
+def test_other_settings_are_refused_with_a_way_to_go_on(tmp_path):
+    begin(config(tmp_path))
+    with pytest.raises(ValueError, match="seed was 0, is 4") as error:
+        opened(config(tmp_path, seed=4))
     assert f"begins with the player of this one: --from {tmp_path}" in str(error.value)
+
+
+def test_settings_that_a_preset_chooses_by_the_length_are_said_to_be(tmp_path):
+    begin(config(tmp_path))
+    other = config(tmp_path, iterations=None, minutes=4.0, replay=SMALL_REPLAY)
+    with pytest.raises(ValueError, match="replay.capacity .*by the minutes, .*load_co"):
+        opened(other)
+
+
+def test_the_plan_need_not_be_given_again(tmp_path):
+    begin(config(tmp_path, plan="runs/old"))
+    opened(config(tmp_path))
+    assert read_config(tmp_path)["plan"] == "runs/old"
+    with pytest.raises(ValueError, match="plan was runs/old, is runs/new"):
+        opened(config(tmp_path, plan="runs/new"))
 
 
 def test_no_player_of_another_network_is_offered(tmp_path):

@@ -1,0 +1,86 @@
+import json
+import pathlib
+import shutil
+
+import pytest
+
+from azjax.training import TrainConfig, load_config, preset, repeated_config
+from azjax.training.plan import new_plan, write_plan
+from azjax.training.run_directory import open_run_directory
+from azjax.training.saved_config import record_from_json
+
+CONFIGS = pathlib.Path(__file__).parent / "configs"
+
+
+def values(**changes):
+    config = TrainConfig(game="tic_tac_toe", iterations=3)
+    return json.loads(json.dumps(config.to_json())) | changes
+
+
+def test_the_settings_survive_json():
+    config = preset("accelerator", "hex:5", iterations=2, run_dir="somewhere")
+    content = json.loads(json.dumps(config.to_json()))
+    assert record_from_json(TrainConfig, content) == config
+
+
+def test_the_settings_of_a_run_are_those_that_it_began_with(tmp_path):
+    config = preset("cpu", "tic_tac_toe", minutes=2, run_dir=str(tmp_path / "run"))
+    with open_run_directory(config, "adamw", hooks=("loss",)):
+        pass
+    assert load_config(tmp_path / "run") == config
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_settings_of_an_older_version_are_read(tmp_path, version):
+    shutil.copy(CONFIGS / f"run_{version}.json", tmp_path / "config.json")
+    config = load_config(tmp_path)
+    assert config.game == "tic_tac_toe"
+    assert config.self_play.num_simulations == (16, 32, 32, 32, 32)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seed": "1"}, "seed is of another type: '1'"),
+        ({"seed": True}, "seed is of another type: True"),
+        ({"iterations": 1.5}, "iterations is of another type: 1.5"),
+        ({"learner": {"batch_size": None}}, "learner.batch_size is of another type"),
+        ({"learner": {"uses": 1.0}}, "there is no setting learner.uses"),
+        ({"learner": []}, "learner must be an object: "),
+        ({"network": {"trunk": "transformer"}}, "network.trunk is of another type"),
+        ({"self_play": {"num_simulations": [1, "2"]}}, "num_simulations is of another"),
+        ({"self_play": {"num_games": 0}}, "self_play.num_games must be >= 1: 0"),
+        ({"x" * 10**6: 1}, "there is no setting x{40}$"),
+    ],
+)
+def test_what_is_no_setting_is_refused(changes, message):
+    with pytest.raises(ValueError, match=message) as error:
+        record_from_json(TrainConfig, values(**changes))
+    assert len(str(error.value)) < 200
+
+
+def test_where_there_is_no_run_the_directory_is_named(tmp_path):
+    with pytest.raises(ValueError, match=f"there is no run in {tmp_path}"):
+        load_config(tmp_path)
+
+
+def test_a_run_of_another_way_of_learning_is_refused(tmp_path):
+    shutil.copy(CONFIGS / "q_run_1.json", tmp_path / "config.json")
+    with pytest.raises(ValueError, match=f"settings in {tmp_path} cannot be used"):
+        load_config(tmp_path)
+
+
+def test_a_run_is_repeated_to_the_end_of_its_plan(tmp_path):
+    config = preset("cpu", "tic_tac_toe", minutes=2, run_dir=str(tmp_path / "run"))
+    with open_run_directory(config) as directory:
+        write_plan(directory, new_plan(config.length).ending(3, 40))
+    again = repeated_config(directory, run_dir="runs/again", notes="again")
+    assert again.length == ("iterations", 40)
+    assert again.plan == str(directory)
+    assert (again.run_dir, again.notes) == ("runs/again", "again")
+    assert again.self_play == config.self_play
+
+
+def test_a_plan_needs_its_number_of_iterations():
+    with pytest.raises(ValueError, match="with a plan, iterations must be given"):
+        TrainConfig(game="tic_tac_toe", minutes=2.0, plan="runs/a")
