@@ -1,7 +1,6 @@
 """The losses of the heads, one update, and the averaged weights."""
 
 import functools
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -24,6 +23,9 @@ from azjax.networks import (
 from azjax.search import tree_bytes
 from azjax.training.config import LearnerConfig
 from azjax.training.replay import Batch, Draw, Index, empty_replay, make_batch
+
+FIRST_RATE = 0.01  # of the highest; the first updates must not stand still
+_STEPS = 1_000_000  # that a schedule is given for a run
 
 
 @struct.dataclass
@@ -67,18 +69,19 @@ def learning_rate(config: LearnerConfig, progress: jax.Array | float) -> jax.Arr
         config: with the highest rate, the rise's share of the run, and the final rate.
         progress: the share of the run that is over, in [0, 1].
     """
-    progress = jnp.clip(progress, 0.0, 1.0)
-    rise = (
-        jnp.minimum(1.0, progress / config.warmup_fraction)
-        if config.warmup_fraction
-        else 1.0
-    )
-    span = max(1.0 - config.warmup_fraction, 1e-9)
-    fall = jnp.clip((progress - config.warmup_fraction) / span, 0.0, 1.0)
-    cosine = 0.5 * (1 + jnp.cos(math.pi * fall))
-    share = config.final_lr_fraction + (1 - config.final_lr_fraction) * cosine
-    # The very first updates must not stand still.
-    return config.learning_rate * jnp.maximum(rise, 0.01) * share
+    highest = config.learning_rate
+    first = FIRST_RATE * highest
+    if config.warmup_fraction == 1:
+        schedule = optax.linear_schedule(first, highest, _STEPS)
+    else:
+        schedule = optax.warmup_cosine_decay_schedule(
+            init_value=first,
+            peak_value=highest,
+            warmup_steps=round(config.warmup_fraction * _STEPS),
+            decay_steps=_STEPS,
+            end_value=config.final_lr_fraction * highest,
+        )
+    return jnp.asarray(schedule(jnp.clip(progress, 0.0, 1.0) * _STEPS))
 
 
 def make_optimizer(config: LearnerConfig) -> optax.GradientTransformationExtraArgs:

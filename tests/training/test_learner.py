@@ -152,7 +152,7 @@ def test_the_learning_rate_rises_linearly_and_falls_as_a_cosine():
     shares = [0.0, 0.1, 0.2, 0.6, 1.0]
     rates = [float(learning_rate(config, share)) for share in shares]
     middle = 0.5 * (0.1 + 0.9 * 0.5)
-    np.testing.assert_allclose(rates, [0.005, 0.25, 0.5, middle, 0.05], rtol=1e-5)
+    np.testing.assert_allclose(rates, [0.005, 0.2525, 0.5, middle, 0.05], rtol=1e-5)
     assert float(learning_rate(config, 2.0)) == pytest.approx(0.05)
 
 
