@@ -7,6 +7,9 @@ Every position that can occur is solved by exhaustive search, and the network is
 against all of them while it learns.
 """
 
+import dataclasses
+import functools
+
 from rich.console import Console
 
 from azjax import cli, train
@@ -17,30 +20,36 @@ from azjax.training import (
     LearnerConfig,
     ReplayConfig,
     SelfPlayConfig,
+    TrainConfig,
 )
 from azjax.training.signals import as_a_program
 from azjax.training.summary import print_run
 
+CONFIG = TrainConfig(
+    game="tic_tac_toe",
+    minutes=2.0,
+    network=NetworkConfig(width=128, stem_channels=64, window=3),
+    self_play=SelfPlayConfig(
+        moves_per_chunk=8,
+        num_simulations=(32,),
+        short_opening_moves=4,
+        long_opening_moves=7,
+        temperature_moves=9,
+    ),
+    replay=ReplayConfig(capacity=65_536, min_window=16_384, min_positions=4_096),
+    learner=LearnerConfig(batch_size=256, replay_ratio=8.0),
+    evaluation=EvaluationConfig(
+        num_evaluations=8, num_positions=4_520, num_simulations=32
+    ),
+)
+
 
 def main() -> None:
-    """Configures the run, trains, and reports."""
+    """Reads options that differ, trains, and reports."""
     config = parse_train_config(
         "tic_tac_toe",
         prog="tic_tac_toe.py",
-        minutes=2.0,
-        network=NetworkConfig(width=128, stem_channels=64, window=3),
-        self_play=SelfPlayConfig(
-            moves_per_chunk=8,
-            num_simulations=(32,),
-            short_opening_moves=4,
-            long_opening_moves=7,
-            temperature_moves=9,
-        ),
-        replay=ReplayConfig(capacity=65_536, min_window=16_384, min_positions=4_096),
-        learner=LearnerConfig(batch_size=256, replay_ratio=8.0),
-        evaluation=EvaluationConfig(
-            num_evaluations=8, num_positions=4_520, num_simulations=32
-        ),
+        settings=functools.partial(dataclasses.replace, CONFIG),
     )
     with as_a_program():
         run = train(config)

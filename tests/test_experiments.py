@@ -7,11 +7,13 @@ import runpy
 import subprocess
 import sys
 
+import jax
 import pytest
 
 from azjax import games, players
 from azjax.networks import NetworkConfig
 from azjax.search import SearchConfig
+from azjax.training import preset
 
 # What the scripts compile runs for a moment.
 pytestmark = pytest.mark.usefixtures("quickly_compiled")
@@ -60,6 +62,16 @@ def test_a_training_script_learns_and_says_how_to_play(script, name, tmp_path):
     out = run(script, *TINY, folder=tmp_path)
     assert f"azjax play {name}" in out
     assert (tmp_path / "runs" / name / "player" / "weights.npz").exists()
+
+
+@pytest.mark.parametrize("name", ["cpu", "accelerator"])
+def test_the_settings_of_the_connect_four_script_are_the_presets(name, monkeypatch):
+    backend = "cpu" if name == "cpu" else "tpu"
+    with monkeypatch.context() as patch:
+        patch.setattr(jax, "default_backend", lambda: backend)
+        script = runpy.run_path(str(FOLDER / "connect4.py"))
+    assert script["CONFIG"] == preset(name, minutes=20.0)
+    assert script["settings"](minutes=2.0) == preset(name, minutes=2.0)
 
 
 def test_a_training_script_refuses_a_wrong_setting_in_one_line(tmp_path):

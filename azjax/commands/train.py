@@ -2,8 +2,9 @@
 
 import contextlib
 import dataclasses
+import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import tyro
@@ -50,7 +51,7 @@ def _train(config: TrainConfig) -> None:
 class _Length:
     """Options that decide the defaults of all others."""
 
-    preset: PresetName = "auto"
+    preset: PresetName | None = None
     run_dir: str | None = None
     plan: str | None = None
     minutes: float | None = None
@@ -59,7 +60,11 @@ class _Length:
 
 
 def parse_train_config(
-    game: str, args: Sequence[str] | None = None, *, prog: str, **changes: Any
+    game: str,
+    args: Sequence[str] | None = None,
+    *,
+    prog: str,
+    settings: Callable[..., TrainConfig] | None = None,
 ) -> TrainConfig:
     """Reads a run's configuration from command-line arguments.
 
@@ -72,7 +77,8 @@ def parse_train_config(
         game: what is learnt.
         args: the arguments, `sys.argv[1:]` by default.
         prog: the program's name, for its help.
-        **changes: fields of `TrainConfig` that differ from the preset's.
+        settings: returns the defaults of a new run, with the fields of `TrainConfig`
+            that it is given; by default `preset("auto", game, ...)`.
 
     Raises:
         ValueError: a value is not allowed.
@@ -81,38 +87,47 @@ def parse_train_config(
     length, rest = parse(
         _Length, args, prog=prog, return_unknown_args=True, add_help=False
     )
+    changes: dict[str, Any] = {}
     if length.minutes is not None or length.iterations is not None:
         changes |= {"minutes": length.minutes, "iterations": length.iterations}
     if length.from_run is not None:
         changes["initial_player"] = length.from_run
     if length.run_dir is not None:
         changes["run_dir"] = length.run_dir
-    default = _defaults(length, game, changes)
+    default = _defaults(length, game, settings, changes)
     return parse(
         TrainConfig,
         rest,
         default=default,
         prog=prog,
         description=(
-            f"Learn {game} by self-play, or go on where this run stopped. "
+            f"Learn {game} by self-play, or go on where this run stopped: with its own "
+            "settings, and for more --minutes or --iterations if they are given. "
             "--preset {auto,cpu,accelerator} chooses the defaults shown here for a "
             "machine; auto takes what JAX finds. --from RUN begins with the player "
             "that another run of the same network left; --plan RUN makes another run "
-            "again, with its settings. A run goes on with its own settings, for more "
-            "--minutes or --iterations if they are given."
+            "again, with its settings."
         ),
     )
 
 
-def _defaults(length: _Length, game: str, changes: dict[str, Any]) -> TrainConfig:
+def _defaults(
+    length: _Length,
+    game: str,
+    settings: Callable[..., TrainConfig] | None,
+    changes: dict[str, Any],
+) -> TrainConfig:
     """Returns the settings of the run that goes on or is made again, or a preset."""
     if length.plan is not None:
         repeated = repeated_config(length.plan, **changes)
         if repeated.game != repr(games.make(game)):
             raise ValueError(f"the run in {length.plan} learnt {repeated.game}")
         return repeated
-    new = preset(length.preset, game, **changes)
-    if length.preset == "auto" and has_begun(new.directory):
+    if length.preset is not None:
+        return preset(length.preset, game, **changes)
+    settings = settings or functools.partial(preset, "auto", game)
+    new = settings(**changes)
+    if has_begun(new.directory):
         with contextlib.suppress(ValueError):  # another run is refused by `train`
             old = load_config(new.directory)
             if old.game == new.game:

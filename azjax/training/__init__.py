@@ -25,7 +25,7 @@ from azjax.training.learner import (
     make_update,
 )
 from azjax.training.loop import Run, train
-from azjax.training.presets import preset
+from azjax.training.presets import fitted_to_length, preset
 from azjax.training.replay import (
     Batch,
     Draw,
@@ -74,6 +74,7 @@ __all__ = [
     "TrainState",
     "ValueTarget",
     "empty_replay",
+    "fitted_to_length",
     "head_losses",
     "init_learner",
     "insert",

@@ -1,4 +1,5 @@
 import dataclasses
+import functools
 import pathlib
 
 import pytest
@@ -14,7 +15,6 @@ def test_parsed_settings_start_from_the_preset():
         "tic_tac_toe",
         ["--preset", "accelerator", "--iterations", "4", "--learner.batch-size", "7"],
         prog="test",
-        minutes=2.0,
     )
     assert (config.minutes, config.iterations) == (None, 4)
     assert config.network.trunk == "conv"
@@ -73,3 +73,16 @@ def test_a_run_is_made_again_with_its_settings_and_its_plan(run):
 def test_a_run_of_another_game_is_not_made_again(run):
     with pytest.raises(ValueError, match="learnt tic_tac_toe"):
         parse_train_config("hex:3", ["--plan", run.run_dir], prog="test")
+
+
+def test_an_experiment_has_defaults_of_its_own():
+    own = TrainConfig(game="tic_tac_toe", minutes=2.0, seed=7)
+    config = parse_train_config(
+        "tic_tac_toe",
+        ["--iterations", "4", "--run-dir", "runs/none"],
+        prog="test",
+        settings=functools.partial(dataclasses.replace, own),
+    )
+    assert config == dataclasses.replace(
+        own, minutes=None, iterations=4, run_dir="runs/none"
+    )

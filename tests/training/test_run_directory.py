@@ -148,7 +148,9 @@ def test_other_settings_are_refused_with_a_way_to_go_on(tmp_path):
 def test_settings_that_a_preset_chooses_by_the_length_are_said_to_be(tmp_path):
     begin(config(tmp_path))
     other = config(tmp_path, iterations=None, minutes=4.0, replay=SMALL_REPLAY)
-    with pytest.raises(ValueError, match=r"replay.capacity .*by the minutes, .*load_co"):
+    with pytest.raises(
+        ValueError, match=r"replay.capacity .*by the minutes, .*load_co"
+    ):
         opened(other)
 
 
