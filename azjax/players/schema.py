@@ -7,7 +7,7 @@ the function that brings a file of the version before to it to `_STEPS`.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-VERSION = 2
+VERSION = 3
 
 
 def migrate(config: object) -> dict[str, Any]:
@@ -44,4 +44,32 @@ def _from_1(config: Mapping[str, Any]) -> dict[str, Any]:
     return {**config, "optimizer": None} if is_run_of_alphazero else dict(config)
 
 
-_STEPS: Mapping[int, Callable[[Mapping[str, Any]], dict[str, Any]]] = {1: _from_1}
+def _from_2(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Version 3 renames settings of runs."""
+    return _q_from_2(config) if config.get("kind") == "q_learning" else dict(config)
+
+
+def _q_from_2(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Version 3 nests how a run of Q-learning is measured, as AlphaZero's settings do,
+    and always says its length; the settings of a player have neither."""
+    if "minutes" not in config:
+        return dict(config)
+    names = {
+        "evaluations": "times",
+        "evaluation_games": "games",
+        "evaluation_opponents": "opponents",
+    }
+    migrated = {name: value for name, value in config.items() if name not in names}
+    migrated["evaluation"] = {
+        new: config[old] for old, new in names.items() if old in config
+    }
+    if config["minutes"] is None and config.get("iterations") is None:
+        migrated["minutes"] = _Q_MINUTES
+    return migrated
+
+
+_Q_MINUTES = 2.0  # that a run of Q-learning lasted where its settings did not say
+_STEPS: Mapping[int, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    1: _from_1,
+    2: _from_2,
+}

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -195,40 +196,61 @@ class LearnerConfig:
 
 
 @dataclasses.dataclass(frozen=True)
-class EvaluationConfig:
-    """How often and how the run is measured while it lasts.
+class BaseEvaluationConfig:
+    """How often and how a run of any algorithm is measured while it lasts.
 
     Attributes:
         times: evaluations in the run, evenly spaced; the first network comes in
             addition.
         positions: solved positions graded each time, where the game has any.
-        simulations: of the search that is graded.
-        opponents: players as `azjax.players.load` takes them, whom the network alone,
-            without search, plays each time.
         games: against each opponent, each time.
     """
 
     times: int = 20
     positions: int = 1000
-    simulations: int = 64
-    opponents: tuple[str, ...] = ("random",)
     games: int = 128
 
     def __post_init__(self) -> None:
         """Checks the values."""
-        _check_at_least(
-            "evaluation", self, times=1, positions=1, simulations=1, games=2
-        )
+        _check_at_least("evaluation", self, times=1, positions=1, games=2)
+        if self.games % 2:
+            raise ValueError(f"evaluation.games must be even: {self.games}")
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluationConfig(BaseEvaluationConfig):
+    """How often and how the run is measured while it lasts.
+
+    Attributes:
+        simulations: of the search that is graded.
+        opponents: players as `azjax.players.load` takes them, whom the network alone,
+            without search, plays each time.
+    """
+
+    simulations: int = 64
+    opponents: tuple[str, ...] = ("random",)
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        super().__post_init__()
+        _check_at_least("evaluation", self, simulations=1)
         if self.simulations > MAX_NODES:
             raise ValueError(
                 f"evaluation.simulations must be at most {MAX_NODES}: "
                 f"{self.simulations}"
             )
-        if self.games % 2:
-            raise ValueError(f"evaluation.games must be even: {self.games}")
-        for name in self.opponents:
-            if self.opponents.count(name) > 1:
-                raise ValueError(f"evaluation.opponents has {name!r} twice")
+        check_opponents(self.opponents)
+
+
+def check_opponents(opponents: Sequence[str]) -> None:
+    """Checks that no opponent is named twice.
+
+    Raises:
+        ValueError: one is.
+    """
+    for name in opponents:
+        if opponents.count(name) > 1:
+            raise ValueError(f"evaluation.opponents has {name!r} twice")
 
 
 @dataclasses.dataclass(frozen=True)
