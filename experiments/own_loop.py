@@ -25,13 +25,13 @@ network, variables = networks.init_network(
     networks.NetworkConfig(width=64, num_blocks=2, stem_channels=32, window=3),
 )
 search, optimizer = SearchConfig(), optax.adamw(2e-3)
-settings = training.SelfPlayConfig(games=NUM_GAMES, moves_per_chunk=MOVES)
+settings = training.SelfPlayConfig(num_games=NUM_GAMES, moves_per_chunk=MOVES)
 play = training.make_self_play(game, network, search, settings, num_simulations=32)
 store = jax.jit(training.insert, donate_argnums=0)
 value_target = training.lambda_target(0.8, game.max_moves)
 find = jax.jit(functools.partial(training.make_index, value_target=value_target))
 sampler = training.uniform_sampler(batch_size=256)
-update = training.make_update(network, optimizer, training.head_losses, averaging=0.99)
+update = training.make_update(network, optimizer, training.head_losses, ema_decay=0.99)
 
 
 @jax.jit

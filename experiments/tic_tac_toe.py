@@ -31,14 +31,16 @@ def main() -> None:
         network=NetworkConfig(width=128, stem_channels=64, window=3),
         self_play=SelfPlayConfig(
             moves_per_chunk=8,
-            simulations=(32,),
+            num_simulations=(32,),
             short_opening_moves=4,
             long_opening_moves=7,
-            sampled_moves=9,
+            temperature_moves=9,
         ),
         replay=ReplayConfig(capacity=65_536, min_window=16_384, min_positions=4_096),
-        learner=LearnerConfig(batch_size=256, uses=8.0),
-        evaluation=EvaluationConfig(times=8, positions=4_520, simulations=32),
+        learner=LearnerConfig(batch_size=256, replay_ratio=8.0),
+        evaluation=EvaluationConfig(
+            num_evaluations=8, num_positions=4_520, num_simulations=32
+        ),
     )
     with as_a_program():
         run = train(config)

@@ -19,11 +19,12 @@ from azjax.training.reporting import Reporter
 
 TINY_TEXT = """
     --network.width 16 --network.num-blocks 1 --network.stem-channels 8
-    --network.window 3 --self-play.games 8 --self-play.moves-per-chunk 4
-    --self-play.simulations 2 --replay.capacity 128 --replay.min-window 104
-    --replay.min-positions 32 --learner.batch-size 16 --learner.uses 1
-    --evaluation.times 1 --evaluation.positions 32 --evaluation.simulations 2
-    --evaluation.games 2 --checkpoint.every-minutes 0
+    --network.window 3 --self-play.num-games 8 --self-play.moves-per-chunk 4
+    --self-play.num-simulations 2 --replay.capacity 128 --replay.min-window 104
+    --replay.min-positions 32 --learner.batch-size 16 --learner.replay-ratio 1
+    --evaluation.num-evaluations 1 --evaluation.num-positions 32
+    --evaluation.num-simulations 2
+    --evaluation.num-games 2 --checkpoint.every-minutes 0
 """
 TINY = TINY_TEXT.split()
 HEADER = "moves,q0,q1,q2,q3,q4,q5,q6,q7,q8"
@@ -166,8 +167,14 @@ def test_a_finished_run_may_be_started_again(run, capsys):
         (["evaluate", "x", "--seed", str(2**32)], "--seed must be from 0 to 2**32 - 1"),
         (["train", "tic_tac_toe", "--preset", "gpu"], "('auto', 'cpu', 'accelerator')"),
         (["train", "tic_tac_toe", "--minuts", "3"], "did you mean --minutes?"),
-        (["train", "tic_tac_toe", "--self-play.games", "0"], "games must be >= 1: 0"),
-        (["train", "tic_tac_toe", "--learner.uses", "many"], "--learner.uses FLOAT"),
+        (
+            ["train", "tic_tac_toe", "--self-play.num-games", "0"],
+            "games must be >= 1: 0",
+        ),
+        (
+            ["train", "tic_tac_toe", "--learner.replay-ratio", "many"],
+            "--learner.replay-ratio FLOAT",
+        ),
         (["solve"], "train-q, evaluate, arena, play, gtp, export, serve"),
         (["trian", "tic_tac_toe"], "did you mean train?"),
         ([], "a command is missing; commands are games, train"),
@@ -187,7 +194,7 @@ def test_help_shows_the_settings_with_their_defaults(capsys):
     assert error.value.code in (0, None)
     out = capsys.readouterr().out
     assert "--minutes" in out
-    assert "--self-play.games" in out
+    assert "--self-play.num-games" in out
     assert "20.0" in out
 
 

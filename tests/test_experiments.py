@@ -19,11 +19,12 @@ pytestmark = pytest.mark.usefixtures("quickly_compiled")
 FOLDER = pathlib.Path(__file__).parents[1] / "experiments"
 TINY_TEXT = """
     --iterations 2 --network.width 16 --network.num-blocks 1
-    --network.stem-channels 8 --self-play.games 8 --self-play.moves-per-chunk 4
-    --self-play.simulations 2 --replay.capacity 288 --replay.min-window 280
-    --replay.min-positions 32 --learner.batch-size 16 --learner.uses 1
-    --evaluation.times 1 --evaluation.positions 32 --evaluation.simulations 2
-    --evaluation.games 2
+    --network.stem-channels 8 --self-play.num-games 8 --self-play.moves-per-chunk 4
+    --self-play.num-simulations 2 --replay.capacity 288 --replay.min-window 280
+    --replay.min-positions 32 --learner.batch-size 16 --learner.replay-ratio 1
+    --evaluation.num-evaluations 1 --evaluation.num-positions 32
+    --evaluation.num-simulations 2
+    --evaluation.num-games 2
 """
 TINY = TINY_TEXT.split()
 
@@ -202,7 +203,7 @@ def test_the_searches_are_compared_and_drawn(tmp_path):
     ("options", "measured"),
     [
         (
-            "root-visits --simulations 4 --kept-nodes 8 --games 4 --moves 8",
+            "root-visits --simulations 4 --tree-reuse-nodes 8 --games 4 --moves 8",
             {"kept", "not_kept", "ratio"},
         ),
         (
@@ -210,7 +211,7 @@ def test_the_searches_are_compared_and_drawn(tmp_path):
             {"seconds"},
         ),
         (
-            "match alphazero:pretrained?simulations=2&kept_nodes=4 random "
+            "match alphazero:pretrained?simulations=2&tree_reuse_nodes=4 random "
             "--num-games 4",
             {"score", "low", "high", "wins"},
         ),

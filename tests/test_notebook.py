@@ -17,11 +17,13 @@ config = azjax.TrainConfig(
     "connect_four",
     iterations=2,
     network=networks.NetworkConfig(num_blocks=1, width=8, stem_channels=4),
-    self_play=training.SelfPlayConfig(games=8, moves_per_chunk=24, simulations=(2,)),
+    self_play=training.SelfPlayConfig(
+        num_games=8, moves_per_chunk=24, num_simulations=(2,)
+    ),
     replay=training.ReplayConfig(capacity=576, min_positions=1),
     learner=training.LearnerConfig(batch_size=64),
     evaluation=training.EvaluationConfig(
-        times=2, positions=10, simulations=2, games=2
+        num_evaluations=2, num_positions=10, num_simulations=2, num_games=2
     ),
 )
 """

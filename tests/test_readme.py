@@ -12,12 +12,12 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 TINY_RUN = """
     iterations=1,
     self_play=azjax.training.SelfPlayConfig(
-        games=8, moves_per_chunk=24, simulations=(2,)
+        num_games=8, moves_per_chunk=24, num_simulations=(2,)
     ),
     replay=azjax.training.ReplayConfig(capacity=576, min_positions=1),
     learner=azjax.training.LearnerConfig(batch_size=64),
     evaluation=azjax.training.EvaluationConfig(
-        times=1, positions=10, simulations=2, games=2
+        num_evaluations=1, num_positions=10, num_simulations=2, num_games=2
     )
 """
 

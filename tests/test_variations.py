@@ -33,10 +33,12 @@ def tiny(game, directory) -> TrainConfig:
         iterations=4,
         run_dir=str(directory),
         network=NetworkConfig(width=16, num_blocks=1, stem_channels=8, window=3),
-        self_play=SelfPlayConfig(games=8, moves_per_chunk=8, simulations=(2,)),
+        self_play=SelfPlayConfig(num_games=8, moves_per_chunk=8, num_simulations=(2,)),
         replay=ReplayConfig(capacity=1024, min_window=960, min_positions=64),
-        learner=LearnerConfig(batch_size=16, uses=1.0),
-        evaluation=EvaluationConfig(times=1, positions=4, simulations=2, games=2),
+        learner=LearnerConfig(batch_size=16, replay_ratio=1.0),
+        evaluation=EvaluationConfig(
+            num_evaluations=1, num_positions=4, num_simulations=2, num_games=2
+        ),
     )
 
 

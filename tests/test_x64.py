@@ -130,7 +130,7 @@ def test_a_game_is_played_alike(name, num_moves):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"kept_nodes": 4, "proves": True, "leaves_per_step": 2},
+        {"tree_reuse_nodes": 4, "use_solver": True, "leaves_per_step": 2},
         {"prior_dtype": "bfloat16"},
     ],
 )
@@ -198,7 +198,7 @@ def test_a_player_has_the_same_types(kind):
 
 def test_self_play_has_the_same_types():
     config = SelfPlayConfig(
-        games=4, moves_per_chunk=3, full_searches=0.5, cheap_simulations=2
+        num_games=4, moves_per_chunk=3, full_search_fraction=0.5, fast_simulations=2
     )
 
     def play():
@@ -217,10 +217,12 @@ def test_a_run_learns_with_64_bit_types(tmp_path):
         iterations=4,
         run_dir=str(tmp_path / "run"),
         network=NETWORK,
-        self_play=SelfPlayConfig(games=8, moves_per_chunk=6, simulations=(2,)),
+        self_play=SelfPlayConfig(num_games=8, moves_per_chunk=6, num_simulations=(2,)),
         replay=ReplayConfig(capacity=256, min_window=256, min_positions=16),
-        learner=LearnerConfig(batch_size=16, uses=1.0),
-        evaluation=EvaluationConfig(times=1, positions=32, simulations=2, games=4),
+        learner=LearnerConfig(batch_size=16, replay_ratio=1.0),
+        evaluation=EvaluationConfig(
+            num_evaluations=1, num_positions=32, num_simulations=2, num_games=4
+        ),
         checkpoint=CheckpointConfig(every_minutes=0.0),
     )
     with jax.enable_x64(True):
@@ -238,7 +240,9 @@ def test_a_q_learner_learns_with_64_bit_types(tmp_path):
         games=8,
         moves=4,
         fit=FitConfig(sweeps=2, batch_size=16, max_epochs=2),
-        evaluation=QEvaluationConfig(times=1, games=4, opponents=("random",)),
+        evaluation=QEvaluationConfig(
+            num_evaluations=1, num_games=4, opponents=("random",)
+        ),
     )
     with jax.enable_x64(True):
         assert train_q(config).finished

@@ -26,8 +26,8 @@ def gtp_command(
 
     In every game `b` is the player who begins, in chess White. An analysis
     (`lz-analyze`, `kata-analyze`) goes deeper as long as it runs if the player keeps
-    its search: alphazero:RUN?simulations=200&kept_nodes=20000. Win rates and utilities
-    are those of the player to move.
+    its search: alphazero:RUN?simulations=200&tree_reuse_nodes=20000. Win rates and
+    utilities are those of the player to move.
 
     Args:
         game: one of those that `azjax games` lists, not only Go.

@@ -68,7 +68,7 @@ def bind(
 
 def options(target: Callable[..., Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yields names and types of the arguments of a function or a dataclass, for example
-    `search.proves` and `bool`."""
+    `search.use-solver` and `bool`."""
     for name, hint in typing.get_type_hints(target, include_extras=True).items():
         base, *metadata = typing.get_args(hint) if _is_annotated(hint) else (hint,)
         names = (getattr(extra, "name", None) for extra in metadata)

@@ -41,7 +41,7 @@ def play_command(
         opponent: who answers: random, greedy, minimax:DEPTH, mcts:N, q_learning:RUN,
             network:RUN, alphazero:RUN, perfect, human (a second person) or
             gtp:COMMAND, where RUN is a run's directory or `pretrained`. Settings stand
-            after a ?, joined by &: alphazero:RUN?simulations=200&kept_nodes=2000.
+            after a ?, joined by &: alphazero:RUN?simulations=200&tree_reuse_nodes=2000.
             NAME=PLAYER calls one by another name.
             Without it, the player that ships for the game, or else a search.
         second: let the opponent begin.

@@ -25,8 +25,8 @@ from azjax.search import (
 class AlphaZeroPlayer:
     """Searches a tree of `simulations` network evaluations, without noise.
 
-    Where `search.kept_nodes` is set, `think` goes on with what it knows from its last
-    move; `choose` always begins anew.
+    Where `search.tree_reuse_nodes` is set, `think` goes on with what it knows from its
+    last move; `choose` always begins anew.
     """
 
     game: Game = struct.field(pytree_node=False)
@@ -78,7 +78,7 @@ class AlphaZeroPlayer:
         known = None
         if memory is not None:
             found = find(memory, states)
-            known = subtree(memory, found, max_nodes=self.search.kept_nodes)
+            known = subtree(memory, found, max_nodes=self.search.tree_reuse_nodes)
         logits, result = evaluate(self.game, self.network, self.variables, states)
         output = run_search(
             self.search,

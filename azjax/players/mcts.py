@@ -27,18 +27,19 @@ class MCTSPlayer:
 
     The value that it reports is the mean result of its simulations.
 
-    Where `kept_nodes` is not 0, `think` goes on with what it knows from its last move;
-    `choose` always begins anew.
+    Where `tree_reuse_nodes` is not 0, `think` goes on with what it knows from its last
+    move; `choose` always begins anew.
 
     simulations: playouts for each move.
     exploration: c of UCB1.
-    kept_nodes: positions of a game's tree that are kept for its next move, at most.
+    tree_reuse_nodes: positions of a game's tree that are kept for its next move, at
+        most.
     """
 
     game: Game = struct.field(pytree_node=False)
     simulations: int = struct.field(pytree_node=False)
     exploration: float = struct.field(pytree_node=False, default=2**0.5)
-    kept_nodes: int = struct.field(pytree_node=False, default=0)
+    tree_reuse_nodes: int = struct.field(pytree_node=False, default=0)
 
     def choose(self, rng_key: jax.Array, states: State) -> Choice:
         """Chooses a move in each of B positions; the key is consumed."""
@@ -46,9 +47,9 @@ class MCTSPlayer:
 
     def start(self, states: State) -> Tree | None:
         """Returns B trees that know nothing, None if none are kept."""
-        if not self.kept_nodes:
+        if not self.tree_reuse_nodes:
             return None
-        num_nodes = self.kept_nodes + self.simulations
+        num_nodes = self.tree_reuse_nodes + self.simulations
         return empty_tree(states, self.game.num_actions, num_nodes)
 
     def think(
@@ -80,7 +81,9 @@ class MCTSPlayer:
         search_key, order_key = jax.random.split(rng_key)
         known = None
         if memory is not None:
-            known = subtree(memory, find(memory, states), max_nodes=self.kept_nodes)
+            known = subtree(
+                memory, find(memory, states), max_nodes=self.tree_reuse_nodes
+            )
         legal = jax.vmap(self.game.legal_action_mask)(states)
         fields = {
             "prior_logits": _random_order(order_key, legal),

@@ -45,8 +45,13 @@ def _from_1(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_2(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Version 3 renames settings of runs."""
-    return _q_from_2(config) if config.get("kind") == "q_learning" else dict(config)
+    """Version 3 calls the settings of AlphaZero as the literature does."""
+    if config.get("kind") == "q_learning":
+        return _q_from_2(config)
+    return {
+        section: _renamed(values, _NAMES_OF_3.get(section, {}))
+        for section, values in config.items()
+    }
 
 
 def _q_from_2(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,8 +60,8 @@ def _q_from_2(config: Mapping[str, Any]) -> dict[str, Any]:
     if "minutes" not in config:
         return dict(config)
     names = {
-        "evaluations": "times",
-        "evaluation_games": "games",
+        "evaluations": "num_evaluations",
+        "evaluation_games": "num_games",
         "evaluation_opponents": "opponents",
     }
     migrated = {name: value for name, value in config.items() if name not in names}
@@ -68,6 +73,41 @@ def _q_from_2(config: Mapping[str, Any]) -> dict[str, Any]:
     return migrated
 
 
+def _renamed(values: Any, names: Mapping[str, str]) -> Any:
+    if not isinstance(values, dict):  # whoever reads it refuses it
+        return values
+    return {names.get(name, name): value for name, value in values.items()}
+
+
+_NAMES_OF_3 = {
+    "search": {
+        "kept_nodes": "tree_reuse_nodes",
+        "max_considered_actions": "max_num_considered_actions",
+        "proves": "use_solver",
+    },
+    "self_play": {
+        "cheap_simulations": "fast_simulations",
+        "empty_openings": "initial_position_fraction",
+        "full_searches": "full_search_fraction",
+        "games": "num_games",
+        "sampled_moves": "temperature_moves",
+        "short_openings": "short_opening_fraction",
+        "simulations": "num_simulations",
+    },
+    "learner": {
+        "averaging": "ema_decay",
+        "final_rate": "final_lr_fraction",
+        "trace": "td_lambda",
+        "uses": "replay_ratio",
+        "warm_up": "warmup_fraction",
+    },
+    "evaluation": {
+        "games": "num_games",
+        "positions": "num_positions",
+        "simulations": "num_simulations",
+        "times": "num_evaluations",
+    },
+}
 _Q_MINUTES = 2.0  # that a run of Q-learning lasted where its settings did not say
 _STEPS: Mapping[int, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     1: _from_1,

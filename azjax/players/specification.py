@@ -35,7 +35,7 @@ MAX_TEMPERATURE = 100.0
 
 # What each way of searching has for itself.
 _CONSTANTS = {
-    "gumbel": ("max_considered_actions", "value_scale"),
+    "gumbel": ("max_num_considered_actions", "value_scale"),
     "alphazero": ("c_init", "c_base", "first_play_reduction"),
 }
 _MAX_CONSTANT = 1e9
@@ -62,7 +62,8 @@ def load(spec: str, game: Game | None = None, parts: Parts | None = None) -> Any
 
     - `random` and `greedy`, which sees one move ahead;
     - `minimax:DEPTH` searches all moves so far ahead;
-    - `mcts:N` searches with N random playouts; settings `exploration`, `kept_nodes`;
+    - `mcts:N` searches with N random playouts; settings `exploration` and
+      `tree_reuse_nodes`;
     - `network:RUN` follows a trained network's policy; setting `temperature`;
     - `alphazero:RUN` searches with the network; settings `simulations` and those of
       `SearchConfig` that concern play, which else are as the run had them;
@@ -130,7 +131,7 @@ def _mcts(spec: Spec, game: Game | None) -> Player:
         game=needed(spec, game),
         simulations=spec.whole_argument("N", 1, MAX_SIMULATIONS),
         exploration=spec.real("exploration", 0, 1000, MCTSPlayer.exploration),
-        kept_nodes=spec.whole("kept_nodes", 0, MAX_SIMULATIONS, 0),
+        tree_reuse_nodes=spec.whole("tree_reuse_nodes", 0, MAX_SIMULATIONS, 0),
     )
 
 
@@ -182,13 +183,19 @@ KINDS = {
     "random": Kind("random", _random),
     "greedy": Kind("greedy", _greedy),
     "minimax": Kind("minimax:DEPTH", _minimax),
-    "mcts": Kind("mcts:N", _mcts, ("exploration", "kept_nodes")),
+    "mcts": Kind("mcts:N", _mcts, ("exploration", "tree_reuse_nodes")),
     "network": Kind("network:RUN", _network, ("temperature",)),
     "alphazero": Kind(
         "alphazero:RUN",
         _alphazero,
         (
-            *("simulations", "algorithm", "leaves_per_step", "kept_nodes", "proves"),
+            *(
+                "simulations",
+                "algorithm",
+                "leaves_per_step",
+                "tree_reuse_nodes",
+                "use_solver",
+            ),
             *_CONSTANTS["gumbel"],
             *_CONSTANTS["alphazero"],
         ),
@@ -246,18 +253,23 @@ def _changed(spec: Spec, search: SearchConfig) -> SearchConfig:
     return dataclasses.replace(
         search,
         algorithm=algorithm,
-        max_considered_actions=spec.whole(
-            "max_considered_actions", 1, MAX_SIMULATIONS, search.max_considered_actions
+        max_num_considered_actions=spec.whole(
+            "max_num_considered_actions",
+            1,
+            MAX_SIMULATIONS,
+            search.max_num_considered_actions,
         ),
         value_scale=spec.real("value_scale", 0, _MAX_CONSTANT, search.value_scale),
         c_init=spec.real("c_init", 0, _MAX_CONSTANT, search.c_init),
         c_base=spec.real("c_base", 1, _MAX_CONSTANT, search.c_base),
         first_play_reduction=first_play_reduction,
-        proves=spec.flag("proves", search.proves),
+        use_solver=spec.flag("use_solver", search.use_solver),
         leaves_per_step=spec.whole(
             "leaves_per_step", 1, MAX_SIMULATIONS, search.leaves_per_step
         ),
-        kept_nodes=spec.whole("kept_nodes", 0, MAX_SIMULATIONS, search.kept_nodes),
+        tree_reuse_nodes=spec.whole(
+            "tree_reuse_nodes", 0, MAX_SIMULATIONS, search.tree_reuse_nodes
+        ),
     )
 
 

@@ -43,7 +43,7 @@ class SearchConfig:
     Attributes:
         algorithm: `gumbel` (Danihelka et al. 2022, "Policy improvement by planning with
             Gumbel"; learns with few simulations) or `alphazero` (Silver et al. 2018).
-        max_considered_actions: Gumbel: root actions that enter sequential halving.
+        max_num_considered_actions: Gumbel: root actions that enter sequential halving.
         value_scale: Gumbel: weight of the values against the prior logits.
         rescale_values: Gumbel: whether the values of each node are spread over [0, 1]
             first; the paper does so for Atari and not for Go.
@@ -58,18 +58,18 @@ class SearchConfig:
         dirichlet_alpha: PUCT: concentration of the root noise; None: 10 / the number of
             legal moves of the position, about what AlphaZero uses.
         dirichlet_fraction: PUCT: share of the noise in the root prior.
-        kept_nodes: positions of a game's tree that are kept for its next move, at
+        tree_reuse_nodes: positions of a game's tree that are kept for its next move, at
             most; 0 begins every move with an empty tree.
         leaves_per_step: positions of one game's tree that the network evaluates at
             once: faster where few games are played at a time, slightly worse.
-        proves: whether wins, draws and losses that are certain are carried up the tree:
-            such positions are played without mistakes, wins by the shortest way found
-            and losses by the longest.
+        use_solver: whether wins, draws and losses that are certain are carried up the
+            tree: such positions are played without mistakes, wins by the shortest way
+            found and losses by the longest.
         prior_dtype: in which the tree stores prior logits; bfloat16 saves memory.
     """
 
     algorithm: Literal["gumbel", "alphazero"] = "gumbel"
-    max_considered_actions: int = 16
+    max_num_considered_actions: int = 16
     value_scale: float = 0.1
     rescale_values: bool = True
     c_init: float = 1.25
@@ -78,9 +78,9 @@ class SearchConfig:
     forced_playouts: float = 0.0
     dirichlet_alpha: float | None = None
     dirichlet_fraction: float = 0.25
-    kept_nodes: int = 0
+    tree_reuse_nodes: int = 0
     leaves_per_step: int = 1
-    proves: bool = False
+    use_solver: bool = False
     prior_dtype: Literal["float32", "bfloat16"] = "float32"
 
     def __post_init__(self) -> None:
@@ -94,14 +94,14 @@ class SearchConfig:
                     f"search.{name} must be {' or '.join(allowed)}: "
                     f"{getattr(self, name)!r}"
                 )
-        for name in ("rescale_values", "proves"):
+        for name in ("rescale_values", "use_solver"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(
                     f"search.{name} must be True or False: {getattr(self, name)!r}"
                 )
         for name, low in (
-            ("max_considered_actions", 1),
-            ("kept_nodes", 0),
+            ("max_num_considered_actions", 1),
+            ("tree_reuse_nodes", 0),
             ("leaves_per_step", 1),
         ):
             check_whole(f"search.{name}", getattr(self, name), low, MAX_NODES)
@@ -128,4 +128,4 @@ class SearchConfig:
 
     def num_nodes(self, num_simulations: int) -> int:
         """Returns N, the nodes of a tree: kept ones or the root, and new ones."""
-        return max(self.kept_nodes, 1) + num_simulations
+        return max(self.tree_reuse_nodes, 1) + num_simulations

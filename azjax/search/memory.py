@@ -39,17 +39,21 @@ def search_bytes(
         "num_actions": num_actions,
         "num_nodes": config.num_nodes(num_simulations),
         "prior_dtype": jnp.dtype(config.prior_dtype),
-        "proves": config.proves,
+        "use_solver": config.use_solver,
     }
     batch_size = jax.tree.leaves(embedding)[0].shape[0]
     leaves = min(config.leaves_per_step, num_simulations)
     # Kept trees can be deeper than a search is long.
-    depth = config.num_nodes(num_simulations) if config.kept_nodes else num_simulations
+    depth = (
+        config.num_nodes(num_simulations)
+        if config.tree_reuse_nodes
+        else num_simulations
+    )
     depth = min(max_depth or depth, depth)
     # The paths, and the lists of the nodes to update with their values.
     total = 4 * depth * (leaves + 2)
     total += tree_bytes(jax.eval_shape(lambda: empty_nodes(states, **sizes)))
-    if config.kept_nodes:
+    if config.tree_reuse_nodes:
         # The trees from the last move stay until those for the next one are made.
         total += tree_bytes(jax.eval_shape(lambda: empty_tree(states, **sizes)))
     return batch_size * total

@@ -112,7 +112,7 @@ def empty_nodes(
     num_nodes: int,
     *,
     prior_dtype: Any = jnp.float32,
-    proves: bool = False,
+    use_solver: bool = False,
 ) -> Nodes:
     """Returns B trees without any node, not even a root.
 
@@ -121,13 +121,13 @@ def empty_nodes(
         num_actions: A.
         num_nodes: N.
         prior_dtype: of the prior logits.
-        proves: whether to make room for proven bounds.
+        use_solver: whether to make room for proven bounds.
     """
     size = jax.tree.leaves(embedding)[0].shape[0] * num_nodes
     none = jnp.full(size, NO_PARENT, jnp.int32)
     zeros = jnp.zeros(size, jnp.float32)
     by_action = jnp.zeros((size, num_actions), jnp.float32)
-    unknown = jnp.full(size, WIN, jnp.int16) if proves else None
+    unknown = jnp.full(size, WIN, jnp.int16) if use_solver else None
     return Nodes(
         visits=jnp.zeros(size, jnp.int32),
         pending=None,
@@ -208,7 +208,7 @@ def from_tree(tree: Tree) -> Nodes:
     parent = flat(jnp.where(tree.parents >= 0, tree.parents + base, NO_PARENT))
     action = flat(tree.action_from_parent)
     child = tree.children_index
-    proves = isinstance(tree, ProvenTree)
+    is_proven = isinstance(tree, ProvenTree)
     return Nodes(
         visits=flat(tree.node_visits),
         pending=None,
@@ -222,8 +222,8 @@ def from_tree(tree: Tree) -> Nodes:
         action=action,
         next_action=jnp.zeros(size, jnp.int32),
         next_node=jnp.full(size, NO_PARENT, jnp.int32),
-        lower=flat(tree.lower) if proves else None,
-        upper=flat(tree.upper) if proves else None,
+        lower=flat(tree.lower) if is_proven else None,
+        upper=flat(tree.upper) if is_proven else None,
         prior=to_prior(
             flat(tree.children_prior_logits).astype(jnp.float32),
             _STORED[tree.children_prior_logits.dtype],

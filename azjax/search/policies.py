@@ -66,13 +66,13 @@ def gumbel_policy(
         gumbel_scale: scale of the root's Gumbel noise; 0 for play without chance.
         value_scale: weight of the values against the prior logits.
         rescale_values: whether the values of each node are spread over [0, 1] first.
-        **search_settings: `max_depth`, `tree`, `leaves_per_step`, `proves`,
+        **search_settings: `max_depth`, `tree`, `leaves_per_step`, `use_solver`,
             `prior_dtype` and `search_slice` of `search`. Trees that are to be kept from
             move to move begin with `first_trees` or `empty_tree`, also at the first
             move.
     """
     SearchConfig(
-        max_considered_actions=max_num_considered_actions,
+        max_num_considered_actions=max_num_considered_actions,
         value_scale=value_scale,
         rescale_values=rescale_values,
     )  # checks them
@@ -221,7 +221,7 @@ def alphazero_policy(
         dirichlet_fraction: share of the noise in the prior of the legal root actions; 0
             for play without chance.
         temperature: of the choice among the visit counts; 0 takes the most visited.
-        **search_settings: `max_depth`, `tree`, `leaves_per_step`, `proves`,
+        **search_settings: `max_depth`, `tree`, `leaves_per_step`, `use_solver`,
             `prior_dtype` and `search_slice` of `search`. Trees that are to be kept from
             move to move begin with `first_trees` or `empty_tree`, also at the first
             move.
@@ -319,12 +319,12 @@ def run_search(  # noqa: PLR0917  # the order is mctx's
         tree=tree,
         search_slice=search_slice,
         leaves_per_step=config.leaves_per_step,
-        proves=config.proves,
+        use_solver=config.use_solver,
         prior_dtype=jnp.dtype(config.prior_dtype),
     )
     if config.algorithm == "gumbel":
         return policy(
-            max_num_considered_actions=config.max_considered_actions,
+            max_num_considered_actions=config.max_num_considered_actions,
             gumbel_scale=1.0 if explores else 0.0,
             value_scale=config.value_scale,
             rescale_values=config.rescale_values,
@@ -347,7 +347,7 @@ def first_trees(
     `config` keeps none.
 
     They have room for the kept nodes and for those of one search. After each search,
-    `subtree(tree, node_index, max_nodes=config.kept_nodes)` makes the next tree.
+    `subtree(tree, node_index, max_nodes=config.tree_reuse_nodes)` makes the next tree.
 
     Args:
         config: the search's settings.
@@ -355,14 +355,14 @@ def first_trees(
         num_actions: A.
         num_simulations: of each search.
     """
-    if not config.kept_nodes:
+    if not config.tree_reuse_nodes:
         return None
     return empty_tree(
         embedding,
         num_actions,
         config.num_nodes(num_simulations),
         prior_dtype=jnp.dtype(config.prior_dtype),
-        proves=config.proves,
+        use_solver=config.use_solver,
     )
 
 

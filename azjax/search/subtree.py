@@ -24,7 +24,7 @@ def empty_tree(
     num_nodes: int,
     *,
     prior_dtype: Any = jnp.float32,
-    proves: bool = False,
+    use_solver: bool = False,
 ) -> Tree:
     """Returns B trees without any node, not even a root, for a search to start from.
 
@@ -33,11 +33,15 @@ def empty_tree(
         num_actions: A.
         num_nodes: N; room for this many nodes in each tree.
         prior_dtype: of the prior logits, as in `search`.
-        proves: as in `search`.
+        use_solver: as in `search`.
     """
     check_whole("num_nodes", num_nodes, 1, 2**31 - 2)
     nodes = empty_nodes(
-        embedding, num_actions, num_nodes, prior_dtype=prior_dtype, proves=proves
+        embedding,
+        num_actions,
+        num_nodes,
+        prior_dtype=prior_dtype,
+        use_solver=use_solver,
     )
     batch_size = jax.tree.leaves(embedding)[0].shape[0]
     return to_tree(

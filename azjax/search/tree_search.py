@@ -43,7 +43,7 @@ def search(
     tree: Tree | None = None,
     selects_on_update: bool = False,
     leaves_per_step: int = 1,
-    proves: bool = False,
+    use_solver: bool = False,
     prior_dtype: Any = jnp.float32,
     search_slice: SearchSlice | None = None,
 ) -> Tree:
@@ -89,8 +89,8 @@ def search(
             second takes the first for visited, with the value that its parent has now,
             and so on (Liu et al. 2020, "Watch the Unobserved"). More than one make
             fewer and larger batches for the network, for a somewhat worse search.
-        proves: whether to carry proven wins, draws and losses up the tree; returns a
-            `ProvenTree`. See `proofs` for which games. A move proven to lose is not
+        use_solver: whether to carry proven wins, draws and losses up the tree; returns
+            a `ProvenTree`. See `proofs` for which games. A move proven to lose is not
             searched while others are left.
         prior_dtype: in which prior logits are stored, float32 or bfloat16; a starting
             tree keeps its own.
@@ -122,10 +122,10 @@ def search(
             num_actions,
             num_nodes,
             prior_dtype=prior_dtype,
-            proves=proves,
+            use_solver=use_solver,
         )
     else:
-        nodes = _starting_nodes(tree, root, num_simulations, proves=proves)
+        nodes = _starting_nodes(tree, root, num_simulations, use_solver=use_solver)
     game = jnp.arange(batch_size, dtype=jnp.int32)
     searcher = _Search(
         params=params,
@@ -175,7 +175,7 @@ def search(
 
 
 def _starting_nodes(
-    tree: Tree, root: RootFnOutput, num_simulations: int, *, proves: bool
+    tree: Tree, root: RootFnOutput, num_simulations: int, *, use_solver: bool
 ) -> Nodes:
     batch_size, num_nodes, num_actions = tree.children_index.shape
     if (batch_size, num_actions) != root.prior_logits.shape:
@@ -189,10 +189,10 @@ def _starting_nodes(
             f"num_simulations, {num_simulations}"
         )
     nodes = from_tree(tree)
-    if proves != (nodes.lower is not None):
+    if use_solver != (nodes.lower is not None):
         raise ValueError(
-            f"the starting tree must {'' if proves else 'not '}be a ProvenTree when "
-            f"proves={proves}"
+            f"the starting tree must {'' if use_solver else 'not '}be a ProvenTree "
+            f"when use_solver={use_solver}"
         )
     return nodes
 

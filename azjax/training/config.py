@@ -32,88 +32,97 @@ class SelfPlayConfig:
     """How games are played to learn from.
 
     Attributes:
-        games: B, played at once.
+        num_games: B, played at once.
         moves_per_chunk: T, moves in each game between two rounds of updates.
-        simulations: network evaluations a move, one number for each of equal parts of
-            the run: `(16, 32, 32)` searches less in the first third (AlphaZero: 800).
-        empty_openings: share of the games that begin with the empty board.
-        short_openings: share that begin after 0 to `short_opening_moves` random moves;
-            the rest begins after 0 to `long_opening_moves`.
+        num_simulations: network evaluations a move, one number for each of equal parts
+            of the run: `(16, 32, 32)` searches less in the first third (AlphaZero:
+            800).
+        initial_position_fraction: share of the games that begin with the initial
+            position.
+        short_opening_fraction: share that begin after 0 to `short_opening_moves` random
+            moves; the rest begins after 0 to `long_opening_moves`.
         short_opening_moves: see above (moves).
         long_opening_moves: see above (moves); cut to three quarters of the longest
             game.
-        sampled_moves: in the first moves after the opening the move is drawn from the
-            improved policy; after them it is the best found (AlphaZero: 30 in chess).
-        full_searches: share of the moves that are searched with `simulations`, drawn
-            anew at each move; the rest is searched with `cheap_simulations`, without
-            exploring, and only its results are learnt from, not its policies: more
-            games for the same time (playout cap randomisation, Wu 2019, "Accelerating
-            Self-Play Learning in Go", section 3.1; there 0.25).
-        cheap_simulations: see above; not used if all searches are full.
+        temperature_moves: in so many moves after the opening the move is drawn from
+            the improved policy; after them it is the best found (AlphaZero: 30 in
+            chess).
+        full_search_fraction: share of the moves that are searched with
+            `num_simulations`, drawn anew at each move; the rest is searched with
+            `fast_simulations`, without exploring, and only its results are learnt
+            from, not its policies: more games for the same time (playout cap
+            randomisation, Wu 2019, "Accelerating Self-Play Learning in Go", section
+            3.1; there 0.25).
+        fast_simulations: see above; not used if all searches are full.
     """
 
-    games: int = 256
+    num_games: int = 256
     moves_per_chunk: int = 32
-    simulations: tuple[int, ...] = (16, 32, 32, 32, 32)
-    empty_openings: float = 0.25
-    short_openings: float = 0.4
+    num_simulations: tuple[int, ...] = (16, 32, 32, 32, 32)
+    initial_position_fraction: float = 0.25
+    short_opening_fraction: float = 0.4
     short_opening_moves: int = 12
     long_opening_moves: int = 30
-    sampled_moves: int = 8
-    full_searches: float = 1.0
-    cheap_simulations: int = 8
+    temperature_moves: int = 8
+    full_search_fraction: float = 1.0
+    fast_simulations: int = 8
 
     def __post_init__(self) -> None:
         """Checks the values."""
-        _check_at_least("self_play", self, games=1, moves_per_chunk=2)
+        _check_at_least("self_play", self, num_games=1, moves_per_chunk=2)
         _check_at_least(
             "self_play",
             self,
             short_opening_moves=0,
             long_opening_moves=0,
-            sampled_moves=0,
-            cheap_simulations=1,
+            temperature_moves=0,
+            fast_simulations=1,
         )
-        if not 0 < self.full_searches <= 1:
+        if not 0 < self.full_search_fraction <= 1:
             raise ValueError(
-                "self_play.full_searches must be more than 0 and at most 1: "
-                f"{self.full_searches}"
+                "self_play.full_search_fraction must be more than 0 and at most 1: "
+                f"{self.full_search_fraction}"
             )
-        _check_fraction("self_play", self, "empty_openings", "short_openings")
-        if self.empty_openings + self.short_openings > 1:
+        _check_fraction(
+            "self_play", self, "initial_position_fraction", "short_opening_fraction"
+        )
+        if self.initial_position_fraction + self.short_opening_fraction > 1:
             raise ValueError(
-                "self_play.empty_openings + self_play.short_openings must be <= 1: "
-                f"{self.empty_openings} + {self.short_openings}"
+                "self_play.initial_position_fraction + "
+                "self_play.short_opening_fraction must be <= 1: "
+                f"{self.initial_position_fraction} + {self.short_opening_fraction}"
             )
-        if not self.simulations or not all(
-            1 <= simulations <= MAX_NODES for simulations in self.simulations
+        if not self.num_simulations or not all(
+            1 <= simulations <= MAX_NODES for simulations in self.num_simulations
         ):
             raise ValueError(
-                "self_play.simulations must be one or more numbers >= 1 and <= "
-                f"{MAX_NODES}: {self.simulations}"
+                "self_play.num_simulations must be one or more numbers >= 1 and <= "
+                f"{MAX_NODES}: {self.num_simulations}"
             )
-        if self.full_searches < 1 and self.cheap_simulations > max(self.simulations):
+        if self.full_search_fraction < 1 and self.fast_simulations > max(
+            self.num_simulations
+        ):
             raise ValueError(
-                "self_play.cheap_simulations must be at most self_play.simulations "
-                f"({max(self.simulations)}), or the cheap searches are the dear ones: "
-                f"{self.cheap_simulations}"
+                "self_play.fast_simulations must be at most self_play.num_simulations "
+                f"({max(self.num_simulations)}), or the fast searches are the slow "
+                f"ones: {self.fast_simulations}"
             )
 
     @property
     def full_games(self) -> int:
-        """Games whose move is searched with `simulations`, at every move."""
-        return max(1, round(self.full_searches * self.games))
+        """Games whose move is searched with `num_simulations`, at every move."""
+        return max(1, round(self.full_search_fraction * self.num_games))
 
     def simulations_at(self, progress: float) -> int:
         """The simulations of a full search at a share of the run, in [0, 1]."""
-        stage = int(progress * len(self.simulations))
-        return self.simulations[min(stage, len(self.simulations) - 1)]
+        stage = int(progress * len(self.num_simulations))
+        return self.num_simulations[min(stage, len(self.num_simulations) - 1)]
 
     def longest_search(self, num_simulations: int) -> int:
         """The simulations of the longest search where full ones have so many."""
-        if self.full_games == self.games:
+        if self.full_games == self.num_games:
             return num_simulations
-        return max(num_simulations, self.cheap_simulations)
+        return max(num_simulations, self.fast_simulations)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,44 +163,46 @@ class LearnerConfig:
 
     Attributes:
         batch_size: N, positions an update.
-        uses: times that a position is drawn, on average.
+        replay_ratio: times that a position is drawn, on average.
         learning_rate: of AdamW at its highest.
-        warm_up: share of the run in which the rate rises to it from 0.
-        final_rate: the share of the highest rate that cosine annealing leaves at the
-            end.
+        warmup_fraction: share of the run in which the rate rises to it from 0.
+        final_lr_fraction: the share of the highest rate that cosine annealing leaves
+            at the end.
         weight_decay: of kernels, as a share of the weight for each unit of learning
             rate.
         max_gradient_norm: longer gradients are scaled down to it.
-        averaging: decay of the averaged weights, which play and are evaluated, an
+        ema_decay: decay of the averaged weights, which play and are evaluated, an
             update.
         value_weight: of the value loss against the policy loss (AlphaZero: 1).
-        trace: lambda, how far value targets look ahead: 1 is the game's result, 0 the
-            search's value of the next position.
+        td_lambda: lambda, how far value targets look ahead: 1 is the game's result, 0
+            the search's value of the next position.
     """
 
     batch_size: int = 256
-    uses: float = 4.0
+    replay_ratio: float = 4.0
     learning_rate: float = 2e-3
-    warm_up: float = 0.02
-    final_rate: float = 0.0
+    warmup_fraction: float = 0.02
+    final_lr_fraction: float = 0.0
     weight_decay: float = 1e-2
     max_gradient_norm: float = 1.0
-    averaging: float = 0.998
+    ema_decay: float = 0.998
     value_weight: float = 1.0
-    trace: float = 0.8
+    td_lambda: float = 0.8
 
     def __post_init__(self) -> None:
         """Checks the values."""
         _check_at_least("learner", self, batch_size=1, weight_decay=0, value_weight=0)
-        _check_fraction("learner", self, "warm_up", "final_rate", "trace")
-        for name in ("uses", "learning_rate", "max_gradient_norm"):
+        _check_fraction(
+            "learner", self, "warmup_fraction", "final_lr_fraction", "td_lambda"
+        )
+        for name in ("replay_ratio", "learning_rate", "max_gradient_norm"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(
                     f"learner.{name} must be > 0 and finite: {getattr(self, name)}"
                 )
-        if not 0 <= self.averaging < 1:
+        if not 0 <= self.ema_decay < 1:
             raise ValueError(
-                f"learner.averaging must be at least 0 and below 1: {self.averaging}"
+                f"learner.ema_decay must be at least 0 and below 1: {self.ema_decay}"
             )
 
 
@@ -200,21 +211,22 @@ class BaseEvaluationConfig:
     """How often and how a run of any algorithm is measured while it lasts.
 
     Attributes:
-        times: evaluations in the run, evenly spaced; the first network comes in
-            addition.
-        positions: solved positions graded each time, where the game has any.
-        games: against each opponent, each time.
+        num_evaluations: in the run, evenly spaced; the first network comes in addition.
+        num_positions: solved positions graded each time, where the game has any.
+        num_games: against each opponent, each time.
     """
 
-    times: int = 20
-    positions: int = 1000
-    games: int = 128
+    num_evaluations: int = 20
+    num_positions: int = 1000
+    num_games: int = 128
 
     def __post_init__(self) -> None:
         """Checks the values."""
-        _check_at_least("evaluation", self, times=1, positions=1, games=2)
-        if self.games % 2:
-            raise ValueError(f"evaluation.games must be even: {self.games}")
+        _check_at_least(
+            "evaluation", self, num_evaluations=1, num_positions=1, num_games=2
+        )
+        if self.num_games % 2:
+            raise ValueError(f"evaluation.num_games must be even: {self.num_games}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -222,22 +234,22 @@ class EvaluationConfig(BaseEvaluationConfig):
     """How often and how the run is measured while it lasts.
 
     Attributes:
-        simulations: of the search that is graded.
+        num_simulations: of the search that is graded.
         opponents: players as `azjax.players.load` takes them, whom the network alone,
             without search, plays each time.
     """
 
-    simulations: int = 64
+    num_simulations: int = 64
     opponents: tuple[str, ...] = ("random",)
 
     def __post_init__(self) -> None:
         """Checks the values."""
         super().__post_init__()
-        _check_at_least("evaluation", self, simulations=1)
-        if self.simulations > MAX_NODES:
+        _check_at_least("evaluation", self, num_simulations=1)
+        if self.num_simulations > MAX_NODES:
             raise ValueError(
-                f"evaluation.simulations must be at most {MAX_NODES}: "
-                f"{self.simulations}"
+                f"evaluation.num_simulations must be at most {MAX_NODES}: "
+                f"{self.num_simulations}"
             )
         check_opponents(self.opponents)
 
@@ -352,14 +364,14 @@ class TrainConfig:
 
     @property
     def _horizon(self) -> int:
-        return horizon(self.learner.trace, games.make(self.game).max_moves)
+        return horizon(self.learner.td_lambda, games.make(self.game).max_moves)
 
     def _least_replay(self, horizon: int) -> dict[str, int]:
         moves, _ = self._least_window(horizon)
         chunks = math.ceil(moves / self.self_play.moves_per_chunk)
         return {
             "capacity": chunks * self.chunk_positions,
-            "min_window": moves * self.self_play.games,
+            "min_window": moves * self.self_play.num_games,
         }
 
     def _least_window(self, horizon: int) -> tuple[int, str]:
@@ -368,7 +380,7 @@ class TrainConfig:
         What is eligible is decided after each chunk, from the first update on.
         """
         is_lambda = horizon == self._horizon
-        source = f" (learner.trace {self.learner.trace})" if is_lambda else ""
+        source = f" (learner.td_lambda {self.learner.td_lambda})" if is_lambda else ""
         chunk_moves = self.self_play.moves_per_chunk
         min_positions = self.replay.min_positions
         before_updates = max(1, math.ceil(min_positions / self.chunk_positions))
@@ -392,7 +404,7 @@ class TrainConfig:
     @property
     def chunk_positions(self) -> int:
         """Positions in one chunk of self-play."""
-        return self.self_play.games * self.self_play.moves_per_chunk
+        return self.self_play.num_games * self.self_play.moves_per_chunk
 
     @property
     def replay_chunks(self) -> int:
@@ -405,12 +417,12 @@ class TrainConfig:
             self.replay.min_window,
             self.replay.window * iteration * self.chunk_positions,
         )
-        return int(min(positions, self.replay.capacity)) // self.self_play.games
+        return int(min(positions, self.replay.capacity)) // self.self_play.num_games
 
     @property
     def updates_per_iteration(self) -> int:
         """Updates after each chunk of self-play."""
-        drawn = self.learner.uses * self.chunk_positions
+        drawn = self.learner.replay_ratio * self.chunk_positions
         return max(1, round(drawn / self.learner.batch_size))
 
     def to_json(self) -> dict[str, Any]:

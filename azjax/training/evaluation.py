@@ -28,12 +28,12 @@ class Evaluator:
     ):
         self._game = game
         positions = shipped(game)
-        self._positions = positions and positions.subset(config.positions)
+        self._positions = positions and positions.subset(config.num_positions)
         self._opponents = {name: load(name, game) for name in opponents}
         for name, opponent in self._opponents.items():
             check_starts(name, opponent, game)
         self._openings = suite(
-            game, jax.random.key(_OPENINGS_SEED), config.games // 2, OPENING_MOVES
+            game, jax.random.key(_OPENINGS_SEED), config.num_games // 2, OPENING_MOVES
         )
 
     def evaluate(self, players: Mapping[str, Player]) -> dict[str, Any]:

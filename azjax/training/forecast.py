@@ -53,8 +53,8 @@ def make_forecast(config: TrainConfig) -> Forecast | None:
     if config.minutes is None:
         return None
     advice = (
-        "begin another run with more --minutes, or with fewer --self-play.games "
-        f"({config.self_play.games}) or --self-play.moves-per-chunk "
+        "begin another run with more --minutes, or with fewer --self-play.num-games "
+        f"({config.self_play.num_games}) or --self-play.moves-per-chunk "
         f"({config.self_play.moves_per_chunk})"
     )
-    return Forecast(config.minutes, config.self_play.simulations, advice)
+    return Forecast(config.minutes, config.self_play.num_simulations, advice)

@@ -188,7 +188,7 @@ def run_loop(
             progress.seconds = time.monotonic() - started
             share = share_over(config, iteration, progress.seconds)
             finished = share >= 1
-            times = config.evaluation.times
+            times = config.evaluation.num_evaluations
             evaluated = progress.is_evaluation_due(share, times, iteration)
             if evaluated:
                 reporter.compiling("evaluation")

@@ -109,9 +109,11 @@ def make_algorithm(
     optimizer = optimizer or make_optimizer(config.learner)
     loss = loss or make_loss(config.learner, parts)
     sampler = sampler or uniform_sampler(config.learner.batch_size)
-    value_target = value_target or lambda_target(config.learner.trace, game.max_moves)
+    value_target = value_target or lambda_target(
+        config.learner.td_lambda, game.max_moves
+    )
     config.check_replay(value_target.horizon)
-    update = make_update(network, optimizer, loss, averaging=config.learner.averaging)
+    update = make_update(network, optimizer, loss, ema_decay=config.learner.ema_decay)
 
     def learn(learner, sampler_state, positions, rng_key, progress):
         replay, index = positions
@@ -165,7 +167,7 @@ def _init(
         game,
         num_chunks=config.replay_chunks,
         moves_per_chunk=config.self_play.moves_per_chunk,
-        num_games=config.self_play.games,
+        num_games=config.self_play.num_games,
         policy_entries=config.replay.policy_entries,
     )
     state = TrainState(

@@ -68,11 +68,15 @@ def learning_rate(config: LearnerConfig, progress: jax.Array | float) -> jax.Arr
         progress: the share of the run that is over, in [0, 1].
     """
     progress = jnp.clip(progress, 0.0, 1.0)
-    rise = jnp.minimum(1.0, progress / config.warm_up) if config.warm_up else 1.0
-    span = max(1.0 - config.warm_up, 1e-9)
-    fall = jnp.clip((progress - config.warm_up) / span, 0.0, 1.0)
+    rise = (
+        jnp.minimum(1.0, progress / config.warmup_fraction)
+        if config.warmup_fraction
+        else 1.0
+    )
+    span = max(1.0 - config.warmup_fraction, 1e-9)
+    fall = jnp.clip((progress - config.warmup_fraction) / span, 0.0, 1.0)
     cosine = 0.5 * (1 + jnp.cos(math.pi * fall))
-    share = config.final_rate + (1 - config.final_rate) * cosine
+    share = config.final_lr_fraction + (1 - config.final_lr_fraction) * cosine
     # The very first updates must not stand still.
     return config.learning_rate * jnp.maximum(rise, 0.01) * share
 
@@ -170,7 +174,7 @@ def make_update(
     optimizer: optax.GradientTransformation,
     loss: Loss,
     *,
-    averaging: float,
+    ema_decay: float,
 ):
     """Returns a jitted `(learner, batch, progress) -> (learner, metrics, sample_loss)`.
 
@@ -193,7 +197,7 @@ def make_update(
         variables = variables._replace(params=params, batch_stats=batch_stats)
         count = learner.updates + 1
         # At first the average is quick: it forgets the random start.
-        decay = jnp.minimum(averaging, count.astype(jnp.float32) / (count + 10))
+        decay = jnp.minimum(ema_decay, count.astype(jnp.float32) / (count + 10))
         averaged: Any = optax.incremental_update(variables, learner.averaged, 1 - decay)
         metrics["gradient_norm"] = optax.tree.norm(gradients)
         learner = LearnerState(variables, averaged, opt_state, count)

@@ -167,7 +167,9 @@ def _make_learning(
         return state, totals, {**metrics, "learning_rate": rate}
 
     def evaluate(player: TrainedPlayer) -> dict[str, Any]:
-        return evaluator.evaluate(named_players(player, config.evaluation.simulations))
+        return evaluator.evaluate(
+            named_players(player, config.evaluation.num_simulations)
+        )
 
     return Learning(
         config=config,

@@ -127,7 +127,7 @@ def required_parts(
             "the newest moves of self-play",
             tree_bytes(state.replay.chunk) // config.replay_chunks,
             "self-play",
-            ("self_play.games", "self_play.moves_per_chunk"),
+            ("self_play.num_games", "self_play.moves_per_chunk"),
         ),
         *_search_parts(config, game),
     ]
@@ -146,20 +146,20 @@ def _search_parts(config: TrainConfig, game: Game) -> Iterator[Part]:
             max_depth=game.max_moves,
         )
 
-    simulations = config.self_play.longest_search(max(config.self_play.simulations))
-    trees = ("search.kept_nodes", "search.leaves_per_step")
+    simulations = config.self_play.longest_search(max(config.self_play.num_simulations))
+    trees = ("search.tree_reuse_nodes", "search.leaves_per_step")
     yield Part(
         "the search of self-play",
-        bytes_of_search(config.self_play.games, simulations),
+        bytes_of_search(config.self_play.num_games, simulations),
         "self-play",
-        ("self_play.games", "self_play.simulations", *trees),
+        ("self_play.num_games", "self_play.num_simulations", *trees),
     )
     if shipped(game) is not None:  # else nothing is searched in evaluations
         yield Part(
             "the search of evaluations",
-            bytes_of_search(GRADED_AT_ONCE, config.evaluation.simulations),
+            bytes_of_search(GRADED_AT_ONCE, config.evaluation.num_simulations),
             "evaluation",
-            ("evaluation.simulations", *trees),
+            ("evaluation.num_simulations", *trees),
         )
 
 
@@ -246,12 +246,12 @@ def _settings(config: TrainConfig) -> dict[str, tuple[int, int]]:
         "replay.policy_entries": (config.replay.policy_entries, 1),
         "network.num_blocks": (config.network.num_blocks, 0),
         "learner.batch_size": (config.learner.batch_size, 1),
-        "self_play.games": (config.self_play.games, 1),
+        "self_play.num_games": (config.self_play.num_games, 1),
         "self_play.moves_per_chunk": (config.self_play.moves_per_chunk, 2),
-        "self_play.simulations": (max(config.self_play.simulations), 1),
-        "search.kept_nodes": (config.search.kept_nodes, 0),
+        "self_play.num_simulations": (max(config.self_play.num_simulations), 1),
+        "search.tree_reuse_nodes": (config.search.tree_reuse_nodes, 0),
         "search.leaves_per_step": (config.search.leaves_per_step, 1),
-        "evaluation.simulations": (config.evaluation.simulations, 1),
+        "evaluation.num_simulations": (config.evaluation.num_simulations, 1),
     }
 
 

@@ -68,11 +68,11 @@ def preset(name: PresetName, game: str = "connect_four", **changes: Any) -> Trai
             dtype="bfloat16",
         ),
         "self_play": SelfPlayConfig(
-            games=4096, simulations=(16, 32, 32, 32, 64, 64, 64, 64)
+            num_games=4096, num_simulations=(16, 32, 32, 32, 64, 64, 64, 64)
         ),
         "replay": ReplayConfig(capacity=2**21, min_window=2**19, min_positions=2**17),
         "learner": LearnerConfig(batch_size=4096),
-        "evaluation": EvaluationConfig(positions=3000, games=512),
+        "evaluation": EvaluationConfig(num_positions=3000, num_games=512),
     }
     accelerator |= _for_length(name, game, changes.get("minutes"), accelerator)
     return TrainConfig(game=game, **accelerator | changes)
@@ -89,17 +89,19 @@ def _for_length(
     halvings = math.ceil(math.log2(max(1.0, height * width / _FULL_CELLS / share)))
     halvings = min(halvings, _MOST_HALVINGS)
     self_play, evaluation = parts["self_play"], parts["evaluation"]
-    evaluations = min(evaluation.times, round(evaluation.times * share))
+    evaluations = min(
+        evaluation.num_evaluations, round(evaluation.num_evaluations * share)
+    )
     moves = max(_FEWEST_MOVES, self_play.moves_per_chunk >> halvings)
-    positions = self_play.games * self_play.moves_per_chunk >> halvings
+    positions = self_play.num_games * self_play.moves_per_chunk >> halvings
     return {
         "self_play": dataclasses.replace(
-            self_play, games=positions // moves, moves_per_chunk=moves
+            self_play, num_games=positions // moves, moves_per_chunk=moves
         ),
         "replay": dataclasses.replace(
             parts["replay"], min_positions=parts["replay"].min_positions >> halvings
         ),
         "evaluation": dataclasses.replace(
-            evaluation, times=max(_FEWEST_EVALUATIONS, evaluations)
+            evaluation, num_evaluations=max(_FEWEST_EVALUATIONS, evaluations)
         ),
     }

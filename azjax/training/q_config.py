@@ -62,8 +62,8 @@ class QEvaluationConfig(BaseEvaluationConfig):
             4 moves ahead in a longer one.
     """
 
-    times: int = 10
-    games: int = 200
+    num_evaluations: int = 10
+    num_games: int = 200
     opponents: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:

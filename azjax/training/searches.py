@@ -1,4 +1,4 @@
-"""The searches of a move of self-play: full and cheap ones, in trees that are kept."""
+"""The searches of a move of self-play: full and fast ones, in trees that are kept."""
 
 from typing import NamedTuple
 
@@ -48,7 +48,7 @@ def make_searches(
     """Returns `(variables, rng_key, root, tree) -> Found`, which searches B positions.
 
     `config.full_games` of them, drawn anew by the key, are searched with
-    `num_simulations` and exploring, the others with `config.cheap_simulations` to play
+    `num_simulations` and exploring, the others with `config.fast_simulations` to play
     well. `tree` is where to begin, or None.
     """
     recurrent_fn = make_recurrent_fn(game, network)
@@ -60,7 +60,7 @@ def make_searches(
             rng_key,
             root,
             recurrent_fn,
-            num_simulations if is_full else config.cheap_simulations,
+            num_simulations if is_full else config.fast_simulations,
             invalid_actions=~jax.vmap(game.legal_action_mask)(root.embedding),
             explores=is_full,
             max_depth=game.max_moves,
@@ -77,11 +77,11 @@ def make_searches(
         )
 
     def search_all(variables, rng_key, root, tree) -> Found:
-        if config.full_games == config.games:
+        if config.full_games == config.num_games:
             return search_part(variables, rng_key, root, tree, is_full=True)
-        order_key, full_key, cheap_key = jax.random.split(rng_key, 3)
-        order = jax.random.permutation(order_key, config.games)
-        full, cheap = order[: config.full_games], order[config.full_games :]
+        order_key, full_key, fast_key = jax.random.split(rng_key, 3)
+        order = jax.random.permutation(order_key, config.num_games)
+        full, fast = order[: config.full_games], order[config.full_games :]
         found = [
             search_part(
                 variables,
@@ -91,7 +91,7 @@ def make_searches(
             )
             for games, key, is_full in (
                 (full, full_key, True),
-                (cheap, cheap_key, False),
+                (fast, fast_key, False),
             )
         ]
         place = jnp.argsort(order)

@@ -35,7 +35,7 @@ class Chunk(NamedTuple):
     state: the position before the move, leaves `[T, B, ...]`.
     action: `[T, B]`; the move, in the smallest unsigned integers that hold all actions.
     policy: leaves `[T, B, ...]`; the search's improved policy; all 0 where the search
-        was a cheap one, whose policy is not to be learnt.
+        was a fast one, whose policy is not to be learnt.
     value: `[T, B]` float32; the search's value, for the player to move.
     draw: `[T, B]` float32; the network's probability of a draw.
     reward: `[T, B]` float32; what the move brought to the player who made it.
@@ -105,8 +105,8 @@ def random_openings(
     kind = jax.random.uniform(kind_key, (count,))
     max_moves = jnp.select(
         [
-            kind < config.empty_openings,
-            kind < config.empty_openings + config.short_openings,
+            kind < config.initial_position_fraction,
+            kind < config.initial_position_fraction + config.short_opening_fraction,
         ],
         [0, config.short_opening_moves],
         config.long_opening_moves,
@@ -118,11 +118,11 @@ def random_openings(
 def start_games(game: Game, config: SelfPlayConfig, rng_key: jax.Array) -> Games:
     """Returns the first B games, spread over all stages so that they do not move in
     step. The key is consumed."""
-    keys = jax.random.split(rng_key, config.games)
+    keys = jax.random.split(rng_key, config.num_games)
     state = jax.vmap(lambda key: random_opening(game, key, jnp.int32(game.max_moves)))(
         keys
     )
-    return Games(state=state, moves=jnp.zeros(config.games, jnp.int32))
+    return Games(state=state, moves=jnp.zeros(config.num_games, jnp.int32))
 
 
 def make_self_play(
@@ -147,7 +147,7 @@ def make_self_play(
     )
     # A game from a random opening rarely lasts less than 16 moves; should the pool run
     # out all the same, its first openings are used again.
-    pool_size = max(config.games, config.games * config.moves_per_chunk // 16)
+    pool_size = max(config.num_games, config.num_games * config.moves_per_chunk // 16)
 
     def play_move(variables: Variables, pool: State, carry, rng_key: jax.Array):
         games, num_finished, tree = carry
@@ -157,7 +157,7 @@ def make_self_play(
         root = make_root(logits, result, games.state)
         found = search_all(variables, search_key, root, tree)
         sampled = jax.random.categorical(sample_key, jnp.log(found.policy))
-        is_sampled = games.moves < config.sampled_moves
+        is_sampled = games.moves < config.temperature_moves
         action = jnp.where(is_sampled, sampled, found.action)
         after = jax.vmap(game.step)(games.state, action)
         policy, dropped = store_policy(
@@ -188,7 +188,7 @@ def make_self_play(
         )
         num_finished = num_finished + finished.sum(dtype=jnp.int32)
         if tree is not None:
-            tree = after_moves(found.tree, action, finished, search.kept_nodes)
+            tree = after_moves(found.tree, action, finished, search.tree_reuse_nodes)
         return (games, num_finished, tree), (
             chunk,
             (

@@ -29,19 +29,19 @@ def soft_result(value: jax.Array, draw: jax.Array) -> jax.Array:
     )
 
 
-def horizon(trace: float, max_moves: int) -> int:
+def horizon(td_lambda: float, max_moves: int) -> int:
     """Returns after how many moves the rest of a game has a weight below `NEGLIGIBLE`
     in a lambda-return.
 
     Args:
-        trace: lambda.
+        td_lambda: lambda.
         max_moves: of the longest game; the result at most, as no more moves follow.
     """
-    if trace == 0:
+    if td_lambda == 0:
         return 1
-    if trace == 1:
+    if td_lambda == 1:
         return max_moves
-    moves = math.floor(math.log(NEGLIGIBLE) / math.log(trace)) + 1
+    moves = math.floor(math.log(NEGLIGIBLE) / math.log(td_lambda)) + 1
     return min(moves, max_moves)
 
 
@@ -54,27 +54,28 @@ class ValueTarget(NamedTuple):
     horizon: a position of a game that has not ended is sampled once so many moves have
         followed it; the unknown rest of the game then has negligible weight in its
         target. At least 1; a `TrainConfig` also needs room in the replay for the
-        horizon of its `learner.trace`.
+        horizon of its `learner.td_lambda`.
     """
 
     compute: Callable[[jax.Array, jax.Array, jax.Array, jax.Array], jax.Array]
     horizon: int
 
 
-def lambda_target(trace: float, max_moves: int) -> ValueTarget:
+def lambda_target(td_lambda: float, max_moves: int) -> ValueTarget:
     """Returns the value target of `lambda_returns`.
 
     Args:
-        trace: lambda, in [0, 1].
+        td_lambda: lambda, in [0, 1].
         max_moves: of the longest game.
 
     Raises:
-        ValueError: `trace` is not in [0, 1].
+        ValueError: `td_lambda` is not in [0, 1].
     """
-    if not 0 <= trace <= 1:
-        raise ValueError(f"trace must be between 0 and 1: {trace}")
+    if not 0 <= td_lambda <= 1:
+        raise ValueError(f"td_lambda must be between 0 and 1: {td_lambda}")
     return ValueTarget(
-        functools.partial(lambda_returns, trace=trace), horizon(trace, max_moves)
+        functools.partial(lambda_returns, td_lambda=td_lambda),
+        horizon(td_lambda, max_moves),
     )
 
 
@@ -84,7 +85,7 @@ def lambda_returns(
     value: jax.Array,
     draw: jax.Array,
     *,
-    trace: float,
+    td_lambda: float,
 ) -> jax.Array:
     """Computes lambda-returns between the game's result and the search's values.
 
@@ -101,7 +102,7 @@ def lambda_returns(
         terminated: `[T, B]` bool; whether move t ended the game.
         value: `[T, B]` the search's value of the position before move t.
         draw: `[T, B]` the network's probability of a draw there.
-        trace: lambda; 1 gives the game's result, 0 the next position's value.
+        td_lambda: lambda; 1 gives the game's result, 0 the next position's value.
 
     Returns:
         `[T, B, 3]` float16 targets for the player to move at t.
@@ -110,7 +111,7 @@ def lambda_returns(
     def step(carry, move):
         target_after, value_after = carry
         reward, terminated, value, draw = move
-        mixed = (1 - trace) * value_after + trace * target_after
+        mixed = (1 - td_lambda) * value_after + td_lambda * target_after
         target = jnp.where(
             terminated[:, None], one_hot_result(reward), jnp.flip(mixed, axis=-1)
         )

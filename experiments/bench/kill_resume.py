@@ -31,11 +31,12 @@ from rich.table import Table
 ITERATIONS_PER_KILL = 12
 RUN_OPTIONS_TEXT = """
     --network.width 16 --network.num-blocks 1 --network.stem-channels 8
-    --self-play.games 16 --self-play.moves-per-chunk 4 --self-play.simulations 2
+    --self-play.num-games 16 --self-play.moves-per-chunk 4 --self-play.num-simulations 2
     --replay.capacity 4096 --replay.min-window 560 --replay.min-positions 128
-    --learner.batch-size 32 --learner.uses 2
-    --evaluation.times 4 --evaluation.positions 16 --evaluation.simulations 2
-    --evaluation.games 2
+    --learner.batch-size 32 --learner.replay-ratio 2
+    --evaluation.num-evaluations 4 --evaluation.num-positions 16
+    --evaluation.num-simulations 2
+    --evaluation.num-games 2
     --checkpoint.every-minutes 0 --checkpoint.keep 2
 """
 RUN_OPTIONS = RUN_OPTIONS_TEXT.split()

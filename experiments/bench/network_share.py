@@ -88,7 +88,7 @@ def self_play_run(game, network, variables, settings: Settings) -> Callable:
 
     The games go on from run to run, as in training.
     """
-    config = SelfPlayConfig(games=settings.games, moves_per_chunk=settings.moves)
+    config = SelfPlayConfig(num_games=settings.games, moves_per_chunk=settings.moves)
     play_chunk = make_self_play(
         game, network, SearchConfig(), config, num_simulations=settings.simulations
     )
@@ -120,7 +120,9 @@ def network_run(
 
         return jax.lax.scan(evaluate, observation, length=evaluations)[0]
 
-    first = start_games(game, SelfPlayConfig(games=settings.games), jax.random.key(1))
+    first = start_games(
+        game, SelfPlayConfig(num_games=settings.games), jax.random.key(1)
+    )
     observation = jax.vmap(game.observe)(first.state).astype(jnp.float32)
     return lambda: jax.block_until_ready(run(variables, observation))
 

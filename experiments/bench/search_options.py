@@ -42,7 +42,7 @@ GAME = games.make("connect_four")
 
 def root_visits(  # noqa: PLR0917  # a command, called by name
     simulations: int = 100,
-    kept_nodes: int = 1000,
+    tree_reuse_nodes: int = 1000,
     games: int = 128,
     moves: int = 64,
     algorithm: Literal["gumbel", "alphazero"] = "alphazero",
@@ -52,18 +52,18 @@ def root_visits(  # noqa: PLR0917  # a command, called by name
 
     Args:
         simulations: network evaluations a move.
-        kept_nodes: of each game's tree, at most, where trees are kept.
+        tree_reuse_nodes: of each game's tree, at most, where trees are kept.
         games: at once.
         moves: of each game.
         algorithm: of the search.
         json: print JSON in place of the text.
     """
     trained = load_run("pretrained", GAME)
-    config = SelfPlayConfig(games=games, moves_per_chunk=moves)
+    config = SelfPlayConfig(num_games=games, moves_per_chunk=moves)
     result: dict[str, float] = {"simulations": simulations}
-    for name, kept in (("kept", kept_nodes), ("not_kept", 0)):
+    for name, kept in (("kept", tree_reuse_nodes), ("not_kept", 0)):
         search = dataclasses.replace(
-            trained.search, algorithm=algorithm, kept_nodes=kept
+            trained.search, algorithm=algorithm, tree_reuse_nodes=kept
         )
         play_chunk = make_self_play(
             GAME, trained.network, search, config, num_simulations=simulations
@@ -155,7 +155,7 @@ def match(  # noqa: PLR0917  # a command, called by name
     """Plays two players against each other.
 
     Args:
-        player: for example `alphazero:pretrained?simulations=100&kept_nodes=1000`.
+        player: for example `alphazero:RUN?simulations=100&tree_reuse_nodes=1000`.
         opponent: likewise.
         num_games: even.
         opening_moves: made at random.
@@ -189,7 +189,7 @@ def mistakes(
     """Grades players on the solved positions that ship.
 
     Args:
-        players: for example `alphazero:pretrained?simulations=200&proves=true`.
+        players: for example `alphazero:pretrained?simulations=200&use_solver=true`.
         json: print JSON in place of the text.
     """
     positions = shipped(GAME)

@@ -55,7 +55,7 @@ def test_a_boolean_option_takes_true_and_false_and_stands_alone(args, changes):
 
 def test_every_boolean_setting_of_a_run_takes_a_value():
     names = [name for name, kind in options(TrainConfig) if kind is bool]
-    assert {"search.proves", "network.global-pooling"} <= set(names)
+    assert {"search.use-solver", "network.global-pooling"} <= set(names)
     default = TrainConfig(iterations=1)
     for name in names:
         for value in ("true", "false"):
@@ -105,10 +105,16 @@ def test_help_is_no_refusal(capsys):
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (["--self-play.games", "8", "--minutes", "abc"], "--minutes: no type matching"),
-        (["--search.proves", "--preset", "gpu"], "'gpu' for argument '--preset'"),
-        (["--search.proves", "maybe"], "--search.proves is true or false: 'maybe'"),
-        (["--self-play.games", "abc"], "--self-play.games: invalid literal"),
+        (
+            ["--self-play.num-games", "8", "--minutes", "abc"],
+            "--minutes: no type matching",
+        ),
+        (["--search.use-solver", "--preset", "gpu"], "'gpu' for argument '--preset'"),
+        (
+            ["--search.use-solver", "maybe"],
+            "--search.use-solver is true or false: 'maybe'",
+        ),
+        (["--self-play.num-games", "abc"], "--self-play.num-games: invalid literal"),
     ],
 )
 def test_the_option_that_is_wrong_is_named_and_no_other(args, says):

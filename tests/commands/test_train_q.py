@@ -4,8 +4,8 @@ from azjax import cli
 
 TINY_TEXT = """
     --network.hidden 8 --games 8 --moves 4 --fit.sweeps 1 --fit.batch-size 16
-    --fit.max-epochs 1 --evaluation.times 1 --evaluation.games 4
-    --evaluation.positions 32 --evaluation.opponents random minimax:2
+    --fit.max-epochs 1 --evaluation.num-evaluations 1 --evaluation.num-games 4
+    --evaluation.num-positions 32 --evaluation.opponents random minimax:2
 """
 TINY = TINY_TEXT.split()
 

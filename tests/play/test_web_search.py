@@ -57,8 +57,8 @@ def visits_of(thought, num_actions):
     return visits
 
 
-def player_of(trained, kept_nodes=0):
-    search = dataclasses.replace(trained.search, kept_nodes=kept_nodes)
+def player_of(trained, tree_reuse_nodes=0):
+    search = dataclasses.replace(trained.search, tree_reuse_nodes=tree_reuse_nodes)
     return players.AlphaZeroPlayer(
         game=trained.game,
         search=search,
@@ -193,7 +193,7 @@ def check_same_tree(tree, branches, index):
 
 
 def test_the_tree_is_kept_from_move_to_move(trained, thoughts):
-    player = player_of(trained, kept_nodes=400)
+    player = player_of(trained, tree_reuse_nodes=400)
     states = [state_after(actions) for actions in PLAYED]
     memory = player.start(states[0])
     expected = []

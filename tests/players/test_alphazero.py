@@ -94,7 +94,7 @@ GAMES = 4
 @pytest.fixture(scope="module")
 def keeping(trained):
     """A player that keeps its trees; it is compiled once, for four games."""
-    search = SearchConfig(kept_nodes=KEPT_NODES, proves=True)
+    search = SearchConfig(tree_reuse_nodes=KEPT_NODES, use_solver=True)
     return AlphaZeroPlayer(
         trained.game, search, SIMULATIONS, trained.network, trained.variables
     )

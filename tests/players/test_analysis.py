@@ -16,7 +16,7 @@ def found(request):
     """What a player saw in three positions, and the trees that it kept."""
     name, _, run = request.param.partition(":")
     spec = f"{name}:{run}?simulations={SIMULATIONS}&" if run else f"mcts:{SIMULATIONS}?"
-    player = players.load_compiled(f"{spec}kept_nodes=1", GAME)
+    player = players.load_compiled(f"{spec}tree_reuse_nodes=1", GAME)
     states = []
     for actions in MOVES:
         state = GAME.init()

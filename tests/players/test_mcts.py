@@ -12,7 +12,7 @@ from azjax.players.mcts import playout_results
 TIC_TAC_TOE = games.make("tic_tac_toe")
 CONNECT_FOUR = games.make("connect_four")
 KEY = jax.random.key(0)
-KEEPING = MCTSPlayer(TIC_TAC_TOE, 100, kept_nodes=100)
+KEEPING = MCTSPlayer(TIC_TAC_TOE, 100, tree_reuse_nodes=100)
 
 
 @functools.cache

@@ -80,7 +80,7 @@ def random_bots(seed=0):
 @pytest.fixture(scope="module")
 def perfect():
     return players.load(
-        "alphazero:pretrained?simulations=64&kept_nodes=64", TIC_TAC_TOE
+        "alphazero:pretrained?simulations=64&tree_reuse_nodes=64", TIC_TAC_TOE
     )
 
 

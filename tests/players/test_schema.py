@@ -1,9 +1,13 @@
 import json
+import pathlib
 
 import pytest
 
 from azjax.players import schema
 from azjax.players.schema import VERSION, migrate
+from azjax.training import TrainConfig
+
+CONFIGS = pathlib.Path(__file__).parents[1] / "training" / "configs"
 
 
 def test_a_config_of_this_version_stays_as_it_is():
@@ -12,10 +16,18 @@ def test_a_config_of_this_version_stays_as_it_is():
 
 
 def test_a_run_of_the_first_version_has_an_unknown_optimizer():
-    config = {"format": 1, "game": "hex", "learner": {"uses": 4.0}}
+    config = {"format": 1, "game": "hex", "learner": {"batch_size": 4}}
     before = json.dumps(config)
     assert migrate(config) == {**config, "format": VERSION, "optimizer": None}
     assert json.dumps(config) == before
+
+
+@pytest.mark.parametrize("section", ["search", "self_play", "learner", "evaluation"])
+def test_each_setting_of_version_2_has_its_name_of_today(section):
+    old = json.loads((CONFIGS / "run_2.json").read_text())
+    today = TrainConfig(game="tic_tac_toe", iterations=3).to_json()
+    assert migrate(old)[section] == json.loads(json.dumps(today[section]))
+    assert old[section].keys() != today[section].keys()
 
 
 def test_a_player_of_the_first_version_has_only_another_version():
@@ -42,7 +54,7 @@ def test_a_q_run_of_the_second_version_gets_its_evaluation_nested_and_its_length
         "minutes": 2.0,
         "iterations": None,
         "games": 256,
-        "evaluation": {"times": 10, "games": 200, "opponents": None},
+        "evaluation": {"num_evaluations": 10, "num_games": 200, "opponents": None},
     }
 
 

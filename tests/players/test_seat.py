@@ -56,10 +56,13 @@ def test_an_external_player_sits_itself():
     assert players.sit(engine, TIC_TAC_TOE, seed=0) is engine
 
 
-@pytest.mark.parametrize("kept_nodes", [pytest.param(0, marks=pytest.mark.slow), 32])
-def test_a_search_tells_what_it_saw(kept_nodes):
+@pytest.mark.parametrize(
+    "tree_reuse_nodes", [pytest.param(0, marks=pytest.mark.slow), 32]
+)
+def test_a_search_tells_what_it_saw(tree_reuse_nodes):
     player = players.load(
-        f"alphazero:pretrained?simulations=64&kept_nodes={kept_nodes}", TIC_TAC_TOE
+        f"alphazero:pretrained?simulations=64&tree_reuse_nodes={tree_reuse_nodes}",
+        TIC_TAC_TOE,
     )
     seat = players.sit(player, TIC_TAC_TOE, seed=0)
     # The first player has cells 0 and 1 and takes 2.
@@ -83,7 +86,7 @@ def test_a_search_tells_what_it_saw(kept_nodes):
 
 def test_the_line_is_a_game_that_goes_on():
     player = players.load(
-        "alphazero:pretrained?simulations=64&kept_nodes=32", TIC_TAC_TOE
+        "alphazero:pretrained?simulations=64&tree_reuse_nodes=32", TIC_TAC_TOE
     )
     thought = players.sit(player, TIC_TAC_TOE, seed=0).choose(TIC_TAC_TOE.init(), [])
     line = [action for action in thought.analysis.line.tolist() if action >= 0]

@@ -34,8 +34,8 @@ def test_random_is_the_random_player_of_the_game():
         ("minimax:4", MinimaxPlayer(CONNECT_FOUR, 4)),
         ("mcts:200", MCTSPlayer(CONNECT_FOUR, 200)),
         (
-            "mcts:9?exploration=0.5&kept_nodes=20",
-            MCTSPlayer(CONNECT_FOUR, 9, exploration=0.5, kept_nodes=20),
+            "mcts:9?exploration=0.5&tree_reuse_nodes=20",
+            MCTSPlayer(CONNECT_FOUR, 9, exploration=0.5, tree_reuse_nodes=20),
         ),
     ],
 )
@@ -52,7 +52,10 @@ def test_players_that_need_no_run_are_what_they_are_called(spec, player):
         ("mcts:0", "N must be a whole number from 1 to 100000 .*'0'"),
         ("mcts:1e3", "N must be a whole number .*'1e3'"),
         ("mcts:9?exploration=-1", "exploration must be a number from 0 .*'-1'"),
-        ("mcts:9?kept_nodes=some", "kept_nodes must be a whole number .*'some'"),
+        (
+            "mcts:9?tree_reuse_nodes=some",
+            "tree_reuse_nodes must be a whole number .*'some'",
+        ),
         ("network:{run}?temperature=-1", "temperature must be a number from 0 .*'-1'"),
         ("network:{run}?temperature=nan", "temperature must be a number .*'nan'"),
     ],
@@ -115,8 +118,9 @@ def test_a_wrong_text_says_what_would_be_right(spec):
         (
             "alphazero:{run}?depth=2",
             "no setting 'depth'; its settings are simulations, algorithm, "
-            "leaves_per_step, kept_nodes, proves, max_considered_actions, "
-            "value_scale, c_init, c_base, first_play_reduction",
+            "leaves_per_step, tree_reuse_nodes, use_solver, "
+            "max_num_considered_actions, value_scale, c_init, c_base, "
+            "first_play_reduction",
         ),
         (
             "network:{run}?simulations=2",
@@ -132,15 +136,15 @@ def test_a_setting_that_the_player_has_not_is_refused(spec, known, run):
 
 def test_the_search_can_be_given(run, trained):
     player = players.load(
-        f"alphazero:{run}?algorithm=gumbel&leaves_per_step=4&kept_nodes=50&proves=true"
+        f"alphazero:{run}?algorithm=gumbel&leaves_per_step=4&tree_reuse_nodes=50&use_solver=true"
     )
     assert isinstance(player, AlphaZeroPlayer)
     assert player.search == dataclasses.replace(
         trained.search,
         algorithm="gumbel",
         leaves_per_step=4,
-        kept_nodes=50,
-        proves=True,
+        tree_reuse_nodes=50,
+        use_solver=True,
     )
     assert player.simulations == players.DEFAULT_SIMULATIONS
 
@@ -153,10 +157,13 @@ def test_the_constants_of_the_search_can_be_given(run, trained):
         trained.search, c_init=0.5, c_base=100.0, first_play_reduction=0.2
     )
     player = players.load(
-        f"alphazero:{run}?algorithm=gumbel&value_scale=2&max_considered_actions=4"
+        f"alphazero:{run}?algorithm=gumbel&value_scale=2&max_num_considered_actions=4"
     )
     assert player.search == dataclasses.replace(
-        trained.search, algorithm="gumbel", value_scale=2.0, max_considered_actions=4
+        trained.search,
+        algorithm="gumbel",
+        value_scale=2.0,
+        max_num_considered_actions=4,
     )
 
 
@@ -164,7 +171,7 @@ def test_the_constants_of_the_search_can_be_given(run, trained):
     ("settings", "message"),
     [
         ("value_scale=2", "value_scale is for .* gumbel, not for alphazero"),
-        ("max_considered_actions=2", "for .* gumbel, not for alphazero"),
+        ("max_num_considered_actions=2", "for .* gumbel, not for alphazero"),
         ("algorithm=gumbel&c_init=1", "c_init is for .* alphazero, not for gumbel"),
         ("algorithm=gumbel&c_base=9", "c_base is for .* alphazero, not for gumbel"),
         ("algorithm=gumbel&first_play_reduction=0", "alphazero, not for gumbel"),
@@ -180,16 +187,18 @@ def test_a_constant_that_the_search_does_not_use_is_refused(settings, message, r
 
 def test_settings_not_given_are_those_of_the_run(trained, tmp_path):
     search = dataclasses.replace(
-        trained.search, proves=True, kept_nodes=9, leaves_per_step=2
+        trained.search, use_solver=True, tree_reuse_nodes=9, leaves_per_step=2
     )
     changed = dataclasses.replace(trained, search=search)
     players.save_player(tmp_path / "player", changed)
     player = players.load(f"alphazero:{tmp_path}?simulations=3")
     assert isinstance(player, AlphaZeroPlayer)
     assert player.search == search
-    without = players.load(f"alphazero:{tmp_path}?proves=false&kept_nodes=0")
+    without = players.load(f"alphazero:{tmp_path}?use_solver=false&tree_reuse_nodes=0")
     assert isinstance(without, AlphaZeroPlayer)
-    assert without.search == dataclasses.replace(search, proves=False, kept_nodes=0)
+    assert without.search == dataclasses.replace(
+        search, use_solver=False, tree_reuse_nodes=0
+    )
 
 
 @pytest.mark.parametrize(
@@ -197,14 +206,23 @@ def test_settings_not_given_are_those_of_the_run(trained, tmp_path):
     [
         ("algorithm=minimax", "algorithm must be gumbel or alphazero .*'minimax'"),
         ("algorithm=", "algorithm must be gumbel or alphazero .*''"),
-        ("proves=1", "proves must be true or false .*'1'"),
-        ("proves=True", "proves must be true or false .*'True'"),
+        ("use_solver=1", "use_solver must be true or false .*'1'"),
+        ("use_solver=True", "use_solver must be true or false .*'True'"),
         ("leaves_per_step=0", "leaves_per_step must be a whole number from 1 .*'0'"),
         ("leaves_per_step=two", "leaves_per_step must be a whole number .*'two'"),
-        ("kept_nodes=-1", "kept_nodes must be a whole number from 0 .*'-1'"),
-        ("kept_nodes=1000000", "kept_nodes must be a whole number .* to 100000 "),
-        ("kept_nodes=" + "9" * 5000, "kept_nodes must be a whole number .* to 100000 "),
-        ("proves=true&proves=false", "the setting 'proves' twice"),
+        (
+            "tree_reuse_nodes=-1",
+            "tree_reuse_nodes must be a whole number from 0 .*'-1'",
+        ),
+        (
+            "tree_reuse_nodes=1000000",
+            "tree_reuse_nodes must be a whole number .* to 100000 ",
+        ),
+        (
+            "tree_reuse_nodes=" + "9" * 5000,
+            "tree_reuse_nodes must be a whole number .* to 100000 ",
+        ),
+        ("use_solver=true&use_solver=false", "the setting 'use_solver' twice"),
     ],
 )
 def test_a_wrong_value_of_a_setting_is_named(setting, message, run):

@@ -76,11 +76,11 @@ def is_close(number: float):
 @pytest.mark.parametrize(
     ("name", "num_simulations", "settings"),
     [
-        ("tic_tac_toe", 64, {"proves": True, "leaves_per_step": 4}),
+        ("tic_tac_toe", 64, {"use_solver": True, "leaves_per_step": 4}),
         pytest.param(
             "tic_tac_toe",
             100,
-            {"algorithm": "alphazero", "prior_dtype": "bfloat16", "proves": True},
+            {"algorithm": "alphazero", "prior_dtype": "bfloat16", "use_solver": True},
             marks=pytest.mark.slow,
         ),
         pytest.param("connect_four", 64, {}, marks=pytest.mark.slow),
@@ -115,7 +115,7 @@ def test_a_search_takes_the_memory_that_it_is_said_to_take(
 @pytest.mark.parametrize(
     ("name", "settings"),
     [
-        ("tic_tac_toe", {"proves": True}),
+        ("tic_tac_toe", {"use_solver": True}),
         pytest.param("connect_four", {}, marks=pytest.mark.slow),
         pytest.param(
             "connect_four",
@@ -128,7 +128,7 @@ def test_a_search_that_keeps_trees_takes_the_memory_that_it_is_said_to_take(
     name, settings
 ):
     """The trees of two moves at a time, as in self-play."""
-    game, config = games.make(name), SearchConfig(kept_nodes=64, **settings)
+    game, config = games.make(name), SearchConfig(tree_reuse_nodes=64, **settings)
 
     def run(states):
         tree = empty_tree(
@@ -136,7 +136,7 @@ def test_a_search_that_keeps_trees_takes_the_memory_that_it_is_said_to_take(
             game.num_actions,
             config.num_nodes(32),
             prior_dtype=jnp.dtype(config.prior_dtype),
-            proves=config.proves,
+            use_solver=config.use_solver,
         )
 
         def move(carry, _):
@@ -145,7 +145,7 @@ def test_a_search_that_keeps_trees_takes_the_memory_that_it_is_said_to_take(
             found = output.search_tree
             child = found.children_index[jnp.arange(BATCH_SIZE), 0, output.action]
             after = jax.vmap(game.step)(states, output.action)
-            tree = subtree(found, child, max_nodes=config.kept_nodes)
+            tree = subtree(found, child, max_nodes=config.tree_reuse_nodes)
             return (after, tree), output.action
 
         return jax.lax.scan(move, (states, tree), None, length=4)[1]
@@ -177,11 +177,11 @@ def test_twice_the_simulations_take_twice_the_memory(said):
 
 def test_what_is_stored_beside_is_counted(said):
     nodes = BATCH_SIZE * 65
-    assert said(proves=True) - said() == 2 * 2 * nodes
+    assert said(use_solver=True) - said() == 2 * 2 * nodes
     assert said() - said(prior_dtype="bfloat16") == 2 * 7 * nodes
     assert said(leaves_per_step=8) > said()
     assert said(max_depth=64) > said(max_depth=8)
-    assert said(kept_nodes=64) > 3.5 * said()
+    assert said(tree_reuse_nodes=64) > 3.5 * said()
 
 
 def test_nothing_is_allocated_to_find_out():
@@ -191,7 +191,7 @@ def test_nothing_is_allocated_to_find_out():
         lambda leaf: jax.ShapeDtypeStruct((2**20, *leaf.shape), leaf.dtype),
         jax.eval_shape(game.init),
     )
-    config = SearchConfig(kept_nodes=1000)
+    config = SearchConfig(tree_reuse_nodes=1000)
     assert search_bytes(config, many, game.num_actions, 1000) > 2**37
     assert len(jax.live_arrays()) == before
 
@@ -207,7 +207,9 @@ def test_the_bytes_of_arrays_are_those_of_all_leaves():
     "settings",
     [
         {},
-        pytest.param({"leaves_per_step": 4, "proves": True}, marks=pytest.mark.slow),
+        pytest.param(
+            {"leaves_per_step": 4, "use_solver": True}, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_no_loop_copies_the_tree(settings):

@@ -124,7 +124,7 @@ legal_in_tree = jax.jit(jax.vmap(jax.vmap(GAME.legal_action_mask)))
 
 def test_gumbel_search_is_mctx_with_the_settings_passed_on():
     config = SearchConfig(
-        max_considered_actions=3, value_scale=0.2, rescale_values=False
+        max_num_considered_actions=3, value_scale=0.2, rescale_values=False
     )
     ours = call(functools.partial(run_search, config), explores=True)
     theirs = call(
@@ -441,14 +441,20 @@ def test_the_improved_value_of_a_won_position_is_higher_than_of_a_lost_one(confi
     [
         ({"algorithm": "minimax"}, "search.algorithm must be gumbel or alphazero"),
         (
-            {"max_considered_actions": 0},
-            "search.max_considered_actions must be a whole number from 1",
+            {"max_num_considered_actions": 0},
+            "search.max_num_considered_actions must be a whole number from 1",
         ),
         ({"value_scale": float("nan")}, "search.value_scale must be a number >= 0"),
-        ({"kept_nodes": 1.5}, "search.kept_nodes must be a whole number from 0 .* 1.5"),
-        ({"kept_nodes": 10**12}, "search.kept_nodes must be .* to 10000000: 10"),
+        (
+            {"tree_reuse_nodes": 1.5},
+            "search.tree_reuse_nodes must be a whole number from 0 .* 1.5",
+        ),
+        (
+            {"tree_reuse_nodes": 10**12},
+            "search.tree_reuse_nodes must be .* to 10000000: 10",
+        ),
         ({"leaves_per_step": True}, "search.leaves_per_step must be a whole number"),
-        ({"proves": "yes"}, "search.proves must be True or False: 'yes'"),
+        ({"use_solver": "yes"}, "search.use_solver must be True or False: 'yes'"),
         ({"c_init": float("inf")}, "search.c_init must be a number >= 0: inf"),
         ({"forced_playouts": 2.0}, "forced_playouts is for .* alphazero, not .* 2.0"),
         ({"first_play_reduction": 0.2}, "first_play_reduction is for .* alphazero"),

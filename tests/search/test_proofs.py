@@ -27,7 +27,7 @@ NUM_POSITIONS = 48
 # A pair tests all there is.
 CONFIGS = {
     f"{algorithm}, {leaves} at once": SearchConfig(
-        algorithm=algorithm, leaves_per_step=leaves, proves=True
+        algorithm=algorithm, leaves_per_step=leaves, use_solver=True
     )
     for algorithm, leaves in (("alphazero", 1), ("gumbel", 4))
 }
@@ -356,8 +356,8 @@ def test_a_refuted_move_gets_no_more_visits_while_others_are_left(
     algorithm, tic_tac_toe, solution
 ):
     states = select(solution, (solution.num_moves < 6) & ~solution.states.terminated)
-    config = SearchConfig(algorithm=algorithm, proves=True)
-    trees = [empty_tree(states, 9, 300, proves=True)]
+    config = SearchConfig(algorithm=algorithm, use_solver=True)
+    trees = [empty_tree(states, 9, 300, use_solver=True)]
     for _ in range(2):
         output = tic_tac_toe.search(config, 100, states, tree=trees[-1])
         trees.append(output.search_tree.replace(extra_data=None))
@@ -389,8 +389,8 @@ def refuted(tree):
 def test_proofs_are_kept_from_search_to_search(tic_tac_toe, solution):
     """Bounds only ever become tighter."""
     states = select(solution, (solution.num_moves < 6) & ~solution.states.terminated)
-    config = SearchConfig(algorithm="alphazero", proves=True)
-    tree = empty_tree(states, 9, 300, proves=True)
+    config = SearchConfig(algorithm="alphazero", use_solver=True)
+    tree = empty_tree(states, 9, 300, use_solver=True)
     first = tic_tac_toe.search(config, 100, states, tree=tree).search_tree
     second = tic_tac_toe.search(
         config, 100, states, tree=first.replace(extra_data=None)
@@ -403,7 +403,7 @@ def test_proofs_are_kept_from_search_to_search(tic_tac_toe, solution):
 
 def test_a_search_that_proves_nothing_returns_a_plain_tree(tic_tac_toe):
     states = tic_tac_toe.positions("b2")
-    config = SearchConfig(proves=False)
+    config = SearchConfig(use_solver=False)
     output = jax.eval_shape(
         tic_tac_toe.compiled(config, 4), 0.0, jax.random.key(0), states
     )
@@ -422,7 +422,7 @@ def test_in_connect_four_the_nearest_win_is_taken_and_a_loss_put_off(
     # threatens column 1, and all else loses at once.
     lines = ("1 2 1 2 1 2", "3 3 4 4 5", "1 2 1 3 1")
     states = connect_four.positions(*lines)
-    config = SearchConfig(algorithm=algorithm, leaves_per_step=4, proves=True)
+    config = SearchConfig(algorithm=algorithm, leaves_per_step=4, use_solver=True)
     output = connect_four.search(config, 200, states)
     tree = output.search_tree
     assert output.action[0] == 0

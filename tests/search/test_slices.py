@@ -12,10 +12,10 @@ TOTALS = (24, 7)  # a multiple of the slice, and none
 LINES = ("", "b2 a1")
 CONFIGS = {
     "gumbel": SearchConfig(),
-    "few actions": SearchConfig(max_considered_actions=3),
+    "few actions": SearchConfig(max_num_considered_actions=3),
     "alphazero": SearchConfig(algorithm="alphazero"),
     "several leaves": SearchConfig(leaves_per_step=3),
-    "proofs": SearchConfig(proves=True),
+    "proofs": SearchConfig(use_solver=True),
 }
 
 
@@ -64,7 +64,7 @@ def test_slices_add_up_to_the_whole_search(tic_tac_toe, config, explores):
         empty_tree,
         num_actions=tic_tac_toe.game.num_actions,
         num_nodes=TOTALS[0] + 1,
-        proves=config.proves,
+        use_solver=config.use_solver,
     )
     empty = tree = jax.jit(make_tree)(states)
     run, outputs = sliced(tic_tac_toe, config, explores), []

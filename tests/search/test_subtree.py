@@ -12,8 +12,8 @@ import pytest
 from azjax.search import ProvenTree, SearchConfig, empty_tree, find, subtree
 
 NUM_SIMULATIONS = 60
-GUMBEL = SearchConfig(proves=True, kept_nodes=40)
-ALPHAZERO = SearchConfig(algorithm="alphazero", kept_nodes=40)
+GUMBEL = SearchConfig(use_solver=True, tree_reuse_nodes=40)
+ALPHAZERO = SearchConfig(algorithm="alphazero", tree_reuse_nodes=40)
 CONFIGS = {"gumbel, proving": GUMBEL, "alphazero": ALPHAZERO}
 NUM_NODES = GUMBEL.num_nodes(NUM_SIMULATIONS)
 LINES = ["", "b2", "a3 b2", "a3 b2 c1 a1", "b2 a1 c3 a3", "a1 c3"]
@@ -25,7 +25,7 @@ locate = jax.jit(find)
 
 def start(searching, config, states):
     return empty_tree(
-        states, searching.game.num_actions, NUM_NODES, proves=config.proves
+        states, searching.game.num_actions, NUM_NODES, use_solver=config.use_solver
     )
 
 
@@ -248,7 +248,7 @@ def test_a_search_from_an_empty_tree_is_one_from_none(tic_tac_toe, config, state
         from_none.action_weights, from_empty.action_weights, rtol=1e-6
     )
     names = ["node_visits", "children_visits", "children_index", "node_values"]
-    for name in (*names, *(("lower", "upper") if config.proves else ())):
+    for name in (*names, *(("lower", "upper") if config.use_solver else ())):
         np.testing.assert_allclose(
             getattr(from_none.search_tree, name),
             getattr(from_empty.search_tree, name)[:, : NUM_SIMULATIONS + 1],
@@ -275,7 +275,7 @@ def test_a_search_from_an_emptied_tree_is_one_from_an_empty_tree(
     again, new = again.search_tree, new.search_tree
     used = new.node_visits > 0
     names = ["node_visits", "node_values", "children_visits", "children_values"]
-    for name in (*names, *(("lower", "upper") if config.proves else ())):
+    for name in (*names, *(("lower", "upper") if config.use_solver else ())):
         np.testing.assert_array_equal(
             getattr(again, name)[used], getattr(new, name)[used], err_msg=name
         )
@@ -379,7 +379,7 @@ def test_a_chain_of_moves_is_compiled_once(tic_tac_toe, config):
     @jax.jit
     def move(states, tree):
         num_traced.append(None)
-        known = subtree(tree, find(tree, states), max_nodes=config.kept_nodes)
+        known = subtree(tree, find(tree, states), max_nodes=config.tree_reuse_nodes)
         run = tic_tac_toe.compiled(config, NUM_SIMULATIONS)
         output = run(1.0, jax.random.key(0), states, known)
         after = jax.vmap(tic_tac_toe.game.step)(states, output.action)

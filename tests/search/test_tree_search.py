@@ -565,13 +565,13 @@ def test_a_starting_tree_without_room_for_the_simulations_is_refused(num_simulat
 
 
 @pytest.mark.parametrize(
-    ("proves", "message"),
+    ("use_solver", "message"),
     [
-        (True, "must be a ProvenTree when proves=True"),
-        (False, "must not be a ProvenTree when proves=False"),
+        (True, "must be a ProvenTree when use_solver=True"),
+        (False, "must not be a ProvenTree when use_solver=False"),
     ],
 )
-def test_a_starting_tree_of_the_other_kind_is_refused(proves, message):
-    tree = shape_of_tree(proves=not proves)
+def test_a_starting_tree_of_the_other_kind_is_refused(use_solver, message):
+    tree = shape_of_tree(use_solver=not use_solver)
     with pytest.raises(ValueError, match=message):
-        search_from(tree, num_simulations=2, proves=proves)
+        search_from(tree, num_simulations=2, use_solver=use_solver)

@@ -18,36 +18,53 @@ from azjax.training import (
 )
 
 WRONG = [
-    (SelfPlayConfig, {"games": 0}, "self_play.games must be >= 1: 0"),
+    (SelfPlayConfig, {"num_games": 0}, "self_play.num_games must be >= 1: 0"),
     (SelfPlayConfig, {"moves_per_chunk": 1}, "self_play.moves_per_chunk must be >= 2"),
-    (SelfPlayConfig, {"simulations": ()}, "self_play.simulations must be one or more"),
-    (SelfPlayConfig, {"simulations": (4, 0)}, "numbers >= 1 and <= 10000000: (4, 0)"),
     (
         SelfPlayConfig,
-        {"empty_openings": 1.5},
-        "self_play.empty_openings must be between 0 and 1: 1.5",
+        {"num_simulations": ()},
+        "self_play.num_simulations must be one or more",
     ),
     (
         SelfPlayConfig,
-        {"short_openings": math.nan},
-        "self_play.short_openings must be between 0 and 1: nan",
+        {"num_simulations": (4, 0)},
+        "numbers >= 1 and <= 10000000: (4, 0)",
     ),
     (
         SelfPlayConfig,
-        {"empty_openings": 0.6, "short_openings": 0.6},
-        "self_play.empty_openings + self_play.short_openings must be <= 1: 0.6 + 0.6",
+        {"initial_position_fraction": 1.5},
+        "self_play.initial_position_fraction must be between 0 and 1: 1.5",
+    ),
+    (
+        SelfPlayConfig,
+        {"short_opening_fraction": math.nan},
+        "self_play.short_opening_fraction must be between 0 and 1: nan",
+    ),
+    (
+        SelfPlayConfig,
+        {"initial_position_fraction": 0.6, "short_opening_fraction": 0.6},
+        "self_play.initial_position_fraction + self_play.short_opening_fraction "
+        "must be <= 1: 0.6 + 0.6",
     ),
     (SelfPlayConfig, {"short_opening_moves": -1}, "short_opening_moves must be >= 0"),
     (SelfPlayConfig, {"long_opening_moves": -1}, "long_opening_moves must be >= 0"),
-    (SelfPlayConfig, {"sampled_moves": -1}, "self_play.sampled_moves must be >= 0: -1"),
     (
         SelfPlayConfig,
-        {"full_searches": 0.0},
-        "self_play.full_searches must be more than 0 and at most 1: 0.0",
+        {"temperature_moves": -1},
+        "self_play.temperature_moves must be >= 0: -1",
     ),
-    (SelfPlayConfig, {"full_searches": 1.1}, "more than 0 and at most 1: 1.1"),
-    (SelfPlayConfig, {"full_searches": math.nan}, "self_play.full_searches must be"),
-    (SelfPlayConfig, {"cheap_simulations": 0}, "cheap_simulations must be >= 1: 0"),
+    (
+        SelfPlayConfig,
+        {"full_search_fraction": 0.0},
+        "self_play.full_search_fraction must be more than 0 and at most 1: 0.0",
+    ),
+    (SelfPlayConfig, {"full_search_fraction": 1.1}, "more than 0 and at most 1: 1.1"),
+    (
+        SelfPlayConfig,
+        {"full_search_fraction": math.nan},
+        "self_play.full_search_fraction must be",
+    ),
+    (SelfPlayConfig, {"fast_simulations": 0}, "fast_simulations must be >= 1: 0"),
     (ReplayConfig, {"capacity": 0}, "replay.capacity must be >= 1: 0"),
     (ReplayConfig, {"window": 0.0}, "replay.window must be more than 0 and at most 1"),
     (ReplayConfig, {"window": 1.1}, "replay.window must be more than 0 and at most 1"),
@@ -59,26 +76,58 @@ WRONG = [
     ),
     (ReplayConfig, {"min_positions": -1}, "replay.min_positions must be >= 0: -1"),
     (LearnerConfig, {"batch_size": 0}, "learner.batch_size must be >= 1: 0"),
-    (LearnerConfig, {"uses": 0.0}, "learner.uses must be > 0 and finite: 0.0"),
-    (LearnerConfig, {"uses": math.inf}, "learner.uses must be > 0 and finite: inf"),
+    (
+        LearnerConfig,
+        {"replay_ratio": 0.0},
+        "learner.replay_ratio must be > 0 and finite: 0.0",
+    ),
+    (
+        LearnerConfig,
+        {"replay_ratio": math.inf},
+        "learner.replay_ratio must be > 0 and finite: inf",
+    ),
     (LearnerConfig, {"learning_rate": -1.0}, "learner.learning_rate must be > 0"),
     (LearnerConfig, {"learning_rate": math.nan}, "learner.learning_rate must be > 0"),
-    (LearnerConfig, {"warm_up": 2.0}, "learner.warm_up must be between 0 and 1: 2.0"),
-    (LearnerConfig, {"final_rate": -0.1}, "learner.final_rate must be between 0 and 1"),
+    (
+        LearnerConfig,
+        {"warmup_fraction": 2.0},
+        "learner.warmup_fraction must be between 0 and 1: 2.0",
+    ),
+    (
+        LearnerConfig,
+        {"final_lr_fraction": -0.1},
+        "learner.final_lr_fraction must be between 0 and 1",
+    ),
     (LearnerConfig, {"weight_decay": -1.0}, "learner.weight_decay must be >= 0: -1.0"),
     (LearnerConfig, {"max_gradient_norm": 0.0}, "max_gradient_norm must be > 0"),
     (
         LearnerConfig,
-        {"averaging": 1.0},
-        "learner.averaging must be at least 0 and below 1: 1.0",
+        {"ema_decay": 1.0},
+        "learner.ema_decay must be at least 0 and below 1: 1.0",
     ),
     (LearnerConfig, {"value_weight": -1.0}, "learner.value_weight must be >= 0: -1.0"),
-    (LearnerConfig, {"trace": 1.01}, "learner.trace must be between 0 and 1: 1.01"),
-    (EvaluationConfig, {"times": 0}, "evaluation.times must be >= 1: 0"),
-    (EvaluationConfig, {"positions": 0}, "evaluation.positions must be >= 1: 0"),
-    (EvaluationConfig, {"simulations": 0}, "evaluation.simulations must be >= 1: 0"),
-    (EvaluationConfig, {"games": 0}, "evaluation.games must be >= 2: 0"),
-    (EvaluationConfig, {"games": 3}, "evaluation.games must be even: 3"),
+    (
+        LearnerConfig,
+        {"td_lambda": 1.01},
+        "learner.td_lambda must be between 0 and 1: 1.01",
+    ),
+    (
+        EvaluationConfig,
+        {"num_evaluations": 0},
+        "evaluation.num_evaluations must be >= 1: 0",
+    ),
+    (
+        EvaluationConfig,
+        {"num_positions": 0},
+        "evaluation.num_positions must be >= 1: 0",
+    ),
+    (
+        EvaluationConfig,
+        {"num_simulations": 0},
+        "evaluation.num_simulations must be >= 1: 0",
+    ),
+    (EvaluationConfig, {"num_games": 0}, "evaluation.num_games must be >= 2: 0"),
+    (EvaluationConfig, {"num_games": 3}, "evaluation.num_games must be even: 3"),
     (
         EvaluationConfig,
         {"opponents": ("random", "random")},
@@ -110,17 +159,17 @@ WRONG = [
         TrainConfig,
         {
             "iterations": 1,
-            "self_play": SelfPlayConfig(games=8, moves_per_chunk=4),
+            "self_play": SelfPlayConfig(num_games=8, moves_per_chunk=4),
             "replay": ReplayConfig(capacity=287, min_window=280, min_positions=0),
         },
         "replay.capacity must be >= 288: 287; for a position can be drawn only once "
-        "its game has ended or 31 moves have followed (learner.trace 0.8)",
+        "its game has ended or 31 moves have followed (learner.td_lambda 0.8)",
     ),
     (
         TrainConfig,
         {
             "iterations": 1,
-            "self_play": SelfPlayConfig(games=8, moves_per_chunk=4),
+            "self_play": SelfPlayConfig(num_games=8, moves_per_chunk=4),
             "replay": ReplayConfig(min_window=279, min_positions=0),
         },
         "replay.min_window must be >= 280: 279",
@@ -130,13 +179,13 @@ WRONG = [
         {
             "iterations": 1,
             "game": "chess",
-            "self_play": SelfPlayConfig(games=4096),
-            "learner": LearnerConfig(trace=1.0),
+            "self_play": SelfPlayConfig(num_games=4096),
+            "learner": LearnerConfig(td_lambda=1.0),
             "replay": ReplayConfig(capacity=2**21, min_window=2**19),
         },
         "replay.capacity must be >= 2228224: 2097152, and replay.min_window must be >= "
         "2228224: 524288; for a position can be drawn only once its game has ended or "
-        "512 moves have followed (learner.trace 1.0)",
+        "512 moves have followed (learner.td_lambda 1.0)",
     ),
     (
         TrainConfig,
@@ -157,11 +206,17 @@ def test_a_wrong_value_is_refused_with_what_is_allowed(kind, values, message):
 
 def test_every_limit_can_be_reached():
     SelfPlayConfig(
-        games=1, moves_per_chunk=2, simulations=(1,), empty_openings=0, short_openings=1
+        num_games=1,
+        moves_per_chunk=2,
+        num_simulations=(1,),
+        initial_position_fraction=0,
+        short_opening_fraction=1,
     )
     ReplayConfig(capacity=1, window=1, min_window=1, min_positions=0, policy_entries=1)
-    LearnerConfig(batch_size=1, warm_up=1, final_rate=1, averaging=0, trace=0)
-    EvaluationConfig(times=1, positions=1, simulations=1, games=2)
+    LearnerConfig(
+        batch_size=1, warmup_fraction=1, final_lr_fraction=1, ema_decay=0, td_lambda=0
+    )
+    EvaluationConfig(num_evaluations=1, num_positions=1, num_simulations=1, num_games=2)
     CheckpointConfig(every_minutes=0, keep=1)
     TrainConfig(minutes=0.1, seed=2**32 - 1)
 
@@ -178,7 +233,9 @@ def test_the_configuration_survives_json():
         "evaluation": EvaluationConfig,
         "checkpoint": CheckpointConfig,
     }
-    values["self_play"]["simulations"] = tuple(values["self_play"]["simulations"])
+    values["self_play"]["num_simulations"] = tuple(
+        values["self_play"]["num_simulations"]
+    )
     values["evaluation"]["opponents"] = tuple(values["evaluation"]["opponents"])
     values |= {name: kind(**values[name]) for name, kind in parts.items()}
     assert TrainConfig(**values) == config
@@ -187,9 +244,9 @@ def test_the_configuration_survives_json():
 def test_derived_numbers_follow_from_the_settings():
     config = dataclasses.replace(
         preset("cpu", iterations=1),
-        self_play=SelfPlayConfig(games=8, moves_per_chunk=4),
+        self_play=SelfPlayConfig(num_games=8, moves_per_chunk=4),
         replay=ReplayConfig(capacity=300, min_positions=0),
-        learner=LearnerConfig(batch_size=16, uses=3.0),
+        learner=LearnerConfig(batch_size=16, replay_ratio=3.0),
     )
     assert config.chunk_positions == 32
     assert config.replay_chunks == 9
@@ -201,7 +258,7 @@ def test_derived_numbers_follow_from_the_settings():
     [(1.0, 8, 8), (0.25, 8, 2), (0.3, 8, 2), (0.001, 8, 1), (0.5, 1, 1)],
 )
 def test_some_games_are_searched_in_full_at_every_move(share, games, full):
-    config = SelfPlayConfig(games=games, full_searches=share)
+    config = SelfPlayConfig(num_games=games, full_search_fraction=share)
     assert config.full_games == full
 
 

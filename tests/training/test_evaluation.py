@@ -17,7 +17,7 @@ NETWORK = NetworkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
 CONFIG = TrainConfig(
     game="tic_tac_toe",
     iterations=1,
-    evaluation=EvaluationConfig(positions=50, simulations=2, games=4),
+    evaluation=EvaluationConfig(num_positions=50, num_simulations=2, num_games=4),
 )
 RATES = ("network_mistakes", "search_mistakes")
 
@@ -26,7 +26,7 @@ RATES = ("network_mistakes", "search_mistakes")
 def graded():
     network, variables = first_network(0, GAME, NETWORK)
     trained = TrainedPlayer(GAME, network, variables, NETWORK, SearchConfig(), seed=0)
-    return named_players(trained, CONFIG.evaluation.simulations)
+    return named_players(trained, CONFIG.evaluation.num_simulations)
 
 
 def evaluator(**changes):
@@ -70,7 +70,7 @@ def test_a_game_without_solved_positions_has_its_matches(row, graded, monkeypatc
 def test_the_first_player_meets_every_opponent(graded):
     opponents = ("random", "network:pretrained")
     alone = {"alone": graded["network"]}
-    row = evaluator(opponents=opponents, positions=8).evaluate(alone)
+    row = evaluator(opponents=opponents, num_positions=8).evaluate(alone)
     scores = {name: row["scores"][name]["score"] for name in opponents}
     assert scores["network:pretrained"] < scores["random"]
     assert [name for name in row if name.endswith("_mistakes")] == ["alone_mistakes"]
@@ -87,4 +87,4 @@ def test_an_unknown_opponent_is_refused_before_anything_is_written(tmp_path):
 
 def test_more_games_than_openings_are_refused():
     with pytest.raises(ValueError, match="tic_tac_toe has too few different openings"):
-        evaluator(games=20_000)
+        evaluator(num_games=20_000)

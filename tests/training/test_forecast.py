@@ -5,7 +5,7 @@ from azjax.training.forecast import make_forecast
 
 
 def forecast(minutes=2.0, simulations=(16,)):
-    self_play = SelfPlayConfig(simulations=simulations)
+    self_play = SelfPlayConfig(num_simulations=simulations)
     return make_forecast(
         TrainConfig(game="tic_tac_toe", minutes=minutes, self_play=self_play)
     )

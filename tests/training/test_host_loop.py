@@ -41,7 +41,7 @@ def save_player(directory, player):
 
 
 def config(run_dir, **changes):
-    evaluation = QEvaluationConfig(times=2, opponents=())
+    evaluation = QEvaluationConfig(num_evaluations=2, opponents=())
     settings = {"iterations": 4, "evaluation": evaluation, "run_dir": str(run_dir)}
     return QConfig("tic_tac_toe", **settings | changes)
 
@@ -141,7 +141,7 @@ def test_checkpoints_are_saved_as_often_as_is_said(tmp_path):
 
 
 def test_a_run_in_minutes_goes_on_from_the_time_used(tmp_path, monkeypatch):
-    evaluation = QEvaluationConfig(times=1, opponents=())
+    evaluation = QEvaluationConfig(num_evaluations=1, opponents=())
     settings = config(tmp_path, iterations=None, minutes=60.0, evaluation=evaluation)
     assert not run(tmp_path, settings, stop_at(1)).finished
     seconds = newest_checkpoint(tmp_path)["seconds"]

@@ -24,10 +24,10 @@ CONFIG = TrainConfig(
     game="tic_tac_toe",
     iterations=4,
     network=NetworkConfig(width=16, num_blocks=1, stem_channels=8, window=3),
-    self_play=SelfPlayConfig(games=8, moves_per_chunk=4, simulations=(2,)),
+    self_play=SelfPlayConfig(num_games=8, moves_per_chunk=4, num_simulations=(2,)),
     replay=ReplayConfig(capacity=128, min_window=104, min_positions=64),
-    learner=LearnerConfig(batch_size=16, uses=1.0),
-    evaluation=EvaluationConfig(times=1),
+    learner=LearnerConfig(batch_size=16, replay_ratio=1.0),
+    evaluation=EvaluationConfig(num_evaluations=1),
 )
 NETWORK, VARIABLES = first_network(0, GAME, CONFIG.network)
 

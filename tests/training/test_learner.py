@@ -41,7 +41,7 @@ from azjax.training.self_play import start_games
 from azjax.training.stored_policy import store_policy
 
 GAME = games.make("tic_tac_toe")
-CONFIG = LearnerConfig(batch_size=32, learning_rate=1e-2, averaging=0.9)
+CONFIG = LearnerConfig(batch_size=32, learning_rate=1e-2, ema_decay=0.9)
 SMALL = NetworkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
 NETWORK, FIRST = first_network(0, GAME, SMALL)
 
@@ -52,7 +52,7 @@ def data():
     replay = empty_replay(
         GAME, num_chunks=1, moves_per_chunk=2, num_games=8, policy_entries=9
     )
-    start = start_games(GAME, SelfPlayConfig(games=16), jax.random.key(0))
+    start = start_games(GAME, SelfPlayConfig(num_games=16), jax.random.key(0))
     state = jax.tree.map(lambda leaf: leaf.reshape(2, 8, *leaf.shape[1:]), start.state)
     legal = jax.vmap(jax.vmap(GAME.legal_action_mask))(state)
     policy, _ = store_policy(jax.nn.one_hot(legal.argmax(-1), 9), 9)
@@ -76,7 +76,7 @@ def update():
 def sampled_update(optimizer, config):
     """An update with a batch that is drawn uniformly."""
     update = make_update(
-        NETWORK, optimizer, make_loss(config), averaging=config.averaging
+        NETWORK, optimizer, make_loss(config), ema_decay=config.ema_decay
     )
 
     @jax.jit
@@ -119,7 +119,7 @@ def test_averaged_weights_follow_the_learnt_ones(update, data):
     for step in range(3):
         learner, _ = update(learner, *data, jax.random.key(step), jnp.float32(0.1))
         # At first the average is quick: it forgets the random start.
-        decay = min(CONFIG.averaging, (step + 1) / (step + 11))
+        decay = min(CONFIG.ema_decay, (step + 1) / (step + 11))
         average = jax.tree.map(
             lambda old, new, decay=decay: decay * old + (1 - decay) * np.asarray(new),
             average,
@@ -146,7 +146,9 @@ def test_the_bytes_of_an_update_are_estimated(data):
 
 
 def test_the_learning_rate_rises_linearly_and_falls_as_a_cosine():
-    config = LearnerConfig(learning_rate=0.5, warm_up=0.2, final_rate=0.1)
+    config = LearnerConfig(
+        learning_rate=0.5, warmup_fraction=0.2, final_lr_fraction=0.1
+    )
     shares = [0.0, 0.1, 0.2, 0.6, 1.0]
     rates = [float(learning_rate(config, share)) for share in shares]
     middle = 0.5 * (0.1 + 0.9 * 0.5)
@@ -154,17 +156,19 @@ def test_the_learning_rate_rises_linearly_and_falls_as_a_cosine():
     assert float(learning_rate(config, 2.0)) == pytest.approx(0.05)
 
 
-@pytest.mark.parametrize("warm_up", [0.0, 1.0])
-def test_the_rise_may_take_none_or_all_of_the_run(warm_up):
-    config = LearnerConfig(learning_rate=1.0, warm_up=warm_up)
+@pytest.mark.parametrize("warmup_fraction", [0.0, 1.0])
+def test_the_rise_may_take_none_or_all_of_the_run(warmup_fraction):
+    config = LearnerConfig(learning_rate=1.0, warmup_fraction=warmup_fraction)
     rates = [float(learning_rate(config, share)) for share in np.linspace(0, 1, 11)]
     assert max(rates) == pytest.approx(1)
     assert np.isfinite(rates).all()
-    assert (np.diff(rates) >= 0).all() if warm_up else (np.diff(rates) <= 0).all()
+    assert (
+        (np.diff(rates) >= 0).all() if warmup_fraction else (np.diff(rates) <= 0).all()
+    )
 
 
 def test_weights_decay_and_biases_do_not():
-    config = LearnerConfig(learning_rate=0.5, warm_up=0.0, weight_decay=0.1)
+    config = LearnerConfig(learning_rate=0.5, warmup_fraction=0.0, weight_decay=0.1)
     optimizer = make_optimizer(config)
     params = {"kernel": jnp.ones((2, 2)), "bias": jnp.ones(2)}
     zeros = jax.tree.map(jnp.zeros_like, params)
@@ -208,7 +212,7 @@ def test_a_users_own_optimizer_takes_adamws_place(data):
 
 def batch_of(has_policy):
     """Positions in which some have no policy target."""
-    state = start_games(GAME, SelfPlayConfig(games=16), jax.random.key(3)).state
+    state = start_games(GAME, SelfPlayConfig(num_games=16), jax.random.key(3)).state
     legal = jax.vmap(GAME.legal_action_mask)(state)
     policy = legal / legal.sum(axis=-1, keepdims=True)
     return Batch(

@@ -41,11 +41,13 @@ def config(directory, **changes) -> TrainConfig:
         "run_dir": str(directory),
         "network": NetworkConfig(width=16, num_blocks=1, stem_channels=8, window=3),
         "self_play": SelfPlayConfig(
-            games=8, moves_per_chunk=4, simulations=(2,), sampled_moves=2
+            num_games=8, moves_per_chunk=4, num_simulations=(2,), temperature_moves=2
         ),
         "replay": ReplayConfig(capacity=128, min_window=104, min_positions=64),
-        "learner": LearnerConfig(batch_size=16, uses=1.0),
-        "evaluation": EvaluationConfig(times=2, positions=32, simulations=2, games=4),
+        "learner": LearnerConfig(batch_size=16, replay_ratio=1.0),
+        "evaluation": EvaluationConfig(
+            num_evaluations=2, num_positions=32, num_simulations=2, num_games=4
+        ),
         "checkpoint": CheckpointConfig(every_minutes=0.0),
     }
     return TrainConfig(**settings | changes)

@@ -44,7 +44,9 @@ def config(directory="runs/none", games=8, **changes) -> TrainConfig:
         "iterations": 1,
         "run_dir": str(directory),
         "network": NetworkConfig(width=16, num_blocks=1, stem_channels=8, window=3),
-        "self_play": SelfPlayConfig(games=games, moves_per_chunk=2, simulations=(2, 5)),
+        "self_play": SelfPlayConfig(
+            num_games=games, moves_per_chunk=2, num_simulations=(2, 5)
+        ),
         "replay": ReplayConfig(
             capacity=12 * games, min_window=12 * games, min_positions=0
         ),
@@ -64,7 +66,7 @@ def parts_of(settings: TrainConfig) -> dict[str, Part]:
                 game,
                 num_chunks=settings.replay_chunks,
                 moves_per_chunk=settings.self_play.moves_per_chunk,
-                num_games=settings.self_play.games,
+                num_games=settings.self_play.num_games,
                 policy_entries=settings.replay.policy_entries,
             ),
             weights=jnp.zeros(2**27, jnp.float32),
@@ -163,19 +165,19 @@ def test_on_a_cpu_what_is_saved_needs_its_memory_twice(monkeypatch):
         ("the batch and its gradient", {"network": NetworkConfig(num_blocks=2)}),
         ("the newest moves of self-play", {"games": 16}),
         ("the search of self-play", {"games": 16}),
-        ("the search of self-play", {"search": SearchConfig(kept_nodes=4)}),
-        ("the search of self-play", {"search": SearchConfig(proves=True)}),
+        ("the search of self-play", {"search": SearchConfig(tree_reuse_nodes=4)}),
+        ("the search of self-play", {"search": SearchConfig(use_solver=True)}),
         (
             "the search of self-play",
             {
                 "self_play": SelfPlayConfig(
-                    games=8, moves_per_chunk=2, simulations=(9, 1)
+                    num_games=8, moves_per_chunk=2, num_simulations=(9, 1)
                 )
             },
         ),
         (
             "the search of evaluations",
-            {"evaluation": EvaluationConfig(simulations=200)},
+            {"evaluation": EvaluationConfig(num_simulations=200)},
         ),
     ],
 )
@@ -222,9 +224,9 @@ def test_settings_at_their_least_are_not_to_be_lowered(monkeypatch):
     smallest = config(
         games=1,
         network=NetworkConfig(width=16, num_blocks=0, stem_channels=8, window=3),
-        self_play=SelfPlayConfig(games=1, moves_per_chunk=2, simulations=(1,)),
+        self_play=SelfPlayConfig(num_games=1, moves_per_chunk=2, num_simulations=(1,)),
         learner=LearnerConfig(batch_size=1),
-        evaluation=EvaluationConfig(simulations=1),
+        evaluation=EvaluationConfig(num_simulations=1),
     )
     message = refusal(smallest, monkeypatch)
     assert message.endswith("the device has 0.00 GiB: take a larger device")
@@ -254,10 +256,10 @@ def test_other_errors_of_the_device_stay_as_they_are():
 @pytest.mark.parametrize(
     ("changes", "setting"),
     [
-        ({"games": 2**30}, r"self_play.games \(1073741824\)"),
+        ({"games": 2**30}, r"self_play.num_games \(1073741824\)"),
         (
-            {"games": 2**30, "search": SearchConfig(kept_nodes=100)},
-            r"self_play.games \(1073741824\)",
+            {"games": 2**30, "search": SearchConfig(tree_reuse_nodes=100)},
+            r"self_play.num_games \(1073741824\)",
         ),
         (
             {"learner": LearnerConfig(batch_size=10**11)},

@@ -30,12 +30,12 @@ def test_a_presets_window_holds_positions_of_every_game_until_they_are_eligible(
     name, game, minutes
 ):
     config = preset(name, game, minutes=minutes)
-    moves = horizon(config.learner.trace, games.make(game).max_moves)
+    moves = horizon(config.learner.td_lambda, games.make(game).max_moves)
     window = config.window_moves(1)
     assert window >= config.self_play.moves_per_chunk + moves
     assert window <= config.replay_chunks * config.self_play.moves_per_chunk
     # The window of the first update holds all positions before it.
-    assert window * config.self_play.games >= config.replay.min_positions
+    assert window * config.self_play.num_games >= config.replay.min_positions
 
 
 def test_a_long_run_on_a_small_board_has_chunks_of_full_size():
@@ -71,7 +71,7 @@ def test_a_run_measured_in_iterations_has_chunks_of_full_size():
 
 
 def test_chunks_that_are_given_stay_as_they_are():
-    self_play = SelfPlayConfig(games=7, moves_per_chunk=3)
+    self_play = SelfPlayConfig(num_games=7, moves_per_chunk=3)
     config = preset("cpu", "othello", minutes=1.0, self_play=self_play)
     assert config.self_play == self_play
 

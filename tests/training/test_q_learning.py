@@ -39,7 +39,7 @@ def tiny(run_dir, **changes):
         "moves": 4,
         "fit": FitConfig(sweeps=2, batch_size=16, max_epochs=2),
         "evaluation": QEvaluationConfig(
-            times=2, positions=32, games=4, opponents=opponents
+            num_evaluations=2, num_positions=32, num_games=4, opponents=opponents
         ),
     }
     return QConfig(**settings | changes)
@@ -200,7 +200,7 @@ def test_tic_tac_toe_is_learnt(form, learning, tmp_path):
         run_dir=str(tmp_path),
         network=QNetworkConfig(form=form),
         learning=learning,
-        evaluation=QEvaluationConfig(times=1, games=2, opponents=()),
+        evaluation=QEvaluationConfig(num_evaluations=1, num_games=2, opponents=()),
     )
     player = train_q(config).player.player()
     solution = exhaustive.solve(GAME)

@@ -38,9 +38,11 @@ FIRST_WINS = [0, 1, 3, 2, 6]
 DRAWN = [0, 1, 2, 4, 3, 5, 7, 6, 8]
 
 
-@functools.partial(jax.jit, static_argnames=("trace", "horizon", "finds_ends"))
-def index_of(replay, num_moves, window, *, trace, horizon, finds_ends=False):
-    value_target = ValueTarget(functools.partial(lambda_returns, trace=trace), horizon)
+@functools.partial(jax.jit, static_argnames=("td_lambda", "horizon", "finds_ends"))
+def index_of(replay, num_moves, window, *, td_lambda, horizon, finds_ends=False):
+    value_target = ValueTarget(
+        functools.partial(lambda_returns, td_lambda=td_lambda), horizon
+    )
     return make_index(
         replay, num_moves, window, value_target=value_target, finds_ends=finds_ends
     )
@@ -109,13 +111,13 @@ def drawable(index):
     return row, game
 
 
-def eligible(replay, num_chunks, window=CAPACITY, trace=1.0, horizon=9):
+def eligible(replay, num_chunks, window=CAPACITY, td_lambda=1.0, horizon=9):
     """The moves' numbers, in each slot, that can be drawn, and the index."""
     _, index, _ = index_of(
         replay,
         jnp.int32(num_chunks * T),
         jnp.int32(window),
-        trace=trace,
+        td_lambda=td_lambda,
         horizon=horizon,
     )
     row, game = drawable(index)
@@ -185,7 +187,7 @@ def test_a_position_is_eligible_once_the_horizons_moves_of_its_game_have_followe
         Replay(chunk, empty.was_eligible),
         jnp.int32(8 + oldest),
         jnp.int32(8),
-        trace=0.5,
+        td_lambda=0.5,
         horizon=3,
         finds_ends=True,
     )
@@ -230,7 +232,7 @@ def probabilities(value, draw):
     return np.stack([(1 - tie + value) / 2, tie, (1 - tie - value) / 2], axis=-1)
 
 
-def lambda_return(played, move, slot, trace):
+def lambda_return(played, move, slot, td_lambda):
     """The forward view: a weighted mean of the values after 1, 2, ... moves."""
     terminated = played.terminated[move:, slot]
     has_ended = terminated.any()
@@ -242,8 +244,8 @@ def lambda_return(played, move, slot, trace):
         # To the player to move after the last move.
         seen = np.concatenate([seen[: length - 1], np.eye(3)[None, 1 + int(reward)]])
     seen[::2] = seen[::2, ::-1]  # after an odd number of moves the opponent moves
-    weight = (1 - trace) * trace ** np.arange(length)
-    weight[-1] = trace ** (length - 1)
+    weight = (1 - td_lambda) * td_lambda ** np.arange(length)
+    weight[-1] = td_lambda ** (length - 1)
     return weight @ seen
 
 
@@ -264,7 +266,7 @@ def play_script(config, max_moves, num_chunks, window=None):
         policy_entries=9,
     )
     capacity = config.replay_chunks * length
-    moves = horizon(config.learner.trace, max_moves)
+    moves = horizon(config.learner.td_lambda, max_moves)
     since = np.zeros(played.terminated.shape, int)
     total, delay = 0, 0.0
     for iteration in range(1, num_chunks + 1):
@@ -280,7 +282,7 @@ def play_script(config, max_moves, num_chunks, window=None):
             replay,
             jnp.int32(iteration * length),
             jnp.int32(window or config.window_moves(iteration)),
-            trace=config.learner.trace,
+            td_lambda=config.learner.td_lambda,
             horizon=moves,
         )
         first, count = jax.device_get((index.first, index.lengths))
@@ -310,43 +312,45 @@ def test_every_position_of_a_long_game_can_be_drawn_with_each_preset(name, game)
     first, number, targets = drawn
     assert first > 300, "too short: few positions have left the window"
     # All but the newest, which wait for what follows.
-    assert since[: -horizon(config.learner.trace, max_moves)].all()
+    assert since[: -horizon(config.learner.td_lambda, max_moves)].all()
     assert counts["eligible"] == (since > 0).sum()
     assert counts["eligible"] + counts["waiting"] == since.size
     delay = (since - 1 - np.arange(len(since))[:, None])[since > 0]
     assert counts["delay"] == delay.sum()
     for slot in range(3):
         for place in range(0, number[slot], 7):
-            wanted = lambda_return(played, first + place, slot, config.learner.trace)
+            wanted = lambda_return(
+                played, first + place, slot, config.learner.td_lambda
+            )
             np.testing.assert_allclose(targets[place, slot], wanted, atol=5e-4)
 
 
-def small(window, trace, moves_per_chunk=4):
+def small(window, td_lambda, moves_per_chunk=4):
     """A configuration of tic-tac-toe whose window holds so many moves."""
     return TrainConfig(
         game="tic_tac_toe",
         iterations=1,
-        self_play=SelfPlayConfig(games=2, moves_per_chunk=moves_per_chunk),
+        self_play=SelfPlayConfig(num_games=2, moves_per_chunk=moves_per_chunk),
         replay=ReplayConfig(
             capacity=2 * (window + moves_per_chunk),
             window=1e-9,
             min_window=2 * window,
             min_positions=0,
         ),
-        learner=LearnerConfig(trace=trace),
+        learner=LearnerConfig(td_lambda=td_lambda),
     )
 
 
-@pytest.mark.parametrize("trace", [0.0, 0.2, 1.0])
+@pytest.mark.parametrize("td_lambda", [0.0, 0.2, 1.0])
 def test_the_smallest_window_that_is_allowed_holds_every_position_until_it_is_eligible(
-    trace,
+    td_lambda,
 ):
-    moves = horizon(trace, 9)
-    config = small(4 + moves, trace)
+    moves = horizon(td_lambda, 9)
+    config = small(4 + moves, td_lambda)
     _, since, _, _ = play_script(config, 9, 20)
     assert since[:-moves].all()
     with pytest.raises(ValueError, match="min_window must be >="):
-        small(3 + moves, trace)
+        small(3 + moves, td_lambda)
 
 
 def test_positions_that_leave_a_smaller_window_undrawn_are_counted_as_missed():
@@ -454,7 +458,7 @@ def test_auxiliary_targets_are_those_of_the_final_position_under_the_same_symmet
         replay,
         jnp.int32(18),
         jnp.int32(CAPACITY),
-        trace=0.5,
+        td_lambda=0.5,
         horizon=1,
         finds_ends=True,
     )

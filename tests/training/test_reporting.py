@@ -247,7 +247,7 @@ def test_a_run_that_is_too_short_is_warned_of_soon(tmp_path):
     said, text = forecasts(tmp_path, 1.2, "self-play", rows[0], "the update", rows[1])
     assert said == []  # of what it compiled nothing can be said
     assert text.count("iteration 1 ended after 0.5 of 1.2 minutes, compiling") == 1
-    assert "--self-play.games (256)" in text
+    assert "--self-play.num-games (256)" in text
     assert "iteration 2 ended" not in text
 
 

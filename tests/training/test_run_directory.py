@@ -49,7 +49,7 @@ def test_a_new_run_writes_its_configuration(tmp_path):
     assert {path.name for path in directory.iterdir()} == {"config.json", ".lock"}
     found = read_config(directory)
     assert found["game"] == "tic_tac_toe"
-    assert found["learner"]["trace"] == LearnerConfig().trace
+    assert found["learner"]["td_lambda"] == LearnerConfig().td_lambda
 
 
 def test_the_same_configuration_goes_on(tmp_path):

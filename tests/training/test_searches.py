@@ -24,7 +24,7 @@ def found():
         GAME,
         network,
         SearchConfig(algorithm="alphazero"),
-        SelfPlayConfig(games=NUM_GAMES),
+        SelfPlayConfig(num_games=NUM_GAMES),
         num_simulations=16,
     )
     states = jax.tree.map(lambda leaf: jnp.stack([leaf] * NUM_GAMES), GAME.init())

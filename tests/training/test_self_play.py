@@ -22,10 +22,10 @@ from azjax.training.self_play import (
 
 GAME = games.make("tic_tac_toe")
 CONFIG = SelfPlayConfig(
-    games=8,
+    num_games=8,
     moves_per_chunk=12,
-    empty_openings=0.5,
-    short_openings=0.25,
+    initial_position_fraction=0.5,
+    short_opening_fraction=0.25,
     short_opening_moves=2,
     long_opening_moves=4,
 )
@@ -162,8 +162,8 @@ def test_an_opening_is_not_finished_and_keeps_its_limit(name):
 
 def test_openings_come_in_the_mixture_that_was_asked_for():
     config = SelfPlayConfig(
-        empty_openings=0.5,
-        short_openings=0.5,
+        initial_position_fraction=0.5,
+        short_opening_fraction=0.5,
         short_opening_moves=1,
         long_opening_moves=6,
     )
@@ -175,7 +175,7 @@ def test_openings_come_in_the_mixture_that_was_asked_for():
 
 
 def test_the_first_games_are_spread_over_all_stages():
-    config = SelfPlayConfig(games=200)
+    config = SelfPlayConfig(num_games=200)
     start = first_games(GAME, config, jax.random.key(0))
     assert not start.state.terminated.any()
     assert (start.moves == 0).all()
@@ -189,14 +189,14 @@ def test_dense_policies_lose_nothing(run):
 # Searches of two lengths
 
 
-CAPPED = dataclasses.replace(CONFIG, full_searches=0.25, cheap_simulations=2)
+CAPPED = dataclasses.replace(CONFIG, full_search_fraction=0.25, fast_simulations=2)
 
 
 @pytest.fixture(scope="module")
 def capped():
     """Two chunks from the same key, with sparse policies, and their metrics."""
     network, variables = first_network(0, GAME, NETWORK)
-    search = SearchConfig(kept_nodes=20, proves=True)
+    search = SearchConfig(tree_reuse_nodes=20, use_solver=True)
     play = make_self_play(
         GAME, network, search, CAPPED, num_simulations=8, policy_entries=2
     )
@@ -252,13 +252,13 @@ def test_a_chunk_with_kept_trees_and_short_searches_can_be_played_again(capped):
 
 
 def test_cheap_searches_may_be_longer_than_full_ones_with_kept_trees():
-    """The first stage of a run may search less than `cheap_simulations`."""
+    """The first stage of a run may search less than `fast_simulations`."""
     network, variables = first_network(0, GAME, NETWORK)
     play = make_self_play(
         GAME,
         network,
-        SearchConfig(kept_nodes=4),
-        dataclasses.replace(CAPPED, cheap_simulations=8),
+        SearchConfig(tree_reuse_nodes=4),
+        dataclasses.replace(CAPPED, fast_simulations=8),
         num_simulations=2,
     )
     start = first_games(GAME, CAPPED, jax.random.key(1))
@@ -272,7 +272,7 @@ def test_cheap_searches_may_be_longer_than_full_ones_with_kept_trees():
 def test_a_move_rests_on_more_than_its_own_simulations():
     network, variables = first_network(0, GAME, NETWORK)
     play = make_self_play(
-        GAME, network, SearchConfig(kept_nodes=20), CONFIG, num_simulations=8
+        GAME, network, SearchConfig(tree_reuse_nodes=20), CONFIG, num_simulations=8
     )
     start = first_games(GAME, CONFIG, jax.random.key(1))
     lowered = play.lower(variables, start, jax.random.key(2))

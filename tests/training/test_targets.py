@@ -34,12 +34,12 @@ WON = {
 
 
 def test_trace_1_gives_the_result_from_each_movers_view():
-    target = lambda_returns(**WON, trace=1.0)
+    target = lambda_returns(**WON, td_lambda=1.0)
     np.testing.assert_array_equal(target[:, 0], [[1, 0, 0], [0, 0, 1], [1, 0, 0]])
 
 
 def test_trace_0_gives_the_next_positions_value_seen_from_the_other_side():
-    target = lambda_returns(**WON, trace=0.0)
+    target = lambda_returns(**WON, td_lambda=0.0)
     opinion = soft_result(WON["value"], WON["draw"])[:, 0]
     np.testing.assert_allclose(target[0, 0], opinion[1][::-1], atol=TOLERANCE)
     np.testing.assert_allclose(target[1, 0], opinion[2][::-1], atol=TOLERANCE)
@@ -47,7 +47,7 @@ def test_trace_0_gives_the_next_positions_value_seen_from_the_other_side():
 
 
 def test_in_between_the_targets_are_mixed_backwards():
-    target = lambda_returns(**WON, trace=0.75)
+    target = lambda_returns(**WON, td_lambda=0.75)
     # To the mover the last move is worth 1; the one before it, by hand,
     # -(0.25 * 0.8 + 0.75 * 1) = -0.95; the first -(0.25 * -0.4 + 0.75 * -0.95).
     np.testing.assert_allclose(expected(target), [0.8125, -0.95, 1], atol=TOLERANCE)
@@ -55,7 +55,7 @@ def test_in_between_the_targets_are_mixed_backwards():
 
 def test_a_drawn_game_is_a_draw_to_both():
     game = WON | {"reward": column(0.0, 0.0, 0.0)}
-    target = lambda_returns(**game, trace=1.0)
+    target = lambda_returns(**game, td_lambda=1.0)
     np.testing.assert_array_equal(target[:, 0], [[0, 1, 0]] * 3)
 
 
@@ -69,7 +69,7 @@ def test_what_comes_after_a_games_end_does_not_reach_into_it():
             terminated,
             column(0.0, 0.0, *later),
             column(0.0, 0.0, *draws),
-            trace=0.5,
+            td_lambda=0.5,
         )
         for later, draws in (((0.9, -0.9), (0.1, 0.1)), ((-0.7, 0.3), (0.0, 0.7)))
     ]
@@ -78,27 +78,27 @@ def test_what_comes_after_a_games_end_does_not_reach_into_it():
     assert (found[0][2] != found[1][2]).any()
 
 
-@pytest.mark.parametrize("trace", [0.01, 0.5, 0.8, 0.95, 0.99])
-def test_the_horizon_is_the_first_move_with_negligible_weight(trace):
-    moves = horizon(trace, 10_000)
-    assert trace**moves < 1e-3 <= trace ** (moves - 1)
+@pytest.mark.parametrize("td_lambda", [0.01, 0.5, 0.8, 0.95, 0.99])
+def test_the_horizon_is_the_first_move_with_negligible_weight(td_lambda):
+    moves = horizon(td_lambda, 10_000)
+    assert td_lambda**moves < 1e-3 <= td_lambda ** (moves - 1)
 
 
 def test_the_horizon_is_one_move_without_a_trace_and_at_most_the_longest_game():
     assert horizon(0.0, 500) == 1
     assert horizon(0.8, 500) == 31
-    assert [horizon(trace, 20) for trace in (0.8, 0.9999, 1.0)] == [20, 20, 20]
+    assert [horizon(td_lambda, 20) for td_lambda in (0.8, 0.9999, 1.0)] == [20, 20, 20]
 
 
 def test_an_unfinished_game_is_bootstrapped_from_its_newest_position():
     value = column(0.2, -0.6)
     zeros = jnp.zeros((2, 1))
-    target = lambda_returns(zeros, jnp.zeros((2, 1), bool), value, zeros, trace=1.0)
+    target = lambda_returns(zeros, jnp.zeros((2, 1), bool), value, zeros, td_lambda=1.0)
     np.testing.assert_allclose(expected(target), [0.6, -0.6], atol=TOLERANCE)
 
 
-@pytest.mark.parametrize("trace", [0.0, 0.3, 1.0])
-def test_targets_are_distributions(trace):
+@pytest.mark.parametrize("td_lambda", [0.0, 0.3, 1.0])
+def test_targets_are_distributions(td_lambda):
     keys = jax.random.split(jax.random.key(0), 4)
     shape = (20, 50)
     target = lambda_returns(
@@ -106,7 +106,7 @@ def test_targets_are_distributions(trace):
         jax.random.bernoulli(keys[1], 0.2, shape),
         jax.random.uniform(keys[2], shape, minval=-1, maxval=1),
         jax.random.uniform(keys[3], shape),
-        trace=trace,
+        td_lambda=td_lambda,
     )
     assert (target >= 0).all()
     np.testing.assert_allclose(target.sum(-1), 1, atol=2 * TOLERANCE)

@@ -234,11 +234,13 @@ def in_slices(player: Player, plan: Plan) -> AlphaZeroPlayer | MCTSPlayer | None
         return None
     per_slice = -(-plan.per_slice // leaves) * leaves  # in whole steps
     # All nodes before the last slice.
-    kept_nodes = 1 + (plan.capacity - 1) // per_slice * per_slice
+    tree_reuse_nodes = 1 + (plan.capacity - 1) // per_slice * per_slice
     if isinstance(player, MCTSPlayer):
-        return dataclasses.replace(player, simulations=per_slice, kept_nodes=kept_nodes)
+        return dataclasses.replace(
+            player, simulations=per_slice, tree_reuse_nodes=tree_reuse_nodes
+        )
     search = dataclasses.replace(
-        player.search, kept_nodes=kept_nodes, leaves_per_step=leaves
+        player.search, tree_reuse_nodes=tree_reuse_nodes, leaves_per_step=leaves
     )
     return dataclasses.replace(player, simulations=per_slice, search=search)
 
@@ -250,18 +252,24 @@ def search_text(player: AnyPlayer) -> str | None:
     """
     leaves = 1
     if isinstance(player, MCTSPlayer):
-        name, kept_nodes = "UCT search with random rollouts", player.kept_nodes
+        name, tree_reuse_nodes = (
+            "UCT search with random rollouts",
+            player.tree_reuse_nodes,
+        )
     elif isinstance(player, AlphaZeroPlayer):
         names = {"gumbel": "Gumbel search", "alphazero": "PUCT search"}
-        name, kept_nodes = names[player.search.algorithm], player.search.kept_nodes
+        name, tree_reuse_nodes = (
+            names[player.search.algorithm],
+            player.search.tree_reuse_nodes,
+        )
         leaves = player.search.leaves_per_step
     else:
         return None
     differences = []
-    if kept_nodes:
+    if tree_reuse_nodes:
         differences.append(
             "Here each move starts from an empty tree; in the arena up to "
-            f"{kept_nodes} positions of the tree are kept from move to move."
+            f"{tree_reuse_nodes} positions of the tree are kept from move to move."
         )
     if leaves > MAX_LEAVES:
         differences.append(

@@ -359,11 +359,13 @@ def test_a_game_of_pgx_is_learnt_and_its_player_loaded(tmp_path):
         run_dir=str(tmp_path / "run"),
         network=NetworkConfig(width=16, num_blocks=1, stem_channels=8, window=3),
         self_play=SelfPlayConfig(
-            games=8, moves_per_chunk=4, simulations=(2,), sampled_moves=2
+            num_games=8, moves_per_chunk=4, num_simulations=(2,), temperature_moves=2
         ),
         replay=ReplayConfig(capacity=128, min_window=104, min_positions=32),
-        learner=LearnerConfig(batch_size=16, uses=1.0),
-        evaluation=EvaluationConfig(times=1, positions=8, simulations=2, games=2),
+        learner=LearnerConfig(batch_size=16, replay_ratio=1.0),
+        evaluation=EvaluationConfig(
+            num_evaluations=1, num_positions=8, num_simulations=2, num_games=2
+        ),
         checkpoint=CheckpointConfig(every_minutes=0.0),
     )
     run = train(config)

@@ -84,9 +84,9 @@ INFO = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kept_nodes", [0, 200])
-def test_an_analysis_goes_on_until_another_line_comes(talk, kept_nodes):
-    player = f"alphazero:pretrained?simulations=32&kept_nodes={kept_nodes}"
+@pytest.mark.parametrize("tree_reuse_nodes", [0, 200])
+def test_an_analysis_goes_on_until_another_line_comes(talk, tree_reuse_nodes):
+    player = f"alphazero:pretrained?simulations=32&tree_reuse_nodes={tree_reuse_nodes}"
     engine = talk("tic_tac_toe", player).engine
     report = engine.execute("lz-analyze", ["b", "interval", "20"])
     assert report.interval == 0.2
@@ -100,7 +100,7 @@ def test_an_analysis_goes_on_until_another_line_comes(talk, kept_nodes):
         visits.append(sum(int(count) for _, count, _, _, _, _ in found))
     assert visits[0] == 32
     assert visits == sorted(visits)
-    assert (visits[-1] > 32) == (kept_nodes > 0)
+    assert (visits[-1] > 32) == (tree_reuse_nodes > 0)
 
 
 @pytest.mark.parametrize(

@@ -62,16 +62,18 @@ PLAYERS = {
     "player-wide": {"network": {"width": 10**12, "num_blocks": 10**9}},
     "player-tall": {"network": {"width": 8192, "num_blocks": 3}},
     "player-types": {"network": {"width": "8", "global_pooling": "no"}},
-    "player-search": {"search": {"kept_nodes": 10**12, "value_scale": float("nan")}},
+    "player-search": {
+        "search": {"tree_reuse_nodes": 10**12, "value_scale": float("nan")}
+    },
     "player-seed": {"seed": 10**400},
     "player-other-game": {"game": "connect_four"},
 }
 
 # How a run says that it searched, by its name: what the server must not follow.
 SEARCHES = {
-    "search-both": {"leaves_per_step": 10**7, "kept_nodes": 10**7},
-    "search-leaves": {"leaves_per_step": 10**7, "kept_nodes": 64},
-    "search-kept": {"kept_nodes": 10**7},
+    "search-both": {"leaves_per_step": 10**7, "tree_reuse_nodes": 10**7},
+    "search-leaves": {"leaves_per_step": 10**7, "tree_reuse_nodes": 64},
+    "search-kept": {"tree_reuse_nodes": 10**7},
 }
 
 

@@ -148,16 +148,20 @@ def test_every_strength_has_a_plan_with_room_for_it():
 
 
 def test_slices_keep_the_search_and_make_whole_steps(player):
-    search = dataclasses.replace(player.search, leaves_per_step=4, kept_nodes=1000)
+    search = dataclasses.replace(
+        player.search, leaves_per_step=4, tree_reuse_nodes=1000
+    )
     sliced = in_slices(dataclasses.replace(player, search=search), PLAN)
-    assert sliced.search == dataclasses.replace(search, kept_nodes=17)
+    assert sliced.search == dataclasses.replace(search, tree_reuse_nodes=17)
     assert sliced.simulations == 8
     assert sliced.search.num_nodes(sliced.simulations) == PLAN.capacity + 1
 
 
 @pytest.mark.parametrize("leaves", [PLAN.capacity + 1, 10_000_000])
 def test_leaves_beyond_the_whole_search_take_neither_memory_nor_time(player, leaves):
-    search = dataclasses.replace(player.search, leaves_per_step=leaves, kept_nodes=64)
+    search = dataclasses.replace(
+        player.search, leaves_per_step=leaves, tree_reuse_nodes=64
+    )
     sliced = in_slices(dataclasses.replace(player, search=search), PLAN)
     assert sliced.search.leaves_per_step == sliced.simulations == PLAN.capacity
     assert sliced.search.num_nodes(sliced.simulations) == PLAN.capacity + 1
@@ -177,7 +181,9 @@ def test_no_search_evaluates_more_positions_at_once_than_the_server_allows(playe
 
 def test_a_search_is_named_with_its_difference_from_the_player_itself(player):
     assert search_text(player) == "It uses Gumbel search, as in the arena."
-    search = dataclasses.replace(player.search, algorithm="alphazero", kept_nodes=500)
+    search = dataclasses.replace(
+        player.search, algorithm="alphazero", tree_reuse_nodes=500
+    )
     text = search_text(dataclasses.replace(player, search=search))
     assert text.startswith("It uses PUCT search. Here each move starts from an empty")
     assert "up to 500 positions" in text
