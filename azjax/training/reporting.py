@@ -292,11 +292,15 @@ def _self_play_parts(row: Row) -> list[Text]:
 
 
 def _learning_parts(row: Row) -> list[Text]:
-    texts = [f"{name} loss {value:.3f}" for name, value in losses(row).items()]
+    texts = [f"{name} loss {_decimal(loss)}" for name, loss in losses(row).items()]
     texts = [f"iteration {row['iteration']:,}", *(texts or ["collecting positions"])]
     if row["learning_rate"] is not None:
         texts.append(f"rate {row['learning_rate']:.2g}")
     return [Text(text) for text in texts]
+
+
+def _decimal(loss: float) -> str:
+    return f"{loss:.3f}" if loss >= 0.01 else f"{loss:.2g}"
 
 
 def _strength(row: Row, first: Row | None) -> tuple[str, list[Text]]:

@@ -272,7 +272,7 @@ def test_a_row_shows_the_losses_and_numbers_that_it_has(tmp_path):
     row = counts(1) | {
         "positions_per_second": 123.4,
         "value_loss": 0.5,
-        "ownership_loss": 0.25,
+        "ownership_loss": 0.000254,
         "learning_rate": 2e-3,
         "epsilon": 0.2,
     }
@@ -283,7 +283,7 @@ def test_a_row_shows_the_losses_and_numbers_that_it_has(tmp_path):
         reporter.evaluation(counts(1) | evaluation)
     _, iteration, mistakes = file.getvalue().splitlines()
     assert iteration == (
-        "[30 s] iteration 1, value loss 0.500, ownership loss 0.250, rate 0.002, "
+        "[30 s] iteration 1, value loss 0.500, ownership loss 0.00025, rate 0.002, "
         "40 games, 1,000 positions, 123 a second, 20% random moves"
     )
     assert mistakes == "[30 s] mistakes: network 12.5%"
