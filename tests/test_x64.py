@@ -39,7 +39,7 @@ from azjax.training import (
     TrainConfig,
     train,
 )
-from azjax.training.q_config import FitConfig, QConfig
+from azjax.training.q_config import FitConfig, QConfig, QEvaluationConfig
 from azjax.training.q_learning import train_q
 from azjax.training.self_play import make_self_play, start_games
 
@@ -240,9 +240,9 @@ def test_a_q_learner_learns_with_64_bit_types(tmp_path):
         games=8,
         moves=4,
         fit=FitConfig(sweeps=2, batch_size=16, max_epochs=2),
-        evaluations=1,
-        evaluation_games=4,
-        evaluation_opponents=("random",),
+        evaluation=QEvaluationConfig(
+            num_evaluations=1, num_games=4, opponents=("random",)
+        ),
     )
     with jax.enable_x64(True):
         assert train_q(config).finished

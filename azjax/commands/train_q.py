@@ -7,8 +7,8 @@ from rich.console import Console
 
 from azjax.training.q_config import QConfig
 from azjax.training.q_learning import train_q
-from azjax.training.q_reporting import print_q_run
 from azjax.training.signals import as_a_program
+from azjax.training.summary import print_q_run
 
 
 def train_q_command(
@@ -23,5 +23,4 @@ def train_q_command(
     """
     with as_a_program():
         run = train_q(config)
-    if run.finished:
-        print_q_run(Console(), config.game, run.directory, run.last)
+    print_q_run(Console(), run)

@@ -46,10 +46,31 @@ def _from_1(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _from_2(config: Mapping[str, Any]) -> dict[str, Any]:
     """Version 3 calls the settings of AlphaZero as the literature does."""
+    if config.get("kind") == "q_learning":
+        return _q_from_2(config)
     return {
         section: _renamed(values, _NAMES_OF_3.get(section, {}))
         for section, values in config.items()
     }
+
+
+def _q_from_2(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Version 3 nests how a run of Q-learning is measured, as AlphaZero's settings do,
+    and always says its length; the settings of a player have neither."""
+    if "minutes" not in config:
+        return dict(config)
+    names = {
+        "evaluations": "num_evaluations",
+        "evaluation_games": "num_games",
+        "evaluation_opponents": "opponents",
+    }
+    migrated = {name: value for name, value in config.items() if name not in names}
+    migrated["evaluation"] = {
+        new: config[old] for old, new in names.items() if old in config
+    }
+    if config["minutes"] is None and config.get("iterations") is None:
+        migrated["minutes"] = _Q_MINUTES
+    return migrated
 
 
 def _renamed(values: Any, names: Mapping[str, str]) -> Any:
@@ -87,7 +108,7 @@ _NAMES_OF_3 = {
         "times": "num_evaluations",
     },
 }
-
+_Q_MINUTES = 2.0  # that a run of Q-learning lasted where its settings did not say
 _STEPS: Mapping[int, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     1: _from_1,
     2: _from_2,

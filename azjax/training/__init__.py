@@ -8,6 +8,7 @@ from azjax.training.config import (
     SelfPlayConfig,
     TrainConfig,
 )
+from azjax.training.host_loop import Run
 from azjax.training.iteration import (
     Algorithm,
     TrainState,
@@ -24,7 +25,7 @@ from azjax.training.learner import (
     make_optimizer,
     make_update,
 )
-from azjax.training.loop import Run, train
+from azjax.training.loop import train
 from azjax.training.presets import fitted_to_length, preset
 from azjax.training.replay import (
     Batch,

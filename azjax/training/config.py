@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -206,44 +207,62 @@ class LearnerConfig:
 
 
 @dataclasses.dataclass(frozen=True)
-class EvaluationConfig:
-    """How often and how the run is measured while it lasts.
+class BaseEvaluationConfig:
+    """How often and how a run of any algorithm is measured while it lasts.
 
     Attributes:
         num_evaluations: in the run, evenly spaced; the first network comes in addition.
         num_positions: solved positions graded each time, where the game has any.
-        num_simulations: of the search that is graded.
-        opponents: players as `azjax.players.load` takes them, whom the network alone,
-            without search, plays each time.
         num_games: against each opponent, each time.
     """
 
     num_evaluations: int = 20
     num_positions: int = 1000
-    num_simulations: int = 64
-    opponents: tuple[str, ...] = ("random",)
     num_games: int = 128
 
     def __post_init__(self) -> None:
         """Checks the values."""
         _check_at_least(
-            "evaluation",
-            self,
-            num_evaluations=1,
-            num_positions=1,
-            num_simulations=1,
-            num_games=2,
+            "evaluation", self, num_evaluations=1, num_positions=1, num_games=2
         )
+        if self.num_games % 2:
+            raise ValueError(f"evaluation.num_games must be even: {self.num_games}")
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluationConfig(BaseEvaluationConfig):
+    """How often and how the run is measured while it lasts.
+
+    Attributes:
+        num_simulations: of the search that is graded.
+        opponents: players as `azjax.players.load` takes them, whom the network alone,
+            without search, plays each time.
+    """
+
+    num_simulations: int = 64
+    opponents: tuple[str, ...] = ("random",)
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        super().__post_init__()
+        _check_at_least("evaluation", self, num_simulations=1)
         if self.num_simulations > MAX_NODES:
             raise ValueError(
                 f"evaluation.num_simulations must be at most {MAX_NODES}: "
                 f"{self.num_simulations}"
             )
-        if self.num_games % 2:
-            raise ValueError(f"evaluation.num_games must be even: {self.num_games}")
-        for name in self.opponents:
-            if self.opponents.count(name) > 1:
-                raise ValueError(f"evaluation.opponents has {name!r} twice")
+        check_opponents(self.opponents)
+
+
+def check_opponents(opponents: Sequence[str]) -> None:
+    """Checks that no opponent is named twice.
+
+    Raises:
+        ValueError: one is.
+    """
+    for name in opponents:
+        if opponents.count(name) > 1:
+            raise ValueError(f"evaluation.opponents has {name!r} twice")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,18 +1,14 @@
-"""How strong the run's network is, measured while it learns."""
+"""How strong a run's players are, measured while it learns."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
 
 from azjax.arena import check_starts, grade, play_openings, shipped, suite
 from azjax.games import Game
-from azjax.players import (
-    AlphaZeroPlayer,
-    NetworkPlayer,
-    TrainedPlayer,
-    load,
-)
-from azjax.training.config import TrainConfig
+from azjax.players import Player, load
+from azjax.training.config import BaseEvaluationConfig
 from azjax.training.metrics import SCORES
 
 OPENING_MOVES = 2
@@ -20,42 +16,36 @@ _OPENINGS_SEED, _PLAYERS_SEED = 0, 1
 
 
 class Evaluator:
-    """Grades networks of one run, always on the same positions and openings.
+    """Grades players of one run, always on the same positions and openings.
 
     Raises:
         ValueError: an opponent is unknown, cannot play the game or does not start, or
             the game has too few openings.
     """
 
-    def __init__(self, game: Game, config: TrainConfig):
-        self._config = config.evaluation
+    def __init__(
+        self, game: Game, config: BaseEvaluationConfig, opponents: Sequence[str]
+    ):
+        self._game = game
         positions = shipped(game)
-        self._positions = positions and positions.subset(self._config.num_positions)
-        self._opponents = {name: load(name, game) for name in self._config.opponents}
+        self._positions = positions and positions.subset(config.num_positions)
+        self._opponents = {name: load(name, game) for name in opponents}
         for name, opponent in self._opponents.items():
             check_starts(name, opponent, game)
         self._openings = suite(
-            game,
-            jax.random.key(_OPENINGS_SEED),
-            self._config.num_games // 2,
-            OPENING_MOVES,
+            game, jax.random.key(_OPENINGS_SEED), config.num_games // 2, OPENING_MOVES
         )
 
-    def evaluate(self, trained: TrainedPlayer) -> dict[str, Any]:
-        """Returns rates of mistakes, if the game has solved positions, and the scores
-        of the network alone against the opponents, each with its 95% interval."""
+    def evaluate(self, players: Mapping[str, Player]) -> dict[str, Any]:
+        """Returns rates of mistakes, if the game has solved positions, and scores
+        against the opponents, each with its 95% interval.
+
+        Args:
+            players: by name; all are graded, and the first one plays the matches.
+        """
         grade_key, match_key = jax.random.split(jax.random.key(_PLAYERS_SEED))
-        network = NetworkPlayer(trained.game, trained.network, trained.variables)
         row: dict[str, Any] = {}
         if self._positions is not None:
-            search = AlphaZeroPlayer(
-                game=trained.game,
-                search=trained.search,
-                simulations=self._config.num_simulations,
-                network=trained.network,
-                variables=trained.variables,
-            )
-            players = {"network": network, "search": search}
             keys = jax.random.split(grade_key, len(players))
             for (name, player), key in zip(players.items(), keys, strict=True):
                 graded = grade(player, self._positions, key)
@@ -63,9 +53,10 @@ class Evaluator:
                     f"{name}_mistakes", graded.mean, graded.mean_interval
                 )
         row[SCORES] = {}
+        first = next(iter(players.values()))
         keys = jax.random.split(match_key, len(self._opponents))
         for (name, opponent), key in zip(self._opponents.items(), keys, strict=True):
-            match = play_openings(trained.game, network, opponent, self._openings, key)
+            match = play_openings(self._game, first, opponent, self._openings, key)
             row[SCORES][name] = _with_interval(
                 "score", match.total.score, match.interval
             )

@@ -1,21 +1,27 @@
 """`train`: AlphaZero's loop. Play, learn, evaluate, save."""
 
-import dataclasses
+import functools
 import time
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
-import jax
-import numpy as np
 import optax
 
 from azjax import games as game_register
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.networks import Parts, Variables
-from azjax.players import TrainedPlayer, first_network, save_player
+from azjax.players import (
+    AlphaZeroPlayer,
+    NetworkPlayer,
+    Player,
+    TrainedPlayer,
+    first_network,
+    save_player,
+)
 from azjax.training.config import TrainConfig
 from azjax.training.evaluation import Evaluator
+from azjax.training.forecast import make_forecast
+from azjax.training.host_loop import Hook, Learning, Run, Totals, run_loop
 from azjax.training.initial_player import initial_variables
 from azjax.training.iteration import (
     Algorithm,
@@ -25,96 +31,12 @@ from azjax.training.iteration import (
 )
 from azjax.training.learner import Loss, learning_rate
 from azjax.training.memory import check_memory, memory_errors, required_parts
-from azjax.training.metrics import with_scores
 from azjax.training.optimizer_identity import DEFAULT, optimizer_identity
-from azjax.training.reporting import Reporter, duration
-from azjax.training.run_directory import (
-    CHECKPOINTS,
-    disk_errors,
-    has_begun,
-    open_run_directory,
-)
+from azjax.training.run_directory import has_begun, open_run_directory
 from azjax.training.sampling import Sampler
-from azjax.training.signals import StopSignals
 from azjax.training.targets import ValueTarget
 
 STATE_VERSION = 3  # raised when the layout of `TrainState` changes
-
-
-@dataclasses.dataclass
-class Progress:
-    """What the host counts over all sessions, saved beside the state.
-
-    seconds: used.
-    games: finished.
-    evaluations: made, without that of the first network.
-    eligible: positions that could be sampled at some time.
-    delay: moves that were made in their games until then, summed.
-    waiting: positions that may still become eligible.
-    first: the evaluation of the first network.
-    last: the newest evaluation.
-    """
-
-    seconds: float = 0.0
-    games: int = 0
-    evaluations: int = 0
-    eligible: int = 0
-    delay: float = 0.0
-    waiting: int = 0
-    first: dict[str, Any] | None = None
-    last: dict[str, Any] | None = None
-
-    def is_evaluation_due(self, share: float, times: int, iteration: int) -> bool:
-        """Returns whether to evaluate at this share of the run: before it, `times`
-        times in it, and at its end, but not again when a finished run is begun."""
-        if self.first is None or int(share * times) > self.evaluations:
-            return True
-        return share >= 1 and (self.last or {}).get("iteration") != iteration
-
-    def add_evaluation(self, row: dict[str, Any], evaluations: int) -> None:
-        """Takes note of an evaluation."""
-        self.first, self.last = self.first or row, row
-        self.evaluations = evaluations
-
-    def add_iteration(self, metrics: dict[str, Any]) -> None:
-        """Takes its counts from the metrics of an iteration."""
-        self.games += int(metrics["games"])
-        self.eligible += int(metrics.pop("newly"))
-        self.delay += float(metrics.pop("delay"))
-        self.waiting = int(metrics.pop("waiting"))
-
-
-@dataclasses.dataclass(frozen=True)
-class Run:
-    """What training leaves.
-
-    directory: the run's.
-    player: what was learnt.
-    finished: whether the run came to its end, or was stopped and can go on.
-    first: the evaluation of the first network.
-    last: the newest evaluation.
-    """
-
-    directory: Path
-    player: TrainedPlayer
-    finished: bool
-    first: dict[str, Any] | None
-    last: dict[str, Any] | None
-
-
-class _Learning(NamedTuple):
-    """The functions of a run, without arrays.
-
-    config: the settings.
-    algorithm: the jitted functions.
-    player: makes a player from weights.
-    rate: returns the learning rate at a share of the run, None if it is unknown.
-    """
-
-    config: TrainConfig
-    algorithm: Algorithm
-    player: Callable[[Variables], TrainedPlayer]
-    rate: Callable[[float], float | None]
 
 
 def train(
@@ -125,9 +47,9 @@ def train(
     loss: Loss | None = None,
     value_target: ValueTarget | None = None,
     sampler: Sampler | None = None,
-    on_iteration: Callable[[Mapping[str, Any]], None] | None = None,
-    on_evaluation: Callable[[Mapping[str, Any]], None] | None = None,
-) -> Run:
+    on_iteration: Hook | None = None,
+    on_evaluation: Hook | None = None,
+) -> Run[TrainedPlayer]:
     """Learns a game by self-play, or continues a run that was stopped.
 
     SIGINT and SIGTERM end the run after the iteration in progress; it is saved then. A
@@ -170,28 +92,28 @@ def train(
         value_target=value_target,
         sampler=sampler,
     )
-
-    def player(variables: Variables) -> TrainedPlayer:
-        return TrainedPlayer(
-            game=game,
-            network=network,
-            variables=variables,
+    learning = _make_learning(
+        config,
+        algorithm,
+        variables,
+        Evaluator(game, config.evaluation, config.evaluation.opponents),
+        player=functools.partial(
+            TrainedPlayer,
+            game,
+            network,
             config=config.network,
             search=config.search,
             seed=config.seed,
             has_own_parts=parts is not None,
-        )
-
-    def rate(share: float) -> float | None:
-        return float(learning_rate(config.learner, share)) if not optimizer else None
-
-    evaluator = Evaluator(game, config)
+        ),
+        has_own_optimizer=optimizer is not None,
+    )
     needed = required_parts(
         config,
         game,
         network,
         variables,
-        lambda: algorithm.init(variables),
+        learning.init,
         parts=parts,
         loss=loss,
     )
@@ -204,191 +126,126 @@ def train(
         open_run_directory(config, identity, notes.append, hooks=given) as directory,
         memory_errors(config, needed),
     ):
-        return _train(
-            _Learning(config, algorithm, player, rate),
-            variables,
+        return run_loop(
+            learning,
             directory,
             notes=notes,
-            evaluator=evaluator,
             started=started,
             on_iteration=on_iteration,
             on_evaluation=on_evaluation,
         )
 
 
-def _train(
-    learning: _Learning,
+def _make_learning(
+    config: TrainConfig,
+    algorithm: Algorithm,
     variables: Variables,
-    directory: Path,
-    *,
-    notes: list[str],
     evaluator: Evaluator,
-    started: float,
-    on_iteration: Callable[[Mapping[str, Any]], None] | None,
-    on_evaluation: Callable[[Mapping[str, Any]], None] | None,
-) -> Run:
-    """Does what `train` does, in a directory that is its own."""
-    from azjax.training.checkpoints import Checkpoints
+    *,
+    player: Callable[..., TrainedPlayer],
+    has_own_optimizer: bool,
+) -> Learning[TrainState, TrainedPlayer]:
+    """Returns the algorithm as the host loop calls it.
 
-    config = learning.config
-    checkpoints = Checkpoints(
-        directory / CHECKPOINTS, keep=config.checkpoint.keep, version=STATE_VERSION
-    )
-    restored = checkpoints.restore(_shapes(learning, variables), notes.append)
-    state, progress, start = _begin(learning, variables, restored, notes)
-    reporter = Reporter(directory, config, start)
-    started -= progress.seconds  # as if all sessions had been one
+    Args:
+        config: the run's settings.
+        algorithm: the jitted functions.
+        variables: the first ones.
+        evaluator: grades the players.
+        player: makes one from `variables=`.
+        has_own_optimizer: whether the learning rate is the user's, and unknown.
+    """
 
-    def save(state: TrainState, *, evaluated: bool) -> None:
-        progress.seconds = time.monotonic() - started
-        mistakes = (progress.last or {}).get("network_mistakes") if evaluated else None
-        values = {"iteration": int(state.iteration), **dataclasses.asdict(progress)}
-        checkpoints.save(state, values, mistakes=mistakes)
-        with disk_errors(directory):
-            save_player(directory / "player", learning.player(state.learner.averaged))
+    def iterate(
+        state: TrainState, totals: Totals, share: float, enter: Callable[[str], None]
+    ) -> tuple[TrainState, Totals, dict[str, Any]]:
+        rate = None
+        if not has_own_optimizer:
+            rate = float(learning_rate(config.learner, share))
+        state, metrics = _timed_iteration(algorithm, config, state, share, enter)
+        totals = _add(totals, metrics)
+        return state, totals, {**metrics, "learning_rate": rate}
 
-    signals = StopSignals(reporter.message, reporter.leave)
-    with reporter, signals, checkpoints:
-        for note in notes:
-            reporter.message(note)
-        saved_at = time.monotonic()
-        while True:
-            iteration = int(state.iteration)
-            progress.seconds = time.monotonic() - started
-            share = _share(config, iteration, progress.seconds)
-            finished = share >= 1
-            times = config.evaluation.num_evaluations
-            evaluated = progress.is_evaluation_due(share, times, iteration)
-            if evaluated:
-                reporter.compiling("evaluation")
-                row = evaluator.evaluate(learning.player(state.learner.averaged))
-                row |= _counts(config, state, progress)
-                progress.add_evaluation(row, int(share * times))
-                reporter.evaluation(row)
-                if on_evaluation is not None:
-                    on_evaluation(row)
-            if finished or signals.stopping:
-                break
-            minutes = (time.monotonic() - saved_at) / 60
-            if evaluated or minutes > config.checkpoint.every_minutes:
-                save(state, evaluated=evaluated)
-                saved_at = time.monotonic()
-            state, row = _iterate(learning, state, progress, share, reporter)
-            reporter.iteration(row)
-            if on_iteration is not None:
-                on_iteration(row)
-        save(state, evaluated=evaluated)
-        checkpoints.wait()
-        if not finished:
-            time_left = _time_left(config, progress)
-            reporter.last_message(
-                f"stopped after iteration {iteration}{time_left}; saved in "
-                f"{directory}; the same command goes on from there"
-            )
-    player = learning.player(state.learner.averaged)
-    return Run(directory, player, finished, progress.first, progress.last)
+    def evaluate(player: TrainedPlayer) -> dict[str, Any]:
+        return evaluator.evaluate(
+            named_players(player, config.evaluation.num_simulations)
+        )
 
-
-def _shapes(learning: _Learning, variables: Variables) -> Any:
-    """Returns the shapes and the placement of a state, which is not computed."""
-    device = jax.sharding.SingleDeviceSharding(jax.devices()[0])
-    return jax.tree.map(
-        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=device),
-        jax.eval_shape(learning.algorithm.init, variables),
+    return Learning(
+        config=config,
+        state_version=STATE_VERSION,
+        positions=config.chunk_positions,
+        init=lambda: algorithm.init(variables),
+        iterate=iterate,
+        counts=functools.partial(_counts, config),
+        player=lambda state: player(variables=state.learner.averaged),
+        evaluate=evaluate,
+        save_player=save_player,
+        forecast=make_forecast(config),
     )
 
 
-def _begin(
-    learning: _Learning,
-    variables: Variables,
-    restored: tuple[TrainState, dict[str, Any]] | None,
-    notes: list[str],
-) -> tuple[TrainState, Progress, dict[str, Any] | None]:
-    """Returns the state, the progress and the values of a checkpoint; without one,
-    those of a new run and None."""
-    config = learning.config
-    if restored is None:
-        return learning.algorithm.init(variables), Progress(), None
-    state, values = restored
-    counted = {name: value for name, value in values.items() if name != "iteration"}
-    progress = Progress(**counted)
-    progress.first = progress.first and with_scores(progress.first)
-    progress.last = progress.last and with_scores(progress.last)
-    is_over = _share(config, values["iteration"], progress.seconds) >= 1
-    doing = "finished" if is_over else "going on"
-    notes.append(f"{doing} after iteration {values['iteration']} in {config.directory}")
-    return state, progress, values
-
-
-def _iterate(
-    learning: _Learning,
-    state: TrainState,
-    progress: Progress,
-    share: float,
-    reporter: Reporter,
-) -> tuple[TrainState, dict[str, Any]]:
-    """Does an iteration; donates the state. Returns also its row of the metrics."""
-    config = learning.config
-    phases_began = []  # self-play, and the update if there is one
-
-    def enter(phase: str) -> None:
-        phases_began.append(time.monotonic())
-        reporter.compiling(phase)
-
-    state, metrics = train_iteration(learning.algorithm, config, state, share, enter)
-    end = time.monotonic()
-    began, updates_began, *_ = (*phases_began, end)
-    progress.add_iteration(metrics)
-    progress.seconds += end - began
-    row = {"policy_loss": None, "value_loss": None, "gradient_norm": None}
-    _check_finite(metrics, int(state.iteration), config.directory)
-    row |= {name: value.item() for name, value in metrics.items() if name != "games"}
-    return state, {
-        **_counts(config, state, progress),
-        "positions_per_second": config.chunk_positions / (end - began),
-        **row,
-        "learning_rate": learning.rate(share),
-        "self_play_seconds": updates_began - began,
-        "update_seconds": end - updates_began,
+def named_players(trained: TrainedPlayer, simulations: int) -> dict[str, Player]:
+    """Returns the players of a trained network: alone, and with search."""
+    network, variables = trained.network, trained.variables
+    return {
+        "network": NetworkPlayer(trained.game, network, variables),
+        "search": AlphaZeroPlayer(
+            trained.game, trained.search, simulations, network, variables
+        ),
     }
 
 
-def _check_finite(metrics: Mapping[str, Any], iteration: int, directory: Path) -> None:
-    for name, value in metrics.items():
-        if name.endswith("_loss") and not np.isfinite(value):
-            raise ValueError(
-                f"{name} is {value} in iteration {iteration}: the run is stopped, and "
-                f"what was saved in {directory} before is whole; try a lower "
-                "learner.learning_rate, and check losses and targets of your own"
-            )
+def _timed_iteration(
+    algorithm: Algorithm,
+    config: TrainConfig,
+    state: TrainState,
+    share: float,
+    enter: Callable[[str], None],
+) -> tuple[TrainState, dict[str, Any]]:
+    """Does what `train_iteration` does; the metrics are Python's numbers, with the
+    seconds of both phases, and None for losses where nothing was learnt yet."""
+    times = []  # when self-play began, the update if there was one, and its end
+
+    def begin(phase: str) -> None:
+        times.append(time.monotonic())
+        enter(phase)
+
+    state, metrics = train_iteration(algorithm, config, state, share, begin)
+    times.append(time.monotonic())
+    row = {"policy_loss": None, "value_loss": None, "gradient_norm": None}
+    return state, {
+        **row,
+        **{name: value.item() for name, value in metrics.items()},
+        "self_play_seconds": times[1] - times[0],
+        "update_seconds": times[-1] - times[1],
+    }
 
 
-def _share(config: TrainConfig, iteration: int, seconds: float) -> float:
-    """Returns the share of the run that is over, in [0, 1]."""
-    lengths = (iteration, config.iterations), (seconds / 60, config.minutes)
-    return min(1.0, *(done / length for done, length in lengths if length))
+def _add(totals: Totals, metrics: dict[str, Any]) -> Totals:
+    """Returns the totals after an iteration, whose counts leave its metrics.
 
-
-def _counts(
-    config: TrainConfig, state: TrainState, progress: Progress
-) -> dict[str, Any]:
-    """Returns what every row of the metrics begins with."""
-    positions = int(state.iteration) * config.chunk_positions
-    decided = positions - progress.waiting
-    eligible = progress.eligible
+    games: finished.
+    eligible: positions that could be sampled at some time.
+    delay: moves that were made in their games until then, summed.
+    waiting: positions that may still become eligible.
+    """
     return {
-        "iteration": int(state.iteration),
-        "seconds": progress.seconds,
-        "positions": positions,
-        "games": progress.games,
+        "games": totals.get("games", 0) + metrics.pop("games"),
+        "eligible": totals.get("eligible", 0) + metrics.pop("newly"),
+        "delay": totals.get("delay", 0.0) + metrics.pop("delay"),
+        "waiting": metrics.pop("waiting"),
+    }
+
+
+def _counts(config: TrainConfig, state: TrainState, totals: Totals) -> dict[str, Any]:
+    """Returns games, updates and how many positions became eligible, and when."""
+    positions = int(state.iteration) * config.chunk_positions
+    decided = positions - totals.get("waiting", 0)
+    eligible = totals.get("eligible", 0)
+    return {
+        "games": totals.get("games", 0),
         "updates": int(state.learner.updates),
         "eligible_share": eligible / decided if decided else None,
-        "eligibility_delay": progress.delay / eligible if eligible else None,
+        "eligibility_delay": totals["delay"] / eligible if eligible else None,
     }
-
-
-def _time_left(config: TrainConfig, progress: Progress) -> str:
-    if config.minutes is None:
-        return ""
-    seconds = max(0.0, 60 * config.minutes - progress.seconds)
-    return f", with {duration(seconds)} left"

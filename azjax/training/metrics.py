@@ -16,11 +16,10 @@ FLUSH_INTERVAL = 10.0  # between two moments when TensorBoard can see news (seco
 Row = Mapping[str, Any]
 
 TAGS = {
-    "policy_loss": "loss/policy",
-    "value_loss": "loss/value",
     "gradient_norm": "learner/gradient_norm",
     "learning_rate": "learner/learning_rate",
     "games": "self_play/games",
+    "epsilon": "self_play/epsilon",
     "simulations": "self_play/simulations",
     "policy_entropy": "self_play/policy_entropy",
     "policy_gain": "self_play/policy_gain",
@@ -32,8 +31,6 @@ TAGS = {
     "positions_per_second": "speed/positions_per_second",
     "self_play_seconds": "speed/self_play_seconds",
     "update_seconds": "speed/update_seconds",
-    "network_mistakes": "mistakes/network",
-    "search_mistakes": "mistakes/search",
 }
 
 SCORES = "scores"  # by opponent: `score`, the share of the points, and its interval
@@ -97,6 +94,22 @@ def replace_file(path: Path, content: bytes) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def losses(row: Row) -> dict[str, float]:
+    """Returns the losses of an iteration by head; none where nothing was learnt."""
+    return {
+        name.removesuffix("_loss"): value
+        for name, value in row.items()
+        if name.endswith("_loss") and value is not None
+    }
+
+
+def graded(row: Row) -> list[str]:
+    """Returns the players whose mistakes an evaluation counted."""
+    return [
+        name.removesuffix("_mistakes") for name in row if name.endswith("_mistakes")
+    ]
+
+
 def opponents(row: Row) -> list[str]:
     """Returns the opponents against whom an evaluation has scores."""
     return list(row.get(SCORES, {}))
@@ -147,12 +160,12 @@ class EventFile:
             self._add(step=purge_step, session_log=start)
 
     def write(self, row: Row) -> None:
-        """Writes what `TAGS` names of a row, other losses and scores, at the row's
-        number of positions."""
+        """Writes what `TAGS` names of a row, its losses, mistakes and scores, at the
+        row's number of positions."""
         numbers = {tag: row.get(name) for name, tag in TAGS.items()}
-        for name in row.keys() - TAGS.keys():
-            if name.endswith("_loss"):
-                numbers[f"loss/{name.removesuffix('_loss')}"] = row[name]
+        numbers |= {f"loss/{name}": value for name, value in losses(row).items()}
+        for name in graded(row):
+            numbers[f"mistakes/{name}"] = row[f"{name}_mistakes"]
         for name in opponents(row):
             numbers[f"score/{name}"] = row[SCORES][name]["score"]
         values = [

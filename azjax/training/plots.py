@@ -1,6 +1,7 @@
 """The picture of a training run, drawn from its metrics."""
 
 import io
+import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,8 @@ from azjax.training.metrics import (
     METRICS_FILE,
     SCORES,
     Row,
+    graded,
+    losses,
     opponents,
     read_metrics,
     replace_file,
@@ -30,6 +33,9 @@ NETWORK, SEARCH = "#0072b2", "#d55e00"
 POLICY, VALUE = "#009e73", "#cc79a7"
 POSITIONS, GAMES = "#009e73", "#e69f00"
 OPPONENTS = (NETWORK, SEARCH, POLICY, VALUE, GAMES, "#56b4e9", "#000000")
+PLAYERS = {"network": ("network alone", NETWORK), "search": ("with search", SEARCH)}
+LOSSES = {"policy": POLICY, "value": VALUE}
+OTHER_LOSSES = (NETWORK, SEARCH, GAMES, "#56b4e9", "#000000")
 INK, PALE_INK, GRID = "#26333f", "#66737f", "#e3e6e8"
 
 
@@ -84,7 +90,7 @@ def draw_learning(rows: Sequence[Row], title: str) -> "Figure":
     longest = max(row["seconds"] for row in [*evaluations, *iterations])
     _, seconds = time_unit(longest)
     figure = empty_figure()
-    is_solved = any("network_mistakes" in row for row in evaluations)
+    is_solved = any(graded(row) for row in evaluations)
     has_scores = is_solved and bool(opponents(evaluations[-1]))
     heights = [1.75, 1.0, 1.0] if has_scores else [1.75, 1.0]
     figure.set_figheight(2.33 * sum(heights))
@@ -147,8 +153,8 @@ def time_axis(axes: "Axes", longest: float) -> None:
 
 
 def _draw_mistakes(axes: "Axes", evaluations: Sequence[Row], seconds: float) -> None:
-    rows = [row for row in evaluations if "network_mistakes" in row]
-    players = {"network": ("network alone", NETWORK), "search": ("with search", SEARCH)}
+    rows = [row for row in evaluations if graded(row)]
+    players = {name: PLAYERS[name] for name in PLAYERS if name in graded(rows[0])}
     rates = np.array(
         [[row[f"{player}_mistakes"] for row in rows] for player in players]
     )
@@ -255,16 +261,17 @@ def draw_interval(
 
 def _draw_losses(axes: "Axes", iterations: Sequence[Row], seconds: float) -> None:
     subtitle(axes, "Losses")
-    rows = [row for row in iterations if row["policy_loss"] is not None]
-    if not rows:
+    names = list(dict.fromkeys(name for row in iterations for name in losses(row)))
+    if not names:
         no_data(axes)
         return
-    times = np.array([row["seconds"] for row in rows]) / seconds
-    for key, label, colour in (
-        ("policy_loss", "policy", POLICY),
-        ("value_loss", "value", VALUE),
-    ):
-        draw_line(axes, times, np.array([row[key] for row in rows]), label, colour)
+    others = itertools.cycle(OTHER_LOSSES)
+    for name in names:
+        rows = [row for row in iterations if name in losses(row)]
+        times = np.array([row["seconds"] for row in rows]) / seconds
+        values = np.array([row[f"{name}_loss"] for row in rows])
+        colour = LOSSES.get(name) or next(others)
+        draw_line(axes, times, values, name, colour)
     legend(axes, "best")
 
 
@@ -273,8 +280,8 @@ def _draw_speed(axes: "Axes", iterations: Sequence[Row], seconds: float) -> None
     if not iterations:
         no_data(axes)
         return
-    columns = ("seconds", "positions", "games", "positions_per_second", "simulations")
-    times, positions, games, speed, simulations = (
+    columns = ("seconds", "positions", "games", "positions_per_second")
+    times, positions, games, speed = (
         np.array([row[name] for row in iterations], float) for name in columns
     )
     times = times / seconds
@@ -288,12 +295,23 @@ def _draw_speed(axes: "Axes", iterations: Sequence[Row], seconds: float) -> None
     axes.set_ylim(low / 2, high * 4)
     axes.minorticks_off()
     axes.yaxis.set_major_formatter("{x:,.10g}")
+    _draw_stages(axes, iterations, seconds)
+    legend(axes, "upper right", ncols=2)
+
+
+def _draw_stages(axes: "Axes", iterations: Sequence[Row], seconds: float) -> None:
+    """Marks where the number of simulations changes, where there are any."""
+    rows = [row for row in iterations if "simulations" in row]
+    simulations = np.array([row["simulations"] for row in rows])
     stages = np.flatnonzero(np.diff(simulations, prepend=0))
     for index in stages[1:]:
-        axes.axvline(float(times[index]), color=PALE_INK, linewidth=0.8, alpha=0.5)
+        time = rows[index]["seconds"] / seconds
+        axes.axvline(time, color=PALE_INK, linewidth=0.8, alpha=0.5)
     numbers = " → ".join(f"{simulations[index]:.0f}" for index in stages)
-    axes.set_title(f"{numbers} simulations", loc="right", color=PALE_INK, fontsize=9)
-    legend(axes, "upper right", ncols=2)
+    if numbers:
+        axes.set_title(
+            f"{numbers} simulations", loc="right", color=PALE_INK, fontsize=9
+        )
 
 
 def style_axes(axes: "Axes") -> None:

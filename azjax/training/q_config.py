@@ -9,6 +9,11 @@ from typing import Any, Literal
 from azjax import games
 from azjax.networks import QNetworkConfig
 from azjax.players.q_directory import KIND
+from azjax.training.config import (
+    BaseEvaluationConfig,
+    CheckpointConfig,
+    check_opponents,
+)
 
 SELF = "self"
 DEFAULT_MINUTES = 2.0
@@ -48,6 +53,26 @@ class FitConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class QEvaluationConfig(BaseEvaluationConfig):
+    """How often and how the run is measured while it lasts.
+
+    Attributes:
+        opponents: players as `azjax.players.load` takes them; `random` and `minimax` if
+            they are not given, which sees to the end of a game of at most 9 moves, and
+            4 moves ahead in a longer one.
+    """
+
+    num_evaluations: int = 10
+    num_games: int = 200
+    opponents: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        super().__post_init__()
+        check_opponents(self.opponents or ())
+
+
+@dataclasses.dataclass(frozen=True)
 class QConfig:
     """A run of Q-learning.
 
@@ -71,11 +96,8 @@ class QConfig:
         epsilon_fall: the share of the run in which it falls from one to the other.
         learning_rate: of Adam in the beginning; it falls to 0 in a straight line.
         fit: how a batch is learnt from offline.
-        evaluations: in the run, evenly spaced; the first network comes in addition.
-        evaluation_games: against each opponent, each time, half of them as each side.
-        evaluation_opponents: players that it is measured against; `random` and
-            `minimax` if they are not given, which sees to the end of a game of at most
-            9 moves, and 4 moves ahead in a longer one.
+        evaluation: how the run is measured.
+        checkpoint: how often it is saved.
     """
 
     game: str
@@ -93,9 +115,8 @@ class QConfig:
     epsilon_fall: float = 0.5
     learning_rate: float = 2e-3
     fit: FitConfig = FitConfig()
-    evaluations: int = 10
-    evaluation_games: int = 200
-    evaluation_opponents: tuple[str, ...] | None = None
+    evaluation: QEvaluationConfig = QEvaluationConfig()
+    checkpoint: CheckpointConfig = dataclasses.field(default_factory=CheckpointConfig)
 
     def __post_init__(self) -> None:
         """Checks the values."""
@@ -107,6 +128,8 @@ class QConfig:
                 "only one of minutes and iterations can be given: "
                 f"minutes={self.minutes}, iterations={self.iterations}"
             )
+        if self.minutes is None and self.iterations is None:
+            object.__setattr__(self, "minutes", DEFAULT_MINUTES)
         if self.minutes is not None and not 0 < self.minutes < math.inf:
             raise ValueError(f"minutes must be > 0 and finite: {self.minutes}")
         if self.iterations is not None and self.iterations < 1:
@@ -115,7 +138,7 @@ class QConfig:
             raise ValueError(f"seed must be from 0 to 2**32 - 1: {self.seed}")
         if self.learning not in ("offline", "online"):
             raise ValueError(f"learning must be offline or online: {self.learning!r}")
-        for name in ("games", "moves", "evaluations"):
+        for name in ("games", "moves"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be >= 1: {getattr(self, name)}")
         for name in ("first_epsilon", "final_epsilon", "epsilon_fall"):
@@ -126,10 +149,6 @@ class QConfig:
         if not 0 < self.learning_rate < math.inf:
             raise ValueError(
                 f"learning_rate must be > 0 and finite: {self.learning_rate}"
-            )
-        if self.evaluation_games < 2 or self.evaluation_games % 2:
-            raise ValueError(
-                f"evaluation_games must be even and >= 2: {self.evaluation_games}"
             )
         if self.learning == "offline" and self.fit.batch_size > self.batch_moves:
             raise ValueError(
@@ -146,8 +165,8 @@ class QConfig:
     @property
     def opponents(self) -> tuple[str, ...]:
         """The players that it is measured against."""
-        if self.evaluation_opponents is not None:
-            return tuple(self.evaluation_opponents)
+        if self.evaluation.opponents is not None:
+            return self.evaluation.opponents
         length = games.make(self.game).max_moves
         depth = length if length <= MAX_FULL_DEPTH else USUAL_DEPTH
         return ("random", f"minimax:{depth}")
@@ -156,12 +175,6 @@ class QConfig:
     def batch_moves(self) -> int:
         """Moves in an iteration, all games together."""
         return self.games * self.moves
-
-    def share(self, iteration: int, seconds: float) -> float:
-        """Returns the share of the run that is over, in [0, 1]."""
-        if self.iterations is not None:
-            return min(1.0, iteration / self.iterations)
-        return min(1.0, seconds / 60 / (self.minutes or DEFAULT_MINUTES))
 
     def epsilon(self, share: float) -> float:
         """Returns the share of random moves at a share of the run."""

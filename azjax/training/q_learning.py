@@ -1,14 +1,11 @@
-"""`train_q`: the value-based way of learning, as a baseline for small games."""
+"""`train_q`: Q-learning, as a baseline for small games. Play, learn, evaluate, save."""
 
-import dataclasses
 import time
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import struct
 
 from azjax import games as game_register
@@ -16,9 +13,9 @@ from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game
 from azjax.networks import QNetwork, QParams, init_q_network
 from azjax.players import TrainedQ, load_compiled, save_q_player
-from azjax.training.loop import Progress
+from azjax.training.evaluation import Evaluator
+from azjax.training.host_loop import Hook, Learning, Run, Totals, run_loop
 from azjax.training.q_config import SELF, QConfig
-from azjax.training.q_evaluation import evaluate_q
 from azjax.training.q_learner import (
     Iterate,
     Pace,
@@ -33,66 +30,46 @@ from azjax.training.q_play import (
     make_self_play_move,
     start_q_games,
 )
-from azjax.training.q_reporting import QReporter
-from azjax.training.run_directory import CHECKPOINTS, disk_errors, open_run_directory
-from azjax.training.signals import StopSignals
+from azjax.training.run_directory import open_run_directory
+
+STATE_VERSION = 2  # raised when the layout of `QState` or of its progress changes
 
 
 @struct.dataclass
 class QState:
-    """All that a run is made of; saving it is a checkpoint.
+    """The complete state of a run; a checkpoint stores it.
 
-    learner: parameters and the optimiser.
+    learner: parameters and the optimizer's state.
     games: in progress.
     rng_key: of the run; never changed, since every draw folds in a counter.
+    iteration: `[]` int32; iterations done.
     """
 
     learner: QLearner
     games: QGames
     rng_key: jax.Array
+    iteration: jax.Array
 
 
-@dataclasses.dataclass
-class QProgress(Progress):
-    """What the host counts.
-
-    iteration: done.
-    updates: made.
-    """
-
-    iteration: int = 0
-    updates: int = 0
-
-
-@dataclasses.dataclass(frozen=True)
-class QRun:
-    """What a run of Q-learning leaves.
-
-    directory: the run's.
-    trained: what was learnt.
-    finished: whether the run came to its end, or was stopped and can go on.
-    last: the newest evaluation.
-    """
-
-    directory: Path
-    trained: TrainedQ
-    finished: bool
-    last: dict[str, Any]
-
-
-def train_q(config: QConfig) -> QRun:
-    """Learns what every action of a small game is worth, or goes on where a run with
-    this directory stopped.
+def train_q(
+    config: QConfig,
+    *,
+    on_iteration: Hook | None = None,
+    on_evaluation: Hook | None = None,
+) -> Run[TrainedQ]:
+    """Learns the action values of a small game, or continues a run that was stopped.
 
     SIGINT and SIGTERM end the run after the iteration in progress; it is saved then. A
     second one ends it at once.
 
     Args:
         config: the run's settings.
+        on_iteration: called with the metrics of each iteration.
+        on_evaluation: called with each evaluation, once its plot is drawn.
 
     Raises:
-        ValueError: a player is unknown or cannot be compiled, or the run directory
-            holds another run.
+        ValueError: a player is unknown or cannot be compiled, the run directory holds
+            another run, no checkpoint in it can be read, or a loss is not finite.
         OSError: the run directory cannot be written.
     """
     started = time.monotonic()
@@ -104,133 +81,82 @@ def train_q(config: QConfig) -> QRun:
         game.num_actions,
         config.network,
     )
-    trainer = _QTrainer(config, game, network)
-    with open_run_directory(config) as directory:
-        return _train_q(trainer, params, directory, started)
-
-
-def _train_q(
-    trainer: "_QTrainer", params: QParams, directory: Path, started: float
-) -> QRun:
-    """Does what `train_q` does, in a directory that is its own."""
-    from azjax.training.checkpoints import Checkpoints
-
-    config = trainer.config
-    checkpoints = Checkpoints(directory / CHECKPOINTS, keep=1)
-    state, progress, notes = trainer.init(params), QProgress(), []
-    restored = checkpoints.restore(state, notes.append)
-    if restored:
-        state, progress = restored[0], QProgress(**restored[1])
-        notes.append(f"going on after iteration {progress.iteration}")
-    started -= progress.seconds  # as if all sessions had been one
-    losses = []
-    reporter = QReporter(config, progress.iteration if restored else -1)
-    signals = StopSignals(reporter.message, reporter.leave)
-    with reporter, signals, checkpoints:
-        for note in notes:
-            reporter.message(note)
-        while True:
-            progress.seconds = time.monotonic() - started
-            share = config.share(progress.iteration, progress.seconds)
-            is_due = progress.is_evaluation_due(
-                share, config.evaluations, progress.iteration
-            )
-            if is_due:
-                row = trainer.evaluate(state, progress, share, losses)
-                progress.add_evaluation(row, int(share * config.evaluations))
-                losses = []
-                with disk_errors(directory):
-                    reporter.evaluation(row)
-            finished = share >= 1
-            if is_due or signals.stopping:
-                checkpoints.save(state, dataclasses.asdict(progress), mistakes=None)
-                with disk_errors(directory):
-                    save_q_player(directory / "player", trainer.trained(state))
-            if finished or signals.stopping:
-                break
-            state, loss = trainer.iterate(state, progress, share)
-            losses.append(loss)
-            reporter.iteration(share, trainer.counts(progress))
-        checkpoints.wait()
-        if not finished:
-            reporter.last_message(
-                f"stopped after iteration {progress.iteration}; saved in {directory}; "
-                "the same command goes on from there"
-            )
-    return QRun(directory, trainer.trained(state), finished, progress.last or {})
-
-
-class _QTrainer:
-    """The compiled functions of a run; it holds no arrays but its opponents'."""
-
-    def __init__(self, config: QConfig, game: Game, network: QNetwork):
-        self.config = config
-        self.game = game
-        self.network = network
-        self._iterate = jax.jit(
-            _make_iterate(config, game, network), donate_argnums=(0, 1)
-        )
-        self._opponents = {text: load_compiled(text, game) for text in config.opponents}
-
-    def init(self, params: QParams) -> QState:
-        """Returns the state before the first iteration."""
-        state = QState(
-            learner=init_q_learner(params),
-            games=start_q_games(self.game, self.config.games),
-            rng_key=jax.random.key(self.config.seed + 1),
-        )
-        # Placed as a checkpoint's arrays are, or a run that goes on is compiled anew.
-        return jax.device_put(state, jax.devices()[0])
-
-    def trained(self, state: QState) -> TrainedQ:
-        """Returns what is learnt so far."""
-        return TrainedQ(
-            self.game, self.network, state.learner.params, self.config.network
+    learning = _make_learning(config, game, network, params)
+    notes: list[str] = []
+    with open_run_directory(config, report=notes.append) as directory:
+        return run_loop(
+            learning,
+            directory,
+            notes=notes,
+            started=started,
+            on_iteration=on_iteration,
+            on_evaluation=on_evaluation,
         )
 
-    def counts(self, progress: QProgress) -> dict[str, Any]:
-        """Returns what every row of the metrics begins with."""
-        return {
-            "iteration": progress.iteration,
-            "seconds": progress.seconds,
-            "positions": progress.iteration * self.config.batch_moves,
-            "games": progress.games,
-            "updates": progress.updates,
-        }
 
-    def evaluate(
-        self, state: QState, progress: QProgress, share: float, losses: Sequence[float]
-    ) -> dict[str, Any]:
-        """Returns how well it plays, and the mean of the losses since the last time."""
-        return {
-            **self.counts(progress),
-            "epsilon": self.config.epsilon(share),
-            "loss": float(np.mean(losses)) if losses else None,
-            "matches": evaluate_q(
-                self.trained(state), self._opponents, self.config.evaluation_games
-            ),
-        }
+def _make_learning(
+    config: QConfig, game: Game, network: QNetwork, params: QParams
+) -> Learning[QState, TrainedQ]:
+    """Returns the algorithm as the host loop calls it."""
+    evaluator = Evaluator(game, config.evaluation, config.opponents)
+    play_and_learn = jax.jit(make_iterate(config, game, network), donate_argnums=(0, 1))
 
     def iterate(
-        self, state: QState, progress: QProgress, share: float
-    ) -> tuple[QState, float]:
-        """Plays and learns; donates the state. Returns the new one and the loss."""
-        config = self.config
-        pace = Pace(
-            epsilon=jnp.float32(config.epsilon(share)),
-            learning_rate=jnp.float32(config.learning_rate * (1 - share)),
+        state: QState, totals: Totals, share: float, enter: Callable[[str], None]
+    ) -> tuple[QState, Totals, dict[str, Any]]:
+        enter("self-play and updates")
+        epsilon, rate = config.epsilon(share), config.learning_rate * (1 - share)
+        learner, games, metrics = play_and_learn(
+            state.learner,
+            state.games,
+            Pace(epsilon=jnp.float32(epsilon), learning_rate=jnp.float32(rate)),
+            jax.random.fold_in(state.rng_key, state.iteration),
         )
-        rng_key = jax.random.fold_in(state.rng_key, progress.iteration)
-        learner, games, metrics = self._iterate(
-            state.learner, state.games, pace, rng_key
-        )
-        progress.iteration += 1
-        progress.games += int(metrics.games)
-        progress.updates = int(learner.updates)
-        return QState(learner, games, state.rng_key), float(metrics.loss)
+        state = QState(learner, games, state.rng_key, state.iteration + 1)
+        row = {
+            "value_loss": float(metrics.loss),
+            "learning_rate": rate,
+            "epsilon": epsilon,
+        }
+        return state, {"games": _games(totals) + int(metrics.games)}, row
+
+    def counts(state: QState, totals: Totals) -> dict[str, Any]:
+        return {"games": _games(totals), "updates": int(state.learner.updates)}
+
+    def player(state: QState) -> TrainedQ:
+        return TrainedQ(game, network, state.learner.params, config.network)
+
+    return Learning(
+        config=config,
+        state_version=STATE_VERSION,
+        positions=config.batch_moves,
+        init=lambda: _init(config, game, params),
+        iterate=iterate,
+        counts=counts,
+        player=player,
+        evaluate=lambda trained: evaluator.evaluate({"network": trained.player()}),
+        save_player=save_q_player,
+    )
 
 
-def _make_iterate(config: QConfig, game: Game, network: QNetwork) -> Iterate:
+def _games(totals: Totals) -> int:
+    return int(totals.get("games", 0))
+
+
+def _init(config: QConfig, game: Game, params: QParams) -> QState:
+    state = QState(
+        learner=init_q_learner(params),
+        games=start_q_games(game, config.games),
+        rng_key=jax.random.key(config.seed + 1),
+        iteration=jnp.int32(0),
+    )
+    # Placed as a checkpoint's arrays are, or a run that goes on is compiled again.
+    return jax.device_put(state, jax.devices()[0])
+
+
+def make_iterate(config: QConfig, game: Game, network: QNetwork) -> Iterate:
+    """Returns `(learner, games, pace, rng_key) -> (learner, games, metrics)`, which
+    plays and learns as the settings say."""
     if config.opponent == SELF:
         play_move = make_self_play_move(game, network)
     else:

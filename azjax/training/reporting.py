@@ -13,20 +13,22 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from azjax.training.config import TrainConfig
-from azjax.training.forecast import expected_iterations, forecast_text, late_text
+from azjax.training.forecast import Forecast
 from azjax.training.metrics import (
     METRICS_FILE,
     SCORES,
     EventFile,
     MetricsFile,
     Row,
+    graded,
     json_line,
+    losses,
     opponents,
     read_metrics,
     replace_file,
 )
 from azjax.training.plots import game_title, plot_learning
+from azjax.training.run_directory import RunConfig
 
 PLAIN_INTERVAL = 15.0  # between two lines where there is no terminal (seconds)
 LATE = 0.25  # the share of the run by which an iteration should have compiled nothing
@@ -44,6 +46,7 @@ class Reporter:
     start: `iteration` and `seconds` of the checkpoint from which the run goes on; what
         the metrics hold beyond it is dropped. None begins them anew.
     console: where to show it, by default the standard output.
+    forecast: of the number of iterations, None for none.
     first: the first evaluation of the run, once there is one.
     last: the newest evaluation.
     """
@@ -51,9 +54,11 @@ class Reporter:
     def __init__(
         self,
         run_dir: Path,
-        config: TrainConfig,
+        config: RunConfig,
         start: Mapping[str, Any] | None = None,
         console: Console | None = None,
+        *,
+        forecast: Forecast | None = None,
     ):
         self.first: Row | None = None
         self.last: Row | None = None
@@ -61,6 +66,7 @@ class Reporter:
         self._config = config
         self._start = start or {"iteration": -1, "seconds": 0.0}
         self._console = console or Console()
+        self._forecast = forecast
         self._iteration: Row | None = None
         self._note: Spinner | None = None
         self._notes_seen: set[str] = set()
@@ -146,26 +152,25 @@ class Reporter:
         """Records and shows a chunk of self-play with its updates."""
         self._record("iteration", row)
         self._iteration = row
-        self._forecast(row)
+        self._say_forecast(row)
         since = time.monotonic() - self._printed_at
         if not self._live and since >= PLAIN_INTERVAL:
             parts = _plain([*_learning_parts(row), *_self_play_parts(row)])
             self._print(f"[{duration(row['seconds'])}] {parts}")
             self._printed_at = time.monotonic()
 
-    def _forecast(self, row: Row) -> None:
+    def _say_forecast(self, row: Row) -> None:
         """Says once how many iterations are expected, as soon as one is typical."""
-        is_typical = row["policy_loss"] is not None and not self._has_compiled
+        is_typical = bool(losses(row)) and not self._has_compiled
         self._has_compiled = False
-        expected = expected_iterations(self._config, row)
-        if expected is None or self._has_forecast:
+        if self._forecast is None or self._has_forecast:
             return
         if is_typical:
             self._has_forecast = True
-            self.message(forecast_text(self._config, expected))
+            self.message(self._forecast.text(self._forecast.iterations(row)))
         elif self._share(row["seconds"])[0] >= LATE and not self._has_warned:
             self._has_warned = True
-            self.message(late_text(self._config, row))
+            self.message(self._forecast.late_text(row))
 
     def evaluation(self, row: Row) -> None:
         """Records and shows an evaluation, and redraws the plot."""
@@ -267,32 +272,35 @@ def _clock(seconds: float) -> str:
     return f"{hours}:{clock:0>5}" if hours else clock
 
 
-def _length(config: TrainConfig) -> str:
+def _length(config: RunConfig) -> str:
     if config.minutes is not None:
         return f"{config.minutes:g} minutes"
     return f"{config.iterations:,} iterations"
 
 
 def _self_play_parts(row: Row) -> list[Text]:
-    texts = (
+    texts = [
         f"{row['games']:,} games",
         f"{row['positions']:,} positions",
         f"{row['positions_per_second']:,.0f} a second",
-        f"{row['simulations']} simulations",
-    )
+    ]
+    if "simulations" in row:
+        texts.append(f"{row['simulations']} simulations")
+    if "epsilon" in row:
+        texts.append(f"{row['epsilon']:.0%} random moves")
     return [Text(text) for text in texts]
 
 
 def _learning_parts(row: Row) -> list[Text]:
-    texts = [f"iteration {row['iteration']:,}"]
-    if row["policy_loss"] is None:
-        texts.append("collecting positions")
-    else:
-        texts.append(f"policy loss {row['policy_loss']:.3f}")
-        texts.append(f"value loss {row['value_loss']:.3f}")
+    texts = [f"{name} loss {_decimal(loss)}" for name, loss in losses(row).items()]
+    texts = [f"iteration {row['iteration']:,}", *(texts or ["collecting positions"])]
     if row["learning_rate"] is not None:
         texts.append(f"rate {row['learning_rate']:.2g}")
     return [Text(text) for text in texts]
+
+
+def _decimal(loss: float) -> str:
+    return f"{loss:.3f}" if loss >= 0.01 else f"{loss:.2g}"
 
 
 def _strength(row: Row, first: Row | None) -> tuple[str, list[Text]]:
@@ -309,10 +317,8 @@ def _strength(row: Row, first: Row | None) -> tuple[str, list[Text]]:
 
 def _rates(row: Row) -> tuple[str, dict[str, float]]:
     """Returns what an evaluation measures, and the rates by what they are of."""
-    if "network_mistakes" in row:
-        return "mistakes", {
-            name: row[f"{name}_mistakes"] for name in ("network", "search")
-        }
+    if graded(row):
+        return "mistakes", {name: row[f"{name}_mistakes"] for name in graded(row)}
     return "score", {
         f"against {name}": row[SCORES][name]["score"] for name in opponents(row)
     }

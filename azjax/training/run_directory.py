@@ -12,6 +12,7 @@ from typing import Any, Protocol, TextIO
 
 from azjax import games
 from azjax.players.schema import VERSION, migrate
+from azjax.training.config import BaseEvaluationConfig, CheckpointConfig
 from azjax.training.optimizer_identity import comparable
 
 try:
@@ -27,11 +28,36 @@ _LOOK_SECONDS = 0.2  # more than it takes to look whether somebody has the lock
 
 
 class RunConfig(Protocol):
-    """A run's configuration, of whatever way of learning."""
+    """A run's configuration, of any algorithm."""
 
     @property
     def directory(self) -> Path:
         """Where the run is."""
+        ...
+
+    @property
+    def game(self) -> str:
+        """What is learnt."""
+        ...
+
+    @property
+    def minutes(self) -> float | None:
+        """How long the run lasts, None if it is measured in iterations."""
+        ...
+
+    @property
+    def iterations(self) -> int | None:
+        """How long the run lasts, None if it is measured in minutes."""
+        ...
+
+    @property
+    def evaluation(self) -> BaseEvaluationConfig:
+        """How it is measured."""
+        ...
+
+    @property
+    def checkpoint(self) -> CheckpointConfig:
+        """How often it is saved."""
         ...
 
     def to_json(self) -> dict[str, Any]:

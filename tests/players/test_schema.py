@@ -35,6 +35,41 @@ def test_a_player_of_the_first_version_has_only_another_version():
     assert migrate(config) == {**config, "format": VERSION}
 
 
+OLD_Q = {
+    "format": 2,
+    "kind": "q_learning",
+    "minutes": None,
+    "iterations": None,
+    "games": 256,
+    "evaluations": 10,
+    "evaluation_games": 200,
+    "evaluation_opponents": None,
+}
+
+
+def test_a_q_run_of_the_second_version_gets_its_evaluation_nested_and_its_length():
+    assert migrate(OLD_Q) == {
+        "format": VERSION,
+        "kind": "q_learning",
+        "minutes": 2.0,
+        "iterations": None,
+        "games": 256,
+        "evaluation": {"num_evaluations": 10, "num_games": 200, "opponents": None},
+    }
+
+
+@pytest.mark.parametrize("length", [{"minutes": 7.0}, {"iterations": 9}])
+def test_a_q_run_of_the_second_version_keeps_the_length_that_it_says(length):
+    migrated = migrate(OLD_Q | length)
+    assert {name: migrated[name] for name in length} == length
+    assert [migrated["minutes"], migrated["iterations"]].count(None) == 1
+
+
+def test_a_q_player_of_the_second_version_has_only_another_version():
+    config = {"format": 2, "kind": "q_learning", "game": "hex", "network": {}}
+    assert migrate(config) == {**config, "format": VERSION}
+
+
 @pytest.mark.parametrize("search", [None, [], "fast", {}, {"dirichlet_alpha": 1.0}])
 def test_what_is_no_setting_is_left_to_who_reads_it(search):
     config = {"format": 1, "search": search}

@@ -10,6 +10,7 @@ from azjax.search import SearchConfig
 from azjax.training import EvaluationConfig, TrainConfig, train
 from azjax.training import evaluation as module
 from azjax.training.evaluation import Evaluator
+from azjax.training.loop import named_players
 
 GAME = games.make("tic_tac_toe")
 NETWORK = NetworkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
@@ -22,15 +23,21 @@ RATES = ("network_mistakes", "search_mistakes")
 
 
 @pytest.fixture(scope="module")
-def trained():
+def graded():
     network, variables = first_network(0, GAME, NETWORK)
-    return TrainedPlayer(GAME, network, variables, NETWORK, SearchConfig(), seed=0)
+    trained = TrainedPlayer(GAME, network, variables, NETWORK, SearchConfig(), seed=0)
+    return named_players(trained, CONFIG.evaluation.num_simulations)
+
+
+def evaluator(**changes):
+    config = dataclasses.replace(CONFIG.evaluation, **changes)
+    return Evaluator(GAME, config, config.opponents)
 
 
 @pytest.fixture(scope="module")
-def row(trained):
+def row(graded):
     with jax.debug_key_reuse(True):
-        return Evaluator(GAME, CONFIG).evaluate(trained)
+        return evaluator().evaluate(graded)
 
 
 def test_every_rate_lies_in_its_interval(row):
@@ -44,8 +51,8 @@ def test_every_rate_lies_in_its_interval(row):
         assert 0 <= rates[f"{rate}_low"] <= rates[rate] <= rates[f"{rate}_high"] <= 1
 
 
-def test_the_same_network_is_measured_alike(row, trained):
-    assert Evaluator(GAME, CONFIG).evaluate(trained) == row
+def test_the_same_network_is_measured_alike(row, graded):
+    assert evaluator().evaluate(graded) == row
 
 
 def test_no_key_is_used_twice(row):
@@ -53,21 +60,20 @@ def test_no_key_is_used_twice(row):
     assert row
 
 
-def test_a_game_without_solved_positions_has_its_matches(row, trained, monkeypatch):
+def test_a_game_without_solved_positions_has_its_matches(row, graded, monkeypatch):
     monkeypatch.setattr(module, "shipped", lambda game: None)
-    unsolved = Evaluator(GAME, CONFIG).evaluate(trained)
+    unsolved = evaluator().evaluate(graded)
     assert unsolved["scores"] == row["scores"]
     assert not any("mistakes" in name for name in unsolved)
 
 
-def test_every_opponent_has_its_score(trained):
+def test_the_first_player_meets_every_opponent(graded):
     opponents = ("random", "network:pretrained")
-    config = dataclasses.replace(
-        CONFIG, evaluation=dataclasses.replace(CONFIG.evaluation, opponents=opponents)
-    )
-    row = Evaluator(GAME, config).evaluate(trained)
+    alone = {"alone": graded["network"]}
+    row = evaluator(opponents=opponents, num_positions=8).evaluate(alone)
     scores = {name: row["scores"][name]["score"] for name in opponents}
     assert scores["network:pretrained"] < scores["random"]
+    assert [name for name in row if name.endswith("_mistakes")] == ["alone_mistakes"]
 
 
 def test_an_unknown_opponent_is_refused_before_anything_is_written(tmp_path):
@@ -80,6 +86,5 @@ def test_an_unknown_opponent_is_refused_before_anything_is_written(tmp_path):
 
 
 def test_more_games_than_openings_are_refused():
-    evaluation = EvaluationConfig(num_games=20_000)
     with pytest.raises(ValueError, match="tic_tac_toe has too few different openings"):
-        Evaluator(GAME, dataclasses.replace(CONFIG, evaluation=evaluation))
+        evaluator(num_games=20_000)

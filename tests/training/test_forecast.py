@@ -1,12 +1,14 @@
 import pytest
 
 from azjax.training.config import SelfPlayConfig, TrainConfig
-from azjax.training.forecast import expected_iterations, forecast_text
+from azjax.training.forecast import make_forecast
 
 
-def config(minutes=2.0, simulations=(16,)):
+def forecast(minutes=2.0, simulations=(16,)):
     self_play = SelfPlayConfig(num_simulations=simulations)
-    return TrainConfig(game="tic_tac_toe", minutes=minutes, self_play=self_play)
+    return make_forecast(
+        TrainConfig(game="tic_tac_toe", minutes=minutes, self_play=self_play)
+    )
 
 
 def row(**changes):
@@ -15,26 +17,25 @@ def row(**changes):
 
 
 def test_the_rest_of_the_run_holds_iterations_like_this_one():
-    assert expected_iterations(config(), row()) == 3 + 100 / 5
+    assert forecast().iterations(row()) == 3 + 100 / 5
 
 
 def test_later_searches_of_more_simulations_last_longer():
-    found = expected_iterations(config(simulations=(16, 32)), row())
+    found = forecast(simulations=(16, 32)).iterations(row())
     assert found == int(3 + 40 / 5 + 60 / 9)
 
 
 def test_a_run_that_is_over_has_the_iterations_that_it_had():
-    assert expected_iterations(config(), row(seconds=130.0)) == 3
+    assert forecast().iterations(row(seconds=130.0)) == 3
 
 
 def test_a_run_measured_in_iterations_has_no_forecast():
-    settings = TrainConfig(game="tic_tac_toe", iterations=3)
-    assert expected_iterations(settings, row()) is None
+    assert make_forecast(TrainConfig(game="tic_tac_toe", iterations=3)) is None
 
 
 @pytest.mark.parametrize(("expected", "warns"), [(19, True), (20, False)])
 def test_too_few_iterations_are_warned_of(expected, warns):
-    text = forecast_text(config(), expected)
+    text = forecast().text(expected)
     assert text.startswith(f"{expected} iterations are expected in 2 minutes")
     assert ("too few to learn much" in text) == warns
     assert "\n" not in text

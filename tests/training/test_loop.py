@@ -28,7 +28,6 @@ from azjax.training import (
 from azjax.training import loop as module
 from azjax.training.checkpoints import Checkpoints
 from azjax.training.iteration import make_algorithm
-from azjax.training.loop import Progress
 from azjax.training.reporting import Reporter
 
 GAME = games.make("tic_tac_toe")
@@ -256,16 +255,6 @@ def test_notes_may_change_when_a_run_is_continued(undisturbed, tmp_path):
     assert content["notes"] == "looked at again"
 
 
-def test_a_loss_that_is_not_finite_ends_the_run(tmp_path):
-    def loss(prediction, batch):
-        losses = head_losses(prediction, batch)
-        value = losses["value"]
-        return losses | {"value": value._replace(loss=value.loss / 0)}
-
-    with pytest.raises(ValueError, match=r"_loss is (nan|inf) in iteration 2: the run"):
-        train(config(tmp_path / "run"), loss=loss)
-
-
 def test_a_replay_too_small_for_the_value_target_is_refused(tmp_path):
     target = ValueTarget(lambda_target(1.0, 9).compute, horizon=100)
     with pytest.raises(ValueError, match="100 moves have followed"):
@@ -336,40 +325,6 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_run_comes_out_the_same(
     assert {"5", "6", "6.damaged"} <= set(names(directory / "checkpoints"))
 
 
-def test_a_run_in_minutes_goes_on_from_the_time_used(tmp_path, monkeypatch):
-    def settings():
-        return config(
-            tmp_path / "run", iterations=None, minutes=60.0, evaluation=evaluation
-        )
-
-    evaluation = EvaluationConfig(
-        num_evaluations=1, num_positions=8, num_simulations=2, num_games=2
-    )
-    with stopping_after(1):
-        first = train(settings())
-    assert not first.finished
-    progress = latest_progress(first)
-    assert progress["seconds"] > 0
-    # An hour has passed on the run's clock: it has nothing left to do but to end.
-    monkeypatch.setattr(module, "Progress", AnHourLater)
-    run = train(settings())
-    assert run.finished
-    assert run.last["seconds"] >= 3600 + progress["seconds"]
-    assert run.last["iteration"] == 1
-
-
-@dataclasses.dataclass
-class AnHourLater(Progress):
-    def __post_init__(self):
-        self.seconds += 3600
-
-
-def latest_progress(run):
-    checkpoints = run.directory / "checkpoints"
-    newest = max((name for name in names(checkpoints) if name.isdigit()), key=int)
-    return json.loads((checkpoints / newest / "progress" / "metadata").read_text())
-
-
 class Trunk(nnx.Module):
     def __init__(self, observation_shape, rngs):
         height, width, planes = observation_shape
@@ -396,19 +351,3 @@ def test_own_parts_and_optimizer_learn_and_load_again(tmp_path):
     jax.tree.map(np.testing.assert_array_equal, loaded.variables, run.player.variables)
     with pytest.raises(ValueError, match="modules of the user's own"):
         players.load_player(run.directory)
-
-
-def test_a_full_disk_ends_the_run_and_keeps_the_checkpoint_before(
-    undisturbed, tmp_path, monkeypatch
-):
-    def save_player(directory, player):
-        raise OSError(28, "No space left on device")
-
-    directory = tmp_path / "copy"
-    shutil.copytree(undisturbed.directory, directory)
-    shutil.rmtree(directory / "checkpoints" / "6")
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "save_player", save_player)
-        with pytest.raises(OSError, match="make room, or give another --run-dir"):
-            train(config(directory))
-    assert_same_player(train(config(directory)), undisturbed)

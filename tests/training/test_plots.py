@@ -102,6 +102,29 @@ def test_a_run_without_opponents_has_mistakes_alone():
     assert len(draw_learning([row | {"scores": {}}], "Go").axes) == 3
 
 
+def test_every_loss_that_a_row_has_is_drawn():
+    *_, found, _ = labels([evaluation_row(0), iteration_row(1, ownership_loss=0.3)])
+    assert found == ["policy", "value", "ownership"]
+
+
+def test_a_run_without_search_has_one_player_and_no_simulations():
+    evaluation, iteration = evaluation_row(1, mistakes=0.4), iteration_row(1, epsilon=1)
+    for name in ("search_mistakes", "search_mistakes_low", "search_mistakes_high"):
+        del evaluation[name]
+    for name in ("simulations", "policy_loss"):
+        del iteration[name]
+    panels = draw_learning([iteration, evaluation], "Go").axes
+    texts = [panel.get_legend_handles_labels()[1] for panel in panels]
+    assert texts[0] == ["network alone: 40.0%"]
+    assert texts[2] == ["value"]
+    assert panels[3].get_title("right") == ""
+
+
+def test_metrics_of_an_older_run_of_q_learning_are_drawn_without_an_error():
+    row = {"kind": "evaluation", "iteration": 0, "seconds": 1.0, "loss": 0.1}
+    assert draw_learning([row | {"matches": {"random": {}}}], "Go").axes
+
+
 def test_a_run_without_evaluations_cannot_be_drawn(tmp_path):
     write_rows(tmp_path, [iteration_row(1)])
     with pytest.raises(ValueError, match="no evaluation yet"):

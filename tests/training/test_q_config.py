@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from azjax.networks import QNetworkConfig
-from azjax.training.q_config import FitConfig, QConfig
+from azjax.training.q_config import FitConfig, QConfig, QEvaluationConfig
 
 PAIR = QNetworkConfig(form="pair")
 
@@ -24,7 +24,6 @@ PAIR = QNetworkConfig(form="pair")
         ({"moves": 0}, "moves must be >= 1: 0"),
         ({"final_epsilon": 1.5}, "final_epsilon must be between 0 and 1: 1.5"),
         ({"learning_rate": 0.0}, "learning_rate must be > 0 and finite: 0.0"),
-        ({"evaluation_games": 3}, "evaluation_games must be even and >= 2: 3"),
         ({"games": 2, "moves": 2}, "fit.batch_size must be at most .* 4: 256"),
     ],
 )
@@ -64,11 +63,9 @@ def test_a_few_moves_are_enough_to_learn_online_from():
     assert QConfig("tic_tac_toe", learning="online", games=1, moves=2).batch_moves == 2
 
 
-def test_a_run_lasts_as_long_as_is_said():
-    assert QConfig("tic_tac_toe").share(10**9, 60.0) == 0.5
-    assert QConfig("tic_tac_toe", minutes=4.0).share(10**9, 60.0) == 0.25
-    assert QConfig("tic_tac_toe", iterations=8).share(2, 1e9) == 0.25
-    assert QConfig("tic_tac_toe", iterations=8).share(9, 0.0) == 1
+def test_a_run_lasts_two_minutes_if_nothing_else_is_said():
+    assert QConfig("tic_tac_toe").minutes == 2
+    assert QConfig("tic_tac_toe", iterations=8).minutes is None
 
 
 def test_epsilon_falls_in_a_straight_line_and_then_stays():
@@ -84,8 +81,13 @@ def test_epsilon_falls_in_a_straight_line_and_then_stays():
 def test_minimax_sees_to_the_end_of_short_games():
     assert QConfig("tic_tac_toe").opponents == ("random", "minimax:9")
     assert QConfig("connect_four").opponents == ("random", "minimax:4")
-    given = QConfig("connect_four", evaluation_opponents=("greedy",))
-    assert given.opponents == ("greedy",)
+    evaluation = QEvaluationConfig(opponents=("greedy",))
+    assert QConfig("connect_four", evaluation=evaluation).opponents == ("greedy",)
+
+
+def test_an_opponent_that_is_given_twice_is_refused():
+    with pytest.raises(ValueError, match=r"evaluation\.opponents has 'random' twice"):
+        QEvaluationConfig(opponents=("random", "random"))
 
 
 def test_a_run_has_a_directory_of_its_own():

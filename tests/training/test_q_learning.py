@@ -1,7 +1,7 @@
-import dataclasses
 import functools
 import json
 import os
+import shutil
 import signal
 
 import chex
@@ -17,45 +17,91 @@ from azjax.games import State
 from azjax.networks import QNetworkConfig
 from azjax.players import Choice, RandomPlayer, choose, load
 from azjax.training import TrainConfig
-from azjax.training.q_config import FitConfig, QConfig
+from azjax.training.q_config import FitConfig, QConfig, QEvaluationConfig
 from azjax.training.q_learning import train_q
-from azjax.training.q_reporting import QReporter
 from azjax.training.run_directory import open_run_directory
 
 GAME = games.make("tic_tac_toe")
+pytestmark = pytest.mark.usefixtures("quick_plots")
 HIDDEN = {"state": (8,), "pair": (8, 8)}
 
 
 def tiny(run_dir, **changes):
     network = {"form": "state", "separate": False}
     network |= {key: changes.pop(key) for key in tuple(network) if key in changes}
+    opponents = changes.pop("opponents", ("random",))
     settings = {
         "game": "tic_tac_toe",
-        "iterations": 3,
+        "iterations": 4,
         "run_dir": str(run_dir),
         "network": QNetworkConfig(hidden=HIDDEN[network["form"]], **network),
         "games": 8,
         "moves": 4,
         "fit": FitConfig(sweeps=2, batch_size=16, max_epochs=2),
-        "evaluations": 2,
-        "evaluation_games": 4,
-        "evaluation_opponents": ("random",),
+        "evaluation": QEvaluationConfig(
+            num_evaluations=2, num_positions=32, num_games=4, opponents=opponents
+        ),
     }
     return QConfig(**settings | changes)
 
 
-def rows(directory):
+def metrics(directory):
+    """The rows without what the clock decides."""
     lines = (directory / "metrics.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines]
+    return [
+        {
+            name: value
+            for name, value in json.loads(line).items()
+            if name not in ("seconds", "positions_per_second")
+        }
+        for line in lines
+    ]
 
 
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    return train_q(tiny(tmp_path_factory.mktemp("runs") / "whole"))
+
+
+def assert_whole(run, *, networks=1):
+    assert run.finished
+    assert len(run.player.params) == networks
+    names = {path.name for path in run.directory.iterdir()}
+    wanted = {"config.json", "metrics.jsonl", "plots", "player", "checkpoints"}
+    assert wanted <= names
+    states = jax.tree.map(lambda leaf: leaf[None], GAME.init())
+    key = jax.random.key(0)
+    chex.assert_trees_all_equal(
+        choose(load(f"q_learning:{run.directory}", GAME), key, states),
+        choose(run.player.player(), key, states),
+    )
+
+
+def test_a_run_leaves_its_player_and_its_metrics(undisturbed):
+    assert_whole(undisturbed)
+    rows = metrics(undisturbed.directory)
+    iterations = [row for row in rows if row["kind"] == "iteration"]
+    evaluations = [row for row in rows if row["kind"] == "evaluation"]
+    assert [row["iteration"] for row in iterations] == [1, 2, 3, 4]
+    assert [row["iteration"] for row in evaluations] == [0, 2, 4]
+    assert [row["positions"] for row in iterations] == [32, 64, 96, 128]
+    assert all(np.isfinite(row["value_loss"]) for row in iterations)
+    assert [row["epsilon"] for row in iterations] == pytest.approx([1, 0.6, 0.2, 0.2])
+    rates = [row["learning_rate"] for row in iterations]
+    assert rates == pytest.approx([2e-3, 1.5e-3, 1e-3, 5e-4])
+    for row in evaluations:
+        assert row["network_mistakes_low"] <= row["network_mistakes"]
+        assert 0 <= row["scores"]["random"]["score"] <= 1
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "learning", "separate", "opponent"),
     [
-        pytest.param("state", "offline", False, "random", marks=pytest.mark.slow),
+        ("state", "offline", False, "random"),
         ("state", "online", True, "self"),
-        pytest.param("pair", "offline", True, "greedy", marks=pytest.mark.slow),
-        pytest.param("pair", "online", False, "self", marks=pytest.mark.slow),
+        ("pair", "offline", True, "greedy"),
+        ("pair", "online", False, "self"),
     ],
 )
 def test_every_way_of_learning_leaves_a_whole_run(
@@ -68,67 +114,33 @@ def test_every_way_of_learning_leaves_a_whole_run(
         separate=separate,
         opponent=opponent,
     )
-    run = train_q(config)
-    assert run.finished
-    assert len(run.trained.params) == (2 if separate else 1)
-    names = {path.name for path in run.directory.iterdir()}
-    wanted = {"config.json", "metrics.jsonl", "plots", "player", "checkpoints"}
-    assert wanted <= names
-    assert (run.directory / "plots" / "learning.png").stat().st_size > 1000
-    found = rows(run.directory)
-    assert [row["iteration"] for row in found] == [0, 2, 3]
-    assert found[-1]["positions"] == 3 * 8 * 4
-    assert found[0]["loss"] is None
-    assert np.isfinite(found[-1]["loss"])
-    for row in found:
-        match = row["matches"]["random"]
-        for side in ("as_first", "as_second"):
-            assert sum(match[side].values()) == 2
-        assert match["not_lost_low"] <= match["not_lost"] <= match["not_lost_high"]
-    states = jax.tree.map(lambda leaf: leaf[None], GAME.init())
-    key = jax.random.key(0)
-    chex.assert_trees_all_equal(
-        choose(load(f"q_learning:{run.directory}", GAME), key, states),
-        choose(run.trained.player(), key, states),
-    )
+    assert_whole(train_q(config), networks=2 if separate else 1)
 
 
-def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path):
-    whole = tiny(tmp_path / "whole", iterations=4)
-    expected = train_q(whole)
-    stopped = dataclasses.replace(whole, run_dir=str(tmp_path / "stopped"))
-    show = QReporter.iteration
-
-    def stop(self, share, row):
-        show(self, share, row)
+def test_a_run_that_was_stopped_and_resumed_is_the_same_run(undisturbed, tmp_path):
+    def stop(row):
         if row["iteration"] == 3:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(QReporter, "iteration", stop)
-        run = train_q(stopped)
+    config = tiny(tmp_path / "stopped")
+    run = train_q(config, on_iteration=stop)
     assert not run.finished
-    assert [row["iteration"] for row in rows(run.directory)] == [0, 2]
-    run = train_q(stopped)
+    assert metrics(run.directory)[-1]["iteration"] == 3
+    run = train_q(config)
     assert run.finished
-    assert [row["iteration"] for row in rows(run.directory)] == [0, 2, 4]
-    chex.assert_trees_all_equal(run.trained.params, expected.trained.params)
-
-
-def test_a_finished_run_may_be_started_again(tmp_path):
-    config = tiny(tmp_path)
-    first = train_q(config)
-    before = (tmp_path / "metrics.jsonl").read_text()
+    assert metrics(run.directory) == metrics(undisturbed.directory)
+    chex.assert_trees_all_equal(run.player.params, undisturbed.player.params)
     again = train_q(config)
-    assert (tmp_path / "metrics.jsonl").read_text() == before
-    chex.assert_trees_all_equal(again.trained.params, first.trained.params)
+    assert again.last == run.last
+    chex.assert_trees_all_equal(again.player.params, run.player.params)
 
 
-def test_another_run_in_the_directory_is_refused(tmp_path):
-    train_q(tiny(tmp_path / "q"))
+def test_another_run_in_the_directory_is_refused(undisturbed):
     with pytest.raises(ValueError, match="seed was 0, is 1"):
-        train_q(tiny(tmp_path / "q", seed=1))
-    alphazero = TrainConfig("tic_tac_toe", iterations=1, run_dir=str(tmp_path / "q"))
+        train_q(tiny(undisturbed.directory, seed=1))
+    alphazero = TrainConfig(
+        "tic_tac_toe", iterations=1, run_dir=str(undisturbed.directory)
+    )
     with (
         pytest.raises(ValueError, match="holds a run of another way of learning"),
         open_run_directory(alphazero),
@@ -136,11 +148,19 @@ def test_another_run_in_the_directory_is_refused(tmp_path):
         pass
 
 
-@pytest.mark.parametrize("where", ["opponent", "evaluation_opponents"])
+def test_a_run_of_an_older_version_is_refused_in_one_line(undisturbed, tmp_path):
+    shutil.copytree(undisturbed.directory, tmp_path / "old")
+    for path in (tmp_path / "old" / "checkpoints").glob("*/progress/metadata"):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 1}))
+    with pytest.raises(ValueError, match="finish the run with the version") as error:
+        train_q(tiny(tmp_path / "old"))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("where", [{"opponent": "god"}, {"opponents": ("god",)}])
 def test_an_unknown_opponent_is_refused_before_anything_is_written(tmp_path, where):
-    text = {"opponent": "god", "evaluation_opponents": ("god",)}[where]
     with pytest.raises(ValueError, match="unknown player 'god'"):
-        train_q(tiny(tmp_path / "run", **{where: text}))
+        train_q(tiny(tmp_path / "run", **where))
     assert not (tmp_path / "run").exists()
 
 
@@ -180,11 +200,9 @@ def test_tic_tac_toe_is_learnt(form, learning, tmp_path):
         run_dir=str(tmp_path),
         network=QNetworkConfig(form=form),
         learning=learning,
-        evaluations=1,
-        evaluation_games=2,
-        evaluation_opponents=("random",),
+        evaluation=QEvaluationConfig(num_evaluations=1, num_games=2, opponents=()),
     )
-    player = train_q(config).trained.player()
+    player = train_q(config).player.player()
     solution = exhaustive.solve(GAME)
     perfect = Perfect(
         *jax.tree.map(jnp.asarray, (solution.states, solution.action_values))

@@ -10,6 +10,7 @@ from tensorboardX.proto import event_pb2
 
 from azjax.training import plots, reporting
 from azjax.training.config import TrainConfig
+from azjax.training.forecast import make_forecast
 from azjax.training.reporting import Reporter, duration
 
 CONFIG = TrainConfig(game="tic_tac_toe", iterations=10)
@@ -218,7 +219,10 @@ def forecasts(tmp_path, minutes, *steps):
     file = io.StringIO()
     config = TrainConfig(game="tic_tac_toe", minutes=minutes)
     said = []
-    with Reporter(tmp_path, config, None, Console(file=file)) as reporter:
+    console = Console(file=file)
+    with Reporter(
+        tmp_path, config, None, console, forecast=make_forecast(config)
+    ) as reporter:
         for number, step in enumerate(steps, 1):
             if isinstance(step, str):
                 reporter.compiling(step)
@@ -262,6 +266,27 @@ def test_a_rate_that_is_not_known_is_not_printed(tmp_path):
     file = io.StringIO()
     report(tmp_path, [iteration_row(1) | {"learning_rate": None}], file=file)
     assert "policy loss 1.250, value loss 1.250, 40 games" in file.getvalue()
+
+
+def test_a_row_shows_the_losses_and_numbers_that_it_has(tmp_path):
+    row = counts(1) | {
+        "positions_per_second": 123.4,
+        "value_loss": 0.5,
+        "ownership_loss": 0.000254,
+        "learning_rate": 2e-3,
+        "epsilon": 0.2,
+    }
+    evaluation = {"network_mistakes": 0.125, "scores": {}}
+    file = io.StringIO()
+    with Reporter(tmp_path, CONFIG, None, Console(file=file)) as reporter:
+        reporter.iteration(row)
+        reporter.evaluation(counts(1) | evaluation)
+    _, iteration, mistakes = file.getvalue().splitlines()
+    assert iteration == (
+        "[30 s] iteration 1, value loss 0.500, ownership loss 0.00025, rate 0.002, "
+        "40 games, 1,000 positions, 123 a second, 20% random moves"
+    )
+    assert mistakes == "[30 s] mistakes: network 12.5%"
 
 
 def test_a_disk_that_fails_is_reported_once_and_loses_no_metrics(tmp_path, monkeypatch):

@@ -1,14 +1,25 @@
 import io
 import sys
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from rich.console import Console
 
 from azjax import games
-from azjax.players import Choice
+from azjax.networks import NetworkConfig, QNetworkConfig, init_q_network
+from azjax.players import Choice, TrainedPlayer, TrainedQ, first_network
+from azjax.search import SearchConfig
+from azjax.training import Run
 from azjax.training import summary as summaries
-from azjax.training.summary import print_summary
+from azjax.training.summary import print_q_run, print_run, print_summary
+
+GAME = games.make("tic_tac_toe")
+NETWORK = NetworkConfig(width=8, num_blocks=1, stem_channels=8, window=3)
+POLICY = np.full((1, 9), 0.05, np.float32)
+POLICY[0, 4] = 0.6
+CHOICE = Choice(jnp.array([4]), jnp.array(POLICY), jnp.array([0.25]))
 
 
 def counts(iteration):
@@ -36,17 +47,18 @@ def evaluation_row(iteration, network=0.4, search=0.2):
 
 
 def summary(run_dir, **changes):
-    policy = np.full((1, 9), 0.05, np.float32)
-    policy[0, 4] = 0.6
-    choice = Choice(jnp.array([4]), jnp.array(policy), jnp.array([0.25]))
     file = io.StringIO()
     settings = {
-        "game": games.make("tic_tac_toe"),
+        "game": GAME,
         "run_dir": run_dir,
         "first": evaluation_row(0),
         "last": evaluation_row(2, network=0.1),
-        "network_choice": choice,
-        "search_choice": choice._replace(value=jnp.array([-0.5])),
+        "choices": {
+            "network": CHOICE,
+            "search": CHOICE._replace(value=jnp.array([-0.5])),
+        },
+        "commands": {"Play against it": "play nim", "Measure it": "evaluate RUN"},
+        "method": "self-play",
     }
     print_summary(Console(file=file, width=250), **settings | changes)
     return file.getvalue()
@@ -63,17 +75,12 @@ def test_the_summary_tells_results_opinions_and_commands(tmp_path):
         "75.0% (67.5 to 82.5) → 75.0% (67.5 to 82.5)",
         "+0.25",
         "-0.50",
-        f"azjax play tic_tac_toe --opponent alphazero:{tmp_path}",
-        f"azjax evaluate {tmp_path}",
+        "Play against it:  azjax play nim",
+        "Measure it:  azjax evaluate RUN",
         str(tmp_path / "plots" / "learning.png"),
     ):
         assert part in text
     assert text.count("60.0%") == 2
-
-
-def test_the_summary_quotes_a_directory_with_spaces(tmp_path):
-    text = summary(tmp_path / "my run")
-    assert f"azjax evaluate '{tmp_path}/my run'" in text
 
 
 def test_the_summary_shows_the_likeliest_of_many_moves(tmp_path, monkeypatch):
@@ -95,10 +102,48 @@ def test_the_summary_of_a_game_of_ones_own_names_the_program_that_ran(
     monkeypatch.setattr(sys.modules["__main__"], "__file__", "nim.py", raising=False)
     monkeypatch.setattr(sys, "argv", ["nim.py", "train", "nim"])
     text = summary(tmp_path, game=Nim())
-    assert f"python nim.py play nim --opponent alphazero:{tmp_path}" in text
-    assert f"python nim.py evaluate {tmp_path}" in text
+    assert "python nim.py play nim" in text
+    assert "python nim.py evaluate RUN" in text
 
 
-def test_the_summary_of_a_network_of_own_parts_says_that_they_are_needed(tmp_path):
-    text = summary(tmp_path, has_own_parts=True)
-    assert text.count(" --parts MODULE:NAME") == 2
+@pytest.fixture
+def summary_of(monkeypatch):
+    """Prints the summary of a run without letting its players think."""
+
+    def choose(player, rng_key, states):
+        return CHOICE
+
+    def text_of(print_run, player, run_dir):
+        file = io.StringIO()
+        run = Run(run_dir, player, True, evaluation_row(0), evaluation_row(2))
+        print_run(Console(file=file, width=250), run)
+        return file.getvalue()
+
+    monkeypatch.setattr(summaries, "choose", choose)
+    return text_of
+
+
+@pytest.mark.parametrize(
+    ("own", "parts"), [(False, ""), (True, " --parts MODULE:NAME")]
+)
+def test_a_run_of_alphazero_says_how_to_go_on_with_it(summary_of, tmp_path, own, parts):
+    network, variables = first_network(0, GAME, NETWORK)
+    trained = TrainedPlayer(
+        GAME, network, variables, NETWORK, SearchConfig(), seed=0, has_own_parts=own
+    )
+    run_dir = tmp_path / "my run"
+    text = summary_of(print_run, trained, run_dir)
+    assert f"azjax play tic_tac_toe --opponent 'alphazero:{run_dir}'{parts}\n" in text
+    assert f"azjax evaluate '{run_dir}'{parts}\n" in text
+
+
+def test_a_run_of_q_learning_says_how_to_go_on_with_it(summary_of, tmp_path):
+    config = QNetworkConfig(hidden=(8,))
+    network, params = init_q_network(
+        jax.random.key(0), GAME.observation_shape, 9, config
+    )
+    trained = TrainedQ(GAME, network, params, config)
+    text = summary_of(print_q_run, trained, tmp_path)
+    assert "learnt by Q-learning" in text
+    assert f"azjax play tic_tac_toe --opponent q_learning:{tmp_path}\n" in text
+    assert f"azjax arena tic_tac_toe random q_learning:{tmp_path}\n" in text

@@ -23,7 +23,6 @@ from azjax.players.directory import WEIGHTS_FILE
 from azjax.players.q_directory import KIND
 from azjax.players.schema import migrate
 from azjax.training.plots import PLOT_FILE
-from azjax.training.q_config import DEFAULT_MINUTES
 from azjax.training.run_directory import CONFIG_FILE
 
 KINDS = (None, KIND)
@@ -141,8 +140,6 @@ def _parse_config(path: Path) -> Run:
     minutes, iterations = (
         _length(config.get(unit)) for unit in ("minutes", "iterations")
     )
-    if kind is not None and not iterations:
-        minutes = minutes or DEFAULT_MINUTES
     return Run(path.name, path, game, kind, False, minutes, iterations)
 
 

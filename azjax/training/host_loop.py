@@ -1,0 +1,296 @@
+"""The host's part of a run: when to evaluate, to save and to stop."""
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+import jax
+import numpy as np
+
+from azjax.training.forecast import Forecast
+from azjax.training.metrics import Row, losses, with_scores
+from azjax.training.reporting import Reporter, duration
+from azjax.training.run_directory import CHECKPOINTS, RunConfig, disk_errors
+from azjax.training.signals import StopSignals
+
+
+class HasIteration(Protocol):
+    """The complete state of a run, a pytree of arrays."""
+
+    @property
+    def iteration(self) -> jax.Array:
+        """`[]` int32; iterations done."""
+        ...
+
+
+State = TypeVar("State", bound=HasIteration)
+Player = TypeVar("Player")
+Totals = Mapping[str, float]
+Hook = Callable[[Row], None]
+
+
+class Learning(NamedTuple, Generic[State, Player]):
+    """An algorithm, as the host loop calls it.
+
+    config: the settings.
+    state_version: of the layout of the state; other checkpoints are refused.
+    positions: learnt from in an iteration.
+    init: returns the state before the first iteration.
+    iterate: `(state, totals, share, enter) -> (state, totals, metrics)`. Donates the
+        state. `totals` are sums over the run, empty at its start, which checkpoints
+        hold; `share` is the share of the run that is over, in [0, 1]; `enter` is to be
+        called with each phase when it begins.
+    counts: `(state, totals) -> row`, what all rows of the metrics begin with, `games`
+        and `updates` among it.
+    player: returns the player that a state holds.
+    evaluate: `player -> row`, how well it plays.
+    save_player: `(directory, player)`; writes the player.
+    forecast: of the number of iterations, None for none.
+    """
+
+    config: RunConfig
+    state_version: int
+    positions: int
+    init: Callable[[], State]
+    iterate: Callable[
+        [State, Totals, float, Callable[[str], None]],
+        tuple[State, Totals, dict[str, Any]],
+    ]
+    counts: Callable[[State, Totals], dict[str, Any]]
+    player: Callable[[State], Player]
+    evaluate: Callable[[Player], dict[str, Any]]
+    save_player: Callable[[Path, Player], None]
+    forecast: Forecast | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Run(Generic[Player]):
+    """What training leaves.
+
+    directory: the run's.
+    player: what was learnt.
+    finished: whether the run came to its end, or was stopped and can go on.
+    first: the evaluation of the first network.
+    last: the newest evaluation.
+    """
+
+    directory: Path
+    player: Player
+    finished: bool
+    first: dict[str, Any] | None
+    last: dict[str, Any] | None
+
+
+@dataclasses.dataclass
+class Progress:
+    """What the host counts over all sessions, saved beside the state.
+
+    seconds: used.
+    evaluations: made, without that of the first network.
+    first: the evaluation of the first network.
+    last: the newest evaluation.
+    totals: sums over the run, of the algorithm.
+    """
+
+    seconds: float = 0.0
+    evaluations: int = 0
+    first: dict[str, Any] | None = None
+    last: dict[str, Any] | None = None
+    totals: Totals = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> "Progress":
+        """Returns the progress that `values` wrote."""
+        totals = dict(values)
+        own = {
+            field.name: totals.pop(field.name)
+            for field in dataclasses.fields(cls)
+            if field.name != "totals"
+        }
+        for name in ("first", "last"):
+            own[name] = own[name] and with_scores(own[name])
+        return cls(**own, totals=totals)
+
+    def values(self) -> dict[str, Any]:
+        """Returns the progress as JSON values."""
+        values = dataclasses.asdict(self)
+        return values | values.pop("totals")
+
+    def is_evaluation_due(self, share: float, times: int, iteration: int) -> bool:
+        """Returns whether to evaluate at this share of the run: before it, `times`
+        times in it, and at its end, but not again when a finished run is begun."""
+        if self.first is None or int(share * times) > self.evaluations:
+            return True
+        return share >= 1 and (self.last or {}).get("iteration") != iteration
+
+    def add_evaluation(self, row: dict[str, Any], evaluations: int) -> None:
+        """Takes note of an evaluation."""
+        self.first, self.last = self.first or row, row
+        self.evaluations = evaluations
+
+
+def share_over(config: RunConfig, iteration: int, seconds: float) -> float:
+    """Returns the share of the run that is over, in [0, 1]."""
+    lengths = (iteration, config.iterations), (seconds / 60, config.minutes)
+    return min(1.0, *(done / length for done, length in lengths if length))
+
+
+def run_loop(
+    learning: Learning[State, Player],
+    directory: Path,
+    *,
+    notes: Sequence[str],
+    started: float,
+    on_iteration: Hook | None = None,
+    on_evaluation: Hook | None = None,
+) -> Run[Player]:
+    """Iterates to the end of the run, or until a signal stops it.
+
+    Args:
+        learning: the algorithm.
+        directory: the run's, open.
+        notes: lines to show at the start.
+        started: when this session began, as `time.monotonic` counts.
+        on_iteration: called with the metrics of each iteration.
+        on_evaluation: called with each evaluation, once its plot is drawn.
+    """
+    from azjax.training.checkpoints import Checkpoints
+
+    config = learning.config
+    checkpoints = Checkpoints(
+        directory / CHECKPOINTS,
+        keep=config.checkpoint.keep,
+        version=learning.state_version,
+    )
+    notes = list(notes)
+    restored = checkpoints.restore(_shapes(learning.init), notes.append)
+    state, progress, start = _begin(learning, restored, notes)
+    reporter = Reporter(directory, config, start, forecast=learning.forecast)
+    started -= progress.seconds  # as if all sessions had been one
+
+    def save(state: State, *, evaluated: bool) -> None:
+        progress.seconds = time.monotonic() - started
+        mistakes = (progress.last or {}).get("network_mistakes") if evaluated else None
+        values = {"iteration": int(state.iteration), **progress.values()}
+        checkpoints.save(state, values, mistakes=mistakes)
+        with disk_errors(directory):
+            learning.save_player(directory / "player", learning.player(state))
+
+    signals = StopSignals(reporter.message, reporter.leave)
+    with reporter, signals, checkpoints:
+        for note in notes:
+            reporter.message(note)
+        saved_at = time.monotonic()
+        while True:
+            iteration = int(state.iteration)
+            progress.seconds = time.monotonic() - started
+            share = share_over(config, iteration, progress.seconds)
+            finished = share >= 1
+            times = config.evaluation.num_evaluations
+            evaluated = progress.is_evaluation_due(share, times, iteration)
+            if evaluated:
+                reporter.compiling("evaluation")
+                row = learning.evaluate(learning.player(state))
+                row |= _counts(learning, state, progress)
+                progress.add_evaluation(row, int(share * times))
+                reporter.evaluation(row)
+                if on_evaluation is not None:
+                    on_evaluation(row)
+            if finished or signals.stopping:
+                break
+            minutes = (time.monotonic() - saved_at) / 60
+            if evaluated or minutes > config.checkpoint.every_minutes:
+                save(state, evaluated=evaluated)
+                saved_at = time.monotonic()
+            state, row = _iterate(learning, state, progress, share, reporter.compiling)
+            reporter.iteration(row)
+            if on_iteration is not None:
+                on_iteration(row)
+        save(state, evaluated=evaluated)
+        checkpoints.wait()
+        if not finished:
+            reporter.last_message(
+                f"stopped after iteration {iteration}{_time_left(config, progress)}; "
+                f"saved in {directory}; the same command goes on from there"
+            )
+    player = learning.player(state)
+    return Run(directory, player, finished, progress.first, progress.last)
+
+
+def _shapes(init: Callable[[], State]) -> Any:
+    """Returns the shapes and the placement of a state, which is not computed."""
+    device = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    return jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=device),
+        jax.eval_shape(init),
+    )
+
+
+def _begin(
+    learning: Learning[State, Player],
+    restored: tuple[State, dict[str, Any]] | None,
+    notes: list[str],
+) -> tuple[State, Progress, dict[str, Any] | None]:
+    """Returns the state, the progress and the values of a checkpoint; without one,
+    those of a new run and None."""
+    if restored is None:
+        return learning.init(), Progress(), None
+    state, values = restored
+    rest = dict(values)
+    iteration, config = rest.pop("iteration"), learning.config
+    progress = Progress.from_values(rest)
+    is_over = share_over(config, iteration, progress.seconds) >= 1
+    doing = "finished" if is_over else "going on"
+    notes.append(f"{doing} after iteration {iteration} in {config.directory}")
+    return state, progress, values
+
+
+def _iterate(
+    learning: Learning[State, Player],
+    state: State,
+    progress: Progress,
+    share: float,
+    enter: Callable[[str], None],
+) -> tuple[State, dict[str, Any]]:
+    """Does an iteration; donates the state. Returns also its row of the metrics."""
+    began = time.monotonic()
+    state, totals, metrics = learning.iterate(state, progress.totals, share, enter)
+    seconds = time.monotonic() - began
+    _check_finite(metrics, int(state.iteration), learning.config.directory)
+    progress.totals = totals
+    progress.seconds += seconds
+    counts = _counts(learning, state, progress)
+    speed = learning.positions / seconds
+    return state, {**counts, "positions_per_second": speed, **metrics}
+
+
+def _counts(
+    learning: Learning[State, Player], state: State, progress: Progress
+) -> dict[str, Any]:
+    """Returns what every row of the metrics begins with."""
+    iteration = int(state.iteration)
+    return {
+        "iteration": iteration,
+        "seconds": progress.seconds,
+        "positions": iteration * learning.positions,
+        **learning.counts(state, progress.totals),
+    }
+
+
+def _check_finite(metrics: Row, iteration: int, directory: Path) -> None:
+    for name, value in losses(metrics).items():
+        if not np.isfinite(value):
+            raise ValueError(
+                f"{name}_loss is {value} in iteration {iteration}: the run is stopped, "
+                f"and what was saved in {directory} before is whole; try a lower "
+                "learning rate, and check losses and targets of your own"
+            )
+
+
+def _time_left(config: RunConfig, progress: Progress) -> str:
+    if config.minutes is None:
+        return ""
+    seconds = max(0.0, 60 * config.minutes - progress.seconds)
+    return f", with {duration(seconds)} left"

@@ -1,0 +1,208 @@
+import dataclasses
+import json
+import os
+import signal
+
+import jax
+import jax.numpy as jnp
+import pytest
+from flax import struct
+
+from azjax.training import host_loop
+from azjax.training.config import CheckpointConfig
+from azjax.training.host_loop import Learning, Progress, run_loop, share_over
+from azjax.training.q_config import QConfig, QEvaluationConfig
+
+pytestmark = pytest.mark.usefixtures("quick_plots")
+
+
+@struct.dataclass
+class State:
+    total: jax.Array
+    iteration: jax.Array
+
+
+def first_state():
+    state = State(jnp.float32(0), jnp.int32(0))
+    return jax.device_put(state, jax.devices()[0])
+
+
+def iterate(state, totals, share, enter):
+    enter("adding")
+    iteration = state.iteration + 1
+    state = State(state.total + iteration, iteration)
+    totals = {"games": totals.get("games", 0) + 2}
+    return state, totals, {"value_loss": 0.5, "learning_rate": 1 - share}
+
+
+def save_player(directory, player):
+    directory.mkdir(exist_ok=True)
+    (directory / "total").write_text(str(player))
+
+
+def config(run_dir, **changes):
+    evaluation = QEvaluationConfig(num_evaluations=2, opponents=())
+    settings = {"iterations": 4, "evaluation": evaluation, "run_dir": str(run_dir)}
+    return QConfig("tic_tac_toe", **settings | changes)
+
+
+def run(run_dir, settings=None, hooks=None, **changes):
+    learning = Learning(
+        config=settings or config(run_dir),
+        state_version=1,
+        positions=32,
+        init=first_state,
+        iterate=iterate,
+        counts=lambda state, totals: {"games": totals.get("games", 0), "updates": 1},
+        player=lambda state: float(state.total),
+        evaluate=lambda player: {"network_mistakes": 0.1, "scores": {}},
+        save_player=save_player,
+    )
+    run_dir.mkdir(exist_ok=True)
+    return run_loop(
+        learning._replace(**changes),
+        run_dir,
+        notes=[],
+        started=host_loop.time.monotonic(),
+        **hooks or {},
+    )
+
+
+def rows(run_dir, *names):
+    lines = (run_dir / "metrics.jsonl").read_text().splitlines()
+    return [tuple(json.loads(line)[name] for name in names) for line in lines]
+
+
+def stop_at(iteration):
+    def on_iteration(row):
+        if row["iteration"] == iteration:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    return {"on_iteration": on_iteration}
+
+
+def newest_checkpoint(run_dir):
+    checkpoints = run_dir / "checkpoints"
+    newest = max((path.name for path in checkpoints.iterdir()), key=int)
+    return json.loads((checkpoints / newest / "progress" / "metadata").read_text())
+
+
+WHOLE_RUN = [
+    ("evaluation", 0, 0, 0),
+    ("iteration", 1, 32, 2),
+    ("iteration", 2, 64, 4),
+    ("evaluation", 2, 64, 4),
+    ("iteration", 3, 96, 6),
+    ("iteration", 4, 128, 8),
+    ("evaluation", 4, 128, 8),
+]
+
+
+def test_a_run_iterates_to_its_end_and_is_evaluated_evenly(tmp_path):
+    found = run(tmp_path)
+    assert found.finished
+    assert found.player == 1 + 2 + 3 + 4
+    assert rows(tmp_path, "kind", "iteration", "positions", "games") == WHOLE_RUN
+    assert (found.first["iteration"], found.last["iteration"]) == (0, 4)
+    assert (tmp_path / "player" / "total").read_text() == "10.0"
+
+
+def test_a_stopped_run_goes_on_with_state_totals_and_metrics(tmp_path, capsys):
+    stopped = run(tmp_path, hooks=stop_at(3))
+    assert not stopped.finished
+    assert (tmp_path / "player" / "total").read_text() == "6.0"
+    assert "stopped after iteration 3; saved in" in capsys.readouterr().out
+    assert run(tmp_path).player == 10
+    assert "going on after iteration 3" in capsys.readouterr().out
+    assert rows(tmp_path, "kind", "iteration", "positions", "games") == WHOLE_RUN
+
+
+def test_a_finished_run_that_is_started_again_does_nothing(tmp_path, capsys):
+    first = run(tmp_path)
+    before = (tmp_path / "metrics.jsonl").read_text()
+    assert run(tmp_path) == first
+    assert (tmp_path / "metrics.jsonl").read_text() == before
+    assert "finished after iteration 4" in capsys.readouterr().out
+
+
+def test_hooks_get_every_row(tmp_path):
+    iterations, evaluations = [], []
+    hooks = {"on_iteration": iterations.append, "on_evaluation": evaluations.append}
+    run(tmp_path, hooks=hooks)
+    assert [row["iteration"] for row in iterations] == [1, 2, 3, 4]
+    assert [row["iteration"] for row in evaluations] == [0, 2, 4]
+
+
+def test_checkpoints_are_saved_as_often_as_is_said(tmp_path):
+    often = CheckpointConfig(every_minutes=0.0, keep=9)
+    run(tmp_path, config(tmp_path, checkpoint=often))
+    names = {path.name for path in (tmp_path / "checkpoints").iterdir()}
+    assert names == {"0", "1", "2", "3", "4"}
+
+
+def test_a_run_in_minutes_goes_on_from_the_time_used(tmp_path, monkeypatch):
+    evaluation = QEvaluationConfig(num_evaluations=1, opponents=())
+    settings = config(tmp_path, iterations=None, minutes=60.0, evaluation=evaluation)
+    assert not run(tmp_path, settings, stop_at(1)).finished
+    seconds = newest_checkpoint(tmp_path)["seconds"]
+    assert seconds > 0
+    # An hour has passed on the run's clock: it has nothing left to do but to end.
+    monkeypatch.setattr(host_loop, "Progress", AnHourLater)
+    finished = run(tmp_path, settings)
+    assert finished.finished
+    assert finished.last["seconds"] >= 3600 + seconds
+    assert finished.last["iteration"] == 1
+
+
+@dataclasses.dataclass
+class AnHourLater(Progress):
+    def __post_init__(self):
+        self.seconds += 3600
+
+
+def test_a_loss_that_is_not_finite_ends_the_run(tmp_path):
+    def diverge(*args):
+        state, totals, metrics = iterate(*args)
+        loss = float("nan") if state.iteration == 2 else 0.5
+        return state, totals, metrics | {"value_loss": loss}
+
+    with pytest.raises(ValueError, match="value_loss is nan in iteration 2: the run"):
+        run(tmp_path, iterate=diverge)
+    assert newest_checkpoint(tmp_path)["iteration"] == 0
+
+
+def test_a_full_disk_ends_the_run_and_keeps_the_checkpoint_before(tmp_path):
+    def fail(directory, player):
+        if player:
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="make room, or give another --run-dir"):
+        run(tmp_path, save_player=fail)
+    assert run(tmp_path).player == 10
+
+
+def test_a_checkpoint_of_another_layout_is_refused_in_one_line(tmp_path):
+    run(tmp_path, hooks=stop_at(1))
+    with pytest.raises(ValueError, match=r"has format 1; .* reads format 2") as error:
+        run(tmp_path, state_version=2)
+    assert "\n" not in str(error.value)
+
+
+def test_progress_is_written_and_read_with_the_totals_beside_its_fields():
+    values = {
+        "seconds": 2.5,
+        "evaluations": 1,
+        "first": {"iteration": 0},
+        "last": {"iteration": 3},
+        "games": 7,
+        "waiting": 2,
+    }
+    progress = Progress.from_values(values)
+    assert progress.totals == {"games": 7, "waiting": 2}
+    assert progress.values() == values
+
+
+def test_the_share_of_a_run_follows_its_iterations_or_its_time(tmp_path):
+    counted, timed = config(tmp_path, iterations=8), config(tmp_path, iterations=None)
+    assert [share_over(counted, number, 1e9) for number in (2, 9)] == [0.25, 1]
+    assert [share_over(timed, 10**9, seconds) for seconds in (60.0, 1e3)] == [0.5, 1]
