@@ -403,14 +403,6 @@ class TrainConfig:
         )
 
     @property
-    def length(self) -> tuple[str, float]:
-        """The unit of the run's length, `minutes` or `iterations`, and how many."""
-        if self.minutes is not None:
-            return "minutes", self.minutes
-        assert self.iterations is not None
-        return "iterations", self.iterations
-
-    @property
     def directory(self) -> Path:
         """Where everything is written."""
         return Path(self.run_dir or f"runs/{re.sub('[^a-z0-9]+', '_', self.game)}")

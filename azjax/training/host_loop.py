@@ -9,8 +9,15 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import jax
 import numpy as np
 
-from azjax.training.forecast import Forecast
 from azjax.training.metrics import Row, losses, with_scores
+from azjax.training.plan import (
+    Plan,
+    extended_plan,
+    new_plan,
+    plan_from_json,
+    write_plan,
+)
+from azjax.training.planner import Planner, plan_text
 from azjax.training.reporting import Reporter, duration
 from azjax.training.run_directory import CHECKPOINTS, RunConfig, disk_errors
 from azjax.training.signals import StopSignals
@@ -47,7 +54,8 @@ class Learning(NamedTuple, Generic[State, Player]):
     player: returns the player that a state holds.
     evaluate: `player -> row`, how well it plays.
     save_player: `(directory, player)`; writes the player.
-    forecast: of the number of iterations, None for none.
+    iteration_seconds: `(row, share)` to the seconds that an iteration takes at that
+        share of the run, as the row of another one lets expect.
     """
 
     config: RunConfig
@@ -62,7 +70,7 @@ class Learning(NamedTuple, Generic[State, Player]):
     player: Callable[[State], Player]
     evaluate: Callable[[Player], dict[str, Any]]
     save_player: Callable[[Path, Player], None]
-    forecast: Forecast | None = None
+    iteration_seconds: Callable[[Row, float], float]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,6 +95,7 @@ class Run(Generic[Player]):
 class Progress:
     """What the host counts over all sessions, saved beside the state.
 
+    plan: which share of the run is over after each iteration.
     seconds: used.
     evaluations: made, without that of the first network.
     first: the evaluation of the first network.
@@ -94,6 +103,7 @@ class Progress:
     totals: sums over the run, of the algorithm.
     """
 
+    plan: Plan
     seconds: float = 0.0
     evaluations: int = 0
     first: dict[str, Any] | None = None
@@ -111,12 +121,14 @@ class Progress:
         }
         for name in ("first", "last"):
             own[name] = own[name] and with_scores(own[name])
+        own["plan"] = plan_from_json(own["plan"])
         return cls(**own, totals=totals)
 
     def values(self) -> dict[str, Any]:
         """Returns the progress as JSON values."""
-        values = dataclasses.asdict(self)
-        return values | values.pop("totals")
+        fields = dataclasses.fields(self)
+        values = {field.name: getattr(self, field.name) for field in fields}
+        return {**values, **values.pop("totals"), "plan": self.plan.to_json()}
 
     def is_evaluation_due(self, share: float, times: int, iteration: int) -> bool:
         """Returns whether to evaluate at this share of the run: before it, `times`
@@ -131,10 +143,12 @@ class Progress:
         self.evaluations = evaluations
 
 
-def share_over(config: RunConfig, iteration: int, seconds: float) -> float:
-    """Returns the share of the run that is over, in [0, 1]."""
-    lengths = (iteration, config.iterations), (seconds / 60, config.minutes)
-    return min(1.0, *(done / length for done, length in lengths if length))
+def length_of(config: RunConfig) -> tuple[str, float]:
+    """Returns the unit of a run's length, `minutes` or `iterations`, and how many."""
+    if config.minutes is not None:
+        return "minutes", config.minutes
+    assert config.iterations is not None
+    return "iterations", config.iterations
 
 
 def run_loop(
@@ -143,6 +157,7 @@ def run_loop(
     *,
     notes: Sequence[str],
     started: float,
+    plan: Plan | None = None,
     on_iteration: Hook | None = None,
     on_evaluation: Hook | None = None,
 ) -> Run[Player]:
@@ -153,6 +168,7 @@ def run_loop(
         directory: the run's, open.
         notes: lines to show at the start.
         started: when this session began, as `time.monotonic` counts.
+        plan: that a new run follows; None makes one.
         on_iteration: called with the metrics of each iteration.
         on_evaluation: called with each evaluation, once its plot is drawn.
     """
@@ -166,8 +182,10 @@ def run_loop(
     )
     notes = list(notes)
     restored = checkpoints.restore(_shapes(learning.init), notes.append)
-    state, progress, start = _begin(learning, restored, notes)
-    reporter = Reporter(directory, config, start, forecast=learning.forecast)
+    state, progress, start = _begin(learning, restored, plan, notes)
+    reporter = Reporter(directory, config, start)
+    times = config.evaluation.num_evaluations
+    planner = Planner(config.minutes, times, learning.iteration_seconds)
     started -= progress.seconds  # as if all sessions had been one
 
     def save(state: State, *, evaluated: bool) -> None:
@@ -177,6 +195,22 @@ def run_loop(
         checkpoints.save(state, values, mistakes=mistakes)
         with disk_errors(directory):
             learning.save_player(directory / "player", learning.player(state))
+            write_plan(directory, progress.plan)
+
+    def make_plan(iteration: int, *, evaluated: bool) -> float:
+        """Returns the share of the run that is over."""
+        progress.seconds = time.monotonic() - started
+        before = progress.plan
+        progress.plan = planner.replanned(
+            before, iteration, progress.seconds, evaluated=evaluated
+        )
+        if text := plan_text(before, progress.plan, learning.positions):
+            reporter.message(text)
+        return progress.plan.share(iteration)
+
+    def enter(phase: str) -> None:
+        planner.enter(phase)
+        reporter.compiling(phase)
 
     signals = StopSignals(reporter.message, reporter.leave)
     with reporter, signals, checkpoints:
@@ -185,10 +219,7 @@ def run_loop(
         saved_at = time.monotonic()
         while True:
             iteration = int(state.iteration)
-            progress.seconds = time.monotonic() - started
-            share = share_over(config, iteration, progress.seconds)
-            finished = share >= 1
-            times = config.evaluation.num_evaluations
+            share = make_plan(iteration, evaluated=False)
             evaluated = progress.is_evaluation_due(share, times, iteration)
             if evaluated:
                 reporter.compiling("evaluation")
@@ -198,13 +229,17 @@ def run_loop(
                 reporter.evaluation(row)
                 if on_evaluation is not None:
                     on_evaluation(row)
+                planner.add_evaluation(time.monotonic() - started - progress.seconds)
+                share = make_plan(iteration, evaluated=True)
+            finished = share >= 1
             if finished or signals.stopping:
                 break
             minutes = (time.monotonic() - saved_at) / 60
             if evaluated or minutes > config.checkpoint.every_minutes:
                 save(state, evaluated=evaluated)
                 saved_at = time.monotonic()
-            state, row = _iterate(learning, state, progress, share, reporter.compiling)
+            state, row = _iterate(learning, state, progress, share, enter)
+            planner.add_iteration(row)
             reporter.iteration(row)
             if on_iteration is not None:
                 on_iteration(row)
@@ -231,20 +266,39 @@ def _shapes(init: Callable[[], State]) -> Any:
 def _begin(
     learning: Learning[State, Player],
     restored: tuple[State, dict[str, Any]] | None,
+    plan: Plan | None,
     notes: list[str],
 ) -> tuple[State, Progress, dict[str, Any] | None]:
     """Returns the state, the progress and the values of a checkpoint; without one,
     those of a new run and None."""
+    config, length = learning.config, length_of(learning.config)
     if restored is None:
-        return learning.init(), Progress(), None
+        return learning.init(), Progress(plan or new_plan(length)), None
     state, values = restored
     rest = dict(values)
-    iteration, config = rest.pop("iteration"), learning.config
+    iteration = rest.pop("iteration")
     progress = Progress.from_values(rest)
-    is_over = share_over(config, iteration, progress.seconds) >= 1
+    is_over = progress.plan.share(iteration) >= 1
     doing = "finished" if is_over else "going on"
     notes.append(f"{doing} after iteration {iteration} in {config.directory}")
+    if length != progress.plan.length:
+        notes.append(_change_length(progress, config, iteration))
     return state, progress, values
+
+
+def _change_length(progress: Progress, config: RunConfig, iteration: int) -> str:
+    """Gives the run the length of its settings, and returns what that means."""
+    old, new = progress.plan.length, length_of(config)
+    before = progress.plan.share(iteration)
+    progress.plan = extended_plan(progress.plan, new, iteration, progress.seconds)
+    share = progress.plan.share(iteration)
+    progress.evaluations = int(share * config.evaluation.num_evaluations)
+    lengths = (f"{number:g} {unit}" for unit, number in (old, new))
+    return (
+        f"the run's length is changed from {' to '.join(lengths)}: {share:.0%} of it are "
+        f"over where {before:.0%} were, and its schedules go on from there, that of the "
+        "learning rate with a new cosine"
+    )
 
 
 def _iterate(

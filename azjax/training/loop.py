@@ -1,8 +1,10 @@
 """`train`: AlphaZero's loop. Play, learn, evaluate, save."""
 
+import dataclasses
 import functools
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import optax
@@ -20,8 +22,14 @@ from azjax.players import (
 )
 from azjax.training.config import TrainConfig
 from azjax.training.evaluation import Evaluator
-from azjax.training.forecast import make_forecast
-from azjax.training.host_loop import Hook, Learning, Run, Totals, run_loop
+from azjax.training.host_loop import (
+    Hook,
+    Learning,
+    Run,
+    Totals,
+    length_of,
+    run_loop,
+)
 from azjax.training.initial_player import initial_variables
 from azjax.training.iteration import (
     Algorithm,
@@ -31,12 +39,14 @@ from azjax.training.iteration import (
 )
 from azjax.training.learner import Loss, learning_rate
 from azjax.training.memory import check_memory, memory_errors, required_parts
+from azjax.training.metrics import Row
 from azjax.training.optimizer_identity import DEFAULT, optimizer_identity
+from azjax.training.plan import Plan, read_plan
 from azjax.training.run_directory import has_begun, open_run_directory
 from azjax.training.sampling import Sampler
 from azjax.training.targets import ValueTarget
 
-STATE_VERSION = 3  # raised when the layout of `TrainState` changes
+STATE_VERSION = 4  # raised when the layout of `TrainState` or of its progress changes
 
 
 def train(
@@ -82,6 +92,7 @@ def train(
     network, variables = first_network(config.seed, game, config.network, parts)
     if config.initial_player is not None and not has_begun(config.directory):
         variables = initial_variables(config, game, parts)
+    plan = _plan_to_follow(config)
     algorithm = make_algorithm(
         config,
         game,
@@ -131,9 +142,23 @@ def train(
             directory,
             notes=notes,
             started=started,
+            plan=plan,
             on_iteration=on_iteration,
             on_evaluation=on_evaluation,
         )
+
+
+def _plan_to_follow(config: TrainConfig) -> Plan | None:
+    """Returns the plan of another run, which a new run is to follow."""
+    if config.plan is None or has_begun(config.directory):
+        return None
+    plan = read_plan(Path(config.plan))
+    if plan.end != config.iterations:
+        raise ValueError(
+            f"iterations must be {plan.end}, with which the plan of {config.plan} ends: "
+            f"{config.iterations}"
+        )
+    return dataclasses.replace(plan, length=length_of(config))
 
 
 def _make_learning(
@@ -181,8 +206,16 @@ def _make_learning(
         player=lambda state: player(variables=state.learner.averaged),
         evaluate=evaluate,
         save_player=save_player,
-        forecast=make_forecast(config),
+        iteration_seconds=functools.partial(_iteration_seconds, config),
     )
+
+
+def _iteration_seconds(config: TrainConfig, row: Row, share: float) -> float:
+    """Returns the seconds that an iteration takes at a share of the run, as the row of
+    another one lets expect: a search takes longer with more simulations."""
+    simulations = config.self_play.simulations_at(share)
+    search = row["self_play_seconds"] * simulations / row["simulations"]
+    return search + row["update_seconds"]
 
 
 def named_players(trained: TrainedPlayer, simulations: int) -> dict[str, Player]:

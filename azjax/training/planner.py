@@ -1,22 +1,25 @@
 """The planner of a run: how many iterations fit into its minutes."""
 
+import math
 import statistics
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from azjax.training.metrics import Row
+from azjax.training.metrics import Row, losses
 from azjax.training.plan import Plan
 
 _FEWEST = 20  # iterations of which something can be expected
 _LATE = 0.25  # of the time: then a plan is made of an iteration that compiled, too
 _ROWS = 16  # the newest iterations, whose median is taken
+_NEWS = 0.2  # of the iterations: so large a change of the plan is said
 _STAGES = 100  # shares at which the seconds of an iteration are asked for
 
 
 class Planner:
     """Plans how many iterations a run of so many minutes has, from those it has seen.
 
-    minutes: of the run, compiling and evaluations included.
+    minutes: of the run, compiling and evaluations included; None leaves the plan of a
+        run of so many iterations as it is.
     num_evaluations: in the run, evenly spaced.
     iteration_seconds: `(row, share)` to the seconds that an iteration takes at that
         share of the run, as the row of another iteration lets expect.
@@ -24,25 +27,35 @@ class Planner:
 
     def __init__(
         self,
-        minutes: float,
+        minutes: float | None,
         num_evaluations: int,
         iteration_seconds: Callable[[Row, float], float],
     ):
-        self._limit = 60 * minutes
+        self._limit = math.inf if minutes is None else 60 * minutes
+        self._is_planning = minutes is not None
         self._num_evaluations = num_evaluations
         self._iteration_seconds = iteration_seconds
         self._rows: deque[Row] = deque(maxlen=_ROWS)
         self._slow_row: Row | None = None
+        self._phases: set[str] = set()
+        self._has_compiled = False
         self._evaluation_seconds: list[float] = []
         self._is_rough = False
 
-    def add_iteration(self, row: Row, *, has_compiled: bool) -> None:
-        """Takes note of an iteration, and of whether it compiled something or made no
-        update yet, so that others will not take so long, or longer."""
-        if has_compiled:
-            self._slow_row = row
-        else:
+    def enter(self, phase: str) -> None:
+        """Takes note that a phase of an iteration begins; it is compiled first where it
+        has not been entered before."""
+        self._has_compiled |= phase not in self._phases
+        self._phases.add(phase)
+
+    def add_iteration(self, row: Row) -> None:
+        """Takes note of an iteration. One that compiled, or learnt nothing yet, does
+        not tell how long others will take."""
+        if losses(row) and not self._has_compiled:
             self._rows.append(row)
+        else:
+            self._slow_row = row
+        self._has_compiled = False
 
     def add_evaluation(self, seconds: float) -> None:
         """Takes note of the time that an evaluation and saving took."""
@@ -60,6 +73,8 @@ class Planner:
             seconds: used.
             evaluated: whether there was an evaluation just now.
         """
+        if not self._is_planning:
+            return plan
         if seconds >= self._limit:
             return plan.ending(iteration, iteration)
         is_late = plan.end is None and seconds > _LATE * self._limit
@@ -90,16 +105,15 @@ class Planner:
         )
 
 
-def plan_text(plan: Plan, chunk_positions: int) -> str:
-    """Returns what a run of so many minutes is planned to be, with a warning if it is
-    too short; nothing where that is not known yet."""
-    if plan.end is None:
+def plan_text(before: Plan, after: Plan, chunk_positions: int) -> str:
+    """Returns what a run of so many minutes is planned to be now, with a warning if it
+    is too short; nothing where little has changed."""
+    if after.end is None or abs((before.end or 0) - after.end) < _NEWS * after.end:
         return ""
-    positions = f"{plan.end * chunk_positions:,} positions"
-    text = (
-        f"planned: {plan.end:,} iterations, {positions} in {plan.length[1]:g} minutes"
-    )
-    if plan.end >= _FEWEST:
+    positions = f"{after.end * chunk_positions:,} positions"
+    _, minutes = after.length
+    text = f"planned: {after.end:,} iterations, {positions} in {minutes:g} minutes"
+    if after.end >= _FEWEST:
         return text
     return (
         f"{text}; too few iterations to learn much: begin another run with more "

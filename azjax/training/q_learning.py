@@ -136,6 +136,9 @@ def _make_learning(
         player=player,
         evaluate=lambda trained: evaluator.evaluate({"network": trained.player()}),
         save_player=save_q_player,
+        iteration_seconds=lambda row, share: (
+            config.batch_moves / row["positions_per_second"]
+        ),
     )
 
 

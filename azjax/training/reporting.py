@@ -13,7 +13,6 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from azjax.training.forecast import Forecast
 from azjax.training.metrics import (
     METRICS_FILE,
     SCORES,
@@ -31,7 +30,6 @@ from azjax.training.plots import game_title, plot_learning
 from azjax.training.run_directory import RunConfig
 
 PLAIN_INTERVAL = 15.0  # between two lines where there is no terminal (seconds)
-LATE = 0.25  # the share of the run by which an iteration should have compiled nothing
 
 
 class Reporter:
@@ -46,7 +44,6 @@ class Reporter:
     start: `iteration` and `seconds` of the checkpoint from which the run goes on; what
         the metrics hold beyond it is dropped. None begins them anew.
     console: where to show it, by default the standard output.
-    forecast: of the number of iterations, None for none.
     first: the first evaluation of the run, once there is one.
     last: the newest evaluation.
     """
@@ -57,8 +54,6 @@ class Reporter:
         config: RunConfig,
         start: Mapping[str, Any] | None = None,
         console: Console | None = None,
-        *,
-        forecast: Forecast | None = None,
     ):
         self.first: Row | None = None
         self.last: Row | None = None
@@ -66,11 +61,9 @@ class Reporter:
         self._config = config
         self._start = start or {"iteration": -1, "seconds": 0.0}
         self._console = console or Console()
-        self._forecast = forecast
         self._iteration: Row | None = None
         self._note: Spinner | None = None
         self._notes_seen: set[str] = set()
-        self._has_compiled = self._has_forecast = self._has_warned = False
         self._failures: set[str] = set()
         self._last_message: str | None = None
         self._printed_at = -PLAIN_INTERVAL
@@ -140,7 +133,6 @@ class Reporter:
         if what in self._notes_seen:
             return
         self._notes_seen.add(what)
-        self._has_compiled = True
         note = f"compiling {what}"
         if self._live:
             self._note = Spinner("dots", Text(note), style="cyan")
@@ -152,25 +144,11 @@ class Reporter:
         """Records and shows a chunk of self-play with its updates."""
         self._record("iteration", row)
         self._iteration = row
-        self._say_forecast(row)
         since = time.monotonic() - self._printed_at
         if not self._live and since >= PLAIN_INTERVAL:
             parts = _plain([*_learning_parts(row), *_self_play_parts(row)])
             self._print(f"[{duration(row['seconds'])}] {parts}")
             self._printed_at = time.monotonic()
-
-    def _say_forecast(self, row: Row) -> None:
-        """Says once how many iterations are expected, as soon as one is typical."""
-        is_typical = bool(losses(row)) and not self._has_compiled
-        self._has_compiled = False
-        if self._forecast is None or self._has_forecast:
-            return
-        if is_typical:
-            self._has_forecast = True
-            self.message(self._forecast.text(self._forecast.iterations(row)))
-        elif self._share(row["seconds"])[0] >= LATE and not self._has_warned:
-            self._has_warned = True
-            self.message(self._forecast.late_text(row))
 
     def evaluation(self, row: Row) -> None:
         """Records and shows an evaluation, and redraws the plot."""

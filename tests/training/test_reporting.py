@@ -5,12 +5,12 @@ import re
 import struct
 
 import pytest
+from azjax.training.forecast import make_forecast
 from rich.console import Console
 from tensorboardX.proto import event_pb2
 
 from azjax.training import plots, reporting
 from azjax.training.config import TrainConfig
-from azjax.training.forecast import make_forecast
 from azjax.training.reporting import Reporter, duration
 
 CONFIG = TrainConfig(game="tic_tac_toe", iterations=10)

@@ -73,9 +73,9 @@ def test_a_run_of_another_way_of_learning_is_refused(tmp_path):
 def test_a_run_is_repeated_to_the_end_of_its_plan(tmp_path):
     config = preset("cpu", "tic_tac_toe", minutes=2, run_dir=str(tmp_path / "run"))
     with open_run_directory(config) as directory:
-        write_plan(directory, new_plan(config.length).ending(3, 40))
+        write_plan(directory, new_plan(("minutes", 2.0)).ending(3, 40))
     again = repeated_config(directory, run_dir="runs/again", notes="again")
-    assert again.length == ("iterations", 40)
+    assert (again.minutes, again.iterations) == (None, 40)
     assert again.plan == str(directory)
     assert (again.run_dir, again.notes) == ("runs/again", "again")
     assert again.self_play == config.self_play
