@@ -4,7 +4,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import jax
 import numpy as np
@@ -21,6 +21,9 @@ from azjax.training.planner import Planner, plan_text
 from azjax.training.reporting import Reporter, duration
 from azjax.training.run_directory import CHECKPOINTS, RunConfig, disk_errors
 from azjax.training.signals import StopSignals
+
+if TYPE_CHECKING:
+    from azjax.training.checkpoints import Checkpoints
 
 
 class HasIteration(Protocol):
@@ -184,74 +187,149 @@ def run_loop(
     restored = checkpoints.restore(_shapes(learning.init), notes.append)
     state, progress, start = _begin(learning, restored, plan, notes)
     reporter = Reporter(directory, config, start)
-    times = config.evaluation.num_evaluations
-    planner = Planner(config.minutes, times, learning.iteration_seconds)
-    started -= progress.seconds  # as if all sessions had been one
-
-    def save(state: State, *, evaluated: bool) -> None:
-        progress.seconds = time.monotonic() - started
-        mistakes = (progress.last or {}).get("network_mistakes") if evaluated else None
-        values = {"iteration": int(state.iteration), **progress.values()}
-        checkpoints.save(state, values, mistakes=mistakes)
-        with disk_errors(directory):
-            learning.save_player(directory / "player", learning.player(state))
-            write_plan(directory, progress.plan)
-
-    def make_plan(iteration: int, *, evaluated: bool) -> float:
-        """Returns the share of the run that is over."""
-        progress.seconds = time.monotonic() - started
-        before = progress.plan
-        progress.plan = planner.replanned(
-            before, iteration, progress.seconds, evaluated=evaluated
-        )
-        if text := plan_text(before, progress.plan, learning.positions):
-            reporter.message(text)
-        return progress.plan.share(iteration)
-
-    def enter(phase: str) -> None:
-        planner.enter(phase)
-        reporter.compiling(phase)
-
+    session = _Session(
+        learning,
+        directory,
+        checkpoints,
+        progress,
+        Planner(
+            config.minutes,
+            config.evaluation.num_evaluations,
+            learning.iteration_seconds,
+        ),
+        reporter,
+        started - progress.seconds,  # as if all sessions had been one
+        on_iteration or _ignore,
+        on_evaluation or _ignore,
+    )
     signals = StopSignals(reporter.message, reporter.leave)
     with reporter, signals, checkpoints:
         for note in notes:
             reporter.message(note)
-        saved_at = time.monotonic()
-        while True:
-            iteration = int(state.iteration)
-            share = make_plan(iteration, evaluated=False)
-            evaluated = progress.is_evaluation_due(share, times, iteration)
-            if evaluated:
-                reporter.compiling("evaluation")
-                row = learning.evaluate(learning.player(state))
-                row |= _counts(learning, state, progress)
-                progress.add_evaluation(row, int(share * times))
-                reporter.evaluation(row)
-                if on_evaluation is not None:
-                    on_evaluation(row)
-                planner.add_evaluation(time.monotonic() - started - progress.seconds)
-                share = make_plan(iteration, evaluated=True)
-            finished = share >= 1
-            if finished or signals.stopping:
-                break
-            minutes = (time.monotonic() - saved_at) / 60
-            if evaluated or minutes > config.checkpoint.every_minutes:
-                save(state, evaluated=evaluated)
-                saved_at = time.monotonic()
-            state, row = _iterate(learning, state, progress, share, enter)
-            planner.add_iteration(row)
-            reporter.iteration(row)
-            if on_iteration is not None:
-                on_iteration(row)
-        save(state, evaluated=evaluated)
+        state, finished = _learn(session, signals, state)
         checkpoints.wait()
         if not finished:
             reporter.last_message(
-                f"stopped after iteration {iteration}{_time_left(config, progress)}; "
-                f"saved in {directory}; the same command goes on from there"
+                f"stopped after iteration {state.iteration}"
+                f"{_time_left(config, progress)}; saved in {directory}; the same "
+                "command goes on from there"
             )
     player = learning.player(state)
     return Run(directory, player, finished, progress.first, progress.last)
+
+
+class _Session(NamedTuple):
+    """What a run has at hand on the host; only `progress` and `planner`
+    change."""
+
+    learning: Learning
+    directory: Path
+    checkpoints: "Checkpoints"
+    progress: Progress
+    planner: Planner
+    reporter: Reporter
+    started: float
+    on_iteration: Hook
+    on_evaluation: Hook
+
+
+def _ignore(row: Row) -> None:
+    del row
+
+
+def _learn(session: _Session, signals: StopSignals, state: Any) -> tuple[Any, bool]:
+    """Iterates, evaluates and saves. Returns the last state, and whether the run is
+    finished; donates the first."""
+    config, progress = session.learning.config, session.progress
+    saved_at = time.monotonic()
+    while True:
+        iteration = int(state.iteration)
+        share = _plan(session, iteration)
+        times = config.evaluation.num_evaluations
+        evaluates = progress.is_evaluation_due(share, times, iteration)
+        if evaluates:
+            row = _evaluate(session, state)
+            progress.add_evaluation(row, int(share * times))
+            session.reporter.evaluation(row)
+            session.on_evaluation(row)
+            share = _plan(session, iteration, has_evaluated=True)
+        if share >= 1 or signals.stopping:
+            _save(session, state, evaluated=evaluates)
+            return state, share >= 1
+        minutes = (time.monotonic() - saved_at) / 60
+        if evaluates or minutes > config.checkpoint.every_minutes:
+            _save(session, state, evaluated=evaluates)
+            saved_at = time.monotonic()
+        state, row = _iterate(session, state, share)
+        session.reporter.iteration(row)
+        session.on_iteration(row)
+
+
+def _plan(session: _Session, iteration: int, *, has_evaluated: bool = False) -> float:
+    """Plans the rest of the run. Returns the share of it that is over."""
+    progress, planner = session.progress, session.planner
+    seconds = time.monotonic() - session.started
+    if has_evaluated:
+        planner.add_evaluation(seconds - progress.seconds)
+    progress.seconds, before = seconds, progress.plan
+    progress.plan = planner.replanned(
+        before, iteration, seconds, has_evaluated=has_evaluated
+    )
+    if text := plan_text(before, progress.plan, session.learning.positions):
+        session.reporter.message(text)
+    return progress.plan.share(iteration)
+
+
+def _evaluate(session: _Session, state: Any) -> dict[str, Any]:
+    """Returns an evaluation, a row of the metrics."""
+    session.reporter.compiling("evaluation")
+    row = session.learning.evaluate(session.learning.player(state))
+    return row | _counts(session, state)
+
+
+def _save(session: _Session, state: Any, *, evaluated: bool) -> None:
+    """Saves a checkpoint, which an evaluation of this state makes one of the best or
+    not, and the player."""
+    learning, progress = session.learning, session.progress
+    progress.seconds = time.monotonic() - session.started
+    mistakes = (progress.last or {}).get("network_mistakes") if evaluated else None
+    values = {"iteration": int(state.iteration), **progress.values()}
+    session.checkpoints.save(state, values, mistakes=mistakes)
+    with disk_errors(session.directory):
+        learning.save_player(session.directory / "player", learning.player(state))
+        write_plan(session.directory, progress.plan)
+
+
+def _iterate(session: _Session, state: Any, share: float) -> tuple[Any, dict[str, Any]]:
+    """Does an iteration; donates the state. Returns also its row of the metrics."""
+    learning, progress = session.learning, session.progress
+
+    def enter(phase: str) -> None:
+        session.planner.enter(phase)
+        session.reporter.compiling(phase)
+
+    began = time.monotonic()
+    state, totals, metrics = learning.iterate(state, progress.totals, share, enter)
+    seconds = time.monotonic() - began
+    _check_finite(metrics, int(state.iteration), session.directory)
+    progress.totals = totals
+    progress.seconds += seconds
+    speed = learning.positions / seconds
+    row = {**_counts(session, state), "positions_per_second": speed, **metrics}
+    session.planner.add_iteration(row)
+    return state, row
+
+
+def _counts(session: _Session, state: Any) -> dict[str, Any]:
+    """Returns what every row of the metrics begins with."""
+    learning, progress = session.learning, session.progress
+    iteration = int(state.iteration)
+    return {
+        "iteration": iteration,
+        "seconds": progress.seconds,
+        "positions": iteration * learning.positions,
+        **learning.counts(state, progress.totals),
+    }
 
 
 def _shapes(init: Callable[[], State]) -> Any:
@@ -278,7 +356,7 @@ def _begin(
     rest = dict(values)
     iteration = rest.pop("iteration")
     progress = Progress.from_values(rest)
-    is_over = progress.plan.share(iteration) >= 1
+    is_over = length == progress.plan.length and progress.plan.share(iteration) >= 1
     doing = "finished" if is_over else "going on"
     notes.append(f"{doing} after iteration {iteration} in {config.directory}")
     if length != progress.plan.length:
@@ -293,44 +371,12 @@ def _change_length(progress: Progress, config: RunConfig, iteration: int) -> str
     progress.plan = extended_plan(progress.plan, new, iteration, progress.seconds)
     share = progress.plan.share(iteration)
     progress.evaluations = int(share * config.evaluation.num_evaluations)
-    lengths = (f"{number:g} {unit}" for unit, number in (old, new))
+    lengths = " to ".join(f"{number:g} {unit}" for unit, number in (old, new))
     return (
-        f"the run's length is changed from {' to '.join(lengths)}: {share:.0%} of it are "
-        f"over where {before:.0%} were, and its schedules go on from there, that of the "
+        f"the length of the run is changed from {lengths}: {share:.0%} of it are over "
+        f"where {before:.0%} were, and its schedules go on from there, that of the "
         "learning rate with a new cosine"
     )
-
-
-def _iterate(
-    learning: Learning[State, Player],
-    state: State,
-    progress: Progress,
-    share: float,
-    enter: Callable[[str], None],
-) -> tuple[State, dict[str, Any]]:
-    """Does an iteration; donates the state. Returns also its row of the metrics."""
-    began = time.monotonic()
-    state, totals, metrics = learning.iterate(state, progress.totals, share, enter)
-    seconds = time.monotonic() - began
-    _check_finite(metrics, int(state.iteration), learning.config.directory)
-    progress.totals = totals
-    progress.seconds += seconds
-    counts = _counts(learning, state, progress)
-    speed = learning.positions / seconds
-    return state, {**counts, "positions_per_second": speed, **metrics}
-
-
-def _counts(
-    learning: Learning[State, Player], state: State, progress: Progress
-) -> dict[str, Any]:
-    """Returns what every row of the metrics begins with."""
-    iteration = int(state.iteration)
-    return {
-        "iteration": iteration,
-        "seconds": progress.seconds,
-        "positions": iteration * learning.positions,
-        **learning.counts(state, progress.totals),
-    }
 
 
 def _check_finite(metrics: Row, iteration: int, directory: Path) -> None:

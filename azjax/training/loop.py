@@ -155,8 +155,8 @@ def _plan_to_follow(config: TrainConfig) -> Plan | None:
     plan = read_plan(Path(config.plan))
     if plan.end != config.iterations:
         raise ValueError(
-            f"iterations must be {plan.end}, with which the plan of {config.plan} ends: "
-            f"{config.iterations}"
+            f"iterations must be {plan.end}, with which the plan in {config.plan} "
+            f"ends: {config.iterations}"
         )
     return dataclasses.replace(plan, length=length_of(config))
 

@@ -62,7 +62,7 @@ class Planner:
         self._evaluation_seconds.append(seconds)
 
     def replanned(
-        self, plan: Plan, iteration: int, seconds: float, *, evaluated: bool
+        self, plan: Plan, iteration: int, seconds: float, *, has_evaluated: bool
     ) -> Plan:
         """Returns the plan from here on: at each evaluation, as soon as the first one
         can be made, and when the time is over, it is made anew.
@@ -71,14 +71,14 @@ class Planner:
             plan: until now.
             iteration: done.
             seconds: used.
-            evaluated: whether there was an evaluation just now.
+            has_evaluated: whether there was an evaluation just now.
         """
         if not self._is_planning:
             return plan
         if seconds >= self._limit:
             return plan.ending(iteration, iteration)
         is_late = plan.end is None and seconds > _LATE * self._limit
-        if self._rows and (evaluated or plan.end is None or self._is_rough):
+        if self._rows and (has_evaluated or plan.end is None or self._is_rough):
             rows, self._is_rough = list(self._rows), False
         elif self._slow_row and is_late:
             rows, self._is_rough = [self._slow_row], True

@@ -20,16 +20,16 @@ def add_compiling(planner, seconds):
     planner.add_iteration(row(seconds))
 
 
-def planned(planner, plan=None, *, iteration=3, seconds=100.0, evaluated=False):
+def planned(planner, plan=None, *, iteration=3, seconds=100.0, has_evaluated=False):
     plan = plan or new_plan(LENGTH)
-    return planner.replanned(plan, iteration, seconds, evaluated=evaluated)
+    return planner.replanned(plan, iteration, seconds, has_evaluated=has_evaluated)
 
 
 def test_nothing_is_planned_before_an_iteration_that_compiled_nothing():
     clock = planner()
     assert planned(clock).end is None
     add_compiling(clock, 50.0)
-    assert planned(clock, evaluated=True).end is None
+    assert planned(clock, has_evaluated=True).end is None
     clock.add_iteration(row(5.0))
     assert planned(clock).end == 3 + 100
 
@@ -56,7 +56,7 @@ def test_a_plan_is_made_anew_at_an_evaluation_only():
     for _ in range(20):
         clock.add_iteration(row(10.0))
     assert planned(clock, plan, iteration=28, seconds=300.0) == plan
-    plan = planned(clock, plan, iteration=28, seconds=300.0, evaluated=True)
+    plan = planned(clock, plan, iteration=28, seconds=300.0, has_evaluated=True)
     assert plan.end == 28 + 30
     assert plan.share(28) == 0.25
 
@@ -108,7 +108,7 @@ def test_a_run_of_iterations_stays_as_it_was_planned():
     clock = Planner(None, 4, lambda row, share: 1.0)
     clock.add_iteration(row(5.0))
     plan = new_plan(("iterations", 40))
-    assert planned(clock, plan, seconds=1e6, evaluated=True) == plan
+    assert planned(clock, plan, seconds=1e6, has_evaluated=True) == plan
 
 
 def test_an_iteration_is_left_while_there_is_time():
