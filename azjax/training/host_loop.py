@@ -131,7 +131,8 @@ class Progress:
         """Returns the progress as JSON values."""
         fields = dataclasses.fields(self)
         values = {field.name: getattr(self, field.name) for field in fields}
-        return {**values, **values.pop("totals"), "plan": self.plan.to_json()}
+        totals = values.pop("totals")
+        return {**values, **totals, "plan": self.plan.to_json()}
 
     def is_evaluation_due(self, share: float, times: int, iteration: int) -> bool:
         """Returns whether to evaluate at this share of the run: before it, `times`

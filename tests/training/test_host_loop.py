@@ -1,4 +1,5 @@
 import dataclasses
+import itertools
 import json
 import os
 import signal
@@ -10,7 +11,8 @@ from flax import struct
 
 from azjax.training import host_loop
 from azjax.training.config import CheckpointConfig
-from azjax.training.host_loop import Learning, Progress, run_loop, share_over
+from azjax.training.host_loop import Learning, Progress, run_loop
+from azjax.training.plan import new_plan, read_plan
 from azjax.training.q_config import QConfig, QEvaluationConfig
 
 pytestmark = pytest.mark.usefixtures("quick_plots")
@@ -46,7 +48,7 @@ def config(run_dir, **changes):
     return QConfig("tic_tac_toe", **settings | changes)
 
 
-def run(run_dir, settings=None, hooks=None, **changes):
+def run(run_dir, settings=None, hooks=None, plan=None, **changes):
     learning = Learning(
         config=settings or config(run_dir),
         state_version=1,
@@ -57,6 +59,7 @@ def run(run_dir, settings=None, hooks=None, **changes):
         player=lambda state: float(state.total),
         evaluate=lambda player: {"network_mistakes": 0.1, "scores": {}},
         save_player=save_player,
+        iteration_seconds=lambda row, share: 32 / row["positions_per_second"],
     )
     run_dir.mkdir(exist_ok=True)
     return run_loop(
@@ -64,6 +67,7 @@ def run(run_dir, settings=None, hooks=None, **changes):
         run_dir,
         notes=[],
         started=host_loop.time.monotonic(),
+        plan=plan,
         **hooks or {},
     )
 
@@ -189,7 +193,9 @@ def test_a_checkpoint_of_another_layout_is_refused_in_one_line(tmp_path):
 
 
 def test_progress_is_written_and_read_with_the_totals_beside_its_fields():
+    plan = new_plan(("minutes", 2.0)).ending(3, 9)
     values = {
+        "plan": plan.to_json(),
         "seconds": 2.5,
         "evaluations": 1,
         "first": {"iteration": 0},
@@ -199,10 +205,106 @@ def test_progress_is_written_and_read_with_the_totals_beside_its_fields():
     }
     progress = Progress.from_values(values)
     assert progress.totals == {"games": 7, "waiting": 2}
+    assert progress.plan == plan
     assert progress.values() == values
 
 
-def test_the_share_of_a_run_follows_its_iterations_or_its_time(tmp_path):
-    counted, timed = config(tmp_path, iterations=8), config(tmp_path, iterations=None)
-    assert [share_over(counted, number, 1e9) for number in (2, 9)] == [0.25, 1]
-    assert [share_over(timed, 10**9, seconds) for seconds in (60.0, 1e3)] == [0.5, 1]
+class Clock:
+    """A clock that goes on when an iteration or an evaluation is made."""
+
+    def __init__(self):
+        self.seconds = 0.0
+
+    def monotonic(self):
+        return self.seconds
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """An iteration takes 2 seconds, the first one 20, an evaluation 1."""
+    clock = Clock()
+    monkeypatch.setattr(host_loop, "time", clock)
+    return clock
+
+
+def run_on(clock, run_dir, settings=None, seconds=lambda clock: 2.0, **changes):
+    shares = []
+
+    def timed(state, totals, share, enter):
+        shares.append(share)
+        clock.seconds += seconds(clock) if int(state.iteration) else 20.0
+        return iterate(state, totals, share, enter)
+
+    def evaluate(player):
+        clock.seconds += 1.0
+        return {"network_mistakes": 0.1, "scores": {}}
+
+    found = run(run_dir, settings, iterate=timed, evaluate=evaluate, **changes)
+    return found, shares
+
+
+def minutes(run_dir, number=2.0):
+    return config(run_dir, iterations=None, minutes=number)
+
+
+def test_a_run_of_minutes_ends_with_its_time_and_its_schedules(tmp_path, clock, capsys):
+    found, shares = run_on(clock, tmp_path, minutes(tmp_path))
+    assert found.finished
+    assert clock.seconds == pytest.approx(120, abs=3)
+    steps = [after - before for before, after in itertools.pairwise([*shares, 1.0])]
+    assert min(steps[2:]) > 0.9 * max(steps[2:])
+    assert f"planned: {len(shares)} iterations" in capsys.readouterr().out
+
+
+def test_a_run_that_becomes_slower_is_planned_anew_at_an_evaluation(tmp_path, clock):
+    settings = dataclasses.replace(
+        minutes(tmp_path), evaluation=QEvaluationConfig(opponents=())
+    )
+    found, shares = run_on(
+        clock, tmp_path, settings, lambda clock: 2.0 if clock.seconds < 50 else 4.0
+    )
+    assert clock.seconds == pytest.approx(120, abs=6)
+    assert shares[-1] > 0.9
+    assert len(read_plan(tmp_path).entries) > 3
+    assert found.last["iteration"] == len(shares)
+
+
+def test_a_run_of_minutes_is_made_again_from_its_plan(tmp_path, clock):
+    found, shares = run_on(clock, tmp_path / "a", minutes(tmp_path / "a"))
+    plan = read_plan(tmp_path / "a")
+    counted = config(tmp_path / "b", iterations=plan.end)
+    plan = dataclasses.replace(plan, length=("iterations", plan.end))
+    again, same = run_on(
+        clock, tmp_path / "b", counted, seconds=lambda clock: 7.0, plan=plan
+    )
+    assert same == shares
+    assert again.player == found.player
+
+
+def test_a_finished_run_is_extended(tmp_path, clock, capsys):
+    first, _ = run_on(clock, tmp_path, minutes(tmp_path))
+    capsys.readouterr()
+    found, shares = run_on(clock, tmp_path, minutes(tmp_path, 4.0))
+    out = capsys.readouterr().out
+    assert "from 2 minutes to 4 minutes: 5" in out
+    assert "where 100% were" in out
+    assert shares[0] == pytest.approx(0.5, abs=0.02)
+    assert shares[-1] > 0.9
+    assert found.last["seconds"] == pytest.approx(240, abs=3)
+    evaluations = [number for (number,) in rows(tmp_path, "iteration")]
+    assert evaluations.count(first.last["iteration"]) == 2  # a row of each kind
+    assert len(set(evaluations)) == found.last["iteration"] + 1
+
+
+def test_a_run_of_iterations_is_extended(tmp_path):
+    run(tmp_path)
+    found = run(tmp_path, config(tmp_path, iterations=8))
+    assert found.player == sum(range(9))
+    graded = [n for kind, n in rows(tmp_path, "kind", "iteration") if kind[0] == "e"]
+    assert graded == [0, 2, 4, 8]
+
+
+def test_a_length_that_is_used_up_is_refused(tmp_path):
+    run(tmp_path)
+    with pytest.raises(ValueError, match="iterations must be more than the 4 that"):
+        run(tmp_path, config(tmp_path, iterations=3))

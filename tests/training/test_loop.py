@@ -114,6 +114,7 @@ def test_a_run_leaves_what_it_should(undisturbed):
         "checkpoints",
         "config.json",
         "metrics.jsonl",
+        "plan.json",
         "player",
         "plots",
         "tensorboard",
@@ -222,8 +223,8 @@ def test_a_finished_run_that_is_started_again_stays_as_it_is(undisturbed):
 
 def test_another_configuration_is_refused_and_nothing_overwritten(undisturbed):
     before = (undisturbed.directory / "metrics.jsonl").read_bytes()
-    with pytest.raises(ValueError, match=r"iterations was 6, is 7\): give the same"):
-        train(config(undisturbed.directory, iterations=7))
+    with pytest.raises(ValueError, match=r"seed was 0, is 7\): give the same"):
+        train(config(undisturbed.directory, seed=7))
     assert (undisturbed.directory / "metrics.jsonl").read_bytes() == before
 
 

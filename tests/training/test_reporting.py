@@ -5,7 +5,6 @@ import re
 import struct
 
 import pytest
-from azjax.training.forecast import make_forecast
 from rich.console import Console
 from tensorboardX.proto import event_pb2
 
@@ -212,43 +211,6 @@ def test_a_terminal_of_any_width_shows_the_run_in_few_lines(
         assert "20%" in file.getvalue()
         # A machine that has much else to do may have taken a while by then.
         assert re.search(r"(4:00|3:[345]\d) left", file.getvalue())
-
-
-def forecasts(tmp_path, minutes, *steps):
-    """Returns the numbers of the steps that had a forecast, and all text."""
-    file = io.StringIO()
-    config = TrainConfig(game="tic_tac_toe", minutes=minutes)
-    said = []
-    console = Console(file=file)
-    with Reporter(
-        tmp_path, config, None, console, forecast=make_forecast(config)
-    ) as reporter:
-        for number, step in enumerate(steps, 1):
-            if isinstance(step, str):
-                reporter.compiling(step)
-            else:
-                reporter.iteration(step)
-            seen = file.getvalue().count("are expected in")
-            said += [number] * (seen - len(said))
-    return said, file.getvalue()
-
-
-def test_a_forecast_is_made_once_an_iteration_compiled_nothing(tmp_path):
-    rows = [iteration_row(1, loss=None), *map(iteration_row, (2, 3, 4))]
-    steps = ["self-play", rows[0], "the update", *rows[1:]]
-    said, text = forecasts(tmp_path, 20.0, *steps)
-    assert said == [5]
-    # The first rows have 16 simulations and last 1.5 s, later ones 2.5 s.
-    assert "\n487 iterations are expected in 20 minutes\n" in text
-
-
-def test_a_run_that_is_too_short_is_warned_of_soon(tmp_path):
-    rows = [iteration_row(1), iteration_row(2)]
-    said, text = forecasts(tmp_path, 1.2, "self-play", rows[0], "the update", rows[1])
-    assert said == []  # of what it compiled nothing can be said
-    assert text.count("iteration 1 ended after 0.5 of 1.2 minutes, compiling") == 1
-    assert "--self-play.num-games (256)" in text
-    assert "iteration 2 ended" not in text
 
 
 @pytest.mark.parametrize("file_class", [io.StringIO, Terminal])
