@@ -23,7 +23,7 @@ from azjax.games.chess.position import (
     turned,
     words_of,
 )
-from azjax.games.core import Game, register, select, zero_sum
+from azjax.games.core import Game, compiled_mask, register, select, zero_sum
 
 MAX_MAX_MOVES = 9999
 _ALL, _NONE = np.uint32(0xFFFFFFFF), np.uint32(0)
@@ -248,7 +248,7 @@ class Chess(Game[State]):
         player, board = int(state.current_player), np.asarray(self.board(state))
         actions = {
             notation.move_text(action, player, board == 6 * player): action
-            for action in np.flatnonzero(self.legal_action_mask(state)).tolist()
+            for action in np.flatnonzero(compiled_mask(self, state)).tolist()
         }
         pieces = {
             move: self.pieces[board[notation.ends(action, player)[0]] % 6]
