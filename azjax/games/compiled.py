@@ -7,7 +7,7 @@ from typing import TypeVar
 import jax
 import jax.numpy as jnp
 
-from azjax.games.core import Game, State
+from azjax.games.core import Game, State, compiled_mask
 
 G = TypeVar("G", bound=Game)
 
@@ -18,7 +18,7 @@ def compiled(game: G) -> G:
     fast = copy.copy(game)
     functions = {
         "step": _step,
-        "legal_action_mask": _legal_action_mask,
+        "legal_action_mask": compiled_mask,
         "board": _board,
         "rewards": _rewards,
     }
@@ -34,11 +34,6 @@ def compiled(game: G) -> G:
 @jax.jit(static_argnames="game")
 def _step(game: Game, state: State, action: jax.Array) -> State:
     return game.step(state, action)
-
-
-@jax.jit(static_argnames="game")
-def _legal_action_mask(game: Game, state: State) -> jax.Array:
-    return game.legal_action_mask(state)
 
 
 @jax.jit(static_argnames="game")

@@ -1,6 +1,7 @@
 """The contract that every game keeps, and the register of games."""
 
 import abc
+import functools
 import importlib
 import inspect
 import string
@@ -179,9 +180,7 @@ class Game(abc.ABC, Generic[S]):
                 message says which are.
         """
         wanted = text.strip().lower()
-        legal = (
-            [] if state.terminated else np.flatnonzero(self.legal_action_mask(state))
-        )
+        legal = [] if state.terminated else np.flatnonzero(compiled_mask(self, state))
         texts = {self.action_to_text(state, int(a)): int(a) for a in legal}
         for name, action in texts.items():
             if name.lower() == wanted:
@@ -307,6 +306,12 @@ class Game(abc.ABC, Generic[S]):
 
     def _marked(self, state: S, last_action: int | None) -> tuple[rendering.Cell, ...]:
         return () if last_action is None else self.last_cells(state, last_action)
+
+
+@functools.partial(jax.jit, static_argnames="game")
+def compiled_mask(game: Game[S], state: S) -> jax.Array:
+    """Returns `game.legal_action_mask(state)`, compiled once for each game."""
+    return game.legal_action_mask(state)
 
 
 def _enumerate(texts: Sequence[str], most: int = 20) -> str:

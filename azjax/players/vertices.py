@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.games import Game, State
-from azjax.games.core import S
+from azjax.games.core import S, compiled_mask
 
 COLOURS = ("b", "w")
 PASS = "pass"
@@ -42,7 +42,7 @@ def legal_actions(game: Game, state: State) -> list[int]:
     """Returns the actions that are legal in one position; none if it is finished."""
     if state.terminated:
         return []
-    return np.flatnonzero(_legal_action_mask(game, state)).tolist()
+    return np.flatnonzero(compiled_mask(game, state)).tolist()
 
 
 def first_state(game: Game[S]) -> S:
@@ -58,8 +58,3 @@ def next_state(game: Game[S], state: S, action: int) -> S:
 @functools.partial(jax.jit, static_argnames="game")
 def _step(game: Game[S], state: S, action: jax.Array) -> S:
     return game.step(state, action)
-
-
-@functools.partial(jax.jit, static_argnames="game")
-def _legal_action_mask(game: Game, state: State) -> jax.Array:
-    return game.legal_action_mask(state)

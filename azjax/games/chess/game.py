@@ -23,7 +23,7 @@ from azjax.games.chess.position import (
     turned,
     words_of,
 )
-from azjax.games.core import Game, register, select, zero_sum
+from azjax.games.core import Game, compiled_mask, register, select, zero_sum
 
 MAX_MAX_MOVES = 9999
 _ALL, _NONE = np.uint32(0xFFFFFFFF), np.uint32(0)
@@ -176,13 +176,11 @@ class Chess(Game[State]):
         """Returns `[8, 8]` int8, the places in `PNBRQKpnbrqk`, as White sees them."""
         is_white = state.current_player == 0
         position = select(is_white, state.position, turned(state.position))
-        white = position.mine
-        board = jnp.full((8, 8), -1, jnp.int8)
-        for kind, words in enumerate(position.kinds):
-            for piece, pieces in (kind, words & white), (kind + 6, words & ~white):
-                is_set = (pieces[:, None] >> _BITS[:, 0] & 1 == 1).reshape(8, 8)
-                board = jnp.where(is_set, jnp.int8(piece), board)
-        return board
+        kinds, white = jnp.stack(position.kinds), position.mine
+        words = jnp.concatenate([kinds & white, kinds & ~white])  # [12, 2]
+        is_set = (words[..., None] >> _BITS[:, 0] & 1 == 1).reshape(12, 8, 8)
+        pieces = is_set.argmax(axis=0).astype(jnp.int8)
+        return jnp.where(is_set.any(axis=0), pieces, jnp.int8(-1))
 
     def from_fen(self, text: str) -> State:
         """Returns the position that a FEN of six fields describes.
@@ -250,7 +248,7 @@ class Chess(Game[State]):
         player, board = int(state.current_player), np.asarray(self.board(state))
         actions = {
             notation.move_text(action, player, board == 6 * player): action
-            for action in np.flatnonzero(self.legal_action_mask(state)).tolist()
+            for action in np.flatnonzero(compiled_mask(self, state)).tolist()
         }
         pieces = {
             move: self.pieces[board[notation.ends(action, player)[0]] % 6]

@@ -161,8 +161,12 @@ def _unless(danger: jax.Array, board: jax.Array) -> jax.Array:
     return jnp.where((danger == 0).all(), board, _NONE)
 
 
+@jax.jit
 def generate(position: Position) -> Moves:
-    """Finds the legal moves of the player to move."""
+    """Finds the legal moves of the player to move.
+
+    It is jitted because op by op it is hundreds of programs.
+    """
     occupied, mine = position.occupied[:, None], position.mine[:, None]
     kings, knights = position.kings[:, None], position.knights[:, None]
     straights, diagonals = position.straights[:, None], position.diagonals[:, None]

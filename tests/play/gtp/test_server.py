@@ -79,7 +79,7 @@ def test_it_analyses_until_it_is_told_to_stop(start):
 
 
 def test_it_ends_quietly_when_nobody_reads(start):
-    process = start("go:5", "--player", "random")
+    process = start("tic_tac_toe", "--player", "random")
     process.stdout.close()
     process.stdin.write(b"showboard\n" * 50)
     process.stdin.flush()

@@ -51,7 +51,7 @@ def player(connect_four):
 @pytest.fixture(scope="session")
 def slicer(player, connect_four):
     """A search of 24 simulations in four slices, compiled for one and for four."""
-    slicer = Slicer(player, Plan(24, 6), connect_four.init())
+    slicer = Slicer(player, Plan(24, 7), connect_four.init())
     slicer.compile(1)
     slicer.compile(4)
     return slicer

@@ -86,7 +86,7 @@ class Bomb:
 
 def archive(members):
     content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as file:
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
         for name, value in members.items():
             file.writestr(name, value)
     return content.getvalue()
@@ -127,6 +127,7 @@ def write_good_run(run):
 
 
 def write_hostile_runs(directory, good):
+    """Writes many runs beside a good one; returns those whose player is broken."""
     for name, content in CONFIGS.items():
         shutil.copytree(good, directory / name)
         (directory / name / "config.json").write_text(content)
@@ -138,12 +139,14 @@ def write_hostile_runs(directory, good):
         shutil.copytree(good, directory / name)
         text = json.dumps(config | changes)
         (directory / name / "player/config.json").write_text(text)
-    for name, content in archives((good / "player/weights.npz").read_bytes()).items():
+    weights = archives((good / "player/weights.npz").read_bytes())
+    for name, content in weights.items():
         shutil.copytree(good, directory / name)
         (directory / name / "player/weights.npz").write_bytes(content)
     for name in ("a?temperature=nan&b", "n" * 200, "; touch owned", "line\nbreak"):
         shutil.copytree(good, directory / name)
     write_hostile_files(directory, good)
+    return [*PLAYERS, *weights]
 
 
 def write_hostile_files(directory, good):
@@ -230,12 +233,11 @@ def test_hostile_runs_harm_nothing_and_a_good_one_is_served_beside_them(
 ):
     directory = tmp_path / "runs"
     write_good_run(directory / "good")
-    write_hostile_runs(directory, directory / "good")
+    broken = write_hostile_runs(directory, directory / "good")
     assert len(list(directory.iterdir())) > 30
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")  # where a command would leave its file
     before = listing(directory)
-    broken = [*PLAYERS, *archives(good_weights(directory))]
     at_work = (tmp_path / "secret").open()  # as if somebody trained elsewhere
     fcntl.flock(at_work, fcntl.LOCK_EX)
     used = forget_peak()
@@ -278,7 +280,3 @@ def test_hostile_runs_harm_nothing_and_a_good_one_is_served_beside_them(
     assert listing(directory) == before
     at_work.close()
     assert memory("VmHWM") - used < GROWTH
-
-
-def good_weights(directory):
-    return (directory / "good/player/weights.npz").read_bytes()

@@ -95,7 +95,7 @@ def test_news_comes_after_every_slice(table, positions):
     waiting = Waiting(positions[0], 24)
     table.ask(waiting.job)
     waiting.result()
-    assert waiting.simulations == [6, 12, 18, 24]
+    assert waiting.simulations == [7, 14, 21, 24]
     assert not waiting.job.is_cut
 
 
@@ -119,14 +119,14 @@ def test_a_thought_that_is_given_up_takes_no_further_slice(slicer, compiler, pos
         paced.turns.release()
     other.result()
     # One slice was under way when it was given up.
-    assert stopped.job.found.simulations <= 12
+    assert stopped.job.found.simulations <= 14
     assert not stopped.job.is_done
 
 
 def test_a_thought_that_takes_too_long_answers_with_what_it_has(table, positions):
     waiting = Waiting(positions[0], 24, Limits(thought_seconds=1e-9))
     table.ask(waiting.job)
-    assert waiting.result().simulations == 6
+    assert waiting.result().simulations == 7
     assert waiting.job.is_cut
 
 
@@ -250,7 +250,7 @@ def test_larger_batches_are_compiled_only_if_half_full_and_if_they_fit(
     compiling.close()
     with ThreadPoolExecutor(1) as compiler:
         table = SearchTable(compiling, TreeRoom(room), compiler)
-        waiting = [Waiting(position, 6) for position in positions[:number]]
+        waiting = [Waiting(position, 7) for position in positions[:number]]
         table._queue.waiting.extend(one.job for one in waiting[1:])
         table.ask(waiting[0].job)
         for one in waiting:
