@@ -336,11 +336,8 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_run_comes_out_the_same(
 
 def test_a_run_in_minutes_goes_on_from_the_time_used(tmp_path, monkeypatch):
     def settings():
-        return config(
-            tmp_path / "run", iterations=None, minutes=60.0, evaluation=evaluation
-        )
+        return config(tmp_path / "run", iterations=None, minutes=60.0)
 
-    evaluation = EvaluationConfig(times=1, positions=8, simulations=2, games=2)
     with stopping_after(1):
         first = train(settings())
     assert not first.finished
