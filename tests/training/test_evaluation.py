@@ -27,10 +27,16 @@ def trained():
     return TrainedPlayer(GAME, network, variables, NETWORK, SearchConfig(), seed=0)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def checked_keys():
+    """All is traced once, under a check that raises an error."""
+    with jax.debug_key_reuse(True):
+        yield
+
+
 @pytest.fixture(scope="module")
 def row(trained):
-    with jax.debug_key_reuse(True):
-        return Evaluator(GAME, CONFIG).evaluate(trained)
+    return Evaluator(GAME, CONFIG).evaluate(trained)
 
 
 def test_every_rate_lies_in_its_interval(row):
