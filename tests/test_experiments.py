@@ -23,7 +23,7 @@ TINY_TEXT = """
     --self-play.simulations 2 --replay.capacity 288 --replay.min-window 280
     --replay.min-positions 32 --learner.batch-size 16 --learner.uses 1
     --evaluation.times 1 --evaluation.positions 32 --evaluation.simulations 2
-    --evaluation.games 2
+    --evaluation.games 2 --evaluation.opponents
 """
 TINY = TINY_TEXT.split()
 
@@ -183,7 +183,7 @@ def test_the_page_is_drawn(tmp_path):
 
 @pytest.mark.slow
 def test_a_killed_run_loses_nothing(tmp_path):
-    out = run("bench/kill_resume.py", "--kills", "2", folder=tmp_path)
+    out = run("bench/kill_resume.py", "--kills", "1", folder=tmp_path)
     assert "nothing was lost" in out
 
 

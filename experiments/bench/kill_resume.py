@@ -34,7 +34,7 @@ RUN_OPTIONS_TEXT = """
     --self-play.games 16 --self-play.moves-per-chunk 4 --self-play.simulations 2
     --replay.capacity 4096 --replay.min-window 560 --replay.min-positions 128
     --learner.batch-size 32 --learner.uses 2
-    --evaluation.times 4 --evaluation.positions 16 --evaluation.simulations 2
+    --evaluation.times 2 --evaluation.positions 16 --evaluation.simulations 2
     --evaluation.games 2
     --checkpoint.every-minutes 0 --checkpoint.keep 2
 """
