@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from matplotlib.figure import Figure
+from shared_programs import shared_programs
 
 from azjax import __main__ as program
 from azjax import cli, games
@@ -38,9 +39,9 @@ def train(run_dir, *args):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def empty_plots():
-    """Writes an empty picture where a run draws how it learns."""
-    with pytest.MonkeyPatch.context() as patch:
+def quick_runs():
+    """Lets all runs compile once; each writes an empty picture of how it learns."""
+    with shared_programs(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(plots, "draw_learning", lambda rows, title: Figure((1, 1)))
         yield
 
@@ -382,32 +383,45 @@ def test_ctrl_c_while_the_program_starts_ends_it_without_a_traceback(monkeypatch
     assert error.value.code == 130
 
 
-def run_python(code):
-    return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+IMPORTS = """
+import contextlib, sys
+from azjax import cli
+cli.main(["games"])
+print("imported", *sys.modules)
+with contextlib.suppress(SystemExit):
+    cli.main(["--help"])
+print("imported", *sys.modules)
+import azjax
+azjax.train, azjax.players
+print("imported", *sys.modules)
+azjax.nothing
+"""
+
+
+@pytest.fixture(scope="module")
+def imports():
+    """What a program has imported once it has listed the games, then helped, then
+    used the parts; and its last words."""
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=False
     )
+    lines = [line.split() for line in done.stdout.splitlines()]
+    modules = [set(words) for words in lines if words[:1] == ["imported"]]
+    return *modules, done.stderr
 
 
-def test_the_parts_are_imported_when_they_are_used():
-    code = (
-        "import sys; from azjax import cli; cli.main(['games']); "
-        "needless = {'matplotlib', 'orbax', 'flax.nnx', 'mctx', 'azjax.players'}; "
-        "assert needless.isdisjoint(sys.modules); "
-        "import azjax; azjax.train, azjax.players; "
-        "assert 'azjax.training' in sys.modules; azjax.nothing"
-    )
-    done = run_python(code)
-    assert "AttributeError: module 'azjax' has no attribute 'nothing'" in done.stderr
+def test_the_parts_are_imported_when_they_are_used(imports):
+    listed, _, used, error = imports
+    needless = {"matplotlib", "orbax", "flax.nnx", "mctx", "azjax.players"}
+    assert listed.isdisjoint(needless)
+    assert {"azjax.training", "azjax.players"} <= used
+    assert "AttributeError: module 'azjax' has no attribute 'nothing'" in error
 
 
-def test_help_imports_neither_plots_nor_checkpoints():
-    code = (
-        "import atexit, sys; from azjax import cli; "
-        "atexit.register(lambda: print(*sys.modules)); cli.main(['--help'])"
-    )
-    imported = set(run_python(code).stdout.splitlines()[-1].split())
-    assert "azjax.commands.serve" in imported
-    assert imported.isdisjoint({"matplotlib", "orbax"})
+def test_help_imports_neither_plots_nor_checkpoints(imports):
+    helped = imports[1]
+    assert "azjax.commands.serve" in helped
+    assert helped.isdisjoint({"matplotlib", "orbax"})
 
 
 def test_a_fault_of_the_program_keeps_its_traceback(monkeypatch):

@@ -26,7 +26,7 @@ TINY_TEXT = """
     --replay.min-positions 32 --learner.batch-size 16 --learner.replay-ratio 1
     --evaluation.num-evaluations 1 --evaluation.num-positions 32
     --evaluation.num-simulations 2
-    --evaluation.num-games 2
+    --evaluation.num-games 2 --evaluation.opponents
 """
 TINY = TINY_TEXT.split()
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from shared_programs import shared_programs
 
 from azjax import games
 from azjax.networks import NetworkConfig
@@ -18,6 +19,7 @@ from azjax.training import (
     ReplayConfig,
     SelfPlayConfig,
     TrainConfig,
+    evaluation,
     plots,
     soft_result,
     train,
@@ -36,10 +38,17 @@ def tiny(game, directory) -> TrainConfig:
         self_play=SelfPlayConfig(num_games=8, moves_per_chunk=8, num_simulations=(2,)),
         replay=ReplayConfig(capacity=1024, min_window=960, min_positions=64),
         learner=LearnerConfig(batch_size=16, replay_ratio=1.0),
-        evaluation=EvaluationConfig(
-            num_evaluations=1, num_positions=4, num_simulations=2, num_games=2
-        ),
+        evaluation=EvaluationConfig(num_evaluations=1, opponents=()),
     )
+
+
+@pytest.fixture(scope="module")
+def quick_runs():
+    """Lets the runs of one game share their self-play, and measures no player."""
+    with shared_programs(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plots, "plot_learning", lambda *args: None)
+        patch.setattr(evaluation, "shipped", lambda game: None)
+        yield
 
 
 @pytest.mark.parametrize(
@@ -51,8 +60,8 @@ def tiny(game, directory) -> TrainConfig:
         ("ownership", "go:5"),
     ],
 )
-def test_a_variation_learns_through_train(name, game, tmp_path, monkeypatch):
-    monkeypatch.setattr(plots, "plot_learning", lambda *args: None)
+@pytest.mark.usefixtures("quick_runs")
+def test_a_variation_learns_through_train(name, game, tmp_path):
     rows = []
     arguments = VARIATIONS[name](games.make(game))
     run = train(tiny(game, tmp_path / "run"), **arguments, on_iteration=rows.append)

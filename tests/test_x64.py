@@ -1,5 +1,6 @@
 """Everything runs where a script enables 64-bit types, and with the same types."""
 
+import functools
 from typing import Any
 
 import jax
@@ -45,6 +46,11 @@ from azjax.training.self_play import make_self_play, start_games
 
 GAME = games.make("tic_tac_toe")
 NETWORK = NetworkConfig(width=8, num_blocks=1, stem_channels=8, window=3)
+
+
+@functools.cache
+def made_network():
+    return first_network(0, GAME, NETWORK)
 
 
 def assert_same_types(function):
@@ -136,9 +142,9 @@ def test_a_game_is_played_alike(name, num_moves):
 )
 def test_a_search_has_the_same_types(algorithm, settings):
     config = SearchConfig(algorithm=algorithm, **settings)
+    network, variables = made_network()
 
     def search():
-        network, variables = first_network(0, GAME, NETWORK)
         states = first_states()
         output = run_search(
             config,
@@ -161,7 +167,7 @@ def test_a_search_has_the_same_types(algorithm, settings):
 
 @pytest.mark.parametrize("policy", [gumbel_muzero_policy, muzero_policy])
 def test_a_root_in_float64_is_searched_in_float32(policy):
-    network, variables = first_network(0, GAME, NETWORK)
+    network, variables = made_network()
 
     def search():
         states = first_states()
@@ -177,7 +183,7 @@ def test_a_root_in_float64_is_searched_in_float32(policy):
 
 
 def players():
-    network = first_network(0, GAME, NETWORK)
+    network = made_network()
     return {
         "random": RandomPlayer(GAME),
         "greedy": GreedyPlayer(GAME),

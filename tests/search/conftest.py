@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import mctx
 import numpy as np
 import pytest
+from quick_compilation import quick_jit
 
 from azjax import games
 from azjax.games import Game
@@ -97,7 +98,7 @@ def _compiled(game, config, num_simulations, explores):
             tree=tree,
         )
 
-    return jax.jit(run)
+    return quick_jit(run)
 
 
 @pytest.fixture(scope="session")

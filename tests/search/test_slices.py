@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from quick_compilation import quick_jit
 
 from azjax.search import SearchConfig, SearchSlice, empty_tree, run_search
 
@@ -37,7 +38,7 @@ def sliced(searching, config, explores):
             search_slice=SearchSlice(jnp.array(TOTALS), made),
         )
 
-    return jax.jit(run)
+    return quick_jit(run)
 
 
 def root_visits(output):

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import mctx
 import numpy as np
 import pytest
+from quick_compilation import quick_jit
 
 from azjax.search import ProvenTree, SearchConfig, empty_tree, find, subtree
 
@@ -375,12 +376,12 @@ def test_simulations_without_room_are_left_out(tic_tac_toe, config, states):
 def test_a_chain_of_moves_is_compiled_once(tic_tac_toe, config):
     """The same tree, keeping its shape, from the first move to the last."""
     num_traced = []
+    run = tic_tac_toe.compiled(config, NUM_SIMULATIONS).__wrapped__
 
-    @jax.jit
+    @quick_jit
     def move(states, tree):
         num_traced.append(None)
         known = subtree(tree, find(tree, states), max_nodes=config.tree_reuse_nodes)
-        run = tic_tac_toe.compiled(config, NUM_SIMULATIONS)
         output = run(1.0, jax.random.key(0), states, known)
         after = jax.vmap(tic_tac_toe.game.step)(states, output.action)
         invalid = known.root_invalid_actions

@@ -1,10 +1,8 @@
-import dataclasses
-import functools
-
 import pytest
+import shared_programs as shared_programs_module
 from matplotlib.figure import Figure
 
-from azjax.training import loop, plots
+from azjax.training import plots
 
 
 @pytest.fixture(scope="module")
@@ -17,28 +15,6 @@ def quick_plots():
 
 @pytest.fixture(scope="module")
 def shared_programs():
-    """Lets all runs of a module that have the same settings compile once.
-
-    The functions hold no arrays. Traced for each run again, they take longer than all
-    that the runs compute.
-    """
-
-    def once_for_settings(function):
-        results = {}
-
-        def cached(config, *rest, **settings):
-            config = dataclasses.replace(
-                config, run_dir="", initial_player=None, notes=""
-            )
-            key = (config, *settings.items())
-            if key not in results:
-                results[key] = function(config, *rest, **settings)
-            return results[key]
-
-        return cached
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "first_network", functools.cache(loop.first_network))
-        for name in ("required_parts", "make_algorithm"):
-            patch.setattr(loop, name, once_for_settings(getattr(loop, name)))
+    """Lets all runs of a module that have the same settings compile once."""
+    with shared_programs_module.shared_programs():
         yield

@@ -34,10 +34,16 @@ def evaluator(**changes):
     return Evaluator(GAME, config, config.opponents)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def checked_keys():
+    """All is traced once, under a check that raises an error."""
+    with jax.debug_key_reuse(True):
+        yield
+
+
 @pytest.fixture(scope="module")
 def row(graded):
-    with jax.debug_key_reuse(True):
-        return evaluator().evaluate(graded)
+    return evaluator().evaluate(graded)
 
 
 def test_every_rate_lies_in_its_interval(row):

@@ -33,10 +33,15 @@ NETWORK, VARIABLES = first_network(0, GAME, CONFIG.network)
 
 
 @pytest.fixture(scope="module")
-def runs():
+def algorithm():
+    return make_algorithm(CONFIG, GAME, NETWORK)
+
+
+@pytest.fixture(scope="module")
+def runs(algorithm):
     """The states and metrics of 3 iterations, done twice from the same weights, and
     the phases that were entered."""
-    algorithm, found = make_algorithm(CONFIG, GAME, NETWORK), []
+    found = []
     for _ in range(2):
         state, metrics, phases = algorithm.init(VARIABLES), [], []
         for _ in range(3):
@@ -52,7 +57,7 @@ def test_an_iteration_is_a_function_of_the_state(runs):
     jax.tree.map(np.testing.assert_array_equal, rest, again)
     assert first.iteration == 3
     # The weights that the caller gave are still there: the runs have their own.
-    assert all(jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(VARIABLES.params))
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(VARIABLES.params))
 
 
 def test_nothing_is_learnt_before_there_are_enough_positions(runs):
@@ -77,9 +82,11 @@ def test_hooks_of_another_kind_are_refused(hooks, message):
         make_algorithm(CONFIG, GAME, NETWORK, **hooks)
 
 
-def test_a_sampler_may_use_one_array_twice():
+def test_a_sampler_may_use_one_array_twice(algorithm):
     sampler = uniform_sampler(16)._replace(init=lambda shape: [jnp.zeros(shape)] * 2)
+    play = algorithm.self_play  # is the same
     algorithm = make_algorithm(CONFIG, GAME, NETWORK, sampler=sampler)
+    algorithm = algorithm._replace(self_play=play)
     state = algorithm.init(VARIABLES)
     for _ in range(2):
         state, metrics = train_iteration(algorithm, CONFIG, state, 0.5)

@@ -49,23 +49,28 @@ NETWORK, FIRST = first_network(0, GAME, SMALL)
 @pytest.fixture(scope="module")
 def data():
     """A store of 16 positions, with results and policies of no meaning."""
-    replay = empty_replay(
-        GAME, num_chunks=1, moves_per_chunk=2, num_games=8, policy_entries=9
-    )
-    start = start_games(GAME, SelfPlayConfig(num_games=16), jax.random.key(0))
-    state = jax.tree.map(lambda leaf: leaf.reshape(2, 8, *leaf.shape[1:]), start.state)
-    legal = jax.vmap(jax.vmap(GAME.legal_action_mask))(state)
-    policy, _ = store_policy(jax.nn.one_hot(legal.argmax(-1), 9), 9)
-    chunk = replay.chunk._replace(state=state, policy=policy)
-    result = jax.nn.one_hot(jnp.arange(16).reshape(2, 8) % 3, 3, dtype=jnp.float16)
+
+    @jax.jit
+    def make():
+        replay = empty_replay(
+            GAME, num_chunks=1, moves_per_chunk=2, num_games=8, policy_entries=9
+        )
+        start = start_games(GAME, SelfPlayConfig(num_games=16), jax.random.key(0))
+        state = jax.tree.map(
+            lambda leaf: leaf.reshape(2, 8, *leaf.shape[1:]), start.state
+        )
+        legal = jax.vmap(jax.vmap(GAME.legal_action_mask))(state)
+        policy, _ = store_policy(jax.nn.one_hot(legal.argmax(-1), 9), 9)
+        return replay.replace(chunk=replay.chunk._replace(state=state, policy=policy))
+
     index = Index(
-        first=jnp.int32(0),
-        lengths=jnp.full(8, 2),
-        is_new=jnp.zeros((2, 8), bool),
-        value=result,
+        first=np.int32(0),
+        lengths=np.full(8, 2, np.int32),
+        is_new=np.zeros((2, 8), bool),
+        value=np.eye(3, dtype=np.float16)[np.arange(16).reshape(2, 8) % 3],
         last=None,
     )
-    return replay.replace(chunk=chunk), index
+    return make(), index
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +93,11 @@ def sampled_update(optimizer, config):
     return sample_and_update
 
 
+@functools.cache
 def fresh(optimizer=None):
-    variables = jax.tree.map(jnp.copy, FIRST)
-    return init_learner(variables, optimizer or make_optimizer(CONFIG))
+    """A learner before its first update, which no update of these tests donates."""
+    optimizer = optimizer or make_optimizer(CONFIG)
+    return jax.jit(lambda: init_learner(FIRST, optimizer))()
 
 
 def test_the_losses_go_down_on_the_same_positions(update, data):
@@ -145,21 +152,24 @@ def test_the_bytes_of_an_update_are_estimated(data):
     assert said == pytest.approx(used.temp_size_in_bytes, rel=0.4)
 
 
+rates_at = jax.jit(learning_rate, static_argnums=0)
+
+
 def test_the_learning_rate_rises_linearly_and_falls_as_a_cosine():
     config = LearnerConfig(
         learning_rate=0.5, warmup_fraction=0.2, final_lr_fraction=0.1
     )
     shares = [0.0, 0.1, 0.2, 0.6, 1.0]
-    rates = [float(learning_rate(config, share)) for share in shares]
+    rates = rates_at(config, np.float32([*shares, 2.0]))
     middle = 0.5 * (0.1 + 0.9 * 0.5)
-    np.testing.assert_allclose(rates, [0.005, 0.2525, 0.5, middle, 0.05], rtol=1e-5)
-    assert float(learning_rate(config, 2.0)) == pytest.approx(0.05)
+    expected = [0.005, 0.2525, 0.5, middle, 0.05, 0.05]
+    np.testing.assert_allclose(rates, expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("warmup_fraction", [0.0, 1.0])
 def test_the_rise_may_take_none_or_all_of_the_run(warmup_fraction):
     config = LearnerConfig(learning_rate=1.0, warmup_fraction=warmup_fraction)
-    rates = [float(learning_rate(config, share)) for share in np.linspace(0, 1, 11)]
+    rates = np.asarray(rates_at(config, np.linspace(0, 1, 11, dtype=np.float32)))
     assert max(rates) == pytest.approx(1)
     assert np.isfinite(rates).all()
     assert (
@@ -167,14 +177,19 @@ def test_the_rise_may_take_none_or_all_of_the_run(warmup_fraction):
     )
 
 
+@functools.partial(jax.jit, static_argnums=0)
+def updated(optimizer, gradients, params):
+    """The first update, and the optimizer's state after it."""
+    state = optimizer.init(params)
+    return optimizer.update(gradients, state, params, progress=jnp.float32(0))
+
+
 def test_weights_decay_and_biases_do_not():
     config = LearnerConfig(learning_rate=0.5, warmup_fraction=0.0, weight_decay=0.1)
     optimizer = make_optimizer(config)
-    params = {"kernel": jnp.ones((2, 2)), "bias": jnp.ones(2)}
-    zeros = jax.tree.map(jnp.zeros_like, params)
-    updates, _ = optimizer.update(
-        zeros, optimizer.init(params), params, progress=jnp.float32(0)
-    )
+    params = {"kernel": np.ones((2, 2), np.float32), "bias": np.ones(2, np.float32)}
+    zeros = jax.tree.map(np.zeros_like, params)
+    updates, _ = updated(optimizer, zeros, params)
     # With no gradient AdamW takes rate * decay of a weight.
     np.testing.assert_allclose(updates["kernel"], -0.05, rtol=1e-6)
     np.testing.assert_array_equal(updates["bias"], 0)
@@ -183,14 +198,9 @@ def test_weights_decay_and_biases_do_not():
 def test_long_gradients_are_cut():
     config = LearnerConfig(max_gradient_norm=1.0, weight_decay=0.0)
     optimizer = make_optimizer(config)
-    params = {"kernel": jnp.zeros((2, 2))}
+    params = {"kernel": np.zeros((2, 2), np.float32)}
     moments = [
-        optimizer.update(
-            {"kernel": jnp.full((2, 2), size)},
-            optimizer.init(params),
-            params,
-            progress=jnp.float32(0),
-        )[1]
+        updated(optimizer, {"kernel": np.full((2, 2), size, np.float32)}, params)[1]
         for size in (1.0, 100.0)
     ]
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), *moments)
@@ -210,22 +220,37 @@ def test_a_users_own_optimizer_takes_adamws_place(data):
 # Positions without a policy
 
 
+@functools.cache
+def seen():
+    """The observations and legal moves of 16 positions."""
+
+    @jax.jit
+    def make():
+        state = start_games(GAME, SelfPlayConfig(num_games=16), jax.random.key(3)).state
+        return jax.vmap(GAME.observe)(state), jax.vmap(GAME.legal_action_mask)(state)
+
+    return jax.device_get(make())
+
+
 def batch_of(has_policy):
     """Positions in which some have no policy target."""
-    state = start_games(GAME, SelfPlayConfig(num_games=16), jax.random.key(3)).state
-    legal = jax.vmap(GAME.legal_action_mask)(state)
-    policy = legal / legal.sum(axis=-1, keepdims=True)
+    observation, legal = seen()
+    policy = (legal / legal.sum(axis=-1, keepdims=True)).astype(np.float32)
+    zeros = np.zeros(16, np.int32)
     return Batch(
-        observation=jax.vmap(GAME.observe)(state),
+        observation=observation,
         legal_action_mask=legal,
         targets=Targets(
-            policy=jnp.where(jnp.asarray(has_policy)[:, None], policy, 0.0),
-            value=jax.nn.one_hot(jnp.arange(16) % 3, 3),
+            policy=np.where(has_policy[:, None], policy, np.float32(0)),
+            value=np.eye(3, dtype=np.float32)[np.arange(16) % 3],
             auxiliary={},
         ),
-        has_ended=jnp.zeros(16, bool),
-        draw=Draw(jnp.zeros(16, int), jnp.zeros(16, int), jnp.ones(16)),
+        has_ended=np.zeros(16, bool),
+        draw=Draw(zeros, zeros, np.ones(16, np.float32)),
     )
+
+
+predict_all = jax.jit(predict, static_argnums=0)
 
 
 @functools.cache
@@ -242,7 +267,7 @@ def loss_and_gradient(value_weight):
 
 def policy_losses(batch):
     """Returns `[N]`, the divergence of each position by itself, in NumPy."""
-    logits = np.asarray(predict(NETWORK, FIRST, batch.observation).policy_logits)
+    logits = np.asarray(predict_all(NETWORK, FIRST, batch.observation).policy_logits)
     losses = []
     for row, legal, target in zip(
         logits.astype(np.float64),
@@ -271,7 +296,7 @@ def test_positions_without_a_policy_do_not_move_the_policy():
     has_policy = np.arange(16) % 4 == 0
     batch = batch_of(has_policy)
     # In place of the others, the ones with a policy again: the same mean.
-    alone = jax.tree.map(lambda leaf: jnp.repeat(leaf[has_policy], 4, axis=0), batch)
+    alone = jax.tree.map(lambda leaf: np.repeat(leaf[has_policy], 4, axis=0), batch)
     results = [loss_and_gradient(0.0)(FIRST.params, each) for each in (batch, alone)]
     assert not FIRST.batch_stats, "positions would depend on one another"
     jax.tree.map(
@@ -314,6 +339,7 @@ def test_a_position_counts_as_much_as_its_weight():
     batch = batch_of(np.ones(16, bool))
     loss = functools.partial(head_losses, value_weight=2.0)
 
+    @jax.jit
     def total(batch):
         return _total_loss(FIRST.params, FIRST.batch_stats, NETWORK, batch, loss)
 
@@ -341,13 +367,14 @@ def test_positions_without_an_end_do_not_move_an_auxiliary_head():
     network, variables = first_network(0, GAME, SMALL, parts)
     has_ended = np.arange(16) % 4 == 0
     batch = batch_of(np.zeros(16, bool))._replace(has_ended=jnp.asarray(has_ended))
-    targets = jnp.zeros((16, 9)).at[0].set(1.0)
+    targets = np.zeros((16, 9), np.float32)
+    targets[0] = 1
     batch = batch._replace(targets=batch.targets._replace(auxiliary={"cells": targets}))
     loss = make_loss(LearnerConfig(value_weight=0.0), parts)
-    value, (metrics, _, _) = _total_loss(
+    value, (metrics, _, _) = jax.jit(_total_loss, static_argnums=(2, 4))(
         variables.params, variables.batch_stats, network, batch, loss
     )
-    outputs = predict(network, variables, batch.observation).auxiliary["cells"]
+    outputs = predict_all(network, variables, batch.observation).auxiliary["cells"]
     expected = ((outputs - targets) ** 2).mean(axis=-1)[has_ended].mean()
     assert float(metrics["cells_loss"]) == pytest.approx(float(expected), rel=1e-5)
     assert float(value) == pytest.approx(0.5 * float(expected), rel=1e-5)

@@ -1,3 +1,4 @@
+import functools
 import os
 
 import jax
@@ -55,10 +56,21 @@ def config(directory="runs/none", games=8, **changes) -> TrainConfig:
     return TrainConfig(**settings | changes)
 
 
+@functools.cache
+def made_network(network):
+    return first_network(0, games.make("tic_tac_toe"), network)
+
+
 def parts_of(settings: TrainConfig) -> dict[str, Part]:
     """The parts by name; the network's half a gibibyte is made up."""
+    return _parts_of(settings, module._is_cpu())
+
+
+@functools.cache
+def _parts_of(settings, is_cpu):
+    del is_cpu  # it only tells what is asked for from what was found before
     game = games.make(settings.game)
-    network, variables = first_network(0, game, settings.network)
+    network, variables = made_network(settings.network)
 
     def init() -> State:
         return State(

@@ -49,13 +49,32 @@ def index_of(replay, num_moves, window, *, td_lambda, horizon, finds_ends=False)
 
 
 insert_into = jax.jit(insert)
-step = jax.jit(GAME.step)
+locate_all = jax.jit(locate)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 4))
-def draw(game, replay, index, rng_key, batch_size):
+@functools.cache
+def room(**settings):
+    """An empty replay, made by one program."""
+    return jax.jit(functools.partial(empty_replay, GAME, **settings))()
+
+
+@jax.jit
+def record(state, action, number):
+    """The row of a move, and the position after it."""
+    after = GAME.step(state, action)
+    policy, _ = store_policy(jax.nn.one_hot(action, 9), 9)
+    value = jnp.float32(number / 100)
+    reward = GAME.rewards(after)[state.current_player]
+    row = Chunk(
+        state, action.astype(jnp.uint8), policy, value, value, reward, after.terminated
+    )
+    return row, after
+
+
+@functools.partial(jax.jit, static_argnums=(0, 4), static_argnames="auxiliary")
+def draw(game, replay, index, rng_key, batch_size, *, auxiliary=()):
     chosen = uniform_sampler(batch_size).choose((), index, rng_key)
-    return make_batch(game, replay, index, chosen)
+    return make_batch(game, replay, index, chosen, auxiliary)
 
 
 def play(*slots):
@@ -70,29 +89,14 @@ def play(*slots):
         for moves in lines:
             state = GAME.init()
             for action in moves:
-                after = step(state, action)
-                reward = GAME.rewards(after)[state.current_player]
-                policy, _ = store_policy(jax.nn.one_hot(action, 9), 9)
-                value = jnp.float32(len(rows) / 100)
-                rows.append(
-                    Chunk(
-                        state,
-                        jnp.uint8(action),
-                        policy,
-                        value,
-                        value,
-                        reward,
-                        after.terminated,
-                    )
-                )
-                state = after
-        columns.append(jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows))
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=1), *columns)
+                row, state = record(state, np.int32(action), np.int32(len(rows)))
+                rows.append(row)
+        columns.append(jax.tree.map(lambda *leaves: np.stack(leaves), *rows))
+    return jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *columns)
 
 
 def filled(num_chunks, moves):
-    replay = empty_replay(
-        GAME,
+    replay = room(
         num_chunks=NUM_CHUNKS,
         moves_per_chunk=T,
         num_games=B,
@@ -100,13 +104,15 @@ def filled(num_chunks, moves):
     )
     for chunk in range(num_chunks):
         part = jax.tree.map(lambda leaf: leaf[chunk * T : (chunk + 1) * T], moves)  # noqa: B023
-        replay = insert_into(replay, part, jnp.int32(chunk))
+        replay = insert_into(replay, part, np.int32(chunk))
     return replay
 
 
 def drawable(index):
     """The rows and games of all positions that can be drawn."""
-    row, game = jax.device_get(locate(index, jnp.arange(index.size)))
+    size = int(index.size)
+    positions = jax.device_get(locate_all(index, np.arange(CAPACITY * B)))
+    row, game = (each[:size] for each in positions)
     assert len(set(zip(row.tolist(), game.tolist(), strict=True))) == len(row)
     return row, game
 
@@ -178,10 +184,9 @@ def test_a_position_is_eligible_once_the_horizons_moves_of_its_game_have_followe
     oldest,
 ):
     """In a ring whose rows begin anywhere; moves of the next game do not count."""
-    empty = empty_replay(
-        GAME, num_chunks=8, moves_per_chunk=1, num_games=2, policy_entries=9
-    )
-    terminated = jnp.zeros((8, 2), bool).at[(4 + oldest) % 8, 1].set(True)
+    empty = room(num_chunks=8, moves_per_chunk=1, num_games=2, policy_entries=9)
+    terminated = np.zeros((8, 2), bool)
+    terminated[(4 + oldest) % 8, 1] = True
     chunk = empty.chunk._replace(terminated=terminated)
     _, index, _ = index_of(
         Replay(chunk, empty.was_eligible),
@@ -258,30 +263,30 @@ def play_script(config, max_moves, num_chunks, window=None):
     """
     length = config.self_play.moves_per_chunk
     played = trajectories(num_chunks * length, max_moves, np.random.default_rng(0))
-    replay = empty_replay(
-        GAME,
+    replay = room(
         num_chunks=config.replay_chunks,
         moves_per_chunk=length,
         num_games=3,
         policy_entries=9,
     )
+    empty = jax.tree.map(lambda leaf: np.asarray(leaf)[:length], replay.chunk)
     capacity = config.replay_chunks * length
     moves = horizon(config.learner.td_lambda, max_moves)
     since = np.zeros(played.terminated.shape, int)
     total, delay = 0, 0.0
     for iteration in range(1, num_chunks + 1):
         part = slice((iteration - 1) * length, iteration * length)
-        chunk = jax.tree.map(lambda leaf: leaf[:length], replay.chunk)._replace(
-            terminated=jnp.asarray(played.terminated[part]),
-            reward=jnp.asarray(played.reward[part], jnp.float32),
-            value=jnp.asarray(played.value[part], jnp.float32),
-            draw=jnp.asarray(played.draw[part], jnp.float32),
+        chunk = empty._replace(
+            terminated=played.terminated[part],
+            reward=played.reward[part].astype(np.float32),
+            value=played.value[part].astype(np.float32),
+            draw=played.draw[part].astype(np.float32),
         )
-        replay = insert_into(replay, chunk, jnp.int32(iteration - 1))
+        replay = insert_into(replay, chunk, np.int32(iteration - 1))
         replay, index, counted = index_of(
             replay,
-            jnp.int32(iteration * length),
-            jnp.int32(window or config.window_moves(iteration)),
+            np.int32(iteration * length),
+            np.int32(window or config.window_moves(iteration)),
             td_lambda=config.learner.td_lambda,
             horizon=moves,
         )
@@ -395,7 +400,7 @@ def test_sparse_policies_are_drawn_as_dense_ones_are(moves):
     replay = filled(6, moves)
     _, index = eligible(replay, 6)
     dense = replay.chunk.policy.probability.astype(jnp.float32)
-    sparse, _ = store_policy(dense, 2)
+    sparse, _ = jax.jit(store_policy, static_argnums=1)(dense, 2)
     assert sparse.action is not None
     other = replay.replace(chunk=replay.chunk._replace(policy=sparse))
     batches = [
@@ -407,12 +412,15 @@ def test_sparse_policies_are_drawn_as_dense_ones_are(moves):
 def test_every_symmetry_of_a_position_is_drawn(moves):
     replay = filled(6, moves)
     _, index = eligible(replay, 6)
-    only = index._replace(first=jnp.int32(9), lengths=jnp.array([1, 0]))
+    only = index._replace(first=np.int32(9), lengths=np.int32([1, 0]))
     batch = draw(GAME, replay, only, jax.random.key(0), 64)
-    state = jax.tree.map(lambda leaf: leaf[9, 0], replay.chunk.state)
+    state = jax.tree.map(lambda leaf: np.asarray(leaf)[9, 0], replay.chunk.state)
+    all_images = jax.jit(
+        lambda seen: [symmetry.observation(seen) for symmetry in GAME.symmetries]
+    )
     images = {
-        np.asarray(symmetry.observation(GAME.observe(state))).tobytes()
-        for symmetry in GAME.symmetries
+        np.asarray(image).tobytes()
+        for image in all_images(jax.jit(GAME.observe)(state))
     }
     assert {np.asarray(image).tobytes() for image in batch.observation} == images
 
@@ -462,15 +470,14 @@ def test_auxiliary_targets_are_those_of_the_final_position_under_the_same_symmet
         horizon=1,
         finds_ends=True,
     )
-    draw = uniform_sampler(64).choose((), index, jax.random.key(0))
-    batch = jax.jit(make_batch, static_argnums=(0, 4))(
-        GAME, replay, index, draw, (head,)
-    )
+    batch = draw(GAME, replay, index, jax.random.key(0), 64, auxiliary=(head,))
+    batch = jax.device_get(batch)
     end, now = np.asarray(batch.targets.auxiliary["end"]), np.asarray(batch.observation)
     ended = np.asarray(batch.has_ended)
     assert 0 < ended.sum() < 64
     assert (end[~ended] == 0).all()
-    number = np.rint(100 * replay.chunk.value[batch.draw.row, batch.draw.game])
+    value = np.asarray(replay.chunk.value)[batch.draw.row, batch.draw.game]
+    number = np.rint(100 * value)
     # In slot 0 the fourth game, from move 15 on, is in progress; in slot 1 none is.
     np.testing.assert_array_equal(ended, (number < 15) | (batch.draw.game == 1))
     # What is on the board stays there.
@@ -482,13 +489,17 @@ def test_auxiliary_targets_are_those_of_the_final_position_under_the_same_symmet
 def test_value_targets_of_another_shape_are_refused(moves):
     swapped = ValueTarget(lambda reward, *rest: jnp.zeros((*reward.T.shape, 3)), 1)
     with pytest.raises(ValueError, match=r"must return \(12, 2, 3\).*\(2, 12, 3\)"):
-        make_index(filled(1, moves), jnp.int32(3), jnp.int32(3), value_target=swapped)
+        jax.eval_shape(
+            functools.partial(make_index, value_target=swapped),
+            filled(1, moves),
+            np.int32(3),
+            np.int32(3),
+        )
 
 
 def test_auxiliary_heads_need_an_index_with_ends(moves):
     replay = filled(6, moves)
     _, index = eligible(replay, 6)
     head = AuxiliaryHead("end", nnx.Linear, lambda *_: 0, lambda *_: 0)
-    draw = uniform_sampler(4).choose((), index, jax.random.key(0))
     with pytest.raises(ValueError, match="finds_ends=True"):
-        make_batch(GAME, replay, index, draw, (head,))
+        draw(GAME, replay, index, jax.random.key(0), 4, auxiliary=(head,))

@@ -27,9 +27,14 @@ def found():
         SelfPlayConfig(num_games=NUM_GAMES),
         num_simulations=16,
     )
-    states = jax.tree.map(lambda leaf: jnp.stack([leaf] * NUM_GAMES), GAME.init())
-    root = make_root(*evaluate(GAME, network, variables, states), states)
-    return jax.device_get(jax.jit(search_all)(variables, jax.random.key(0), root, None))
+
+    @jax.jit
+    def search_first(variables, rng_key):
+        states = jax.tree.map(lambda leaf: jnp.stack([leaf] * NUM_GAMES), GAME.init())
+        root = make_root(*evaluate(GAME, network, variables, states), states)
+        return search_all(variables, rng_key, root, None)
+
+    return jax.device_get(search_first(variables, jax.random.key(0)))
 
 
 def test_puct_plays_the_most_visited_move_where_it_explores(found):
