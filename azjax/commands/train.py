@@ -51,7 +51,7 @@ def _train(config: TrainConfig) -> None:
 class _Length:
     """Options that decide the defaults of all others."""
 
-    preset: PresetName | None = None
+    preset: PresetName = "auto"
     run_dir: str | None = None
     plan: str | None = None
     minutes: float | None = None
@@ -123,7 +123,7 @@ def _defaults(
         if repeated.game != repr(games.make(game)):
             raise ValueError(f"the run in {length.plan} learnt {repeated.game}")
         return repeated
-    if length.preset is not None:
+    if length.preset != "auto":
         return preset(length.preset, game, **changes)
     settings = settings or functools.partial(preset, "auto", game)
     new = settings(**changes)
