@@ -16,7 +16,7 @@ from rich.console import Console
 
 from azjax import cli, train
 from azjax.commands.train import parse_train_config
-from azjax.networks import NetworkConfig
+from azjax.networks import ConvTrunkConfig, DenseTrunkConfig, NetworkConfig
 from azjax.search import SearchConfig
 from azjax.training import (
     EvaluationConfig,
@@ -39,14 +39,15 @@ CONFIG = TrainConfig(
     # What maps a position to move probabilities and a value. Dense layers on windows of
     # 4x4 cells, which hold whole lines of four, are far faster than a tower of
     # convolutions on a CPU; on an accelerator the tower is stronger.
-    network=NetworkConfig(trunk="dense", num_blocks=3, width=256, window=4)
+    network=NetworkConfig(DenseTrunkConfig(num_blocks=3, width=256, window=4))
     if ON_CPU
     else NetworkConfig(
-        trunk="conv",
-        num_blocks=6,
-        channels=128,
-        global_pooling=True,  # every third block sees the whole board
-        dtype="bfloat16",  # twice as fast as float32; parameters stay float32
+        ConvTrunkConfig(
+            num_blocks=6,
+            channels=128,
+            global_pooling=True,  # every third block sees the whole board
+        ),
+        dtype="bfloat16",  # faster than float32; parameters stay float32
     ),
     # What makes better moves of the network's. Gumbel search improves them with few
     # simulations for certain; AlphaZero's PUCT needs more.

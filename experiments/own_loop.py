@@ -22,7 +22,11 @@ network, variables = networks.init_network(
     jax.random.key(0),
     game.observation_shape,
     game.num_actions,
-    networks.NetworkConfig(width=64, num_blocks=2, stem_channels=32, window=3),
+    networks.NetworkConfig(
+        trunk=networks.DenseTrunkConfig(
+            width=64, num_blocks=2, stem_channels=32, window=3
+        )
+    ),
 )
 search, optimizer = SearchConfig(), optax.adamw(2e-3)
 settings = training.SelfPlayConfig(num_games=NUM_GAMES, moves_per_chunk=MOVES)

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from azjax import cli, train
 from azjax.commands.train import parse_train_config
-from azjax.networks import NetworkConfig
+from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.training import (
     EvaluationConfig,
     LearnerConfig,
@@ -28,7 +28,9 @@ from azjax.training.summary import print_run
 CONFIG = TrainConfig(
     game="tic_tac_toe",
     minutes=2.0,
-    network=NetworkConfig(width=128, stem_channels=64, window=3),
+    network=NetworkConfig(
+        trunk=DenseTrunkConfig(width=128, stem_channels=64, window=3)
+    ),
     self_play=SelfPlayConfig(
         moves_per_chunk=8,
         num_simulations=(32,),

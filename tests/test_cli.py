@@ -19,8 +19,9 @@ from azjax.training.loop import STATE_VERSION
 from azjax.training.reporting import Reporter
 
 TINY_TEXT = """
-    --network.width 16 --network.num-blocks 1 --network.stem-channels 8
-    --network.window 3 --self-play.num-games 8 --self-play.moves-per-chunk 4
+    --network.trunk.width 16 --network.trunk.num-blocks 1
+    --network.trunk.stem-channels 8 --network.trunk.window 3
+    --self-play.num-games 8 --self-play.moves-per-chunk 4
     --self-play.num-simulations 2 --replay.capacity 128 --replay.min-window 104
     --replay.min-positions 32 --learner.batch-size 16 --learner.replay-ratio 1
     --evaluation.num-evaluations 1 --evaluation.num-positions 32

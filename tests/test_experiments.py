@@ -11,7 +11,7 @@ import jax
 import pytest
 
 from azjax import games, players
-from azjax.networks import NetworkConfig
+from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.search import SearchConfig
 from azjax.training import preset
 
@@ -20,10 +20,11 @@ pytestmark = pytest.mark.usefixtures("quickly_compiled")
 
 FOLDER = pathlib.Path(__file__).parents[1] / "experiments"
 TINY_TEXT = """
-    --iterations 2 --network.width 16 --network.num-blocks 1
-    --network.stem-channels 8 --self-play.num-games 8 --self-play.moves-per-chunk 4
-    --self-play.num-simulations 2 --replay.capacity 288 --replay.min-window 280
-    --replay.min-positions 32 --learner.batch-size 16 --learner.replay-ratio 1
+    --iterations 2 --network.trunk.width 16 --network.trunk.num-blocks 1
+    --network.trunk.stem-channels 8 --self-play.num-games 8
+    --self-play.moves-per-chunk 4 --self-play.num-simulations 2
+    --replay.capacity 288 --replay.min-window 280 --replay.min-positions 32
+    --learner.batch-size 16 --learner.replay-ratio 1
     --evaluation.num-evaluations 1 --evaluation.num-positions 32
     --evaluation.num-simulations 2
     --evaluation.num-games 2 --evaluation.opponents
@@ -88,7 +89,10 @@ def test_a_training_script_refuses_a_wrong_setting_in_one_line(tmp_path):
 
 
 def test_a_player_can_be_shipped_at_half_its_size(tmp_path, monkeypatch):
-    game, config = games.make("tic_tac_toe"), NetworkConfig(width=16, num_blocks=1)
+    game, config = (
+        games.make("tic_tac_toe"),
+        NetworkConfig(trunk=DenseTrunkConfig(width=16, num_blocks=1)),
+    )
     network, variables = players.first_network(0, game, config)
     trained = players.TrainedPlayer(
         game, network, variables, config, SearchConfig(), seed=0

@@ -16,7 +16,9 @@ SIMULATIONS = 2
 config = azjax.TrainConfig(
     "connect_four",
     iterations=2,
-    network=networks.NetworkConfig(num_blocks=1, width=8, stem_channels=4),
+    network=networks.NetworkConfig(
+        networks.DenseTrunkConfig(num_blocks=1, width=8, stem_channels=4)
+    ),
     self_play=training.SelfPlayConfig(
         num_games=8, moves_per_chunk=24, num_simulations=(2,)
     ),

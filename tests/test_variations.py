@@ -11,7 +11,7 @@ import pytest
 from shared_programs import shared_programs
 
 from azjax import games
-from azjax.networks import NetworkConfig
+from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.training import (
     EvaluationConfig,
     Index,
@@ -34,7 +34,9 @@ def tiny(game, directory) -> TrainConfig:
         game=game,
         iterations=4,
         run_dir=str(directory),
-        network=NetworkConfig(width=16, num_blocks=1, stem_channels=8, window=3),
+        network=NetworkConfig(
+            trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
+        ),
         self_play=SelfPlayConfig(num_games=8, moves_per_chunk=8, num_simulations=(2,)),
         replay=ReplayConfig(capacity=1024, min_window=960, min_positions=64),
         learner=LearnerConfig(batch_size=16, replay_ratio=1.0),

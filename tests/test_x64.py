@@ -10,7 +10,7 @@ import pytest
 
 from azjax import games
 from azjax.games import random_action
-from azjax.networks import NetworkConfig, QNetworkConfig
+from azjax.networks import DenseTrunkConfig, NetworkConfig, QNetworkConfig
 from azjax.players import (
     AlphaZeroPlayer,
     GreedyPlayer,
@@ -45,7 +45,9 @@ from azjax.training.q_learning import train_q
 from azjax.training.self_play import make_self_play, start_games
 
 GAME = games.make("tic_tac_toe")
-NETWORK = NetworkConfig(width=8, num_blocks=1, stem_channels=8, window=3)
+NETWORK = NetworkConfig(
+    trunk=DenseTrunkConfig(width=8, num_blocks=1, stem_channels=8, window=3)
+)
 
 
 @functools.cache

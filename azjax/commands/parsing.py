@@ -37,7 +37,8 @@ def parse(
             is accepted.
     """
     written = io.StringIO()
-    booleans = {name for name, kind in options(target) if kind is bool}
+    default = settings.get("default")
+    booleans = {name for name, kind in options(target, default) if kind is bool}
     args = _bare_flags(args, booleans)
     try:
         with contextlib.redirect_stderr(written):
@@ -47,7 +48,8 @@ def parse(
             raise
     # Otherwise the caller reads the options that `target` does not have.
     checked = [] if settings.get("return_unknown_args") else args
-    raise ValueError(_refusal(written.getvalue(), target, checked, prog))
+    names = [name for name, _ in options(target, default)]
+    raise ValueError(_refusal(written.getvalue(), names, checked, prog))
 
 
 def bind(
@@ -66,16 +68,27 @@ def bind(
     return parse(bound, args, prog=prog)
 
 
-def options(target: Callable[..., Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def options(
+    target: Callable[..., Any], default: object = None, prefix: str = ""
+) -> Iterator[tuple[str, Any]]:
     """Yields names and types of the arguments of a function or a dataclass, for example
-    `search.use-solver` and `bool`."""
+    `search.use-solver` and `bool`.
+
+    Args:
+        target: the function or the dataclass.
+        default: an instance of the dataclass; its parts may be of more special classes
+            than their annotations say, with arguments of their own.
+        prefix: of the names.
+    """
     for name, hint in typing.get_type_hints(target, include_extras=True).items():
         base, *metadata = typing.get_args(hint) if _is_annotated(hint) else (hint,)
         names = (getattr(extra, "name", None) for extra in metadata)
         given = next((other for other in names if other is not None), name)
         if dataclasses.is_dataclass(base) and isinstance(base, type):
             path = f"{prefix}{given}.".replace("_", "-")
-            yield from options(base, path if given else prefix)
+            part = getattr(default, name, None)
+            kind = base if part is None else type(part)
+            yield from options(kind, part, path if given else prefix)
         elif name != "return":
             yield f"{prefix}{given}".replace("_", "-"), base
 
@@ -108,12 +121,9 @@ def _bare_flags(args: Sequence[str], names: set[str]) -> list[str]:
     return bare
 
 
-def _refusal(
-    text: str, target: Callable[..., Any], args: Sequence[str], prog: str
-) -> str:
+def _refusal(text: str, names: Sequence[str], args: Sequence[str], prog: str) -> str:
     """Returns in one line why tyro refuses arguments; `text` is what it writes, a box
-    with several parts."""
-    names = [name for name, _ in options(target)]
+    with several parts, and `names` are those of the options."""
     parts: list[list[str]] = [[]]
     for framed in text.splitlines()[1:-1]:  # the first one is a title
         line = _STYLE.sub("", framed)[1:].removesuffix("│").rstrip()  # without frame

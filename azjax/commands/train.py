@@ -12,6 +12,7 @@ from rich.console import Console
 
 from azjax import games
 from azjax.commands.parsing import parse
+from azjax.networks import trunk_class, trunk_name, trunk_names
 from azjax.training import TrainConfig, load_config, preset, repeated_config, train
 from azjax.training.presets import PresetName
 from azjax.training.run_directory import has_begun
@@ -56,6 +57,7 @@ class _Length:
     plan: str | None = None
     minutes: float | None = None
     iterations: int | None = None
+    trunk: str | None = None
     from_run: Annotated[str | None, tyro.conf.arg(name="from")] = None
 
 
@@ -94,7 +96,7 @@ def parse_train_config(
         changes["initial_player"] = length.from_run
     if length.run_dir is not None:
         changes["run_dir"] = length.run_dir
-    default = _defaults(length, game, settings, changes)
+    default = _with_trunk(_defaults(length, game, settings, changes), length.trunk)
     return parse(
         TrainConfig,
         rest,
@@ -104,11 +106,21 @@ def parse_train_config(
             f"Learn {game} by self-play, or go on where this run stopped: with its own "
             "settings, and for more --minutes or --iterations if they are given. "
             "--preset {auto,cpu,accelerator} chooses the defaults shown here for a "
-            "machine; auto takes what JAX finds. --from RUN begins with the player "
+            "machine; auto takes what JAX finds. --trunk "
+            f"{{{','.join(trunk_names())}}} chooses the network's trunk, and "
+            "--network.trunk.... are its settings. --from RUN begins with the player "
             "that another run of the same network left; --plan RUN makes another run "
             "again, with its settings."
         ),
     )
+
+
+def _with_trunk(config: TrainConfig, name: str | None) -> TrainConfig:
+    """Returns the settings with a trunk of this name, and its own settings."""
+    if name is None or trunk_name(config.network.trunk) == name:
+        return config
+    network = dataclasses.replace(config.network, trunk=trunk_class(name)())
+    return dataclasses.replace(config, network=network)
 
 
 def _defaults(

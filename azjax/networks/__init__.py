@@ -27,12 +27,24 @@ from azjax.networks.q_network import (
     every_action_value,
     init_q_network,
 )
-from azjax.networks.trunks import ConvTrunk, DenseTrunk
+from azjax.networks.trunks import (
+    ConvTrunk,
+    ConvTrunkConfig,
+    DenseTrunk,
+    DenseTrunkConfig,
+    TrunkConfig,
+    register_trunk,
+    trunk_class,
+    trunk_name,
+    trunk_names,
+)
 
 __all__ = [
     "AuxiliaryHead",
     "ConvTrunk",
+    "ConvTrunkConfig",
     "DenseTrunk",
+    "DenseTrunkConfig",
     "Network",
     "NetworkConfig",
     "Parts",
@@ -41,6 +53,7 @@ __all__ = [
     "QNetwork",
     "QNetworkConfig",
     "QParams",
+    "TrunkConfig",
     "ValueHead",
     "Variables",
     "action_value",
@@ -51,6 +64,10 @@ __all__ = [
     "policy_loss",
     "predict",
     "predict_in_training",
+    "register_trunk",
     "result_probabilities",
+    "trunk_class",
+    "trunk_name",
+    "trunk_names",
     "value_loss",
 ]

@@ -3,33 +3,17 @@
 import dataclasses
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
 
 from azjax.networks.heads import AuxiliaryHead, PolicyHead, ValueHead
-from azjax.networks.trunks import ConvTrunk, DenseTrunk
+from azjax.networks.trunks import DenseTrunkConfig, TrunkConfig
 
 # Two, so that a module that mixes up the batch axis with another one is found.
 CHECKED_BATCH = 2
-
-
-def check_size(name: str, value: object, low: int, high: int) -> None:
-    """Checks a size of a network.
-
-    Raises:
-        ValueError: it is no whole number from `low` to `high`.
-    """
-    if (
-        not isinstance(value, int)
-        or isinstance(value, bool)
-        or not low <= value <= high
-    ):
-        raise ValueError(
-            f"{name} must be a whole number from {low} to {high}: {str(value)[:80]}"
-        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,34 +21,24 @@ class NetworkConfig:
     """The network's make.
 
     Attributes:
-        trunk: `conv`, a residual convolutional tower, best on an accelerator; `dense`,
-            one convolution and residual dense layers, several times faster on a CPU.
-        num_blocks: residual blocks, at most 64 (AlphaZero: 19).
-        channels: width of the `conv` tower, at most 2048 (AlphaZero: 256).
-        global_pooling: whether every third block of `conv` sees the whole board at
-            once.
-        width: of the dense layers of `dense`, at most 8192.
-        stem_channels: features of each window of `dense`, at most 2048; its second
-            layer halves them.
-        window: height and width of the windows of `dense` (cells), at most 64.
+        trunk: the settings of the trunk, with which it is chosen: `DenseTrunkConfig`,
+            `ConvTrunkConfig`, or a registered class of your own.
         value_head: `wdl` (win, draw and loss) or `scalar` (the expected score).
         dtype: of the computation, `float32` or `bfloat16`; parameters are float32.
     """
 
-    trunk: Literal["conv", "dense"] = "dense"
-    num_blocks: int = 3
-    channels: int = 64
-    global_pooling: bool = False
-    width: int = 256
-    stem_channels: int = 128
-    window: int = 4
+    trunk: TrunkConfig = dataclasses.field(default_factory=DenseTrunkConfig)
     value_head: Literal["wdl", "scalar"] = "wdl"
     dtype: Literal["float32", "bfloat16"] = "float32"
 
     def __post_init__(self) -> None:
         """Checks the values."""
+        if not isinstance(self.trunk, TrunkConfig):
+            raise ValueError(
+                "network.trunk must be the settings of a trunk, such as "
+                f"DenseTrunkConfig(): {self.trunk!r}"
+            )
         for name, allowed in (
-            ("trunk", ("conv", "dense")),
             ("value_head", ("wdl", "scalar")),
             ("dtype", ("float32", "bfloat16")),
         ):
@@ -73,18 +47,14 @@ class NetworkConfig:
                     f"network.{name} must be {' or '.join(allowed)}: "
                     f"{getattr(self, name)!r}"
                 )
-        if not isinstance(self.global_pooling, bool):
-            raise ValueError(
-                f"network.global_pooling must be True or False: {self.global_pooling!r}"
-            )
-        for name, low, high in (
-            ("num_blocks", 0, 64),
-            ("channels", 1, 2048),
-            ("width", 1, 8192),
-            ("stem_channels", 1, 2048),
-            ("window", 1, 64),
-        ):
-            check_size(f"network.{name}", getattr(self, name), low, high)
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the settings as `json.dumps` takes them."""
+        return {
+            "trunk": self.trunk.to_json(),
+            "value_head": self.value_head,
+            "dtype": self.dtype,
+        }
 
 
 TrunkFactory = Callable[[tuple[int, int, int], nnx.Rngs], nnx.Module]
@@ -212,13 +182,16 @@ def init_network(
     """
     parts = parts or Parts()
     rngs = nnx.Rngs(rng_key)
-    make_trunk = parts.trunk or _trunk_factory(config)
-    trunk = make_trunk(observation_shape, rngs)
+    dtype = jnp.dtype(config.dtype)
+    trunk = (
+        parts.trunk(observation_shape, rngs)
+        if parts.trunk
+        else config.trunk.make(observation_shape, dtype=dtype, rngs=rngs)
+    )
     observation = jax.ShapeDtypeStruct((CHECKED_BATCH, *observation_shape), jnp.float32)
     features_shape = _features_shape(
         nnx.eval_shape(lambda module, x: module(x), _inference(trunk), observation)
     )
-    dtype = jnp.dtype(config.dtype)
     policy_head = (
         parts.policy_head(features_shape, rngs)
         if parts.policy_head
@@ -256,28 +229,6 @@ def predict_in_training(
     model = nnx.merge(network.train_def, *variables)
     prediction = model(observation)
     return prediction, nnx.as_pure(nnx.state(model, nnx.BatchStat))
-
-
-def _trunk_factory(config: NetworkConfig) -> TrunkFactory:
-    dtype = jnp.dtype(config.dtype)
-    if config.trunk == "conv":
-        return lambda observation_shape, rngs: ConvTrunk(
-            observation_shape,
-            num_blocks=config.num_blocks,
-            channels=config.channels,
-            global_pooling=config.global_pooling,
-            dtype=dtype,
-            rngs=rngs,
-        )
-    return lambda observation_shape, rngs: DenseTrunk(
-        observation_shape,
-        num_blocks=config.num_blocks,
-        width=config.width,
-        stem_channels=config.stem_channels,
-        window=config.window,
-        dtype=dtype,
-        rngs=rngs,
-    )
 
 
 def _inference(module: nnx.Module) -> nnx.Module:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from azjax.networks.network import check_size
+from azjax.networks.trunks import check_size
 
 _he = nnx.initializers.he_normal()
 # Nothing is known in the beginning: all actions are worth 0.

@@ -1,14 +1,224 @@
 """Trunks: from observations `[B, H, W, C]` to features."""
 
+import abc
+import dataclasses
 import math
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
 from jax.typing import DTypeLike
 
+from azjax.records import checked_object, record_from_json
+from azjax.suggestions import did_you_mean
+
 _he = nnx.initializers.he_normal()
 _zeros = nnx.initializers.zeros_init()
+
+
+def check_size(name: str, value: object, low: int, high: int) -> None:
+    """Checks a size of a network.
+
+    Raises:
+        ValueError: it is no whole number from `low` to `high`.
+    """
+    if (
+        not isinstance(value, int)
+        or isinstance(value, bool)
+        or not low <= value <= high
+    ):
+        raise ValueError(
+            f"{name} must be a whole number from {low} to {high}: {str(value)[:80]}"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class TrunkConfig(abc.ABC):
+    """The settings of a trunk: a frozen dataclass that `register_trunk` has named.
+
+    Its fields are numbers, booleans, texts, or tuples of them, with defaults.
+    """
+
+    @abc.abstractmethod
+    def make(
+        self,
+        observation_shape: tuple[int, int, int],
+        *,
+        dtype: DTypeLike,
+        rngs: nnx.Rngs,
+    ) -> nnx.Module:
+        """Makes a module that maps `[B, H, W, C]` observations to features `[B, ...]`.
+
+        Args:
+            observation_shape: (H, W, C).
+            dtype: of the computation; parameters are float32.
+            rngs: for the first parameters.
+        """
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the settings and the name, as `json.dumps` takes them."""
+        return {"name": trunk_name(self), **dataclasses.asdict(self)}
+
+    @staticmethod
+    def from_json(values: object, prefix: str = "") -> "TrunkConfig":
+        """Returns what `to_json` wrote, from wherever it comes.
+
+        Raises:
+            ValueError: the trunk or one of its settings is unknown, or not allowed.
+        """
+        settings = checked_object(values, prefix)
+        return record_from_json(
+            trunk_class(settings.pop("name", None)), settings, prefix
+        )
+
+
+_TRUNKS: dict[str, type[TrunkConfig]] = {}
+C = TypeVar("C", bound=type[TrunkConfig])
+
+
+def register_trunk(name: str) -> Callable[[C], C]:
+    """Names the settings of a trunk, so that a network of it can be written and loaded.
+
+    A program that loads such a network must have imported the class.
+
+    Args:
+        name: lower-case letters, digits and underscores; of no other trunk.
+
+    Returns:
+        A decorator of a frozen dataclass, a `TrunkConfig`.
+
+    Raises:
+        ValueError: the name is taken or not allowed, or the class is no such dataclass.
+    """
+
+    def register(kind: C) -> C:
+        if not re.fullmatch("[a-z][a-z0-9_]*", name):
+            raise ValueError(f"a trunk is named in lower case, as own_trunk: {name!r}")
+        params = vars(kind).get("__dataclass_params__")
+        if not (params and params.frozen and issubclass(kind, TrunkConfig)):
+            raise ValueError(f"{kind} must be a frozen dataclass and a TrunkConfig")
+        old = _TRUNKS.get(name)
+        if old is not None and old.__qualname__ != kind.__qualname__:
+            raise ValueError(f"there is a trunk {name!r} already: {old}")
+        _TRUNKS[name] = kind
+        return kind
+
+    return register
+
+
+def trunk_names() -> tuple[str, ...]:
+    """Returns the names of all trunks."""
+    return tuple(_TRUNKS)
+
+
+def trunk_name(config: TrunkConfig) -> str:
+    """Returns the name of a trunk's settings.
+
+    Raises:
+        ValueError: they are not registered.
+    """
+    for name, kind in _TRUNKS.items():
+        if type(config) is kind:
+            return name
+    raise ValueError(f"{type(config)} has no name: use register_trunk")
+
+
+def trunk_class(name: object) -> type[TrunkConfig]:
+    """Returns the settings of a trunk by its name.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if not isinstance(name, str) or name not in _TRUNKS:
+        close = did_you_mean(name, _TRUNKS) if isinstance(name, str) else ""
+        raise ValueError(
+            f"unknown trunk {str(name)[:40]!r}; trunks are {', '.join(_TRUNKS)}, and "
+            f"those whose modules have been imported{close}"
+        )
+    return _TRUNKS[name]
+
+
+@register_trunk("conv")
+@dataclasses.dataclass(frozen=True)
+class ConvTrunkConfig(TrunkConfig):
+    """A residual convolutional tower, best on an accelerator; see `ConvTrunk`.
+
+    Attributes:
+        num_blocks: residual blocks, at most 64 (AlphaZero: 19).
+        channels: its width, at most 2048 (AlphaZero: 256).
+        global_pooling: whether every third block sees the whole board at once.
+    """
+
+    num_blocks: int = 3
+    channels: int = 64
+    global_pooling: bool = False
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        check_size("network.trunk.num_blocks", self.num_blocks, 0, 64)
+        check_size("network.trunk.channels", self.channels, 1, 2048)
+        if not isinstance(self.global_pooling, bool):
+            raise ValueError(
+                "network.trunk.global_pooling must be True or False: "
+                f"{self.global_pooling!r}"
+            )
+
+    def make(
+        self,
+        observation_shape: tuple[int, int, int],
+        *,
+        dtype: DTypeLike,
+        rngs: nnx.Rngs,
+    ) -> "ConvTrunk":
+        """Makes the tower; see `TrunkConfig.make`."""
+        return ConvTrunk(
+            observation_shape, **dataclasses.asdict(self), dtype=dtype, rngs=rngs
+        )
+
+
+@register_trunk("dense")
+@dataclasses.dataclass(frozen=True)
+class DenseTrunkConfig(TrunkConfig):
+    """One convolution and residual dense layers, several times faster on a CPU; see
+    `DenseTrunk`.
+
+    Attributes:
+        num_blocks: residual blocks, at most 64.
+        width: of the dense layers, at most 8192.
+        stem_channels: features of each window, at most 2048; the second layer halves
+            them.
+        window: height and width of the windows (cells), at most 64.
+    """
+
+    num_blocks: int = 3
+    width: int = 256
+    stem_channels: int = 128
+    window: int = 4
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        for name, low, high in (
+            ("num_blocks", 0, 64),
+            ("width", 1, 8192),
+            ("stem_channels", 1, 2048),
+            ("window", 1, 64),
+        ):
+            check_size(f"network.trunk.{name}", getattr(self, name), low, high)
+
+    def make(
+        self,
+        observation_shape: tuple[int, int, int],
+        *,
+        dtype: DTypeLike,
+        rngs: nnx.Rngs,
+    ) -> "DenseTrunk":
+        """Makes the layers; see `TrunkConfig.make`."""
+        return DenseTrunk(
+            observation_shape, **dataclasses.asdict(self), dtype=dtype, rngs=rngs
+        )
 
 
 class ConvTrunk(nnx.Module):

@@ -18,6 +18,7 @@ from azjax import games
 from azjax.networks import Network, NetworkConfig, Parts, Variables, init_network
 from azjax.players.schema import VERSION, migrate
 from azjax.players.weights import MismatchError, open_regular, read_weights
+from azjax.records import record_from_json
 from azjax.search import SearchConfig
 
 CONFIG_FILE = "config.json"
@@ -91,7 +92,7 @@ def save_player(
         "options": player.game.options,
         "seed": player.seed,
         "has_own_parts": player.has_own_parts,
-        "network": dataclasses.asdict(player.config),
+        "network": player.config.to_json(),
         "search": dataclasses.asdict(player.search),
     }
     write_files(directory, config, player.variables, dtype=dtype)
@@ -345,7 +346,7 @@ def _read_settings(config: Any, directory: Path) -> _Settings:
         config = migrate(config)
         return _Settings(
             game=games.make(config["game"], **config["options"]),
-            network=NetworkConfig(**config["network"]),
+            network=record_from_json(NetworkConfig, config["network"], "network."),
             search=SearchConfig(**config["search"]),
             seed=_checked_seed(config["seed"]),
             has_own_parts=bool(config.get("has_own_parts", False)),

@@ -45,13 +45,17 @@ def _from_1(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_2(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Version 3 calls the settings of AlphaZero as the literature does."""
+    """Version 3 calls the settings of AlphaZero as the literature does, and keeps those
+    of a trunk by themselves."""
     if config.get("kind") == "q_learning":
         return _q_from_2(config)
-    return {
+    migrated = {
         section: _renamed(values, _NAMES_OF_3.get(section, {}))
         for section, values in config.items()
     }
+    if "network" in migrated:
+        migrated["network"] = _nested_trunk(migrated["network"])
+    return migrated
 
 
 def _q_from_2(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,6 +75,23 @@ def _q_from_2(config: Mapping[str, Any]) -> dict[str, Any]:
     if config["minutes"] is None and config.get("iterations") is None:
         migrated["minutes"] = _Q_MINUTES
     return migrated
+
+
+def _nested_trunk(network: Any) -> Any:
+    """Returns the settings of a network with those of its trunk by themselves."""
+    if not isinstance(network, dict) or network.get("trunk") not in ("conv", "dense"):
+        return network
+    names = _TRUNK_SETTINGS[network["trunk"]]
+    trunk = {name: network[name] for name in names if name in network}
+    others = (*_TRUNK_SETTINGS["conv"], *_TRUNK_SETTINGS["dense"])
+    rest = {name: value for name, value in network.items() if name not in others}
+    return {**rest, "trunk": {"name": network["trunk"], **trunk}}
+
+
+_TRUNK_SETTINGS = {
+    "conv": ("num_blocks", "channels", "global_pooling"),
+    "dense": ("num_blocks", "width", "stem_channels", "window"),
+}
 
 
 def _renamed(values: Any, names: Mapping[str, str]) -> Any:

@@ -433,4 +433,4 @@ class TrainConfig:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the settings as `json.dumps` takes them."""
-        return dataclasses.asdict(self)
+        return {**dataclasses.asdict(self), "network": self.network.to_json()}

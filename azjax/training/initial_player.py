@@ -1,7 +1,8 @@
 """The player that an earlier run left, with which another begins."""
 
-import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from azjax.games import Game
 from azjax.networks import Parts, Variables
@@ -27,12 +28,12 @@ def initial_variables(
     if player.game != game:
         raise ValueError(f"the player in {source} is for {player.game}, not for {game}")
     found, wanted = (
-        dataclasses.asdict(network) for network in (player.config, config.network)
+        _flattened(network.to_json()) for network in (player.config, config.network)
     )
     differences = [
-        f"network.{name} is {found[name]} there and {wanted[name]} here"
-        for name in wanted
-        if found[name] != wanted[name]
+        f"network.{name} is {found.get(name)} there and {wanted.get(name)} here"
+        for name in {**wanted, **found}
+        if found.get(name) != wanted.get(name)
     ]
     if differences:
         raise ValueError(
@@ -40,3 +41,14 @@ def initial_variables(
             "give its settings"
         )
     return player.variables
+
+
+def _flattened(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Returns nested settings by their names with dots."""
+    flat = {}
+    for name, value in values.items():
+        if isinstance(value, dict):
+            flat |= _flattened(value, f"{prefix}{name}.")
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat

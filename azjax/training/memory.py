@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from azjax.arena import GRADED_AT_ONCE, shipped
 from azjax.games import Game
-from azjax.networks import Network, Parts, Variables
+from azjax.networks import Network, Parts, TrunkConfig, Variables
 from azjax.search import search_bytes, tree_bytes
 from azjax.training.config import TrainConfig
 from azjax.training.learner import Loss, make_loss, update_bytes
@@ -102,7 +102,7 @@ def required_parts(
             f"the network and its optimizer{saved}",
             copies * rest,
             None,
-            ("network.num_blocks",),
+            ("network.trunk.num_blocks",),
         ),
         Part(
             "the index of the replay",
@@ -121,7 +121,7 @@ def required_parts(
                 auxiliary=auxiliary,
             ),
             "updates",
-            ("learner.batch_size", "network.num_blocks"),
+            ("learner.batch_size", "network.trunk.num_blocks"),
         ),
         Part(
             "the newest moves of self-play",
@@ -230,7 +230,9 @@ def _advice(config: TrainConfig, parts: Sequence[Part]) -> str:
         lower = [
             f"{name} ({settings[name][0]})"
             for name in part.settings
-            if name not in named and settings[name][0] > settings[name][1]
+            if name in settings
+            and name not in named
+            and settings[name][0] > settings[name][1]
         ]
         named.update(part.settings)
         if lower and part.size >= total / 100:
@@ -244,7 +246,7 @@ def _settings(config: TrainConfig) -> dict[str, tuple[int, int]]:
     return {
         "replay.capacity": (config.replay.capacity, config.least_replay["capacity"]),
         "replay.policy_entries": (config.replay.policy_entries, 1),
-        "network.num_blocks": (config.network.num_blocks, 0),
+        **_trunk_settings(config.network.trunk),
         "learner.batch_size": (config.learner.batch_size, 1),
         "self_play.num_games": (config.self_play.num_games, 1),
         "self_play.moves_per_chunk": (config.self_play.moves_per_chunk, 2),
@@ -253,6 +255,12 @@ def _settings(config: TrainConfig) -> dict[str, tuple[int, int]]:
         "search.leaves_per_step": (config.search.leaves_per_step, 1),
         "evaluation.num_simulations": (config.evaluation.num_simulations, 1),
     }
+
+
+def _trunk_settings(trunk: TrunkConfig) -> dict[str, tuple[int, int]]:
+    """Returns the height of a trunk, if it has that setting."""
+    num_blocks = getattr(trunk, "num_blocks", None)
+    return {} if num_blocks is None else {"network.trunk.num_blocks": (num_blocks, 0)}
 
 
 def _gigabytes(size: int) -> str:

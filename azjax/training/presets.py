@@ -7,7 +7,7 @@ from typing import Any, Literal
 import jax
 
 from azjax import games
-from azjax.networks import NetworkConfig
+from azjax.networks import ConvTrunkConfig, NetworkConfig
 from azjax.training.config import (
     EvaluationConfig,
     LearnerConfig,
@@ -56,10 +56,7 @@ def preset(name: PresetName, game: str = "connect_four", **changes: Any) -> Trai
 
 _ACCELERATOR: dict[str, Any] = {
     "network": NetworkConfig(
-        trunk="conv",
-        num_blocks=6,
-        channels=128,
-        global_pooling=True,
+        trunk=ConvTrunkConfig(num_blocks=6, channels=128, global_pooling=True),
         dtype="bfloat16",
     ),
     "self_play": SelfPlayConfig(

@@ -1,16 +1,14 @@
 """The settings of a run, as its directory keeps them."""
 
 import dataclasses
-import types
-import typing
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any
 
+from azjax.records import record_from_json
 from azjax.training.config import TrainConfig
 from azjax.training.plan import read_plan
 from azjax.training.run_directory import read_config
 
-T = TypeVar("T")
 _KEPT_BESIDE = ("format", "optimizer", "hooks")  # in the file, and no settings
 
 
@@ -51,54 +49,3 @@ def repeated_config(directory: str | Path, **changes: Any) -> TrainConfig:
     length = {"minutes": None, "iterations": plan.end, "plan": str(directory)}
     changes = {"run_dir": None, **changes}
     return dataclasses.replace(load_config(directory), **length, **changes)
-
-
-def record_from_json(kind: type[T], values: object, prefix: str = "") -> T:
-    """Returns a dataclass from what `json.loads` made of `dataclasses.asdict`.
-
-    Args:
-        kind: the dataclass; its fields are numbers, texts, None, tuples of them, or
-            such dataclasses. What is missing has its default.
-        values: anything.
-        prefix: of the names of the fields in errors.
-
-    Raises:
-        ValueError: a field is unknown, or its value is of another type or not allowed.
-    """
-    if not isinstance(values, dict):
-        raise ValueError(f"{prefix.rstrip('.')} must be an object: {_short(values)}")
-    hints = typing.get_type_hints(kind)
-    unknown = [str(name) for name in values if name not in hints]
-    if unknown:
-        raise ValueError(f"there is no setting {prefix}{unknown[0][:40]}")
-    return kind(
-        **{
-            name: _value(hints[name], value, f"{prefix}{name}")
-            for name, value in values.items()
-        }
-    )
-
-
-def _value(hint: Any, value: Any, name: str) -> Any:
-    if dataclasses.is_dataclass(hint):
-        return record_from_json(typing.cast(type, hint), value, f"{name}.")
-    if typing.get_origin(hint) is tuple and isinstance(value, list):
-        return tuple(_value(typing.get_args(hint)[0], item, name) for item in value)
-    if not _is(hint, value):
-        raise ValueError(f"{name} is of another type: {_short(value)}")
-    return value
-
-
-def _is(hint: Any, value: Any) -> bool:
-    """Returns whether a value from JSON is of a type."""
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        return any(_is(option, value) for option in typing.get_args(hint))
-    if typing.get_origin(hint) is Literal:
-        return type(value) is str and value in typing.get_args(hint)
-    if hint is float:
-        return type(value) in (int, float)
-    return type(value) is hint
-
-
-def _short(value: object) -> str:
-    return repr(value)[:80]

@@ -22,7 +22,7 @@ import tyro
 from timing import time_in_turns
 
 from azjax import games
-from azjax.networks import NetworkConfig, predict
+from azjax.networks import ConvTrunkConfig, NetworkConfig, predict
 from azjax.players import first_network
 from azjax.search import SearchConfig
 from azjax.training import SelfPlayConfig, preset
@@ -51,7 +51,7 @@ class Settings:
 
 NETWORKS = {
     "conv, 4 blocks of 64 channels": NetworkConfig(
-        trunk="conv", num_blocks=4, channels=64
+        trunk=ConvTrunkConfig(num_blocks=4, channels=64)
     ),
     "dense, as in the cpu preset": preset("cpu").network,
 }

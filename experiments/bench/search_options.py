@@ -26,7 +26,7 @@ import tyro
 
 from azjax import games
 from azjax.arena import grade, play_match, shipped
-from azjax.networks import NetworkConfig
+from azjax.networks import ConvTrunkConfig, NetworkConfig
 from azjax.players import (
     AlphaZeroPlayer,
     choose,
@@ -107,7 +107,7 @@ def leaves(  # noqa: PLR0917  # a command, called by name
     trained = load_run("pretrained", GAME)
     if network == "conv":
         weights = first_network(
-            0, GAME, NetworkConfig(trunk="conv", num_blocks=4, channels=64)
+            0, GAME, NetworkConfig(trunk=ConvTrunkConfig(num_blocks=4, channels=64))
         )
     else:
         weights = (trained.network, trained.variables)

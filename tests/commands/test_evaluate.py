@@ -5,12 +5,14 @@ import pytest
 from flax import nnx
 
 from azjax import cli, games
-from azjax.networks import NetworkConfig, Parts
+from azjax.networks import DenseTrunkConfig, NetworkConfig, Parts
 from azjax.players import TrainedPlayer, first_network, load, save_player
 from azjax.search import SearchConfig
 
 FEW = ["--games", "2", "--simulations", "2", "--json"]
-CONFIG = NetworkConfig(num_blocks=1, width=5, stem_channels=8, window=2)
+CONFIG = NetworkConfig(
+    trunk=DenseTrunkConfig(num_blocks=1, width=5, stem_channels=8, window=2)
+)
 
 
 class FlatTrunk(nnx.Module):

@@ -7,6 +7,7 @@ import tyro
 
 from azjax.commands.parsing import bind, options, parse
 from azjax.commands.train import parse_train_config
+from azjax.networks import ConvTrunkConfig, NetworkConfig
 from azjax.training import TrainConfig
 
 
@@ -54,9 +55,10 @@ def test_a_boolean_option_takes_true_and_false_and_stands_alone(args, changes):
 
 
 def test_every_boolean_setting_of_a_run_takes_a_value():
-    names = [name for name, kind in options(TrainConfig) if kind is bool]
-    assert {"search.use-solver", "network.global-pooling"} <= set(names)
-    default = TrainConfig(iterations=1)
+    network = NetworkConfig(ConvTrunkConfig())
+    default = TrainConfig(iterations=1, network=network)
+    names = [name for name, kind in options(TrainConfig, default) if kind is bool]
+    assert {"search.use-solver", "network.trunk.global-pooling"} <= set(names)
     for name in names:
         for value in ("true", "false"):
             args = [f"--{name}", value]

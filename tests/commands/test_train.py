@@ -5,6 +5,7 @@ import pathlib
 import pytest
 
 from azjax.commands.train import parse_train_config
+from azjax.networks import ConvTrunkConfig, NetworkConfig
 from azjax.training import LearnerConfig, TrainConfig, preset
 from azjax.training.plan import new_plan, write_plan
 from azjax.training.run_directory import open_run_directory
@@ -17,7 +18,7 @@ def test_parsed_settings_start_from_the_preset():
         prog="test",
     )
     assert (config.minutes, config.iterations) == (None, 4)
-    assert config.network.trunk == "conv"
+    assert isinstance(config.network.trunk, ConvTrunkConfig)
     assert config.learner.batch_size == 7
 
 
@@ -26,6 +27,9 @@ def test_a_run_can_begin_with_the_player_of_another(option):
     args = [option, "runs/old", "--minutes", "3"]
     config = parse_train_config("tic_tac_toe", args, prog="test")
     assert config.initial_player == "runs/old"
+
+
+CHANNELS = ("--network.trunk.channels", "8")
 
 
 @pytest.fixture
@@ -86,3 +90,12 @@ def test_an_experiment_has_defaults_of_its_own():
     assert config == dataclasses.replace(
         own, minutes=None, iterations=4, run_dir="runs/none"
     )
+
+
+def test_a_trunk_is_chosen_by_its_name_and_has_its_own_settings():
+    config = parsed("--run-dir", "runs/none", "--trunk", "conv", *CHANNELS)
+    assert config.network == NetworkConfig(ConvTrunkConfig(channels=8))
+    with pytest.raises(ValueError, match="unknown trunk 'cnn'; trunks are conv, dense"):
+        parsed("--run-dir", "runs/none", "--trunk", "cnn")
+    with pytest.raises(ValueError, match=r"unknown option --network.trunk.channels"):
+        parsed("--run-dir", "runs/none", *CHANNELS)

@@ -1,3 +1,6 @@
+import dataclasses
+import json
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -5,7 +8,16 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from azjax.networks import ConvTrunk, DenseTrunk
+from azjax.networks import (
+    ConvTrunk,
+    ConvTrunkConfig,
+    DenseTrunk,
+    DenseTrunkConfig,
+    TrunkConfig,
+    register_trunk,
+    trunk_class,
+    trunk_name,
+)
 from azjax.networks.trunks import ConvBlock, DenseBlock
 
 BOARD = (3, 4, 2)
@@ -173,3 +185,109 @@ def test_a_trunk_treats_positions_apart(trunk):
     x = observations(batch_size=3)
     model = jax.jit(trunk())
     np.testing.assert_allclose(model(x)[1:2], model(x[1:2]), rtol=1e-5, atol=1e-6)
+
+
+# The register
+
+
+@register_trunk("sum")
+@dataclasses.dataclass(frozen=True)
+class SumConfig(TrunkConfig):
+    """A trunk of a user's own."""
+
+    sizes: tuple[int, ...] = (4,)
+
+    def make(self, observation_shape, *, dtype, rngs):
+        del dtype
+        return nnx.Linear(observation_shape[-1], self.sizes[0], rngs=rngs)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        ConvTrunkConfig(channels=8, global_pooling=True),
+        DenseTrunkConfig(window=2),
+        SumConfig(sizes=(3, 2)),
+    ],
+    ids=str,
+)
+def test_the_settings_of_a_trunk_survive_json(config):
+    content = json.loads(json.dumps(config.to_json()))
+    assert content["name"] == trunk_name(config)
+    assert TrunkConfig.from_json(content) == config
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"name": "tower"}, "unknown trunk 'tower'; trunks are conv, dense, sum, and"),
+        ({"name": "sun"}, "did you mean sum"),
+        ({}, "unknown trunk 'None'"),
+        ({"name": ["conv"]}, "unknown trunk"),
+        ({"name": "conv", "width": 3}, "there is no setting width"),
+        ({"name": "conv", "channels": "8"}, "channels is of another type: '8'"),
+        ({"name": "conv", "channels": 10**9}, "channels must be .* to 2048"),
+        ("conv", "must be an object"),
+    ],
+)
+def test_what_is_no_trunk_is_refused(content, message):
+    with pytest.raises(ValueError, match=message) as error:
+        TrunkConfig.from_json(content)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "message"),
+    [
+        (
+            ConvTrunkConfig,
+            {"num_blocks": -1},
+            "trunk.num_blocks must be a whole number",
+        ),
+        (ConvTrunkConfig, {"channels": 0}, "trunk.channels must be .* 1 to 2048: 0"),
+        (
+            ConvTrunkConfig,
+            {"global_pooling": 1},
+            "global_pooling must be True or False",
+        ),
+        (DenseTrunkConfig, {"window": 0}, "trunk.window must be .* 1 to 64: 0"),
+        (DenseTrunkConfig, {"width": True}, "trunk.width must be a whole number"),
+    ],
+)
+def test_a_wrong_setting_of_a_trunk_is_refused(kind, settings, message):
+    with pytest.raises(ValueError, match=message):
+        kind(**settings)
+
+
+class Plain(TrunkConfig):
+    def make(self, observation_shape, *, dtype, rngs):
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True)
+class Other(TrunkConfig):
+    def make(self, observation_shape, *, dtype, rngs):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "message"),
+    [
+        ("plain", Plain, "must be a frozen dataclass"),
+        ("int", int, "must be a frozen dataclass"),
+        ("Own Trunk", Other, "named in lower case"),
+        ("sum", Other, "there is a trunk 'sum' already"),
+    ],
+)
+def test_what_cannot_be_a_trunk_is_not_registered(name, kind, message):
+    with pytest.raises(ValueError, match=message):
+        register_trunk(name)(kind)
+
+
+def test_a_module_may_be_run_again():
+    assert register_trunk("sum")(SumConfig) is trunk_class("sum")
+
+
+def test_settings_without_a_name_cannot_be_written():
+    with pytest.raises(ValueError, match="has no name: use register_trunk"):
+        Other().to_json()

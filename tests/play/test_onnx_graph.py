@@ -7,15 +7,27 @@ import onnxruntime
 import pytest
 
 from azjax import games, players
-from azjax.networks import NetworkConfig, Parts, predict, result_probabilities
+from azjax.networks import (
+    ConvTrunkConfig,
+    DenseTrunkConfig,
+    NetworkConfig,
+    Parts,
+    predict,
+    result_probabilities,
+)
 from azjax.networks.trunks import DenseTrunk
 from azjax.play import onnx_graph
 from azjax.search import SearchConfig
 
-SMALL = {"num_blocks": 3, "channels": 8, "width": 16, "stem_channels": 8}
+DENSE = DenseTrunkConfig(width=16, stem_channels=8)
+TRUNKS = (
+    ConvTrunkConfig(channels=8),
+    ConvTrunkConfig(channels=8, global_pooling=True),
+    DENSE,
+)
 CONFIGS = [
-    NetworkConfig(trunk=trunk, value_head=head, global_pooling=pooling, **SMALL)
-    for trunk, pooling in (("conv", False), ("conv", True), ("dense", False))
+    NetworkConfig(trunk=trunk, value_head=head)
+    for trunk in TRUNKS
     for head in ("wdl", "scalar")
 ]
 BATCH_SIZES = (1, 8)
@@ -58,7 +70,7 @@ def check_same(trained):
         assert np.ptp(logits) > 0.1
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=lambda c: f"{c.trunk}-{c.value_head}")
+@pytest.mark.parametrize("config", CONFIGS, ids=str)
 def test_the_exported_network_says_the_same(config):
     check_same(make_player(config))
 
@@ -73,8 +85,8 @@ def test_windows_are_cut_to_small_boards():
 
 
 def test_a_network_that_computes_in_bfloat16_is_exported_in_float32():
-    config = NetworkConfig(dtype="bfloat16", **SMALL)
-    exact = make_player(NetworkConfig(**SMALL))
+    config = NetworkConfig(trunk=DENSE, dtype="bfloat16")
+    exact = make_player(NetworkConfig(trunk=DENSE))
     half = make_player(config)
     observation = observations(exact.game, 8)
     for ours, expected in zip(

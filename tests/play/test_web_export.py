@@ -10,7 +10,7 @@ import onnxruntime
 import pytest
 
 from azjax import games, players
-from azjax.networks import NetworkConfig
+from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.play.onnx_graph import onnx, to_onnx
 from azjax.play.page_files import browser_games, page_files
 from azjax.play.web_export import export_web, site, small
@@ -25,7 +25,10 @@ def shipped(request):
 
 
 def untrained(name, search=None):
-    game, config = games.make(name), NetworkConfig(width=16, num_blocks=1)
+    game, config = (
+        games.make(name),
+        NetworkConfig(trunk=DenseTrunkConfig(width=16, num_blocks=1)),
+    )
     network, variables = players.first_network(0, game, config)
     return players.TrainedPlayer(
         game, network, variables, config, search or SearchConfig(), seed=0

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from azjax import games, players
-from azjax.networks import NetworkConfig
+from azjax.networks import ConvTrunkConfig, DenseTrunkConfig, NetworkConfig
 from azjax.play.web_export import export_web
 from azjax.search import SearchConfig
 
@@ -120,20 +120,18 @@ def test_visits_and_values_are_those_of_python(trained, thoughts):
 @pytest.mark.slow
 @pytest.mark.parametrize("value_head", ["wdl", "scalar"])
 @pytest.mark.parametrize(
-    ("trunk", "global_pooling"), [("conv", False), ("conv", True), ("dense", False)]
+    "trunk",
+    [
+        ConvTrunkConfig(num_blocks=2, channels=8),
+        ConvTrunkConfig(num_blocks=2, channels=8, global_pooling=True),
+        DenseTrunkConfig(num_blocks=2, width=16, stem_channels=8),
+    ],
+    ids=str,
 )
 def test_every_network_runs_in_the_browsers_runtime(
-    trained, tmp_path, trunk, global_pooling, value_head
+    trained, tmp_path, trunk, value_head
 ):
-    config = NetworkConfig(
-        trunk=trunk,
-        global_pooling=global_pooling,
-        value_head=value_head,
-        num_blocks=2,
-        channels=8,
-        width=16,
-        stem_channels=8,
-    )
+    config = NetworkConfig(trunk=trunk, value_head=value_head)
     network, variables = players.first_network(0, trained.game, config)
     rng = np.random.default_rng(1)
     variables = jax.tree.map(

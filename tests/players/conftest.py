@@ -5,11 +5,13 @@ import numpy as np
 import pytest
 
 from azjax import games
-from azjax.networks import NetworkConfig
+from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import TrainedPlayer, first_network
 from azjax.search import SearchConfig
 
-CONFIG = NetworkConfig(num_blocks=1, width=5, stem_channels=8, window=2)
+CONFIG = NetworkConfig(
+    trunk=DenseTrunkConfig(num_blocks=1, width=5, stem_channels=8, window=2)
+)
 
 
 @pytest.fixture(scope="session")

@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from azjax.networks import Parts
+from azjax import games
+from azjax.networks import NetworkConfig, Parts, TrunkConfig, register_trunk, trunks
 from azjax.players import TrainedPlayer, first_network, load_player, save_player
 from azjax.players.directory import pretrained_directory
+from azjax.search import SearchConfig
 
 
 class FlatTrunk(nnx.Module):
@@ -171,7 +173,10 @@ def test_pickled_objects_are_not_loaded(trained, directory):
         ({"network": {"trunk": "transformer"}}, "network.trunk must be"),
         ({"search": {"temperature": 5}}, "temperature"),
         ({"seed": "x"}, "does not fit"),
-        ({"network": {"width": 6}}, "do not fit the network"),
+        (
+            {"network": {"trunk": {"name": "dense", "width": 6}}},
+            "do not fit the network",
+        ),
     ],
 )
 def test_another_configuration_is_refused(directory, change, message):
@@ -203,7 +208,7 @@ def test_a_configuration_that_is_none_is_refused(directory):
 
 
 def test_weights_of_another_network_are_refused(trained, directory, tmp_path):
-    config = dataclasses.replace(trained.config, num_blocks=2)
+    config = NetworkConfig(dataclasses.replace(trained.config.trunk, num_blocks=2))
     network, variables = first_network(0, trained.game, config)
     larger = dataclasses.replace(
         trained, network=network, variables=variables, config=config
@@ -332,7 +337,8 @@ def test_a_header_is_not_inflated_beyond_its_limit(directory):
 def test_an_archive_that_lists_many_more_arrays_is_refused_before_they_are_read(
     directory, monkeypatch
 ):
-    change_config(directory, network={"width": 128, "num_blocks": 8})
+    trunk = {"name": "dense", "width": 128, "num_blocks": 8}
+    change_config(directory, network={"trunk": trunk})
     write_archive(directory, {f"w{n}": b"" for n in range(20_000)})
     monkeypatch.setattr(zipfile.ZipFile, "__init__", None)  # it would read the list
     assert_refused(directory, r"the list of its arrays has more than \d+ bytes")
@@ -388,24 +394,24 @@ def test_weights_that_are_no_numbers_are_refused(trained, directory, value):
 
 
 @pytest.mark.parametrize(
-    "network",
+    "trunk",
     [
-        {"width": 10**9},
-        {"num_blocks": 10**6},
-        {"trunk": "conv", "channels": 10**9},
-        {"window": 10**9},
-        {"stem_channels": 10**9},
-        {"width": 6.5},
-        {"width": True},
-        {"global_pooling": "yes"},
+        {"name": "dense", "width": 10**9},
+        {"name": "dense", "num_blocks": 10**6},
+        {"name": "conv", "channels": 10**9},
+        {"name": "dense", "window": 10**9},
+        {"name": "dense", "stem_channels": 10**9},
+        {"name": "dense", "width": 6.5},
+        {"name": "dense", "width": True},
+        {"name": "conv", "global_pooling": "yes"},
     ],
 )
 def test_a_network_of_another_size_than_any_is_refused_at_once(
-    directory, network, monkeypatch
+    directory, trunk, monkeypatch
 ):
-    change_config(directory, network=network)
+    change_config(directory, network={"trunk": trunk})
     monkeypatch.setattr("azjax.players.weights.zipfile", None)  # nothing is opened
-    assert_refused(directory, "network")
+    assert_refused(directory, r"network\.trunk\.")
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32, 10**400, True, 1.5, "x" * 100_000, None])
@@ -437,3 +443,26 @@ def test_a_linked_file_is_read(directory, trained):
 
 def test_players_of_one_configuration_share_the_structure_of_the_network(directory):
     assert load_player(directory).network is load_player(directory).network
+
+
+@dataclasses.dataclass(frozen=True)
+class FlatTrunkConfig(TrunkConfig):
+    def make(self, observation_shape, *, dtype, rngs):
+        del dtype
+        return FlatTrunk(observation_shape, rngs)
+
+
+def test_a_trunk_of_ones_own_is_written_and_loaded_by_its_name(tmp_path, monkeypatch):
+    names = dict(trunks._TRUNKS)
+    monkeypatch.setattr(trunks, "_TRUNKS", names)
+    config = NetworkConfig(register_trunk("flat")(FlatTrunkConfig)())
+    game = games.make("tic_tac_toe")
+    network, variables = first_network(0, game, config)
+    player = TrainedPlayer(game, network, variables, config, SearchConfig(), seed=0)
+    save_player(tmp_path, player)
+    loaded = load_player(tmp_path)
+    assert loaded.config == config
+    assert not loaded.has_own_parts
+    chex.assert_trees_all_equal(loaded.variables, variables)
+    del names["flat"]
+    assert_refused(tmp_path, "unknown trunk 'flat'; .* modules have been imported")

@@ -8,6 +8,7 @@ from flax import nnx
 
 from azjax import games
 from azjax.networks import (
+    DenseTrunkConfig,
     NetworkConfig,
     Parts,
     QNetworkConfig,
@@ -60,7 +61,7 @@ def test_a_player_of_another_game_is_refused(trained, run):
 def test_a_network_as_large_as_few_are_is_read_by_its_owner_alone(trained, run, kind):
     path = run / "player/config.json"
     config = json.loads(path.read_text())
-    config["network"] = {"trunk": "conv", "channels": 2048, "num_blocks": 2}
+    config["network"] = {"trunk": {"name": "conv", "channels": 2048, "num_blocks": 2}}
     path.write_text(json.dumps(config))
     with pytest.raises(ValueError, match=r"takes \d+ bytes; at most 536870912 are"):
         load_learnt(kind, run, trained.game)
@@ -83,7 +84,10 @@ def own_parts(width):
 @pytest.fixture
 def own_run(tmp_path):
     """A player of tic-tac-toe whose network was made with `own_parts(3)`."""
-    game, config = games.make("tic_tac_toe"), NetworkConfig(width=8, num_blocks=1)
+    game, config = (
+        games.make("tic_tac_toe"),
+        NetworkConfig(trunk=DenseTrunkConfig(width=8, num_blocks=1)),
+    )
     network, variables = first_network(0, game, config, own_parts(3))
     player = TrainedPlayer(
         game, network, variables, config, SearchConfig(), seed=0, has_own_parts=True

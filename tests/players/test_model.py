@@ -5,7 +5,7 @@ import jax
 import numpy as np
 
 from azjax import games
-from azjax.networks import NetworkConfig, expected_value, init_network
+from azjax.networks import DenseTrunkConfig, NetworkConfig, expected_value, init_network
 from azjax.players.model import evaluate, make_recurrent_fn, make_root, mover_reward
 
 GAME = games.make("tic_tac_toe")
@@ -33,7 +33,9 @@ def batch(*states):
 
 @functools.cache
 def network():
-    config = NetworkConfig(num_blocks=0, width=4, stem_channels=8, window=2)
+    config = NetworkConfig(
+        trunk=DenseTrunkConfig(num_blocks=0, width=4, stem_channels=8, window=2)
+    )
     return init_network(jax.random.key(0), (3, 3, 2), 9, config)
 
 

@@ -22,7 +22,9 @@ def test_a_run_of_the_first_version_has_an_unknown_optimizer():
     assert json.dumps(config) == before
 
 
-@pytest.mark.parametrize("section", ["search", "self_play", "learner", "evaluation"])
+@pytest.mark.parametrize(
+    "section", ["network", "search", "self_play", "learner", "evaluation"]
+)
 def test_each_setting_of_version_2_has_its_name_of_today(section):
     old = json.loads((CONFIGS / "run_2.json").read_text())
     today = TrainConfig(game="tic_tac_toe", iterations=3).to_json()
@@ -106,3 +108,28 @@ def test_an_unknown_version_is_refused_in_one_line(version):
 def test_what_is_no_object_is_refused(content):
     with pytest.raises(ValueError, match="it is no JSON object"):
         migrate(content)
+
+
+@pytest.mark.parametrize(
+    ("trunk", "settings"),
+    [
+        ("conv", {"num_blocks": 2, "channels": 4, "global_pooling": True}),
+        ("dense", {"num_blocks": 2, "width": 16, "stem_channels": 8, "window": 3}),
+    ],
+)
+def test_a_trunk_of_version_2_keeps_the_settings_that_it_uses(trunk, settings):
+    unused = {"channels": 1, "global_pooling": False, "width": 1, "window": 1}
+    old = {"trunk": trunk, "value_head": "wdl", "dtype": "float32"}
+    migrated = migrate({"format": 2, "network": unused | settings | old})
+    assert migrated["network"] == {
+        "trunk": {"name": trunk, **settings},
+        "value_head": "wdl",
+        "dtype": "float32",
+    }
+
+
+@pytest.mark.parametrize(
+    "network", [None, [], "conv", {}, {"trunk": []}, {"trunk": {}}]
+)
+def test_what_is_no_network_of_version_2_is_left_to_who_reads_it(network):
+    assert migrate({"format": 2, "network": network})["network"] == network

@@ -11,7 +11,7 @@ import pytest
 from quick_compilation import quick_jit
 
 from azjax import games
-from azjax.networks import NetworkConfig, init_network
+from azjax.networks import DenseTrunkConfig, NetworkConfig, init_network
 from azjax.players.model import evaluate, make_recurrent_fn, make_root
 from azjax.search import (
     SearchConfig,
@@ -29,7 +29,9 @@ CONFIGS = pytest.mark.parametrize(
         pytest.param(ALPHAZERO, id="alphazero", marks=pytest.mark.slow),
     ],
 )
-TINY = NetworkConfig(num_blocks=0, width=4, stem_channels=8, window=2)
+TINY = NetworkConfig(
+    trunk=DenseTrunkConfig(num_blocks=0, width=4, stem_channels=8, window=2)
+)
 GAME = games.make("connect_four")
 step = jax.jit(GAME.step)
 BATCH_SIZE = 4

@@ -14,11 +14,13 @@ import pytest
 from quick_compilation import quick_jit
 
 from azjax import games
-from azjax.networks import NetworkConfig, init_network
+from azjax.networks import DenseTrunkConfig, NetworkConfig, init_network
 from azjax.players.model import evaluate, make_recurrent_fn, make_root
 from azjax.search import search
 
-TINY = NetworkConfig(num_blocks=0, width=4, stem_channels=8, window=2)
+TINY = NetworkConfig(
+    trunk=DenseTrunkConfig(num_blocks=0, width=4, stem_channels=8, window=2)
+)
 NUM_ACTIONS = 5
 
 

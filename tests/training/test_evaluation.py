@@ -4,7 +4,7 @@ import jax
 import pytest
 
 from azjax import games
-from azjax.networks import NetworkConfig
+from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import TrainedPlayer, first_network
 from azjax.search import SearchConfig
 from azjax.training import EvaluationConfig, TrainConfig, train
@@ -13,7 +13,9 @@ from azjax.training.evaluation import Evaluator
 from azjax.training.loop import named_players
 
 GAME = games.make("tic_tac_toe")
-NETWORK = NetworkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
+NETWORK = NetworkConfig(
+    trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
+)
 CONFIG = TrainConfig(
     game="tic_tac_toe",
     iterations=1,

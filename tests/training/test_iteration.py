@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from azjax import games
-from azjax.networks import NetworkConfig
+from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import first_network
 from azjax.training import (
     EvaluationConfig,
@@ -23,7 +23,9 @@ GAME = games.make("tic_tac_toe")
 CONFIG = TrainConfig(
     game="tic_tac_toe",
     iterations=4,
-    network=NetworkConfig(width=16, num_blocks=1, stem_channels=8, window=3),
+    network=NetworkConfig(
+        trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
+    ),
     self_play=SelfPlayConfig(num_games=8, moves_per_chunk=4, num_simulations=(2,)),
     replay=ReplayConfig(capacity=128, min_window=104, min_positions=64),
     learner=LearnerConfig(batch_size=16, replay_ratio=1.0),

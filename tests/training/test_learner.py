@@ -10,6 +10,7 @@ import pytest
 from azjax import games
 from azjax.networks import (
     AuxiliaryHead,
+    DenseTrunkConfig,
     NetworkConfig,
     Parts,
     PolicyHead,
@@ -42,7 +43,9 @@ from azjax.training.stored_policy import store_policy
 
 GAME = games.make("tic_tac_toe")
 CONFIG = LearnerConfig(batch_size=32, learning_rate=1e-2, ema_decay=0.9)
-SMALL = NetworkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
+SMALL = NetworkConfig(
+    trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
+)
 NETWORK, FIRST = first_network(0, GAME, SMALL)
 
 

@@ -12,7 +12,7 @@ import pytest
 from flax import nnx
 
 from azjax import games, players
-from azjax.networks import NetworkConfig, Parts
+from azjax.networks import DenseTrunkConfig, NetworkConfig, Parts
 from azjax.training import (
     CheckpointConfig,
     EvaluationConfig,
@@ -39,7 +39,9 @@ def config(directory, **changes) -> TrainConfig:
         "game": "tic_tac_toe",
         "iterations": 6,
         "run_dir": str(directory),
-        "network": NetworkConfig(width=16, num_blocks=1, stem_channels=8, window=3),
+        "network": NetworkConfig(
+            trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
+        ),
         "self_play": SelfPlayConfig(
             num_games=8, moves_per_chunk=4, num_simulations=(2,), temperature_moves=2
         ),

@@ -7,7 +7,7 @@ import pytest
 from flax import struct
 
 from azjax import games
-from azjax.networks import NetworkConfig
+from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import first_network
 from azjax.search import SearchConfig
 from azjax.training import (
@@ -44,7 +44,9 @@ def config(directory="runs/none", games=8, **changes) -> TrainConfig:
         "game": "tic_tac_toe",
         "iterations": 1,
         "run_dir": str(directory),
-        "network": NetworkConfig(width=16, num_blocks=1, stem_channels=8, window=3),
+        "network": NetworkConfig(
+            trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
+        ),
         "self_play": SelfPlayConfig(
             num_games=games, moves_per_chunk=2, num_simulations=(2, 5)
         ),
@@ -174,7 +176,10 @@ def test_on_a_cpu_what_is_saved_needs_its_memory_twice(monkeypatch):
         ("the replay", {"replay": ReplayConfig(capacity=2**17)}),
         ("the index of the replay", {"replay": ReplayConfig(capacity=2**17)}),
         ("the batch and its gradient", {"learner": LearnerConfig(batch_size=17)}),
-        ("the batch and its gradient", {"network": NetworkConfig(num_blocks=2)}),
+        (
+            "the batch and its gradient",
+            {"network": NetworkConfig(trunk=DenseTrunkConfig(num_blocks=2))},
+        ),
         ("the newest moves of self-play", {"games": 16}),
         ("the search of self-play", {"games": 16}),
         ("the search of self-play", {"search": SearchConfig(tree_reuse_nodes=4)}),
@@ -235,7 +240,9 @@ def test_the_setting_of_the_largest_part_is_named_first(monkeypatch):
 def test_settings_at_their_least_are_not_to_be_lowered(monkeypatch):
     smallest = config(
         games=1,
-        network=NetworkConfig(width=16, num_blocks=0, stem_channels=8, window=3),
+        network=NetworkConfig(
+            trunk=DenseTrunkConfig(width=16, num_blocks=0, stem_channels=8, window=3)
+        ),
         self_play=SelfPlayConfig(num_games=1, moves_per_chunk=2, num_simulations=(1,)),
         learner=LearnerConfig(batch_size=1),
         evaluation=EvaluationConfig(num_simulations=1),

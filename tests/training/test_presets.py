@@ -3,6 +3,7 @@ import math
 import pytest
 
 from azjax import games
+from azjax.networks import ConvTrunkConfig
 from azjax.training import (
     EvaluationConfig,
     LearnerConfig,
@@ -88,7 +89,7 @@ def test_a_presets_fields_can_be_changed():
     )
     assert (config.minutes, config.iterations, config.seed) == (None, 3, 7)
     assert config.learner.batch_size == 5
-    assert config.network.trunk == "conv"
+    assert isinstance(config.network.trunk, ConvTrunkConfig)
 
 
 def test_an_unknown_preset_is_refused_with_the_known_ones():

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from azjax.networks import NetworkConfig
+from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players.schema import VERSION
 from azjax.search import SearchConfig
 from azjax.training import LearnerConfig, ReplayConfig, TrainConfig, run_directory
@@ -165,7 +165,7 @@ def test_the_plan_need_not_be_given_again(tmp_path):
 def test_no_player_of_another_network_is_offered(tmp_path):
     begin(config(tmp_path))
     with pytest.raises(ValueError, match=r"network\.width was") as error:
-        opened(config(tmp_path, network=NetworkConfig(width=7)))
+        opened(config(tmp_path, network=NetworkConfig(trunk=DenseTrunkConfig(width=7))))
     assert "--from" not in str(error.value)
 
 

@@ -47,7 +47,16 @@ def test_settings_of_an_older_version_are_read(tmp_path, version):
         ({"learner": {"batch_size": None}}, "learner.batch_size is of another type"),
         ({"learner": {"uses": 1.0}}, "there is no setting learner.uses"),
         ({"learner": []}, "learner must be an object: "),
-        ({"network": {"trunk": "transformer"}}, "network.trunk is of another type"),
+        ({"network": {"trunk": "dense"}}, "network.trunk must be an object: 'dense'"),
+        (
+            {"network": {"trunk": {"name": "tower"}}},
+            "unknown trunk 'tower'; trunks are",
+        ),
+        ({"network": {"trunk": {"name": []}}}, "unknown trunk"),
+        (
+            {"network": {"trunk": {"name": "conv", "width": 3}}},
+            "no setting network.trunk.width",
+        ),
         ({"self_play": {"num_simulations": [1, "2"]}}, "num_simulations is of another"),
         ({"self_play": {"num_games": 0}}, "self_play.num_games must be >= 1: 0"),
         ({"x" * 10**6: 1}, "there is no setting x{40}$"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from azjax import games
-from azjax.networks import NetworkConfig
+from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import first_network
 from azjax.players.model import evaluate, make_root
 from azjax.search import SearchConfig
@@ -12,7 +12,9 @@ from azjax.training import SelfPlayConfig
 from azjax.training.searches import make_searches
 
 GAME = games.make("tic_tac_toe")
-NETWORK = NetworkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
+NETWORK = NetworkConfig(
+    trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
+)
 NUM_GAMES = 32
 
 

@@ -8,7 +8,7 @@ import pytest
 from quick_compilation import quick_options
 
 from azjax import games
-from azjax.networks import NetworkConfig
+from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import first_network
 from azjax.search import SearchConfig, empty_tree
 from azjax.training import SelfPlayConfig
@@ -29,7 +29,9 @@ CONFIG = SelfPlayConfig(
     short_opening_moves=2,
     long_opening_moves=4,
 )
-NETWORK = NetworkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
+NETWORK = NetworkConfig(
+    trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
+)
 SEARCHES = {
     "gumbel": SearchConfig(),
     "alphazero": SearchConfig(algorithm="alphazero"),
@@ -232,7 +234,7 @@ def test_what_sparse_policies_drop_is_measured(capped):
 def test_other_games_are_searched_in_full_at_each_move(capped):
     has_policy = (np.asarray(capped[0][0].policy.probability) != 0).any(axis=-1)
     assert len(np.unique(has_policy, axis=0)) > 3
-    assert (has_policy.sum(axis=0) > 0).sum() > CAPPED.games // 2
+    assert (has_policy.sum(axis=0) > 0).sum() > CAPPED.num_games // 2
 
 
 @pytest.mark.slow

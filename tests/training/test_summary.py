@@ -8,7 +8,12 @@ import pytest
 from rich.console import Console
 
 from azjax import games
-from azjax.networks import NetworkConfig, QNetworkConfig, init_q_network
+from azjax.networks import (
+    DenseTrunkConfig,
+    NetworkConfig,
+    QNetworkConfig,
+    init_q_network,
+)
 from azjax.players import Choice, TrainedPlayer, TrainedQ, first_network
 from azjax.search import SearchConfig
 from azjax.training import Run
@@ -16,7 +21,9 @@ from azjax.training import summary as summaries
 from azjax.training.summary import print_q_run, print_run, print_summary
 
 GAME = games.make("tic_tac_toe")
-NETWORK = NetworkConfig(width=8, num_blocks=1, stem_channels=8, window=3)
+NETWORK = NetworkConfig(
+    trunk=DenseTrunkConfig(width=8, num_blocks=1, stem_channels=8, window=3)
+)
 POLICY = np.full((1, 9), 0.05, np.float32)
 POLICY[0, 4] = 0.6
 CHOICE = Choice(jnp.array([4]), jnp.array(POLICY), jnp.array([0.25]))

@@ -16,7 +16,7 @@ from azjax.arena import play_match
 from azjax.games import core, make
 from azjax.games.adapters import pgx as module
 from azjax.games.adapters.pgx import PgxGame, from_pgx, to_pgx
-from azjax.networks import NetworkConfig
+from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import RandomPlayer, load_player
 from azjax.training import (
     CheckpointConfig,
@@ -357,7 +357,9 @@ def test_a_game_of_pgx_is_learnt_and_its_player_loaded(tmp_path):
         game="pgx:tic_tac_toe",
         iterations=3,
         run_dir=str(tmp_path / "run"),
-        network=NetworkConfig(width=16, num_blocks=1, stem_channels=8, window=3),
+        network=NetworkConfig(
+            trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
+        ),
         self_play=SelfPlayConfig(
             num_games=8, moves_per_chunk=4, num_simulations=(2,), temperature_moves=2
         ),

@@ -3,7 +3,7 @@ import subprocess
 import pytest
 
 from azjax import games, players
-from azjax.networks import NetworkConfig
+from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.play.gtp import Engine
 from azjax.search import SearchConfig
 
@@ -284,7 +284,10 @@ def test_a_player_of_one_game_alone_refuses_others(talk, capsys):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """The directory of a small network for 3x3 Go with a komi of 0.5."""
-    game, config = games.make("go:3,0.5"), NetworkConfig(width=8, num_blocks=1)
+    game, config = (
+        games.make("go:3,0.5"),
+        NetworkConfig(trunk=DenseTrunkConfig(width=8, num_blocks=1)),
+    )
     network, variables = players.first_network(0, game, config)
     directory = tmp_path_factory.mktemp("run")
     player = players.TrainedPlayer(

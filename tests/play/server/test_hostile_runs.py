@@ -53,15 +53,22 @@ CONFIGS = {
     "empty": "",
 }
 
+
+def dense_player(**settings):
+    return {"network": {"trunk": {"name": "dense", **settings}}}
+
+
 # What `player/config.json` holds in place of the good one's, by the run's name.
 PLAYERS = {
     "player-commands": {"game": COMMAND, "kind": OTHER_COMMANDS[1]},
     "player-kind": {"kind": COMMAND},
     "player-parts": {"has_own_parts": True, "parts": OTHER_COMMANDS[3]},
     "player-lists": {name: [] for name in ("game", "options", "network", "seed")},
-    "player-wide": {"network": {"width": 10**12, "num_blocks": 10**9}},
-    "player-tall": {"network": {"width": 8192, "num_blocks": 3}},
-    "player-types": {"network": {"width": "8", "global_pooling": "no"}},
+    "player-flat": {"network": {"width": 8}},
+    "player-trunk": {"network": {"trunk": {"name": ["dense"]}}},
+    "player-wide": dense_player(width=10**12, num_blocks=10**9),
+    "player-tall": dense_player(width=8192, num_blocks=3),
+    "player-types": dense_player(width="8", global_pooling="no"),
     "player-search": {
         "search": {"tree_reuse_nodes": 10**12, "value_scale": float("nan")}
     },

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from azjax import games, players
-from azjax.networks import NetworkConfig, Parts
+from azjax.networks import DenseTrunkConfig, NetworkConfig, Parts
 from azjax.play.server import House, Limits, make_offers
 from azjax.play.server.describing import describe_position
 from azjax.play.server.memory import PROGRAM_BYTES
@@ -20,7 +20,10 @@ def save(directory, seed, width=8):
     """Writes a run of tic-tac-toe, or a newer player of it."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "config.json").write_text('{"format": 1, "game": "tic_tac_toe"}')
-    game, config = games.make("tic_tac_toe"), NetworkConfig(width=width, num_blocks=1)
+    game, config = (
+        games.make("tic_tac_toe"),
+        NetworkConfig(trunk=DenseTrunkConfig(width=width, num_blocks=1)),
+    )
     network, variables = first_network(seed, game, config)
     trained = TrainedPlayer(game, network, variables, config, SearchConfig(), seed=seed)
     save_player(directory / "player", trained)

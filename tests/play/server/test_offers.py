@@ -4,7 +4,7 @@ import os
 import pytest
 
 from azjax import games
-from azjax.networks import NetworkConfig
+from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.play.server.offers import (
     Offers,
     RunPlayer,
@@ -20,7 +20,10 @@ def make_run(directory, spec):
     """Writes what a run leaves first: its settings and a player."""
     directory.mkdir(parents=True)
     (directory / "config.json").write_text(json.dumps({"format": 1, "game": spec}))
-    game, config = games.make(spec), NetworkConfig(width=8, num_blocks=1)
+    game, config = (
+        games.make(spec),
+        NetworkConfig(trunk=DenseTrunkConfig(width=8, num_blocks=1)),
+    )
     network, variables = first_network(0, game, config)
     trained = TrainedPlayer(game, network, variables, config, SearchConfig(), seed=0)
     save_player(directory / "player", trained)

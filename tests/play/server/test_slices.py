@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from azjax import games, players
-from azjax.networks import NetworkConfig
+from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.play.server.slices import (
     MAX_LEAVES,
     MAX_STRENGTH,
@@ -186,7 +186,7 @@ def test_a_newer_player_takes_the_place_of_one_like_it(connect_four):
     game = games.make("tic_tac_toe")
 
     def made(seed, width):
-        config = NetworkConfig(width=width, num_blocks=1)
+        config = NetworkConfig(trunk=DenseTrunkConfig(width=width, num_blocks=1))
         network, variables = first_network(seed, game, config)
         return AlphaZeroPlayer(game, SearchConfig(), 10, network, variables)
 
