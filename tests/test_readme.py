@@ -38,8 +38,8 @@ def test_the_examples_of_the_readme_run(example, tmp_path):
 
 
 def test_the_readme_has_its_examples():
-    assert len(EXAMPLES) == 5
-    assert "".join(EXAMPLES).count("minutes=5") == 2
+    assert len(EXAMPLES) == 6
+    assert "".join(EXAMPLES).count("minutes=5") == 3
 
 
 @pytest.mark.parametrize("path", re.findall(r"\]\((experiments/[^)]*)\)", README))
