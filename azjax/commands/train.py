@@ -12,7 +12,8 @@ from rich.console import Console
 
 from azjax import games
 from azjax.commands.parsing import parse
-from azjax.networks import trunk_class, trunk_name, trunk_names
+from azjax.commands.parts import read_parts
+from azjax.networks import Parts, trunk_class, trunk_name, trunk_names
 from azjax.training import TrainConfig, load_config, preset, repeated_config, train
 from azjax.training.presets import PresetName
 from azjax.training.run_directory import has_begun
@@ -39,13 +40,24 @@ def train_with_settings(args: Sequence[str], prog: str) -> None:
     game, *settings = args
     if game.startswith("-"):
         raise ValueError(f"the game comes first: {prog} train GAME [OPTIONS]")
-    _train(parse_train_config(game, settings, prog=f"{prog} train {game}"))
+    prog = f"{prog} train {game}"
+    own, settings = parse(
+        _Own, settings, prog=prog, return_unknown_args=True, add_help=False
+    )
+    _train(parse_train_config(game, settings, prog=prog), read_parts(own.parts))
 
 
-def _train(config: TrainConfig) -> None:
+def _train(config: TrainConfig, parts: Parts | None = None) -> None:
     with as_a_program():
-        run = train(config)
+        run = train(config, parts=parts)
     print_run(Console(), run)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Own:
+    """What a run may have of the user's own."""
+
+    parts: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,7 +122,8 @@ def parse_train_config(
             f"{{{','.join(trunk_names())}}} chooses the network's trunk, and "
             "--network.trunk.... are its settings. --from RUN begins with the player "
             "that another run of the same network left; --plan RUN makes another run "
-            "again, with its settings."
+            "again, with its settings. `azjax train` takes --parts MODULE:NAME, the "
+            "azjax.networks.Parts of your own."
         ),
     )
 

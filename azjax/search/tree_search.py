@@ -140,7 +140,7 @@ def search(
         selects_on_update=selects_on_update,
         game=game,
         base=game * num_nodes,
-        invalid_actions=invalid_actions,
+        invalid_actions=jnp.asarray(invalid_actions),
         extra_data=extra_data,
     )
     nodes = set_roots(nodes, root, num_nodes)

@@ -67,13 +67,13 @@ def test_a_player_text_is_loaded_with_parts(own_run):
 
 
 @pytest.mark.parametrize(
-    "command", [["arena", "tic_tac_toe", "random"], ["play"], ["serve"]]
+    "command", [["arena", "tic_tac_toe", "random"], ["play"], ["serve"], ["train"]]
 )
 def test_other_commands_take_parts_too(own_run, command, capsys):
     args = [own_run, "--parts", "nowhere:PARTS"]
     if command == ["play"]:
         args = ["tic_tac_toe", "--opponent", f"network:{own_run}", *args[1:]]
-    elif command == ["serve"]:
+    elif command in (["serve"], ["train"]):
         args = ["tic_tac_toe", *args[1:]]
     else:
         args = [f"network:{own_run}", *args[1:]]

@@ -498,6 +498,14 @@ def test_a_selection_function_sees_the_illegal_moves_of_its_game():
     np.testing.assert_array_equal(tree.children_visits[:, 0] > 0, ~illegal)
 
 
+def test_illegal_actions_may_be_a_numpy_array_in_a_compiled_function():
+    _, illegal = dice_root(Dice(), 2)
+    illegal = np.asarray(illegal)
+    settings = {"invalid_actions": illegal, "batch_size": 2}
+    output = jax.eval_shape(lambda: search_dice(search, **settings))
+    assert output.root_invalid_actions.shape == illegal.shape
+
+
 def test_without_a_mask_all_moves_are_legal():
     tree = jax.device_get(jax.jit(lambda: search_dice(search, invalid_actions=None))())
     assert not tree.root_invalid_actions.any()
