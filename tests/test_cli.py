@@ -321,7 +321,7 @@ def test_a_full_disk_ends_the_run_which_then_goes_on(small_disk, monkeypatch, re
 
 
 def test_ctrl_c_before_the_run_has_begun_ends_without_a_traceback(monkeypatch):
-    def interrupted(config):
+    def interrupted(config, parts):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(train_module, "train", interrupted)
@@ -335,7 +335,7 @@ def test_a_signal_ends_a_command_in_order(monkeypatch, number):
     handlers = [signal.getsignal(n) for n in cli.ending_signals()]
     cleaned = []
 
-    def killed(config):
+    def killed(config, parts):
         try:
             signal.raise_signal(number)
         finally:
@@ -426,7 +426,7 @@ def test_help_imports_neither_plots_nor_checkpoints(imports):
 
 
 def test_a_fault_of_the_program_keeps_its_traceback(monkeypatch):
-    def faulty(config):
+    def faulty(config, parts):
         raise ValueError("a bug")
 
     monkeypatch.setattr(train_module, "train", faulty)
