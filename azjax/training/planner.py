@@ -124,7 +124,8 @@ def plan_text(before: Plan, after: Plan, chunk_positions: int) -> str:
             f"iteration {newest.iteration} ended after more than a quarter of "
             f"{minutes:g} minutes, compiling included: {advice} if few follow"
         )
-    if abs((before.end or 0) - after.end) < _NEWS * after.end:
+    is_over = after.end == after.entries[-1].iteration
+    if is_over or abs((before.end or 0) - after.end) < _NEWS * after.end:
         return ""
     positions = f"{after.end * chunk_positions:,} positions"
     text = f"planned: {after.end:,} iterations, {positions} in {minutes:g} minutes"

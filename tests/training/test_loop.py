@@ -22,12 +22,16 @@ from azjax.training import (
     TrainConfig,
     ValueTarget,
     head_losses,
+    host_loop,
     lambda_target,
+    load_config,
+    repeated_config,
     train,
 )
 from azjax.training import loop as module
 from azjax.training.checkpoints import Checkpoints
 from azjax.training.iteration import make_algorithm
+from azjax.training.plan import read_plan
 from azjax.training.reporting import Reporter
 
 GAME = games.make("tic_tac_toe")
@@ -338,6 +342,39 @@ class Trunk(nnx.Module):
     def __call__(self, observation):
         features = observation.reshape(observation.shape[0], -1)
         return nnx.relu(self.norm(self.linear(features)))
+
+
+class Ticking:
+    """A clock that goes on whenever somebody looks at it."""
+
+    def __init__(self):
+        self.seconds = 0.0
+
+    def monotonic(self):
+        self.seconds += 0.5
+        return self.seconds
+
+
+def test_a_run_of_minutes_is_made_again_bit_for_bit_and_extended(
+    tmp_path, monkeypatch, capsys
+):
+    rare = CheckpointConfig(every_minutes=10.0)
+    settings = config(tmp_path / "run", iterations=None, minutes=0.5, checkpoint=rare)
+    clock = Ticking()
+    monkeypatch.setattr(host_loop, "time", clock)
+    monkeypatch.setattr(module, "time", clock)
+    run = train(settings)
+    plan = read_plan(run.directory)
+    assert run.finished
+    assert plan.end == run.last["iteration"] > 4
+    assert len(plan.entries) > 2
+    again = train(repeated_config(run.directory, run_dir=str(tmp_path / "again")))
+    assert_same_player(again, run)
+    assert counted(metrics(again)) == counted(metrics(run))
+    longer = dataclasses.replace(load_config(run.directory), minutes=0.75)
+    capsys.readouterr()
+    assert train(longer).last["iteration"] > plan.end
+    assert "from 0.5 minutes to 0.75 minutes" in capsys.readouterr().out
 
 
 @pytest.mark.slow

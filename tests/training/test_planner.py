@@ -127,6 +127,12 @@ def test_an_iteration_is_left_while_there_is_time():
     assert planned(clock, seconds=599.0).end == 4
 
 
+def test_a_plan_that_ends_with_its_time_is_not_said():
+    plan = new_plan(LENGTH)
+    assert plan_text(plan, plan.ending(0, 0), 8192) == ""
+    assert plan_text(plan.ending(0, 9), plan.ending(0, 9).ending(4, 4), 8192) == ""
+
+
 def test_much_time_without_a_plan_is_said_once():
     late = new_plan(LENGTH).at(1, 0.1)
     text = plan_text(new_plan(LENGTH), late, 8192)
