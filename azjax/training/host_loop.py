@@ -46,7 +46,7 @@ class Learning(NamedTuple, Generic[State, Player]):
 
     config: the settings.
     state_version: of the layout of the state; other checkpoints are refused.
-    positions: learnt from in an iteration.
+    positions: played in an iteration.
     init: returns the state before the first iteration.
     iterate: `(state, totals, share, enter) -> (state, totals, metrics)`. Donates the
         state. `totals` are sums over the run, empty at its start, which checkpoints
@@ -289,8 +289,8 @@ def _evaluate(session: _Session, state: Any) -> dict[str, Any]:
 
 
 def _save(session: _Session, state: Any, *, evaluated: bool) -> None:
-    """Saves a checkpoint, which an evaluation of this state makes one of the best or
-    not, and the player."""
+    """Saves a checkpoint and the player. `evaluated`: whether the last evaluation is of
+    this state; its mistakes then decide whether the checkpoint is kept as the best."""
     learning, progress = session.learning, session.progress
     progress.seconds = time.monotonic() - session.started
     mistakes = (progress.last or {}).get("network_mistakes") if evaluated else None
@@ -314,7 +314,7 @@ def _iterate(session: _Session, state: Any, share: float) -> tuple[Any, dict[str
     seconds = time.monotonic() - began
     _check_finite(metrics, int(state.iteration), session.directory)
     progress.totals = totals
-    progress.seconds += seconds
+    progress.seconds += seconds  # until the clock is read again
     speed = learning.positions / seconds
     row = {**_counts(session, state), "positions_per_second": speed, **metrics}
     session.planner.add_iteration(row)

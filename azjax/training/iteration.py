@@ -44,7 +44,7 @@ class TrainState:
     games: in progress.
     replay: positions to learn from.
     sampler: the state of the sampler.
-    rng_key: of the run; never changed, since every draw folds in a counter.
+    rng_key: of the run; never changed, since a counter is folded in for every use.
     iteration: `[]` int32; iterations done.
     """
 
@@ -57,11 +57,11 @@ class TrainState:
 
 
 class Algorithm(NamedTuple):
-    """The jitted functions of a run, without arrays.
+    """The functions of a run, without arrays; `init` and `self_play` are not jitted.
 
     init: `init(variables) -> TrainState`, the state before the first iteration.
-    self_play: `self_play(num_simulations)` returns `(variables, games, rng_key) ->
-        (games, chunk, metrics)`.
+    self_play: `self_play(num_simulations)` returns the jitted `(variables, games,
+        rng_key) -> (games, chunk, metrics)`, made once for each number.
     insert: `(replay, chunk, iteration) -> replay`.
     make_index: `(replay, num_moves, window) -> (replay, index, eligibility)`.
     prepare: of the sampler, `(sampler_state, index) -> sampler_state`.
@@ -192,7 +192,7 @@ def train_iteration(
     progress: float,
     enter: Callable[[str], None] = lambda phase: None,
 ) -> tuple[TrainState, dict[str, Any]]:
-    """Plays one chunk in every game, stores it, and updates the network.
+    """Plays a chunk of T moves in every slot, stores it, and updates the network.
 
     Args:
         algorithm: the functions.
@@ -209,6 +209,7 @@ def train_iteration(
         jax.random.fold_in(state.rng_key, state.iteration)
     )
     simulations = config.self_play.simulations_at(progress)
+    # Another number of simulations is compiled first, hence another phase.
     enter(f"self-play with {simulations} simulations")
     games, chunk, played = algorithm.self_play(simulations)(
         state.learner.averaged, state.games, play_key

@@ -30,7 +30,7 @@ _STEPS = 1_000_000  # that a schedule is given for a run
 
 @struct.dataclass
 class LearnerState:
-    """What an update changes.
+    """The state of the learner, which an update changes.
 
     variables: learnt.
     averaged: their running average, which plays and is evaluated.
@@ -199,8 +199,9 @@ def make_update(
         params = optax.apply_updates(variables.params, updates)
         variables = variables._replace(params=params, batch_stats=batch_stats)
         count = learner.updates + 1
-        # At first the average is quick: it forgets the random start.
+        # At first the decay is small: the average forgets the random start.
         decay = jnp.minimum(ema_decay, count.astype(jnp.float32) / (count + 10))
+        # decay * averaged + (1 - decay) * variables
         averaged: Any = optax.incremental_update(variables, learner.averaged, 1 - decay)
         metrics["gradient_norm"] = optax.tree.norm(gradients)
         learner = LearnerState(variables, averaged, opt_state, count)

@@ -174,7 +174,7 @@ def _make_learning(
 
     Args:
         config: the run's settings.
-        algorithm: the jitted functions.
+        algorithm: the functions.
         variables: the first ones.
         evaluator: grades the players.
         player: makes one from `variables=`.
@@ -256,11 +256,11 @@ def _timed_iteration(
 
 
 def _add(totals: Totals, metrics: dict[str, Any]) -> Totals:
-    """Returns the totals after an iteration, whose counts leave its metrics.
+    """Adds the counts of an iteration to the totals, and removes them from `metrics`.
 
     games: finished.
     eligible: positions that could be sampled at some time.
-    delay: moves that were made in their games until then, summed.
+    delay: moves that were made in their slots until then, summed.
     waiting: positions that may still become eligible.
     """
     return {

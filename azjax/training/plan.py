@@ -32,7 +32,9 @@ class Plan:
     """Which share of a run is over after each iteration: what schedules follow.
 
     The share rises by the same step with every iteration, so that it is the share of
-    the positions that have been played, until a line of the plan changes the end.
+    the positions that have been played, until a line of the plan changes the end. While
+    the end is not known (in a run of minutes, before a plan is made) the share stays
+    where it is: at 0 in a new run.
 
     length: of the run when its last line was written, (`minutes` or `iterations`, how
         many).

@@ -18,11 +18,13 @@ from azjax.training.targets import ValueTarget
 
 @struct.dataclass
 class Replay:
-    """The newest chunks of self-play, `C` moves of `B` games.
+    """The newest chunks of self-play: `R` rows, each a move in each of `B` game slots.
 
-    chunk: leaves `[C, B, ...]`; C is a multiple of a chunk's length, and chunk i of
-        the run lies at the moves from (i mod number of chunks) * length.
-    was_eligible: `[C, B]` bool; whether an index held the position.
+    A slot holds one game after the other.
+
+    chunk: leaves `[R, B, ...]`; R is a multiple of a chunk's length, and chunk i of
+        the run lies in the rows from (i mod number of chunks) * length.
+    was_eligible: `[R, B]` bool; whether an index held the position.
     """
 
     chunk: Chunk
@@ -32,14 +34,15 @@ class Replay:
 class Index(NamedTuple):
     """Which positions can be sampled, and their value targets.
 
-    In each game the eligible positions are the oldest ones of the window, without a
+    In each slot the eligible positions are the oldest ones of the window, without a
     gap: if one can be sampled, so can all before it.
 
     first: `[]` int32; the row of the window's oldest move.
-    lengths: `[B]` int32; eligible positions of each game, in the rows from `first` on.
-    is_new: `[C, B]` bool; whether a position is eligible for the first time.
-    value: `[C, B, 3]` float16; the value target of every position.
-    last: `[C, B]` int32; the row of the last move of the position's game, -1 where that
+    lengths: `[B]` int32; eligible positions of each slot, in the rows from `first` on.
+    is_new: `[R, B]` bool; whether a position is eligible for the first time.
+    value: `[R, B, 3]` float16; the value targets, meaningful where a position is
+        eligible. Rows that have not been written count as the oldest.
+    last: `[R, B]` int32; the row of the last move of the position's game, -1 where that
         is not known; None unless an auxiliary head needs it.
     """
 
@@ -56,16 +59,16 @@ class Index(NamedTuple):
 
     @property
     def is_eligible(self) -> jax.Array:
-        """`[C, B]` bool; whether a position can be sampled."""
+        """`[R, B]` bool; whether a position can be sampled."""
         rows = jnp.arange(self.value.shape[0], dtype=jnp.int32)
         return ((rows - self.first) % rows.size)[:, None] < self.lengths
 
 
 class Eligibility(NamedTuple):
-    """What became of the positions since the last index, scalars.
+    """Counts of the positions since the last index, scalars.
 
     newly: positions that are eligible for the first time.
-    delay: moves made in their games after them, summed.
+    delay: moves made in their slots after them, those of later games included, summed.
     waiting: positions in the window that have not been eligible yet.
     """
 
@@ -91,7 +94,7 @@ class Draw(NamedTuple):
     """N positions of the replay that a sampler chose.
 
     row: `[N]` int32.
-    game: `[N]` int32.
+    game: `[N]` int32; the slot.
     weight: `[N]` float32; of each position in the loss, 1 on average.
     """
 
@@ -101,13 +104,13 @@ class Draw(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What an update learns from.
+    """The positions of an update.
 
     observation: `[N, H, W, C]` float32.
     legal_action_mask: `[N, A]` bool.
     targets: of all heads.
     has_ended: `[N]` bool; whether the final position of the game is known, without
-        which the auxiliary heads have no target.
+        which the auxiliary heads have no target; all False if there are no such heads.
     draw: where the positions lie in the replay, and their weights in the loss.
     """
 
@@ -152,6 +155,7 @@ def insert(replay: Replay, chunk: Chunk, iteration: jax.Array) -> Replay:
     length = chunk.terminated.shape[0]
     num_chunks = replay.chunk.terminated.shape[0] // length
     start = (iteration % num_chunks) * length
+    # The new rows are a replay of their own, which is laid over the large one.
     return jax.tree.map(
         lambda store, new: jax.lax.dynamic_update_slice_in_dim(store, new, start, 0),
         replay,
@@ -174,13 +178,13 @@ def make_index(
 
     Args:
         replay: the store.
-        num_moves: `[]` int32; moves of each game written since the run began.
-        window: `[]` int32; only the newest `window` moves of each game are sampled.
+        num_moves: `[]` int32; moves of each slot written since the run began.
+        window: `[]` int32; only the newest `window` moves of each slot are sampled.
         value_target: how value targets are computed.
         finds_ends: whether the index holds the last move of each position's game.
 
     Returns:
-        The replay with the eligible positions marked, the index, and what was counted.
+        The replay with the eligible positions marked, the index, and the counts.
 
     Raises:
         ValueError: the value targets have another shape.
@@ -246,10 +250,10 @@ def _next_end(terminated: jax.Array) -> jax.Array:
 
 
 def locate(index: Index, number: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns row and game, `[N]` each, of eligible positions by number.
+    """Returns row and slot, `[N]` each, of eligible positions by number.
 
     Args:
-        index: what can be sampled.
+        index: of the eligible positions.
         number: `[N]` int32; from 0 to `index.size` - 1.
     """
     ends = jnp.cumsum(index.lengths, dtype=jnp.int32)
@@ -268,10 +272,11 @@ def make_batch(
     """Returns observations and targets of positions, each under a symmetry of the game.
 
     The positions are independent draws, so equal parts of the batch, one for each
-    symmetry, are as good as drawing the symmetries.
+    symmetry, are as good as drawing the symmetries. They reorder the positions:
+    `Batch.draw` has the new order.
 
     Args:
-        game: what is played.
+        game: the game.
         replay: the store.
         index: of the store; with ends if there are auxiliary heads.
         draw: the positions.

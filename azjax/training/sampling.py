@@ -12,9 +12,9 @@ from azjax.training.replay import Draw, Index, locate
 class Sampler(NamedTuple):
     """Pure functions that choose positions; the state is part of a checkpoint.
 
-    `C` is the number of rows of the replay, `B` the number of its games.
+    `R` is the number of rows of the replay, `B` the number of its game slots.
 
-    init: `init((C, B))` returns the first state, a pytree of arrays.
+    init: `init((R, B))` returns the first state, a pytree of arrays.
     prepare: `prepare(state, index)` returns the state after an iteration's self-play:
         positions have been overwritten, others have become eligible (`index.is_new`).
     choose: `choose(state, index, rng_key)` returns the `Draw` of N positions, each
