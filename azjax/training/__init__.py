@@ -43,10 +43,10 @@ from azjax.training.loop import train
 from azjax.training.presets import fitted_to_length, preset
 from azjax.training.replay import (
     Batch,
-    Draw,
     Eligibility,
     Index,
     Replay,
+    Sample,
     Targets,
     empty_replay,
     insert,
@@ -70,7 +70,6 @@ __all__ = [
     "Batch",
     "CheckpointConfig",
     "Chunk",
-    "Draw",
     "Eligibility",
     "EvaluationConfig",
     "Games",
@@ -82,6 +81,7 @@ __all__ = [
     "Replay",
     "ReplayConfig",
     "Run",
+    "Sample",
     "Sampler",
     "SelfPlayConfig",
     "Targets",

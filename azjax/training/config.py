@@ -113,9 +113,9 @@ class SelfPlayConfig:
         """Games whose move is searched with `num_simulations`, at every move."""
         return max(1, round(self.full_search_fraction * self.num_games))
 
-    def simulations_at(self, progress: float) -> int:
+    def simulations_at(self, share: float) -> int:
         """The simulations of a full search at a share of the run, in [0, 1]."""
-        stage = int(progress * len(self.num_simulations))
+        stage = int(share * len(self.num_simulations))
         return self.num_simulations[min(stage, len(self.num_simulations) - 1)]
 
     def longest_search(self, num_simulations: int) -> int:

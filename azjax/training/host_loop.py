@@ -134,10 +134,13 @@ class Progress:
         totals = values.pop("totals")
         return {**values, **totals, "plan": self.plan.to_json()}
 
-    def is_evaluation_due(self, share: float, times: int, iteration: int) -> bool:
-        """Returns whether to evaluate at this share of the run: before it, `times`
-        times in it, and at its end, but not again when a finished run is begun."""
-        if self.first is None or int(share * times) > self.evaluations:
+    def is_evaluation_due(
+        self, share: float, num_evaluations: int, iteration: int
+    ) -> bool:
+        """Returns whether to evaluate at this share of the run: before it,
+        `num_evaluations` times in it, and at its end, but not again when a finished run
+        is begun."""
+        if self.first is None or int(share * num_evaluations) > self.evaluations:
             return True
         return share >= 1 and (self.last or {}).get("iteration") != iteration
 
@@ -207,7 +210,7 @@ def run_loop(
     with reporter, signals, checkpoints:
         for note in notes:
             reporter.message(note)
-        state, finished = _learn(session, signals, state)
+        state, finished = _run_to_end(session, signals, state)
         checkpoints.wait()
         if not finished:
             reporter.last_message(
@@ -238,22 +241,24 @@ def _ignore(row: Row) -> None:
     del row
 
 
-def _learn(session: _Session, signals: StopSignals, state: Any) -> tuple[Any, bool]:
+def _run_to_end(
+    session: _Session, signals: StopSignals, state: Any
+) -> tuple[Any, bool]:
     """Iterates, evaluates and saves. Returns the last state, and whether the run is
     finished; donates the first."""
     config, progress = session.learning.config, session.progress
     saved_at = time.monotonic()
     while True:
         iteration = int(state.iteration)
-        share = _plan(session, iteration)
-        times = config.evaluation.num_evaluations
-        evaluates = progress.is_evaluation_due(share, times, iteration)
+        share = _replanned_share(session, iteration)
+        num_evaluations = config.evaluation.num_evaluations
+        evaluates = progress.is_evaluation_due(share, num_evaluations, iteration)
         if evaluates:
             row = _evaluate(session, state)
-            progress.add_evaluation(row, int(share * times))
+            progress.add_evaluation(row, int(share * num_evaluations))
             session.reporter.evaluation(row)
             session.on_evaluation(row)
-            share = _plan(session, iteration, has_evaluated=True)
+            share = _replanned_share(session, iteration, has_evaluated=True)
         if share >= 1 or signals.stopping:
             _save(session, state, evaluated=evaluates)
             return state, share >= 1
@@ -266,7 +271,9 @@ def _learn(session: _Session, signals: StopSignals, state: Any) -> tuple[Any, bo
         session.on_iteration(row)
 
 
-def _plan(session: _Session, iteration: int, *, has_evaluated: bool = False) -> float:
+def _replanned_share(
+    session: _Session, iteration: int, *, has_evaluated: bool = False
+) -> float:
     """Plans the rest of the run. Returns the share of it that is over."""
     progress, planner = session.progress, session.planner
     seconds = time.monotonic() - session.started

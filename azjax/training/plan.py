@@ -33,8 +33,8 @@ class Plan:
 
     The share rises by the same step with every iteration, so that it is the share of
     the positions that have been played, until a line of the plan changes the end. While
-    the end is not known (in a run of minutes, before a plan is made) the share stays
-    where it is: at 0 in a new run.
+    no end is known (in a run of minutes, before one is planned) the share is that of
+    the last line, at first 0.
 
     length: of the run when its last line was written, (`minutes` or `iterations`, how
         many).

@@ -40,8 +40,8 @@ class Index(NamedTuple):
     first: `[]` int32; the row of the window's oldest move.
     lengths: `[B]` int32; eligible positions of each slot, in the rows from `first` on.
     is_new: `[R, B]` bool; whether a position is eligible for the first time.
-    value: `[R, B, 3]` float16; the value targets, meaningful where a position is
-        eligible. Rows that have not been written count as the oldest.
+    value_target: `[R, B, 3]` float16; meaningful where a position is eligible. Rows
+        that have not been written count as the oldest.
     last: `[R, B]` int32; the row of the last move of the position's game, -1 where that
         is not known; None unless an auxiliary head needs it.
     """
@@ -49,7 +49,7 @@ class Index(NamedTuple):
     first: jax.Array
     lengths: jax.Array
     is_new: jax.Array
-    value: jax.Array
+    value_target: jax.Array
     last: jax.Array | None
 
     @property
@@ -60,7 +60,7 @@ class Index(NamedTuple):
     @property
     def is_eligible(self) -> jax.Array:
         """`[R, B]` bool; whether a position can be sampled."""
-        rows = jnp.arange(self.value.shape[0], dtype=jnp.int32)
+        rows = jnp.arange(self.value_target.shape[0], dtype=jnp.int32)
         return ((rows - self.first) % rows.size)[:, None] < self.lengths
 
 
@@ -90,16 +90,16 @@ class Targets(NamedTuple):
     auxiliary: dict[str, Any]
 
 
-class Draw(NamedTuple):
+class Sample(NamedTuple):
     """N positions of the replay that a sampler chose.
 
     row: `[N]` int32.
-    game: `[N]` int32; the slot.
+    slot: `[N]` int32.
     weight: `[N]` float32; of each position in the loss, 1 on average.
     """
 
     row: jax.Array
-    game: jax.Array
+    slot: jax.Array
     weight: jax.Array
 
 
@@ -111,14 +111,14 @@ class Batch(NamedTuple):
     targets: of all heads.
     has_ended: `[N]` bool; whether the final position of the game is known, without
         which the auxiliary heads have no target; all False if there are no such heads.
-    draw: where the positions lie in the replay, and their weights in the loss.
+    sample: where the positions lie in the replay, and their weights in the loss.
     """
 
     observation: jax.Array
     legal_action_mask: jax.Array
     targets: Targets
     has_ended: jax.Array
-    draw: Draw
+    sample: Sample
 
 
 def empty_replay(
@@ -142,7 +142,7 @@ def empty_replay(
             action=jnp.zeros(shape, action_dtype(game.num_actions)),
             policy=policy,
             value=jnp.zeros(shape, jnp.float32),
-            draw=jnp.zeros(shape, jnp.float32),
+            draw_probability=jnp.zeros(shape, jnp.float32),
             reward=jnp.zeros(shape, jnp.float32),
             terminated=jnp.zeros(shape, bool),
         ),
@@ -195,12 +195,12 @@ def make_index(
     in_time_order = functools.partial(jnp.roll, shift=-oldest, axis=0)
     in_rows = functools.partial(jnp.roll, shift=oldest, axis=0)
 
-    moves = (chunk.reward, chunk.terminated, chunk.value, chunk.draw)
-    value = value_target.compute(*map(in_time_order, moves)).astype(jnp.float16)
-    if value.shape != (*chunk.terminated.shape, 3):
+    moves = (chunk.reward, chunk.terminated, chunk.value, chunk.draw_probability)
+    targets = value_target.compute(*map(in_time_order, moves)).astype(jnp.float16)
+    if targets.shape != (*chunk.terminated.shape, 3):
         raise ValueError(
             f"value_target.compute must return {(*chunk.terminated.shape, 3)} of "
-            f"{chunk.terminated.shape} moves: it returned {value.shape}"
+            f"{chunk.terminated.shape} moves: it returned {targets.shape}"
         )
     # The move that ends each position's game, counted from the oldest move; `capacity`
     # where it has not been made.
@@ -229,7 +229,7 @@ def make_index(
         first=first,
         lengths=is_eligible.sum(axis=0, dtype=jnp.int32),
         is_new=is_new,
-        value=in_rows(value),
+        value_target=in_rows(targets),
         last=last,
     )
     return Replay(chunk, was_eligible), index, eligibility
@@ -257,42 +257,42 @@ def locate(index: Index, number: jax.Array) -> tuple[jax.Array, jax.Array]:
         number: `[N]` int32; from 0 to `index.size` - 1.
     """
     ends = jnp.cumsum(index.lengths, dtype=jnp.int32)
-    game = jnp.searchsorted(ends, number, side="right")
-    place = number - (ends - index.lengths)[game]
-    return (index.first + place) % index.value.shape[0], game
+    slot = jnp.searchsorted(ends, number, side="right")
+    place = number - (ends - index.lengths)[slot]
+    return (index.first + place) % index.value_target.shape[0], slot
 
 
 def make_batch(
     game: Game,
     replay: Replay,
     index: Index,
-    draw: Draw,
+    sample: Sample,
     auxiliary: Sequence[AuxiliaryHead] = (),
 ) -> Batch:
     """Returns observations and targets of positions, each under a symmetry of the game.
 
-    The positions are independent draws, so equal parts of the batch, one for each
-    symmetry, are as good as drawing the symmetries. They reorder the positions:
-    `Batch.draw` has the new order.
+    The positions are independent of each other, so equal parts of the batch, one for
+    each symmetry, are as good as drawing the symmetries. They reorder the positions:
+    `Batch.sample` has the new order.
 
     Args:
         game: the game.
         replay: the store.
         index: of the store; with ends if there are auxiliary heads.
-        draw: the positions.
+        sample: the positions.
         auxiliary: heads whose targets are computed.
 
     Raises:
         ValueError: there are auxiliary heads, and the index has no ends.
     """
-    position = (draw.row, draw.game)
+    position = (sample.row, sample.slot)
     state, stored = jax.tree.map(
         lambda leaf: leaf[position], (replay.chunk.state, replay.chunk.policy)
     )
-    has_ended = jnp.zeros_like(draw.weight, bool)
+    has_ended = jnp.zeros_like(sample.weight, bool)
     targets = Targets(
         policy=expand_policy(stored, game.num_actions),
-        value=index.value[position].astype(jnp.float32),
+        value=index.value_target[position].astype(jnp.float32),
         auxiliary={},  # filled below
     )
     if auxiliary:
@@ -302,7 +302,7 @@ def make_batch(
         has_ended = last >= 0
         chunk = replay.chunk
         before, action = jax.tree.map(
-            lambda leaf: leaf[last, draw.game], (chunk.state, chunk.action)
+            lambda leaf: leaf[last, sample.slot], (chunk.state, chunk.action)
         )
         final_state = jax.vmap(game.step)(before, action.astype(jnp.int32))
         for head in auxiliary:
@@ -313,7 +313,7 @@ def make_batch(
         legal_action_mask=jax.vmap(game.legal_action_mask)(state),
         targets=targets,
         has_ended=has_ended,
-        draw=draw,
+        sample=sample,
     )
     parts = [
         _transform(

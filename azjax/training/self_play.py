@@ -40,7 +40,7 @@ class Chunk(NamedTuple):
     policy: leaves `[T, B, ...]`; the policy target: the search's improved policy (see
         `gumbel_policy`); all 0 where the search was a fast one.
     value: `[T, B]` float32; the search's value, for the player to move.
-    draw: `[T, B]` float32; the network's probability of a draw.
+    draw_probability: `[T, B]` float32; the network's.
     reward: `[T, B]` float32; what the move brought to the player who made it.
     terminated: `[T, B]` bool; whether the move ended the game.
     """
@@ -49,7 +49,7 @@ class Chunk(NamedTuple):
     action: jax.Array
     policy: StoredPolicy
     value: jax.Array
-    draw: jax.Array
+    draw_probability: jax.Array
     reward: jax.Array
     terminated: jax.Array
 
@@ -172,7 +172,7 @@ def make_self_play(
             action=action.astype(action_dtype(game.num_actions)),
             policy=policy,
             value=found.value,
-            draw=result[:, 1],
+            draw_probability=result[:, 1],
             reward=mover_reward(game, games.state, after),
             terminated=after.terminated,
         )
