@@ -63,6 +63,10 @@ class Plan:
         """Returns the plan that ends elsewhere, from an iteration on."""
         return self._continued(Entry(iteration, self.share(iteration), end))
 
+    def at(self, iteration: int, share: float) -> "Plan":
+        """Returns the plan of which so much is over; its end is not known."""
+        return self._continued(Entry(iteration, share, None))
+
     def extended(
         self, length: tuple[str, float], iteration: int, share: float, end: int | None
     ) -> "Plan":

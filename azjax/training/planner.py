@@ -3,13 +3,13 @@
 import math
 import statistics
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from azjax.training.metrics import Row, losses
 from azjax.training.plan import Plan
 
 _FEWEST = 20  # iterations of which something can be expected
-_LATE = 0.25  # of the time: then a plan is made of an iteration that compiled, too
+_LATE = 0.25  # of the time; from there on the share follows the clock, if need be
 _ROWS = 16  # the newest iterations, whose median is taken
 _NEWS = 0.2  # of the iterations: so large a change of the plan is said
 _STAGES = 100  # shares at which the seconds of an iteration are asked for
@@ -36,11 +36,9 @@ class Planner:
         self._num_evaluations = num_evaluations
         self._iteration_seconds = iteration_seconds
         self._rows: deque[Row] = deque(maxlen=_ROWS)
-        self._slow_row: Row | None = None
         self._phases: set[str] = set()
         self._has_compiled = False
         self._evaluation_seconds: list[float] = []
-        self._is_rough = False
 
     def enter(self, phase: str) -> None:
         """Takes note that a phase of an iteration begins; it is compiled first where it
@@ -53,8 +51,6 @@ class Planner:
         not tell how long others will take."""
         if losses(row) and not self._has_compiled:
             self._rows.append(row)
-        else:
-            self._slow_row = row
         self._has_compiled = False
 
     def add_evaluation(self, seconds: float) -> None:
@@ -64,8 +60,12 @@ class Planner:
     def replanned(
         self, plan: Plan, iteration: int, seconds: float, *, has_evaluated: bool
     ) -> Plan:
-        """Returns the plan from here on: at each evaluation, as soon as the first one
-        can be made, and when the time is over, it is made anew.
+        """Returns the plan from here on.
+
+        It is made as soon as an iteration tells how long others take, and anew at each
+        evaluation, whenever half of the iterations that were left are done, and when
+        the time is over. If nothing is known by a quarter of the time, the share
+        follows the clock until then.
 
         Args:
             plan: until now.
@@ -77,17 +77,20 @@ class Planner:
             return plan
         if seconds >= self._limit:
             return plan.ending(iteration, iteration)
-        is_late = plan.end is None and seconds > _LATE * self._limit
-        if self._rows and (has_evaluated or plan.end is None or self._is_rough):
-            rows, self._is_rough = list(self._rows), False
-        elif self._slow_row and is_late:
-            rows, self._is_rough = [self._slow_row], True
-        else:
-            return plan
-        share = plan.share(iteration)
-        left = self._limit - seconds - self._seconds_of_evaluations(share)
-        end = iteration + max(1, round(left / self._mean_seconds(rows, share)))
-        return plan.ending(iteration, end)
+        newest = plan.entries[-1]
+        is_halfway = (
+            newest.end is not None
+            and newest.iteration + newest.end <= 2 * iteration < 2 * newest.end
+        )
+        if self._rows and (has_evaluated or newest.end is None or is_halfway):
+            share = plan.share(iteration)
+            left = self._limit - seconds - self._seconds_of_evaluations(share)
+            end = iteration + max(1, round(left / self._mean_seconds(share)))
+            return plan.ending(iteration, end)
+        share = (seconds / self._limit - _LATE) / (1 - _LATE)
+        if newest.end is None and share > newest.share:
+            return plan.at(iteration, share)
+        return plan
 
     def _seconds_of_evaluations(self, share: float) -> float:
         """Returns what is still to come; the first one told nothing: it compiled."""
@@ -96,11 +99,11 @@ class Planner:
             left * self._evaluation_seconds[-1] if self._evaluation_seconds[1:] else 0
         )
 
-    def _mean_seconds(self, rows: Sequence[Row], share: float) -> float:
+    def _mean_seconds(self, share: float) -> float:
         """Returns the mean over the iterations that are still to come."""
         stages = [share + (1 - share) * stage / _STAGES for stage in range(_STAGES)]
         return statistics.fmean(
-            statistics.median(self._iteration_seconds(row, stage) for row in rows)
+            statistics.median(self._iteration_seconds(row, stage) for row in self._rows)
             for stage in stages
         )
 
@@ -108,15 +111,23 @@ class Planner:
 def plan_text(before: Plan, after: Plan, chunk_positions: int) -> str:
     """Returns what a run of so many minutes is planned to be now, with a warning if it
     is too short; nothing where little has changed."""
-    if after.end is None or abs((before.end or 0) - after.end) < _NEWS * after.end:
+    _, minutes = after.length
+    advice = (
+        "begin another run with more --minutes, or with smaller chunks of self-play "
+        f"than {chunk_positions:,} positions"
+    )
+    if after.end is None:
+        newest = after.entries[-1]
+        if before.entries[-1].share > 0 or newest.share == 0:
+            return ""
+        return (
+            f"iteration {newest.iteration} ended after more than a quarter of "
+            f"{minutes:g} minutes, compiling included: {advice} if few follow"
+        )
+    if abs((before.end or 0) - after.end) < _NEWS * after.end:
         return ""
     positions = f"{after.end * chunk_positions:,} positions"
-    _, minutes = after.length
     text = f"planned: {after.end:,} iterations, {positions} in {minutes:g} minutes"
     if after.end >= _FEWEST:
         return text
-    return (
-        f"{text}; too few iterations to learn much: begin another run with more "
-        f"--minutes, or with smaller chunks of self-play than {chunk_positions:,} "
-        "positions"
-    )
+    return f"{text}; too few iterations to learn much: {advice}"

@@ -303,8 +303,9 @@ def test_a_run_begins_with_the_initial_player(undisturbed, tmp_path):
 
 def test_an_initial_player_of_another_network_or_game_is_refused(undisturbed, tmp_path):
     source = str(undisturbed.directory)
-    network = dataclasses.replace(config(tmp_path).network, width=8)
-    with pytest.raises(ValueError, match=r"network\.width is 16 there and 8 here"):
+    trunk = dataclasses.replace(config(tmp_path).network.trunk, width=8)
+    network = NetworkConfig(trunk)
+    with pytest.raises(ValueError, match=r"network\.trunk\.width is 16 there and 8 h"):
         train(config(tmp_path / "new", initial_player=source, network=network))
     with pytest.raises(ValueError, match="is for tic_tac_toe, not for hex:"):
         train(config(tmp_path / "new", initial_player=source, game="hex:size=3"))

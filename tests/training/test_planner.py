@@ -70,15 +70,25 @@ def test_time_is_left_for_the_evaluations_after_the_first_which_compiles():
     assert planned(clock).end == 3 + (500 - 4 * 10) // 5
 
 
-def test_where_compiling_takes_long_the_first_plan_is_a_rough_one():
+def test_where_compiling_takes_long_the_share_follows_the_clock_for_a_while():
     clock = planner()
-    add_compiling(clock, 50.0)
-    plan = planned(clock, seconds=200.0)
-    assert plan.end == 3 + 8
+    add_compiling(clock, 140.0)
+    plan = planned(clock, iteration=1, seconds=150.0)
+    assert plan.share(1) == 0
+    plan = planned(clock, plan, iteration=2, seconds=375.0)
+    assert (plan.end, plan.share(2)) == (None, 0.5)
     clock.add_iteration(row(5.0))
-    plan = planned(clock, plan, iteration=4, seconds=205.0)
-    assert plan.end == 4 + 79
-    assert planned(clock, plan, iteration=5, seconds=210.0) == plan
+    plan = planned(clock, plan, iteration=3, seconds=400.0)
+    assert (plan.end, plan.share(3)) == (3 + 40, 0.5)
+
+
+def test_the_plan_is_made_anew_when_half_of_what_was_left_is_done():
+    clock = planner()
+    clock.add_iteration(row(10.0))
+    plan = new_plan(LENGTH).ending(4, 12)
+    assert planned(clock, plan, iteration=7, seconds=500.0) == plan
+    assert planned(clock, plan, iteration=8, seconds=500.0).end == 8 + 10
+    assert planned(clock, plan, iteration=12, seconds=500.0) == plan
 
 
 def test_an_iteration_before_the_first_update_tells_nothing():
@@ -115,6 +125,13 @@ def test_an_iteration_is_left_while_there_is_time():
     clock = planner()
     clock.add_iteration(row(500.0))
     assert planned(clock, seconds=599.0).end == 4
+
+
+def test_much_time_without_a_plan_is_said_once():
+    late = new_plan(LENGTH).at(1, 0.1)
+    text = plan_text(new_plan(LENGTH), late, 8192)
+    assert "iteration 1 ended after more than a quarter of 10 minutes" in text
+    assert plan_text(late, late.at(2, 0.2), 8192) == ""
 
 
 def test_the_first_plan_is_said_with_its_positions_and_a_warning_of_few_iterations():

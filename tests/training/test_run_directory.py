@@ -164,7 +164,7 @@ def test_the_plan_need_not_be_given_again(tmp_path):
 
 def test_no_player_of_another_network_is_offered(tmp_path):
     begin(config(tmp_path))
-    with pytest.raises(ValueError, match=r"network\.width was") as error:
+    with pytest.raises(ValueError, match=r"network\.trunk\.width was") as error:
         opened(config(tmp_path, network=NetworkConfig(trunk=DenseTrunkConfig(width=7))))
     assert "--from" not in str(error.value)
 
