@@ -137,9 +137,8 @@ class Progress:
     def is_evaluation_due(
         self, share: float, num_evaluations: int, iteration: int
     ) -> bool:
-        """Returns whether to evaluate at this share of the run: before it,
-        `num_evaluations` times in it, and at its end, but not again when a finished run
-        is begun."""
+        """Returns whether to evaluate now: before the run, `num_evaluations` times in
+        it, and at its end, but not again when a finished run is begun."""
         if self.first is None or int(share * num_evaluations) > self.evaluations:
             return True
         return share >= 1 and (self.last or {}).get("iteration") != iteration

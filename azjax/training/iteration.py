@@ -67,7 +67,7 @@ class Algorithm(NamedTuple):
     prepare: of the sampler, `(sampler_state, index) -> sampler_state`.
     update: `(learner, sampler_state, (replay, index), rng_key, share) -> (learner,
         sampler_state, metrics)`; samples a batch and updates the network with it. The
-        key is the same for all updates of an iteration: their number is folded in.
+        key may be the same for all updates: their count is folded in.
     """
 
     init: Callable[[Variables], TrainState]
@@ -237,11 +237,11 @@ def train_iteration(
         jnp.int32(config.window_moves(iteration)),
     )
     learner, sampler = state.learner, algorithm.prepare(state.sampler, index)
-    update_metrics = []
+    update_metrics, run_share = [], jnp.float32(share)
     if int(index.size) > 0:
         for _ in range(config.updates_per_iteration):
             learner, sampler, row = algorithm.update(
-                learner, sampler, (replay, index), update_key, jnp.float32(share)
+                learner, sampler, (replay, index), update_key, run_share
             )
             update_metrics.append(row)
     metrics |= jax.device_get(eligibility._asdict())

@@ -174,7 +174,7 @@ def _make_learning(
 
     Args:
         config: the run's settings.
-        algorithm: the functions.
+        algorithm: of `make_algorithm`.
         variables: the first ones.
         evaluator: grades the players.
         player: makes one from `variables=`.
