@@ -63,7 +63,8 @@ CONFIG = TrainConfig(
         short_opening_fraction=0.4,  # after 0 to 12 random moves; others: 0 to 30
         temperature_moves=8,  # drawn from the policy, so that openings differ
     ),
-    # What is learnt from: the newer half of all positions.
+    # What is learnt from: the newer half of all positions, at least `min_window` and at
+    # most `capacity` of them.
     replay=ReplayConfig(
         capacity=2**19 if ON_CPU else 2**21,
         window=0.5,

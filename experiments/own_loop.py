@@ -18,15 +18,10 @@ from azjax.search import SearchConfig
 
 NUM_GAMES, MOVES, NUM_CHUNKS, UPDATES = 256, 8, 16, 32
 game = games.make("tic_tac_toe")
+trunk = networks.DenseTrunkConfig(num_blocks=2, width=64, stem_channels=32, window=3)
+config = networks.NetworkConfig(trunk)
 network, variables = networks.init_network(
-    jax.random.key(0),
-    game.observation_shape,
-    game.num_actions,
-    networks.NetworkConfig(
-        trunk=networks.DenseTrunkConfig(
-            width=64, num_blocks=2, stem_channels=32, window=3
-        )
-    ),
+    jax.random.key(0), game.observation_shape, game.num_actions, config
 )
 search, optimizer = SearchConfig(), optax.adamw(2e-3)
 settings = training.SelfPlayConfig(num_games=NUM_GAMES, moves_per_chunk=MOVES)
@@ -41,8 +36,8 @@ update = training.make_update(network, optimizer, training.head_losses, ema_deca
 @jax.jit
 def learn(learner, replay, index, rng_key):
     """Samples a batch and updates the network with it."""
-    draw = sampler.choose((), index, rng_key)
-    batch = training.make_batch(game, replay, index, draw)
+    sample = sampler.choose((), index, rng_key)
+    batch = training.make_batch(game, replay, index, sample)
     return update(learner, batch, jnp.float32(0))[:2]
 
 

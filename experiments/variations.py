@@ -58,10 +58,10 @@ def prioritised(
         row, slot = jnp.divmod(number, priority.shape[1])
         probability = priority[row, slot] ** alpha / mass[-1]
         weight = (index.size * probability) ** -beta
-        return training.Draw(row, slot, weight / weight.mean())
+        return training.Sample(row, slot, weight / weight.mean())
 
-    def update(priority, draw, loss):
-        return priority.at[draw.row, draw.game].set(loss + 1e-3)
+    def update(priority, sample, loss):
+        return priority.at[sample.row, sample.slot].set(loss + 1e-3)
 
     return {"sampler": training.Sampler(jnp.zeros, prepare, choose, update)}
 

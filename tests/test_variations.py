@@ -118,7 +118,7 @@ def test_prioritised_draws_follow_the_losses_and_their_weights_undo_that():
         first=jnp.int32(0),
         lengths=jnp.array([3, 2]),
         is_new=jnp.ones(shape, bool),
-        value=jnp.zeros((*shape, 3)),
+        value_target=jnp.zeros((*shape, 3)),
         last=None,
     )
     state = sampler.prepare(sampler.init(shape), index)
@@ -126,15 +126,15 @@ def test_prioritised_draws_follow_the_losses_and_their_weights_undo_that():
     np.testing.assert_array_equal(state > 0, index.is_eligible)
     losses = jnp.array([[1.0, 2.0], [3.0, 4.0], [5.0, 0.0], [0.0, 0.0]])
     everywhere = jnp.divmod(jnp.arange(8), 2)
-    draw = sampler.choose(state, index, jax.random.key(0))._replace(
-        row=everywhere[0], game=everywhere[1]
+    sample = sampler.choose(state, index, jax.random.key(0))._replace(
+        row=everywhere[0], slot=everywhere[1]
     )
-    state = sampler.update(state, draw, losses.ravel())
+    state = sampler.update(state, sample, losses.ravel())
     state = sampler.prepare(state, index._replace(is_new=jnp.zeros(shape, bool)))
-    draw = jax.jit(sampler.choose)(state, index, jax.random.key(1))
+    sample = jax.jit(sampler.choose)(state, index, jax.random.key(1))
     drawn = np.zeros(shape)
-    np.add.at(drawn, (draw.row, draw.game), 1 / 4096)
+    np.add.at(drawn, (sample.row, sample.slot), 1 / 4096)
     np.testing.assert_allclose(drawn, np.asarray(losses) / 15, atol=0.04)
     weighted = np.zeros(shape)
-    np.add.at(weighted, (draw.row, draw.game), np.asarray(draw.weight) / 4096)
+    np.add.at(weighted, (sample.row, sample.slot), np.asarray(sample.weight) / 4096)
     np.testing.assert_allclose(weighted, np.asarray(index.is_eligible) / 5, atol=0.04)

@@ -112,10 +112,10 @@ class AuxiliaryHead:
 def policy_loss(
     policy_logits: jax.Array, legal_action_mask: jax.Array, policy_target: jax.Array
 ) -> jax.Array:
-    """Computes the divergence `[B]` of the policy from its target, over legal actions.
+    """Computes KL(target || policy), `[B]`, over legal actions.
 
-    It has the gradient of the cross-entropy and is 0 at best, also where there is no
-    target.
+    It has the gradient of the cross-entropy; its least value is 0, also where there is
+    no target.
 
     Args:
         policy_logits: `[B, A]`.

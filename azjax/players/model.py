@@ -1,4 +1,9 @@
-"""Where a game and a network become the model that search and self-play walk."""
+"""The model that search and self-play use, made of a game and a network.
+
+It has the types of mctx, a JAX library of tree search: `embedding` is the state of the
+game, `prior_logits` are the network's policy logits, and `recurrent_fn` is the model,
+which makes a move.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +22,7 @@ from azjax.networks import (
 def evaluate(
     game: Game, network: Network, variables: Variables, states: State
 ) -> tuple[jax.Array, jax.Array]:
-    """Asks the network about B positions.
+    """Evaluates B positions with the network.
 
     Returns:
         `[B, A]` float32 policy logits, the lowest number where illegal, and `[B, 3]`
@@ -33,7 +38,7 @@ def evaluate(
 def make_root(
     policy_logits: jax.Array, result: jax.Array, states: State
 ) -> mctx.RootFnOutput:
-    """Returns where a search begins: B positions and what `evaluate` says of them."""
+    """Returns the root of a search: B positions and their outputs of `evaluate`."""
     # mctx's records hide their fields from type checkers, hence the dictionaries.
     fields = {
         "prior_logits": policy_logits,
@@ -44,11 +49,16 @@ def make_root(
 
 
 def make_recurrent_fn(game: Game, network: Network) -> mctx.RecurrentFn:
-    """Returns the model: `(variables, rng_key, action, states)` to what follows.
+    """Returns the model: `(variables, rng_key, action, states) -> (output, states)`.
+
+    `action` is `[B]` int32, the leaves of `states` are `[B, ...]`; a search that
+    evaluates K leaves of each of its trees at once calls it with K times as many. The
+    output has `reward`, `discount` and `value`, `[B]`, and `prior_logits`, `[B, A]`.
 
     Rewards are those of the player who moves, values those of the player who is to
-    move next, hence the discount of -1. A finished position is absorbing: it gives no
-    further reward, and its value and discount are 0.
+    move next: one move earlier a value counts with the opposite sign, a discount of -1.
+    A finished position is absorbing: it gives no further reward, and its value and
+    discount are 0.
     """
 
     def recurrent_fn(variables, rng_key, action, states):

@@ -56,9 +56,12 @@ def _update(
     select: Select | None,
     kind: Kind,
 ) -> Nodes:
-    """Counts an attempt in the roots and the listed nodes, takes its value into their
-    means, and selects anew in them; portion by portion, deeper nodes first."""
-    nowhere = nodes.visits.size
+    """Counts an attempt in the roots and the listed nodes, and updates their means.
+
+    The action that is stored in each listed node is selected again: deeper nodes first,
+    since a selection reads the edges to the children. For the roots none is stored.
+    """
+    nowhere = nodes.visits.size  # the index after the last entry; B * N
     batch_size = paths.root_gain.size
     num_nodes = nowhere // batch_size
     leaf = paths.leaf[attempt]
@@ -139,7 +142,7 @@ def _count(  # noqa: PLR0917  # called from the one function above
     edge = jnp.where((parent >= 0) & (at == entry), parent, nowhere)
     qvalue = nodes.reward[entry] + nodes.discount[entry] * value
     if kind == "announcement":
-        # Until its value is known, a move is worth what the position is.
+        # Until the child is evaluated, its Q-value is the parent's value.
         before = nodes.value[jnp.maximum(parent, 0)]
         qvalue = jnp.where(is_leaf & (known == 0), before, qvalue)
     return dataclasses.replace(

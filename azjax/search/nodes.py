@@ -4,6 +4,9 @@ The nodes of all games lie in one row: node `n` of game `b` is entry `b * N + n`
 that gathers and scatters have one index and touch nothing but the nodes they name.
 What `mctx.Tree` stores at the edge to a child (reward, discount, value) lies here once,
 at the child; the edges keep what a selection reads.
+
+To write nothing for some rows, their index is the one after the last entry (`nowhere`),
+which a scatter with `mode="drop"` ignores.
 """
 
 import dataclasses
@@ -31,7 +34,8 @@ class Nodes:
 
     Children and parents are entries, not indices within a game.
 
-    visits: `[M]` int32; simulations that ended at or passed the node; 0 where unused.
+    visits: `[M]` int32; simulations that ended at or passed the node, and 1 for the
+        evaluation of a root; 0 where unused.
     pending: `[M]` int32; those of them whose value is not known yet; None where a step
         searches one leaf.
     value: `[M]` float32; mean of the values backed up.

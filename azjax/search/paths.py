@@ -9,7 +9,7 @@ from flax import struct
 from azjax.search import proofs
 from azjax.search.nodes import Nodes
 
-# Nodes are updated in portions of this many for each game.
+# Listed nodes that are updated at once, for each game of the batch.
 PORTION = 2
 
 

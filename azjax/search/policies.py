@@ -48,11 +48,17 @@ def gumbel_policy(
     rescale_values: bool = True,
     **search_settings: Any,
 ) -> PolicyOutput:
-    """Searches by sequential halving at the root and completed Q-values below.
+    """Searches; returns action, improved policy (`action_weights`) and tree.
 
     Danihelka et al. 2022, "Policy improvement by planning with Gumbel", sections 3 to
-    5. The action weights are the improved policy of equation 11. The result is that
-    of `mctx.gumbel_muzero_policy`.
+    5. Sequential halving at the root: the actions with the highest prior logits plus
+    Gumbel noise get equally many visits, the worse half of them drops out, and so on.
+    The improved policy (equation 11) is softmax(prior logits + scaled completed
+    Q-values), not the visit counts; the scale grows with the visits. Completed: an
+    action without visits gets, in place of its Q-value, the network's value of the
+    node, averaged with the Q-values of the visited actions (appendix D). Below the root
+    the action is selected whose visits are the furthest behind this policy. The
+    result is that of `mctx.gumbel_muzero_policy`.
 
     Args:
         params: passed on to `recurrent_fn`.
@@ -191,7 +197,8 @@ def alphazero_policy(
     temperature: float | jax.Array = 1.0,
     **search_settings: Any,
 ) -> PolicyOutput:
-    """Searches by PUCT with Dirichlet noise at the root.
+    """Searches by PUCT with Dirichlet noise at the root; returns the action, the policy
+    (`action_weights`) and the tree.
 
     Silver et al. 2018, "A general reinforcement learning algorithm that masters chess,
     shogi, and Go through self-play", and its pseudocode: values lie in [-1, 1] and are
@@ -307,7 +314,7 @@ def run_search(  # noqa: PLR0917  # the order is mctx's
         tree: where to begin, in place of empty trees.
         search_slice: which part of a search this call is; None: all of it.
     """
-    policy = functools.partial(
+    search_function = functools.partial(
         gumbel_policy if config.algorithm == "gumbel" else alphazero_policy,
         params,
         rng_key,
@@ -323,13 +330,13 @@ def run_search(  # noqa: PLR0917  # the order is mctx's
         prior_dtype=jnp.dtype(config.prior_dtype),
     )
     if config.algorithm == "gumbel":
-        return policy(
+        return search_function(
             max_num_considered_actions=config.max_num_considered_actions,
             gumbel_scale=1.0 if explores else 0.0,
             value_scale=config.value_scale,
             rescale_values=config.rescale_values,
         )
-    return policy(
+    return search_function(
         c_init=config.c_init,
         c_base=config.c_base,
         first_play_reduction=config.first_play_reduction,

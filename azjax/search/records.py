@@ -1,4 +1,4 @@
-"""mctx's records. Type checkers cannot see their fields and take them for anything."""
+"""The records of mctx; `Any` for type checkers, which cannot see their fields."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -131,7 +131,7 @@ def pruned_visits(
 
 @struct.dataclass
 class GumbelRoot:
-    """What Gumbel's selection at the root knows beside the tree.
+    """Data of Gumbel's selection at the root, besides the tree.
 
     root_gumbel: `[B, A]` float32; the noise.
     kept_visits: `[B, A]` int32; visits of the starting tree that are not part of this
@@ -151,8 +151,9 @@ def sequential_halving_scores(
     qvalues: jax.Array,
     visits: jax.Array,
 ) -> jax.Array:
-    """Returns `[..., A]`; of the actions with the considered number of visits the one
-    with the highest score is next. Danihelka et al. 2022, section 3."""
+    """Returns `[..., A]` scores, the sum of noise, prior logits and Q-values; -inf for
+    the actions without the considered number of visits. Danihelka et al. 2022, section
+    3."""
     logits = prior_logits - prior_logits.max(axis=-1, keepdims=True)
     scores = jnp.maximum(-1e9, gumbel + logits + qvalues)
     return jnp.where(visits == considered_visit, scores, -jnp.inf)
@@ -166,10 +167,16 @@ def gumbel_root_selection(
     max_num_considered_actions: int,
     qtransform: Any,
 ) -> jax.Array:
-    """Returns the action that sequential halving visits next, as mctx does; visits
-    that the starting tree brought along speak for an action's value, but are no part
-    of the halving. Actions with the lowest prior logits are left out while others are
-    left. `tree.extra_data` is a `GumbelRoot`."""
+    """Returns the action that sequential halving visits next, as mctx does.
+
+    The `max_num_considered_actions` with the highest sum of Gumbel noise and prior
+    logits all get equally many visits; then the worse half by that sum and the Q-values
+    drops out, and so on until two are left.
+
+    Visits of the starting tree count in an action's value, but are no part of the
+    halving. Actions with the lowest prior logits are left out while others are left.
+    `tree.extra_data` is a `GumbelRoot`.
+    """
     del rng_key
     visits = tree.children_visits[node_index] - tree.extra_data.kept_visits
     prior_logits = tree.children_prior_logits[node_index]

@@ -1,4 +1,18 @@
-"""Learning by self-play: `train`, and the parts that it is made of."""
+"""Learning by self-play: `train`, and the parts that it is made of.
+
+Letters of the shapes: `B` game slots, each of which holds one game after the other;
+`T` moves of a chunk of self-play; `R` rows of the replay; `N` positions of a batch; `A`
+actions; `K` stored entries of a policy; `H, W, C` height, width and planes of an
+observation. In `azjax.search`, `N` is the number of nodes of a tree and `K` that of the
+leaves evaluated in one step.
+
+JAX words: a pytree is a nested structure of arrays, its leaves. A jitted function is
+compiled at its first call, and again for other shapes. `vmap` makes a function of one
+position a function of a batch; `lax.scan` is a compiled loop that stacks its outputs. A
+donated argument must not be used again: its memory is reused for the result. Nor must a
+random key that was consumed: `split` makes several keys of one, `fold_in` another key
+of a key and a number. A write with an index beyond the end is ignored (`mode="drop"`).
+"""
 
 from azjax.training.config import (
     CheckpointConfig,
@@ -29,10 +43,10 @@ from azjax.training.loop import train
 from azjax.training.presets import fitted_to_length, preset
 from azjax.training.replay import (
     Batch,
-    Draw,
     Eligibility,
     Index,
     Replay,
+    Sample,
     Targets,
     empty_replay,
     insert,
@@ -56,7 +70,6 @@ __all__ = [
     "Batch",
     "CheckpointConfig",
     "Chunk",
-    "Draw",
     "Eligibility",
     "EvaluationConfig",
     "Games",
@@ -68,6 +81,7 @@ __all__ = [
     "Replay",
     "ReplayConfig",
     "Run",
+    "Sample",
     "Sampler",
     "SelfPlayConfig",
     "Targets",

@@ -34,9 +34,9 @@ class SelfPlayConfig:
     Attributes:
         num_games: B, played at once.
         moves_per_chunk: T, moves in each game between two rounds of updates.
-        num_simulations: network evaluations a move, one number for each of equal parts
-            of the run: `(16, 32, 32)` searches less in the first third (AlphaZero:
-            800).
+        num_simulations: network evaluations a move, besides that of the position
+            itself; one number for each of equal parts of the run: `(16, 32, 32)`
+            searches less in the first third (AlphaZero: 800).
         initial_position_fraction: share of the games that begin with the initial
             position.
         short_opening_fraction: share that begin after 0 to `short_opening_moves` random
@@ -44,9 +44,9 @@ class SelfPlayConfig:
         short_opening_moves: see above (moves).
         long_opening_moves: see above (moves); cut to three quarters of the longest
             game.
-        temperature_moves: in so many moves after the opening the move is drawn from
-            the improved policy; after them it is the best found (AlphaZero: 30 in
-            chess).
+        temperature_moves: moves after the opening with temperature 1: they are drawn
+            from the improved policy. After them the temperature is 0: the best move
+            found is played (AlphaZero: 30 in chess).
         full_search_fraction: share of the moves that are searched with
             `num_simulations`, drawn anew at each move; the rest is searched with
             `fast_simulations`, without exploring, and only its results are learnt
@@ -113,9 +113,9 @@ class SelfPlayConfig:
         """Games whose move is searched with `num_simulations`, at every move."""
         return max(1, round(self.full_search_fraction * self.num_games))
 
-    def simulations_at(self, progress: float) -> int:
+    def simulations_at(self, share: float) -> int:
         """The simulations of a full search at a share of the run, in [0, 1]."""
-        stage = int(progress * len(self.num_simulations))
+        stage = int(share * len(self.num_simulations))
         return self.num_simulations[min(stage, len(self.num_simulations) - 1)]
 
     def longest_search(self, num_simulations: int) -> int:
@@ -165,11 +165,12 @@ class LearnerConfig:
         batch_size: N, positions an update.
         replay_ratio: times that a position is drawn, on average.
         learning_rate: of AdamW at its highest.
-        warmup_fraction: share of the run in which the rate rises to it from 0.
+        warmup_fraction: share of the run in which the rate rises to it, from a
+            hundredth of it.
         final_lr_fraction: the share of the highest rate that cosine annealing leaves
             at the end.
-        weight_decay: of kernels, as a share of the weight for each unit of learning
-            rate.
+        weight_decay: of arrays with more than one axis; an update subtracts rate * this
+            * the weight.
         max_gradient_norm: longer gradients are scaled down to it.
         ema_decay: decay of the averaged weights, which play and are evaluated, an
             update.
@@ -418,7 +419,7 @@ class TrainConfig:
         return self.replay.capacity // self.chunk_positions
 
     def window_moves(self, iteration: int) -> int:
-        """The newest moves of each game that can be drawn after so many iterations."""
+        """The newest moves of each slot that can be drawn after so many iterations."""
         positions = max(
             self.replay.min_window,
             self.replay.window * iteration * self.chunk_positions,

@@ -46,7 +46,7 @@ class Learning(NamedTuple, Generic[State, Player]):
 
     config: the settings.
     state_version: of the layout of the state; other checkpoints are refused.
-    positions: learnt from in an iteration.
+    positions: played in an iteration.
     init: returns the state before the first iteration.
     iterate: `(state, totals, share, enter) -> (state, totals, metrics)`. Donates the
         state. `totals` are sums over the run, empty at its start, which checkpoints
@@ -134,10 +134,12 @@ class Progress:
         totals = values.pop("totals")
         return {**values, **totals, "plan": self.plan.to_json()}
 
-    def is_evaluation_due(self, share: float, times: int, iteration: int) -> bool:
-        """Returns whether to evaluate at this share of the run: before it, `times`
-        times in it, and at its end, but not again when a finished run is begun."""
-        if self.first is None or int(share * times) > self.evaluations:
+    def is_evaluation_due(
+        self, share: float, num_evaluations: int, iteration: int
+    ) -> bool:
+        """Returns whether to evaluate now: before the run, `num_evaluations` times in
+        it, and at its end, but not again when a finished run is begun."""
+        if self.first is None or int(share * num_evaluations) > self.evaluations:
             return True
         return share >= 1 and (self.last or {}).get("iteration") != iteration
 
@@ -207,7 +209,7 @@ def run_loop(
     with reporter, signals, checkpoints:
         for note in notes:
             reporter.message(note)
-        state, finished = _learn(session, signals, state)
+        state, finished = _run_to_end(session, signals, state)
         checkpoints.wait()
         if not finished:
             reporter.last_message(
@@ -238,22 +240,24 @@ def _ignore(row: Row) -> None:
     del row
 
 
-def _learn(session: _Session, signals: StopSignals, state: Any) -> tuple[Any, bool]:
+def _run_to_end(
+    session: _Session, signals: StopSignals, state: Any
+) -> tuple[Any, bool]:
     """Iterates, evaluates and saves. Returns the last state, and whether the run is
     finished; donates the first."""
     config, progress = session.learning.config, session.progress
     saved_at = time.monotonic()
     while True:
         iteration = int(state.iteration)
-        share = _plan(session, iteration)
-        times = config.evaluation.num_evaluations
-        evaluates = progress.is_evaluation_due(share, times, iteration)
+        share = _replanned_share(session, iteration)
+        num_evaluations = config.evaluation.num_evaluations
+        evaluates = progress.is_evaluation_due(share, num_evaluations, iteration)
         if evaluates:
             row = _evaluate(session, state)
-            progress.add_evaluation(row, int(share * times))
+            progress.add_evaluation(row, int(share * num_evaluations))
             session.reporter.evaluation(row)
             session.on_evaluation(row)
-            share = _plan(session, iteration, has_evaluated=True)
+            share = _replanned_share(session, iteration, has_evaluated=True)
         if share >= 1 or signals.stopping:
             _save(session, state, evaluated=evaluates)
             return state, share >= 1
@@ -266,7 +270,9 @@ def _learn(session: _Session, signals: StopSignals, state: Any) -> tuple[Any, bo
         session.on_iteration(row)
 
 
-def _plan(session: _Session, iteration: int, *, has_evaluated: bool = False) -> float:
+def _replanned_share(
+    session: _Session, iteration: int, *, has_evaluated: bool = False
+) -> float:
     """Plans the rest of the run. Returns the share of it that is over."""
     progress, planner = session.progress, session.planner
     seconds = time.monotonic() - session.started
@@ -289,8 +295,8 @@ def _evaluate(session: _Session, state: Any) -> dict[str, Any]:
 
 
 def _save(session: _Session, state: Any, *, evaluated: bool) -> None:
-    """Saves a checkpoint, which an evaluation of this state makes one of the best or
-    not, and the player."""
+    """Saves a checkpoint and the player. `evaluated`: whether the last evaluation is of
+    this state; its mistakes then decide whether the checkpoint is kept as the best."""
     learning, progress = session.learning, session.progress
     progress.seconds = time.monotonic() - session.started
     mistakes = (progress.last or {}).get("network_mistakes") if evaluated else None
@@ -314,7 +320,7 @@ def _iterate(session: _Session, state: Any, share: float) -> tuple[Any, dict[str
     seconds = time.monotonic() - began
     _check_finite(metrics, int(state.iteration), session.directory)
     progress.totals = totals
-    progress.seconds += seconds
+    progress.seconds += seconds  # until the clock is read again
     speed = learning.positions / seconds
     row = {**_counts(session, state), "positions_per_second": speed, **metrics}
     session.planner.add_iteration(row)

@@ -44,7 +44,7 @@ class TrainState:
     games: in progress.
     replay: positions to learn from.
     sampler: the state of the sampler.
-    rng_key: of the run; never changed, since every draw folds in a counter.
+    rng_key: of the run; never changed, since a counter is folded in for every use.
     iteration: `[]` int32; iterations done.
     """
 
@@ -57,16 +57,17 @@ class TrainState:
 
 
 class Algorithm(NamedTuple):
-    """The jitted functions of a run, without arrays.
+    """The functions of a run, without arrays; `init` and `self_play` are not jitted.
 
     init: `init(variables) -> TrainState`, the state before the first iteration.
-    self_play: `self_play(num_simulations)` returns `(variables, games, rng_key) ->
-        (games, chunk, metrics)`.
+    self_play: `self_play(num_simulations)` returns the jitted `(variables, games,
+        rng_key) -> (games, chunk, metrics)`, made once for each number.
     insert: `(replay, chunk, iteration) -> replay`.
     make_index: `(replay, num_moves, window) -> (replay, index, eligibility)`.
     prepare: of the sampler, `(sampler_state, index) -> sampler_state`.
-    learn: `(learner, sampler_state, (replay, index), rng_key, progress) -> (learner,
-        sampler_state, metrics)`; samples a batch and makes an update.
+    update: `(learner, sampler_state, (replay, index), rng_key, share) -> (learner,
+        sampler_state, metrics)`; samples a batch and updates the network with it. The
+        key may be the same for all updates: their count is folded in.
     """
 
     init: Callable[[Variables], TrainState]
@@ -74,7 +75,7 @@ class Algorithm(NamedTuple):
     insert: Callable[..., Replay]
     make_index: Callable[..., tuple[Replay, Index, Eligibility]]
     prepare: Callable[[Any, Index], Any]
-    learn: Callable[..., tuple[LearnerState, Any, dict[str, jax.Array]]]
+    update: Callable[..., tuple[LearnerState, Any, dict[str, jax.Array]]]
 
 
 def make_algorithm(
@@ -113,15 +114,17 @@ def make_algorithm(
         config.learner.td_lambda, game.max_moves
     )
     config.check_replay(value_target.horizon)
-    update = make_update(network, optimizer, loss, ema_decay=config.learner.ema_decay)
+    update_network = make_update(
+        network, optimizer, loss, ema_decay=config.learner.ema_decay
+    )
 
-    def learn(learner, sampler_state, positions, rng_key, progress):
+    def update(learner, sampler_state, positions, rng_key, share):
         replay, index = positions
-        draw_key = jax.random.fold_in(rng_key, learner.updates)
-        draw = sampler.choose(sampler_state, index, draw_key)
-        batch = make_batch(game, replay, index, draw, auxiliary)
-        learner, metrics, sample_loss = update(learner, batch, progress)
-        sampler_state = sampler.update(sampler_state, batch.draw, sample_loss)
+        sample_key = jax.random.fold_in(rng_key, learner.updates)
+        sample = sampler.choose(sampler_state, index, sample_key)
+        batch = make_batch(game, replay, index, sample, auxiliary)
+        learner, metrics, sample_loss = update_network(learner, batch, share)
+        sampler_state = sampler.update(sampler_state, batch.sample, sample_loss)
         return learner, sampler_state, metrics
 
     index = functools.partial(
@@ -142,7 +145,7 @@ def make_algorithm(
         insert=jax.jit(insert, donate_argnums=0),
         make_index=jax.jit(index, donate_argnums=0),
         prepare=jax.jit(sampler.prepare, donate_argnums=0),
-        learn=jax.jit(learn, donate_argnums=(0, 1)),
+        update=jax.jit(update, donate_argnums=(0, 1)),
     )
 
 
@@ -189,16 +192,16 @@ def train_iteration(
     algorithm: Algorithm,
     config: TrainConfig,
     state: TrainState,
-    progress: float,
+    share: float,
     enter: Callable[[str], None] = lambda phase: None,
 ) -> tuple[TrainState, dict[str, Any]]:
-    """Plays one chunk in every game, stores it, and updates the network.
+    """Plays a chunk of T moves in every slot, stores it, and updates the network.
 
     Args:
         algorithm: the functions.
         config: the settings with which it was made.
         state: donated.
-        progress: the share of the run that is over, in [0, 1].
+        share: of the run that is over, in [0, 1].
         enter: called with each phase when it begins.
 
     Returns:
@@ -208,7 +211,8 @@ def train_iteration(
     play_key, update_key = jax.random.split(
         jax.random.fold_in(state.rng_key, state.iteration)
     )
-    simulations = config.self_play.simulations_at(progress)
+    simulations = config.self_play.simulations_at(share)
+    # Another number of simulations is compiled first, hence another phase.
     enter(f"self-play with {simulations} simulations")
     games, chunk, played = algorithm.self_play(simulations)(
         state.learner.averaged, state.games, play_key
@@ -233,15 +237,15 @@ def train_iteration(
         jnp.int32(config.window_moves(iteration)),
     )
     learner, sampler = state.learner, algorithm.prepare(state.sampler, index)
-    positions, share, seen = (replay, index), jnp.float32(progress), []
+    update_metrics, run_share = [], jnp.float32(share)
     if int(index.size) > 0:
         for _ in range(config.updates_per_iteration):
-            learner, sampler, losses = algorithm.learn(
-                learner, sampler, positions, update_key, share
+            learner, sampler, row = algorithm.update(
+                learner, sampler, (replay, index), update_key, run_share
             )
-            seen.append(losses)
+            update_metrics.append(row)
     metrics |= jax.device_get(eligibility._asdict())
-    losses = jax.device_get(seen or [{}])
-    metrics |= jax.tree.map(lambda *values: np.mean(values), *losses)
+    update_metrics = jax.device_get(update_metrics or [{}])
+    metrics |= jax.tree.map(lambda *values: np.mean(values), *update_metrics)
     state = dataclasses.replace(state, learner=learner, replay=replay, sampler=sampler)
     return state, metrics

@@ -22,7 +22,7 @@ from azjax.networks import (
 )
 from azjax.search import tree_bytes
 from azjax.training.config import LearnerConfig
-from azjax.training.replay import Batch, Draw, Index, empty_replay, make_batch
+from azjax.training.replay import Batch, Index, Sample, empty_replay, make_batch
 
 FIRST_RATE = 0.01  # of the highest; the first updates must not stand still
 _STEPS = 1_000_000  # that a schedule is given for a run
@@ -30,7 +30,7 @@ _STEPS = 1_000_000  # that a schedule is given for a run
 
 @struct.dataclass
 class LearnerState:
-    """What an update changes.
+    """The state of the learner, which an update changes.
 
     variables: learnt.
     averaged: their running average, which plays and is evaluated.
@@ -62,12 +62,12 @@ class HeadLoss(NamedTuple):
 Loss = Callable[[Prediction, Batch], Mapping[str, HeadLoss]]
 
 
-def learning_rate(config: LearnerConfig, progress: jax.Array | float) -> jax.Array:
+def learning_rate(config: LearnerConfig, share: jax.Array | float) -> jax.Array:
     """Returns the learning rate at a share of the run: linear rise, then a cosine.
 
     Args:
         config: with the highest rate, the rise's share of the run, and the final rate.
-        progress: the share of the run that is over, in [0, 1].
+        share: of the run that is over, in [0, 1].
     """
     highest = config.learning_rate
     first = FIRST_RATE * highest
@@ -81,13 +81,13 @@ def learning_rate(config: LearnerConfig, progress: jax.Array | float) -> jax.Arr
             decay_steps=_STEPS,
             end_value=config.final_lr_fraction * highest,
         )
-    return jnp.asarray(schedule(jnp.clip(progress, 0.0, 1.0) * _STEPS))
+    return jnp.asarray(schedule(jnp.clip(share, 0.0, 1.0) * _STEPS))
 
 
 def make_optimizer(config: LearnerConfig) -> optax.GradientTransformationExtraArgs:
-    """Returns AdamW whose learning rate follows the run's progress.
+    """Returns AdamW whose learning rate follows the share of the run that is over.
 
-    Its `update` takes the extra argument `progress`, `[]` in [0, 1].
+    Its `update` takes that share as the extra argument `progress`, `[]` in [0, 1].
     """
 
     def scale_by_progress(updates, state, params=None, **extra_args):
@@ -179,28 +179,30 @@ def make_update(
     *,
     ema_decay: float,
 ):
-    """Returns a jitted `(learner, batch, progress) -> (learner, metrics, sample_loss)`.
+    """Returns a jitted `(learner, batch, share) -> (learner, metrics, sample_loss)`.
 
-    `progress` is the share of the run that is over, `[]` float32 in [0, 1]; `metrics`
-    are scalars by name; `sample_loss`, `[N]`, is each position's weighted sum of
-    losses, before its own weight. The learner is donated. Called from a Python loop:
+    `share` is the share of the run that is over, `[]` float32 in [0, 1], which the
+    optimizer takes as `progress`; `metrics` are scalars by name; `sample_loss`, `[N]`,
+    is each position's weighted sum of losses, before its own weight. The learner is
+    donated. Called from a Python loop:
     XLA's CPU backend computes a convolution's gradient far slower within `lax.scan`.
     """
     optimizer = optax.with_extra_args_support(optimizer)
 
-    def update(learner: LearnerState, batch: Batch, progress: jax.Array):
+    def update(learner: LearnerState, batch: Batch, share: jax.Array):
         variables = learner.variables
         (_, (metrics, sample_loss, batch_stats)), gradients = jax.value_and_grad(
             _total_loss, has_aux=True
         )(variables.params, variables.batch_stats, network, batch, loss)
         updates, opt_state = optimizer.update(
-            gradients, learner.opt_state, variables.params, progress=progress
+            gradients, learner.opt_state, variables.params, progress=share
         )
         params = optax.apply_updates(variables.params, updates)
         variables = variables._replace(params=params, batch_stats=batch_stats)
         count = learner.updates + 1
-        # At first the average is quick: it forgets the random start.
+        # At first the decay is small: the average forgets the random start.
         decay = jnp.minimum(ema_decay, count.astype(jnp.float32) / (count + 10))
+        # decay * averaged + (1 - decay) * variables
         averaged: Any = optax.incremental_update(variables, learner.averaged, 1 - decay)
         metrics["gradient_norm"] = optax.tree.norm(gradients)
         learner = LearnerState(variables, averaged, opt_state, count)
@@ -250,12 +252,12 @@ def _empty_batch(game: Game, size: int, auxiliary: Sequence[AuxiliaryHead]) -> B
         first=jnp.int32(0),
         lengths=jnp.ones(1, jnp.int32),
         is_new=jnp.ones((1, 1), bool),
-        value=jnp.zeros((1, 1, 3), jnp.float16),
+        value_target=jnp.zeros((1, 1, 3), jnp.float16),
         last=one,
     )
     row = jnp.zeros(size, jnp.int32)
-    draw = Draw(row, row, jnp.ones(size, jnp.float32))
-    return make_batch(game, replay, index, draw, auxiliary)
+    sample = Sample(row, row, jnp.ones(size, jnp.float32))
+    return make_batch(game, replay, index, sample, auxiliary)
 
 
 def _check_loss(name: str, head: HeadLoss, shape: tuple[int, ...]) -> None:
@@ -273,12 +275,13 @@ def _total_loss(params, batch_stats, network: Network, batch: Batch, loss: Loss)
     prediction, batch_stats = predict_in_training(
         network, Variables(params, batch_stats), batch.observation
     )
-    total, sample_loss, metrics = 0.0, jnp.zeros_like(batch.draw.weight), {}
+    weight, metrics = batch.sample.weight, {}
+    total, sample_loss = 0.0, jnp.zeros_like(weight)
     for name, head in loss(prediction, batch).items():
-        _check_loss(name, head, batch.draw.weight.shape)
+        _check_loss(name, head, weight.shape)
         number = jnp.maximum(head.has_target.sum(), 1)
         metrics[f"{name}_loss"] = head.loss.sum() / number
-        total += head.weight * (batch.draw.weight * head.loss).sum() / number
+        total += head.weight * (weight * head.loss).sum() / number
         sample_loss += head.weight * head.loss
     return total, (metrics, sample_loss, batch_stats)
 

@@ -174,22 +174,12 @@ def _make_learning(
 
     Args:
         config: the run's settings.
-        algorithm: the jitted functions.
+        algorithm: of `make_algorithm`.
         variables: the first ones.
         evaluator: grades the players.
         player: makes one from `variables=`.
         has_own_optimizer: whether the learning rate is the user's, and unknown.
     """
-
-    def iterate(
-        state: TrainState, totals: Totals, share: float, enter: Callable[[str], None]
-    ) -> tuple[TrainState, Totals, dict[str, Any]]:
-        rate = None
-        if not has_own_optimizer:
-            rate = float(learning_rate(config.learner, share))
-        state, metrics = _timed_iteration(algorithm, config, state, share, enter)
-        totals = _add(totals, metrics)
-        return state, totals, {**metrics, "learning_rate": rate}
 
     def evaluate(player: TrainedPlayer) -> dict[str, Any]:
         return evaluator.evaluate(
@@ -201,7 +191,12 @@ def _make_learning(
         state_version=STATE_VERSION,
         positions=config.chunk_positions,
         init=lambda: algorithm.init(variables),
-        iterate=iterate,
+        iterate=functools.partial(
+            _iterate,
+            algorithm=algorithm,
+            config=config,
+            has_own_optimizer=has_own_optimizer,
+        ),
         counts=functools.partial(_counts, config),
         player=lambda state: player(variables=state.learner.averaged),
         evaluate=evaluate,
@@ -229,16 +224,20 @@ def named_players(trained: TrainedPlayer, simulations: int) -> dict[str, Player]
     }
 
 
-def _timed_iteration(
-    algorithm: Algorithm,
-    config: TrainConfig,
+def _iterate(
     state: TrainState,
+    totals: Totals,
     share: float,
     enter: Callable[[str], None],
-) -> tuple[TrainState, dict[str, Any]]:
-    """Does what `train_iteration` does; the metrics are Python's numbers, with the
-    seconds of both phases, and None for losses where nothing was learnt yet."""
-    times = []  # when self-play began, the update if there was one, and its end
+    *,
+    algorithm: Algorithm,
+    config: TrainConfig,
+    has_own_optimizer: bool,
+) -> tuple[TrainState, Totals, dict[str, Any]]:
+    """Calls `train_iteration`. The metrics are Python's numbers, with the seconds of
+    both phases, and None for losses where nothing was learnt yet."""
+    # When self-play began, when the updates began if there were any, and the end.
+    times = []
 
     def begin(phase: str) -> None:
         times.append(time.monotonic())
@@ -247,20 +246,21 @@ def _timed_iteration(
     state, metrics = train_iteration(algorithm, config, state, share, begin)
     times.append(time.monotonic())
     row = {"policy_loss": None, "value_loss": None, "gradient_norm": None}
-    return state, {
-        **row,
-        **{name: value.item() for name, value in metrics.items()},
-        "self_play_seconds": times[1] - times[0],
-        "update_seconds": times[-1] - times[1],
-    }
+    row |= {name: value.item() for name, value in metrics.items()}
+    totals = _add(totals, row)
+    row["self_play_seconds"] = times[1] - times[0]
+    row["update_seconds"] = times[-1] - times[1]  # 0 without updates
+    # For the metrics: the optimizer computes the rate from the share.
+    rate = None if has_own_optimizer else float(learning_rate(config.learner, share))
+    return state, totals, {**row, "learning_rate": rate}
 
 
 def _add(totals: Totals, metrics: dict[str, Any]) -> Totals:
-    """Returns the totals after an iteration, whose counts leave its metrics.
+    """Adds the counts of an iteration to the totals, and removes them from `metrics`.
 
     games: finished.
     eligible: positions that could be sampled at some time.
-    delay: moves that were made in their games until then, summed.
+    delay: moves that were made in their slots until then, summed.
     waiting: positions that may still become eligible.
     """
     return {

@@ -32,7 +32,9 @@ class Plan:
     """Which share of a run is over after each iteration: what schedules follow.
 
     The share rises by the same step with every iteration, so that it is the share of
-    the positions that have been played, until a line of the plan changes the end.
+    the positions that have been played, until a line of the plan changes the end. While
+    no end is known (in a run of minutes, before one is planned) the share is that of
+    the last line, at first 0.
 
     length: of the run when its last line was written, (`minutes` or `iterations`, how
         many).

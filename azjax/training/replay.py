@@ -18,11 +18,13 @@ from azjax.training.targets import ValueTarget
 
 @struct.dataclass
 class Replay:
-    """The newest chunks of self-play, `C` moves of `B` games.
+    """The newest chunks of self-play: `R` rows, each a move in each of `B` game slots.
 
-    chunk: leaves `[C, B, ...]`; C is a multiple of a chunk's length, and chunk i of
-        the run lies at the moves from (i mod number of chunks) * length.
-    was_eligible: `[C, B]` bool; whether an index held the position.
+    A slot holds one game after the other.
+
+    chunk: leaves `[R, B, ...]`; R is a multiple of a chunk's length, and chunk i of
+        the run lies in the rows from (i mod number of chunks) * length.
+    was_eligible: `[R, B]` bool; whether an index held the position.
     """
 
     chunk: Chunk
@@ -32,21 +34,22 @@ class Replay:
 class Index(NamedTuple):
     """Which positions can be sampled, and their value targets.
 
-    In each game the eligible positions are the oldest ones of the window, without a
+    In each slot the eligible positions are the oldest ones of the window, without a
     gap: if one can be sampled, so can all before it.
 
     first: `[]` int32; the row of the window's oldest move.
-    lengths: `[B]` int32; eligible positions of each game, in the rows from `first` on.
-    is_new: `[C, B]` bool; whether a position is eligible for the first time.
-    value: `[C, B, 3]` float16; the value target of every position.
-    last: `[C, B]` int32; the row of the last move of the position's game, -1 where that
+    lengths: `[B]` int32; eligible positions of each slot, in the rows from `first` on.
+    is_new: `[R, B]` bool; whether a position is eligible for the first time.
+    value_target: `[R, B, 3]` float16; meaningful where a position is eligible. Rows
+        that have not been written count as the oldest.
+    last: `[R, B]` int32; the row of the last move of the position's game, -1 where that
         is not known; None unless an auxiliary head needs it.
     """
 
     first: jax.Array
     lengths: jax.Array
     is_new: jax.Array
-    value: jax.Array
+    value_target: jax.Array
     last: jax.Array | None
 
     @property
@@ -56,16 +59,16 @@ class Index(NamedTuple):
 
     @property
     def is_eligible(self) -> jax.Array:
-        """`[C, B]` bool; whether a position can be sampled."""
-        rows = jnp.arange(self.value.shape[0], dtype=jnp.int32)
+        """`[R, B]` bool; whether a position can be sampled."""
+        rows = jnp.arange(self.value_target.shape[0], dtype=jnp.int32)
         return ((rows - self.first) % rows.size)[:, None] < self.lengths
 
 
 class Eligibility(NamedTuple):
-    """What became of the positions since the last index, scalars.
+    """Counts of the positions since the last index, scalars.
 
     newly: positions that are eligible for the first time.
-    delay: moves made in their games after them, summed.
+    delay: moves made in their slots after them, those of later games included, summed.
     waiting: positions in the window that have not been eligible yet.
     """
 
@@ -87,35 +90,35 @@ class Targets(NamedTuple):
     auxiliary: dict[str, Any]
 
 
-class Draw(NamedTuple):
+class Sample(NamedTuple):
     """N positions of the replay that a sampler chose.
 
     row: `[N]` int32.
-    game: `[N]` int32.
+    slot: `[N]` int32.
     weight: `[N]` float32; of each position in the loss, 1 on average.
     """
 
     row: jax.Array
-    game: jax.Array
+    slot: jax.Array
     weight: jax.Array
 
 
 class Batch(NamedTuple):
-    """What an update learns from.
+    """The positions of an update.
 
     observation: `[N, H, W, C]` float32.
     legal_action_mask: `[N, A]` bool.
     targets: of all heads.
     has_ended: `[N]` bool; whether the final position of the game is known, without
-        which the auxiliary heads have no target.
-    draw: where the positions lie in the replay, and their weights in the loss.
+        which the auxiliary heads have no target; all False if there are no such heads.
+    sample: where the positions lie in the replay, and their weights in the loss.
     """
 
     observation: jax.Array
     legal_action_mask: jax.Array
     targets: Targets
     has_ended: jax.Array
-    draw: Draw
+    sample: Sample
 
 
 def empty_replay(
@@ -139,7 +142,7 @@ def empty_replay(
             action=jnp.zeros(shape, action_dtype(game.num_actions)),
             policy=policy,
             value=jnp.zeros(shape, jnp.float32),
-            draw=jnp.zeros(shape, jnp.float32),
+            draw_probability=jnp.zeros(shape, jnp.float32),
             reward=jnp.zeros(shape, jnp.float32),
             terminated=jnp.zeros(shape, bool),
         ),
@@ -152,6 +155,7 @@ def insert(replay: Replay, chunk: Chunk, iteration: jax.Array) -> Replay:
     length = chunk.terminated.shape[0]
     num_chunks = replay.chunk.terminated.shape[0] // length
     start = (iteration % num_chunks) * length
+    # The new rows are a replay of their own, which is laid over the large one.
     return jax.tree.map(
         lambda store, new: jax.lax.dynamic_update_slice_in_dim(store, new, start, 0),
         replay,
@@ -174,13 +178,13 @@ def make_index(
 
     Args:
         replay: the store.
-        num_moves: `[]` int32; moves of each game written since the run began.
-        window: `[]` int32; only the newest `window` moves of each game are sampled.
+        num_moves: `[]` int32; moves of each slot written since the run began.
+        window: `[]` int32; only the newest `window` moves of each slot are sampled.
         value_target: how value targets are computed.
         finds_ends: whether the index holds the last move of each position's game.
 
     Returns:
-        The replay with the eligible positions marked, the index, and what was counted.
+        The replay with the eligible positions marked, the index, and the counts.
 
     Raises:
         ValueError: the value targets have another shape.
@@ -191,12 +195,12 @@ def make_index(
     in_time_order = functools.partial(jnp.roll, shift=-oldest, axis=0)
     in_rows = functools.partial(jnp.roll, shift=oldest, axis=0)
 
-    moves = (chunk.reward, chunk.terminated, chunk.value, chunk.draw)
-    value = value_target.compute(*map(in_time_order, moves)).astype(jnp.float16)
-    if value.shape != (*chunk.terminated.shape, 3):
+    moves = (chunk.reward, chunk.terminated, chunk.value, chunk.draw_probability)
+    targets = value_target.compute(*map(in_time_order, moves)).astype(jnp.float16)
+    if targets.shape != (*chunk.terminated.shape, 3):
         raise ValueError(
             f"value_target.compute must return {(*chunk.terminated.shape, 3)} of "
-            f"{chunk.terminated.shape} moves: it returned {value.shape}"
+            f"{chunk.terminated.shape} moves: it returned {targets.shape}"
         )
     # The move that ends each position's game, counted from the oldest move; `capacity`
     # where it has not been made.
@@ -225,7 +229,7 @@ def make_index(
         first=first,
         lengths=is_eligible.sum(axis=0, dtype=jnp.int32),
         is_new=is_new,
-        value=in_rows(value),
+        value_target=in_rows(targets),
         last=last,
     )
     return Replay(chunk, was_eligible), index, eligibility
@@ -246,48 +250,49 @@ def _next_end(terminated: jax.Array) -> jax.Array:
 
 
 def locate(index: Index, number: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns row and game, `[N]` each, of eligible positions by number.
+    """Returns row and slot, `[N]` each, of eligible positions by number.
 
     Args:
-        index: what can be sampled.
+        index: of the eligible positions.
         number: `[N]` int32; from 0 to `index.size` - 1.
     """
     ends = jnp.cumsum(index.lengths, dtype=jnp.int32)
-    game = jnp.searchsorted(ends, number, side="right")
-    place = number - (ends - index.lengths)[game]
-    return (index.first + place) % index.value.shape[0], game
+    slot = jnp.searchsorted(ends, number, side="right")
+    place = number - (ends - index.lengths)[slot]
+    return (index.first + place) % index.value_target.shape[0], slot
 
 
 def make_batch(
     game: Game,
     replay: Replay,
     index: Index,
-    draw: Draw,
+    sample: Sample,
     auxiliary: Sequence[AuxiliaryHead] = (),
 ) -> Batch:
     """Returns observations and targets of positions, each under a symmetry of the game.
 
-    The positions are independent draws, so equal parts of the batch, one for each
-    symmetry, are as good as drawing the symmetries.
+    The positions are independent of each other, so equal parts of the batch, one for
+    each symmetry, are as good as drawing the symmetries. They reorder the positions:
+    `Batch.sample` has the new order.
 
     Args:
-        game: what is played.
+        game: the game.
         replay: the store.
         index: of the store; with ends if there are auxiliary heads.
-        draw: the positions.
+        sample: the positions.
         auxiliary: heads whose targets are computed.
 
     Raises:
         ValueError: there are auxiliary heads, and the index has no ends.
     """
-    position = (draw.row, draw.game)
+    position = (sample.row, sample.slot)
     state, stored = jax.tree.map(
         lambda leaf: leaf[position], (replay.chunk.state, replay.chunk.policy)
     )
-    has_ended = jnp.zeros_like(draw.weight, bool)
+    has_ended = jnp.zeros_like(sample.weight, bool)
     targets = Targets(
         policy=expand_policy(stored, game.num_actions),
-        value=index.value[position].astype(jnp.float32),
+        value=index.value_target[position].astype(jnp.float32),
         auxiliary={},  # filled below
     )
     if auxiliary:
@@ -297,7 +302,7 @@ def make_batch(
         has_ended = last >= 0
         chunk = replay.chunk
         before, action = jax.tree.map(
-            lambda leaf: leaf[last, draw.game], (chunk.state, chunk.action)
+            lambda leaf: leaf[last, sample.slot], (chunk.state, chunk.action)
         )
         final_state = jax.vmap(game.step)(before, action.astype(jnp.int32))
         for head in auxiliary:
@@ -308,7 +313,7 @@ def make_batch(
         legal_action_mask=jax.vmap(game.legal_action_mask)(state),
         targets=targets,
         has_ended=has_ended,
-        draw=draw,
+        sample=sample,
     )
     parts = [
         _transform(

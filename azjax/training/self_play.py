@@ -19,7 +19,7 @@ from azjax.training.stored_policy import StoredPolicy, action_dtype, store_polic
 
 @struct.dataclass
 class Games:
-    """B games in progress.
+    """The games in progress in B slots.
 
     state: the positions, leaves `[B, ...]`; none is finished.
     moves: `[B]` int32; moves made since each game's opening.
@@ -30,14 +30,17 @@ class Games:
 
 
 class Chunk(NamedTuple):
-    """T moves by B games, in time order.
+    """T moves in each of B game slots, in time order.
+
+    The same type holds one move, `[B, ...]`, before `lax.scan` stacks the moves, and
+    the rows of the replay, `[R, B, ...]`.
 
     state: the position before the move, leaves `[T, B, ...]`.
     action: `[T, B]`; the move, in the smallest unsigned integers that hold all actions.
-    policy: leaves `[T, B, ...]`; the search's improved policy; all 0 where the search
-        was a fast one, whose policy is not to be learnt.
+    policy: leaves `[T, B, ...]`; the policy target: the search's improved policy (see
+        `gumbel_policy`); all 0 where the search was a fast one.
     value: `[T, B]` float32; the search's value, for the player to move.
-    draw: `[T, B]` float32; the network's probability of a draw.
+    draw_probability: `[T, B]` float32; the network's.
     reward: `[T, B]` float32; what the move brought to the player who made it.
     terminated: `[T, B]` bool; whether the move ended the game.
     """
@@ -46,7 +49,7 @@ class Chunk(NamedTuple):
     action: jax.Array
     policy: StoredPolicy
     value: jax.Array
-    draw: jax.Array
+    draw_probability: jax.Array
     reward: jax.Array
     terminated: jax.Array
 
@@ -73,8 +76,8 @@ class SelfPlayMetrics(NamedTuple):
 
 
 def random_opening(game: Game, rng_key: jax.Array, max_moves: jax.Array) -> State:
-    """Returns a position after 0 to `max_moves` random legal moves, none of which ends
-    the game. The key is consumed.
+    """Returns a position after 0 to `max_moves` random legal moves; a move that would
+    end the game is left out. The key is consumed.
 
     Args:
         game: the game.
@@ -116,8 +119,9 @@ def random_openings(
 
 
 def start_games(game: Game, config: SelfPlayConfig, rng_key: jax.Array) -> Games:
-    """Returns the first B games, spread over all stages so that they do not move in
-    step. The key is consumed."""
+    """Returns the first games of B slots, from random positions of all stages, so that
+    they do not end at the same time; only later games begin as `config` says. The key
+    is consumed."""
     keys = jax.random.split(rng_key, config.num_games)
     state = jax.vmap(lambda key: random_opening(game, key, jnp.int32(game.max_moves)))(
         keys
@@ -168,7 +172,7 @@ def make_self_play(
             action=action.astype(action_dtype(game.num_actions)),
             policy=policy,
             value=found.value,
-            draw=result[:, 1],
+            draw_probability=result[:, 1],
             reward=mover_reward(game, games.state, after),
             terminated=after.terminated,
         )

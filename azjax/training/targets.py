@@ -49,8 +49,9 @@ class ValueTarget(NamedTuple):
     """How value targets are computed from the stored moves.
 
     compute: `compute(reward, terminated, value, draw)` returns `[T, B, 3]`
-        probabilities of win, draw and loss for the player to move at each of T moves of
-        B games, in time order; see `lambda_returns` for its arguments.
+        probabilities of win, draw and loss for the player to move at each of T moves in
+        B game slots, in time order; see `lambda_returns` for its arguments. They are
+        stored as float16.
     horizon: a position of a game that has not ended is sampled once so many moves have
         followed it; the unknown rest of the game then has negligible weight in its
         target. At least 1; a `TrainConfig` also needs room in the replay for the
@@ -95,7 +96,7 @@ def lambda_returns(
     whose end is not stored is bootstrapped from the search's value of its newest
     position.
 
-    `T` is the number of moves, in time order; `B` the number of games.
+    `T` is the number of moves, in time order; `B` the number of game slots.
 
     Args:
         reward: `[T, B]` of move t, to the player who made it.
@@ -117,6 +118,7 @@ def lambda_returns(
         )
         return (target, soft_result(value, draw)), target.astype(jnp.float16)
 
+    # As the player after it would see it: `step` turns it back.
     newest = jnp.flip(soft_result(value[-1], draw[-1]), axis=-1)
     moves = (reward, terminated, value, draw)
     return jax.lax.scan(step, (newest, newest), moves, reverse=True)[1]

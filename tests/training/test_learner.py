@@ -31,8 +31,8 @@ from azjax.training.learner import (
 )
 from azjax.training.replay import (
     Batch,
-    Draw,
     Index,
+    Sample,
     Targets,
     empty_replay,
     make_batch,
@@ -70,7 +70,7 @@ def data():
         first=np.int32(0),
         lengths=np.full(8, 2, np.int32),
         is_new=np.zeros((2, 8), bool),
-        value=np.eye(3, dtype=np.float16)[np.arange(16).reshape(2, 8) % 3],
+        value_target=np.eye(3, dtype=np.float16)[np.arange(16).reshape(2, 8) % 3],
         last=None,
     )
     return make(), index
@@ -88,10 +88,10 @@ def sampled_update(optimizer, config):
     )
 
     @jax.jit
-    def sample_and_update(learner, replay, index, rng_key, progress):
-        draw = uniform_sampler(config.batch_size).choose((), index, rng_key)
-        batch = make_batch(GAME, replay, index, draw)
-        return update(learner, batch, progress)[:2]
+    def sample_and_update(learner, replay, index, rng_key, share):
+        sample = uniform_sampler(config.batch_size).choose((), index, rng_key)
+        batch = make_batch(GAME, replay, index, sample)
+        return update(learner, batch, share)[:2]
 
     return sample_and_update
 
@@ -249,7 +249,7 @@ def batch_of(has_policy):
             auxiliary={},
         ),
         has_ended=np.zeros(16, bool),
-        draw=Draw(zeros, zeros, np.ones(16, np.float32)),
+        sample=Sample(zeros, zeros, np.ones(16, np.float32)),
     )
 
 
@@ -349,8 +349,8 @@ def test_a_position_counts_as_much_as_its_weight():
     first, rest = np.arange(16) == 0, np.arange(16) > 0
     totals, samples = [], []
     for weight in (np.ones(16), 5.0 * first + rest):
-        draw = batch.draw._replace(weight=jnp.asarray(weight, jnp.float32))
-        value, (_, sample_loss, _) = total(batch._replace(draw=draw))
+        sample = batch.sample._replace(weight=jnp.asarray(weight, jnp.float32))
+        value, (_, sample_loss, _) = total(batch._replace(sample=sample))
         totals.append(float(value))
         samples.append(np.asarray(sample_loss))
     np.testing.assert_array_equal(*samples)

@@ -109,12 +109,12 @@ def filled(num_chunks, moves):
 
 
 def drawable(index):
-    """The rows and games of all positions that can be drawn."""
+    """The rows and slots of all positions that can be drawn."""
     size = int(index.size)
     positions = jax.device_get(locate_all(index, np.arange(CAPACITY * B)))
-    row, game = (each[:size] for each in positions)
-    assert len(set(zip(row.tolist(), game.tolist(), strict=True))) == len(row)
-    return row, game
+    row, slot = (each[:size] for each in positions)
+    assert len(set(zip(row.tolist(), slot.tolist(), strict=True))) == len(row)
+    return row, slot
 
 
 def eligible(replay, num_chunks, window=CAPACITY, td_lambda=1.0, horizon=9):
@@ -165,7 +165,7 @@ def test_only_the_newest_moves_of_the_window_can_be_drawn(moves):
 
 def test_a_game_that_spans_chunks_gets_its_later_result(moves):
     _, index = eligible(filled(3, moves), 3)
-    result = np.asarray(index.value)
+    result = np.asarray(index.value_target)
     win, tie, loss = np.eye(3)
     np.testing.assert_array_equal(result[:5, 0], [win, loss, win, loss, win])
     np.testing.assert_array_equal(result[:9, 1], [tie] * 9)
@@ -173,7 +173,7 @@ def test_a_game_that_spans_chunks_gets_its_later_result(moves):
 
 def test_results_are_found_across_the_rings_end(moves):
     _, index = eligible(filled(6, moves), 6)
-    result = np.asarray(index.value)
+    result = np.asarray(index.value_target)
     win, _, loss = np.eye(3)
     # Moves 10 to 14 are a game; the last three of them lie at the ring's beginning.
     np.testing.assert_array_equal(result[[10, 11, 0, 1, 2], 0], [win, loss] * 2 + [win])
@@ -280,7 +280,7 @@ def play_script(config, max_moves, num_chunks, window=None):
             terminated=played.terminated[part],
             reward=played.reward[part].astype(np.float32),
             value=played.value[part].astype(np.float32),
-            draw=played.draw[part].astype(np.float32),
+            draw_probability=played.draw[part].astype(np.float32),
         )
         replay = insert_into(replay, chunk, np.int32(iteration - 1))
         replay, index, counted = index_of(
@@ -301,7 +301,7 @@ def play_script(config, max_moves, num_chunks, window=None):
         delay += float(counted.delay)
     counts = {"eligible": total, "delay": delay, "waiting": int(counted.waiting)}
     rows = (begin + np.arange(count.max())) % capacity
-    targets = np.asarray(index.value)[rows]
+    targets = np.asarray(index.value_target)[rows]
     return played, since, counts, (begin, count, targets)
 
 
@@ -476,14 +476,14 @@ def test_auxiliary_targets_are_those_of_the_final_position_under_the_same_symmet
     ended = np.asarray(batch.has_ended)
     assert 0 < ended.sum() < 64
     assert (end[~ended] == 0).all()
-    value = np.asarray(replay.chunk.value)[batch.draw.row, batch.draw.game]
+    value = np.asarray(replay.chunk.value)[batch.sample.row, batch.sample.slot]
     number = np.rint(100 * value)
     # In slot 0 the fourth game, from move 15 on, is in progress; in slot 1 none is.
-    np.testing.assert_array_equal(ended, (number < 15) | (batch.draw.game == 1))
+    np.testing.assert_array_equal(ended, (number < 15) | (batch.sample.slot == 1))
     # What is on the board stays there.
     assert (end[ended] >= now[ended]).all()
     stones = end[ended].sum(axis=(1, 2, 3))
-    assert stones.tolist() == np.where(batch.draw.game[ended] == 0, 5, 9).tolist()
+    assert stones.tolist() == np.where(batch.sample.slot[ended] == 0, 5, 9).tolist()
 
 
 def test_value_targets_of_another_shape_are_refused(moves):

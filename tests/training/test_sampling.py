@@ -13,18 +13,18 @@ def index():
         first=jnp.int32(2),
         lengths=jnp.array([3, 0, 1]),
         is_new=jnp.zeros((4, 3), bool),
-        value=jnp.zeros((4, 3, 3)),
+        value_target=jnp.zeros((4, 3, 3)),
         last=None,
     )
 
 
 def test_uniform_draws_are_all_eligible_positions_and_no_others(index):
     sampler = uniform_sampler(4096)
-    draw = sampler.choose(sampler.init((4, 3)), index, jax.random.key(0))
+    sample = sampler.choose(sampler.init((4, 3)), index, jax.random.key(0))
     drawn = np.zeros((4, 3))
-    np.add.at(drawn, (draw.row, draw.game), 1 / 4096)
+    np.add.at(drawn, (sample.row, sample.slot), 1 / 4096)
     eligible = np.zeros((4, 3))
     eligible[[2, 3, 0, 2], [0, 0, 0, 2]] = 1 / 4
     np.testing.assert_array_equal(index.is_eligible, eligible > 0)
     np.testing.assert_allclose(drawn, eligible, atol=0.03)
-    np.testing.assert_array_equal(draw.weight, np.ones(4096))
+    np.testing.assert_array_equal(sample.weight, np.ones(4096))

@@ -128,7 +128,7 @@ def test_policies_are_distributions_over_legal_moves(joined):
 
 def test_values_lie_in_their_range(joined):
     assert (np.abs(joined.value) <= 1).all()
-    assert ((joined.draw >= 0) & (joined.draw <= 1)).all()
+    assert ((joined.draw_probability >= 0) & (joined.draw_probability <= 1)).all()
 
 
 def test_the_same_key_plays_the_same_chunk(run):
