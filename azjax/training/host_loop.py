@@ -222,8 +222,7 @@ def run_loop(
 
 
 class _Session(NamedTuple):
-    """What a run has at hand on the host; only `progress` and `planner`
-    change."""
+    """What a run has at hand on the host; `progress` and `planner` change."""
 
     learning: Learning
     directory: Path
@@ -380,8 +379,8 @@ def _change_length(progress: Progress, config: RunConfig, iteration: int) -> str
     progress.evaluations = int(share * config.evaluation.num_evaluations)
     lengths = " to ".join(f"{number:g} {unit}" for unit, number in (old, new))
     return (
-        f"the length of the run is changed from {lengths}: {share:.0%} of it are over "
-        f"where {before:.0%} were, and its schedules go on from there, that of the "
+        f"the length of the run is changed from {lengths}: {share:.0%} of it is over "
+        f"in place of {before:.0%}, and its schedules go on from there, that of the "
         "learning rate with a new cosine"
     )
 
