@@ -41,7 +41,7 @@ from azjax.training.learner import Loss, learning_rate
 from azjax.training.memory import check_memory, memory_errors, required_parts
 from azjax.training.metrics import Row
 from azjax.training.optimizer_identity import DEFAULT, optimizer_identity
-from azjax.training.plan import Plan, read_plan
+from azjax.training.plan import Plan, plan_to_follow
 from azjax.training.run_directory import has_begun, open_run_directory
 from azjax.training.sampling import Sampler
 from azjax.training.targets import ValueTarget
@@ -152,11 +152,11 @@ def _plan_to_follow(config: TrainConfig) -> Plan | None:
     """Returns the plan of another run, which a new run is to follow."""
     if config.plan is None or has_begun(config.directory):
         return None
-    plan = read_plan(Path(config.plan))
-    if plan.end != config.iterations:
+    plan, end = plan_to_follow(Path(config.plan))
+    if end != config.iterations:
         raise ValueError(
-            f"iterations must be {plan.end}, with which the plan in {config.plan} "
-            f"ends: {config.iterations}"
+            f"iterations must be {end}, with which the plan in {config.plan} ends: "
+            f"{config.iterations}"
         )
     return dataclasses.replace(plan, length=length_of(config))
 

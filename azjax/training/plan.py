@@ -162,19 +162,29 @@ def read_plan(directory: Path) -> Plan:
     """Returns the plan of a run, in a run directory that may hold anything.
 
     Raises:
-        ValueError: there is none, it is damaged, or has no end yet.
+        ValueError: there is none, or it is damaged.
     """
     path = directory / PLAN_FILE
     try:
         with open_regular(path, MAX_PLAN_BYTES) as file:
-            plan = plan_from_json(json.loads(file.read(MAX_PLAN_BYTES)))
+            return plan_from_json(json.loads(file.read(MAX_PLAN_BYTES)))
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"there is no plan to follow in {path}: {error}") from None
-    if plan.end is None:
+
+
+def plan_to_follow(directory: Path) -> tuple[Plan, int]:
+    """Returns the plan of a run for another one to follow, and its last iteration.
+
+    Raises:
+        ValueError: as in `read_plan`, or the run was stopped before it had an end.
+    """
+    plan = read_plan(directory)
+    if not plan.end:
         raise ValueError(
-            f"the run of the plan in {path} was stopped before it was made"
+            f"the plan in {directory / PLAN_FILE} has no end, or no iteration: the run "
+            "was stopped, or its time was over, before one was done"
         )
-    return plan
+    return plan, plan.end
 
 
 def write_plan(directory: Path, plan: Plan) -> None:

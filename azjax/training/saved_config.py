@@ -1,12 +1,13 @@
 """The settings of a run, as its directory keeps them."""
 
+import contextlib
 import dataclasses
 from pathlib import Path
 from typing import Any
 
 from azjax.records import record_from_json
 from azjax.training.config import TrainConfig
-from azjax.training.plan import read_plan
+from azjax.training.plan import plan_to_follow, read_plan
 from azjax.training.run_directory import read_config
 
 _KEPT_BESIDE = ("format", "optimizer", "hooks")  # in the file, and no settings
@@ -27,6 +28,10 @@ def load_config(directory: str | Path) -> TrainConfig:
     except OSError as error:
         raise ValueError(f"there is no run in {directory}: {error}") from None
     values = {name: content[name] for name in content if name not in _KEPT_BESIDE}
+    # The newest length, also where a run that was given it was killed.
+    with contextlib.suppress(ValueError):
+        unit, number = read_plan(directory).length
+        values |= {"minutes": None, "iterations": None, unit: number}
     try:
         return record_from_json(TrainConfig, values | {"run_dir": str(directory)})
     except ValueError as error:
@@ -45,7 +50,7 @@ def repeated_config(directory: str | Path, **changes: Any) -> TrainConfig:
     Raises:
         ValueError: there is no run, or no plan to follow.
     """
-    plan = read_plan(Path(directory))
-    length = {"minutes": None, "iterations": plan.end, "plan": str(directory)}
+    _, end = plan_to_follow(Path(directory))
+    length = {"minutes": None, "iterations": end, "plan": str(directory)}
     changes = {"run_dir": None, **changes}
     return dataclasses.replace(load_config(directory), **length, **changes)

@@ -9,6 +9,7 @@ from azjax.training.plan import (
     extended_plan,
     new_plan,
     plan_from_json,
+    plan_to_follow,
     read_plan,
     write_plan,
 )
@@ -136,8 +137,11 @@ def test_a_run_without_a_plan_is_named(tmp_path):
 
 def test_a_plan_without_an_end_cannot_be_followed(tmp_path):
     write_plan(tmp_path, new_plan(MINUTES))
-    with pytest.raises(ValueError, match="stopped before it was made"):
-        read_plan(tmp_path)
+    with pytest.raises(ValueError, match="has no end, or no iteration"):
+        plan_to_follow(tmp_path)
+    write_plan(tmp_path, new_plan(MINUTES).ending(0, 0))
+    with pytest.raises(ValueError, match="has no end, or no iteration"):
+        plan_to_follow(tmp_path)
 
 
 def test_a_plan_in_json_is_the_plan():

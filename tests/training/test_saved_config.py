@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import pathlib
 import shutil
@@ -28,6 +29,13 @@ def test_the_settings_of_a_run_are_those_that_it_began_with(tmp_path):
     with open_run_directory(config, "adamw", hooks=("loss",)):
         pass
     assert load_config(tmp_path / "run") == config
+
+
+def test_the_newest_length_of_a_run_that_was_killed_is_in_its_plan(tmp_path):
+    config = preset("cpu", "tic_tac_toe", minutes=2, run_dir=str(tmp_path / "run"))
+    with open_run_directory(config) as directory:
+        write_plan(directory, new_plan(("minutes", 4.0)))
+    assert load_config(directory) == dataclasses.replace(config, minutes=4.0)
 
 
 @pytest.mark.parametrize("version", [1, 2])
