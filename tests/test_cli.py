@@ -149,7 +149,7 @@ def test_a_finished_run_may_be_started_again(run, capsys):
         (["train", "tic_tac_toe:3"], "tic_tac_toe has no option '3'; it has none"),
         (
             ["train", "tic_tac_toe", "--minutes", "0"],
-            "minutes must be > 0 and finite: 0.0",
+            "minutes must be > 0 and at most 1000000000: 0.0",
         ),
         (
             ["train", "tic_tac_toe", "--minutes", "1", "--iterations", "1"],

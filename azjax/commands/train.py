@@ -1,6 +1,5 @@
 """`azjax train`: learns a game by self-play."""
 
-import contextlib
 import dataclasses
 import functools
 import sys
@@ -109,7 +108,7 @@ def parse_train_config(
     if length.run_dir is not None:
         changes["run_dir"] = length.run_dir
     default = _with_trunk(_defaults(length, game, settings, changes), length.trunk)
-    return parse(
+    config = parse(
         TrainConfig,
         rest,
         default=default,
@@ -126,6 +125,9 @@ def parse_train_config(
             "azjax.networks.Parts of your own."
         ),
     )
+    if config.game != default.game:
+        raise ValueError(f"the game is given once: {game}, not --game {config.game}")
+    return config
 
 
 def _with_trunk(config: TrainConfig, name: str | None) -> TrainConfig:
@@ -143,18 +145,17 @@ def _defaults(
     changes: dict[str, Any],
 ) -> TrainConfig:
     """Returns the settings of the run that goes on or is made again, or a preset."""
-    if length.plan is not None:
-        repeated = repeated_config(length.plan, **changes)
-        if repeated.game != repr(games.make(game)):
-            raise ValueError(f"the run in {length.plan} learnt {repeated.game}")
-        return repeated
     if length.preset != "auto":
         return preset(length.preset, game, **changes)
+    if length.plan is not None:
+        settings = functools.partial(repeated_config, length.plan)
     settings = settings or functools.partial(preset, "auto", game)
     new = settings(**changes)
-    if has_begun(new.directory):
-        with contextlib.suppress(ValueError):  # another run is refused by `train`
-            old = load_config(new.directory)
-            if old.game == new.game:
-                return dataclasses.replace(old, **changes)
-    return new
+    if new.game != repr(games.make(game)):
+        raise ValueError(f"the run in {length.plan} learnt {new.game}, not {game}")
+    if not has_begun(new.directory):
+        return new
+    old = load_config(new.directory)
+    if old.game != new.game:
+        return new  # refused by `train`
+    return dataclasses.replace(old, plan=length.plan, **changes)

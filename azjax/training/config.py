@@ -27,6 +27,9 @@ def _check_fraction(part: str, config: Any, *names: str) -> None:
             )
 
 
+MAX_LENGTH = 10**9  # of a run, minutes or iterations
+
+
 @dataclasses.dataclass(frozen=True)
 class SelfPlayConfig:
     """How games are played to learn from.
@@ -283,6 +286,26 @@ class CheckpointConfig:
         _check_at_least("checkpoint", self, every_minutes=0, keep=1)
 
 
+def check_length(minutes: object, iterations: object) -> None:
+    """Checks how long a run lasts; None is not looked at.
+
+    Raises:
+        ValueError: it is no number, or not allowed.
+    """
+    if minutes is not None and (
+        not isinstance(minutes, int | float)
+        or isinstance(minutes, bool)
+        or not 0 < minutes <= MAX_LENGTH
+    ):
+        raise ValueError(f"minutes must be > 0 and at most {MAX_LENGTH}: {minutes!r}")
+    if iterations is not None and (
+        type(iterations) is not int or not 1 <= iterations <= MAX_LENGTH
+    ):
+        raise ValueError(
+            f"iterations must be a whole number from 1 to {MAX_LENGTH}: {iterations!r}"
+        )
+
+
 @dataclasses.dataclass(frozen=True)
 class TrainConfig:
     """A training run.
@@ -329,10 +352,7 @@ class TrainConfig:
                 "exactly one of minutes and iterations must be given: "
                 f"minutes={self.minutes}, iterations={self.iterations}"
             )
-        if self.minutes is not None and not 0 < self.minutes < math.inf:
-            raise ValueError(f"minutes must be > 0 and finite: {self.minutes}")
-        if self.iterations is not None and self.iterations < 1:
-            raise ValueError(f"iterations must be >= 1: {self.iterations}")
+        check_length(self.minutes, self.iterations)
         if self.plan is not None and self.iterations is None:
             raise ValueError("with a plan, iterations must be given, its last one")
         if not 0 <= self.seed < 2**32:

@@ -134,7 +134,7 @@ def plan_from_json(content: object) -> Plan:
     try:
         return _plan_from_json(content)
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise ValueError(f"it is no plan of a run: {error!r}") from None
+        raise ValueError("it is no plan of a run") from error
 
 
 def _plan_from_json(content: Any) -> Plan:
@@ -169,7 +169,8 @@ def read_plan(directory: Path) -> Plan:
         with open_regular(path, MAX_PLAN_BYTES) as file:
             return plan_from_json(json.loads(file.read(MAX_PLAN_BYTES)))
     except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"there is no plan to follow in {path}: {error}") from None
+        problem = getattr(error, "strerror", None) or error
+        raise ValueError(f"there is no plan to follow in {path}: {problem}") from None
 
 
 def plan_to_follow(directory: Path) -> tuple[Plan, int]:

@@ -12,6 +12,7 @@ from azjax.players.q_directory import KIND
 from azjax.training.config import (
     BaseEvaluationConfig,
     CheckpointConfig,
+    check_length,
     check_opponents,
 )
 
@@ -130,10 +131,7 @@ class QConfig:
             )
         if self.minutes is None and self.iterations is None:
             object.__setattr__(self, "minutes", DEFAULT_MINUTES)
-        if self.minutes is not None and not 0 < self.minutes < math.inf:
-            raise ValueError(f"minutes must be > 0 and finite: {self.minutes}")
-        if self.iterations is not None and self.iterations < 1:
-            raise ValueError(f"iterations must be >= 1: {self.iterations}")
+        check_length(self.minutes, self.iterations)
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"seed must be from 0 to 2**32 - 1: {self.seed}")
         if self.learning not in ("offline", "online"):

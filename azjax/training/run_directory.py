@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any, Protocol, TextIO
 
 from azjax import games
+from azjax.players.directory import MAX_CONFIG_BYTES
 from azjax.players.schema import VERSION, migrate
+from azjax.players.weights import open_regular
 from azjax.training.config import BaseEvaluationConfig, CheckpointConfig
+from azjax.training.metrics import METRICS_FILE, read_metrics
 from azjax.training.optimizer_identity import comparable
 
 try:
@@ -97,6 +100,7 @@ def open_run_directory(
     with disk_errors(directory):
         directory.mkdir(parents=True, exist_ok=True)
         is_run = (directory / CONFIG_FILE).exists()
+        _check_checkpoints(directory)
         own_files = (_PARTIAL_FILE, _LOCK_FILE)
         if not is_run and any(
             path.name not in own_files for path in directory.iterdir()
@@ -125,6 +129,16 @@ def open_run_directory(
         finally:
             with contextlib.suppress(OSError):
                 partial.unlink(missing_ok=True)
+
+
+def _check_checkpoints(directory: Path) -> None:
+    """Checks that a run which has iterated has checkpoints, or has kept some of one."""
+    rows = [] if has_begun(directory) else read_metrics(directory / METRICS_FILE)
+    if any(row.get("iteration") != 0 for row in rows):
+        raise ValueError(
+            f"{directory} holds the metrics of a run whose checkpoints are gone: give "
+            "another --run-dir"
+        )
 
 
 def _lock(file: TextIO, directory: Path) -> None:
@@ -214,8 +228,9 @@ def read_config(directory: Path) -> dict[str, Any]:
 
 def _read(directory: Path) -> Any:
     try:
-        return json.loads((directory / CONFIG_FILE).read_text())
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        with open_regular(directory / CONFIG_FILE, MAX_CONFIG_BYTES) as file:
+            return json.loads(file.read(MAX_CONFIG_BYTES))
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(
             f"{directory / CONFIG_FILE} is damaged: {error}; give another --run-dir"
         ) from None
@@ -246,7 +261,7 @@ def _check_same_run(
             "--run-dir"
         )
     for name in ("initial_player", "plan"):  # needed at the start only
-        if wanted.get(name, "") is None:
+        if wanted.get(name, "") is None or _is_same_path(found, wanted, name):
             wanted = wanted | {name: found.get(name)}
     found, wanted_now = _comparable(found, wanted, report)
     # An older version did not have every setting of this one.
@@ -261,6 +276,16 @@ def _check_same_run(
     return wanted
 
 
+def _is_same_path(found: dict[str, Any], wanted: dict[str, Any], name: str) -> bool:
+    """Returns whether two settings are paths of one directory."""
+    paths = (found.get(name), wanted.get(name))
+    if not all(isinstance(path, str) for path in paths):
+        return False
+    with contextlib.suppress(OSError, ValueError):
+        return Path(str(paths[0])).resolve() == Path(str(paths[1])).resolve()
+    return False
+
+
 def _from_length(
     found: dict[str, Any], wanted: dict[str, Any], differences: list[str]
 ) -> str:
@@ -273,7 +298,7 @@ def _from_length(
     return (
         "; presets choose some by the minutes, azjax.training.load_config returns "
         "those of the run"
-        if has_other_length and is_chosen
+        if has_other_length and is_chosen and "kind" not in wanted
         else ""
     )
 

@@ -10,7 +10,8 @@ from azjax.training.config import TrainConfig
 from azjax.training.plan import plan_to_follow, read_plan
 from azjax.training.run_directory import read_config
 
-_KEPT_BESIDE = ("format", "optimizer", "hooks")  # in the file, and no settings
+# In the file, and no settings of a run that goes on.
+_KEPT_BESIDE = ("format", "optimizer", "hooks", "plan")
 
 
 def load_config(directory: str | Path) -> TrainConfig:
@@ -26,7 +27,13 @@ def load_config(directory: str | Path) -> TrainConfig:
     try:
         content = read_config(directory)
     except OSError as error:
-        raise ValueError(f"there is no run in {directory}: {error}") from None
+        problem = error.strerror or error
+        raise ValueError(f"there is no run in {directory}: {problem}") from None
+    if "kind" in content:
+        raise ValueError(
+            f"{directory} holds a run of another way of learning: give another "
+            "--run-dir"
+        )
     values = {name: content[name] for name in content if name not in _KEPT_BESIDE}
     # The newest length, also where a run that was given it was killed.
     with contextlib.suppress(ValueError):
@@ -48,9 +55,14 @@ def repeated_config(directory: str | Path, **changes: Any) -> TrainConfig:
         **changes: fields of `TrainConfig` that differ, first of all `run_dir`.
 
     Raises:
-        ValueError: there is no run, or no plan to follow.
+        ValueError: there is no run, or no plan to follow, or its length is changed.
     """
+    if any(changes.get(name) is not None for name in ("minutes", "iterations")):
+        raise ValueError(
+            f"a run that is made by the plan of {directory} has the length of that "
+            "plan: give it another one when it goes on, without the plan"
+        )
     _, end = plan_to_follow(Path(directory))
     length = {"minutes": None, "iterations": end, "plan": str(directory)}
-    changes = {"run_dir": None, **changes}
-    return dataclasses.replace(load_config(directory), **length, **changes)
+    changes = {"run_dir": None, **changes, **length}
+    return dataclasses.replace(load_config(directory), **changes)

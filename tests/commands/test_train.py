@@ -1,5 +1,6 @@
 import dataclasses
 import functools
+import json
 import pathlib
 
 import pytest
@@ -62,9 +63,43 @@ def test_a_preset_that_is_named_is_taken(run):
     assert config == preset("cpu", "tic_tac_toe", minutes=5, run_dir=run.run_dir)
 
 
-def test_what_is_no_run_is_left_to_train(run):
+def test_settings_that_cannot_be_read_are_named(run):
     (pathlib.Path(run.run_dir) / "config.json").write_text("{")
-    assert parsed("--run-dir", run.run_dir).learner == preset("auto").learner
+    with pytest.raises(ValueError, match=r"config.json is damaged"):
+        parsed("--run-dir", run.run_dir)
+
+
+def test_a_run_of_another_way_of_learning_is_named(run):
+    path = pathlib.Path(run.run_dir) / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"kind": "q_learning"}))
+    with pytest.raises(ValueError, match="a run of another way of learning"):
+        parsed("--run-dir", run.run_dir)
+
+
+def test_a_run_that_follows_a_plan_goes_on_for_the_length_that_it_has_now(
+    run, tmp_path
+):
+    follower = dataclasses.replace(
+        run, minutes=None, iterations=40, plan=run.run_dir, run_dir=str(tmp_path / "b")
+    )
+    with open_run_directory(follower) as directory:
+        (directory / "checkpoints" / "1").mkdir(parents=True)
+    write_plan(directory, new_plan(("iterations", 50)))
+    again = parsed("--plan", run.run_dir, "--run-dir", follower.run_dir)
+    assert again == dataclasses.replace(follower, iterations=50)
+    longer = parsed("--run-dir", follower.run_dir, "--minutes", "3")
+    assert (longer.minutes, longer.iterations, longer.plan) == (3.0, None, None)
+
+
+@pytest.mark.parametrize("length", ["--minutes", "--iterations"])
+def test_a_plan_has_a_length_of_its_own(run, length):
+    with pytest.raises(ValueError, match="has the length of that plan"):
+        parsed("--plan", run.run_dir, "--run-dir", "runs/none", length, "3")
+
+
+def test_the_game_is_given_once(run):
+    with pytest.raises(ValueError, match="the game is given once: tic_tac_toe, not"):
+        parsed("--run-dir", "runs/none", "--game", "connect_four")
 
 
 def test_a_run_is_made_again_with_its_settings_and_its_plan(run):

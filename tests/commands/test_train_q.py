@@ -36,7 +36,10 @@ def test_a_run_says_what_it_came_to_and_how_to_play(tmp_path, capsys):
     [
         (["nim"], "unknown game 'nim'; known games: breakthrough, chess"),
         (["chess"], "has 4672 actions; Q-learning with network.form=state"),
-        (["tic_tac_toe", "--minutes", "0"], "minutes must be > 0 and finite: 0.0"),
+        (
+            ["tic_tac_toe", "--minutes", "0"],
+            "minutes must be > 0 and at most 1000000000: 0.0",
+        ),
         (["tic_tac_toe", "--network.form", "table"], "'state', 'pair'"),
         (["tic_tac_toe", "--opponent", "god"], "unknown player 'god'"),
         (["tic_tac_toe", "--sweeps", "1"], "did you mean --fit.sweeps?"),

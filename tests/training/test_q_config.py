@@ -14,9 +14,12 @@ PAIR = QNetworkConfig(form="pair")
     ("settings", "message"),
     [
         ({"game": "nim"}, "unknown game 'nim'"),
-        ({"minutes": 0.0}, "minutes must be > 0 and finite: 0.0"),
-        ({"minutes": float("inf")}, "minutes must be > 0 and finite: inf"),
-        ({"iterations": 0}, "iterations must be >= 1: 0"),
+        ({"minutes": 0.0}, "minutes must be > 0 and at most 1000000000: 0.0"),
+        ({"minutes": float("inf")}, "minutes must be > 0 and at most 1000000000: inf"),
+        (
+            {"iterations": 0},
+            "iterations must be a whole number from 1 to 1000000000: 0",
+        ),
         ({"minutes": 1.0, "iterations": 1}, "only one of minutes and iterations"),
         ({"seed": -1}, "seed must be from 0"),
         ({"learning": "both"}, "learning must be offline or online: 'both'"),

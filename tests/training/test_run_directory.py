@@ -157,6 +157,7 @@ def test_settings_that_a_preset_chooses_by_the_length_are_said_to_be(tmp_path):
 def test_the_plan_need_not_be_given_again(tmp_path):
     begin(config(tmp_path, plan="runs/old"))
     opened(config(tmp_path))
+    opened(config(tmp_path, plan=str(pathlib.Path("runs/old").absolute())))
     assert read_config(tmp_path)["plan"] == "runs/old"
     with pytest.raises(ValueError, match="plan was runs/old, is runs/new"):
         opened(config(tmp_path, plan="runs/new"))
@@ -308,3 +309,21 @@ def test_a_file_is_no_run_directory(tmp_path):
     with pytest.raises(ValueError, match="is no directory: give another --run-dir"):
         opened(config(tmp_path / "file"))
     assert (tmp_path / "file").read_text() == "in the way"
+
+
+def test_the_metrics_of_a_run_without_its_checkpoints_are_kept(tmp_path):
+    opened(config(tmp_path))
+    metrics = tmp_path / "metrics.jsonl"
+    metrics.write_text('{"kind": "evaluation", "iteration": 0}\n')
+    opened(config(tmp_path))
+    metrics.write_text('{"kind": "iteration", "iteration": 1}\n')
+    with pytest.raises(ValueError, match=f"{tmp_path} holds the metrics of a run"):
+        opened(config(tmp_path))
+
+
+def test_settings_are_read_from_a_small_regular_file_alone(tmp_path):
+    begin(config(tmp_path))
+    (tmp_path / "config.json").unlink()
+    (tmp_path / "config.json").symlink_to("/dev/zero")
+    with pytest.raises(OSError, match="is no regular file"):
+        opened(config(tmp_path))

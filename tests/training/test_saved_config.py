@@ -83,7 +83,7 @@ def test_where_there_is_no_run_the_directory_is_named(tmp_path):
 
 def test_a_run_of_another_way_of_learning_is_refused(tmp_path):
     shutil.copy(CONFIGS / "q_run_1.json", tmp_path / "config.json")
-    with pytest.raises(ValueError, match=f"settings in {tmp_path} cannot be used"):
+    with pytest.raises(ValueError, match=f"{tmp_path} holds a run of another way"):
         load_config(tmp_path)
 
 
