@@ -205,6 +205,20 @@ def test_a_killed_run_loses_nothing(tmp_path):
 
 
 @pytest.mark.slow
+def test_extended_runs_are_compared_with_whole_ones(tmp_path):
+    options = ("runs", "--game", "tic_tac_toe", "--iterations", "4", "--seeds", "0")
+    args = ("bench/extended_runs.py", *options, "--quick", "--json")
+    out = run(*args, folder=tmp_path)
+    rows = json.loads(out.splitlines()[-1])
+    assert [(row["run"], row["iteration"]) for row in rows] == [
+        ("extended", 4),
+        ("whole", 4),
+    ]
+    again = run(*args, folder=tmp_path)
+    assert json.loads(again.splitlines()[-1]) == rows
+
+
+@pytest.mark.slow
 def test_the_searches_are_compared_and_drawn(tmp_path):
     options = ("--quick", "--json", "--plot", "search.png")
     results = json.loads(run("bench/search.py", *options, folder=tmp_path))
