@@ -7,7 +7,7 @@ the function that brings a file of the version before to it to `_STEPS`.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-VERSION = 3
+VERSION = 4
 
 
 def migrate(config: object) -> dict[str, Any]:
@@ -56,6 +56,12 @@ def _from_2(config: Mapping[str, Any]) -> dict[str, Any]:
     if "network" in migrated:
         migrated["network"] = _nested_trunk(migrated["network"])
     return migrated
+
+
+def _from_3(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Version 4 divides a run of AlphaZero into lanes, of which there was one."""
+    is_run_of_alphazero = "learner" in config
+    return {**config, "num_lanes": 1} if is_run_of_alphazero else dict(config)
 
 
 def _q_from_2(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,4 +139,5 @@ _Q_MINUTES = 2.0  # that a run of Q-learning lasted where its settings did not s
 _STEPS: Mapping[int, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     1: _from_1,
     2: _from_2,
+    3: _from_3,
 }

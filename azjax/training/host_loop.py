@@ -48,6 +48,7 @@ class Learning(NamedTuple, Generic[State, Player]):
     state_version: of the layout of the state; other checkpoints are refused.
     positions: played in an iteration.
     init: returns the state before the first iteration.
+    shardings: of the shapes of a state to the sharding of each leaf.
     iterate: `(state, totals, share, enter) -> (state, totals, metrics)`. Donates the
         state. `totals` are sums over the run, empty at its start, which checkpoints
         hold; `share` is the share of the run that is over, in [0, 1]; `enter` is to be
@@ -65,6 +66,7 @@ class Learning(NamedTuple, Generic[State, Player]):
     state_version: int
     positions: int
     init: Callable[[], State]
+    shardings: Callable[[Any], Any]
     iterate: Callable[
         [State, Totals, float, Callable[[str], None]],
         tuple[State, Totals, dict[str, Any]],
@@ -187,7 +189,7 @@ def run_loop(
         version=learning.state_version,
     )
     notes = list(notes)
-    restored = checkpoints.restore(_shapes(learning.init), notes.append)
+    restored = checkpoints.restore(_shapes(learning), notes.append)
     state, progress, start = _begin(learning, restored, plan, notes)
     reporter = Reporter(directory, config, start)
     session = _Session(
@@ -338,12 +340,15 @@ def _counts(session: _Session, state: Any) -> dict[str, Any]:
     }
 
 
-def _shapes(init: Callable[[], State]) -> Any:
-    """Returns the shapes and the placement of a state, which is not computed."""
-    device = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+def _shapes(learning: Learning[State, Player]) -> Any:
+    """Returns the shapes and the shardings of a state, which is not computed."""
+    shapes = jax.eval_shape(learning.init)
     return jax.tree.map(
-        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=device),
-        jax.eval_shape(init),
+        lambda leaf, sharding: jax.ShapeDtypeStruct(
+            leaf.shape, leaf.dtype, sharding=sharding
+        ),
+        shapes,
+        learning.shardings(shapes),
     )
 
 

@@ -73,7 +73,7 @@ def record(state, action, number):
 
 @functools.partial(jax.jit, static_argnums=(0, 4), static_argnames="auxiliary")
 def draw(game, replay, index, rng_key, batch_size, *, auxiliary=()):
-    chosen = uniform_sampler(batch_size).choose((), index, rng_key)
+    chosen = uniform_sampler().choose((), index, rng_key, batch_size)
     return make_batch(game, replay, index, chosen, auxiliary)
 
 
