@@ -13,8 +13,8 @@ def record_from_json(kind: type[T], values: object, prefix: str = "") -> T:
 
     Args:
         kind: the dataclass; its fields are numbers, texts, None, tuples of them, or
-            dataclasses. What is missing has its default. A dataclass with a class
-            method `from_json(values, prefix)` is read by it.
+            dataclasses. Missing fields have their defaults. A field whose class has a
+            static method `from_json(values, prefix)` is read by it.
         values: anything.
         prefix: of the names of the fields in errors, with a dot at its end.
 
