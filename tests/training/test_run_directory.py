@@ -321,6 +321,27 @@ def test_the_metrics_of_a_run_without_its_checkpoints_are_kept(tmp_path):
         opened(config(tmp_path))
 
 
+def test_metrics_are_read_from_a_regular_file_alone(tmp_path):
+    opened(config(tmp_path))
+    (tmp_path / "metrics.jsonl").symlink_to("/dev/null")
+    with pytest.raises(ValueError, match=r"metrics.jsonl cannot be read: .* is no"):
+        opened(config(tmp_path))
+
+
+def test_only_the_beginning_of_the_metrics_is_read_to_find_a_lost_run(tmp_path):
+    opened(config(tmp_path))
+    first, second = '{"iteration": 0}\n', '{"iteration": 1}\n'
+    (tmp_path / "metrics.jsonl").write_text(first + 2**20 * "\n" + second)
+    opened(config(tmp_path))
+
+
+def test_the_metrics_of_a_run_in_progress_are_not_judged(tmp_path):
+    with open_run_directory(config(tmp_path)):
+        (tmp_path / "metrics.jsonl").write_text('{"iteration": 1}\n')
+        with pytest.raises(ValueError, match="another process is training in"):
+            opened(config(tmp_path))
+
+
 def test_settings_are_read_from_a_small_regular_file_alone(tmp_path):
     begin(config(tmp_path))
     (tmp_path / "config.json").unlink()
