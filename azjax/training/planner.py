@@ -32,13 +32,13 @@ class Planner:
         iteration_seconds: Callable[[Row, float], float],
     ):
         self._limit = math.inf if minutes is None else 60 * minutes
-        self._is_planning = minutes is not None
         self._num_evaluations = num_evaluations
         self._iteration_seconds = iteration_seconds
         self._rows: deque[Row] = deque(maxlen=_ROWS)
         self._phases: set[str] = set()
         self._has_compiled = False
-        self._evaluation_seconds: list[float] = []
+        self._has_evaluated = False
+        self._evaluation_seconds = 0.0
 
     def enter(self, phase: str) -> None:
         """Takes note that a phase of an iteration begins; it is compiled first where it
@@ -54,18 +54,21 @@ class Planner:
         self._has_compiled = False
 
     def add_evaluation(self, seconds: float) -> None:
-        """Takes note of the time that an evaluation and saving took."""
-        self._evaluation_seconds.append(seconds)
+        """Stores the time that an evaluation and saving took. The first one is left
+        out: it compiled."""
+        if self._has_evaluated:
+            self._evaluation_seconds = seconds
+        self._has_evaluated = True
 
     def replanned(
         self, plan: Plan, iteration: int, seconds: float, *, has_evaluated: bool
     ) -> Plan:
         """Returns the plan from here on.
 
-        It is made as soon as an iteration tells how long others take, and anew at each
-        evaluation, whenever half of the iterations that were left are done, and when
-        the time is over. If nothing is known by a quarter of the time, the share
-        follows the clock until then.
+        A plan is made as soon as the duration of an iteration is known, and again at
+        each evaluation, whenever half of the iterations that were left are done, and
+        when the time is over. From a quarter of the time on, the share follows the
+        clock until there is a plan.
 
         Args:
             plan: until now.
@@ -73,7 +76,7 @@ class Planner:
             seconds: used.
             has_evaluated: whether there was an evaluation just now.
         """
-        if not self._is_planning:
+        if self._limit == math.inf:
             return plan
         if seconds >= self._limit:
             return plan.ending(iteration, iteration)
@@ -93,11 +96,9 @@ class Planner:
         return plan
 
     def _seconds_of_evaluations(self, share: float) -> float:
-        """Returns what is still to come; the first one told nothing: it compiled."""
+        """Returns the time of the evaluations that are still to come."""
         left = self._num_evaluations - int(share * self._num_evaluations)
-        return (
-            left * self._evaluation_seconds[-1] if self._evaluation_seconds[1:] else 0
-        )
+        return left * self._evaluation_seconds
 
     def _mean_seconds(self, share: float) -> float:
         """Returns the mean over the iterations that are still to come."""
