@@ -100,10 +100,10 @@ def extended_plan(
 ) -> Plan:
     """Returns the plan of a run that is given another length.
 
-    What is over of the run is what its iterations or its minutes are of the new length,
-    so that schedules go on where those of a run of that length would be: the cosine of
-    the learning rate begins anew at a part of its highest rate (compare the warm
-    restarts of Loshchilov and Hutter 2017, "SGDR").
+    The share that is over is the iterations done, or the minutes used, divided by the
+    new length: schedules continue where those of a run of that length would be. The
+    learning rate rises again to that run's cosine (compare the warm restarts of
+    Loshchilov and Hutter 2017, "SGDR").
 
     Args:
         plan: until now.

@@ -47,7 +47,7 @@ def make_searches(
 ):
     """Returns `(variables, rng_key, root, tree) -> Found`, which searches B positions.
 
-    `config.full_games` of them, drawn anew by the key, are searched with
+    `config.full_games` of them, chosen by the key, are searched with
     `num_simulations` and exploring, the others with `config.fast_simulations` to play
     well. `tree` is where to begin, or None.
     """

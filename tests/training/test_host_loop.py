@@ -256,7 +256,7 @@ def test_a_run_of_minutes_ends_with_its_time_and_its_schedules(tmp_path, clock, 
     assert f"planned: {len(shares)} iterations" in capsys.readouterr().out
 
 
-def test_a_run_that_becomes_slower_is_planned_anew_at_an_evaluation(tmp_path, clock):
+def test_a_run_that_becomes_slower_is_planned_again_at_an_evaluation(tmp_path, clock):
     settings = dataclasses.replace(
         minutes(tmp_path), evaluation=QEvaluationConfig(opponents=())
     )
