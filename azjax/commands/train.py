@@ -10,7 +10,7 @@ import tyro
 from rich.console import Console
 
 from azjax import games
-from azjax.commands.parsing import parse
+from azjax.commands.parsing import parse, split_game
 from azjax.commands.parts import read_parts
 from azjax.networks import Parts
 from azjax.networks.trunks import trunk_class, trunk_name, trunk_names
@@ -32,15 +32,13 @@ def train_command(game: tyro.conf.Positional[str]) -> None:
 
 def train_with_settings(args: Sequence[str], prog: str) -> None:
     """Learns the game that the first argument names; the others are settings. `prog` is
-    the program's name.
+    the program's name with that of the command.
 
     Raises:
         ValueError: the first argument is an option.
     """
-    game, *settings = args
-    if game.startswith("-"):
-        raise ValueError(f"the game comes first: {prog} train GAME [OPTIONS]")
-    prog = f"{prog} train {game}"
+    game, settings = split_game(args, prog)
+    prog = f"{prog} {game}"
     text, settings = parse(
         _parts_option, settings, prog=prog, return_unknown_args=True, add_help=False
     )

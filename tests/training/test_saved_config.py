@@ -5,10 +5,12 @@ import shutil
 
 import pytest
 
+from azjax.networks import QNetworkConfig
 from azjax.training import TrainConfig, load_config, preset, repeated_config
 from azjax.training.plan import new_plan, write_plan
+from azjax.training.q_config import QConfig, QEvaluationConfig
 from azjax.training.run_directory import open_run_directory
-from azjax.training.saved_config import record_from_json
+from azjax.training.saved_config import load_q_config, record_from_json
 
 CONFIGS = pathlib.Path(__file__).parent / "configs"
 
@@ -46,6 +48,25 @@ def test_settings_of_an_older_version_are_read(tmp_path, version):
     assert config.self_play.num_simulations == (16, 32, 32, 32, 32)
 
 
+def test_the_settings_of_a_run_of_q_learning_are_read(tmp_path):
+    config = QConfig(
+        game="tic_tac_toe",
+        run_dir=str(tmp_path / "run"),
+        network=QNetworkConfig(hidden=(8, 4)),
+        evaluation=QEvaluationConfig(opponents=("random",)),
+    )
+    with open_run_directory(config) as directory:
+        write_plan(directory, new_plan(("minutes", 4.0)))
+    assert load_q_config(directory) == dataclasses.replace(config, minutes=4.0)
+
+
+def test_settings_of_an_older_run_of_q_learning_are_read(tmp_path):
+    shutil.copy(CONFIGS / "q_run_1.json", tmp_path / "config.json")
+    config = load_q_config(tmp_path)
+    assert (config.game, config.iterations) == ("tic_tac_toe", 3)
+    assert config.evaluation == QEvaluationConfig()
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -81,10 +102,13 @@ def test_where_there_is_no_run_the_directory_is_named(tmp_path):
         load_config(tmp_path)
 
 
-def test_a_run_of_another_way_of_learning_is_refused(tmp_path):
-    shutil.copy(CONFIGS / "q_run_1.json", tmp_path / "config.json")
+@pytest.mark.parametrize(
+    ("file", "load"), [("q_run_1.json", load_config), ("run_2.json", load_q_config)]
+)
+def test_a_run_of_another_way_of_learning_is_refused(tmp_path, file, load):
+    shutil.copy(CONFIGS / file, tmp_path / "config.json")
     with pytest.raises(ValueError, match=f"{tmp_path} holds a run of another way"):
-        load_config(tmp_path)
+        load(tmp_path)
 
 
 def test_a_run_is_repeated_to_the_end_of_its_plan(tmp_path):
