@@ -42,7 +42,7 @@ def checked_object(values: object, prefix: str) -> dict[str, Any]:
     """Returns what must be a JSON object.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is no object.
     """
     if not isinstance(values, dict):
         name = prefix.rstrip(".") or "the settings"

@@ -8,21 +8,21 @@ from collections.abc import Callable
 from azjax.training.metrics import Row, losses
 from azjax.training.plan import Plan
 
-_FEWEST = 20  # iterations of which something can be expected
-_LATE = 0.25  # of the time; from there on the share follows the clock, if need be
+_FEWEST = 20  # iterations; a run of fewer is warned of
+_LATE = 0.25  # of the time; from there on the share follows the clock without a plan
 _ROWS = 16  # the newest iterations, whose median is taken
-_NEWS = 0.2  # of the iterations: so large a change of the plan is said
-_STAGES = 100  # shares at which the seconds of an iteration are asked for
+_NEWS = 0.2  # of the iterations; a smaller change of the plan is not printed
+_STAGES = 100  # shares of the run at which the seconds of an iteration are computed
 
 
 class Planner:
-    """Plans how many iterations a run of so many minutes has, from those it has seen.
+    """Plans how many iterations fit into a run of minutes, from those already done.
 
-    minutes: of the run, compiling and evaluations included; None leaves the plan of a
-        run of so many iterations as it is.
+    minutes: of the run, compiling and evaluations included; None for a run of a number
+        of iterations, whose plan does not change.
     num_evaluations: in the run, evenly spaced.
-    iteration_seconds: `(row, share)` to the seconds that an iteration takes at that
-        share of the run, as the row of another iteration lets expect.
+    iteration_seconds: `(row, share)` to the expected seconds of an iteration at that
+        share of the run, given the row of another iteration.
     """
 
     def __init__(
@@ -41,21 +41,20 @@ class Planner:
         self._evaluation_seconds = 0.0
 
     def enter(self, phase: str) -> None:
-        """Takes note that a phase of an iteration begins; it is compiled first where it
-        has not been entered before."""
+        """Stores that a phase of an iteration begins; the first time it is compiled."""
         self._has_compiled |= phase not in self._phases
         self._phases.add(phase)
 
     def add_iteration(self, row: Row) -> None:
-        """Takes note of an iteration. One that compiled, or learnt nothing yet, does
-        not tell how long others will take."""
+        """Stores the row of an iteration, unless it compiled or made no updates: then
+        later ones take another time."""
         if losses(row) and not self._has_compiled:
             self._rows.append(row)
         self._has_compiled = False
 
     def add_evaluation(self, seconds: float) -> None:
-        """Stores the time that an evaluation and saving took. The first one is left
-        out: it compiled."""
+        """Stores the time of an evaluation with its plot. The first one is left out: it
+        compiled."""
         if self._has_evaluated:
             self._evaluation_seconds = seconds
         self._has_evaluated = True
@@ -110,8 +109,8 @@ class Planner:
 
 
 def plan_text(before: Plan, after: Plan, chunk_positions: int) -> str:
-    """Returns what a run of so many minutes is planned to be now, with a warning if it
-    is too short; nothing where little has changed."""
+    """Returns a line about the new plan of a run of minutes, with a warning if it has
+    few iterations; empty if little has changed."""
     _, minutes = after.length
     advice = (
         "begin another run with more --minutes, or with smaller chunks of self-play "

@@ -1,4 +1,4 @@
-"""What a run of Q-learning is told."""
+"""The settings of a run of Q-learning."""
 
 import dataclasses
 import math
