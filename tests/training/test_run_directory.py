@@ -331,7 +331,7 @@ def test_metrics_are_read_from_a_regular_file_alone(tmp_path):
 def test_only_the_beginning_of_the_metrics_is_read_to_find_a_lost_run(tmp_path):
     opened(config(tmp_path))
     first, second = '{"iteration": 0}\n', '{"iteration": 1}\n'
-    (tmp_path / "metrics.jsonl").write_text(first + 2**20 * "\n" + second)
+    (tmp_path / "metrics.jsonl").write_text(first + 2**20 * " " + "\n" + second)
     opened(config(tmp_path))
 
 
