@@ -42,11 +42,13 @@ def main(args: Sequence[str] | None = None) -> None:
         if args and args[0].startswith(HELP_OPTIONS):
             _help(args, prog)
         name, rest = _command_name(args, prog)
-        # `train` has all settings of a run, whose defaults depend on the preset.
-        if name == "train" and rest and not rest[0].startswith(HELP_OPTIONS):
+        prog = f"{prog} {name}"
+        # Their options are the settings of a run, whose defaults depend on the run.
+        has_settings = name in ("train", "train-q")
+        if has_settings and rest and not rest[0].startswith(HELP_OPTIONS):
             _module(name).train_with_settings(rest, prog)
         else:
-            bind(_command(name), rest, prog=f"{prog} {name}")()
+            bind(_command(name), rest, prog=prog)()
 
 
 def _module(name: str) -> ModuleType:

@@ -101,7 +101,7 @@ _TRUNK_SETTINGS = {
 
 
 def _renamed(values: Any, names: Mapping[str, str]) -> Any:
-    if not isinstance(values, dict):  # whoever reads it refuses it
+    if not isinstance(values, dict):  # refused when the settings are read
         return values
     return {names.get(name, name): value for name, value in values.items()}
 

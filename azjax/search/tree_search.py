@@ -217,7 +217,7 @@ class _Search:
 
     @property
     def select_on_update(self) -> Select | None:
-        """What to select anew with when a node has changed."""
+        """The selection to make whenever a node changes; None if there is none."""
         return self.select if self.selects_on_update else None
 
     def first_free(self, nodes: Nodes) -> jax.Array:

@@ -51,7 +51,7 @@ class SelfPlayConfig:
             from the improved policy. After them the temperature is 0: the best move
             found is played (AlphaZero: 30 in chess).
         full_search_fraction: share of the moves that are searched with
-            `num_simulations`, drawn anew at each move; the rest is searched with
+            `num_simulations`, chosen at random at each move; the rest is searched with
             `fast_simulations`, without exploring, and only its results are learnt
             from, not its policies: more games for the same time (playout cap
             randomisation, Wu 2019, "Accelerating Self-Play Learning in Go", section

@@ -98,7 +98,7 @@ class Run(Generic[Player]):
 
 @dataclasses.dataclass
 class Progress:
-    """What the host counts over all sessions, saved beside the state.
+    """The host's counts over all sessions of a run, saved with the state.
 
     plan: which share of the run is over after each iteration.
     seconds: used.
@@ -146,7 +146,7 @@ class Progress:
         return share >= 1 and (self.last or {}).get("iteration") != iteration
 
     def add_evaluation(self, row: dict[str, Any], evaluations: int) -> None:
-        """Takes note of an evaluation."""
+        """Stores an evaluation, and how many there are with it."""
         self.first, self.last = self.first or row, row
         self.evaluations = evaluations
 
@@ -214,11 +214,8 @@ def run_loop(
         state, finished = _run_to_end(session, signals, state)
         checkpoints.wait()
         if not finished:
-            reporter.last_message(
-                f"stopped after iteration {state.iteration}"
-                f"{_time_left(config, progress)}; saved in {directory}; the same "
-                "command goes on from there"
-            )
+            iteration = int(state.iteration)
+            reporter.last_message(_stopped_text(config, progress, iteration))
     player = learning.player(state)
     return Run(directory, player, finished, progress.first, progress.last)
 
@@ -400,8 +397,12 @@ def _check_finite(metrics: Row, iteration: int, directory: Path) -> None:
             )
 
 
-def _time_left(config: RunConfig, progress: Progress) -> str:
-    if config.minutes is None:
-        return ""
-    seconds = max(0.0, 60 * config.minutes - progress.seconds)
-    return f", with {duration(seconds)} left"
+def _stopped_text(config: RunConfig, progress: Progress, iteration: int) -> str:
+    left = ""
+    if config.minutes is not None:
+        seconds = max(0.0, 60 * config.minutes - progress.seconds)
+        left = f", with {duration(seconds)} left"
+    return (
+        f"stopped after iteration {iteration}{left}; saved in {config.directory}; the "
+        "same command goes on from there"
+    )

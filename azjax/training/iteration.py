@@ -95,18 +95,18 @@ class Algorithm(NamedTuple):
     prepare: Callable[[Any, Index], Any]
     update: Callable[..., tuple[LearnerState, Any, dict[str, jax.Array]]]
 
-    def shardings(self, state: Any) -> Any:
-        """Returns the sharding of each leaf of a `TrainState`."""
+    def shardings(self, state: TrainState) -> TrainState:
+        """Returns the sharding of each leaf of a state, or of its shapes."""
         shared, by_lane = self.lanes.shared, self.lanes.by_lane
-        prefix = TrainState(
-            learner=shared,  # pyright: ignore
-            games=by_lane,
-            replay=by_lane,
-            sampler=by_lane,
-            rng_key=shared,
-            iteration=shared,
-        )
-        return jax.tree.broadcast(prefix, state)
+        of_fields: dict[str, Any] = {
+            "learner": shared,
+            "games": by_lane,
+            "replay": by_lane,
+            "sampler": by_lane,
+            "rng_key": shared,
+            "iteration": shared,
+        }
+        return jax.tree.broadcast(TrainState(**of_fields), state)
 
 
 def make_algorithm(
@@ -213,7 +213,7 @@ def _make_update(
     gradient_of: Callable[..., tuple[Gradient, jax.Array]],
     apply: Callable[..., tuple[LearnerState, dict[str, jax.Array]]],
     sampler: Sampler,
-    batch_of: Callable[[Replay, Index, Sample], Batch],
+    batch_of: Callable[..., Batch],
     size: int,
 ):
     """Returns the `update` of an `Algorithm`.
@@ -230,10 +230,11 @@ def _make_update(
 
     def gradient_of_lanes(learner, sampler_state, positions, keys):
         """Returns the mean gradient of some lanes, with an axis in front."""
+        replay, index = positions
         keys = jax.vmap(jax.random.fold_in, (0, None))(keys, learner.updates)
         choose = functools.partial(_choose, sampler, size)
-        sample = jax.vmap(choose)(sampler_state, positions[1], keys)
-        batch = jax.vmap(batch_of)(*positions, sample)
+        sample = jax.vmap(choose)(sampler_state, index, keys)
+        batch = jax.vmap(batch_of)(replay, index, sample)
         gradient, loss = gradient_of(
             learner.variables, merge_batch(batch), num_lanes=len(keys)
         )

@@ -25,7 +25,7 @@ from azjax.search.keys import split_batch
 from azjax.training.config import LearnerConfig
 from azjax.training.replay import Batch, Index, Sample, empty_replay, make_batch
 
-FIRST_RATE = 0.01  # of the highest; the first updates must not stand still
+_FIRST_RATE = 0.01  # of the highest; with a rate of 0 the first update does nothing
 _STEPS = 1_000_000  # that a schedule is given for a run
 
 
@@ -71,7 +71,7 @@ def learning_rate(config: LearnerConfig, share: jax.Array | float) -> jax.Array:
         share: of the run that is over, in [0, 1].
     """
     highest = config.learning_rate
-    first = FIRST_RATE * highest
+    first = _FIRST_RATE * highest
     if config.warmup_fraction == 1:
         schedule = optax.linear_schedule(first, highest, _STEPS)
     else:

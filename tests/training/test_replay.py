@@ -335,6 +335,7 @@ def small(window, td_lambda, moves_per_chunk=4):
     return TrainConfig(
         game="tic_tac_toe",
         iterations=1,
+        num_lanes=1,
         self_play=SelfPlayConfig(num_games=2, moves_per_chunk=moves_per_chunk),
         replay=ReplayConfig(
             capacity=2 * (window + moves_per_chunk),
