@@ -189,7 +189,9 @@ def run_loop(
         version=learning.state_version,
     )
     notes = list(notes)
-    restored = checkpoints.restore(_shapes(learning), notes.append)
+    restored = checkpoints.restore(
+        shapes_of(learning.init, learning.shardings), notes.append
+    )
     state, progress, start = _begin(learning, restored, plan, notes)
     reporter = Reporter(directory, config, start)
     session = _Session(
@@ -337,15 +339,15 @@ def _counts(session: _Session, state: Any) -> dict[str, Any]:
     }
 
 
-def _shapes(learning: Learning[State, Player]) -> Any:
-    """Returns the shapes and the shardings of a state, which is not computed."""
-    shapes = jax.eval_shape(learning.init)
+def shapes_of(init: Callable[[], Any], shardings: Callable[[Any], Any]) -> Any:
+    """Returns the shapes of a state with their shardings; it is not computed."""
+    shapes = jax.eval_shape(init)
     return jax.tree.map(
         lambda leaf, sharding: jax.ShapeDtypeStruct(
             leaf.shape, leaf.dtype, sharding=sharding
         ),
         shapes,
-        learning.shardings(shapes),
+        shardings(shapes),
     )
 
 
