@@ -84,6 +84,8 @@ CONFIG = TrainConfig(
         td_lambda=0.8,  # values: the game's result, mixed with those of later searches
         ema_decay=0.998,  # the average of the weights plays and is evaluated
     ),
+    # How the run is divided: equal parts, spread over all devices.
+    num_lanes=8,
     # How strong it is meanwhile: mistakes against perfect play, and games won.
     evaluation=EvaluationConfig(
         num_evaluations=20,
