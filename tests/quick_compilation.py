@@ -13,6 +13,13 @@ FEW_OPTIMIZATIONS = (
 )
 
 
+def devices_flags(count):
+    """Returns `XLA_FLAGS` for a program on so many devices of a CPU, compiled with few
+    optimizations where XLA knows the flags."""
+    flags = FEW_OPTIMIZATIONS if jax.__version_info__ < (0, 11) else ""
+    return f"{flags} --xla_force_host_platform_device_count={count}"
+
+
 def quick_jit(function=None, **settings):
     """Returns `jax.jit` of a function, compiled in slow tests as in the fast ones.
 

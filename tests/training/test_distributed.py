@@ -7,7 +7,7 @@ import sys
 import time
 
 import pytest
-from quick_compilation import FEW_OPTIMIZATIONS
+from quick_compilation import devices_flags
 
 from azjax.commands.common import STOPPED
 from azjax.commands.processes import join_if_asked
@@ -81,7 +81,6 @@ def start(directory, number, changes):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    flags = f"{FEW_OPTIMIZATIONS} --xla_force_host_platform_device_count={4 // number}"
     processes = []
     for index in range(number):
         command = [sys.executable, "-m", "azjax", "train", "tic_tac_toe", *SETTINGS]
@@ -92,7 +91,7 @@ def start(directory, number, changes):
         processes.append(
             subprocess.Popen(
                 command,
-                env=os.environ | {"XLA_FLAGS": flags},
+                env=os.environ | {"XLA_FLAGS": devices_flags(4 // number)},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,

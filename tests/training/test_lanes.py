@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from quick_compilation import FEW_OPTIMIZATIONS
+from quick_compilation import devices_flags
 
 from azjax.training.lanes import spread_lanes
 
@@ -13,10 +13,9 @@ PROGRAM = Path(__file__).with_name("eight_devices.py")
 
 
 def found_on_eight_devices(*arguments):
-    flags = f"{FEW_OPTIMIZATIONS} --xla_force_host_platform_device_count=8"
     done = subprocess.run(
         [sys.executable, PROGRAM, *arguments],
-        env=os.environ | {"XLA_FLAGS": flags},
+        env=os.environ | {"XLA_FLAGS": devices_flags(8)},
         stdout=subprocess.PIPE,
         check=True,
         text=True,
