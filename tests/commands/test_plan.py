@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import types
 
 import pytest
 from rich.console import Console
@@ -122,3 +123,14 @@ def test_what_cannot_fit_is_refused_before_anything_is_compiled(capsys, monkeypa
         cli.main(["plan", "tic_tac_toe", *TINY])
     (line,) = capsys.readouterr().err.splitlines()
     assert "this run needs about 0.00 GiB of memory" in line
+
+
+def test_devices_that_do_not_divide_the_lanes_are_refused(capsys, monkeypatch):
+    chip = types.SimpleNamespace(device_kind="TPU v5 lite", platform="tpu")
+    mesh = types.SimpleNamespace(devices=[chip] * 16)
+    monkeypatch.setattr(forecast_module, "topology_mesh", lambda name: mesh)
+    monkeypatch.setattr(module.jax.config, "update", lambda name, value: None)
+    with pytest.raises(SystemExit):
+        cli.main(["plan", "tic_tac_toe", "--preset", "cpu", "--device", "v5e:4x4"])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "num_lanes must be a multiple of the 16 devices: 8" in line
