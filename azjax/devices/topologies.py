@@ -28,6 +28,7 @@ _LIBTPU = {
     "TPU_SKIP_MDS_QUERY": "1",
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
     "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-4",  # without effect on the topology
     "TPU_STDERR_LOG_LEVEL": "3",
     "TPU_MIN_LOG_LEVEL": "3",
 }
@@ -107,7 +108,8 @@ def compile_for(
 
 
 def _tpu_devices(name: str, chip: Chip, shape: str) -> Sequence[Any]:
-    os.environ |= _LIBTPU
+    for variable, value in _LIBTPU.items():
+        os.environ.setdefault(variable, value)
     options: dict[str, Any] = {}
     if chip.name == "v4":
         options["chip_config_name"] = "megacore"  # one device a chip, as on TPU VMs
