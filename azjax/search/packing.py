@@ -1,0 +1,230 @@
+"""Tables of records, for accelerators packed into rows of 32-bit words.
+
+A GPU or TPU gathers or scatters a row of words in one operation, while a record of
+several arrays takes one for each. A CPU does better with the arrays, because it reads
+only those that are used. Both keep every bit.
+"""
+
+import contextlib
+import dataclasses
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+WORD = jnp.dtype(jnp.uint32)
+_UNSIGNED = {size: jnp.dtype(f"uint{8 * size}") for size in (1, 2, 4, 8)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Packing:
+    """How one record, a pytree of arrays, lies in a row of W words.
+
+    Leaves of the same item size lie next to each other, those of four bytes first; each
+    size begins at a new word.
+
+    structure: of the pytree, a `PyTreeDef`.
+    shapes, dtypes: of the leaves.
+    """
+
+    structure: Any
+    shapes: tuple[tuple[int, ...], ...]
+    dtypes: tuple[np.dtype, ...]
+
+    @classmethod
+    def of(cls, records: Any) -> "Packing":
+        """Returns the packing of records with leaves `[R, ...]`, arrays or shapes."""
+        leaves, structure = jax.tree.flatten(records)
+        return cls(
+            structure=structure,
+            shapes=tuple(leaf.shape[1:] for leaf in leaves),
+            dtypes=tuple(jnp.dtype(leaf.dtype) for leaf in leaves),
+        )
+
+    @property
+    def num_words(self) -> int:
+        """W."""
+        return sum(_num_words(size, items) for size, items in self._sizes())
+
+    def pack(self, records: Any) -> jax.Array:
+        """Returns `[R, W]` uint32 words."""
+        leaves = self.structure.flatten_up_to(records)
+        num_rows = len(leaves[0])
+        parts = []
+        for size, _ in self._sizes():
+            items = [
+                _to_unsigned(jnp.asarray(leaf, dtype)).reshape(num_rows, -1)
+                for leaf, dtype in zip(leaves, self.dtypes, strict=True)
+                if dtype.itemsize == size
+            ]
+            parts.append(_to_words(jnp.concatenate(items, axis=1)))
+        return jnp.concatenate(parts, axis=1)
+
+    def unpack(self, words: jax.Array) -> Any:
+        """Returns the records in `[R, W]` words."""
+        leaves: list[Any] = [None] * len(self.shapes)
+        first_word = 0
+        for size, num_items in self._sizes():
+            num_words = _num_words(size, num_items)
+            items = _from_words(words[:, first_word : first_word + num_words], size)
+            first_word += num_words
+            first = 0
+            for number, (shape, dtype) in enumerate(
+                zip(self.shapes, self.dtypes, strict=True)
+            ):
+                if dtype.itemsize == size:
+                    after = first + math.prod(shape)
+                    part = items[:, first:after].reshape(len(words), *shape)
+                    leaves[number] = _from_unsigned(part, dtype)
+                    first = after
+        return self.structure.unflatten(leaves)
+
+    def _sizes(self) -> list[tuple[int, int]]:
+        """Returns the sizes of items (bytes) and how many there are of each."""
+        found = {size: 0 for size in (4, 8, 2, 1)}
+        for shape, dtype in zip(self.shapes, self.dtypes, strict=True):
+            found[dtype.itemsize] += math.prod(shape)
+        return [(size, items) for size, items in found.items() if items]
+
+
+def _num_words(size: int, items: int) -> int:
+    return -(-size * items // WORD.itemsize)
+
+
+def _to_unsigned(leaf: jax.Array) -> jax.Array:
+    if leaf.dtype == jnp.bool:
+        return leaf.astype(jnp.uint8)
+    return jax.lax.bitcast_convert_type(leaf, _UNSIGNED[leaf.dtype.itemsize])
+
+
+def _from_unsigned(items: jax.Array, dtype: np.dtype) -> jax.Array:
+    if dtype == jnp.bool:
+        return items != 0
+    return jax.lax.bitcast_convert_type(items, dtype)
+
+
+def _to_words(items: jax.Array) -> jax.Array:
+    """Returns `[R, W]` words with `[R, I]` unsigned items in them."""
+    num_items = items.shape[1]
+    per_word = WORD.itemsize // items.dtype.itemsize
+    if per_word > 1:
+        items = jnp.pad(items, ((0, 0), (0, -num_items % per_word)))
+        items = items.reshape(len(items), -1, per_word)
+    return jax.lax.bitcast_convert_type(items, WORD).reshape(len(items), -1)
+
+
+def _from_words(words: jax.Array, size: int) -> jax.Array:
+    """Returns `[R, I]` unsigned items of `size` bytes, filler at the end included."""
+    if size > WORD.itemsize:
+        words = words.reshape(len(words), -1, size // WORD.itemsize)
+    items = jax.lax.bitcast_convert_type(words, _UNSIGNED[size])
+    return items.reshape(len(words), -1)
+
+
+_packs: list[bool] = []
+
+
+@contextlib.contextmanager
+def packed_tables(packs: bool) -> Iterator[None]:
+    """Searches that are traced in this context pack their tables, or do not.
+
+    Outside of it they do where the default backend is an accelerator. Needed only to
+    compile for a device that this process does not have.
+    """
+    _packs.append(packs)
+    try:
+        yield
+    finally:
+        _packs.pop()
+
+
+def packs_tables() -> bool:
+    """Returns whether a search that is traced now packs its tables."""
+    return _packs[-1] if _packs else jax.default_backend() != "cpu"
+
+
+@struct.dataclass
+class Table:
+    """M records.
+
+    data: `[M, W]` words, or the records themselves: a pytree with leaves `[M, ...]`.
+    packing: how the records are packed; None: they are not.
+    """
+
+    data: Any
+    packing: Packing | None = struct.field(pytree_node=False)
+
+    @classmethod
+    def of(cls, records: Any) -> "Table":
+        """Returns the table of some records, leaves `[M, ...]`."""
+        if not packs_tables():
+            return cls(data=records, packing=None)
+        packing = Packing.of(records)
+        return cls(data=packing.pack(records), packing=packing)
+
+    @property
+    def size(self) -> int:
+        """M, which is also the index at which `set` writes nothing."""
+        return len(jax.tree.leaves(self.data)[0])
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether the records are rows of words."""
+        return self.packing is not None
+
+    @property
+    def dtypes(self) -> Any:
+        """The types of a record's leaves, in a pytree like it."""
+        if self.packing is None:
+            return jax.tree.map(lambda leaf: leaf.dtype, self.data)
+        return self.packing.structure.unflatten(self.packing.dtypes)
+
+    def all(self) -> Any:
+        """Returns all records."""
+        return self.data if self.packing is None else self.packing.unpack(self.data)
+
+    def __getitem__(self, index: jax.Array) -> Any:
+        """Returns the records at `[R]` indices; those outside are moved to an end."""
+        found = jax.tree.map(
+            lambda leaf: leaf.at[index].get(mode="clip", wrap_negative_indices=False),
+            self.data,
+        )
+        return found if self.packing is None else self.packing.unpack(found)
+
+    def set(self, index: jax.Array, records: Any) -> "Table":
+        """Returns the table with `[R]` records replaced; an index of M replaces none.
+
+        The records' numbers are converted to the table's types.
+        """
+        if self.packing is not None:
+            words = self.packing.pack(records)
+            return Table(_scatter(self.data, index, words), self.packing)
+        data = jax.tree.map(
+            lambda leaf, new: _scatter(leaf, index, new), self.data, records
+        )
+        return Table(data, None)
+
+    def update(self, index: Any, **fields: jax.Array) -> "Table":
+        """Returns the table with some fields of `[R]` records replaced, which are
+        `NamedTuple`s; an index of M replaces none.
+
+        In a table that is not packed, `(index, action)` is an index as well, for fields
+        with a number for each action.
+        """
+        if self.packing is not None:
+            return self.set(index, self[index]._replace(**fields))
+        written = {
+            name: _scatter(getattr(self.data, name), index, new)
+            for name, new in fields.items()
+        }
+        return Table(self.data._replace(**written), None)
+
+
+def _scatter(array: jax.Array, index: Any, new: jax.Array) -> jax.Array:
+    return array.at[index].set(
+        jnp.asarray(new, array.dtype), mode="drop", wrap_negative_indices=False
+    )
