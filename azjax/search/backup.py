@@ -86,9 +86,12 @@ def _update(
     size = PORTION * paths.root_gain.size
     update = _update_by_row if nodes.statistics.is_packed else _update_by_number
 
+    num_listed = jnp.where(paths.counts[attempt], paths.length[attempt], 0).sum()
+
     def update_portion(state):
-        end, statistics, pending = state
+        number, statistics, pending = state
         now = dataclasses.replace(nodes, statistics=statistics, pending=pending)
+        end = num_listed - number * size
         start = jnp.maximum(end - size, 0)
         # The row behind the portion was updated before; it may be a node's child.
         listed = jax.lax.dynamic_slice(paths.row, (start,), (size + 1,))
@@ -98,12 +101,12 @@ def _update(
         rows = now.rows(jnp.where(is_leaf, -1 - listed, listed))
         now, rows, edge = _count(now, rows, counts, gain, is_leaf, kind)
         now = update(now, rows, edge, counts=counts, is_leaf=is_leaf, select=select)
-        return start, now.statistics, now.pending
+        return number + 1, now.statistics, now.pending
 
     _, statistics, pending = jax.lax.while_loop(
-        lambda state: state[0] > 0,
+        lambda state: state[0] * size < num_listed,
         update_portion,
-        (paths.row_ends(attempt)[-1], nodes.statistics, nodes.pending),
+        (jnp.int32(0), nodes.statistics, nodes.pending),
     )
     nodes = dataclasses.replace(nodes, statistics=statistics, pending=pending)
     return _update_roots(nodes, paths, attempt, kind)
@@ -130,7 +133,9 @@ def _update_by_row(
         link = link_of(statistics, action)
         statistics = statistics._replace(next_action=action, next_link=link)
     at = jnp.where(counts, rows.entry, nodes.size)
-    return dataclasses.replace(nodes, statistics=nodes.statistics.set(at, statistics))
+    return dataclasses.replace(
+        nodes, statistics=nodes.statistics.rewrite(at, statistics)
+    )
 
 
 def _update_by_number(
@@ -179,7 +184,7 @@ def _update_roots(
         first = nodes.rows(paths.entry(attempt, 1))
         is_leaf = paths.length[attempt] == 1
         _, _, edge = _count(nodes, first, no, paths.root_gain, is_leaf, kind)
-        table = nodes.statistics.set(at, _with_edge(statistics, edge, counts))
+        table = nodes.statistics.rewrite(at, _with_edge(statistics, edge, counts))
     else:
         visits, value = statistics.visits, statistics.value
         table = nodes.statistics.update(at, visits=visits, value=value)

@@ -300,7 +300,16 @@ def to_tree(
 ) -> Tree:
     """Returns the tree that the nodes are."""
     statistics, evaluation = nodes.statistics.all(), nodes.evaluation.all()
-    child = linked(statistics.link)
+    at_edge = (
+        jnp.where(evaluation.parent >= 0, evaluation.parent, nodes.size),
+        evaluation.action,
+    )
+
+    def to_edges(values: jax.Array) -> jax.Array:
+        """Returns `[B, N, A]` numbers of the children, 0 where there is none."""
+        # Scattered from M nodes, not gathered for M * A edges.
+        edges = jnp.zeros(statistics.qvalue.shape, values.dtype)
+        return batch(edges.at[at_edge].set(values, mode="drop"))
 
     def batch(leaf: jax.Array) -> jax.Array:
         return leaf.reshape(-1, num_nodes, *leaf.shape[1:])
@@ -314,12 +323,12 @@ def to_tree(
         "node_values": batch(statistics.value),
         "parents": index(evaluation.parent),
         "action_from_parent": batch(evaluation.action),
-        "children_index": index(child),
+        "children_index": index(linked(statistics.link)),
         "children_prior_logits": batch(from_prior(evaluation.prior)),
-        "children_values": batch(_of_children(statistics.value, child)),
+        "children_values": to_edges(statistics.value),
         "children_visits": batch(statistics.edge_visits),
-        "children_rewards": batch(_of_children(evaluation.reward, child)),
-        "children_discounts": batch(_of_children(evaluation.discount, child)),
+        "children_rewards": to_edges(evaluation.reward),
+        "children_discounts": to_edges(evaluation.discount),
         "embeddings": jax.tree.map(batch, nodes.state.all()),
         "root_invalid_actions": root_invalid_actions,
         "extra_data": extra_data,
@@ -344,7 +353,3 @@ def is_awaited(nodes: Nodes, entry: jax.Array) -> jax.Array:
         return jnp.zeros(entry.shape, bool)
     visits = nodes.statistics[entry].visits
     return (visits > 0) & (visits == nodes.pending[entry])
-
-
-def _of_children(values: jax.Array, child: jax.Array) -> jax.Array:
-    return jnp.where(child >= 0, values[jnp.maximum(child, 0)], 0)

@@ -109,19 +109,26 @@ def _from_unsigned(items: jax.Array, dtype: np.dtype) -> jax.Array:
 
 def _to_words(items: jax.Array) -> jax.Array:
     """Returns `[R, W]` words with `[R, I]` unsigned items in them."""
-    num_items = items.shape[1]
-    per_word = WORD.itemsize // items.dtype.itemsize
-    if per_word > 1:
-        items = jnp.pad(items, ((0, 0), (0, -num_items % per_word)))
-        items = items.reshape(len(items), -1, per_word)
-    return jax.lax.bitcast_convert_type(items, WORD).reshape(len(items), -1)
+    size = items.dtype.itemsize
+    if size >= WORD.itemsize:
+        return jax.lax.bitcast_convert_type(items, WORD).reshape(len(items), -1)
+    per_word = WORD.itemsize // size
+    words = jnp.zeros((len(items), _num_words(size, items.shape[1])), WORD)
+    for place in range(min(per_word, items.shape[1])):
+        part = items[:, place::per_word].astype(WORD) << (8 * size * place)
+        words |= jnp.pad(part, ((0, 0), (0, words.shape[1] - part.shape[1])))
+    return words
 
 
 def _from_words(words: jax.Array, size: int) -> jax.Array:
     """Returns `[R, I]` unsigned items of `size` bytes, filler at the end included."""
     if size > WORD.itemsize:
         words = words.reshape(len(words), -1, size // WORD.itemsize)
-    items = jax.lax.bitcast_convert_type(words, _UNSIGNED[size])
+    if size >= WORD.itemsize:
+        items = jax.lax.bitcast_convert_type(words, _UNSIGNED[size])
+        return items.reshape(len(words), -1)
+    shifts = jnp.arange(0, 8 * WORD.itemsize, 8 * size, dtype=WORD)
+    items = (words[:, :, None] >> shifts).astype(_UNSIGNED[size])
     return items.reshape(len(words), -1)
 
 
@@ -208,6 +215,17 @@ class Table:
         )
         return Table(data, None)
 
+    def rewrite(self, index: jax.Array, records: Any) -> "Table":
+        """Returns what `set` does, for records that were made from the old ones.
+
+        All words are computed before the first is written: a GPU's compiler would read
+        the old ones in several kernels to write the new ones in place.
+        """
+        if self.packing is None:
+            return self.set(index, records)
+        words = jax.lax.optimization_barrier(self.packing.pack(records))
+        return Table(_scatter(self.data, index, words), self.packing)
+
     def update(self, index: Any, **fields: jax.Array) -> "Table":
         """Returns the table with some fields of `[R]` records replaced, which are
         `NamedTuple`s; an index of M replaces none.
@@ -216,7 +234,7 @@ class Table:
         with a number for each action.
         """
         if self.packing is not None:
-            return self.set(index, self[index]._replace(**fields))
+            return self.rewrite(index, self[index]._replace(**fields))
         written = {
             name: _scatter(getattr(self.data, name), index, new)
             for name, new in fields.items()

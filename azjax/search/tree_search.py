@@ -130,6 +130,8 @@ def search(
         )
     else:
         nodes = _starting_nodes(tree, root, num_simulations, use_solver=use_solver)
+    nodes = set_roots(nodes, root, num_nodes)
+    base = jnp.arange(batch_size, dtype=jnp.int32) * num_nodes
     searcher = _Search(
         params=params,
         recurrent_fn=recurrent_fn,
@@ -141,11 +143,11 @@ def search(
         else (max_depth or num_nodes),
         leaves=leaves_per_step,
         selects_on_update=selects_on_update,
-        base=jnp.arange(batch_size, dtype=jnp.int32) * num_nodes,
+        root_evaluation=nodes.evaluation[base],
+        base=base,
         invalid_actions=jnp.asarray(invalid_actions),
         extra_data=extra_data,
     )
-    nodes = set_roots(nodes, root, num_nodes)
     if leaves_per_step > 1:
         nodes = dataclasses.replace(nodes, pending=jnp.zeros(nodes.size, jnp.int32))
     first_free = searcher.base + 1
@@ -211,6 +213,7 @@ class _Search:
     max_depth: int
     leaves: int  # K, in a step
     selects_on_update: bool
+    root_evaluation: Evaluation  # they do not change
     base: jax.Array  # [B]; the entries of the roots
     invalid_actions: jax.Array
     extra_data: Any
@@ -314,7 +317,8 @@ class _Search:
             budget: `[]` or `[B]` int32; simulations left to make.
         """
         keys, action_keys = _split(keys)
-        roots = nodes.rows(self.base)
+        statistics = nodes.statistics[self.base]
+        roots = Rows(self.base, statistics, self.root_evaluation)
         root_action = jax.vmap(
             lambda key, tree: self.root_selection(key, tree, jnp.int32(0))
         )(action_keys, self.look(nodes, roots))
@@ -324,36 +328,32 @@ class _Search:
             return (link >= 0).any() & (depth < self.max_depth)
 
         def walk(state):
-            depth, link, parent, length, path, keys, action = state
+            depth, link, length, path, keys, action = state
             is_walking = link >= 0
-            parent = jnp.where(is_walking, link, parent)
-            path = path.at[attempt, depth].set(parent)
+            entry = jnp.maximum(link, 0)
+            path = path.at[attempt, depth].set(entry)
             if self.selects_on_update:
-                after = nodes.statistics[parent].next_link
+                after = nodes.statistics[entry].next_link
             else:
                 keys, action_keys = _split(keys)
-                rows = nodes.rows(parent)
+                rows = nodes.rows(entry)
                 selected = jax.vmap(
                     self.interior_selection, in_axes=(0, 0, None, None)
                 )(action_keys, self.look(nodes, rows), jnp.int32(0), depth)
                 action = jnp.where(is_walking, selected, action)
                 after = link_of(rows.statistics, selected)
             link = jnp.where(is_walking, after, link)
-            return depth + 1, link, parent, length + is_walking, path, keys, action
+            return depth + 1, link, length + (link >= 0), path, keys, action
 
-        _, link, parent, length, path, _, action = jax.lax.while_loop(
+        link = link_of(statistics, root_action)
+        _, link, length, path, _, action = jax.lax.while_loop(
             goes_on,
             walk,
-            (
-                jnp.int32(1),
-                link_of(roots.statistics, root_action),
-                self.base,
-                jnp.ones_like(self.base),
-                paths.node,
-                keys,
-                root_action,
-            ),
+            (jnp.int32(1), link, 1 + (link >= 0), paths.node, keys, root_action),
         )
+        # Behind links that go on, a move was counted that was not made.
+        length -= link >= 0
+        parent = path[attempt, length - 1, jnp.arange(length.size)]
         if self.selects_on_update:
             selected = nodes.statistics[parent].next_action
             action = jnp.where(length == 1, root_action, selected)
