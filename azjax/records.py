@@ -13,8 +13,8 @@ def record_from_json(kind: type[T], values: object, prefix: str = "") -> T:
 
     Args:
         kind: the dataclass; its fields are numbers, texts, None, tuples of them, or
-            dataclasses. What is missing has its default. A dataclass with a class
-            method `from_json(values, prefix)` is read by it.
+            dataclasses. Missing fields have their defaults. A field whose class has a
+            static method `from_json(values, prefix)` is read by it.
         values: anything.
         prefix: of the names of the fields in errors, with a dot at its end.
 
@@ -42,7 +42,7 @@ def checked_object(values: object, prefix: str) -> dict[str, Any]:
     """Returns what must be a JSON object.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is no object.
     """
     if not isinstance(values, dict):
         name = prefix.rstrip(".") or "the settings"
@@ -55,17 +55,23 @@ def _value(hint: Any, value: Any, name: str) -> Any:
         return hint.from_json(value, f"{name}.")
     if dataclasses.is_dataclass(hint):
         return record_from_json(typing.cast(type, hint), value, f"{name}.")
-    if typing.get_origin(hint) is tuple and isinstance(value, list):
-        return tuple(_value(typing.get_args(hint)[0], item, name) for item in value)
-    if not _is(hint, value):
+    for option in _options(hint):
+        if typing.get_origin(option) is tuple and isinstance(value, list):
+            item_hint = typing.get_args(option)[0]
+            return tuple(_value(item_hint, item, name) for item in value)
+    if not any(_is(option, value) for option in _options(hint)):
         raise ValueError(f"{name} is of another type: {_short(value)}")
     return value
 
 
+def _options(hint: Any) -> tuple[Any, ...]:
+    """Returns the types that a union allows, or the only one."""
+    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    return typing.get_args(hint) if is_union else (hint,)
+
+
 def _is(hint: Any, value: Any) -> bool:
-    """Returns whether a value from JSON is of a type."""
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        return any(_is(option, value) for option in typing.get_args(hint))
+    """Returns whether a value from JSON is of a type, which is no union."""
     if typing.get_origin(hint) is Literal:
         return type(value) is str and value in typing.get_args(hint)
     if hint is float:

@@ -29,14 +29,14 @@ play = training.make_self_play(game, network, search, settings, num_simulations=
 store = jax.jit(training.insert, donate_argnums=0)
 value_target = training.lambda_target(0.8, game.max_moves)
 find = jax.jit(functools.partial(training.make_index, value_target=value_target))
-sampler = training.uniform_sampler(batch_size=256)
+sampler = training.uniform_sampler()
 update = training.make_update(network, optimizer, training.head_losses, ema_decay=0.99)
 
 
 @jax.jit
 def learn(learner, replay, index, rng_key):
     """Samples a batch and updates the network with it."""
-    sample = sampler.choose((), index, rng_key)
+    sample = sampler.choose((), index, rng_key, 256)
     batch = training.make_batch(game, replay, index, sample)
     return update(learner, batch, jnp.float32(0))[:2]
 
@@ -52,7 +52,7 @@ def mistakes(variables) -> float:
 def main(num_iterations: int) -> None:
     """Trains and prints the losses and the mistakes."""
     learner = training.init_learner(variables, optimizer)
-    in_progress = training.start_games(game, settings, jax.random.key(1))
+    in_progress = training.start_games(game, NUM_GAMES, jax.random.key(1))
     replay = training.empty_replay(
         game,
         num_chunks=NUM_CHUNKS,

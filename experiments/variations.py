@@ -39,9 +39,7 @@ def five_steps(game: games.Game, num_steps: int = 5) -> dict:
     return {"value_target": training.ValueTarget(compute, horizon)}
 
 
-def prioritised(
-    game: games.Game, batch_size: int = 256, alpha: float = 0.6, beta: float = 0.4
-) -> dict:
+def prioritised(game: games.Game, alpha: float = 0.6, beta: float = 0.4) -> dict:
     """Positions are sampled by their last loss, with importance weights (Schaul et al.
     2016, "Prioritized Experience Replay")."""
     del game
@@ -51,9 +49,9 @@ def prioritised(
         priority = jnp.where(index.is_new, highest, priority)
         return jnp.where(index.is_eligible, priority, 0.0)
 
-    def choose(priority, index, rng_key):
+    def choose(priority, index, rng_key, size):
         mass = jnp.cumsum(priority.ravel() ** alpha)
-        uniform = jax.random.uniform(rng_key, (batch_size,), maxval=mass[-1])
+        uniform = jax.random.uniform(rng_key, (size,), maxval=mass[-1])
         number = jnp.searchsorted(mass, uniform)
         row, slot = jnp.divmod(number, priority.shape[1])
         probability = priority[row, slot] ** alpha / mass[-1]

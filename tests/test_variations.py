@@ -110,9 +110,7 @@ def test_five_steps_are_five_steps():
 
 
 def test_prioritised_draws_follow_the_losses_and_their_weights_undo_that():
-    sampler = VARIATIONS["prioritised"](None, batch_size=4096, alpha=1.0, beta=1.0)[
-        "sampler"
-    ]
+    sampler = VARIATIONS["prioritised"](None, alpha=1.0, beta=1.0)["sampler"]
     shape = (4, 2)
     index = Index(
         first=jnp.int32(0),
@@ -126,12 +124,14 @@ def test_prioritised_draws_follow_the_losses_and_their_weights_undo_that():
     np.testing.assert_array_equal(state > 0, index.is_eligible)
     losses = jnp.array([[1.0, 2.0], [3.0, 4.0], [5.0, 0.0], [0.0, 0.0]])
     everywhere = jnp.divmod(jnp.arange(8), 2)
-    sample = sampler.choose(state, index, jax.random.key(0))._replace(
+    sample = sampler.choose(state, index, jax.random.key(0), 4096)._replace(
         row=everywhere[0], slot=everywhere[1]
     )
     state = sampler.update(state, sample, losses.ravel())
     state = sampler.prepare(state, index._replace(is_new=jnp.zeros(shape, bool)))
-    sample = jax.jit(sampler.choose)(state, index, jax.random.key(1))
+    sample = jax.jit(sampler.choose, static_argnums=3)(
+        state, index, jax.random.key(1), 4096
+    )
     drawn = np.zeros(shape)
     np.add.at(drawn, (sample.row, sample.slot), 1 / 4096)
     np.testing.assert_allclose(drawn, np.asarray(losses) / 15, atol=0.04)

@@ -212,7 +212,7 @@ def test_self_play_has_the_same_types():
     def play():
         network, variables = first_network(0, GAME, NETWORK)
         run = make_self_play(GAME, network, SearchConfig(), config, num_simulations=2)
-        games_ = start_games(GAME, config, jax.random.key(0))
+        games_ = start_games(GAME, config.num_games, jax.random.key(0))
         return run(variables, games_, jax.random.key(1))[:2]
 
     assert_same_types(play)

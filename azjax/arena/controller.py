@@ -1,9 +1,8 @@
 """The one place where a game is conducted: whose turn it is, what was played, the end.
 
 A side is a seat, whose moves the controller asks for, or None: a person, whose moves
-come from an interface by `Controller.play`. Whoever wants to know what happens
-observes: it is called with an event for each thing that happens, in their order, by
-the interface's thread.
+come from an interface by `Controller.play`. An observer is called with each event, in
+order, by the interface's thread.
 """
 
 import time

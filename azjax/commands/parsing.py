@@ -52,6 +52,18 @@ def parse(
     raise ValueError(_refusal(written.getvalue(), names, checked, prog))
 
 
+def split_game(args: Sequence[str], prog: str) -> tuple[str, Sequence[str]]:
+    """Returns the game that the first argument names, and the other arguments.
+
+    Raises:
+        ValueError: the first argument is an option.
+    """
+    game, *rest = args
+    if game.startswith("-"):
+        raise ValueError(f"the game comes first: {prog} GAME [OPTIONS]")
+    return game, rest
+
+
 def bind(
     command: Callable[..., None], args: Sequence[str], *, prog: str
 ) -> Callable[[], None]:

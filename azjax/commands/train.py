@@ -10,9 +10,10 @@ import tyro
 from rich.console import Console
 
 from azjax import games
-from azjax.commands.parsing import parse
+from azjax.commands.parsing import parse, split_game
 from azjax.commands.parts import read_parts
-from azjax.networks import Parts, trunk_class, trunk_name, trunk_names
+from azjax.networks import Parts
+from azjax.networks.trunks import trunk_class, trunk_name, trunk_names
 from azjax.training import TrainConfig, load_config, preset, repeated_config, train
 from azjax.training.presets import PresetName
 from azjax.training.run_directory import has_begun
@@ -31,32 +32,29 @@ def train_command(game: tyro.conf.Positional[str]) -> None:
 
 def train_with_settings(args: Sequence[str], prog: str) -> None:
     """Learns the game that the first argument names; the others are settings. `prog` is
-    the program's name.
+    the program's name with that of the command.
 
     Raises:
         ValueError: the first argument is an option.
     """
-    game, *settings = args
-    if game.startswith("-"):
-        raise ValueError(f"the game comes first: {prog} train GAME [OPTIONS]")
-    prog = f"{prog} train {game}"
-    own, settings = parse(
-        _Own, settings, prog=prog, return_unknown_args=True, add_help=False
+    game, settings = split_game(args, prog)
+    prog = f"{prog} {game}"
+    text, settings = parse(
+        _parts_option, settings, prog=prog, return_unknown_args=True, add_help=False
     )
-    _train(parse_train_config(game, settings, prog=prog), read_parts(own.parts))
+    parts = read_parts(text)  # first: the module may register the trunk of the settings
+    _train(parse_train_config(game, settings, prog=prog), parts)
+
+
+def _parts_option(parts: str | None = None) -> str | None:
+    """Returns the value of `--parts`."""
+    return parts
 
 
 def _train(config: TrainConfig, parts: Parts | None = None) -> None:
     with as_a_program():
         run = train(config, parts=parts)
     print_run(Console(), run)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Own:
-    """What a run may have of the user's own."""
-
-    parts: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,13 +76,14 @@ def parse_train_config(
     *,
     prog: str,
     settings: Callable[..., TrainConfig] | None = None,
+    purpose: str = "",
 ) -> TrainConfig:
     """Reads a run's configuration from command-line arguments.
 
-    `--minutes`, `--iterations`, `--run-dir`, `--seed`, `--preset`, `--from` and
-    `--plan` are the main ones; every other field of `TrainConfig` is an option too. The
-    defaults are the settings of the run in `--run-dir` if it has begun, or of the run
-    whose plan is followed.
+    `--minutes`, `--iterations`, `--run-dir`, `--seed`, `--preset`, `--trunk`, `--from`
+    and `--plan` are the main ones; every other field of `TrainConfig` is an option too.
+    The defaults are the settings of the run in `--run-dir` if it has begun, or of the
+    run whose plan is followed.
 
     Args:
         game: what is learnt.
@@ -92,6 +91,7 @@ def parse_train_config(
         prog: the program's name, for its help.
         settings: returns the defaults of a new run, with the fields of `TrainConfig`
             that it is given; by default `preset("auto", game, ...)`.
+        purpose: for its help, what the settings are for; by default learning.
 
     Raises:
         ValueError: a value is not allowed.
@@ -114,9 +114,13 @@ def parse_train_config(
         default=default,
         prog=prog,
         description=(
-            f"Learn {game} by self-play, or go on where this run stopped: with its own "
-            "settings, and for more --minutes or --iterations if they are given. "
-            "--preset {auto,cpu,accelerator} chooses the defaults shown here for a "
+            (
+                purpose
+                or f"Learn {game} by self-play, or go on where this run stopped: with "
+                "its own settings, and for more --minutes or --iterations if they are "
+                "given. "
+            )
+            + "--preset {auto,cpu,accelerator} chooses the defaults shown here for a "
             "machine; auto takes what JAX finds. --trunk "
             f"{{{','.join(trunk_names())}}} chooses the network's trunk, and "
             "--network.trunk.... are its settings. --from RUN begins with the player "

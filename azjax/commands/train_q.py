@@ -1,26 +1,100 @@
-"""`azjax train-q`: learn a small game by Q-learning."""
+"""`azjax train-q`: learns a small game by Q-learning."""
 
-from typing import Annotated
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
 
 import tyro
 from rich.console import Console
 
+from azjax.commands.parsing import parse, split_game
 from azjax.training.q_config import QConfig
 from azjax.training.q_learning import train_q
+from azjax.training.run_directory import has_begun
+from azjax.training.saved_config import load_q_config
 from azjax.training.signals import as_a_program
 from azjax.training.summary import print_q_run
 
 
-def train_q_command(
-    config: Annotated[
-        QConfig, tyro.conf.arg(name=""), tyro.conf.PositionalRequiredArgs
-    ],
-) -> None:
-    """Learn what every action of a small game is worth, as a baseline.
+def train_q_command(game: tyro.conf.Positional[str]) -> None:
+    """Learn what every action of a small game is worth, as a baseline; `azjax train-q
+    GAME --help` lists the settings.
 
     Args:
-        config: the run's settings.
+        game: one of those that `azjax games` lists.
     """
+    _train(QConfig(game))
+
+
+def train_with_settings(args: Sequence[str], prog: str) -> None:
+    """Learns the game that the first argument names; the others are settings. `prog` is
+    the program's name with that of the command.
+
+    Raises:
+        ValueError: the first argument is an option.
+    """
+    game, settings = split_game(args, prog)
+    _train(parse_q_config(game, settings, prog=f"{prog} {game}"))
+
+
+def _train(config: QConfig) -> None:
     with as_a_program():
         run = train_q(config)
     print_q_run(Console(), run)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Given:
+    """Options that decide the defaults of all others."""
+
+    run_dir: str | None = None
+    minutes: float | None = None
+    iterations: int | None = None
+
+
+def parse_q_config(game: str, args: Sequence[str], *, prog: str) -> QConfig:
+    """Reads a run's configuration from command-line arguments.
+
+    Every field of `QConfig` is an option. The defaults are the settings of the run in
+    `--run-dir` if it has begun.
+
+    Args:
+        game: what is learnt.
+        args: the arguments.
+        prog: the program's name, for its help.
+
+    Raises:
+        ValueError: a value is not allowed.
+    """
+    given, rest = parse(
+        _Given, args, prog=prog, return_unknown_args=True, add_help=False
+    )
+    default = _defaults(game, given)
+    config = parse(
+        QConfig,
+        rest,
+        default=default,
+        prog=prog,
+        description=(
+            f"Learn what every action of {game} is worth, as a baseline, or go on "
+            "where this run stopped: with its own settings, and for more --minutes or "
+            "--iterations if they are given."
+        ),
+    )
+    if config.game != default.game:
+        raise ValueError(f"the game is given once: {game}, not --game {config.game}")
+    return config
+
+
+def _defaults(game: str, given: _Given) -> QConfig:
+    """Returns the settings of the run that goes on, or of a new one."""
+    changes: dict[str, Any] = {}
+    if given.minutes is not None or given.iterations is not None:
+        changes |= {"minutes": given.minutes, "iterations": given.iterations}
+    new = QConfig(game, run_dir=given.run_dir, **changes)
+    if not has_begun(new.directory):
+        return new
+    old = load_q_config(new.directory)
+    if old.game != new.game:
+        return new  # refused by `train_q`
+    return dataclasses.replace(old, run_dir=given.run_dir, **changes)

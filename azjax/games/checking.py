@@ -221,7 +221,7 @@ def _check_step(game: Game, state: State) -> Iterator[str]:
     structures = jax.tree.structure(state), jax.tree.structure(after)
     if structures[0] != structures[1]:
         yield (
-            "step: the state must keep its structure, or each step compiles anew: "
+            "step: the state must keep its structure, or each step is compiled again: "
             f"{structures[0]} became {structures[1]}"
         )
         return
@@ -231,7 +231,7 @@ def _check_step(game: Game, state: State) -> Iterator[str]:
         if _type(old) != _type(new):
             yield (
                 f"step: state{jax.tree_util.keystr(path)} must keep its type, or each "
-                f"step compiles anew: {_type(old)} became {_type(new)}"
+                f"step is compiled again: {_type(old)} became {_type(new)}"
             )
     batched = _check_batched(game.step, state, action)
     yield from _collect("step under jax.vmap", batched)

@@ -344,8 +344,8 @@ _ADAPTERS = {"pgx": "azjax.games.adapters.pgx"}
 def register(game_class: type[G]) -> type[G]:
     """Makes a game known to `make` under its name; usable as a class decorator.
 
-    The same class defined anew, as by a cell of a notebook that is run again, takes the
-    place of the old one.
+    The same class defined again, as when a notebook cell is executed again, replaces
+    the old one.
 
     Raises:
         ValueError: another class already has the name.

@@ -230,7 +230,7 @@ def _placeable(mine: bitboard.Board, theirs: bitboard.Board) -> bitboard.Board:
 def _in_any_direction(board: bitboard.Board) -> bitboard.Board:
     """Returns the union of the boards in words of shape `[4]`."""
     # One reduction of both words: two of them would each compute everything before.
-    # XLA keeps its result, where it would compute a mere union for every cell of a
-    # mask anew.
+    # XLA keeps its result, where it would compute a mere union again for every cell of
+    # a mask.
     zeros = (np.uint32(0),) * len(board)
     return jax.lax.reduce(board, zeros, bitboard.union, dimensions=(0,))

@@ -34,9 +34,6 @@ from azjax.networks.trunks import (
     DenseTrunkConfig,
     TrunkConfig,
     register_trunk,
-    trunk_class,
-    trunk_name,
-    trunk_names,
 )
 
 __all__ = [
@@ -66,8 +63,5 @@ __all__ = [
     "predict_in_training",
     "register_trunk",
     "result_probabilities",
-    "trunk_class",
-    "trunk_name",
-    "trunk_names",
     "value_loss",
 ]

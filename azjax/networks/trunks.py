@@ -64,7 +64,7 @@ class TrunkConfig(abc.ABC):
 
     @staticmethod
     def from_json(values: object, prefix: str = "") -> "TrunkConfig":
-        """Returns what `to_json` wrote, from wherever it comes.
+        """Returns the settings, of the trunk that they name, from JSON of any origin.
 
         Raises:
             ValueError: the trunk or one of its settings is unknown, or not allowed.
@@ -82,7 +82,8 @@ C = TypeVar("C", bound=type[TrunkConfig])
 def register_trunk(name: str) -> Callable[[C], C]:
     """Names the settings of a trunk, so that a network of it can be written and loaded.
 
-    A program that loads such a network must have imported the class.
+    A program that loads such a network must have imported the class. The same class
+    defined again, as when a notebook cell is executed again, replaces the old one.
 
     Args:
         name: lower-case letters, digits and underscores; of no other trunk.
@@ -100,13 +101,18 @@ def register_trunk(name: str) -> Callable[[C], C]:
         params = vars(kind).get("__dataclass_params__")
         if not (params and params.frozen and issubclass(kind, TrunkConfig)):
             raise ValueError(f"{kind} must be a frozen dataclass and a TrunkConfig")
-        old = _TRUNKS.get(name)
-        if old is not None and old.__qualname__ != kind.__qualname__:
+        old = _TRUNKS.get(name, kind)
+        if _place(old) != _place(kind):
             raise ValueError(f"there is a trunk {name!r} already: {old}")
         _TRUNKS[name] = kind
         return kind
 
     return register
+
+
+def _place(kind: type[TrunkConfig]) -> tuple[str, str]:
+    """Returns where a class is defined."""
+    return kind.__module__, kind.__qualname__
 
 
 def trunk_names() -> tuple[str, ...]:

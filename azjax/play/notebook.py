@@ -75,7 +75,7 @@ def play(
 
 
 class Board(anywidget.AnyWidget):
-    """A board in a cell, and whoever answers what it asks.
+    """A board in a notebook cell, which answers the messages of its displays.
 
     thoughts: that its displays wait for.
 

@@ -25,8 +25,8 @@ from azjax.search import (
 class AlphaZeroPlayer:
     """Searches a tree of `simulations` network evaluations, without noise.
 
-    Where `search.tree_reuse_nodes` is set, `think` goes on with what it knows from its
-    last move; `choose` always begins anew.
+    Where `search.tree_reuse_nodes` is set, `think` starts from the subtree of the last
+    search; `choose` always starts from an empty tree.
     """
 
     game: Game = struct.field(pytree_node=False)

@@ -27,8 +27,8 @@ class MCTSPlayer:
 
     The value that it reports is the mean result of its simulations.
 
-    Where `tree_reuse_nodes` is not 0, `think` goes on with what it knows from its last
-    move; `choose` always begins anew.
+    Where `tree_reuse_nodes` is not 0, `think` starts from the subtree of the last
+    search; `choose` always starts from an empty tree.
 
     simulations: playouts for each move.
     exploration: c of UCB1.

@@ -7,7 +7,7 @@ the function that brings a file of the version before to it to `_STEPS`.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-VERSION = 3
+VERSION = 4
 
 
 def migrate(config: object) -> dict[str, Any]:
@@ -58,6 +58,12 @@ def _from_2(config: Mapping[str, Any]) -> dict[str, Any]:
     return migrated
 
 
+def _from_3(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Version 4 divides a run of AlphaZero into lanes, of which there was one."""
+    is_run_of_alphazero = "learner" in config
+    return {**config, "num_lanes": 1} if is_run_of_alphazero else dict(config)
+
+
 def _q_from_2(config: Mapping[str, Any]) -> dict[str, Any]:
     """Version 3 nests how a run of Q-learning is measured, as AlphaZero's settings do,
     and always says its length; the settings of a player have neither."""
@@ -95,7 +101,7 @@ _TRUNK_SETTINGS = {
 
 
 def _renamed(values: Any, names: Mapping[str, str]) -> Any:
-    if not isinstance(values, dict):  # whoever reads it refuses it
+    if not isinstance(values, dict):  # refused when the settings are read
         return values
     return {names.get(name, name): value for name, value in values.items()}
 
@@ -133,4 +139,5 @@ _Q_MINUTES = 2.0  # that a run of Q-learning lasted where its settings did not s
 _STEPS: Mapping[int, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     1: _from_1,
     2: _from_2,
+    3: _from_3,
 }

@@ -20,7 +20,7 @@ from azjax.players.core import Choice, Player, start, think
 class ForfeitError(Exception):
     """A player cannot go on: its engine died, hung, or broke the rules.
 
-    Its message says what happened; whoever conducts the game counts it as lost.
+    The message says what happened. The game counts as lost for this player.
     """
 
 

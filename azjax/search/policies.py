@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import mctx
 
 from azjax.search.config import SearchConfig
+from azjax.search.keys import draw, split_keys
 from azjax.search.nodes import ProvenTree, root_bounds
 from azjax.search.proofs import best_moves
 from azjax.search.records import PolicyOutput, RootFnOutput, Tree
@@ -132,10 +133,8 @@ def search_by_gumbel(
     root = root.replace(
         prior_logits=mask_invalid_actions(root.prior_logits, invalid_actions)
     )
-    rng_key, gumbel_key = jax.random.split(rng_key)
-    gumbel = gumbel_scale * jax.random.gumbel(
-        gumbel_key, root.prior_logits.shape, root.prior_logits.dtype
-    )
+    rng_key, gumbel_key = split_keys(rng_key, 2)
+    gumbel = gumbel_scale * draw(_gumbel_like, gumbel_key, root.prior_logits)
     start = search_settings.get("tree")
     search_slice = search_settings.get("search_slice")
     total = jnp.full(root.value.shape, num_simulations, jnp.int32)
@@ -244,11 +243,13 @@ def alphazero_policy(
         dirichlet_alpha=dirichlet_alpha,
         **settings,
     )  # checks them
-    action_key, dirichlet_key, search_key = jax.random.split(rng_key, 3)
+    action_key, dirichlet_key, search_key = split_keys(rng_key, 3)
     root = in_float32(root)
     prior = jax.nn.softmax(mask_invalid_actions(root.prior_logits, invalid_actions))
-    noise = dirichlet_noise(
-        dirichlet_key, legal_actions(root, invalid_actions), dirichlet_alpha
+    noise = draw(
+        functools.partial(dirichlet_noise, alpha=dirichlet_alpha),
+        dirichlet_key,
+        legal_actions(root, invalid_actions),
     )
     noisy = (1 - dirichlet_fraction) * prior + dirichlet_fraction * noise
     root = root.replace(
@@ -279,7 +280,10 @@ def alphazero_policy(
     # Should none of the allowed actions be visited, they are equally good.
     visits = jnp.where(visits.sum(axis=-1, keepdims=True) > 0, visits, allowed)
     weights = visits / jnp.maximum(visits.sum(axis=-1, keepdims=True), 1.0)
-    return policy_output(sample_action(action_key, weights, temperature), weights, tree)
+    action = draw(
+        functools.partial(sample_action, temperature=temperature), action_key, weights
+    )
+    return policy_output(action, weights, tree)
 
 
 def run_search(  # noqa: PLR0917  # the order is mctx's
@@ -301,7 +305,7 @@ def run_search(  # noqa: PLR0917  # the order is mctx's
     Args:
         config: the search's settings.
         params: passed on to `recurrent_fn`.
-        rng_key: consumed.
+        rng_key: consumed; one key, or `[P]` for P equal parts of the batch.
         root: prior logits `[B, A]` and values `[B]`, converted to float32; states
             `[B, ...]`.
         recurrent_fn: the model.
@@ -385,6 +389,10 @@ def improved_value(output: PolicyOutput) -> jax.Array:
     total = weights.sum(axis=-1)
     value = (weights * summary.qvalues).sum(axis=-1) / jnp.maximum(total, 1e-6)
     return jnp.where(total > 1e-6, value, summary.value)
+
+
+def _gumbel_like(rng_key: jax.Array, logits: jax.Array) -> jax.Array:
+    return jax.random.gumbel(rng_key, logits.shape, logits.dtype)
 
 
 def _allowed_actions(tree: Tree) -> jax.Array:

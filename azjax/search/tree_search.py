@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from azjax.search import proofs
 from azjax.search.backup import Select, announce, back_up
 from azjax.search.config import check_whole
+from azjax.search.keys import split_keys
 from azjax.search.nodes import (
     UNVISITED,
     Evaluation,
@@ -64,7 +65,7 @@ def search(
 
     Args:
         params: passed on to `recurrent_fn`.
-        rng_key: consumed.
+        rng_key: consumed; one key, or `[P]` for P equal parts of the batch.
         root: prior logits `[B, A]` and values `[B]` in float32, states `[B, ...]`.
         recurrent_fn: the model, `(params, rng_key, action, embedding)` to
             `mctx.RecurrentFnOutput` and the next embedding. A discount of 0 says that
@@ -160,8 +161,8 @@ def search(
 
     def step(index, carry):
         rng_key, nodes, paths = carry
-        rng_key, simulate_key, expand_key = jax.random.split(rng_key, 3)
-        keys = jax.random.split(simulate_key, batch_size)
+        rng_key, simulate_key, expand_key = split_keys(rng_key, 3)
+        keys = split_keys(simulate_key, batch_size // simulate_key.size).T.ravel()
         nodes, paths = searcher.step(
             nodes,
             paths,
@@ -220,7 +221,7 @@ class _Search:
 
     @property
     def select_on_update(self) -> Select | None:
-        """What to select anew with when a node has changed."""
+        """The selection to make whenever a node changes; None if there is none."""
         return self.select if self.selects_on_update else None
 
     def first_free(self, nodes: Nodes) -> jax.Array:

@@ -51,7 +51,7 @@ class SelfPlayConfig:
             from the improved policy. After them the temperature is 0: the best move
             found is played (AlphaZero: 30 in chess).
         full_search_fraction: share of the moves that are searched with
-            `num_simulations`, drawn anew at each move; the rest is searched with
+            `num_simulations`, chosen at random at each move; the rest is searched with
             `fast_simulations`, without exploring, and only its results are learnt
             from, not its policies: more games for the same time (playout cap
             randomisation, Wu 2019, "Accelerating Self-Play Learning in Go", section
@@ -111,10 +111,9 @@ class SelfPlayConfig:
                 f"ones: {self.fast_simulations}"
             )
 
-    @property
-    def full_games(self) -> int:
-        """Games whose move is searched with `num_simulations`, at every move."""
-        return max(1, round(self.full_search_fraction * self.num_games))
+    def full_games_of(self, num_games: int) -> int:
+        """Of so many games, those whose move is searched with `num_simulations`."""
+        return max(1, round(self.full_search_fraction * num_games))
 
     def simulations_at(self, share: float) -> int:
         """The simulations of a full search at a share of the run, in [0, 1]."""
@@ -123,7 +122,7 @@ class SelfPlayConfig:
 
     def longest_search(self, num_simulations: int) -> int:
         """The simulations of the longest search where full ones have so many."""
-        if self.full_games == self.num_games:
+        if self.full_search_fraction == 1:
             return num_simulations
         return max(num_simulations, self.fast_simulations)
 
@@ -319,6 +318,11 @@ class TrainConfig:
             run is over after each iteration; `azjax.training.repeated_config` gives the
             settings.
         seed: of all chance in the run.
+        num_lanes: L, the equal parts of games, replay and batches, spread over the
+            devices; a multiple of their number, and a divisor of
+            `self_play.num_games` and `learner.batch_size`. Another one is another run.
+        exact_lanes: whether a device computes one lane after another, so that the run
+            is the same bit for bit on any number of devices; else up to rounding.
         run_dir: where everything is written, `runs/GAME` by default.
         initial_player: directory of a run or a player for the same game and of the same
             `network`, whose weights the run begins with, or `pretrained`; `azjax train`
@@ -332,6 +336,8 @@ class TrainConfig:
     iterations: int | None = None
     plan: str | None = None
     seed: int = 0
+    num_lanes: int = 8
+    exact_lanes: bool = False
     run_dir: str | None = None
     initial_player: str | None = None
     notes: str = ""
@@ -357,6 +363,17 @@ class TrainConfig:
             raise ValueError("with a plan, iterations must be given, its last one")
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"seed must be from 0 to 2**32 - 1: {self.seed}")
+        if self.num_lanes < 1:
+            raise ValueError(f"num_lanes must be >= 1: {self.num_lanes}")
+        for name, number in (
+            ("self_play.num_games", self.self_play.num_games),
+            ("learner.batch_size", self.learner.batch_size),
+        ):
+            if number % self.num_lanes:
+                raise ValueError(
+                    f"{name} must be a multiple of num_lanes, {self.num_lanes}: "
+                    f"{number}"
+                )
         self.check_replay(self._horizon)
 
     def check_replay(self, horizon: int) -> None:

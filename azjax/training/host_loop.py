@@ -48,6 +48,7 @@ class Learning(NamedTuple, Generic[State, Player]):
     state_version: of the layout of the state; other checkpoints are refused.
     positions: played in an iteration.
     init: returns the state before the first iteration.
+    shardings: of the shapes of a state to the sharding of each leaf.
     iterate: `(state, totals, share, enter) -> (state, totals, metrics)`. Donates the
         state. `totals` are sums over the run, empty at its start, which checkpoints
         hold; `share` is the share of the run that is over, in [0, 1]; `enter` is to be
@@ -65,6 +66,7 @@ class Learning(NamedTuple, Generic[State, Player]):
     state_version: int
     positions: int
     init: Callable[[], State]
+    shardings: Callable[[Any], Any]
     iterate: Callable[
         [State, Totals, float, Callable[[str], None]],
         tuple[State, Totals, dict[str, Any]],
@@ -96,7 +98,7 @@ class Run(Generic[Player]):
 
 @dataclasses.dataclass
 class Progress:
-    """What the host counts over all sessions, saved beside the state.
+    """The host's counts over all sessions of a run, saved with the state.
 
     plan: which share of the run is over after each iteration.
     seconds: used.
@@ -144,7 +146,7 @@ class Progress:
         return share >= 1 and (self.last or {}).get("iteration") != iteration
 
     def add_evaluation(self, row: dict[str, Any], evaluations: int) -> None:
-        """Takes note of an evaluation."""
+        """Stores an evaluation, and how many there are with it."""
         self.first, self.last = self.first or row, row
         self.evaluations = evaluations
 
@@ -187,7 +189,9 @@ def run_loop(
         version=learning.state_version,
     )
     notes = list(notes)
-    restored = checkpoints.restore(_shapes(learning.init), notes.append)
+    restored = checkpoints.restore(
+        shapes_of(learning.init, learning.shardings), notes.append
+    )
     state, progress, start = _begin(learning, restored, plan, notes)
     reporter = Reporter(directory, config, start)
     session = _Session(
@@ -212,11 +216,8 @@ def run_loop(
         state, finished = _run_to_end(session, signals, state)
         checkpoints.wait()
         if not finished:
-            reporter.last_message(
-                f"stopped after iteration {state.iteration}"
-                f"{_time_left(config, progress)}; saved in {directory}; the same "
-                "command goes on from there"
-            )
+            iteration = int(state.iteration)
+            reporter.last_message(_stopped_text(config, progress, iteration))
     player = learning.player(state)
     return Run(directory, player, finished, progress.first, progress.last)
 
@@ -338,12 +339,15 @@ def _counts(session: _Session, state: Any) -> dict[str, Any]:
     }
 
 
-def _shapes(init: Callable[[], State]) -> Any:
-    """Returns the shapes and the placement of a state, which is not computed."""
-    device = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+def shapes_of(init: Callable[[], Any], shardings: Callable[[Any], Any]) -> Any:
+    """Returns the shapes of a state with their shardings; it is not computed."""
+    shapes = jax.eval_shape(init)
     return jax.tree.map(
-        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=device),
-        jax.eval_shape(init),
+        lambda leaf, sharding: jax.ShapeDtypeStruct(
+            leaf.shape, leaf.dtype, sharding=sharding
+        ),
+        shapes,
+        shardings(shapes),
     )
 
 
@@ -395,8 +399,12 @@ def _check_finite(metrics: Row, iteration: int, directory: Path) -> None:
             )
 
 
-def _time_left(config: RunConfig, progress: Progress) -> str:
-    if config.minutes is None:
-        return ""
-    seconds = max(0.0, 60 * config.minutes - progress.seconds)
-    return f", with {duration(seconds)} left"
+def _stopped_text(config: RunConfig, progress: Progress, iteration: int) -> str:
+    left = ""
+    if config.minutes is not None:
+        seconds = max(0.0, 60 * config.minutes - progress.seconds)
+        left = f", with {duration(seconds)} left"
+    return (
+        f"stopped after iteration {iteration}{left}; saved in {config.directory}; the "
+        "same command goes on from there"
+    )

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -13,26 +13,37 @@ from flax import struct
 
 from azjax.games import Game
 from azjax.networks import Network, Parts, Variables
+from azjax.search.keys import merge_batch, split_batch
 from azjax.training.config import TrainConfig
+from azjax.training.lanes import BY_LANE, SHARED, Lanes, spread_lanes
 from azjax.training.learner import (
+    Gradient,
     LearnerState,
     Loss,
+    apply_gradient,
+    compute_gradient,
     init_learner,
     make_loss,
     make_optimizer,
-    make_update,
 )
 from azjax.training.replay import (
+    Batch,
     Eligibility,
     Index,
     Replay,
+    Sample,
     empty_replay,
     insert,
     make_batch,
     make_index,
 )
 from azjax.training.sampling import Sampler, uniform_sampler
-from azjax.training.self_play import Games, make_self_play, start_games
+from azjax.training.self_play import (
+    Games,
+    make_self_play,
+    mean_of_lanes,
+    start_games,
+)
 from azjax.training.targets import ValueTarget, lambda_target
 
 
@@ -41,9 +52,9 @@ class TrainState:
     """The complete state of a run; a checkpoint stores it.
 
     learner: parameters, their average, the optimizer's state.
-    games: in progress.
-    replay: positions to learn from.
-    sampler: the state of the sampler.
+    games: in progress, leaves `[L, B / L, ...]` of L lanes.
+    replay: positions to learn from, leaves `[L, R, B / L, ...]`.
+    sampler: the state of the sampler, leaves `[L, ...]`.
     rng_key: of the run; never changed, since a counter is folded in for every use.
     iteration: `[]` int32; iterations done.
     """
@@ -59,23 +70,43 @@ class TrainState:
 class Algorithm(NamedTuple):
     """The functions of a run, without arrays; `init` and `self_play` are not jitted.
 
+    Keys, games, chunks, replay, index and metrics of self-play are those of all lanes:
+    their leaves have an axis `[L, ...]` in front.
+
+    lanes: how they lie on the devices.
     init: `init(variables) -> TrainState`, the state before the first iteration.
-    self_play: `self_play(num_simulations)` returns the jitted `(variables, games,
-        rng_key) -> (games, chunk, metrics)`, made once for each number.
-    insert: `(replay, chunk, iteration) -> replay`.
-    make_index: `(replay, num_moves, window) -> (replay, index, eligibility)`.
+    make_keys: `(rng_key, iteration) -> (play_keys, update_keys)`.
+    self_play: `self_play(num_simulations)` returns the jitted `(variables, games, keys)
+        -> (games, chunk, metrics)`, made once for each number.
+    insert: `(iteration, replay, chunk) -> replay`.
+    make_index: `(num_moves, window, replay) -> (replay, index, eligibility)`.
     prepare: of the sampler, `(sampler_state, index) -> sampler_state`.
-    update: `(learner, sampler_state, (replay, index), rng_key, share) -> (learner,
+    update: `(learner, share, sampler_state, (replay, index), keys) -> (learner,
         sampler_state, metrics)`; samples a batch and updates the network with it. The
-        key may be the same for all updates: their count is folded in.
+        keys may be the same for all updates: their count is folded in.
     """
 
+    lanes: Lanes
     init: Callable[[Variables], TrainState]
+    make_keys: Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]
     self_play: Callable[[int], Callable]
     insert: Callable[..., Replay]
     make_index: Callable[..., tuple[Replay, Index, Eligibility]]
     prepare: Callable[[Any, Index], Any]
     update: Callable[..., tuple[LearnerState, Any, dict[str, jax.Array]]]
+
+    def shardings(self, state: TrainState) -> TrainState:
+        """Returns the sharding of each leaf of a state, or of its shapes."""
+        shared, by_lane = self.lanes.shared, self.lanes.by_lane
+        of_fields: dict[str, Any] = {
+            "learner": shared,
+            "games": by_lane,
+            "replay": by_lane,
+            "sampler": by_lane,
+            "rng_key": shared,
+            "iteration": shared,
+        }
+        return jax.tree.broadcast(TrainState(**of_fields), state)
 
 
 def make_algorithm(
@@ -88,6 +119,7 @@ def make_algorithm(
     loss: Loss | None = None,
     value_target: ValueTarget | None = None,
     sampler: Sampler | None = None,
+    devices: Sequence[Any] | None = None,
 ) -> Algorithm:
     """Returns the functions of a run with these settings; nothing is compiled yet.
 
@@ -100,52 +132,165 @@ def make_algorithm(
         loss: in place of `head_losses`.
         value_target: in place of `lambda_target`.
         sampler: in place of `uniform_sampler`.
+        devices: that the lanes are spread over, all by default.
 
     Raises:
-        ValueError: an argument is of another type, or the replay is too small for the
-            value target.
+        ValueError: an argument is of another type, the replay is too small for the
+            value target, or the number of devices does not divide that of the lanes.
     """
     _check_types(loss, value_target, sampler)
     auxiliary = (parts or Parts()).auxiliary
     optimizer = optimizer or make_optimizer(config.learner)
-    loss = loss or make_loss(config.learner, parts)
-    sampler = sampler or uniform_sampler(config.learner.batch_size)
+    sampler = sampler or uniform_sampler()
     value_target = value_target or lambda_target(
         config.learner.td_lambda, game.max_moves
     )
     config.check_replay(value_target.horizon)
-    update_network = make_update(
-        network, optimizer, loss, ema_decay=config.learner.ema_decay
+    lanes = spread_lanes(
+        config.num_lanes, one_by_one=config.exact_lanes, devices=devices
     )
-
-    def update(learner, sampler_state, positions, rng_key, share):
-        replay, index = positions
-        sample_key = jax.random.fold_in(rng_key, learner.updates)
-        sample = sampler.choose(sampler_state, index, sample_key)
-        batch = make_batch(game, replay, index, sample, auxiliary)
-        learner, metrics, sample_loss = update_network(learner, batch, share)
-        sampler_state = sampler.update(sampler_state, batch.sample, sample_loss)
-        return learner, sampler_state, metrics
-
     index = functools.partial(
         make_index, value_target=value_target, finds_ends=bool(auxiliary)
     )
     return Algorithm(
-        init=functools.partial(_init, config, game, optimizer, sampler),
+        lanes=lanes,
+        init=functools.partial(
+            _init,
+            config=config,
+            game=game,
+            optimizer=optimizer,
+            sampler=sampler,
+            lanes=lanes,
+        ),
+        make_keys=jax.jit(
+            functools.partial(_make_keys, config.num_lanes),
+            out_shardings=lanes.by_lane,
+        ),
         self_play=functools.cache(
-            lambda num_simulations: make_self_play(
-                game,
-                network,
-                config.search,
-                config.self_play,
-                num_simulations=num_simulations,
-                policy_entries=config.replay.policy_entries,
+            lambda num_simulations: lanes.jit_products(
+                make_self_play(
+                    game,
+                    network,
+                    config.search,
+                    config.self_play,
+                    num_simulations=num_simulations,
+                    policy_entries=config.replay.policy_entries,
+                ),
+                num_shared=1,
             )
         ),
-        insert=jax.jit(insert, donate_argnums=0),
-        make_index=jax.jit(index, donate_argnums=0),
-        prepare=jax.jit(sampler.prepare, donate_argnums=0),
-        update=jax.jit(update, donate_argnums=(0, 1)),
+        insert=lanes.jit(
+            lambda iteration, replay, chunk: insert(replay, chunk, iteration),
+            num_shared=1,
+            donate_argnums=(1,),
+        ),
+        make_index=lanes.jit(
+            lambda num_moves, window, replay: jax.vmap(index, (0, None, None))(
+                replay, num_moves, window
+            ),
+            num_shared=2,
+            donate_argnums=(2,),
+        ),
+        prepare=lanes.jit(jax.vmap(sampler.prepare), donate_argnums=(0,)),
+        update=_make_update(
+            lanes,
+            gradient_of=functools.partial(
+                compute_gradient, network, loss or make_loss(config.learner, parts)
+            ),
+            apply=functools.partial(
+                apply_gradient, optimizer, config.learner.ema_decay
+            ),
+            sampler=sampler,
+            batch_of=functools.partial(make_batch, game, auxiliary=auxiliary),
+            size=config.learner.batch_size // config.num_lanes,
+        ),
+    )
+
+
+def _make_update(
+    lanes: Lanes,
+    *,
+    gradient_of: Callable[..., tuple[Gradient, jax.Array]],
+    apply: Callable[..., tuple[LearnerState, dict[str, jax.Array]]],
+    sampler: Sampler,
+    batch_of: Callable[..., Batch],
+    size: int,
+):
+    """Returns the `update` of an `Algorithm`.
+
+    Args:
+        lanes: whose gradients are averaged.
+        gradient_of: `(variables, batch, num_lanes=)` to the gradient and each
+            position's loss.
+        apply: `(learner, gradient, share) -> (learner, metrics)`.
+        sampler: chooses the positions.
+        batch_of: `(replay, index, sample) -> batch`, of one lane.
+        size: of a lane's batch.
+    """
+
+    def gradient_of_lanes(learner, sampler_state, positions, keys):
+        """Returns the mean gradient of some lanes, with an axis in front."""
+        replay, index = positions
+        keys = jax.vmap(jax.random.fold_in, (0, None))(keys, learner.updates)
+        choose = functools.partial(_choose, sampler, size)
+        sample = jax.vmap(choose)(sampler_state, index, keys)
+        batch = jax.vmap(batch_of)(replay, index, sample)
+        gradient, loss = gradient_of(
+            learner.variables, merge_batch(batch), num_lanes=len(keys)
+        )
+        loss = split_batch(loss, len(keys))
+        sampler_state = jax.vmap(sampler.update)(sampler_state, batch.sample, loss)
+        return jax.tree.map(lambda leaf: leaf[None], gradient), sampler_state
+
+    def update_at_once(learner, share, *laned):
+        gradient, sampler_state = gradient_of_lanes(learner, *laned)
+        gradient = lanes.mean_of_devices(jax.tree.map(lambda x: x[0], gradient))
+        learner, metrics = apply(learner, gradient, share)
+        return learner, sampler_state, metrics
+
+    if not lanes.one_by_one:
+        return lanes.jit(
+            update_at_once,
+            num_shared=2,
+            out_specs=(SHARED, BY_LANE, SHARED),
+            donate_argnums=(0, 2),
+        )
+    gradient_by_lane = lanes.jit_products(gradient_of_lanes, num_shared=1)
+    mean_gradient, apply_alone = lanes.mean(), jax.jit(apply, donate_argnums=0)
+
+    def update_by_lane(learner, share, *laned):
+        gradient, sampler_state = gradient_by_lane(learner, *laned)
+        learner, metrics = apply_alone(learner, mean_gradient(gradient), share)
+        return learner, sampler_state, metrics
+
+    return update_by_lane
+
+
+def _choose(
+    sampler: Sampler, size: int, state: Any, index: Index, rng_key: jax.Array
+) -> Sample:
+    """Returns the sample of one lane.
+
+    Raises:
+        ValueError: it has another size.
+    """
+    sample = sampler.choose(state, index, rng_key, size)
+    if sample.row.shape != (size,):
+        raise ValueError(
+            f"sampler.choose must return {size} positions: it returned "
+            f"{sample.row.shape}"
+        )
+    return sample
+
+
+def _make_keys(
+    num_lanes: int, rng_key: jax.Array, iteration: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Returns the keys of all lanes for self-play and for the updates, `[L]` each."""
+    of_iteration = jax.random.fold_in(rng_key, iteration)
+    play_key, update_key = jax.random.split(of_iteration)
+    return jax.random.split(play_key, num_lanes), jax.random.split(
+        update_key, num_lanes
     )
 
 
@@ -159,33 +304,34 @@ def _check_types(loss: object, value_target: object, sampler: object) -> None:
 
 
 def _init(
+    variables: Variables,
+    *,
     config: TrainConfig,
     game: Game,
     optimizer: optax.GradientTransformation,
     sampler: Sampler,
-    variables: Variables,
+    lanes: Lanes,
 ) -> TrainState:
     run_key, games_key = jax.random.split(jax.random.key(config.seed + 1))
-    replay = empty_replay(
-        game,
-        num_chunks=config.replay_chunks,
-        moves_per_chunk=config.self_play.moves_per_chunk,
-        num_games=config.self_play.num_games,
-        policy_entries=config.replay.policy_entries,
-    )
-    state = TrainState(
-        learner=init_learner(variables, optimizer),
-        games=jax.jit(start_games, static_argnums=(0, 1))(
-            game, config.self_play, games_key
-        ),
-        replay=replay,
-        # Copies: an update donates its state, and no array twice.
-        sampler=jax.tree.map(jnp.copy, sampler.init(jnp.shape(replay.was_eligible))),
-        rng_key=run_key,
-        iteration=jnp.int32(0),
-    )
-    # Placed as a checkpoint's arrays are, or a run that goes on is compiled again.
-    return jax.device_put(state, jax.devices()[0])
+    num_games = config.self_play.num_games // lanes.number
+
+    def init_lane(rng_key: jax.Array):
+        replay = empty_replay(
+            game,
+            num_chunks=config.replay_chunks,
+            moves_per_chunk=config.self_play.moves_per_chunk,
+            num_games=num_games,
+            policy_entries=config.replay.policy_entries,
+        )
+        first_state = sampler.init(jnp.shape(replay.was_eligible))
+        return start_games(game, num_games, rng_key), replay, first_state
+
+    # Compiled, so that no device ever holds the lanes of the others.
+    init_lanes = lanes.jit(jax.vmap(init_lane))
+    games, replay, sampler_state = init_lanes(jax.random.split(games_key, lanes.number))
+    shared = (init_learner(variables, optimizer), run_key, jnp.int32(0))
+    learner, rng_key, iteration = jax.device_put(shared, lanes.shared)
+    return TrainState(learner, games, replay, sampler_state, rng_key, iteration)
 
 
 def train_iteration(
@@ -208,22 +354,21 @@ def train_iteration(
         The state and the metrics: numbers by name, among them `newly`, `delay` and
         `waiting` of `Eligibility`; there are no losses where nothing was learnt yet.
     """
-    play_key, update_key = jax.random.split(
-        jax.random.fold_in(state.rng_key, state.iteration)
-    )
+    to_host = algorithm.lanes.to_host
+    play_keys, update_keys = algorithm.make_keys(state.rng_key, state.iteration)
     simulations = config.self_play.simulations_at(share)
     # Another number of simulations is compiled first, hence another phase.
     enter(f"self-play with {simulations} simulations")
     games, chunk, played = algorithm.self_play(simulations)(
-        state.learner.averaged, state.games, play_key
+        state.learner.averaged, state.games, play_keys
     )
-    replay = algorithm.insert(state.replay, chunk, state.iteration)
+    replay = algorithm.insert(state.iteration, state.replay, chunk)
     del chunk  # the updates need its memory
     state = dataclasses.replace(
         state, games=games, replay=replay, iteration=state.iteration + 1
     )
     metrics = {"simulations": np.int32(simulations)}
-    metrics |= jax.device_get(played._asdict())
+    metrics |= mean_of_lanes(to_host(played))
 
     iteration = int(state.iteration)
     num_positions = iteration * config.chunk_positions
@@ -232,19 +377,20 @@ def train_iteration(
         return state, metrics | jax.tree.map(np.asarray, waiting)
     enter("the update")
     replay, index, eligibility = algorithm.make_index(
+        np.int32(iteration * config.self_play.moves_per_chunk),
+        np.int32(config.window_moves(iteration)),
         state.replay,
-        jnp.int32(iteration * config.self_play.moves_per_chunk),
-        jnp.int32(config.window_moves(iteration)),
     )
     learner, sampler = state.learner, algorithm.prepare(state.sampler, index)
-    update_metrics, run_share = [], jnp.float32(share)
-    if int(index.size) > 0:
+    counts, lengths = to_host((eligibility, index.lengths))
+    metrics |= {name: np.sum(count) for name, count in counts._asdict().items()}
+    update_metrics, run_share = [], np.float32(share)
+    if lengths.any(axis=1).all():  # each lane has something to sample
         for _ in range(config.updates_per_iteration):
             learner, sampler, row = algorithm.update(
-                learner, sampler, (replay, index), update_key, run_share
+                learner, run_share, sampler, (replay, index), update_keys
             )
             update_metrics.append(row)
-    metrics |= jax.device_get(eligibility._asdict())
     update_metrics = jax.device_get(update_metrics or [{}])
     metrics |= jax.tree.map(lambda *values: np.mean(values), *update_metrics)
     state = dataclasses.replace(state, learner=learner, replay=replay, sampler=sampler)

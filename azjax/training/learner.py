@@ -21,10 +21,11 @@ from azjax.networks import (
     value_loss,
 )
 from azjax.search import tree_bytes
+from azjax.search.keys import split_batch
 from azjax.training.config import LearnerConfig
 from azjax.training.replay import Batch, Index, Sample, empty_replay, make_batch
 
-FIRST_RATE = 0.01  # of the highest; the first updates must not stand still
+_FIRST_RATE = 0.01  # of the highest; with a rate of 0 the first update does nothing
 _STEPS = 1_000_000  # that a schedule is given for a run
 
 
@@ -70,7 +71,7 @@ def learning_rate(config: LearnerConfig, share: jax.Array | float) -> jax.Array:
         share: of the run that is over, in [0, 1].
     """
     highest = config.learning_rate
-    first = FIRST_RATE * highest
+    first = _FIRST_RATE * highest
     if config.warmup_fraction == 1:
         schedule = optax.linear_schedule(first, highest, _STEPS)
     else:
@@ -172,6 +173,82 @@ def make_loss(config: LearnerConfig, parts: Parts | None = None) -> Loss:
     )
 
 
+class Gradient(NamedTuple):
+    """What an update needs of a batch.
+
+    params: the gradient of the loss.
+    batch_stats: of the network after the batch.
+    metrics: scalars by name.
+    """
+
+    params: Any
+    batch_stats: Any
+    metrics: dict[str, jax.Array]
+
+
+def compute_gradient(
+    network: Network,
+    loss: Loss,
+    variables: Variables,
+    batch: Batch,
+    *,
+    num_lanes: int = 1,
+) -> tuple[Gradient, jax.Array]:
+    """Returns the gradient, and `[N]`, each position's weighted sum of losses before
+    its own weight.
+
+    Args:
+        network: its structure.
+        loss: of the batch.
+        variables: of the network.
+        batch: of one lane after the other; the loss is the mean of theirs.
+        num_lanes: whose positions it holds, equally many of each.
+    """
+    (_, (metrics, sample_loss, batch_stats)), params = jax.value_and_grad(
+        _total_loss, has_aux=True
+    )(
+        variables.params,
+        variables.batch_stats,
+        network,
+        batch,
+        loss,
+        num_lanes=num_lanes,
+    )
+    return Gradient(params, batch_stats, metrics), sample_loss
+
+
+def apply_gradient(
+    optimizer: optax.GradientTransformation,
+    ema_decay: float,
+    learner: LearnerState,
+    gradient: Gradient,
+    share: jax.Array,
+) -> tuple[LearnerState, dict[str, jax.Array]]:
+    """Returns the learner after an update, and its metrics.
+
+    Args:
+        optimizer: takes `share` as `progress`, if it takes that.
+        ema_decay: of the average at last; it is smaller in the first updates.
+        learner: before the update.
+        gradient: of its variables.
+        share: `[]` float32 in [0, 1], of the run that is over.
+    """
+    variables = learner.variables
+    updates, opt_state = optax.with_extra_args_support(optimizer).update(
+        gradient.params, learner.opt_state, variables.params, progress=share
+    )
+    params = optax.apply_updates(variables.params, updates)
+    variables = variables._replace(params=params, batch_stats=gradient.batch_stats)
+    count = learner.updates + 1
+    # At first the decay is small: the average forgets the random start.
+    decay = jnp.minimum(ema_decay, count.astype(jnp.float32) / (count + 10))
+    # decay * averaged + (1 - decay) * variables
+    averaged: Any = optax.incremental_update(variables, learner.averaged, 1 - decay)
+    norm = optax.tree.norm(gradient.params)
+    learner = LearnerState(variables, averaged, opt_state, count)
+    return learner, {**gradient.metrics, "gradient_norm": norm}
+
+
 def make_update(
     network: Network,
     optimizer: optax.GradientTransformation,
@@ -187,25 +264,14 @@ def make_update(
     donated. Called from a Python loop:
     XLA's CPU backend computes a convolution's gradient far slower within `lax.scan`.
     """
-    optimizer = optax.with_extra_args_support(optimizer)
 
     def update(learner: LearnerState, batch: Batch, share: jax.Array):
-        variables = learner.variables
-        (_, (metrics, sample_loss, batch_stats)), gradients = jax.value_and_grad(
-            _total_loss, has_aux=True
-        )(variables.params, variables.batch_stats, network, batch, loss)
-        updates, opt_state = optimizer.update(
-            gradients, learner.opt_state, variables.params, progress=share
+        gradient, sample_loss = compute_gradient(
+            network, loss, learner.variables, batch
         )
-        params = optax.apply_updates(variables.params, updates)
-        variables = variables._replace(params=params, batch_stats=batch_stats)
-        count = learner.updates + 1
-        # At first the decay is small: the average forgets the random start.
-        decay = jnp.minimum(ema_decay, count.astype(jnp.float32) / (count + 10))
-        # decay * averaged + (1 - decay) * variables
-        averaged: Any = optax.incremental_update(variables, learner.averaged, 1 - decay)
-        metrics["gradient_norm"] = optax.tree.norm(gradients)
-        learner = LearnerState(variables, averaged, opt_state, count)
+        learner, metrics = apply_gradient(
+            optimizer, ema_decay, learner, gradient, share
+        )
         return learner, metrics, sample_loss
 
     return jax.jit(update, donate_argnums=0)
@@ -271,7 +337,9 @@ def _check_loss(name: str, head: HeadLoss, shape: tuple[int, ...]) -> None:
         )
 
 
-def _total_loss(params, batch_stats, network: Network, batch: Batch, loss: Loss):
+def _total_loss(
+    params, batch_stats, network: Network, batch: Batch, loss: Loss, *, num_lanes=1
+):
     prediction, batch_stats = predict_in_training(
         network, Variables(params, batch_stats), batch.observation
     )
@@ -279,9 +347,12 @@ def _total_loss(params, batch_stats, network: Network, batch: Batch, loss: Loss)
     total, sample_loss = 0.0, jnp.zeros_like(weight)
     for name, head in loss(prediction, batch).items():
         _check_loss(name, head, weight.shape)
-        number = jnp.maximum(head.has_target.sum(), 1)
-        metrics[f"{name}_loss"] = head.loss.sum() / number
-        total += head.weight * (weight * head.loss).sum() / number
+        weighted, losses, has_target = split_batch(
+            (weight * head.loss, head.loss, head.has_target), num_lanes
+        )
+        number = jnp.maximum(has_target.sum(axis=1), 1)
+        metrics[f"{name}_loss"] = (losses.sum(axis=1) / number).mean()
+        total += head.weight * (weighted.sum(axis=1) / number).mean()
         sample_loss += head.weight * head.loss
     return total, (metrics, sample_loss, batch_stats)
 

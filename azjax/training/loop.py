@@ -37,6 +37,7 @@ from azjax.training.iteration import (
     make_algorithm,
     train_iteration,
 )
+from azjax.training.lanes import on_one_device
 from azjax.training.learner import Loss, learning_rate
 from azjax.training.memory import check_memory, memory_errors, required_parts
 from azjax.training.metrics import Row
@@ -46,7 +47,7 @@ from azjax.training.run_directory import has_begun, open_run_directory
 from azjax.training.sampling import Sampler
 from azjax.training.targets import ValueTarget
 
-STATE_VERSION = 4  # raised when the layout of `TrainState` or of its progress changes
+STATE_VERSION = 5  # raised when the layout of `TrainState` or of its progress changes
 
 
 def train(
@@ -125,6 +126,7 @@ def train(
         network,
         variables,
         learning.init,
+        num_devices=algorithm.lanes.mesh.size,
         parts=parts,
         loss=loss,
     )
@@ -191,6 +193,7 @@ def _make_learning(
         state_version=STATE_VERSION,
         positions=config.chunk_positions,
         init=lambda: algorithm.init(variables),
+        shardings=algorithm.shardings,
         iterate=functools.partial(
             _iterate,
             algorithm=algorithm,
@@ -198,7 +201,7 @@ def _make_learning(
             has_own_optimizer=has_own_optimizer,
         ),
         counts=functools.partial(_counts, config),
-        player=lambda state: player(variables=state.learner.averaged),
+        player=lambda state: player(variables=on_one_device(state.learner.averaged)),
         evaluate=evaluate,
         save_player=save_player,
         iteration_seconds=functools.partial(_iteration_seconds, config),

@@ -71,10 +71,13 @@ def required_parts(
     variables: Variables,
     init: Callable[[], Any],
     *,
+    num_devices: int = 1,
+    is_cpu: bool | None = None,
     parts: Parts | None = None,
     loss: Loss | None = None,
 ) -> list[Part]:
-    """Returns the memory that a run needs, by purpose, without allocating any.
+    """Returns the memory that a run needs on each device, by purpose, without
+    allocating any.
 
     Args:
         config: the run's settings.
@@ -82,16 +85,21 @@ def required_parts(
         network: its structure.
         variables: its parameters.
         init: returns the run's state, a `TrainState`; it is not called.
+        num_devices: that the lanes are spread over; the devices of a CPU share its
+            memory.
+        is_cpu: whether they are a CPU's; by default what the devices at hand are.
         parts: the user's own modules of the network.
         loss: the user's own.
     """
     auxiliary = (parts or Parts()).auxiliary
+    is_cpu = _is_cpu() if is_cpu is None else is_cpu
+    num_devices = 1 if is_cpu else num_devices
     state = jax.eval_shape(init)
-    replay = tree_bytes(state.replay)
-    rest = tree_bytes(state) - replay
+    replay = tree_bytes(state.replay) // num_devices
+    rest = tree_bytes(state) - tree_bytes(state.replay)
     # On a CPU the arrays of a checkpoint stay in its memory while they are written, and
     # the run goes on with others.
-    copies, saved = (2, " (with the copy that is saved)") if _is_cpu() else (1, "")
+    copies, saved = (2, " (with the copy that is saved)") if is_cpu else (1, "")
     policy = state.replay.chunk.policy
     entries = () if policy.action is None else ("replay.policy_entries",)
     return [
@@ -106,7 +114,7 @@ def required_parts(
         ),
         Part(
             "the index of the replay",
-            _index_bytes(state.replay, finds_ends=bool(auxiliary)),
+            _index_bytes(state.replay, finds_ends=bool(auxiliary)) // num_devices,
             "updates",
             ("replay.capacity",),
         ),
@@ -117,7 +125,7 @@ def required_parts(
                 network,
                 variables,
                 loss or make_loss(config.learner, parts),
-                batch_size=config.learner.batch_size,
+                batch_size=config.learner.batch_size // num_devices,
                 auxiliary=auxiliary,
             ),
             "updates",
@@ -125,15 +133,15 @@ def required_parts(
         ),
         Part(
             "the newest moves of self-play",
-            tree_bytes(state.replay.chunk) // config.replay_chunks,
+            tree_bytes(state.replay.chunk) // config.replay_chunks // num_devices,
             "self-play",
             ("self_play.num_games", "self_play.moves_per_chunk"),
         ),
-        *_search_parts(config, game),
+        *_search_parts(config, game, num_devices),
     ]
 
 
-def _search_parts(config: TrainConfig, game: Game) -> Iterator[Part]:
+def _search_parts(config: TrainConfig, game: Game, num_devices: int) -> Iterator[Part]:
     def bytes_of_search(num_games: int, num_simulations: int) -> int:
         positions = jax.eval_shape(
             lambda: jax.vmap(lambda _: game.init())(jnp.arange(num_games))
@@ -150,7 +158,7 @@ def _search_parts(config: TrainConfig, game: Game) -> Iterator[Part]:
     trees = ("search.tree_reuse_nodes", "search.leaves_per_step")
     yield Part(
         "the search of self-play",
-        bytes_of_search(config.self_play.num_games, simulations),
+        bytes_of_search(config.self_play.num_games // num_devices, simulations),
         "self-play",
         ("self_play.num_games", "self_play.num_simulations", *trees),
     )
@@ -173,7 +181,8 @@ def _index_bytes(replay: Replay, *, finds_ends: bool) -> int:
     index = functools.partial(
         make_index, value_target=lambda_target(1.0, 1), finds_ends=finds_ends
     )
-    _, found, _ = jax.eval_shape(index, replay, zero, zero)
+    of_lanes = jax.vmap(index, (0, None, None))
+    _, found, _ = jax.eval_shape(of_lanes, replay, zero, zero)
     return tree_bytes(found) + tree_bytes(replay.was_eligible)
 
 
@@ -193,12 +202,27 @@ def check_memory(config: TrainConfig, parts: Sequence[Part]) -> None:
     Raises:
         ValueError: it needs more than the device has.
     """
-    available = available_bytes()
+    check_fits(config, parts, available_bytes())
+
+
+def check_fits(
+    config: TrainConfig, parts: Sequence[Part], available: int | None
+) -> None:
+    """Refuses a run that cannot fit into a device.
+
+    Args:
+        config: the run's settings.
+        parts: of `required_parts`.
+        available: bytes that the device has; None if that is not known.
+
+    Raises:
+        ValueError: it needs more than the device has.
+    """
     needed = sum(part.size for part in needed_at_once(parts))
     if available is not None and needed > available:
         raise ValueError(
             f"this run needs about {_gigabytes(needed)} of memory, and the device "
-            f"has {_gigabytes(available)}: {_advice(config, parts)}"
+            f"has {_gigabytes(available)}: {advice(config, parts)}"
         )
 
 
@@ -213,11 +237,11 @@ def memory_errors(config: TrainConfig, parts: Sequence[Part]) -> Iterator[None]:
             raise
         raise ValueError(
             "the device ran out of memory; begin again in another run directory, and "
-            f"{_advice(config, parts)}"
+            f"{advice(config, parts)}"
         ) from error
 
 
-def _advice(config: TrainConfig, parts: Sequence[Part]) -> str:
+def advice(config: TrainConfig, parts: Sequence[Part]) -> str:
     """Returns which settings to lower, for the largest parts first.
 
     Left out are settings at their least, and parts of less than a hundredth.

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 from tensorboardX.proto import event_pb2, summary_pb2
 from tensorboardX.record_writer import RecordWriter
+
+from azjax.players.weights import open_regular
 
 METRICS_FILE = "metrics.jsonl"
 FLUSH_INTERVAL = 10.0  # between two moments when TensorBoard can see news (seconds)
@@ -41,13 +44,24 @@ _Event, _SessionLog = vars(event_pb2)["Event"], vars(event_pb2)["SessionLog"]
 _Summary = vars(summary_pb2)["Summary"]
 
 
-def read_metrics(path: Path) -> list[dict[str, Any]]:
+def read_metrics(path: Path, max_bytes: int = -1) -> list[dict[str, Any]]:
     """Reads the rows of a metrics file; there are none if there is no file.
 
     Lines that are no JSON objects are left out: their writer was killed, or is still
     writing.
+
+    Args:
+        path: of the file, which may come from somewhere else.
+        max_bytes: of its beginning, to read no more; -1 for all of it.
+
+    Raises:
+        OSError: it is no regular file, or cannot be read.
     """
-    return parse_rows(path.read_bytes()) if path.exists() else []
+    try:
+        with open_regular(path, sys.maxsize) as file:
+            return parse_rows(file.read(max_bytes))
+    except FileNotFoundError:
+        return []
 
 
 def parse_rows(content: bytes) -> list[dict[str, Any]]:

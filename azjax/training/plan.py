@@ -60,11 +60,11 @@ class Plan:
         return self.entries[-1].end
 
     def ending(self, iteration: int, end: int | None) -> "Plan":
-        """Returns the plan that ends elsewhere, from an iteration on."""
+        """Returns the plan with another end, from an iteration on."""
         return self._continued(Entry(iteration, self.share(iteration), end))
 
     def at(self, iteration: int, share: float) -> "Plan":
-        """Returns the plan of which so much is over; its end is not known."""
+        """Returns the plan with this share over after an iteration, without an end."""
         return self._continued(Entry(iteration, share, None))
 
     def extended(
@@ -88,8 +88,11 @@ class Plan:
 
 
 def new_plan(length: tuple[str, float]) -> Plan:
-    """Returns the plan of a run of so many `minutes`, whose end nobody knows yet, or of
-    so many `iterations`."""
+    """Returns the plan of a new run; that of a run of minutes has no end yet.
+
+    Args:
+        length: (`minutes` or `iterations`, how many).
+    """
     unit, number = length
     end = int(number) if unit == "iterations" else None
     return Plan(length, (Entry(0, 0.0, end),))
@@ -100,10 +103,10 @@ def extended_plan(
 ) -> Plan:
     """Returns the plan of a run that is given another length.
 
-    What is over of the run is what its iterations or its minutes are of the new length,
-    so that schedules go on where those of a run of that length would be: the cosine of
-    the learning rate begins anew at a part of its highest rate (compare the warm
-    restarts of Loshchilov and Hutter 2017, "SGDR").
+    The share that is over is the iterations done, or the minutes used, divided by the
+    new length: schedules continue where those of a run of that length would be. The
+    learning rate rises again to that run's cosine (compare the warm restarts of
+    Loshchilov and Hutter 2017, "SGDR").
 
     Args:
         plan: until now.
@@ -126,10 +129,10 @@ def extended_plan(
 
 
 def plan_from_json(content: object) -> Plan:
-    """Returns the plan that `Plan.to_json` wrote, from wherever it comes.
+    """Returns the plan from JSON of any origin, in the form of `Plan.to_json`.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is no plan.
     """
     try:
         return _plan_from_json(content)

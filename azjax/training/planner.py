@@ -8,21 +8,21 @@ from collections.abc import Callable
 from azjax.training.metrics import Row, losses
 from azjax.training.plan import Plan
 
-_FEWEST = 20  # iterations of which something can be expected
-_LATE = 0.25  # of the time; from there on the share follows the clock, if need be
+_FEWEST = 20  # iterations; a run of fewer is warned of
+_LATE = 0.25  # of the time; from there on the share follows the clock without a plan
 _ROWS = 16  # the newest iterations, whose median is taken
-_NEWS = 0.2  # of the iterations: so large a change of the plan is said
-_STAGES = 100  # shares at which the seconds of an iteration are asked for
+_NEWS = 0.2  # of the iterations; a smaller change of the plan is not printed
+_STAGES = 100  # shares of the run at which the seconds of an iteration are computed
 
 
 class Planner:
-    """Plans how many iterations a run of so many minutes has, from those it has seen.
+    """Plans how many iterations fit into a run of minutes, from those already done.
 
-    minutes: of the run, compiling and evaluations included; None leaves the plan of a
-        run of so many iterations as it is.
+    minutes: of the run, compiling and evaluations included; None for a run of a number
+        of iterations, whose plan does not change.
     num_evaluations: in the run, evenly spaced.
-    iteration_seconds: `(row, share)` to the seconds that an iteration takes at that
-        share of the run, as the row of another iteration lets expect.
+    iteration_seconds: `(row, share)` to the expected seconds of an iteration at that
+        share of the run, given the row of another iteration.
     """
 
     def __init__(
@@ -32,40 +32,42 @@ class Planner:
         iteration_seconds: Callable[[Row, float], float],
     ):
         self._limit = math.inf if minutes is None else 60 * minutes
-        self._is_planning = minutes is not None
         self._num_evaluations = num_evaluations
         self._iteration_seconds = iteration_seconds
         self._rows: deque[Row] = deque(maxlen=_ROWS)
         self._phases: set[str] = set()
         self._has_compiled = False
-        self._evaluation_seconds: list[float] = []
+        self._has_evaluated = False
+        self._evaluation_seconds = 0.0
 
     def enter(self, phase: str) -> None:
-        """Takes note that a phase of an iteration begins; it is compiled first where it
-        has not been entered before."""
+        """Stores that a phase of an iteration begins; the first time it is compiled."""
         self._has_compiled |= phase not in self._phases
         self._phases.add(phase)
 
     def add_iteration(self, row: Row) -> None:
-        """Takes note of an iteration. One that compiled, or learnt nothing yet, does
-        not tell how long others will take."""
+        """Stores the row of an iteration, unless it compiled or made no updates: then
+        later ones take another time."""
         if losses(row) and not self._has_compiled:
             self._rows.append(row)
         self._has_compiled = False
 
     def add_evaluation(self, seconds: float) -> None:
-        """Takes note of the time that an evaluation and saving took."""
-        self._evaluation_seconds.append(seconds)
+        """Stores the time of an evaluation with its plot. The first one is left out: it
+        compiled."""
+        if self._has_evaluated:
+            self._evaluation_seconds = seconds
+        self._has_evaluated = True
 
     def replanned(
         self, plan: Plan, iteration: int, seconds: float, *, has_evaluated: bool
     ) -> Plan:
         """Returns the plan from here on.
 
-        It is made as soon as an iteration tells how long others take, and anew at each
-        evaluation, whenever half of the iterations that were left are done, and when
-        the time is over. If nothing is known by a quarter of the time, the share
-        follows the clock until then.
+        A plan is made as soon as the duration of an iteration is known, and again at
+        each evaluation, whenever half of the iterations that were left are done, and
+        when the time is over. From a quarter of the time on, the share follows the
+        clock until there is a plan.
 
         Args:
             plan: until now.
@@ -73,7 +75,7 @@ class Planner:
             seconds: used.
             has_evaluated: whether there was an evaluation just now.
         """
-        if not self._is_planning:
+        if self._limit == math.inf:
             return plan
         if seconds >= self._limit:
             return plan.ending(iteration, iteration)
@@ -93,11 +95,9 @@ class Planner:
         return plan
 
     def _seconds_of_evaluations(self, share: float) -> float:
-        """Returns what is still to come; the first one told nothing: it compiled."""
+        """Returns the time of the evaluations that are still to come."""
         left = self._num_evaluations - int(share * self._num_evaluations)
-        return (
-            left * self._evaluation_seconds[-1] if self._evaluation_seconds[1:] else 0
-        )
+        return left * self._evaluation_seconds
 
     def _mean_seconds(self, share: float) -> float:
         """Returns the mean over the iterations that are still to come."""
@@ -109,8 +109,8 @@ class Planner:
 
 
 def plan_text(before: Plan, after: Plan, chunk_positions: int) -> str:
-    """Returns what a run of so many minutes is planned to be now, with a warning if it
-    is too short; nothing where little has changed."""
+    """Returns a line about the new plan of a run of minutes, with a warning if it has
+    few iterations; empty if little has changed."""
     _, minutes = after.length
     advice = (
         "begin another run with more --minutes, or with smaller chunks of self-play "

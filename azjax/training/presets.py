@@ -89,10 +89,11 @@ def fitted_to_length(config: TrainConfig, *, full_minutes: float) -> TrainConfig
     )
     moves = max(_FEWEST_MOVES, self_play.moves_per_chunk >> halvings)
     num_games = self_play.num_games * self_play.moves_per_chunk // moves >> halvings
+    num_games = max(1, num_games // config.num_lanes) * config.num_lanes
     return dataclasses.replace(
         config,
         self_play=dataclasses.replace(
-            self_play, num_games=max(1, num_games), moves_per_chunk=moves
+            self_play, num_games=num_games, moves_per_chunk=moves
         ),
         replay=dataclasses.replace(
             replay, min_positions=replay.min_positions >> halvings

@@ -1,4 +1,4 @@
-"""What a run of Q-learning is told."""
+"""The settings of a run of Q-learning."""
 
 import dataclasses
 import math
@@ -32,8 +32,8 @@ class FitConfig:
     """How a batch of moves is learnt from where that is done offline.
 
     Attributes:
-        sweeps: times that the targets are computed anew from what was just learnt, and
-            fitted (fitted Q iteration, Ernst et al. 2005).
+        sweeps: times that the targets are computed from the newest network, and the
+            network is fitted to them (fitted Q iteration, Ernst et al. 2005).
         batch_size: moves an update.
         max_epochs: passes over the batch in a sweep, at most.
         low_loss: a sweep ends when the mean loss of a pass is below it.

@@ -131,6 +131,7 @@ def _make_learning(
         state_version=STATE_VERSION,
         positions=config.batch_moves,
         init=lambda: _init(config, game, params),
+        shardings=_on_first_device,
         iterate=iterate,
         counts=counts,
         player=player,
@@ -144,6 +145,11 @@ def _make_learning(
 
 def _games(totals: Totals) -> int:
     return int(totals.get("games", 0))
+
+
+def _on_first_device(state: Any) -> Any:
+    device = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    return jax.tree.map(lambda leaf: device, state)
 
 
 def _init(config: QConfig, game: Game, params: QParams) -> QState:

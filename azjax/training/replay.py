@@ -151,13 +151,15 @@ def empty_replay(
 
 
 def insert(replay: Replay, chunk: Chunk, iteration: jax.Array) -> Replay:
-    """Writes chunk `iteration` (`[]` int32) of the run over the oldest one."""
-    length = chunk.terminated.shape[0]
-    num_chunks = replay.chunk.terminated.shape[0] // length
+    """Writes chunk `iteration` (`[]` int32) of the run over the oldest one. Both may
+    have axes in front."""
+    rows = chunk.terminated.ndim - 2
+    length = chunk.terminated.shape[rows]
+    num_chunks = replay.chunk.terminated.shape[rows] // length
     start = (iteration % num_chunks) * length
     # The new rows are a replay of their own, which is laid over the large one.
     return jax.tree.map(
-        lambda store, new: jax.lax.dynamic_update_slice_in_dim(store, new, start, 0),
+        lambda store, new: jax.lax.dynamic_update_slice_in_dim(store, new, start, rows),
         replay,
         Replay(chunk, jnp.zeros_like(chunk.terminated)),
     )

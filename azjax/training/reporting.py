@@ -42,7 +42,7 @@ class Reporter:
     run_dir: gets `metrics.jsonl`, `tensorboard/` and `plots/learning.png`.
     config: of the run.
     start: `iteration` and `seconds` of the checkpoint from which the run goes on; what
-        the metrics hold beyond it is dropped. None begins them anew.
+        the metrics hold beyond it is dropped. With None all of it is dropped.
     console: where to show it, by default the standard output.
     first: the first evaluation of the run, once there is one.
     last: the newest evaluation.
@@ -187,8 +187,8 @@ class Reporter:
                 self.message(f"the run goes on, but writing {what} failed: {error}")
 
     def _print(self, text: str) -> None:
-        # Whoever read the lines may be gone, or a log's disk be full; the metrics have
-        # it all.
+        # The reader of a pipe may be gone, or a log's disk may be full; all of it is in
+        # the metrics.
         with contextlib.suppress(OSError):
             print(text, file=self._console.file, flush=True)
 

@@ -27,6 +27,7 @@ CONFIG_FILE = "config.json"
 CHECKPOINTS = "checkpoints"
 _PARTIAL_FILE = f".{CONFIG_FILE}"
 _LOCK_FILE = ".lock"
+_MAX_FIRST_BYTES = 2**20  # of the metrics, more than their first rows take
 _LOOK_SECONDS = 0.2  # more than it takes to look whether somebody has the lock
 
 
@@ -100,7 +101,6 @@ def open_run_directory(
     with disk_errors(directory):
         directory.mkdir(parents=True, exist_ok=True)
         is_run = (directory / CONFIG_FILE).exists()
-        _check_checkpoints(directory)
         own_files = (_PARTIAL_FILE, _LOCK_FILE)
         if not is_run and any(
             path.name not in own_files for path in directory.iterdir()
@@ -113,6 +113,7 @@ def open_run_directory(
         _lock(lock, directory)
         values = _as_json(config, optimizer, hooks)
         if is_run:
+            _check_checkpoints(directory)
             values = _check_same_run(directory, values, report)
         partial = directory / _PARTIAL_FILE
         # Also where the run goes on: find out now, and not after the first chunk, that
@@ -132,8 +133,20 @@ def open_run_directory(
 
 
 def _check_checkpoints(directory: Path) -> None:
-    """Checks that a run which has iterated has checkpoints, or has kept some of one."""
-    rows = [] if has_begun(directory) else read_metrics(directory / METRICS_FILE)
+    """Checks that a run which has done an iteration has a checkpoint, whole or not.
+
+    Before the first iteration the metrics hold the evaluation of the first network at
+    most, so that the beginning of the file is enough.
+    """
+    if has_begun(directory):
+        return
+    path = directory / METRICS_FILE
+    try:
+        rows = read_metrics(path, _MAX_FIRST_BYTES)
+    except OSError as error:
+        raise ValueError(
+            f"{path} cannot be read: {error.strerror or error}; give another --run-dir"
+        ) from None
     if any(row.get("iteration") != 0 for row in rows):
         raise ValueError(
             f"{directory} holds the metrics of a run whose checkpoints are gone: give "

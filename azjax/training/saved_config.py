@@ -3,15 +3,18 @@
 import contextlib
 import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from azjax.players.q_directory import KIND
 from azjax.records import record_from_json
 from azjax.training.config import TrainConfig
 from azjax.training.plan import plan_to_follow, read_plan
+from azjax.training.q_config import QConfig
 from azjax.training.run_directory import read_config
 
 # In the file, and no settings of a run that goes on.
-_KEPT_BESIDE = ("format", "optimizer", "hooks", "plan")
+_KEPT_BESIDE = ("format", "kind", "optimizer", "hooks", "plan")
+C = TypeVar("C", TrainConfig, QConfig)
 
 
 def load_config(directory: str | Path) -> TrainConfig:
@@ -23,13 +26,22 @@ def load_config(directory: str | Path) -> TrainConfig:
     Raises:
         ValueError: there is no run, it cannot be read, or its settings are not allowed.
     """
-    directory = Path(directory)
+    return _load(TrainConfig, None, Path(directory))
+
+
+def load_q_config(directory: str | Path) -> QConfig:
+    """Returns the settings of a run of Q-learning, with which it goes on; see
+    `load_config`."""
+    return _load(QConfig, KIND, Path(directory))
+
+
+def _load(config_class: type[C], kind: str | None, directory: Path) -> C:
     try:
         content = read_config(directory)
     except OSError as error:
         problem = error.strerror or error
         raise ValueError(f"there is no run in {directory}: {problem}") from None
-    if "kind" in content:
+    if content.get("kind") != kind:
         raise ValueError(
             f"{directory} holds a run of another way of learning: give another "
             "--run-dir"
@@ -40,7 +52,7 @@ def load_config(directory: str | Path) -> TrainConfig:
         unit, number = read_plan(directory).length
         values |= {"minutes": None, "iterations": None, unit: number}
     try:
-        return record_from_json(TrainConfig, values | {"run_dir": str(directory)})
+        return record_from_json(config_class, values | {"run_dir": str(directory)})
     except ValueError as error:
         raise ValueError(
             f"the settings in {directory} cannot be used: {error}"

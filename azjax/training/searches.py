@@ -15,6 +15,7 @@ from azjax.search import (
     run_search,
     subtree,
 )
+from azjax.search.keys import draw, split_batch, split_keys
 from azjax.training.config import SelfPlayConfig
 
 
@@ -47,7 +48,8 @@ def make_searches(
 ):
     """Returns `(variables, rng_key, root, tree) -> Found`, which searches B positions.
 
-    `config.full_games` of them, drawn anew by the key, are searched with
+    The positions are those of L lanes, and `rng_key` is `[L]`. In each lane
+    `config.full_games_of(B / L)` positions, drawn by its key, are searched with
     `num_simulations` and exploring, the others with `config.fast_simulations` to play
     well. `tree` is where to begin, or None.
     """
@@ -77,11 +79,15 @@ def make_searches(
         )
 
     def search_all(variables, rng_key, root, tree) -> Found:
-        if config.full_games == config.num_games:
+        num_positions, num_lanes = root.value.size, rng_key.size
+        per_lane = num_positions // num_lanes
+        num_full = config.full_games_of(per_lane)
+        if num_full == per_lane:
             return search_part(variables, rng_key, root, tree, is_full=True)
-        order_key, full_key, fast_key = jax.random.split(rng_key, 3)
-        order = jax.random.permutation(order_key, config.num_games)
-        full, fast = order[: config.full_games], order[config.full_games :]
+        order_key, full_key, fast_key = split_keys(rng_key, 3)
+        order = draw(jax.random.permutation, order_key, jnp.arange(num_positions))
+        order = split_batch(order, num_lanes)
+        full, fast = order[:, :num_full].ravel(), order[:, num_full:].ravel()
         found = [
             search_part(
                 variables,
@@ -94,7 +100,7 @@ def make_searches(
                 (fast, fast_key, False),
             )
         ]
-        place = jnp.argsort(order)
+        place = jnp.argsort(jnp.concatenate([full, fast]))
         return jax.tree.map(lambda *parts: jnp.concatenate(parts)[place], *found)
 
     return search_all

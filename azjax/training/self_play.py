@@ -1,19 +1,23 @@
 """One chunk of moves by many games at once."""
 
 import functools
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 
 from azjax.games import Game, State
 from azjax.games.core import select
-from azjax.networks import Network, Variables, expected_value
+from azjax.networks import Network, Variables
 from azjax.players.model import evaluate, make_root, mover_reward
-from azjax.search import SearchConfig, first_trees
+from azjax.search import SearchConfig, Tree, first_trees
+from azjax.search.keys import draw, merge_batch, split_batch, split_keys
+from azjax.search.records import RootFnOutput
 from azjax.training.config import ReplayConfig, SelfPlayConfig
-from azjax.training.searches import after_moves, make_searches
+from azjax.training.searches import Found, after_moves, make_searches
 from azjax.training.stored_policy import StoredPolicy, action_dtype, store_policy
 
 
@@ -55,7 +59,7 @@ class Chunk(NamedTuple):
 
 
 class SelfPlayMetrics(NamedTuple):
-    """What happened in a chunk, scalars.
+    """What happened in a chunk, scalars, or `[L]` of L lanes.
 
     games: finished.
     first_player_score: its mean result, in [-1, 1].
@@ -73,6 +77,14 @@ class SelfPlayMetrics(NamedTuple):
     value_gain: jax.Array
     root_visits: jax.Array
     policy_mass_lost: jax.Array
+
+
+def mean_of_lanes(metrics: SelfPlayMetrics) -> dict[str, Any]:
+    """Returns the metrics of all lanes together by name, from `[L]` NumPy arrays."""
+    means = {name: np.mean(leaf) for name, leaf in metrics._asdict().items()}
+    games = np.sum(metrics.games)
+    score = np.sum(metrics.games * metrics.first_player_score) / max(games, 1)
+    return means | {"games": games, "first_player_score": score}
 
 
 def random_opening(game: Game, rng_key: jax.Array, max_moves: jax.Array) -> State:
@@ -118,15 +130,15 @@ def random_openings(
     return jax.vmap(functools.partial(random_opening, game))(keys, max_moves)
 
 
-def start_games(game: Game, config: SelfPlayConfig, rng_key: jax.Array) -> Games:
+def start_games(game: Game, num_games: int, rng_key: jax.Array) -> Games:
     """Returns the first games of B slots, from random positions of all stages, so that
-    they do not end at the same time; only later games begin as `config` says. The key
-    is consumed."""
-    keys = jax.random.split(rng_key, config.num_games)
+    they do not end at the same time; only later games begin with the openings of
+    `SelfPlayConfig`. The key is consumed."""
+    keys = jax.random.split(rng_key, num_games)
     state = jax.vmap(lambda key: random_opening(game, key, jnp.int32(game.max_moves)))(
         keys
     )
-    return Games(state=state, moves=jnp.zeros(config.num_games, jnp.int32))
+    return Games(state=state, moves=jnp.zeros(num_games, jnp.int32))
 
 
 def make_self_play(
@@ -145,27 +157,91 @@ def make_self_play(
     keeps them, end with the chunk, since another network plays the next. Of a policy
     `policy_entries` are stored, as `store_policy` does. The games are donated, the key
     is consumed.
+
+    With `[L]` keys it plays in L lanes at once: all leaves have an axis of lanes in
+    front, and each lane plays what it would with its key alone, up to rounding.
     """
-    search_all = make_searches(
+    searches = make_searches(
         game, network, search, config, num_simulations=num_simulations
     )
-    # A game from a random opening rarely lasts less than 16 moves; should the pool run
-    # out all the same, its first openings are used again.
-    pool_size = max(config.num_games, config.num_games * config.moves_per_chunk // 16)
 
-    def play_move(variables: Variables, pool: State, carry, rng_key: jax.Array):
+    def first_tree(states: State) -> Tree | None:
+        longest = config.longest_search(num_simulations)
+        return first_trees(search, states, game.num_actions, longest)
+
+    move = _Move(game, network, search, config, searches, policy_entries)
+
+    def play_lanes(variables: Variables, games: Games, rng_keys: jax.Array):
+        num_games, num_lanes = games.moves[0].size, rng_keys.size
+        # A game from a random opening rarely lasts less than 16 moves; should the pool
+        # run out all the same, its first openings are used again.
+        pool_size = max(num_games, num_games * config.moves_per_chunk // 16)
+        pool_keys, moves_keys = split_keys(rng_keys, 2)
+        pool = jax.vmap(lambda key: random_openings(game, config, key, pool_size))(
+            pool_keys
+        )
+        games = merge_batch(games)
+        (games, num_finished, _), (chunk, sums) = jax.lax.scan(
+            functools.partial(move.play, variables, pool),
+            (games, jnp.zeros(num_lanes, jnp.int32), first_tree(games.state)),
+            split_keys(moves_keys, config.moves_per_chunk),
+        )
+        chunk = jax.tree.map(
+            lambda leaf: jnp.moveaxis(
+                leaf.reshape(len(leaf), num_lanes, num_games, *leaf.shape[2:]), 1, 0
+            ),
+            chunk,
+        )
+        means = jax.tree.map(lambda leaf: leaf.mean(axis=0), sums)
+        score = sums.first_player_score.sum(axis=0) / jnp.maximum(num_finished, 1)
+        metrics = means._replace(games=num_finished, first_player_score=score)
+        return split_batch(games, num_lanes), chunk, metrics
+
+    def play_chunk(variables: Variables, games: Games, rng_key: jax.Array):
+        if rng_key.ndim:
+            return play_lanes(variables, games, rng_key)
+        lane = jax.tree.map(lambda leaf: leaf[None], (games, rng_key))
+        played = play_lanes(variables, *lane)
+        return jax.tree.map(lambda leaf: leaf[0], played)
+
+    return jax.jit(play_chunk, donate_argnums=1)
+
+
+class _Move(NamedTuple):
+    """What a move in every game is made with."""
+
+    game: Game
+    network: Network
+    search: SearchConfig
+    config: SelfPlayConfig
+    searches: Callable[..., Found]
+    policy_entries: int
+
+    def play(self, variables: Variables, pool: State, carry, rng_keys: jax.Array):
+        """Makes a move in each game of L lanes.
+
+        Args:
+            variables: of the network.
+            pool: openings of the games to come, leaves `[L, P, ...]`.
+            carry: the games, leaves `[B, ...]`, lane after lane; `[L]` int32, games
+                finished in the chunk so far; the trees.
+            rng_keys: `[L]`; consumed.
+
+        Returns:
+            The next carry, and the move with its metrics, `[L]` each.
+        """
+        game = self.game
         games, num_finished, tree = carry
-        search_key, sample_key = jax.random.split(rng_key)
-        logits, result = evaluate(game, network, variables, games.state)
-        value = expected_value(result)
+        search_keys, sample_keys = split_keys(rng_keys, 2)
+        logits, result = evaluate(game, self.network, variables, games.state)
         root = make_root(logits, result, games.state)
-        found = search_all(variables, search_key, root, tree)
-        sampled = jax.random.categorical(sample_key, jnp.log(found.policy))
-        is_sampled = games.moves < config.temperature_moves
+        found = self.searches(variables, search_keys, root, tree)
+        sampled = draw(jax.random.categorical, sample_keys, jnp.log(found.policy))
+        is_sampled = games.moves < self.config.temperature_moves
         action = jnp.where(is_sampled, sampled, found.action)
         after = jax.vmap(game.step)(games.state, action)
         policy, dropped = store_policy(
-            jnp.where(found.is_full[:, None], found.policy, 0), policy_entries
+            jnp.where(found.is_full[:, None], found.policy, 0), self.policy_entries
         )
         chunk = Chunk(
             state=games.state,
@@ -176,59 +252,55 @@ def make_self_play(
             reward=mover_reward(game, games.state, after),
             terminated=after.terminated,
         )
-        first_player_score = jax.vmap(game.rewards)(after)[:, 0].sum()
-        log_prior = jax.nn.log_softmax(logits)
-        log_policy = jnp.log(jnp.maximum(found.policy, 1e-9))
-        entropy = -(found.policy * log_policy).sum(axis=-1).mean()
-        gain = (found.policy * (log_policy - log_prior)).sum(axis=-1).mean()
-        value_gain = jnp.abs(found.value - value).mean()
+        finished = split_batch(after.terminated, rng_keys.size)
+        metrics = self.measure(found, root, after, dropped, finished)
 
-        finished = after.terminated
-        rank = num_finished + jnp.cumsum(finished) - 1
-        fresh = jax.tree.map(lambda leaf: leaf[rank % pool_size], pool)
+        rank = num_finished[:, None] + jnp.cumsum(finished, axis=1) - 1
+        fresh = merge_batch(jax.vmap(_cyclic)(pool, rank))
         games = Games(
-            state=jax.vmap(select)(finished, fresh, after),
-            moves=jnp.where(finished, 0, games.moves + 1),
+            state=jax.vmap(select)(after.terminated, fresh, after),
+            moves=jnp.where(after.terminated, 0, games.moves + 1),
         )
-        num_finished = num_finished + finished.sum(dtype=jnp.int32)
+        num_finished = num_finished + metrics.games
         if tree is not None:
-            tree = after_moves(found.tree, action, finished, search.tree_reuse_nodes)
-        return (games, num_finished, tree), (
-            chunk,
-            (
-                first_player_score,
-                entropy,
-                gain,
-                value_gain,
-                found.visits.mean(),
-                dropped.sum() / config.full_games,
-            ),
+            max_nodes = self.search.tree_reuse_nodes
+            tree = after_moves(found.tree, action, after.terminated, max_nodes)
+        return (games, num_finished, tree), (chunk, metrics)
+
+    def measure(
+        self,
+        found: Found,
+        root: RootFnOutput,
+        after: State,
+        dropped: jax.Array,
+        finished: jax.Array,
+    ) -> SelfPlayMetrics:
+        """Returns the metrics of a move, `[L]` each; of the first player's results the
+        sum. `dropped` is of each stored policy, `finished` is `[L, B / L]`."""
+        log_policy = jnp.log(jnp.maximum(found.policy, 1e-9))
+        log_prior = jax.nn.log_softmax(root.prior_logits)
+        of_games = {
+            "policy_entropy": -(found.policy * log_policy).sum(axis=-1),
+            "policy_gain": (found.policy * (log_policy - log_prior)).sum(axis=-1),
+            "value_gain": jnp.abs(found.value - root.value),
+            "root_visits": found.visits,
+            "first_player_score": jax.vmap(self.game.rewards)(after)[:, 0],
+            "policy_mass_lost": dropped,
+        }
+        of_lanes = split_batch(of_games, len(finished))
+        num_full = self.config.full_games_of(finished.shape[1])
+        totals = {
+            name: of_lanes.pop(name).sum(axis=1)
+            for name in ("first_player_score", "policy_mass_lost")
+        }
+        return SelfPlayMetrics(
+            games=finished.sum(axis=1, dtype=jnp.int32),
+            first_player_score=totals["first_player_score"],
+            policy_mass_lost=totals["policy_mass_lost"] / num_full,
+            **{name: values.mean(axis=1) for name, values in of_lanes.items()},
         )
 
-    def play_chunk(variables: Variables, games: Games, rng_key: jax.Array):
-        pool_key, moves_key = jax.random.split(rng_key)
-        pool = random_openings(game, config, pool_key, pool_size)
-        tree = first_trees(
-            search,
-            games.state,
-            game.num_actions,
-            config.longest_search(num_simulations),
-        )
-        (games, num_finished, _), (chunk, sums) = jax.lax.scan(
-            functools.partial(play_move, variables, pool),
-            (games, jnp.int32(0), tree),
-            jax.random.split(moves_key, config.moves_per_chunk),
-        )
-        score, entropy, gain, value_gain, root_visits, dropped = sums
-        metrics = SelfPlayMetrics(
-            games=num_finished,
-            first_player_score=score.sum() / jnp.maximum(num_finished, 1),
-            policy_entropy=entropy.mean(),
-            policy_gain=gain.mean(),
-            value_gain=value_gain.mean(),
-            root_visits=root_visits.mean(),
-            policy_mass_lost=dropped.mean(),
-        )
-        return games, chunk, metrics
 
-    return jax.jit(play_chunk, donate_argnums=1)
+def _cyclic(pool: State, number: jax.Array) -> State:
+    """Returns the openings with these numbers, counted in a circle."""
+    return jax.tree.map(lambda leaf: leaf[number % len(leaf)], pool)

@@ -78,7 +78,7 @@ class Kill:
 
     aim: at what.
     resumed: the iteration after which the killed session had gone on; None if it had
-        not come so far, or began anew.
+        not come so far, or started from the beginning.
     rows: iterations in the metrics.
     is_saving: whether an unfinished checkpoint was left.
     newest: the newest committed checkpoint; None before the first.

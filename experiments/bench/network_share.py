@@ -92,7 +92,7 @@ def self_play_run(game, network, variables, settings: Settings) -> Callable:
     play_chunk = make_self_play(
         game, network, SearchConfig(), config, num_simulations=settings.simulations
     )
-    in_progress = start_games(game, config, jax.random.key(1))
+    in_progress = start_games(game, settings.games, jax.random.key(1))
     rng_key = jax.random.key(2)
 
     def run() -> None:
@@ -120,9 +120,7 @@ def network_run(
 
         return jax.lax.scan(evaluate, observation, length=evaluations)[0]
 
-    first = start_games(
-        game, SelfPlayConfig(num_games=settings.games), jax.random.key(1)
-    )
+    first = start_games(game, settings.games, jax.random.key(1))
     observation = jax.vmap(game.observe)(first.state).astype(jnp.float32)
     return lambda: jax.block_until_ready(run(variables, observation))
 

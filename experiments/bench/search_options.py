@@ -71,7 +71,7 @@ def root_visits(  # noqa: PLR0917  # a command, called by name
         start = time.perf_counter()
         _, _, metrics = play_chunk(
             trained.variables,
-            start_games(GAME, config, jax.random.key(1)),
+            start_games(GAME, config.num_games, jax.random.key(1)),
             jax.random.key(2),
         )
         result[name] = float(metrics.root_visits)

@@ -2,11 +2,13 @@ import dataclasses
 import functools
 import json
 import pathlib
+import sys
 
 import pytest
 
+from azjax import cli
 from azjax.commands.train import parse_train_config
-from azjax.networks import ConvTrunkConfig, NetworkConfig
+from azjax.networks import ConvTrunkConfig, NetworkConfig, trunks
 from azjax.training import LearnerConfig, TrainConfig, preset
 from azjax.training.plan import new_plan, write_plan
 from azjax.training.run_directory import open_run_directory
@@ -134,3 +136,47 @@ def test_a_trunk_is_chosen_by_its_name_and_has_its_own_settings():
         parsed("--run-dir", "runs/none", "--trunk", "cnn")
     with pytest.raises(ValueError, match=r"unknown option --network.trunk.channels"):
         parsed("--run-dir", "runs/none", *CHANNELS)
+
+
+OWN_TRUNK = """
+import dataclasses
+from azjax import networks
+
+
+@networks.register_trunk("one_layer")
+@dataclasses.dataclass(frozen=True)
+class OneLayerConfig(networks.TrunkConfig):
+    width: int = 64
+
+    def __post_init__(self):
+        if self.width < 1:
+            raise ValueError(f"network.trunk.width must be >= 1: {self.width}")
+
+    def make(self, observation_shape, *, dtype, rngs):
+        raise NotImplementedError
+
+
+PARTS = networks.Parts()
+"""
+
+
+@pytest.fixture
+def own_trunk(tmp_path, monkeypatch):
+    """A module of the user's own in the working directory, which registers a trunk."""
+    (tmp_path / "own_trunk.py").write_text(OWN_TRUNK)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(trunks, "_TRUNKS", {**trunks._TRUNKS})
+    yield ("--parts", "own_trunk:PARTS", "--trunk", "one_layer")
+    sys.modules.pop("own_trunk", None)
+
+
+def test_a_wrong_size_of_a_trunk_of_the_users_own_is_refused_in_one_line(
+    own_trunk, capsys
+):
+    with pytest.raises(SystemExit) as error:
+        cli.main(["train", "tic_tac_toe", *own_trunk, "--network.trunk.width", "0"])
+    assert error.value.code == 2
+    message = capsys.readouterr().err
+    assert "network.trunk.width must be >= 1: 0" in message
+    assert message.count("\n") == 1

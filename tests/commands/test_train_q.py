@@ -1,6 +1,13 @@
+import dataclasses
+
 import pytest
 
 from azjax import cli
+from azjax.commands.train_q import parse_q_config
+from azjax.networks import QNetworkConfig
+from azjax.training import TrainConfig
+from azjax.training.q_config import QConfig, QEvaluationConfig
+from azjax.training.run_directory import open_run_directory
 
 TINY_TEXT = """
     --network.hidden 8 --games 8 --moves 4 --fit.sweeps 1 --fit.batch-size 16
@@ -31,6 +38,51 @@ def test_a_run_says_what_it_came_to_and_how_to_play(tmp_path, capsys):
     assert "as a player it is q_learning:RUN" in capsys.readouterr().err
 
 
+@pytest.fixture
+def run(tmp_path):
+    """A run that has begun, with settings of its own."""
+    config = QConfig(
+        game="tic_tac_toe",
+        run_dir=str(tmp_path / "run"),
+        learning_rate=0.5,
+        network=QNetworkConfig(hidden=(8, 4)),
+        evaluation=QEvaluationConfig(opponents=("random",)),
+    )
+    with open_run_directory(config) as directory:
+        (directory / "checkpoints" / "1").mkdir(parents=True)
+    return config
+
+
+def parsed(*args):
+    return parse_q_config("tic_tac_toe", args, prog="test")
+
+
+def test_a_run_goes_on_with_its_own_settings(run):
+    assert parsed("--run-dir", run.run_dir) == run
+    longer = dataclasses.replace(run, minutes=None, iterations=5)
+    assert parsed("--run-dir", run.run_dir, "--iterations", "5") == longer
+    other = dataclasses.replace(run, learning_rate=0.25)
+    assert parsed("--run-dir", run.run_dir, "--learning-rate", "0.25") == other
+
+
+def test_a_new_run_has_the_defaults():
+    given = parsed("--run-dir", "runs/none", "--iterations", "3", "--network.hidden=8")
+    assert given == QConfig(
+        "tic_tac_toe",
+        iterations=3,
+        run_dir="runs/none",
+        network=QNetworkConfig(hidden=(8,)),
+    )
+
+
+def test_a_run_of_alphazero_is_named(tmp_path):
+    config = TrainConfig(game="tic_tac_toe", iterations=3, run_dir=str(tmp_path))
+    with open_run_directory(config) as directory:
+        (directory / "checkpoints" / "1").mkdir(parents=True)
+    with pytest.raises(ValueError, match="a run of another way of learning"):
+        parsed("--run-dir", str(tmp_path))
+
+
 @pytest.mark.parametrize(
     ("args", "says"),
     [
@@ -43,6 +95,11 @@ def test_a_run_says_what_it_came_to_and_how_to_play(tmp_path, capsys):
         (["tic_tac_toe", "--network.form", "table"], "'state', 'pair'"),
         (["tic_tac_toe", "--opponent", "god"], "unknown player 'god'"),
         (["tic_tac_toe", "--sweeps", "1"], "did you mean --fit.sweeps?"),
+        (["--minutes", "3", "tic_tac_toe"], "the game comes first: azjax train-q GAME"),
+        (
+            ["tic_tac_toe", "--game", "hex:3"],
+            "the game is given once: tic_tac_toe",
+        ),
         ([], "missing: GAME"),
     ],
 )

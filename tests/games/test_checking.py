@@ -199,7 +199,7 @@ def later_state(change):
         ),
         (
             lambda state: state.replace(stones=state.stones[0]),
-            "step: the state must keep its structure, or each step compiles anew",
+            "step: the state must keep its structure, or each step is compiled again",
         ),
         (
             lambda state: state.replace(outcome=jnp.int8(bool(state.terminated))),

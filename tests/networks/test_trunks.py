@@ -15,10 +15,8 @@ from azjax.networks import (
     DenseTrunkConfig,
     TrunkConfig,
     register_trunk,
-    trunk_class,
-    trunk_name,
 )
-from azjax.networks.trunks import ConvBlock, DenseBlock
+from azjax.networks.trunks import ConvBlock, DenseBlock, trunk_class, trunk_name
 
 BOARD = (3, 4, 2)
 
@@ -282,6 +280,17 @@ class Other(TrunkConfig):
 def test_what_cannot_be_a_trunk_is_not_registered(name, kind, message):
     with pytest.raises(ValueError, match=message):
         register_trunk(name)(kind)
+
+
+def test_a_class_of_the_same_name_in_another_module_is_not_registered():
+    @dataclasses.dataclass(frozen=True)
+    class Namesake(Other):
+        __module__ = "another_module"
+        __qualname__ = SumConfig.__qualname__
+
+    with pytest.raises(ValueError, match="there is a trunk 'sum' already"):
+        register_trunk("sum")(Namesake)
+    assert trunk_class("sum") is SumConfig
 
 
 def test_a_module_may_be_run_again():

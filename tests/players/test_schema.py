@@ -18,7 +18,8 @@ def test_a_config_of_this_version_stays_as_it_is():
 def test_a_run_of_the_first_version_has_an_unknown_optimizer():
     config = {"format": 1, "game": "hex", "learner": {"batch_size": 4}}
     before = json.dumps(config)
-    assert migrate(config) == {**config, "format": VERSION, "optimizer": None}
+    migrated = migrate(config)
+    assert migrated == {**config, "format": VERSION, "optimizer": None, "num_lanes": 1}
     assert json.dumps(config) == before
 
 

@@ -248,7 +248,7 @@ def test_derived_numbers_follow_from_the_settings():
 )
 def test_some_games_are_searched_in_full_at_every_move(share, games, full):
     config = SelfPlayConfig(num_games=games, full_search_fraction=share)
-    assert config.full_games == full
+    assert config.full_games_of(config.num_games) == full
 
 
 @pytest.mark.parametrize("game", ["hex:3", "hex:size=3", "hex:3,swap=false"])

@@ -17,6 +17,8 @@ from azjax.training.q_config import QConfig, QEvaluationConfig
 
 pytestmark = pytest.mark.usefixtures("quick_plots")
 
+DEVICE = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+
 
 @struct.dataclass
 class State:
@@ -54,6 +56,7 @@ def run(run_dir, settings=None, hooks=None, plan=None, **changes):
         state_version=1,
         positions=32,
         init=first_state,
+        shardings=lambda state: jax.tree.map(lambda leaf: DEVICE, state),
         iterate=iterate,
         counts=lambda state, totals: {"games": totals.get("games", 0), "updates": 1},
         player=lambda state: float(state.total),
@@ -256,7 +259,7 @@ def test_a_run_of_minutes_ends_with_its_time_and_its_schedules(tmp_path, clock, 
     assert f"planned: {len(shares)} iterations" in capsys.readouterr().out
 
 
-def test_a_run_that_becomes_slower_is_planned_anew_at_an_evaluation(tmp_path, clock):
+def test_a_run_that_becomes_slower_is_planned_again_at_an_evaluation(tmp_path, clock):
     settings = dataclasses.replace(
         minutes(tmp_path), evaluation=QEvaluationConfig(opponents=())
     )

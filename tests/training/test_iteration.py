@@ -85,7 +85,7 @@ def test_hooks_of_another_kind_are_refused(hooks, message):
 
 
 def test_a_sampler_may_use_one_array_twice(algorithm):
-    sampler = uniform_sampler(16)._replace(init=lambda shape: [jnp.zeros(shape)] * 2)
+    sampler = uniform_sampler()._replace(init=lambda shape: [jnp.zeros(shape)] * 2)
     play = algorithm.self_play  # is the same
     algorithm = make_algorithm(CONFIG, GAME, NETWORK, sampler=sampler)
     algorithm = algorithm._replace(self_play=play)

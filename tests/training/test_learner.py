@@ -18,7 +18,7 @@ from azjax.networks import (
     predict,
 )
 from azjax.players import first_network
-from azjax.training import LearnerConfig, SelfPlayConfig
+from azjax.training import LearnerConfig
 from azjax.training.learner import (
     _total_loss,
     head_losses,
@@ -58,7 +58,7 @@ def data():
         replay = empty_replay(
             GAME, num_chunks=1, moves_per_chunk=2, num_games=8, policy_entries=9
         )
-        start = start_games(GAME, SelfPlayConfig(num_games=16), jax.random.key(0))
+        start = start_games(GAME, 16, jax.random.key(0))
         state = jax.tree.map(
             lambda leaf: leaf.reshape(2, 8, *leaf.shape[1:]), start.state
         )
@@ -89,7 +89,7 @@ def sampled_update(optimizer, config):
 
     @jax.jit
     def sample_and_update(learner, replay, index, rng_key, share):
-        sample = uniform_sampler(config.batch_size).choose((), index, rng_key)
+        sample = uniform_sampler().choose((), index, rng_key, config.batch_size)
         batch = make_batch(GAME, replay, index, sample)
         return update(learner, batch, share)[:2]
 
@@ -229,7 +229,7 @@ def seen():
 
     @jax.jit
     def make():
-        state = start_games(GAME, SelfPlayConfig(num_games=16), jax.random.key(3)).state
+        state = start_games(GAME, 16, jax.random.key(3)).state
         return jax.vmap(GAME.observe)(state), jax.vmap(GAME.legal_action_mask)(state)
 
     return jax.device_get(make())

@@ -43,6 +43,7 @@ def config(directory="runs/none", games=8, **changes) -> TrainConfig:
     settings = {
         "game": "tic_tac_toe",
         "iterations": 1,
+        "num_lanes": 1,
         "run_dir": str(directory),
         "network": NetworkConfig(
             trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
@@ -75,14 +76,15 @@ def _parts_of(settings, is_cpu):
     network, variables = made_network(settings.network)
 
     def init() -> State:
+        replay = empty_replay(
+            game,
+            num_chunks=settings.replay_chunks,
+            moves_per_chunk=settings.self_play.moves_per_chunk,
+            num_games=settings.self_play.num_games,
+            policy_entries=settings.replay.policy_entries,
+        )
         return State(
-            replay=empty_replay(
-                game,
-                num_chunks=settings.replay_chunks,
-                moves_per_chunk=settings.self_play.moves_per_chunk,
-                num_games=settings.self_play.num_games,
-                policy_entries=settings.replay.policy_entries,
-            ),
+            replay=jax.tree.map(lambda leaf: leaf[None], replay),  # of one lane
             weights=jnp.zeros(2**27, jnp.float32),
         )
 

@@ -17,6 +17,12 @@ def test_damaged_lines_among_others_are_left_out(tmp_path):
     assert read_metrics(path) == [{"a": 1}, {"a": 3}]
 
 
+def test_metrics_are_read_from_a_regular_file_alone(tmp_path):
+    (tmp_path / "metrics.jsonl").symlink_to("/dev/null")
+    with pytest.raises(OSError, match="is no regular file"):
+        read_metrics(tmp_path / "metrics.jsonl")
+
+
 def test_a_file_that_cannot_be_replaced_stays_and_no_other_is_left(tmp_path):
     (tmp_path / "taken").mkdir()
     with pytest.raises(OSError, match="taken"):

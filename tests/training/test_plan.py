@@ -56,7 +56,7 @@ def test_an_extended_run_goes_on_where_the_longer_one_would_be():
     assert plan.length == ("iterations", 16)
 
 
-def test_an_extended_run_of_minutes_is_planned_anew():
+def test_an_extended_run_of_minutes_is_planned_again():
     finished = new_plan(MINUTES).ending(2, 10)
     plan = extended_plan(finished, ("minutes", 40.0), 10, 20 * 60.0)
     assert plan.end is None

@@ -49,7 +49,7 @@ def test_later_iterations_may_take_longer():
     assert planned(clock).end == 3 + 50
 
 
-def test_a_plan_is_made_anew_at_an_evaluation_only():
+def test_a_known_end_changes_at_an_evaluation_only():
     clock = planner()
     clock.add_iteration(row(5.0))
     plan = planned(clock)
@@ -82,7 +82,7 @@ def test_where_compiling_takes_long_the_share_follows_the_clock_for_a_while():
     assert (plan.end, plan.share(3)) == (3 + 40, 0.5)
 
 
-def test_the_plan_is_made_anew_when_half_of_what_was_left_is_done():
+def test_the_plan_is_made_again_when_half_of_the_rest_is_done():
     clock = planner()
     clock.add_iteration(row(10.0))
     plan = new_plan(LENGTH).ending(4, 12)

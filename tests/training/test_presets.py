@@ -72,7 +72,7 @@ def test_a_run_measured_in_iterations_has_chunks_of_full_size():
 
 
 def test_chunks_that_are_given_stay_as_they_are():
-    self_play = SelfPlayConfig(num_games=7, moves_per_chunk=3)
+    self_play = SelfPlayConfig(num_games=56, moves_per_chunk=3)
     config = preset("cpu", "othello", minutes=1.0, self_play=self_play)
     assert config.self_play == self_play
 
@@ -85,10 +85,10 @@ def test_a_length_that_is_none_is_refused(minutes):
 
 def test_a_presets_fields_can_be_changed():
     config = preset(
-        "accelerator", iterations=3, seed=7, learner=LearnerConfig(batch_size=5)
+        "accelerator", iterations=3, seed=7, learner=LearnerConfig(batch_size=16)
     )
     assert (config.minutes, config.iterations, config.seed) == (None, 3, 7)
-    assert config.learner.batch_size == 5
+    assert config.learner.batch_size == 16
     assert isinstance(config.network.trunk, ConvTrunkConfig)
 
 

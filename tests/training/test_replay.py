@@ -73,7 +73,7 @@ def record(state, action, number):
 
 @functools.partial(jax.jit, static_argnums=(0, 4), static_argnames="auxiliary")
 def draw(game, replay, index, rng_key, batch_size, *, auxiliary=()):
-    chosen = uniform_sampler(batch_size).choose((), index, rng_key)
+    chosen = uniform_sampler().choose((), index, rng_key, batch_size)
     return make_batch(game, replay, index, chosen, auxiliary)
 
 
@@ -335,6 +335,7 @@ def small(window, td_lambda, moves_per_chunk=4):
     return TrainConfig(
         game="tic_tac_toe",
         iterations=1,
+        num_lanes=1,
         self_play=SelfPlayConfig(num_games=2, moves_per_chunk=moves_per_chunk),
         replay=ReplayConfig(
             capacity=2 * (window + moves_per_chunk),

@@ -110,7 +110,7 @@ def test_a_run_that_was_killed_and_goes_on_leaves_the_same_metrics(tmp_path):
     assert metrics.read_text() == (tmp_path / "whole" / "metrics.jsonl").read_text()
 
 
-def test_a_run_that_begins_anew_begins_its_metrics_anew(tmp_path):
+def test_a_run_without_a_checkpoint_drops_its_metrics(tmp_path):
     report(tmp_path, ROWS)
     report(tmp_path, ROWS[:1])
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 1

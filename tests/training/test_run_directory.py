@@ -79,17 +79,17 @@ def test_another_configuration_is_refused_with_the_differences(tmp_path):
     opened(config(tmp_path))
     (tmp_path / "checkpoints" / "1").mkdir(parents=True)
     before = (tmp_path / "config.json").read_text()
-    other = config(tmp_path, seed=4, learner=LearnerConfig(batch_size=3))
+    other = config(tmp_path, seed=4, learner=LearnerConfig(batch_size=8))
     with pytest.raises(ValueError, match="another configuration") as error:
         opened(other)
     usual = LearnerConfig().batch_size
-    assert f"seed was 0, is 4; learner.batch_size was {usual}, is 3" in str(error.value)
+    assert f"seed was 0, is 4; learner.batch_size was {usual}, is 8" in str(error.value)
     assert "--run-dir" in str(error.value)
     assert (tmp_path / "config.json").read_text() == before
 
 
 def test_a_run_of_the_first_version_goes_on(tmp_path):
-    settings = config(tmp_path, search=SearchConfig(dirichlet_alpha=1.0))
+    settings = config(tmp_path, num_lanes=1, search=SearchConfig(dirichlet_alpha=1.0))
     (tmp_path / "checkpoints" / "1").mkdir(parents=True)
     shutil.copy(CONFIGS / "run_1.json", tmp_path / "config.json")
     with pytest.raises(ValueError, match=r"\(seed was 0, is 4\)"):
@@ -180,7 +180,7 @@ def test_the_initial_player_need_not_be_given_again(tmp_path):
 
 
 def test_a_run_that_cannot_go_on_keeps_its_settings(tmp_path):
-    settings = config(tmp_path, search=SearchConfig(dirichlet_alpha=1.0))
+    settings = config(tmp_path, num_lanes=1, search=SearchConfig(dirichlet_alpha=1.0))
     (tmp_path / "checkpoints" / "1").mkdir(parents=True)
     shutil.copy(CONFIGS / "run_1.json", tmp_path / "config.json")
     before = (tmp_path / "config.json").read_text()
@@ -319,6 +319,27 @@ def test_the_metrics_of_a_run_without_its_checkpoints_are_kept(tmp_path):
     metrics.write_text('{"kind": "iteration", "iteration": 1}\n')
     with pytest.raises(ValueError, match=f"{tmp_path} holds the metrics of a run"):
         opened(config(tmp_path))
+
+
+def test_metrics_are_read_from_a_regular_file_alone(tmp_path):
+    opened(config(tmp_path))
+    (tmp_path / "metrics.jsonl").symlink_to("/dev/null")
+    with pytest.raises(ValueError, match=r"metrics.jsonl cannot be read: .* is no"):
+        opened(config(tmp_path))
+
+
+def test_only_the_beginning_of_the_metrics_is_read_to_find_a_lost_run(tmp_path):
+    opened(config(tmp_path))
+    first, second = '{"iteration": 0}\n', '{"iteration": 1}\n'
+    (tmp_path / "metrics.jsonl").write_text(first + 2**20 * " " + "\n" + second)
+    opened(config(tmp_path))
+
+
+def test_the_metrics_of_a_run_in_progress_are_not_judged(tmp_path):
+    with open_run_directory(config(tmp_path)):
+        (tmp_path / "metrics.jsonl").write_text('{"iteration": 1}\n')
+        with pytest.raises(ValueError, match="another process is training in"):
+            opened(config(tmp_path))
 
 
 def test_settings_are_read_from_a_small_regular_file_alone(tmp_path):

@@ -19,8 +19,8 @@ def index():
 
 
 def test_uniform_draws_are_all_eligible_positions_and_no_others(index):
-    sampler = uniform_sampler(4096)
-    sample = sampler.choose(sampler.init((4, 3)), index, jax.random.key(0))
+    sampler = uniform_sampler()
+    sample = sampler.choose(sampler.init((4, 3)), index, jax.random.key(0), 4096)
     drawn = np.zeros((4, 3))
     np.add.at(drawn, (sample.row, sample.slot), 1 / 4096)
     eligible = np.zeros((4, 3))

@@ -1,27 +1,17 @@
 import dataclasses
-import json
 import pathlib
 import shutil
 
 import pytest
 
+from azjax.networks import QNetworkConfig
 from azjax.training import TrainConfig, load_config, preset, repeated_config
 from azjax.training.plan import new_plan, write_plan
+from azjax.training.q_config import QConfig, QEvaluationConfig
 from azjax.training.run_directory import open_run_directory
-from azjax.training.saved_config import record_from_json
+from azjax.training.saved_config import load_q_config
 
 CONFIGS = pathlib.Path(__file__).parent / "configs"
-
-
-def values(**changes):
-    config = TrainConfig(game="tic_tac_toe", iterations=3)
-    return json.loads(json.dumps(config.to_json())) | changes
-
-
-def test_the_settings_survive_json():
-    config = preset("accelerator", "hex:5", iterations=2, run_dir="somewhere")
-    content = json.loads(json.dumps(config.to_json()))
-    assert record_from_json(TrainConfig, content) == config
 
 
 def test_the_settings_of_a_run_are_those_that_it_began_with(tmp_path):
@@ -46,34 +36,23 @@ def test_settings_of_an_older_version_are_read(tmp_path, version):
     assert config.self_play.num_simulations == (16, 32, 32, 32, 32)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"seed": "1"}, "seed is of another type: '1'"),
-        ({"seed": True}, "seed is of another type: True"),
-        ({"iterations": 1.5}, "iterations is of another type: 1.5"),
-        ({"learner": {"batch_size": None}}, "learner.batch_size is of another type"),
-        ({"learner": {"uses": 1.0}}, "there is no setting learner.uses"),
-        ({"learner": []}, "learner must be an object: "),
-        ({"network": {"trunk": "dense"}}, "network.trunk must be an object: 'dense'"),
-        (
-            {"network": {"trunk": {"name": "tower"}}},
-            "unknown trunk 'tower'; trunks are",
-        ),
-        ({"network": {"trunk": {"name": []}}}, "unknown trunk"),
-        (
-            {"network": {"trunk": {"name": "conv", "width": 3}}},
-            "no setting network.trunk.width",
-        ),
-        ({"self_play": {"num_simulations": [1, "2"]}}, "num_simulations is of another"),
-        ({"self_play": {"num_games": 0}}, "self_play.num_games must be >= 1: 0"),
-        ({"x" * 10**6: 1}, "there is no setting x{40}$"),
-    ],
-)
-def test_what_is_no_setting_is_refused(changes, message):
-    with pytest.raises(ValueError, match=message) as error:
-        record_from_json(TrainConfig, values(**changes))
-    assert len(str(error.value)) < 200
+def test_the_settings_of_a_run_of_q_learning_are_read(tmp_path):
+    config = QConfig(
+        game="tic_tac_toe",
+        run_dir=str(tmp_path / "run"),
+        network=QNetworkConfig(hidden=(8, 4)),
+        evaluation=QEvaluationConfig(opponents=("random",)),
+    )
+    with open_run_directory(config) as directory:
+        write_plan(directory, new_plan(("minutes", 4.0)))
+    assert load_q_config(directory) == dataclasses.replace(config, minutes=4.0)
+
+
+def test_settings_of_an_older_run_of_q_learning_are_read(tmp_path):
+    shutil.copy(CONFIGS / "q_run_1.json", tmp_path / "config.json")
+    config = load_q_config(tmp_path)
+    assert (config.game, config.iterations) == ("tic_tac_toe", 3)
+    assert config.evaluation == QEvaluationConfig()
 
 
 def test_where_there_is_no_run_the_directory_is_named(tmp_path):
@@ -81,10 +60,13 @@ def test_where_there_is_no_run_the_directory_is_named(tmp_path):
         load_config(tmp_path)
 
 
-def test_a_run_of_another_way_of_learning_is_refused(tmp_path):
-    shutil.copy(CONFIGS / "q_run_1.json", tmp_path / "config.json")
+@pytest.mark.parametrize(
+    ("file", "load"), [("q_run_1.json", load_config), ("run_2.json", load_q_config)]
+)
+def test_a_run_of_another_way_of_learning_is_refused(tmp_path, file, load):
+    shutil.copy(CONFIGS / file, tmp_path / "config.json")
     with pytest.raises(ValueError, match=f"{tmp_path} holds a run of another way"):
-        load_config(tmp_path)
+        load(tmp_path)
 
 
 def test_a_run_is_repeated_to_the_end_of_its_plan(tmp_path):

@@ -51,7 +51,7 @@ def played(algorithm):
     """Two chunks, one after the other, with the games before and after them."""
     network, variables = first_network(0, GAME, NETWORK)
     play = make_self_play(GAME, network, SEARCHES[algorithm], CONFIG, num_simulations=3)
-    start = first_games(GAME, CONFIG, jax.random.key(1))
+    start = first_games(GAME, CONFIG.num_games, jax.random.key(1))
     carried, chunks = jax.tree.map(jnp.copy, start), []
     for key in jax.random.split(jax.random.key(2), 2):
         carried, chunk, metrics = play(variables, carried, key)
@@ -178,7 +178,7 @@ def test_openings_come_in_the_mixture_that_was_asked_for():
 
 def test_the_first_games_are_spread_over_all_stages():
     config = SelfPlayConfig(num_games=200)
-    start = first_games(GAME, config, jax.random.key(0))
+    start = first_games(GAME, config.num_games, jax.random.key(0))
     assert not start.state.terminated.any()
     assert (start.moves == 0).all()
     assert set(num_stones(start.state).tolist()) == {0, 1, 2, 3, 4, 5, 6}
@@ -202,7 +202,7 @@ def capped():
     play = make_self_play(
         GAME, network, search, CAPPED, num_simulations=8, policy_entries=2
     )
-    start = first_games(GAME, CAPPED, jax.random.key(1))
+    start = first_games(GAME, CAPPED.num_games, jax.random.key(1))
     lowered = play.lower(variables, start, jax.random.key(2))
     play = lowered.compile(compiler_options=quick_options())
     return [
@@ -217,7 +217,9 @@ def test_of_each_move_as_many_policies_are_kept_as_searches_are_full(capped):
     probability = chunk.policy.probability
     total = probability.astype(np.float32).sum(axis=-1)
     has_policy = (probability != 0).any(axis=-1)
-    np.testing.assert_array_equal(has_policy.sum(axis=1), CAPPED.full_games)
+    np.testing.assert_array_equal(
+        has_policy.sum(axis=1), CAPPED.full_games_of(CAPPED.num_games)
+    )
     np.testing.assert_allclose(total[has_policy], 1, atol=5e-3)
     np.testing.assert_array_equal(total[~has_policy], 0)
 
@@ -263,7 +265,7 @@ def test_cheap_searches_may_be_longer_than_full_ones_with_kept_trees():
         dataclasses.replace(CAPPED, fast_simulations=8),
         num_simulations=2,
     )
-    start = first_games(GAME, CAPPED, jax.random.key(1))
+    start = first_games(GAME, CAPPED.num_games, jax.random.key(1))
     jax.eval_shape(play, variables, start, jax.random.key(2))
 
 
@@ -276,7 +278,7 @@ def test_a_move_rests_on_more_than_its_own_simulations():
     play = make_self_play(
         GAME, network, SearchConfig(tree_reuse_nodes=20), CONFIG, num_simulations=8
     )
-    start = first_games(GAME, CONFIG, jax.random.key(1))
+    start = first_games(GAME, CONFIG.num_games, jax.random.key(1))
     lowered = play.lower(variables, start, jax.random.key(2))
     play = lowered.compile(compiler_options=quick_options())
     _, chunk, metrics = play(variables, start, jax.random.key(2))

@@ -61,8 +61,8 @@ class PettingZooEnv(AECEnv):
     Agents `player_0`, who moves first, and `player_1` observe a dictionary, as in
     PettingZoo's classic games: `observation`, `[H, W, C]` float32, and `action_mask`,
     `[A]` int8, all 0 for the agent that is not to move and once the game is over. The
-    position is shown from the side of the agent to move, whoever looks at it. Both
-    agents get their results when the game ends.
+    position is shown to both agents from the side of the agent to move. Both agents get
+    their results when the game ends.
 
     An illegal action, also one that is no action, ends the game as a loss for the
     agent; its opponent wins. No `TerminateIllegalWrapper` is needed: by its rules, the

@@ -148,7 +148,7 @@ class House:
         return None
 
     def host(self, offer: GameOffer, player: PlayerOffer) -> "Host":
-        """Returns who serves a player, loaded, and anew if there is a newer one.
+        """Returns the host of a player; loads it, again if its files have changed.
 
         Raises:
             ValueError: it cannot be loaded, or its search takes too much memory.

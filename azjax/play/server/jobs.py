@@ -86,7 +86,7 @@ class Job:
         self._began = time.monotonic()
 
     def give_up(self) -> None:
-        """Has the table drop it; called by whoever waits."""
+        """Marks the job as given up, so that the table drops it."""
         self.is_given_up = True
 
     def update(self, thought: Thought, simulations: int) -> None:

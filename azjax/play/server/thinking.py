@@ -39,7 +39,7 @@ class TreeRoom:
     def take(self, owner: object, wanted: int) -> bool:
         """Returns whether an owner may have so many bytes, instead of what it had.
 
-        Whoever has the only trees may always have them.
+        An owner may always have its bytes if no other owner has any.
         """
         with self._lock:
             others = sum(self._taken.values()) - self._taken.get(owner, 0)

@@ -1,5 +1,5 @@
 /**
- * What the page asks of whoever knows the game and thinks about it.
+ * The interface between the page and an engine, which has rules and search.
  *
  * The page talks to an `Engine` only. `WorkerEngine` is the one that lives in the
  * visitor's browser, `ServerEngine` the one that asks a server, and a notebook has one

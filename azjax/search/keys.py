@@ -1,0 +1,43 @@
+"""Random draws for a batch of searches: with one key, or with one for each part of it.
+
+A batch may be made of P equal parts, each of which draws with a key of its own, so that
+what a part draws does not depend on the parts beside it: `rng_key` is then `[P]`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+
+def split_keys(rng_key: jax.Array, count: int) -> jax.Array:
+    """Returns `count` keys, or `[count, P]` of `[P]` keys, which are consumed."""
+    if rng_key.ndim == 0:
+        return jax.random.split(rng_key, count)
+    return jax.vmap(lambda key: jax.random.split(key, count), out_axes=1)(rng_key)
+
+
+def draw(
+    sampler: Callable[..., jax.Array], rng_key: jax.Array, *arrays: Any
+) -> jax.Array:
+    """Returns `sampler(rng_key, *arrays)` of a batch; for `[P]` keys, of each part.
+
+    Args:
+        sampler: draws for arrays `[B, ...]`, and returns one array `[B, ...]`.
+        rng_key: one key, or one for each of P equal parts; consumed.
+        *arrays: `[B, ...]`; B is a multiple of P.
+    """
+    if rng_key.ndim == 0:
+        return sampler(rng_key, *arrays)
+    parts = [split_batch(array, rng_key.size) for array in arrays]
+    return merge_batch(jax.vmap(sampler)(rng_key, *parts))
+
+
+def split_batch(tree: Any, num_parts: int) -> Any:
+    """Returns arrays `[B, ...]` as `[P, B / P, ...]`."""
+    return jax.tree.map(lambda leaf: leaf.reshape(num_parts, -1, *leaf.shape[1:]), tree)
+
+
+def merge_batch(tree: Any) -> Any:
+    """Returns arrays `[P, N, ...]` as `[P * N, ...]`."""
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), tree)

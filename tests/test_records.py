@@ -1,0 +1,57 @@
+import json
+
+import pytest
+
+from azjax.records import record_from_json
+from azjax.training import TrainConfig, preset
+from azjax.training.q_config import QConfig
+
+
+def values(**changes):
+    config = TrainConfig(game="tic_tac_toe", iterations=3)
+    return json.loads(json.dumps(config.to_json())) | changes
+
+
+def test_the_settings_survive_json():
+    config = preset("accelerator", "hex:5", iterations=2, run_dir="somewhere")
+    content = json.loads(json.dumps(config.to_json()))
+    assert record_from_json(TrainConfig, content) == config
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seed": "1"}, "seed is of another type: '1'"),
+        ({"seed": True}, "seed is of another type: True"),
+        ({"iterations": 1.5}, "iterations is of another type: 1.5"),
+        ({"learner": {"batch_size": None}}, "learner.batch_size is of another type"),
+        ({"learner": {"uses": 1.0}}, "there is no setting learner.uses"),
+        ({"learner": []}, "learner must be an object: "),
+        ({"network": {"trunk": "dense"}}, "network.trunk must be an object: 'dense'"),
+        (
+            {"network": {"trunk": {"name": "tower"}}},
+            "unknown trunk 'tower'; trunks are",
+        ),
+        ({"network": {"trunk": {"name": []}}}, "unknown trunk"),
+        (
+            {"network": {"trunk": {"name": "conv", "width": 3}}},
+            "no setting network.trunk.width",
+        ),
+        ({"self_play": {"num_simulations": [1, "2"]}}, "num_simulations is of another"),
+        ({"self_play": {"num_games": 0}}, "self_play.num_games must be >= 1: 0"),
+        ({"x" * 10**6: 1}, "there is no setting x{40}$"),
+    ],
+)
+def test_what_is_no_setting_is_refused(changes, message):
+    with pytest.raises(ValueError, match=message) as error:
+        record_from_json(TrainConfig, values(**changes))
+    assert len(str(error.value)) < 200
+
+
+def test_a_tuple_may_be_optional():
+    values = {"game": "tic_tac_toe", "network": {"hidden": [8, 4]}}
+    assert record_from_json(QConfig, values).network.hidden == (8, 4)
+    values["network"] = {"hidden": None}
+    assert record_from_json(QConfig, values).network.hidden is None
+    with pytest.raises(ValueError, match=r"network.hidden is of another type: '8'"):
+        record_from_json(QConfig, values | {"network": {"hidden": ["8"]}})

@@ -1,0 +1,150 @@
+"""Runs on 8 devices of a CPU what `test_lanes.py` asks about; prints JSON.
+
+python eight_devices.py GAME [NUMBER ...]       numbers of devices; 1 8 by default
+"""
+
+import dataclasses
+import functools
+import json
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from azjax import games
+from azjax.networks import ConvTrunkConfig, DenseTrunkConfig, NetworkConfig
+from azjax.players import first_network
+from azjax.training import (
+    EvaluationConfig,
+    LearnerConfig,
+    ReplayConfig,
+    SelfPlayConfig,
+    TrainConfig,
+    make_algorithm,
+    train_iteration,
+)
+from azjax.training.checkpoints import Checkpoints, digest
+from azjax.training.config import MAX_LENGTH
+from azjax.training.host_loop import shapes_of
+
+COLLECTIVES = re.compile(
+    r" (all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter)"
+    r"(?:-start)?\("
+)
+TRUNKS = {
+    "tic_tac_toe": DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3),
+    "go:5": ConvTrunkConfig(num_blocks=1, channels=8),
+    "connect_four": DenseTrunkConfig(width=32, num_blocks=1, stem_channels=8, window=4),
+}
+
+
+def settings(game: str) -> TrainConfig:
+    """Returns small settings."""
+    return TrainConfig(
+        game=game,
+        iterations=MAX_LENGTH,
+        network=NetworkConfig(TRUNKS[game]),
+        self_play=SelfPlayConfig(num_games=32, moves_per_chunk=8, num_simulations=(4,)),
+        replay=ReplayConfig(capacity=4096, min_window=4096, min_positions=512),
+        learner=LearnerConfig(batch_size=32, replay_ratio=0.5),
+        evaluation=EvaluationConfig(num_evaluations=1),
+    )
+
+
+def main(game: str, numbers: list[int], iterations: int) -> dict:
+    """Returns what was found."""
+    found = {"devices": jax.device_count()}
+    config = settings(game)
+    exact = dataclasses.replace(config, exact_lanes=True)
+    found["exact"] = [run(exact, number, iterations)[1] for number in numbers]
+    _, found["resumed"] = resumed(exact, numbers, iterations)
+    states = [run(config, number, 1)[0] for number in (1, 8)]
+    actions = [np.asarray(state.replay.chunk.action) for state in states]
+    found["other_actions"] = float(np.mean(actions[0] != actions[1]))
+    found["collectives"] = collectives(config)
+    try:
+        make(config, 3)
+    except ValueError as error:
+        found["refusal"] = str(error)
+    return found
+
+
+@functools.cache
+def make(config: TrainConfig, number: int):
+    """Returns the algorithm on so many devices."""
+    game = games.make(config.game)
+    network, variables = first_network(0, game, config.network)
+    devices = jax.devices()[:number]
+    return make_algorithm(config, game, network, devices=devices), variables
+
+
+def run(config: TrainConfig, number: int, iterations: int, state=None):
+    """Returns the state after so many iterations, and a digest of it with metrics."""
+    algorithm, variables = make(config, number)
+    state = algorithm.init(variables) if state is None else state
+    rows = []
+    for _ in range(iterations):
+        state, metrics = train_iteration(algorithm, config, state, 0.5)
+        rows.append({name: float(value) for name, value in metrics.items()})
+    return state, [digest(state), rows]
+
+
+def resumed(config: TrainConfig, numbers: list[int], iterations: int):
+    """Does the same, with a checkpoint and other devices after each iteration."""
+    state, facts, rows = None, None, []
+    with tempfile.TemporaryDirectory() as folder:
+        for iteration in range(iterations):
+            number = numbers[iteration % len(numbers)]
+            checkpoints = Checkpoints(Path(folder), keep=1)
+            with checkpoints:
+                if state is not None:
+                    algorithm, variables = make(config, number)
+                    shapes = shapes_of(
+                        lambda: algorithm.init(variables),  # noqa: B023
+                        algorithm.shardings,
+                    )
+                    restored = checkpoints.restore(shapes, print)
+                    assert restored is not None
+                    state = restored[0]
+                state, facts = run(config, number, 1, state)
+                rows += facts[1]
+                checkpoints.save(state, {"iteration": iteration + 1}, mistakes=None)
+    assert facts is not None
+    return state, [facts[0], rows]
+
+
+def collectives(config: TrainConfig) -> dict[str, list[str]]:
+    """Returns the collectives of each phase on 8 devices."""
+    algorithm, variables = make(config, 8)
+    state = algorithm.init(variables)
+    keys, update_keys = algorithm.make_keys(state.rng_key, state.iteration)
+    play = algorithm.self_play(4)
+    arguments = (state.learner.averaged, state.games, keys)
+    _, chunk, _ = jax.eval_shape(play, *arguments)
+    texts = {"self_play": play.lower(*arguments).compile().as_text()}
+    chunk = jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct(
+            leaf.shape, leaf.dtype, sharding=algorithm.lanes.by_lane
+        ),
+        chunk,
+    )
+    iteration = np.int32(1)
+    lowered = algorithm.insert.lower(iteration, state.replay, chunk)
+    texts["insert"] = lowered.compile().as_text()
+    index = (iteration, iteration, state.replay)
+    texts["make_index"] = algorithm.make_index.lower(*index).compile().as_text()
+    _, found, _ = algorithm.make_index(*index)
+    replay = algorithm.init(variables).replay
+    lowered = algorithm.update.lower(
+        state.learner, np.float32(0), state.sampler, (replay, found), update_keys
+    )
+    texts["update"] = lowered.compile().as_text()
+    return {name: COLLECTIVES.findall(text) for name, text in texts.items()}
+
+
+if __name__ == "__main__":
+    name, count, *devices = sys.argv[1:]
+    print(json.dumps(main(name, [int(word) for word in devices], int(count))))

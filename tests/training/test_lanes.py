@@ -1,0 +1,71 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from quick_compilation import FEW_OPTIMIZATIONS
+
+from azjax.training.lanes import spread_lanes
+
+PROGRAM = Path(__file__).with_name("eight_devices.py")
+
+
+def found_on_eight_devices(*arguments):
+    flags = f"{FEW_OPTIMIZATIONS} --xla_force_host_platform_device_count=8"
+    done = subprocess.run(
+        [sys.executable, PROGRAM, *arguments],
+        env=os.environ | {"XLA_FLAGS": flags},
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+    )
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(("tic_tac_toe", "4", "1", "8"), id="tic_tac_toe"),
+        pytest.param(
+            ("connect_four", "20", "1", "2", "4", "8"),
+            id="connect_four",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            ("go:5", "20", "1", "2", "4", "8"), id="go", marks=pytest.mark.slow
+        ),
+    ],
+)
+def found(request):
+    return found_on_eight_devices(*request.param)
+
+
+def test_exact_lanes_make_the_same_run_on_any_number_of_devices(found):
+    """All arrays of the state and all metrics, bit for bit."""
+    first, *others = found["exact"]
+    assert others == [first] * len(others)
+    assert "policy_loss" in first[1][-1]
+
+
+def test_a_run_goes_on_on_other_devices_after_each_iteration(found):
+    assert found["resumed"] == found["exact"][0]
+
+
+def test_the_same_moves_are_played_where_devices_compute_lanes_at_once(found):
+    """But for ties that rounding decides."""
+    assert found["other_actions"] < 0.01
+
+
+def test_devices_speak_with_each_other_once_in_an_update(found):
+    expected = {"self_play": [], "insert": [], "make_index": []}
+    assert found["collectives"] == {**expected, "update": ["all-reduce"]}
+
+
+def test_devices_that_cannot_share_the_lanes_equally_are_refused(found):
+    assert found["refusal"] == "num_lanes must be a multiple of the 3 devices: 8"
+
+
+def test_one_device_has_all_lanes():
+    assert spread_lanes(6, one_by_one=False).mesh.size == 1
