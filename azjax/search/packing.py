@@ -5,16 +5,16 @@ several arrays takes one for each. A CPU does better with the arrays, because it
 only those that are used. Both keep every bit.
 """
 
-import contextlib
 import dataclasses
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import struct
+
+from azjax.devices import target_platform
 
 WORD = jnp.dtype(jnp.uint32)
 _UNSIGNED = {size: jnp.dtype(f"uint{8 * size}") for size in (1, 2, 4, 8)}
@@ -132,28 +132,6 @@ def _from_words(words: jax.Array, size: int) -> jax.Array:
     return items.reshape(len(words), -1)
 
 
-_packs: list[bool] = []
-
-
-@contextlib.contextmanager
-def packed_tables(packs: bool) -> Iterator[None]:
-    """Searches that are traced in this context pack their tables, or do not.
-
-    Outside of it they do where the default backend is an accelerator. Needed only to
-    compile for a device that this process does not have.
-    """
-    _packs.append(packs)
-    try:
-        yield
-    finally:
-        _packs.pop()
-
-
-def packs_tables() -> bool:
-    """Returns whether a search that is traced now packs its tables."""
-    return _packs[-1] if _packs else jax.default_backend() != "cpu"
-
-
 @struct.dataclass
 class Table:
     """M records.
@@ -167,8 +145,9 @@ class Table:
 
     @classmethod
     def of(cls, records: Any) -> "Table":
-        """Returns the table of some records, leaves `[M, ...]`."""
-        if not packs_tables():
+        """Returns the table of some records, leaves `[M, ...]`, packed unless the
+        program is for a CPU."""
+        if target_platform() == "cpu":
             return cls(data=records, packing=None)
         packing = Packing.of(records)
         return cls(data=packing.pack(records), packing=packing)

@@ -99,8 +99,9 @@ def search(
             searched while others are left.
         prior_dtype: in which prior logits are stored, float32 or bfloat16; a starting
             tree keeps its own.
-        search_slice: makes no more than `total - made` simulations in each game; None:
-            this call is the whole search.
+        search_slice: makes no more than `total - made` simulations in each game, and
+            takes no longer than the game with the most: one compiled program serves
+            searches of different lengths. None: this call is the whole search.
 
     Raises:
         ValueError: a number is too small or too large, or the starting tree has other
@@ -173,7 +174,10 @@ def search(
         )
         return rng_key, nodes, paths
 
+    # A slice takes no step in which no game makes a simulation.
     num_steps = -(-num_simulations // leaves_per_step)
+    if search_slice is not None:
+        num_steps = jnp.minimum(num_steps, -(-budget.max() // leaves_per_step))
     paths = empty_paths(searcher.base, leaves_per_step, searcher.max_depth)
     _, nodes, _ = loop_fn(0, num_steps, step, (rng_key, nodes, paths))
     return to_tree(nodes, num_nodes, invalid_actions, extra_data)

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from quick_compilation import quick_jit
 
+from azjax.devices import tracing_for
 from azjax.search import SearchConfig, run_search
-from azjax.search.packing import Packing, Table, packed_tables, packs_tables
+from azjax.search.packing import Packing, Table
 
 RECORDS = {
     "board": np.arange(-7, 8, dtype=np.int8).reshape(3, 5),
@@ -42,24 +43,16 @@ def test_unpacked_records_have_the_bits_that_were_packed():
     assert_same_bits(packing.unpack(words), RECORDS)
 
 
-@pytest.mark.parametrize("packs", [False, True])
-def test_a_table_replaces_records_and_ignores_the_index_after_its_end(packs):
-    with packed_tables(packs):
+@pytest.mark.parametrize("platform", ["cpu", "gpu", "tpu"])
+def test_a_table_replaces_records_and_ignores_the_index_after_its_end(platform):
+    with tracing_for(platform):
         table = Table.of(Pair(jnp.zeros(3, jnp.int8), jnp.ones((3, 2))))
     new = Pair(jnp.array([5, 6], jnp.int8), jnp.full((2, 2), 7.0))
     table = table.set(jnp.array([1, 3]), new)
     table = table.update(jnp.array([3, 2]), first=jnp.array([8, 9], jnp.int8))
-    assert (table.is_packed, table.size) == (packs, 3)
+    assert (table.is_packed, table.size) == (platform != "cpu", 3)
     assert table.all().first.tolist() == [0, 5, 9]
     assert table[jnp.array([1, 0])].second.tolist() == [[7, 7], [1, 1]]
-
-
-def test_tables_are_packed_on_accelerators_unless_told_otherwise():
-    assert packs_tables() == (jax.default_backend() != "cpu")
-    with packed_tables(True):
-        assert packs_tables()
-        with packed_tables(False):
-            assert not packs_tables()
 
 
 @pytest.mark.parametrize(
@@ -87,7 +80,7 @@ def test_a_search_with_packed_tables_finds_the_same(tic_tac_toe, settings):
         )
 
     def packed_search(states):
-        with packed_tables(True):
+        with tracing_for("tpu"):
             return search(states)
 
     found, expected = quick_jit(packed_search)(states), quick_jit(search)(states)
