@@ -318,6 +318,16 @@ def test_the_searches_are_compared_and_drawn(tmp_path):
 
 
 @pytest.mark.slow
+def test_the_programs_of_searches_are_counted(tmp_path):
+    options = ["--device", "cpu", "--batch", "4", "--simulations", "4", "--json"]
+    ours, theirs = json.loads(run("bench/programs.py", *options, folder=tmp_path))
+    assert (ours["engine"], theirs["engine"]) == ("azjax", "mctx")
+    assert all(ours[name] > 0 for name in ("gathers", "scatters"))
+    assert all(ours["kernels"].values())
+    assert theirs["kernels"]["values"] == 0
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "measured"),
     [

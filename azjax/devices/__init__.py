@@ -3,6 +3,7 @@
 from azjax.devices.chips import CHIPS, Chip, chip_of
 from azjax.devices.hlo import Instruction, Program, read_program
 from azjax.devices.products import Product, products, products_of
+from azjax.devices.target import target_platform, tracing_for
 from azjax.devices.topologies import (
     AXIS,
     compile_for,
@@ -24,6 +25,8 @@ __all__ = [
     "products",
     "products_of",
     "read_program",
+    "target_platform",
     "topology_mesh",
+    "tracing_for",
     "traffic",
 ]

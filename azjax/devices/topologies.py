@@ -15,6 +15,7 @@ import numpy as np
 from jax.experimental import topologies
 
 from azjax.devices.chips import CHIPS, Chip
+from azjax.devices.target import tracing_for
 
 AXIS = "data"
 MAX_TPUS = 1024
@@ -99,7 +100,8 @@ def compile_for(
             sharding over the mesh.
     """
     device = mesh.devices.flat[0]
-    traced = function.trace(*arguments)  # pyright: ignore[reportFunctionMemberAccess]
+    with tracing_for(device.platform):
+        traced = function.trace(*arguments)  # pyright: ignore[reportFunctionMemberAccess]
     if device in jax.devices():
         return traced.lower().compile()
     is_gpu = device.platform == "gpu"
