@@ -1,13 +1,13 @@
 """Whether a run fits into a device, and how fast it can be; nothing is run."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 
 from azjax import games as game_register
-from azjax.devices import Chip, chip_of, topology_mesh
+from azjax.devices import Chip, chip_of, topology_mesh, tracing_for
 from azjax.networks import Parts
 from azjax.players import first_network
 from azjax.training.config import TrainConfig
@@ -163,6 +163,19 @@ def forecast(
     # One lane after another is the same programs for smaller batches.
     config = dataclasses.replace(config, exact_lanes=False)
     devices = jax.devices() if device is None else [*topology_mesh(device).devices]
+    # All of it, for JAX keeps what it has traced.
+    with tracing_for(devices[0].platform):
+        return _forecast(config, device, devices, parts=parts, enter=enter)
+
+
+def _forecast(
+    config: TrainConfig,
+    device: str | None,
+    devices: Sequence[Any],
+    *,
+    parts: Parts | None,
+    enter: Callable[[str], None],
+) -> Forecast:
     chip = chip_of(devices[0])
     usable = available_bytes() if device is None else chip and chip.usable_memory
     name = device or devices[0].device_kind

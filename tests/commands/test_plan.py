@@ -7,7 +7,7 @@ from rich.console import Console
 
 from azjax import cli
 from azjax.commands import plan as module
-from azjax.devices import CHIPS
+from azjax.devices import CHIPS, target_platform
 from azjax.training import forecast as forecast_module
 from azjax.training import preset
 
@@ -134,3 +134,18 @@ def test_devices_that_do_not_divide_the_lanes_are_refused(capsys, monkeypatch):
         cli.main(["plan", "tic_tac_toe", "--preset", "cpu", "--device", "v5e:4x4"])
     (line,) = capsys.readouterr().err.splitlines()
     assert "num_lanes must be a multiple of the 16 devices: 8" in line
+
+
+def test_a_run_is_traced_for_the_platform_of_the_device(monkeypatch):
+    chip = types.SimpleNamespace(device_kind="TPU v5 lite", platform="tpu")
+    mesh = types.SimpleNamespace(devices=[chip])
+    monkeypatch.setattr(forecast_module, "topology_mesh", lambda name: mesh)
+
+    def traced(*args, **kwargs):
+        raise ValueError(f"traced for {target_platform()}")
+
+    monkeypatch.setattr(forecast_module, "make_algorithm", traced)
+    config = preset("cpu", "tic_tac_toe", iterations=1)
+    with pytest.raises(ValueError, match="traced for tpu"):
+        forecast_module.forecast(config, "v5e:1x1")
+    assert target_platform() == "cpu"
