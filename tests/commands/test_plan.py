@@ -2,6 +2,7 @@ import dataclasses
 import json
 import types
 
+import jax
 import pytest
 from rich.console import Console
 
@@ -149,3 +150,15 @@ def test_a_run_is_traced_for_the_platform_of_the_device(monkeypatch):
     with pytest.raises(ValueError, match="traced for tpu"):
         forecast_module.forecast(config, "v5e:1x1")
     assert target_platform() == "cpu"
+
+
+def test_a_program_that_the_compiler_finds_too_large_is_refused(capsys, monkeypatch):
+    def compile_phase(phase, mesh):
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Ran out of memory on HBM")
+
+    monkeypatch.setattr(forecast_module, "compile_phase", compile_phase)
+    with pytest.raises(SystemExit) as error:
+        cli.main(["plan", "tic_tac_toe", *TINY])
+    assert error.value.code == 2
+    *_, line = capsys.readouterr().err.splitlines()
+    assert "self-play, 2 simulations does not fit into the memory of cpu: lower" in line
