@@ -23,6 +23,7 @@ HELP_OPTIONS = ("-h", "--help", "--tyro-")
 # Command names; `train-q` is `train_q_command` in `azjax.commands.train_q`.
 COMMANDS = (
     "games",
+    "plan",
     "train",
     "train-q",
     "evaluate",
@@ -32,6 +33,13 @@ COMMANDS = (
     "export",
     "serve",
 )
+# Functions of commands whose options are all settings of a run; their defaults depend
+# on the run.
+WITH_SETTINGS = {
+    "plan": "plan_with_settings",
+    "train": "train_with_settings",
+    "train-q": "train_with_settings",
+}
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -43,10 +51,8 @@ def main(args: Sequence[str] | None = None) -> None:
             _help(args, prog)
         name, rest = _command_name(args, prog)
         prog = f"{prog} {name}"
-        # Their options are the settings of a run, whose defaults depend on the run.
-        has_settings = name in ("train", "train-q")
-        if has_settings and rest and not rest[0].startswith(HELP_OPTIONS):
-            _module(name).train_with_settings(rest, prog)
+        if name in WITH_SETTINGS and rest and not rest[0].startswith(HELP_OPTIONS):
+            getattr(_module(name), WITH_SETTINGS[name])(rest, prog)
         else:
             bind(_command(name), rest, prog=prog)()
 

@@ -179,7 +179,7 @@ def test_a_finished_run_may_be_started_again(run, capsys):
         ),
         (["solve"], "train-q, evaluate, arena, play, gtp, export, serve"),
         (["trian", "tic_tac_toe"], "did you mean train?"),
-        ([], "a command is missing; commands are games, train"),
+        ([], "a command is missing; commands are games, plan"),
         (["evaluate"], "missing: RUN; see azjax evaluate --help"),
         (["train-q"], "missing: GAME; see azjax train-q --help"),
         (["play", "--oponent", "random", "hex"], "did you mean --opponent?"),

@@ -198,6 +198,95 @@ def test_the_page_is_drawn(tmp_path):
     assert (tmp_path / "page.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_plans_that_are_there_are_drawn_and_the_others_are_computed(
+    tmp_path, monkeypatch
+):
+    script = runpy.run_path(str(FOLDER / "draw_plans.py"))
+    fits = {
+        "fits": True,
+        "positions_per_second": [2000.0, 1000.0, 1000.0],
+        "needed_bytes": 3 * 2**29,
+        "usable_bytes": 2**34,
+        "chips": 8,
+        "phases": [{"seconds": 60.4}, {"seconds": 30.0}],
+    }
+    asked = []
+
+    def answer(command, **settings):
+        asked.append(command[3:])
+        status = 2 if command[-2] == "v6e:2x4" else 0
+        out = "" if status else json.dumps(fits)
+        return subprocess.CompletedProcess(command, status, out, "azjax: too large")
+
+    monkeypatch.setattr(subprocess, "run", answer)
+    settings = script["Settings"](
+        cells=tmp_path / "cells",
+        file=tmp_path / "docs" / "plan.md",
+        games=("hex:5",),
+        presets=("cpu",),
+        devices=("v5e:4x4", "v6e:2x4"),
+    )
+    for _ in range(2):  # the second time nothing is asked
+        script["main"](settings)
+    options = ["plan", "hex:5", "--preset", "cpu"]
+    assert asked == [
+        [*options, "--num-lanes", "16", "--device", "v5e:4x4", "--json"],
+        [*options, "--device", "v6e:2x4", "--json"],
+    ]
+    page = settings.file.read_text()
+    assert "| v5e:4x4, 8 chips of 16.00 GiB | v6e:2x4 |" in page
+    assert "| hex:5 | cpu | 1,200 / 1.50 / 90 | refused |" in page
+    assert page.endswith("- hex:5, cpu, v6e:2x4: azjax: too large\n")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quickly_compiled")
+def test_an_accelerator_is_measured_in_its_minutes(tmp_path):
+    run("bench/accelerator.py", "--quick", "--out", "results", folder=tmp_path)
+    result = json.loads((tmp_path / "results" / "accelerator.json").read_text())
+    parts = result["parts"]
+    assert [part["error"] for part in parts.values()] == [None] * 6
+    assert parts["device"]["platform"] == jax.default_backend()
+    assert parts["games"]["results"][0]["game"] == "tic_tac_toe"
+    assert {row["subject"] for row in parts["search"]["results"]} >= {"azjax", "mctx"}
+    assert parts["forecast"]["fits"]
+    (speed,) = parts["throughput"]["results"]
+    assert min(speed["self_play_positions"], speed["update_positions"]) > 0
+    assert parts["learning"]["metrics"][-1]["iteration"] == 4
+    pictures = {path.stem for path in (tmp_path / "results").glob("*.png")}
+    assert pictures == {"games", "search", "throughput", "learning"}
+
+
+def test_a_part_that_fails_or_hangs_does_not_keep_the_others_from_being_measured(
+    tmp_path, monkeypatch
+):
+    script = runpy.run_path(str(FOLDER / "bench" / "accelerator.py"))
+    names = script["main"].__globals__
+    program = tmp_path / "accelerator_parts.py"
+    program.write_text(
+        "import json, pathlib, sys, time\n"
+        "name, _, out = sys.argv[1:4]\n"
+        "pathlib.Path(out, f'{name}.json').write_text(json.dumps({'found': name}))\n"
+        "time.sleep(600 * (name == 'search'))\n"
+        "sys.exit('out of memory' if name == 'games' else 0)\n"
+    )
+    monkeypatch.setitem(names, "__file__", str(tmp_path / "accelerator.py"))
+    shares = {"games": 0.6, "search": 0.04, "device": 0.36}
+    monkeypatch.setitem(names, "SHARES", shares)
+    settings = script["Settings"](
+        out=tmp_path / "out", minutes=0.4, parts=tuple(shares)
+    )
+    with pytest.raises(SystemExit, match="failed: games, search"):
+        script["main"](settings)
+    parts = json.loads((tmp_path / "out" / "accelerator.json").read_text())["parts"]
+    assert parts["games"]["error"] == "exit status 1: out of memory"
+    assert parts["search"]["error"].startswith("ended after its")
+    assert parts["device"]["error"] is None
+    assert [part["found"] for part in parts.values()] == ["games", "search", "device"]
+    with pytest.raises(SystemExit, match="is not empty: give another --out"):
+        script["main"](settings)
+
+
 @pytest.mark.slow
 def test_a_killed_run_loses_nothing(tmp_path):
     out = run("bench/kill_resume.py", "--kills", "2", folder=tmp_path)
@@ -226,6 +315,16 @@ def test_the_searches_are_compared_and_drawn(tmp_path):
         *("azjax", "mctx+azjax", "mctx", "mctx+pgx")
     }
     assert (tmp_path / "search.png").exists()
+
+
+@pytest.mark.slow
+def test_the_programs_of_searches_are_counted(tmp_path):
+    options = ["--device", "cpu", "--batch", "4", "--simulations", "4", "--json"]
+    ours, theirs = json.loads(run("bench/programs.py", *options, folder=tmp_path))
+    assert (ours["engine"], theirs["engine"]) == ("azjax", "mctx")
+    assert all(ours[name] > 0 for name in ("gathers", "scatters"))
+    assert all(ours["kernels"].values())
+    assert theirs["kernels"]["values"] == 0
 
 
 @pytest.mark.slow

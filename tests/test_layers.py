@@ -7,7 +7,7 @@ import azjax
 
 ROOT = pathlib.Path(azjax.__file__).parent
 FLOORS = [
-    {"compilation_cache", "program", "records", "suggestions"},
+    {"compilation_cache", "devices", "program", "records", "suggestions"},
     {"games", "search", "networks"},
     {"players"},
     {"arena"},

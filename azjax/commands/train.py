@@ -97,6 +97,7 @@ def parse_train_config(
     *,
     prog: str,
     settings: Callable[..., TrainConfig] | None = None,
+    purpose: str = "",
 ) -> TrainConfig:
     """Reads a run's configuration from command-line arguments.
 
@@ -111,6 +112,7 @@ def parse_train_config(
         prog: the program's name, for its help.
         settings: returns the defaults of a new run, with the fields of `TrainConfig`
             that it is given; by default `preset("auto", game, ...)`.
+        purpose: for its help, what the settings are for; by default learning.
 
     Raises:
         ValueError: a value is not allowed.
@@ -133,9 +135,13 @@ def parse_train_config(
         default=default,
         prog=prog,
         description=(
-            f"Learn {game} by self-play, or go on where this run stopped: with its own "
-            "settings, and for more --minutes or --iterations if they are given. "
-            "--preset {auto,cpu,accelerator} chooses the defaults shown here for a "
+            (
+                purpose
+                or f"Learn {game} by self-play, or go on where this run stopped: with "
+                "its own settings, and for more --minutes or --iterations if they are "
+                "given. "
+            )
+            + "--preset {auto,cpu,accelerator} chooses the defaults shown here for a "
             "machine; auto takes what JAX finds. --trunk "
             f"{{{','.join(trunk_names())}}} chooses the network's trunk, and "
             "--network.trunk.... are its settings. --from RUN begins with the player "

@@ -1,16 +1,16 @@
 """How the tree lies in memory while it grows, and how it is shown outside.
 
-The nodes of all games lie in one row: node `n` of game `b` is entry `b * N + n`, so
-that gathers and scatters have one index and touch nothing but the nodes they name.
-What `mctx.Tree` stores at the edge to a child (reward, discount, value) lies here once,
-at the child; the edges keep what a selection reads.
+The nodes of all games lie in one row: node `n` of game `b` is entry `b * N + n`. What
+is read and written together of a node is one record of a table: see `packing`. What
+`mctx.Tree` stores at the edge to a child (reward, discount, value) lies here once, at
+the child; the edges keep what a selection reads.
 
 To write nothing for some rows, their index is the one after the last entry (`nowhere`),
 which a scatter with `mode="drop"` ignores.
 """
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import chex
 import jax
@@ -18,61 +18,99 @@ import jax.numpy as jnp
 import mctx
 from flax import struct
 
+from azjax.search.packing import Table
 from azjax.search.proofs import WIN, is_proven, move_bounds
 from azjax.search.records import RootFnOutput, Tree
 
 UNVISITED = mctx.Tree.UNVISITED
 NO_PARENT = mctx.Tree.NO_PARENT
-# How many visits a node has for each further search that may be below it at once:
-# measured on solved positions of Connect Four with eight leaves a step.
-_VISITS_PER_LEAF = 8
+
+
+class Statistics(NamedTuple):
+    """What backups change in R nodes.
+
+    A link is the entry of a child from which a simulation may go on, -1 where there is
+    no child, and `-2 - entry` for a child from which no simulation may go on.
+
+    visits: `[R]` int32; simulations that ended at or passed the node, and 1 for the
+        evaluation of a root; 0 where unused.
+    value: `[R]` float32; mean of the values backed up.
+    next_action: `[R]` int32; what the interior selection chooses here now.
+    next_link: `[R]` int32; the link of that action.
+    link: `[R, A]` int32.
+    edge_visits: `[R, A]` int32; the children's visits.
+    qvalue: `[R, A]` float32; reward + discount * value of the children.
+    """
+
+    visits: jax.Array
+    value: jax.Array
+    next_action: jax.Array
+    next_link: jax.Array
+    link: jax.Array
+    edge_visits: jax.Array
+    qvalue: jax.Array
+
+
+class Evaluation(NamedTuple):
+    """What is stored of R nodes when the model evaluates them.
+
+    raw_value: `[R]` float32; the network's value.
+    reward: `[R]` float32; of the move that leads here, for the player who made it.
+    discount: `[R]` float32; between that player's value and the node's; 0 at the end of
+        a game.
+    parent: `[R]` int32; an entry.
+    action: `[R]` int32; from the parent.
+    prior: `[R, A]`; prior logits; float32, or uint16 that holds bfloat16.
+    """
+
+    raw_value: jax.Array
+    reward: jax.Array
+    discount: jax.Array
+    parent: jax.Array
+    action: jax.Array
+    prior: jax.Array
+
+
+class Rows(NamedTuple):
+    """Some nodes.
+
+    entry: `[R]` int32; which.
+    statistics, evaluation: theirs.
+    """
+
+    entry: jax.Array
+    statistics: Statistics
+    evaluation: Evaluation
 
 
 @struct.dataclass
 class Nodes:
     """The trees of B games with N nodes each, `M = B * N`.
 
-    Children and parents are entries, not indices within a game.
-
-    visits: `[M]` int32; simulations that ended at or passed the node, and 1 for the
-        evaluation of a root; 0 where unused.
-    pending: `[M]` int32; those of them whose value is not known yet; None where a step
+    statistics: M `Statistics`.
+    evaluation: M `Evaluation`.
+    state: M embeddings.
+    pending: `[M]` int32; visits whose value is not known yet; None where a step
         searches one leaf.
-    value: `[M]` float32; mean of the values backed up.
-    raw_value: `[M]` float32; the network's value.
-    reward: `[M]` float32; of the move that leads here, for the player who made it.
-    discount: `[M]` float32; between that player's value and the node's.
-    parent: `[M]` int32.
-    action: `[M]` int32; from the parent.
-    next_action: `[M]` int32; what the interior selection chooses here now.
-    next_node: `[M]` int32; the child there, if a simulation may go on from it.
     lower, upper: `[M]` int16; proven bounds of the result, see `proofs`; None where
         nothing is proved.
-    prior: `[M, A]`; prior logits; float32, or uint16 that holds bfloat16, since CPUs
-        copy all of a bfloat16 array to change a part of it.
-    child: `[M, A]` int32.
-    edge_visits: `[M, A]` int32; the children's visits.
-    qvalue: `[M, A]` float32; reward + discount * value of the children.
-    embedding: leaves `[M, ...]`; the states.
     """
 
-    visits: jax.Array
+    statistics: Table
+    evaluation: Table
+    state: Table
     pending: jax.Array | None
-    value: jax.Array
-    raw_value: jax.Array
-    reward: jax.Array
-    discount: jax.Array
-    parent: jax.Array
-    action: jax.Array
-    next_action: jax.Array
-    next_node: jax.Array
     lower: jax.Array | None
     upper: jax.Array | None
-    prior: jax.Array
-    child: jax.Array
-    edge_visits: jax.Array
-    qvalue: jax.Array
-    embedding: Any
+
+    @property
+    def size(self) -> int:
+        """M."""
+        return self.statistics.size
+
+    def rows(self, entry: jax.Array) -> Rows:
+        """Returns some nodes."""
+        return Rows(entry, self.statistics[entry], self.evaluation[entry])
 
 
 @chex.dataclass(frozen=True)
@@ -92,22 +130,6 @@ def root_bounds(tree: ProvenTree) -> tuple[jax.Array, jax.Array]:
     legal = ~tree.root_invalid_actions.astype(bool)
     children = tree.children_index[:, tree.ROOT_INDEX]
     return jax.vmap(move_bounds)(tree.lower, tree.upper, children, legal)
-
-
-@chex.dataclass(frozen=True)
-class _OneNode(Tree):
-    """One node, at index 0, as a selection function sees it."""
-
-    node_qvalues: Any  # [1, A]
-
-    @property
-    def num_actions(self):
-        """Returns A."""
-        return self.node_qvalues.shape[-1]
-
-    def qvalues(self, indices):
-        """Returns the Q-values; kept, because they cost A gathers to compute."""
-        return self.node_qvalues[indices]
 
 
 def empty_nodes(
@@ -131,46 +153,50 @@ def empty_nodes(
     none = jnp.full(size, NO_PARENT, jnp.int32)
     zeros = jnp.zeros(size, jnp.float32)
     by_action = jnp.zeros((size, num_actions), jnp.float32)
-    unknown = jnp.full(size, WIN, jnp.int16) if use_solver else None
-    return Nodes(
+    statistics = Statistics(
         visits=jnp.zeros(size, jnp.int32),
-        pending=None,
         value=zeros,
-        raw_value=zeros,
-        reward=zeros,
-        discount=zeros,
-        parent=none,
-        action=none,
         next_action=jnp.zeros(size, jnp.int32),
-        next_node=none,
-        lower=None if unknown is None else -unknown,
-        upper=unknown,
-        prior=to_prior(by_action, _STORED[jnp.dtype(prior_dtype)]),
-        child=jnp.full((size, num_actions), UNVISITED, jnp.int32),
+        next_link=none,
+        link=jnp.full((size, num_actions), UNVISITED, jnp.int32),
         edge_visits=jnp.zeros((size, num_actions), jnp.int32),
         qvalue=by_action,
-        embedding=jax.tree.map(
-            lambda leaf: jnp.zeros((size, *leaf.shape[1:]), leaf.dtype), embedding
+    )
+    prior = to_prior(by_action, _STORED[jnp.dtype(prior_dtype)])
+    unknown = jnp.full(size, WIN, jnp.int16) if use_solver else None
+    return Nodes(
+        statistics=Table.of(statistics),
+        evaluation=Table.of(Evaluation(zeros, zeros, zeros, none, none, prior)),
+        state=Table.of(
+            jax.tree.map(
+                lambda leaf: jnp.zeros((size, *leaf.shape[1:]), leaf.dtype), embedding
+            )
         ),
+        pending=None,
+        lower=None if unknown is None else -unknown,
+        upper=unknown,
     )
 
 
 def set_roots(nodes: Nodes, root: RootFnOutput, num_nodes: int) -> Nodes:
     """Gives every tree its root's prior, and the rest of the root to the empty ones."""
-    batch_size = root.value.shape[0]
-    entry = jnp.arange(batch_size) * num_nodes
-    fresh = jnp.where(nodes.visits[entry] == 0, entry, nodes.visits.size)
-
-    def put(leaf: jax.Array, new: Any) -> jax.Array:
-        return leaf.at[fresh].set(jnp.asarray(new, leaf.dtype), mode="drop")
-
+    entry = jnp.arange(root.value.shape[0], dtype=jnp.int32) * num_nodes
+    _, statistics, evaluation = nodes.rows(entry)
+    is_empty = statistics.visits == 0
+    statistics = statistics._replace(
+        visits=jnp.where(is_empty, 1, statistics.visits),
+        value=jnp.where(is_empty, root.value, statistics.value),
+    )
+    evaluation = evaluation._replace(
+        raw_value=jnp.where(is_empty, root.value, evaluation.raw_value),
+        prior=to_prior(root.prior_logits, evaluation.prior.dtype),
+    )
+    fresh = jnp.where(is_empty, entry, nodes.size)
     return dataclasses.replace(
         nodes,
-        prior=nodes.prior.at[entry].set(to_prior(root.prior_logits, nodes.prior.dtype)),
-        visits=put(nodes.visits, 1),
-        value=put(nodes.value, root.value),
-        raw_value=put(nodes.raw_value, root.value),
-        embedding=jax.tree.map(put, nodes.embedding, root.embedding),
+        statistics=nodes.statistics.set(entry, statistics),
+        evaluation=nodes.evaluation.set(entry, evaluation),
+        state=nodes.state.set(fresh, root.embedding),
     )
 
 
@@ -200,6 +226,23 @@ def is_legal(prior: jax.Array) -> jax.Array:
     return prior > jnp.finfo(jnp.float32).min / 2
 
 
+def link_to(entry: jax.Array, goes_on: jax.Array) -> jax.Array:
+    """Returns links to some nodes; `goes_on`: whether simulations may go on there."""
+    return jnp.where(goes_on, entry, -2 - entry)
+
+
+def linked(link: jax.Array) -> jax.Array:
+    """Returns the entries that links lead to, -1 where there is no child."""
+    return jnp.where(link < -1, -2 - link, link)
+
+
+def link_of(statistics: Statistics, action: jax.Array) -> jax.Array:
+    """Returns `[R]` links of one action each."""
+    chosen = jnp.arange(statistics.link.shape[-1]) == action[:, None]
+    # A sum of one number: on a TPU it is much faster than a gather of single numbers.
+    return jnp.where(chosen, statistics.link, 0).sum(axis=-1, dtype=jnp.int32)
+
+
 def from_tree(tree: Tree) -> Nodes:
     """Returns the nodes of a tree; what is chosen in them is not filled in."""
     batch_size, num_nodes, _ = tree.children_index.shape
@@ -211,12 +254,7 @@ def from_tree(tree: Tree) -> Nodes:
 
     parent = flat(jnp.where(tree.parents >= 0, tree.parents + base, NO_PARENT))
     action = flat(tree.action_from_parent)
-    child = tree.children_index
-    is_proven = isinstance(tree, ProvenTree)
-    return Nodes(
-        visits=flat(tree.node_visits),
-        pending=None,
-        value=flat(tree.node_values),
+    evaluation = Evaluation(
         raw_value=flat(tree.raw_values),
         reward=jnp.where(parent >= 0, flat(tree.children_rewards)[parent, action], 0),
         discount=jnp.where(
@@ -224,20 +262,36 @@ def from_tree(tree: Tree) -> Nodes:
         ),
         parent=parent,
         action=action,
-        next_action=jnp.zeros(size, jnp.int32),
-        next_node=jnp.full(size, NO_PARENT, jnp.int32),
-        lower=flat(tree.lower) if is_proven else None,
-        upper=flat(tree.upper) if is_proven else None,
         prior=to_prior(
             flat(tree.children_prior_logits).astype(jnp.float32),
             _STORED[tree.children_prior_logits.dtype],
         ),
-        child=flat(jnp.where(child >= 0, child + base[..., None], UNVISITED)),
+    )
+    child = tree.children_index
+    child = flat(jnp.where(child >= 0, child + base[..., None], UNVISITED))
+    goes_on = evaluation.discount != 0
+    lower, upper = None, None
+    if isinstance(tree, ProvenTree):
+        lower, upper = flat(tree.lower), flat(tree.upper)
+        goes_on &= ~is_proven(lower, upper)
+    statistics = Statistics(
+        visits=flat(tree.node_visits),
+        value=flat(tree.node_values),
+        next_action=jnp.zeros(size, jnp.int32),
+        next_link=jnp.full(size, UNVISITED, jnp.int32),
+        link=jnp.where(child >= 0, link_to(child, goes_on[child]), UNVISITED),
         edge_visits=flat(tree.children_visits),
         qvalue=flat(
             tree.children_rewards + tree.children_discounts * tree.children_values
         ),
-        embedding=jax.tree.map(flat, tree.embeddings),
+    )
+    return Nodes(
+        statistics=Table.of(statistics),
+        evaluation=Table.of(evaluation),
+        state=Table.of(jax.tree.map(flat, tree.embeddings)),
+        pending=None,
+        lower=lower,
+        upper=upper,
     )
 
 
@@ -245,6 +299,17 @@ def to_tree(
     nodes: Nodes, num_nodes: int, root_invalid_actions: jax.Array, extra_data: Any
 ) -> Tree:
     """Returns the tree that the nodes are."""
+    statistics, evaluation = nodes.statistics.all(), nodes.evaluation.all()
+    at_edge = (
+        jnp.where(evaluation.parent >= 0, evaluation.parent, nodes.size),
+        evaluation.action,
+    )
+
+    def to_edges(values: jax.Array) -> jax.Array:
+        """Returns `[B, N, A]` numbers of the children, 0 where there is none."""
+        # Scattered from M nodes, not gathered for M * A edges.
+        edges = jnp.zeros(statistics.qvalue.shape, values.dtype)
+        return batch(edges.at[at_edge].set(values, mode="drop"))
 
     def batch(leaf: jax.Array) -> jax.Array:
         return leaf.reshape(-1, num_nodes, *leaf.shape[1:])
@@ -253,18 +318,18 @@ def to_tree(
         return batch(jnp.where(entry >= 0, entry % num_nodes, entry))
 
     fields = {
-        "node_visits": batch(nodes.visits),
-        "raw_values": batch(nodes.raw_value),
-        "node_values": batch(nodes.value),
-        "parents": index(nodes.parent),
-        "action_from_parent": batch(nodes.action),
-        "children_index": index(nodes.child),
-        "children_prior_logits": batch(from_prior(nodes.prior)),
-        "children_values": batch(_of_children(nodes.value, nodes.child)),
-        "children_visits": batch(nodes.edge_visits),
-        "children_rewards": batch(_of_children(nodes.reward, nodes.child)),
-        "children_discounts": batch(_of_children(nodes.discount, nodes.child)),
-        "embeddings": jax.tree.map(batch, nodes.embedding),
+        "node_visits": batch(statistics.visits),
+        "raw_values": batch(evaluation.raw_value),
+        "node_values": batch(statistics.value),
+        "parents": index(evaluation.parent),
+        "action_from_parent": batch(evaluation.action),
+        "children_index": index(linked(statistics.link)),
+        "children_prior_logits": batch(from_prior(evaluation.prior)),
+        "children_values": to_edges(statistics.value),
+        "children_visits": batch(statistics.edge_visits),
+        "children_rewards": to_edges(evaluation.reward),
+        "children_discounts": to_edges(evaluation.discount),
+        "embeddings": jax.tree.map(batch, nodes.state.all()),
         "root_invalid_actions": root_invalid_actions,
         "extra_data": extra_data,
     }
@@ -273,91 +338,18 @@ def to_tree(
     return ProvenTree(**fields, lower=batch(nodes.lower), upper=batch(nodes.upper))
 
 
-def one_node_trees(
-    nodes: Nodes, entry: jax.Array, root_invalid_actions: jax.Array, extra_data: Any
-) -> Tree:
-    """Returns R trees with one node each, to select an action by.
-
-    `parents`, `children_index` and `embeddings`, which lead to other nodes, are None.
-
-    Args:
-        nodes: the trees.
-        entry: `[R]` int32; which nodes.
-        root_invalid_actions: `[R, A]`; of their games.
-        extra_data: leaves `[R, ...]`; of their games.
-    """
-    child = nodes.child[entry]
-    prior = from_prior(nodes.prior[entry]).astype(jnp.float32)
-    lowest = jnp.finfo(jnp.float32).min
-    barred = _is_barred(nodes, entry, child, is_legal(prior))
-    prior = jnp.where(barred, lowest, prior)
-    fields = {
-        "node_visits": nodes.visits[entry],
-        "raw_values": nodes.raw_value[entry],
-        "node_values": nodes.value[entry],
-        "action_from_parent": nodes.action[entry],
-        "children_prior_logits": prior,
-        "children_values": _of_children(nodes.value, child),
-        "children_visits": nodes.edge_visits[entry],
-        "children_rewards": _of_children(nodes.reward, child),
-        "children_discounts": _of_children(nodes.discount, child),
-        "node_qvalues": nodes.qvalue[entry],
-    }
-    return _OneNode(
-        **{name: leaf[:, None] for name, leaf in fields.items()},
-        parents=None,
-        children_index=None,
-        embeddings=None,
-        root_invalid_actions=root_invalid_actions,
-        extra_data=extra_data,
-    )
-
-
-def may_go_on(nodes: Nodes, entry: jax.Array) -> jax.Array:
+def may_go_on(nodes: Nodes, discount: jax.Array, entry: jax.Array) -> jax.Array:
     """Returns whether there is anything to search behind some nodes: not behind the
     end of the game, a leaf whose value is yet to come, or a proven result."""
-    goes_on = nodes.discount[entry] != 0
+    goes_on = discount != 0
     if nodes.lower is not None and nodes.upper is not None:
         goes_on &= ~is_proven(nodes.lower[entry], nodes.upper[entry])
     return goes_on
-
-
-def follow(nodes: Nodes, entry: jax.Array, action: jax.Array) -> jax.Array:
-    """Returns where a simulation goes on after an action, -1 where it ends with it."""
-    child = nodes.child[entry, action]
-    goes_on = (child >= 0) & may_go_on(nodes, jnp.maximum(child, 0))
-    return jnp.where(goes_on, child, -1)
 
 
 def is_awaited(nodes: Nodes, entry: jax.Array) -> jax.Array:
     """Returns whether some nodes are leaves whose value is yet to come."""
     if nodes.pending is None:
         return jnp.zeros(entry.shape, bool)
-    return (nodes.visits[entry] > 0) & (nodes.visits[entry] == nodes.pending[entry])
-
-
-def _is_barred(
-    nodes: Nodes, entry: jax.Array, child: jax.Array, legal: jax.Array
-) -> jax.Array:
-    """Returns `[R, A]` bool, the actions that are no use now while others are left:
-    proven to lose, or taken by other searches of the same step.
-
-    A node bears one search at a time, and one more for every `_VISITS_PER_LEAF`
-    visits, lest poor moves be searched for want of better ones. The root's selection
-    spreads searches by itself; it only has to leave the leaves.
-    """
-    barred = jnp.zeros(child.shape, bool)
-    if nodes.pending is not None:
-        after = jnp.maximum(child, 0)
-        known = nodes.visits[after] - nodes.pending[after]
-        is_root = nodes.parent[entry][:, None] < 0
-        bears = known // _VISITS_PER_LEAF
-        is_taken = (nodes.pending[after] > bears) & (~is_root | (known == 0))
-        barred = (child >= 0) & is_taken
-    if nodes.lower is not None and nodes.upper is not None:
-        barred |= move_bounds(nodes.lower, nodes.upper, child, legal)[1] < 0
-    return barred & (legal & ~barred).any(axis=-1, keepdims=True)
-
-
-def _of_children(values: jax.Array, child: jax.Array) -> jax.Array:
-    return jnp.where(child >= 0, values[jnp.maximum(child, 0)], 0)
+    visits = nodes.statistics[entry].visits
+    return (visits > 0) & (visits == nodes.pending[entry])

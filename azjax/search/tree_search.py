@@ -12,17 +12,21 @@ from azjax.search.backup import Select, announce, back_up
 from azjax.search.config import check_whole
 from azjax.search.keys import split_keys
 from azjax.search.nodes import (
+    UNVISITED,
+    Evaluation,
     Nodes,
+    Rows,
     empty_nodes,
-    follow,
     from_tree,
     is_awaited,
-    may_go_on,
-    one_node_trees,
+    link_of,
+    linked,
     set_roots,
     to_prior,
     to_tree,
 )
+from azjax.search.one_node import one_node_trees
+from azjax.search.packing import Table
 from azjax.search.paths import Paths, empty_paths
 from azjax.search.records import RootFnOutput, Tree
 from azjax.search.slices import SearchSlice
@@ -95,8 +99,9 @@ def search(
             searched while others are left.
         prior_dtype: in which prior logits are stored, float32 or bfloat16; a starting
             tree keeps its own.
-        search_slice: makes no more than `total - made` simulations in each game; None:
-            this call is the whole search.
+        search_slice: makes no more than `total - made` simulations in each game, and
+            takes no longer than the game with the most: one compiled program serves
+            searches of different lengths. None: this call is the whole search.
 
     Raises:
         ValueError: a number is too small or too large, or the starting tree has other
@@ -127,7 +132,8 @@ def search(
         )
     else:
         nodes = _starting_nodes(tree, root, num_simulations, use_solver=use_solver)
-    game = jnp.arange(batch_size, dtype=jnp.int32)
+    nodes = set_roots(nodes, root, num_nodes)
+    base = jnp.arange(batch_size, dtype=jnp.int32) * num_nodes
     searcher = _Search(
         params=params,
         recurrent_fn=recurrent_fn,
@@ -139,14 +145,13 @@ def search(
         else (max_depth or num_nodes),
         leaves=leaves_per_step,
         selects_on_update=selects_on_update,
-        game=game,
-        base=game * num_nodes,
+        root_evaluation=nodes.evaluation[base],
+        base=base,
         invalid_actions=jnp.asarray(invalid_actions),
         extra_data=extra_data,
     )
-    nodes = set_roots(nodes, root, num_nodes)
     if leaves_per_step > 1:
-        nodes = dataclasses.replace(nodes, pending=jnp.zeros_like(nodes.visits))
+        nodes = dataclasses.replace(nodes, pending=jnp.zeros(nodes.size, jnp.int32))
     first_free = searcher.base + 1
     if tree is not None:
         nodes = searcher.select_everywhere(nodes)
@@ -169,7 +174,10 @@ def search(
         )
         return rng_key, nodes, paths
 
+    # A slice takes no step in which no game makes a simulation.
     num_steps = -(-num_simulations // leaves_per_step)
+    if search_slice is not None:
+        num_steps = jnp.minimum(num_steps, -(-budget.max() // leaves_per_step))
     paths = empty_paths(searcher.base, leaves_per_step, searcher.max_depth)
     _, nodes, _ = loop_fn(0, num_steps, step, (rng_key, nodes, paths))
     return to_tree(nodes, num_nodes, invalid_actions, extra_data)
@@ -210,7 +218,7 @@ class _Search:
     max_depth: int
     leaves: int  # K, in a step
     selects_on_update: bool
-    game: jax.Array  # [B]
+    root_evaluation: Evaluation  # they do not change
     base: jax.Array  # [B]; the entries of the roots
     invalid_actions: jax.Array
     extra_data: Any
@@ -222,7 +230,8 @@ class _Search:
 
     def first_free(self, nodes: Nodes) -> jax.Array:
         """Returns `[B]` int32, the first entry behind the nodes of each tree."""
-        used = nodes.visits.reshape(-1, self.num_nodes) > 0
+        visits = nodes.statistics.all().visits
+        used = visits.reshape(-1, self.num_nodes) > 0
         end = jnp.where(used, jnp.arange(1, self.num_nodes + 1, dtype=jnp.int32), 0)
         return self.base + end.max(axis=1)
 
@@ -267,27 +276,31 @@ class _Search:
             (nodes, paths),
         )
 
-    def look(self, nodes: Nodes, entry: jax.Array, game: jax.Array) -> Tree:
-        """Returns `[R]` trees of one node each."""
-        extra_data = jax.tree.map(lambda leaf: leaf[game], self.extra_data)
-        return one_node_trees(nodes, entry, self.invalid_actions[game], extra_data)
+    def look(self, nodes: Nodes, rows: Rows) -> Tree:
+        """Returns `[B]` trees of one node each, one of each game."""
+        return one_node_trees(nodes, rows, self.invalid_actions, self.extra_data)
 
-    def select(self, nodes: Nodes, entry: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Returns `[R]` the interior action and where a simulation may go on with it,
-        for a selection that depends on neither key nor depth."""
-        trees = self.look(nodes, entry, entry // self.num_nodes)
+    def select(self, nodes: Nodes, rows: Rows) -> jax.Array:
+        """Returns `[R]` the interior action, for a selection that depends on neither
+        key nor depth."""
+        game = rows.entry // self.num_nodes
+        extra_data = jax.tree.map(lambda leaf: leaf[game], self.extra_data)
+        trees = one_node_trees(nodes, rows, self.invalid_actions[game], extra_data)
         key, node_index, depth = jax.random.key(0), jnp.int32(0), jnp.int32(1)
-        action = jax.vmap(
+        return jax.vmap(
             lambda tree: self.interior_selection(key, tree, node_index, depth)
         )(trees)
-        return action, follow(nodes, entry, action)
 
     def select_everywhere(self, nodes: Nodes) -> Nodes:
         """Fills in what is chosen in the nodes of a starting tree."""
         if not self.selects_on_update:
             return nodes
-        action, next_node = self.select(nodes, jnp.arange(nodes.visits.size))
-        return dataclasses.replace(nodes, next_action=action, next_node=next_node)
+        statistics = nodes.statistics.all()
+        entry = jnp.arange(nodes.size, dtype=jnp.int32)
+        action = self.select(nodes, Rows(entry, statistics, nodes.evaluation.all()))
+        link = link_of(statistics, action)
+        statistics = statistics._replace(next_action=action, next_link=link)
+        return dataclasses.replace(nodes, statistics=Table.of(statistics))
 
     def descend(  # noqa: PLR0917  # called from the one function above
         self,
@@ -309,58 +322,60 @@ class _Search:
             budget: `[]` or `[B]` int32; simulations left to make.
         """
         keys, action_keys = _split(keys)
+        statistics = nodes.statistics[self.base]
+        roots = Rows(self.base, statistics, self.root_evaluation)
         root_action = jax.vmap(
             lambda key, tree: self.root_selection(key, tree, jnp.int32(0))
-        )(action_keys, self.look(nodes, self.base, self.game))
-        first = follow(nodes, self.base, root_action)
-        is_walking = (first >= 0) & (self.max_depth > 1)
+        )(action_keys, self.look(nodes, roots))
+
+        def goes_on(state):
+            depth, link = state[:2]
+            return (link >= 0).any() & (depth < self.max_depth)
 
         def walk(state):
-            depth, entry, is_walking, length, path, keys, action = state
+            depth, link, length, path, keys, action = state
+            is_walking = link >= 0
+            entry = jnp.maximum(link, 0)
             path = path.at[attempt, depth].set(entry)
             if self.selects_on_update:
-                after = nodes.next_node[entry]
+                after = nodes.statistics[entry].next_link
             else:
                 keys, action_keys = _split(keys)
+                rows = nodes.rows(entry)
                 selected = jax.vmap(
                     self.interior_selection, in_axes=(0, 0, None, None)
-                )(action_keys, self.look(nodes, entry, self.game), jnp.int32(0), depth)
+                )(action_keys, self.look(nodes, rows), jnp.int32(0), depth)
                 action = jnp.where(is_walking, selected, action)
-                after = follow(nodes, entry, selected)
-            length = length + is_walking
-            is_walking &= (after >= 0) & (depth + 1 < self.max_depth)
-            entry = jnp.where(is_walking, after, entry)
-            return depth + 1, entry, is_walking, length, path, keys, action
+                after = link_of(rows.statistics, selected)
+            link = jnp.where(is_walking, after, link)
+            return depth + 1, link, length + (link >= 0), path, keys, action
 
-        _, parent, _, length, path, _, action = jax.lax.while_loop(
-            lambda state: state[2].any(),
+        link = link_of(statistics, root_action)
+        _, link, length, path, _, action = jax.lax.while_loop(
+            goes_on,
             walk,
-            (
-                jnp.int32(1),
-                jnp.where(is_walking, first, self.base),
-                is_walking,
-                jnp.ones_like(self.game),
-                paths.node,
-                keys,
-                root_action,
-            ),
+            (jnp.int32(1), link, 1 + (link >= 0), paths.node, keys, root_action),
         )
+        # Behind links that go on, a move was counted that was not made.
+        length -= link >= 0
+        parent = path[attempt, length - 1, jnp.arange(length.size)]
         if self.selects_on_update:
-            action = jnp.where(length == 1, root_action, nodes.next_action[parent])
-        known = nodes.child[parent, action]
-        is_new = known < 0
-        leaf = jnp.where(is_new, free + attempt, known)
+            selected = nodes.statistics[parent].next_action
+            action = jnp.where(length == 1, root_action, selected)
+        is_new = link == UNVISITED
+        leaf = jnp.where(is_new, free + attempt, linked(link))
         counts = jnp.where(
-            is_new, leaf < self.base + self.num_nodes, ~is_awaited(nodes, known)
+            is_new, leaf < self.base + self.num_nodes, ~is_awaited(nodes, leaf)
         )
         return dataclasses.replace(
             paths,
-            node=path.at[attempt, length, self.game].set(leaf),
+            node=path,
             length=paths.length.at[attempt].set(length),
             parent=paths.parent.at[attempt].set(parent),
             action=paths.action.at[attempt].set(action),
             leaf=paths.leaf.at[attempt].set(leaf),
             is_new=paths.is_new.at[attempt].set(is_new),
+            is_over=paths.is_over.at[attempt].set(link < UNVISITED),
             counts=paths.counts.at[attempt].set(counts & (attempt < budget)),
         )
 
@@ -369,35 +384,33 @@ class _Search:
         parent, action, leaf = (
             array.ravel() for array in (paths.parent, paths.action, paths.leaf)
         )
-        is_new, counts = paths.is_new.ravel(), paths.counts.ravel()
-        is_over = ~is_new & ~may_go_on(nodes, leaf)
-        before = jax.tree.map(lambda x: x[parent], nodes.embedding)
-        output, after = self.recurrent_fn(self.params, rng_key, action, before)
-        entry = jnp.where(counts & ~is_over, leaf, nodes.visits.size)
-
-        def put(array: jax.Array, new: Any) -> jax.Array:
-            return array.at[entry].set(jnp.asarray(new, array.dtype), mode="drop")
-
+        output, after = self.recurrent_fn(
+            self.params, rng_key, action, nodes.state[parent]
+        )
+        counts = (paths.counts & ~paths.is_over).ravel()
+        entry = jnp.where(counts, leaf, nodes.size)
         if nodes.lower is not None and nodes.upper is not None:
             ends = output.discount == 0
             score = proofs.score_of_reward(output.reward)
+            lower = jnp.where(ends, score, -proofs.WIN).astype(nodes.lower.dtype)
+            upper = jnp.where(ends, score, proofs.WIN).astype(nodes.upper.dtype)
             nodes = dataclasses.replace(
                 nodes,
-                lower=put(nodes.lower, jnp.where(ends, score, -proofs.WIN)),
-                upper=put(nodes.upper, jnp.where(ends, score, proofs.WIN)),
+                lower=nodes.lower.at[entry].set(lower, mode="drop"),
+                upper=nodes.upper.at[entry].set(upper, mode="drop"),
             )
-        at = jnp.where(counts & is_new, parent, nodes.visits.size)
+        evaluation = Evaluation(
+            raw_value=output.value,
+            reward=output.reward,
+            discount=output.discount,
+            parent=parent,
+            action=action,
+            prior=to_prior(output.prior_logits, nodes.evaluation.dtypes.prior),
+        )
         return dataclasses.replace(
             nodes,
-            value=put(nodes.value, output.value),
-            raw_value=put(nodes.raw_value, output.value),
-            reward=put(nodes.reward, output.reward),
-            discount=put(nodes.discount, output.discount),
-            parent=put(nodes.parent, parent),
-            action=put(nodes.action, action),
-            prior=put(nodes.prior, to_prior(output.prior_logits, nodes.prior.dtype)),
-            child=nodes.child.at[at, action].set(leaf, mode="drop"),
-            embedding=jax.tree.map(put, nodes.embedding, after),
+            evaluation=nodes.evaluation.set(entry, evaluation),
+            state=nodes.state.set(entry, after),
         )
 
 

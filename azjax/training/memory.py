@@ -72,6 +72,7 @@ def required_parts(
     init: Callable[[], Any],
     *,
     num_devices: int = 1,
+    is_cpu: bool | None = None,
     parts: Parts | None = None,
     loss: Loss | None = None,
 ) -> list[Part]:
@@ -86,17 +87,19 @@ def required_parts(
         init: returns the run's state, a `TrainState`; it is not called.
         num_devices: that the lanes are spread over; the devices of a CPU share its
             memory.
+        is_cpu: whether they are a CPU's; by default what the devices at hand are.
         parts: the user's own modules of the network.
         loss: the user's own.
     """
     auxiliary = (parts or Parts()).auxiliary
-    num_devices = 1 if _is_cpu() else num_devices
+    is_cpu = _is_cpu() if is_cpu is None else is_cpu
+    num_devices = 1 if is_cpu else num_devices
     state = jax.eval_shape(init)
     replay = tree_bytes(state.replay) // num_devices
     rest = tree_bytes(state) - tree_bytes(state.replay)
     # On a CPU the arrays of a checkpoint stay in its memory while they are written, and
     # the run goes on with others.
-    copies, saved = (2, " (with the copy that is saved)") if _is_cpu() else (1, "")
+    copies, saved = (2, " (with the copy that is saved)") if is_cpu else (1, "")
     policy = state.replay.chunk.policy
     entries = () if policy.action is None else ("replay.policy_entries",)
     return [
@@ -199,12 +202,27 @@ def check_memory(config: TrainConfig, parts: Sequence[Part]) -> None:
     Raises:
         ValueError: it needs more than the device has.
     """
-    available = available_bytes()
+    check_fits(config, parts, available_bytes())
+
+
+def check_fits(
+    config: TrainConfig, parts: Sequence[Part], available: int | None
+) -> None:
+    """Refuses a run that cannot fit into a device.
+
+    Args:
+        config: the run's settings.
+        parts: of `required_parts`.
+        available: bytes that the device has; None if that is not known.
+
+    Raises:
+        ValueError: it needs more than the device has.
+    """
     needed = sum(part.size for part in needed_at_once(parts))
     if available is not None and needed > available:
         raise ValueError(
             f"this run needs about {_gigabytes(needed)} of memory, and the device "
-            f"has {_gigabytes(available)}: {_advice(config, parts)}"
+            f"has {_gigabytes(available)}: {advice(config, parts)}"
         )
 
 
@@ -219,11 +237,11 @@ def memory_errors(config: TrainConfig, parts: Sequence[Part]) -> Iterator[None]:
             raise
         raise ValueError(
             "the device ran out of memory; begin again in another run directory, and "
-            f"{_advice(config, parts)}"
+            f"{advice(config, parts)}"
         ) from error
 
 
-def _advice(config: TrainConfig, parts: Sequence[Part]) -> str:
+def advice(config: TrainConfig, parts: Sequence[Part]) -> str:
     """Returns which settings to lower, for the largest parts first.
 
     Left out are settings at their least, and parts of less than a hundredth.

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from quick_compilation import quick_jit
 
-from azjax.search import SearchConfig, SearchSlice, empty_tree, run_search
+from azjax.search import SearchConfig, SearchSlice, empty_tree, run_search, search
+from azjax.search.selection import puct_root_selection, puct_selection
 
 PER_SLICE = 6
 TOTALS = (24, 7)  # a multiple of the slice, and none
@@ -84,3 +85,53 @@ def test_slices_add_up_to_the_whole_search(tic_tac_toe, config, explores):
         np.testing.assert_array_equal(
             output.action_weights[row], found.action_weights[row]
         )
+
+
+def test_a_slice_ends_when_no_game_has_simulations_left(tic_tac_toe):
+    stops = []
+
+    def loop(start, stop, step, carry):
+        del start, step
+        stops.append(int(stop))
+        return carry
+
+    search(
+        1.0,
+        jax.random.key(0),
+        root=tic_tac_toe.root(1.0, tic_tac_toe.positions(*LINES)),
+        recurrent_fn=tic_tac_toe.model,
+        root_action_selection_fn=puct_root_selection,
+        interior_action_selection_fn=puct_selection,
+        num_simulations=24,
+        leaves_per_step=4,
+        loop_fn=loop,
+        search_slice=SearchSlice(jnp.array([9, 5]), jnp.array([0, 2])),
+    )
+    assert stops == [3]
+
+
+def test_a_short_search_is_the_same_in_a_program_for_a_longer_one(tic_tac_toe):
+    states = tic_tac_toe.positions(*LINES)
+
+    def run(states, room, search_slice):
+        return run_search(
+            SearchConfig(),
+            1.0,
+            jax.random.key(0),
+            tic_tac_toe.root(1.0, states),
+            tic_tac_toe.model,
+            room,
+            invalid_actions=~jax.vmap(tic_tac_toe.game.legal_action_mask)(states),
+            explores=True,
+            search_slice=search_slice,
+        )
+
+    run = quick_jit(run, static_argnums=1)
+    part = SearchSlice(jnp.full(2, 9), jnp.zeros(2, jnp.int32))
+    short, long = run(states, 9, None), run(states, 14, part)
+    np.testing.assert_array_equal(long.action, short.action)
+    np.testing.assert_allclose(long.action_weights, short.action_weights, rtol=1e-6)
+    for name in ("node_visits", "children_visits", "node_values", "children_index"):
+        found, expected = (getattr(x.search_tree, name) for x in (long, short))
+        np.testing.assert_array_equal(found[:, :10], expected)
+    assert (long.search_tree.node_visits[:, 10:] == 0).all()

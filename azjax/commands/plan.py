@@ -1,0 +1,264 @@
+"""`azjax plan`: whether a run fits into a device, and how fast it can be there."""
+
+import dataclasses
+import json
+import math
+from collections.abc import Sequence
+from typing import Annotated
+
+import jax
+import tyro
+from rich.console import Console
+from rich.table import Column, Table
+
+from azjax.commands.common import note
+from azjax.commands.parsing import parse, split_game
+from azjax.commands.parts import read_parts
+from azjax.commands.train import parse_train_config
+from azjax.devices import Product, parse_device
+from azjax.networks import Parts
+from azjax.training import TrainConfig, preset
+from azjax.training.estimates import LAUNCH_SECONDS, UTILIZATION
+from azjax.training.forecast import Forecast, forecast
+
+
+def plan_command(
+    game: tyro.conf.Positional[str],
+    /,
+    *,
+    device: str | None = None,
+    parts: str | None = None,
+    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
+) -> None:
+    """Compile a run for a device that need not be there; `azjax plan GAME --help` lists
+    the settings of the run.
+
+    Args:
+        game: one of those that `azjax games` lists.
+        device: a TPU slice, for example v5e:2x4, v4:2x2x2 or v6e:2x4, or NVIDIA GPUs:
+            h100, h100:8, h200, a100, l4 or t4; by default the devices at hand.
+        parts: MODULE:NAME, the azjax.networks.Parts of a network with modules of your
+            own.
+        as_json: print one JSON object.
+    """
+    own = _Own(device, parts, as_json)
+    _check_device(own)
+    _plan(_default(game, device), own, read_parts(parts))
+
+
+def plan_with_settings(args: Sequence[str], prog: str) -> None:
+    """Plans the run of the game that the first argument names.
+
+    Args:
+        args: the game, options of `azjax plan` and settings as `azjax train` takes
+            them.
+        prog: the program's name with that of the command.
+
+    Raises:
+        ValueError: the first argument is an option, or the run cannot be planned.
+    """
+    game, settings = split_game(args, prog)
+    prog = f"{prog} {game}"
+    own, settings = parse(
+        _Own, settings, prog=prog, return_unknown_args=True, add_help=False
+    )
+    _check_device(own)
+    parts = read_parts(own.parts)  # first: it may register the trunk of the settings
+    config = parse_train_config(
+        game,
+        settings,
+        prog=prog,
+        settings=lambda **changes: _default(game, own.device, **changes),
+        purpose=(
+            f"Compile what learns {game} for --device, which need not be there "
+            "(v5e:2x4, h100:8 and others; by default the devices at hand), and show "
+            "memory, work and speed; --json prints one JSON object. The settings are "
+            "those of `azjax train`: "
+        ),
+    )
+    _plan(config, own, parts)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Own:
+    """Arguments besides the settings of the run."""
+
+    device: str | None = None
+    parts: str | None = None
+    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
+
+
+def _check_device(own: _Own) -> None:
+    """Checks the name of the device, before anything is imported for it."""
+    if own.device is not None:
+        parse_device(own.device)
+        # The process needs no accelerator of its own, and takes none.
+        jax.config.update("jax_platforms", "cpu")
+
+
+def _default(game: str, device: str | None, **changes: object) -> TrainConfig:
+    """Returns the default settings, those of the preset for accelerators where the
+    device is one."""
+    return preset("auto" if device is None else "accelerator", game, **changes)
+
+
+def _plan(config: TrainConfig, own: _Own, parts: Parts | None) -> None:
+    found = forecast(
+        config,
+        own.device,
+        parts=parts,
+        enter=lambda phase: note(f"compiling {phase} ..."),
+    )
+    if own.as_json:
+        print(json.dumps(found.to_json()))
+    else:
+        print_forecast(Console(), found)
+    found.check()
+
+
+def print_forecast(console: Console, found: Forecast) -> None:
+    """Prints memory, work, traffic and speed of a run, with the arithmetic."""
+    chip, count = found.chip, found.num_chips
+    title = f"{found.config.game} on {found.device}, {count} device{'s'[: count > 1]}"
+    if chip is not None and found.peak is not None:
+        title += (
+            f" of {_short(found.peak)}FLOP/s in {found.config.network.dtype}, "
+            f"{_short(chip.bandwidth)}B/s"
+        )
+    console.print(f"{title}\n", highlight=False, soft_wrap=True)
+    console.print(_memory_table(found))
+    console.print()
+    console.print(_traffic_table(found))
+    for line in (*_memory(found), *_work(found), *_speed(found), *_launches(found)):
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def _memory_table(found: Forecast) -> Table:
+    table = Table(
+        "bytes of each chip",
+        *(
+            Column(name, justify="right")
+            for name in ("arguments", "results", "temporaries", "code", "compiled in")
+        ),
+        box=None,
+    )
+    for phase in found.phases:
+        sizes = (phase.arguments, phase.outputs, phase.temporaries, phase.code)
+        table.add_row(phase.name, *map(_short, sizes), f"{phase.seconds:.0f} s")
+    return table
+
+
+def _traffic_table(found: Forecast) -> Table:
+    table = Table(
+        "a chunk of self-play",
+        *(Column(name, justify="right") for name in ("runs", "bytes moved")),
+        "among chips",
+        box=None,
+    )
+    for phase in found.phases:
+        collectives = [f"{number} {name}" for name, number in phase.collectives.items()]
+        table.add_row(
+            phase.name,
+            str(phase.runs or "-"),
+            _short(phase.traffic),
+            ", ".join(collectives) or "nothing",
+        )
+    return table
+
+
+def _memory(found: Forecast) -> list[str]:
+    parts = (f"{name} {_short(size)}B" for name, size in found.state.items())
+    needed, phase = found.needed
+    usable = "" if found.usable is None else f" of {_short(found.usable)}B"
+    seconds = sum(one.seconds for one in found.phases)
+    return [
+        f"\ncompiled in {seconds:.0f} s in all; other numbers of simulations are "
+        "compiled when the run comes to them",
+        f"always on a chip: {', '.join(parts)}; of self-play's temporaries about "
+        f"{_short(found.trees)}B are trees",
+        f"needed at most: {_short(needed)}B{usable} a chip, with all code, in {phase}",
+    ]
+
+
+def _work(found: Forecast) -> list[str]:
+    work = found.work
+    lines = ["\nthe network, one position:"]
+    lines += [
+        f"  {number} * {_product(product)} = {_short(number * product.flops)}FLOP"
+        for product, number in work.forward.items()
+    ]
+    lines.append(f"  together {_short(work.forward_flops)}FLOP")
+    lines.append(
+        f"learning from a position: {work.uses:g} uses * {_short(work.update)}FLOP = "
+        f"{_short(work.uses * work.update)}FLOP"
+    )
+    lines.append(
+        f"moved for a position, loops of unknown length once: {_short(found.traffic)}B"
+    )
+    return lines
+
+
+def _product(product: Product) -> str:
+    shapes = " by ".join("x".join(map(str, one)) for one in product[1:3])
+    return (
+        f"{product.kind} of {shapes} (2 * {math.prod(product.output):,} numbers * "
+        f"{product.terms:,} terms)"
+    )
+
+
+def _speed(found: Forecast) -> list[str]:
+    if found.chip is None or found.peak is None:
+        return ["\nthe peak speed of this device is not known"]
+    work, count = found.work, found.num_chips
+    lines = [f"\nat {UTILIZATION:.0%} of the peak:"]
+    stages = zip(
+        found.config.self_play.num_simulations,
+        work.evaluations,
+        found.speeds,
+        strict=True,
+    )
+    for simulations, number, speed in dict.fromkeys(stages):
+        lines.append(
+            f"  {simulations} simulations: {number:g} evaluations * "
+            f"{_short(work.forward_flops)}FLOP + learning = "
+            f"{_short(work.flops(number))}FLOP; {UTILIZATION:g} * {count} * "
+            f"{_short(found.peak)}FLOP/s / {_short(work.flops(number))}FLOP = "
+            f"{speed:,.0f} positions/s"
+        )
+    mean = len(found.speeds) / sum(1 / speed for speed in found.speeds)
+    lines.append(f"  over the whole run {mean:,.0f} positions/s")
+    total = count * found.chip.bandwidth
+    lines.append(
+        f"the memory allows {count} * {_short(found.chip.bandwidth)}B/s / "
+        f"{_short(found.traffic)}B = {total / found.traffic:,.0f} positions/s"
+    )
+    return lines
+
+
+def _launches(found: Forecast) -> list[str]:
+    launches = found.phases[0].launches
+    if found.chip is None or found.chip.gpu is None or launches is None:
+        return []
+    portions = " + ".join(map(str, launches.portion))
+    speed = found.config.chunk_positions / found.launch_seconds
+    return [
+        f"\nkernels of a simulation: network {launches.network}, descent "
+        f"{launches.descent} + {launches.level} a level, backup {launches.backup} + "
+        f"{portions} a portion, bookkeeping {launches.bookkeeping}; at "
+        f"{1e6 * LAUNCH_SECONDS:g} us each, one level and one portion, launching "
+        f"allows {speed:,.0f} positions/s",
+    ]
+
+
+def _short(number: float) -> str:
+    """Returns a number with three digits and the beginning of its unit: `1.25 G`."""
+    for factor, prefix in (
+        (1e15, "P"),
+        (1e12, "T"),
+        (1e9, "G"),
+        (1e6, "M"),
+        (1e3, "k"),
+    ):
+        if number >= factor:
+            return f"{number / factor:.3g} {prefix}"
+    return f"{number:.3g} "

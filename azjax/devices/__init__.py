@@ -1,0 +1,32 @@
+"""Accelerators: their speed and memory, and compiling for those that are not there."""
+
+from azjax.devices.chips import CHIPS, Chip, chip_of
+from azjax.devices.hlo import Instruction, Program, read_program
+from azjax.devices.products import Product, products, products_of
+from azjax.devices.target import target_platform, tracing_for
+from azjax.devices.topologies import (
+    AXIS,
+    compile_for,
+    parse_device,
+    topology_mesh,
+)
+from azjax.devices.traffic import traffic
+
+__all__ = [
+    "AXIS",
+    "CHIPS",
+    "Chip",
+    "Instruction",
+    "Product",
+    "Program",
+    "chip_of",
+    "compile_for",
+    "parse_device",
+    "products",
+    "products_of",
+    "read_program",
+    "target_platform",
+    "topology_mesh",
+    "tracing_for",
+    "traffic",
+]

@@ -1,0 +1,209 @@
+"""Catalogue of accelerators: memory, peak speed and bandwidth of each.
+
+Sources of the figures:
+
+TPU: the "system architecture" pages of the Cloud TPU documentation (v3, v4, v5e, v5p,
+v6e). A JAX device of a v3 is one of the chip's two cores and has half of its figures.
+The memory is what libtpu 0.0.42 leaves to a program ("available HBM" of its message
+when a program is too large).
+
+NVIDIA: data sheets of the SXM cards (H100, H200, A100 80 GB) and of L4 and T4, without
+sparsity; compute capability, memory and limits as XLA lists them for these cards
+(`xla/backends/gpu/target_config/specs`), for L4 and T4 from the CUDA programming guide
+and the Ada and Turing white papers.
+
+float32 is the speed of a float32 matrix product at JAX's default precision: one
+bfloat16 pass on a TPU, TF32 on NVIDIA cards from compute capability 8.0 on. A T4 has no
+bfloat16; XLA computes in float32 there.
+"""
+
+import dataclasses
+import os
+from typing import Any, Literal
+
+GIB = 2**30
+
+
+@dataclasses.dataclass(frozen=True)
+class Gpu:
+    """Properties of an NVIDIA card that XLA's compiler needs.
+
+    Attributes:
+        kind: JAX's `device_kind`.
+        capability: compute capability.
+        cores: streaming multiprocessors.
+        fpus: float32 units of each.
+        threads: resident threads of each, at most.
+        shared: bytes of shared memory of each.
+        shared_block: bytes of shared memory of a block, at most.
+        cache: bytes of the L2 cache.
+        clock: GHz.
+        memory: bytes.
+    """
+
+    kind: str
+    capability: tuple[int, int]
+    cores: int
+    fpus: int
+    threads: int
+    shared: int
+    shared_block: int
+    cache: int
+    clock: float
+    memory: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Chip:
+    """An accelerator as one JAX device.
+
+    Attributes:
+        name: for example `v5e`.
+        kinds: values of JAX's `device_kind`.
+        bfloat16: peak speed of bfloat16 matrix products (FLOP/s).
+        float32: the same for float32 (FLOP/s).
+        bandwidth: of its memory (bytes/s).
+        memory: that a program may use (bytes); of a GPU all of it.
+        gpu: properties for the compiler; None for a TPU.
+    """
+
+    name: str
+    kinds: tuple[str, ...]
+    bfloat16: float
+    float32: float
+    bandwidth: float
+    memory: int
+    gpu: Gpu | None = None
+
+    def peak(self, dtype: Literal["float32", "bfloat16"]) -> float:
+        """Returns the peak speed of matrix products (FLOP/s)."""
+        return self.bfloat16 if dtype == "bfloat16" else self.float32
+
+    @property
+    def usable_memory(self) -> int:
+        """Memory that JAX allocates (bytes): on a GPU the share of it that
+        `XLA_PYTHON_CLIENT_MEM_FRACTION` names, three quarters by default."""
+        if self.gpu is None:
+            return self.memory
+        text = os.environ.get("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.75")
+        try:
+            fraction = float(text)
+        except ValueError:
+            fraction = 0.0
+        if not 0 < fraction <= 1:
+            raise ValueError(
+                "XLA_PYTHON_CLIENT_MEM_FRACTION must be more than 0 and at most 1: "
+                f"{text!r}"
+            )
+        return int(fraction * self.memory)
+
+
+def _tpu(
+    name: str, *kinds: str, peak: float, bandwidth: float, memory_gib: float
+) -> Chip:
+    return Chip(name, kinds, peak, peak, bandwidth, int(memory_gib * GIB))
+
+
+def _nvidia(
+    name: str,
+    gpu: Gpu,
+    *kinds: str,
+    bfloat16: float,
+    float32: float,
+    bandwidth: float,
+) -> Chip:
+    kinds = (gpu.kind, *kinds)
+    return Chip(name, kinds, bfloat16, float32, bandwidth, gpu.memory, gpu)
+
+
+_H100 = Gpu(
+    "NVIDIA H100 80GB HBM3",
+    capability=(9, 0),
+    cores=132,
+    fpus=128,
+    threads=2048,
+    shared=233_472,
+    shared_block=232_448,
+    cache=52_428_800,
+    clock=1.98,
+    memory=84_929_347_584,
+)
+_H200 = dataclasses.replace(
+    _H100, kind="NVIDIA H200 141GB HBM3e", memory=151_397_597_184
+)
+_A100 = Gpu(
+    "NVIDIA A100-SXM4-80GB",
+    capability=(8, 0),
+    cores=108,
+    fpus=64,
+    threads=2048,
+    shared=167_936,
+    shared_block=166_912,
+    cache=41_943_040,
+    clock=1.41,
+    memory=85_100_068_864,
+)
+_L4 = Gpu(
+    "NVIDIA L4",
+    capability=(8, 9),
+    cores=58,
+    fpus=128,
+    threads=1536,
+    shared=102_400,
+    shared_block=101_376,
+    cache=50_331_648,
+    clock=2.04,
+    memory=22 * GIB,
+)
+_T4 = Gpu(
+    "Tesla T4",
+    capability=(7, 5),
+    cores=40,
+    fpus=64,
+    threads=1024,
+    shared=65_536,
+    shared_block=65_536,
+    cache=4_194_304,
+    clock=1.59,
+    memory=int(14.5 * GIB),
+)
+
+_TPUS = (
+    _tpu("v3", "TPU v3", peak=61.5e12, bandwidth=450e9, memory_gib=15.48),
+    _tpu("v4", "TPU v4", peak=275e12, bandwidth=1200e9, memory_gib=30.75),
+    _tpu(
+        *("v5e", "TPU v5 lite", "TPU v5e"),
+        peak=197e12,
+        bandwidth=819e9,
+        memory_gib=15.75,
+    ),
+    _tpu(
+        *("v5p", "TPU v5", "TPU v5p"), peak=459e12, bandwidth=2765e9, memory_gib=95.74
+    ),
+    _tpu(
+        *("v6e", "TPU v6 lite", "TPU v6e"),
+        peak=918e12,
+        bandwidth=1638e9,
+        memory_gib=31.25,
+    ),
+)
+_GPUS = (
+    _nvidia("h100", _H100, bfloat16=989.4e12, float32=494.7e12, bandwidth=3352e9),
+    _nvidia(
+        *("h200", _H200, "NVIDIA H200"),
+        bfloat16=989.4e12,
+        float32=494.7e12,
+        bandwidth=4800e9,
+    ),
+    _nvidia("a100", _A100, bfloat16=312e12, float32=156e12, bandwidth=2039e9),
+    _nvidia("l4", _L4, bfloat16=121e12, float32=60.5e12, bandwidth=300e9),
+    _nvidia("t4", _T4, bfloat16=8.1e12, float32=8.1e12, bandwidth=320e9),
+)
+CHIPS = {chip.name: chip for chip in (*_TPUS, *_GPUS)}
+
+
+def chip_of(device: Any) -> Chip | None:
+    """Returns the chip that a device of JAX is, None if it is not in the catalogue."""
+    return next(
+        (chip for chip in CHIPS.values() if device.device_kind in chip.kinds), None
+    )

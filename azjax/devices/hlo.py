@@ -1,0 +1,250 @@
+"""What a compiled program consists of, read from its HLO text."""
+
+import collections
+import dataclasses
+import functools
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+COLLECTIVES = (
+    "all-gather",
+    "all-reduce",
+    "all-to-all",
+    "collective-broadcast",
+    "collective-permute",
+    "ragged-all-to-all",
+    "reduce-scatter",
+)
+# Instructions that compute nothing of their own.
+_FREE = {
+    "add-dependency",
+    "after-all",
+    "bitcast",
+    "call",
+    "conditional",
+    "constant",
+    "get-tuple-element",
+    "opt-barrier",
+    "parameter",
+    "partition-id",
+    "replica-id",
+    "tuple",
+    "while",
+}
+_HEADER = re.compile(r"(ENTRY )?%([^ ]+) \(.*\{$")
+_INSTRUCTION = re.compile(r"\s+(ROOT )?%([^ ]+) = (.*)$")
+_OPERAND = re.compile(r"%([\w.-]+)")
+_CALLED = re.compile(
+    r"\b(calls|to_apply|body|condition|branch_computations|true_computation|"
+    r"false_computation)=(\{[^}]*\}|%[\w.-]+)"
+)
+_TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
+_WHOLE = re.compile(r"\(\d+\)")
+_FRAME = re.compile(r"stack_frame_id=(\d+)")
+_TABLE = re.compile(r"(\d+) (?:\"(.*)\"|\{(.*)\})$")
+
+
+class Instruction(NamedTuple):
+    """An instruction of a computation.
+
+    name: in the program.
+    opcode: for example `fusion`.
+    shape: of the result, as written.
+    operands: names of other instructions.
+    parameter: the number of a parameter, None for others.
+    is_root: whether it is the computation's result.
+    called: computations that it runs, by the attribute that names them.
+    value: of an integer constant, None for others.
+    trips: how often a loop is run, where XLA says it; None for others.
+    functions: Python functions that made it, the innermost first.
+    """
+
+    name: str
+    opcode: str
+    shape: str
+    operands: tuple[str, ...]
+    parameter: int | None
+    is_root: bool
+    called: dict[str, tuple[str, ...]]
+    value: int | None
+    trips: int | None
+    functions: tuple[str, ...]
+
+    @property
+    def is_kernel(self) -> bool:
+        """Whether it computes or moves something; on a GPU it is launched."""
+        return self.opcode not in _FREE and not self.opcode.endswith("-done")
+
+    @property
+    def body(self) -> str:
+        """The computation that a loop runs."""
+        return self.called["body"][0]
+
+    @property
+    def collective(self) -> str | None:
+        """The name of a collective operation, None for other instructions."""
+        name = self.opcode.removesuffix("-start")
+        return name if name in COLLECTIVES else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """The computations of a compiled program, by their names.
+
+    computations: the instructions of each.
+    entry: the name of the one that is run.
+    """
+
+    computations: dict[str, dict[str, Instruction]]
+    entry: str
+
+    @functools.cached_property
+    def instructions(self) -> dict[str, Instruction]:
+        """The instructions of all computations by their names."""
+        return {
+            name: instruction
+            for computation in self.computations.values()
+            for name, instruction in computation.items()
+        }
+
+    def executed(self) -> Iterator[tuple[Instruction, int]]:
+        """Yields the kernels that are run, each with how often; the body of a loop
+        whose length depends on the data counts once."""
+        yield from self._executed(self.entry, 1)
+
+    def _executed(self, computation: str, times: int):
+        for kernel in self.kernels(computation):
+            yield kernel, times
+        for loop in self.loops(computation):
+            yield from self._executed(loop.body, times * (self.trips(loop) or 1))
+
+    def kernels(self, computation: str) -> Iterator[Instruction]:
+        """Yields the kernels that a computation runs, without those of its loops."""
+        return (one for one in self._run_by(computation) if one.is_kernel)
+
+    def loops(self, computation: str) -> Iterator[Instruction]:
+        """Yields the loops that a computation runs, without those within them."""
+        return (one for one in self._run_by(computation) if one.opcode == "while")
+
+    def _run_by(self, computation: str) -> Iterator[Instruction]:
+        for one in self.computations[computation].values():
+            yield one
+            if one.opcode in ("call", "conditional"):
+                for names in one.called.values():
+                    for name in names:
+                        yield from self._run_by(name)
+
+    def trips(self, loop: Instruction) -> int | None:
+        """Returns how often a loop is run, None if that depends on the data."""
+        if loop.trips is not None:
+            return loop.trips
+        # TPU programs do not say it, but compare the counter with a constant.
+        condition = self.computations[loop.called["condition"][0]]
+        end = next(one for one in condition.values() if one.is_root)
+        values = [condition[name].value for name in end.operands if name in condition]
+        if end.opcode == "compare" and values[1:] and values[0] is None:
+            return values[1] or None
+        return None
+
+    def collectives(self) -> dict[str, int]:
+        """Returns how many collective operations there are of each kind, those in the
+        body of a loop once."""
+        found = (one.collective for one in self.instructions.values())
+        return dict(sorted(collections.Counter(filter(None, found)).items()))
+
+
+def read_program(text: str) -> Program:
+    """Returns the program that `jax.stages.Compiled.as_text` describes."""
+    functions = _functions(text)
+    computations: dict[str, dict[str, Instruction]] = {}
+    entry, current = "", None
+    for line in text.splitlines():
+        header = _HEADER.match(line)
+        if header:
+            current = computations.setdefault(header[2], {})
+            entry = header[2] if header[1] else entry
+        elif line == "}":
+            current = None
+        elif current is not None and (found := _INSTRUCTION.match(line)):
+            instruction = _instruction(found[2], found[3], bool(found[1]), functions)
+            current[instruction.name] = instruction
+    return Program(computations, entry)
+
+
+def _instruction(
+    name: str, text: str, is_root: bool, functions: dict[int, tuple[str, ...]]
+) -> Instruction:
+    shape, text = _balanced(text) if text.startswith("(") else _word(text)
+    opcode, _, text = text.strip().partition("(")
+    operands, attributes = _balanced(f"({text}")
+    called = {
+        match[1]: tuple(_OPERAND.findall(match[2]))
+        for match in _CALLED.finditer(attributes)
+    }
+    trips, frame = _TRIPS.search(attributes), _FRAME.search(attributes)
+    is_parameter = opcode == "parameter"
+    return Instruction(
+        name=name,
+        opcode=opcode,
+        shape=shape,
+        operands=() if is_parameter else tuple(_OPERAND.findall(operands)),
+        parameter=int(operands[1:-1]) if is_parameter else None,
+        is_root=is_root,
+        called=called,
+        value=int(operands[1:-1]) if _WHOLE.fullmatch(operands) else None,
+        trips=int(trips[1]) if trips else None,
+        functions=functions.get(int(frame[1]), ()) if frame else (),
+    )
+
+
+def _word(text: str) -> tuple[str, str]:
+    first, _, rest = text.partition(" ")
+    return first, rest
+
+
+def _balanced(text: str) -> tuple[str, str]:
+    """Returns a text up to the bracket that closes its first one, and the rest."""
+    depth = 0
+    for place, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if not depth:
+            return text[: place + 1], text[place + 1 :]
+    return text, ""
+
+
+def _functions(text: str) -> dict[int, tuple[str, ...]]:
+    """Returns the functions of each stack frame, the innermost first."""
+    tables = {name: _table(text, name) for name in ("FunctionNames", "FileLocations")}
+    frames = _table(text, "StackFrames")
+    names = {
+        number: tables["FunctionNames"].get(_field(row, "function_name_id"), "")
+        for number, row in tables["FileLocations"].items()
+    }
+
+    @functools.cache
+    def chain(number: int) -> tuple[str, ...]:
+        found = []
+        while number in frames:
+            row = frames[number]
+            found.append(names.get(_field(row, "file_location_id"), ""))
+            number = _field(row, "parent_frame_id") - 1  # 0 has no parent
+        return tuple(found)
+
+    return {number: chain(number) for number in frames}
+
+
+def _table(text: str, name: str) -> dict[int, str]:
+    _, _, rest = text.partition(f"\n{name}\n")
+    rows = {}
+    for line in rest.splitlines():
+        row = _TABLE.match(line)
+        if row is None:
+            break
+        rows[int(row[1])] = row[2] or row[3] or ""
+    return rows
+
+
+def _field(row: str, name: str) -> int:
+    found = re.search(rf"\b{name}=(\d+)", row)
+    return int(found[1]) if found else 0

@@ -1,0 +1,181 @@
+"""Devices to compile for that need not be there: TPU slices and NVIDIA GPUs.
+
+XLA's compilers run without the device: libtpu has that of TPUs, JAX's CUDA plugin that
+of NVIDIA GPUs.
+"""
+
+import math
+import os
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.experimental import topologies
+
+from azjax.devices.chips import CHIPS, Chip
+from azjax.devices.target import tracing_for
+
+AXIS = "data"
+MAX_TPUS = 1024
+MAX_GPUS = 8  # of one node
+_SLICE = re.compile(r"\d{1,3}x\d{1,3}(x\d{1,3})?")
+# The GPU's own measurements choose among kernels, and there is no GPU.
+_GPU_OPTIONS = {"xla_gpu_autotune_level": "0"}
+# The cloud's metadata server is not asked which machine this is, nobody else is kept
+# from libtpu while it only compiles, and it says nothing of a machine without a TPU.
+_LIBTPU = {
+    "TPU_SKIP_MDS_QUERY": "1",
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-4",  # without effect on the topology
+    "TPU_STDERR_LOG_LEVEL": "3",
+    "TPU_MIN_LOG_LEVEL": "3",
+}
+
+
+def parse_device(name: str) -> tuple[Chip, str]:
+    """Returns the chip and the topology that `v5e:2x4` or `h100:8` names: the sizes of
+    a TPU slice, or the number of GPUs.
+
+    Raises:
+        ValueError: it names none.
+    """
+    chip_name, colon, shape = name.partition(":")
+    chip = CHIPS.get(chip_name)
+    if chip is None:
+        raise ValueError(
+            f"unknown device {name!r}; devices are {', '.join(CHIPS)}, for example "
+            "v5e:2x4, a TPU slice of 2x4 chips, or h100:8"
+        )
+    if chip.gpu is not None:
+        shape = shape if colon else "1"
+        if (
+            not shape.isascii()
+            or not shape.isdigit()
+            or not 1 <= int(shape) <= MAX_GPUS
+        ):
+            raise ValueError(
+                f"{chip_name} takes a number of GPUs from 1 to {MAX_GPUS}, for example "
+                f"{chip_name}:8: {name!r}"
+            )
+        return chip, shape
+    sizes = [int(size) for size in shape.split("x")] if _SLICE.fullmatch(shape) else []
+    if not 1 <= math.prod(sizes or [0]) <= MAX_TPUS:
+        example = "2x2x2" if chip_name in ("v4", "v5p") else "2x4"
+        raise ValueError(
+            f"{chip_name} takes the sizes of a slice of at most {MAX_TPUS} chips, for "
+            f"example {chip_name}:{example}: {name!r}"
+        )
+    return chip, shape
+
+
+def topology_mesh(name: str) -> jax.sharding.Mesh:
+    """Returns a mesh of devices to compile for, with one axis, `data`.
+
+    Args:
+        name: as `parse_device` takes it.
+
+    Raises:
+        ValueError: there is no such topology, or its compiler is not installed.
+    """
+    chip, shape = parse_device(name)
+    if chip.gpu is None:
+        devices = _tpu_devices(name, chip, shape)
+    else:
+        devices = _gpu_devices(name, chip, shape)
+    return jax.sharding.Mesh(np.array(devices), (AXIS,))
+
+
+def compile_for(
+    mesh: jax.sharding.Mesh, function: Callable[..., Any], *arguments: Any
+) -> jax.stages.Compiled:
+    """Compiles a jitted function for the devices of a mesh.
+
+    Args:
+        mesh: of devices that are here, or of `topology_mesh`.
+        function: returned by `jax.jit`.
+        *arguments: with `jax.ShapeDtypeStruct` in place of arrays, each with its
+            sharding over the mesh.
+    """
+    device = mesh.devices.flat[0]
+    with tracing_for(device.platform):
+        traced = function.trace(*arguments)  # pyright: ignore[reportFunctionMemberAccess]
+    if device in jax.devices():
+        return traced.lower().compile()
+    is_gpu = device.platform == "gpu"
+    lowered = traced.lower(lowering_platforms=("cuda" if is_gpu else "tpu",))
+    return lowered.compile(compiler_options=_GPU_OPTIONS if is_gpu else None)
+
+
+def _tpu_devices(name: str, chip: Chip, shape: str) -> Sequence[Any]:
+    for variable, value in _LIBTPU.items():
+        os.environ.setdefault(variable, value)
+    options: dict[str, Any] = {}
+    if chip.name == "v4":
+        options["chip_config_name"] = "megacore"  # one device a chip, as on TPU VMs
+    if not shape.strip("1x"):  # one chip; by default a host has four
+        options["chips_per_host_bounds"] = [1, 1, 1]
+    try:
+        return topologies.get_topology_desc(
+            platform="tpu", topology_name=f"{chip.name}:{shape}", **options
+        ).devices
+    except (RuntimeError, NotImplementedError) as error:
+        if "not installed" in str(error):
+            raise _is_missing(name, "TPU", "tpu") from None
+        raise ValueError(f"there is no device {name!r}: {_reason(error)}") from None
+
+
+def _gpu_devices(name: str, chip: Chip, shape: str) -> Sequence[Any]:
+    try:
+        return topologies.get_topology_desc(
+            platform="cuda",
+            topology_name=chip.name,
+            topology=f"1x1x{shape}",
+            target_config=target_config(chip),
+        ).devices
+    except NotImplementedError:
+        raise _is_missing(name, "NVIDIA GPU", "cuda") from None
+    except RuntimeError as error:
+        raise ValueError(f"there is no device {name!r}: {_reason(error)}") from None
+
+
+def _is_missing(name: str, kind: str, extra: str) -> ValueError:
+    return ValueError(
+        f"to compile for {name} needs JAX's {kind} support: "
+        f"pip install 'azjax[{extra}]'"
+    )
+
+
+def _reason(error: Exception) -> str:
+    """Returns the first line of a message of XLA without its status."""
+    return str(error).partition("\n")[0].partition(": ")[2] or str(error)
+
+
+def target_config(chip: Chip) -> str:
+    """Returns what XLA's compiler needs to know of an NVIDIA GPU, a
+    `GpuTargetConfigProto` as text.
+
+    Raises:
+        ValueError: the chip is no GPU.
+    """
+    gpu = chip.gpu
+    if gpu is None:
+        raise ValueError(f"{chip.name} is no GPU")
+    major, minor = gpu.capability
+    return (
+        "gpu_device_info { threads_per_block_limit: 1024 threads_per_warp: 32 "
+        "shared_memory_per_block: 49152 "
+        f"shared_memory_per_core: {gpu.shared} "
+        f"threads_per_core_limit: {gpu.threads} core_count: {gpu.cores} "
+        f"fpus_per_core: {gpu.fpus} block_dim_limit_x: 2147483647 "
+        "block_dim_limit_y: 65535 block_dim_limit_z: 65535 "
+        f"memory_bandwidth: {chip.bandwidth:.0f} l2_cache_size: {gpu.cache} "
+        f"clock_rate_ghz: {gpu.clock} device_memory_size: {gpu.memory} "
+        f"shared_memory_per_block_optin: {gpu.shared_block} "
+        f"cuda_compute_capability {{ major: {major} minor: {minor} }} "
+        "registers_per_core_limit: 65536 registers_per_block_limit: 65536 } "
+        'platform_name: "CUDA" dnn_version_info { major: 9 minor: 10 } '
+        f'device_description_str: "{gpu.kind}"'
+    )

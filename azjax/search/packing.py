@@ -1,0 +1,227 @@
+"""Tables of records, for accelerators packed into rows of 32-bit words.
+
+A GPU or TPU gathers or scatters a row of words in one operation, while a record of
+several arrays takes one for each. A CPU does better with the arrays, because it reads
+only those that are used. Both keep every bit.
+"""
+
+import dataclasses
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+from azjax.devices import target_platform
+
+WORD = jnp.dtype(jnp.uint32)
+_UNSIGNED = {size: jnp.dtype(f"uint{8 * size}") for size in (1, 2, 4, 8)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Packing:
+    """How one record, a pytree of arrays, lies in a row of W words.
+
+    Leaves of the same item size lie next to each other, those of four bytes first; each
+    size begins at a new word.
+
+    structure: of the pytree, a `PyTreeDef`.
+    shapes, dtypes: of the leaves.
+    """
+
+    structure: Any
+    shapes: tuple[tuple[int, ...], ...]
+    dtypes: tuple[np.dtype, ...]
+
+    @classmethod
+    def of(cls, records: Any) -> "Packing":
+        """Returns the packing of records with leaves `[R, ...]`, arrays or shapes."""
+        leaves, structure = jax.tree.flatten(records)
+        return cls(
+            structure=structure,
+            shapes=tuple(leaf.shape[1:] for leaf in leaves),
+            dtypes=tuple(jnp.dtype(leaf.dtype) for leaf in leaves),
+        )
+
+    @property
+    def num_words(self) -> int:
+        """W."""
+        return sum(_num_words(size, items) for size, items in self._sizes())
+
+    def pack(self, records: Any) -> jax.Array:
+        """Returns `[R, W]` uint32 words."""
+        leaves = self.structure.flatten_up_to(records)
+        num_rows = len(leaves[0])
+        parts = []
+        for size, _ in self._sizes():
+            items = [
+                _to_unsigned(jnp.asarray(leaf, dtype)).reshape(num_rows, -1)
+                for leaf, dtype in zip(leaves, self.dtypes, strict=True)
+                if dtype.itemsize == size
+            ]
+            parts.append(_to_words(jnp.concatenate(items, axis=1)))
+        return jnp.concatenate(parts, axis=1)
+
+    def unpack(self, words: jax.Array) -> Any:
+        """Returns the records in `[R, W]` words."""
+        leaves: list[Any] = [None] * len(self.shapes)
+        first_word = 0
+        for size, num_items in self._sizes():
+            num_words = _num_words(size, num_items)
+            items = _from_words(words[:, first_word : first_word + num_words], size)
+            first_word += num_words
+            first = 0
+            for number, (shape, dtype) in enumerate(
+                zip(self.shapes, self.dtypes, strict=True)
+            ):
+                if dtype.itemsize == size:
+                    after = first + math.prod(shape)
+                    part = items[:, first:after].reshape(len(words), *shape)
+                    leaves[number] = _from_unsigned(part, dtype)
+                    first = after
+        return self.structure.unflatten(leaves)
+
+    def _sizes(self) -> list[tuple[int, int]]:
+        """Returns the sizes of items (bytes) and how many there are of each."""
+        found = {size: 0 for size in (4, 8, 2, 1)}
+        for shape, dtype in zip(self.shapes, self.dtypes, strict=True):
+            found[dtype.itemsize] += math.prod(shape)
+        return [(size, items) for size, items in found.items() if items]
+
+
+def _num_words(size: int, items: int) -> int:
+    return -(-size * items // WORD.itemsize)
+
+
+def _to_unsigned(leaf: jax.Array) -> jax.Array:
+    if leaf.dtype == jnp.bool:
+        return leaf.astype(jnp.uint8)
+    return jax.lax.bitcast_convert_type(leaf, _UNSIGNED[leaf.dtype.itemsize])
+
+
+def _from_unsigned(items: jax.Array, dtype: np.dtype) -> jax.Array:
+    if dtype == jnp.bool:
+        return items != 0
+    return jax.lax.bitcast_convert_type(items, dtype)
+
+
+def _to_words(items: jax.Array) -> jax.Array:
+    """Returns `[R, W]` words with `[R, I]` unsigned items in them."""
+    size = items.dtype.itemsize
+    if size >= WORD.itemsize:
+        return jax.lax.bitcast_convert_type(items, WORD).reshape(len(items), -1)
+    per_word = WORD.itemsize // size
+    words = jnp.zeros((len(items), _num_words(size, items.shape[1])), WORD)
+    for place in range(min(per_word, items.shape[1])):
+        part = items[:, place::per_word].astype(WORD) << (8 * size * place)
+        words |= jnp.pad(part, ((0, 0), (0, words.shape[1] - part.shape[1])))
+    return words
+
+
+def _from_words(words: jax.Array, size: int) -> jax.Array:
+    """Returns `[R, I]` unsigned items of `size` bytes, filler at the end included."""
+    if size > WORD.itemsize:
+        words = words.reshape(len(words), -1, size // WORD.itemsize)
+    if size >= WORD.itemsize:
+        items = jax.lax.bitcast_convert_type(words, _UNSIGNED[size])
+        return items.reshape(len(words), -1)
+    shifts = jnp.arange(0, 8 * WORD.itemsize, 8 * size, dtype=WORD)
+    items = (words[:, :, None] >> shifts).astype(_UNSIGNED[size])
+    return items.reshape(len(words), -1)
+
+
+@struct.dataclass
+class Table:
+    """M records.
+
+    data: `[M, W]` words, or the records themselves: a pytree with leaves `[M, ...]`.
+    packing: how the records are packed; None: they are not.
+    """
+
+    data: Any
+    packing: Packing | None = struct.field(pytree_node=False)
+
+    @classmethod
+    def of(cls, records: Any) -> "Table":
+        """Returns the table of some records, leaves `[M, ...]`, packed unless the
+        program is for a CPU."""
+        if target_platform() == "cpu":
+            return cls(data=records, packing=None)
+        packing = Packing.of(records)
+        return cls(data=packing.pack(records), packing=packing)
+
+    @property
+    def size(self) -> int:
+        """M, which is also the index at which `set` writes nothing."""
+        return len(jax.tree.leaves(self.data)[0])
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether the records are rows of words."""
+        return self.packing is not None
+
+    @property
+    def dtypes(self) -> Any:
+        """The types of a record's leaves, in a pytree like it."""
+        if self.packing is None:
+            return jax.tree.map(lambda leaf: leaf.dtype, self.data)
+        return self.packing.structure.unflatten(self.packing.dtypes)
+
+    def all(self) -> Any:
+        """Returns all records."""
+        return self.data if self.packing is None else self.packing.unpack(self.data)
+
+    def __getitem__(self, index: jax.Array) -> Any:
+        """Returns the records at `[R]` indices; those outside are moved to an end."""
+        found = jax.tree.map(
+            lambda leaf: leaf.at[index].get(mode="clip", wrap_negative_indices=False),
+            self.data,
+        )
+        return found if self.packing is None else self.packing.unpack(found)
+
+    def set(self, index: jax.Array, records: Any) -> "Table":
+        """Returns the table with `[R]` records replaced; an index of M replaces none.
+
+        The records' numbers are converted to the table's types.
+        """
+        if self.packing is not None:
+            words = self.packing.pack(records)
+            return Table(_scatter(self.data, index, words), self.packing)
+        data = jax.tree.map(
+            lambda leaf, new: _scatter(leaf, index, new), self.data, records
+        )
+        return Table(data, None)
+
+    def rewrite(self, index: jax.Array, records: Any) -> "Table":
+        """Returns what `set` does, for records that were made from the old ones.
+
+        All words are computed before the first is written: a GPU's compiler would read
+        the old ones in several kernels to write the new ones in place.
+        """
+        if self.packing is None:
+            return self.set(index, records)
+        words = jax.lax.optimization_barrier(self.packing.pack(records))
+        return Table(_scatter(self.data, index, words), self.packing)
+
+    def update(self, index: Any, **fields: jax.Array) -> "Table":
+        """Returns the table with some fields of `[R]` records replaced, which are
+        `NamedTuple`s; an index of M replaces none.
+
+        In a table that is not packed, `(index, action)` is an index as well, for fields
+        with a number for each action.
+        """
+        if self.packing is not None:
+            return self.rewrite(index, self[index]._replace(**fields))
+        written = {
+            name: _scatter(getattr(self.data, name), index, new)
+            for name, new in fields.items()
+        }
+        return Table(self.data._replace(**written), None)
+
+
+def _scatter(array: jax.Array, index: Any, new: jax.Array) -> jax.Array:
+    return array.at[index].set(
+        jnp.asarray(new, array.dtype), mode="drop", wrap_negative_indices=False
+    )

@@ -1,0 +1,227 @@
+"""Whether a run fits into a device, and how fast it can be; nothing is run."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+from azjax import games as game_register
+from azjax.devices import Chip, chip_of, topology_mesh, tracing_for
+from azjax.networks import Parts
+from azjax.players import first_network
+from azjax.training.config import TrainConfig
+from azjax.training.estimates import (
+    Work,
+    chip_memory,
+    launch_seconds,
+    positions_per_second,
+    traffic_per_position,
+    work,
+)
+from azjax.training.iteration import make_algorithm
+from azjax.training.memory import (
+    advice,
+    available_bytes,
+    check_fits,
+    required_parts,
+)
+from azjax.training.phases import (
+    CompiledPhase,
+    abstract_state,
+    chip_bytes,
+    compile_phase,
+    phases,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Forecast:
+    """A run on some devices.
+
+    Attributes:
+        config: the run's settings.
+        device: what the devices are, in words.
+        chip: their kind; None if the catalogue does not have it.
+        num_chips: devices that the run uses.
+        state: bytes of each part of the run's state on a chip, by name.
+        trees: bytes of the trees of self-play on a chip, about.
+        phases: compiled.
+        usable: bytes of a chip that JAX can use; None if that is not known.
+        work: floating-point operations for each position.
+        to_lower: settings that lower the memory needed.
+    """
+
+    config: TrainConfig
+    device: str
+    chip: Chip | None
+    num_chips: int
+    state: dict[str, int]
+    trees: int
+    phases: tuple[CompiledPhase, ...]
+    usable: int | None
+    work: Work
+    to_lower: str
+
+    @property
+    def needed(self) -> tuple[int, str]:
+        """Bytes that a chip needs, and the phase that needs most."""
+        return chip_memory(sum(self.state.values()), self.phases)
+
+    @property
+    def traffic(self) -> float:
+        """Bytes that all chips read and write for each position."""
+        return traffic_per_position(self.config, self.phases, self.num_chips)
+
+    @property
+    def peak(self) -> float | None:
+        """Peak speed of a chip for the network's dtype (FLOP/s), if it is known."""
+        return self.chip and self.chip.peak(self.config.network.dtype)
+
+    @property
+    def speeds(self) -> tuple[float, ...]:
+        """Positions a second at 40% of the peak in each stage of the run; none where
+        the peak is not known."""
+        if self.peak is None:
+            return ()
+        return tuple(
+            positions_per_second(self.work.flops(number), self.peak, self.num_chips)
+            for number in self.work.evaluations
+        )
+
+    @property
+    def launch_seconds(self) -> float:
+        """Seconds that launching the kernels of a chunk takes on a GPU."""
+        return launch_seconds(self.config, self.phases[0])
+
+    def check(self) -> None:
+        """Checks that the run fits.
+
+        Raises:
+            ValueError: it does not.
+        """
+        needed, phase = self.needed
+        if self.usable is not None and needed > self.usable:
+            raise ValueError(
+                f"{phase} needs {needed / 2**30:,.2f} GiB of each chip, and JAX can "
+                f"use {self.usable / 2**30:,.2f} GiB of {self.device}: {self.to_lower}"
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns everything as `json.dumps` takes it."""
+        needed, phase = self.needed
+        return {
+            "game": self.config.game,
+            "device": self.device,
+            "chips": self.num_chips,
+            "dtype": self.config.network.dtype,
+            "peak_flops": self.peak,
+            "bandwidth": self.chip and self.chip.bandwidth,
+            "usable_bytes": self.usable,
+            "needed_bytes": needed,
+            "needed_in": phase,
+            "fits": self.usable is None or needed <= self.usable,
+            "state_bytes": self.state,
+            "tree_bytes": self.trees,
+            "phases": [
+                phase._asdict()
+                | {"launches": phase.launches and phase.launches._asdict()}
+                for phase in self.phases
+            ],
+            "simulations": self.config.self_play.num_simulations,
+            "network_flops": self.work.forward_flops,
+            "evaluations": self.work.evaluations,
+            "update_flops": self.work.update,
+            "uses": self.work.uses,
+            "position_flops": [
+                self.work.flops(number) for number in self.work.evaluations
+            ],
+            "position_bytes": self.traffic,
+            "positions_per_second": self.speeds,
+        }
+
+
+def forecast(
+    config: TrainConfig,
+    device: str | None = None,
+    *,
+    parts: Parts | None = None,
+    enter: Callable[[str], None] = lambda phase: None,
+) -> Forecast:
+    """Compiles the phases of a run for a device, which need not be there.
+
+    Args:
+        config: the run's settings.
+        device: as `azjax.devices.topology_mesh` takes it; None: the devices at hand.
+        parts: the user's own modules of the network.
+        enter: called with each phase before it is compiled.
+
+    Raises:
+        ValueError: there is no such device, its compiler is not installed, or the run
+            does not fit into it.
+    """
+    # One lane after another is the same programs for smaller batches.
+    config = dataclasses.replace(config, exact_lanes=False)
+    devices = jax.devices() if device is None else [*topology_mesh(device).devices]
+    # All of it, for JAX keeps what it has traced.
+    with tracing_for(devices[0].platform):
+        return _forecast(config, device, devices, parts=parts, enter=enter)
+
+
+def _forecast(
+    config: TrainConfig,
+    device: str | None,
+    devices: Sequence[Any],
+    *,
+    parts: Parts | None,
+    enter: Callable[[str], None],
+) -> Forecast:
+    chip = chip_of(devices[0])
+    usable = available_bytes() if device is None else chip and chip.usable_memory
+    name = device or devices[0].device_kind
+    game = game_register.make(config.game)
+    network, variables = first_network(config.seed, game, config.network, parts)
+    algorithm = make_algorithm(config, game, network, parts=parts, devices=devices)
+    mesh = algorithm.lanes.mesh
+    needed = required_parts(
+        *(config, game, network, variables),
+        lambda: algorithm.init(variables),
+        num_devices=mesh.size,
+        is_cpu=devices[0].platform == "cpu",
+        parts=parts,
+    )
+    check_fits(config, needed, usable)
+    to_lower = advice(config, needed)
+    state = abstract_state(algorithm, variables)
+    compiled, update = [], None
+    for phase in phases(config, game, network, algorithm, state=state):
+        enter(phase.name)
+        try:
+            compiled.append(compile_phase(phase, mesh))
+        except jax.errors.JaxRuntimeError as error:
+            if "RESOURCE_EXHAUSTED" not in str(error):
+                raise
+            raise ValueError(
+                f"{phase.name} does not fit into the memory of {name}: {to_lower}"
+            ) from None
+        update = phase if phase.name == "update" else update
+    if update is None:
+        raise RuntimeError("there is no update to compile")
+    return Forecast(
+        config=config,
+        device=name,
+        chip=chip,
+        num_chips=mesh.size,
+        state={
+            "replay": chip_bytes(state.replay),
+            "network and optimizer": chip_bytes(state.learner),
+            "games and sampler": chip_bytes((state.games, state.sampler)),
+        },
+        trees=sum(
+            part.size for part in needed if "self_play.num_simulations" in part.settings
+        ),
+        phases=tuple(compiled),
+        usable=usable,
+        work=work(config, game, network, variables, update=update),
+        to_lower=to_lower,
+    )

@@ -1,0 +1,265 @@
+"""The compiled phases of an iteration: their memory, traffic and collectives."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from azjax.arena import GRADED_AT_ONCE
+from azjax.devices import Instruction, Program, compile_for, read_program, traffic
+from azjax.games import Game
+from azjax.networks import Network, Variables
+from azjax.players import AlphaZeroPlayer
+from azjax.search import tree_bytes
+from azjax.training.config import TrainConfig
+from azjax.training.iteration import Algorithm, TrainState
+
+# Functions of `azjax.networks` and `azjax.search` by what their kernels are for.
+_PARTS = {"predict": "network", "descend": "descent", "back_up": "backup"}
+
+
+class Phase(NamedTuple):
+    """A jitted function of an iteration with its abstract arguments.
+
+    name: in words.
+    function: returned by `jax.jit`.
+    arguments: `jax.ShapeDtypeStruct` with shardings in place of arrays.
+    of_state: those arguments that are parts of the `TrainState`.
+    runs: how often it is run for a chunk of self-play; 0 for an evaluation.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    of_state: Any
+    runs: int
+
+
+class Launches(NamedTuple):
+    """Kernels of one simulation of self-play, by what they are for.
+
+    network: evaluation of the leaves.
+    descent: before and after the loop over the levels of the trees.
+    level: one level of the descent.
+    backup: before and after the loops of the backup.
+    portion: one portion of the backup, of each of its loops.
+    bookkeeping: all others.
+    """
+
+    network: int
+    descent: int
+    level: int
+    backup: int
+    portion: tuple[int, ...]
+    bookkeeping: int
+
+    @property
+    def total(self) -> int:
+        """Launches of a simulation that looks at one level and one portion."""
+        return (
+            self.network
+            + self.descent
+            + self.level
+            + self.backup
+            + sum(self.portion)
+            + self.bookkeeping
+        )
+
+
+class CompiledPhase(NamedTuple):
+    """What the compiler says of a phase; bytes are those of one chip.
+
+    name: of the phase.
+    runs: how often it is run for a chunk of self-play.
+    seconds: that tracing and compiling took.
+    arguments: bytes, those of the state included.
+    of_state: bytes of the arguments that are parts of the state.
+    outputs: bytes of the results that are not written in place of an argument.
+    temporaries: bytes.
+    code: bytes.
+    traffic: bytes that one run reads and writes in the main memory; a loop whose
+        length depends on the data counts once.
+    collectives: operations among the chips, by name.
+    launches: of a simulation, None where nothing is searched.
+    """
+
+    name: str
+    runs: int
+    seconds: float
+    arguments: int
+    of_state: int
+    outputs: int
+    temporaries: int
+    code: int
+    traffic: int
+    collectives: dict[str, int]
+    launches: Launches | None
+
+    @property
+    def beside_state(self) -> int:
+        """Bytes that it needs besides the state of the run, without code."""
+        return max(0, self.arguments - self.of_state) + self.outputs + self.temporaries
+
+
+def abstract_state(algorithm: Algorithm, variables: Variables) -> TrainState:
+    """Returns the state of a run as `jax.ShapeDtypeStruct`, each with its sharding."""
+    state = jax.eval_shape(lambda: algorithm.init(variables))
+    return jax.tree.map(_abstract, state, algorithm.shardings(state))
+
+
+def _abstract(leaf: Any, sharding: jax.sharding.Sharding) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
+
+
+def phases(
+    config: TrainConfig,
+    game: Game,
+    network: Network,
+    algorithm: Algorithm,
+    *,
+    state: TrainState,
+) -> Iterator[Phase]:
+    """Yields the phases of an iteration, and the search of an evaluation on one device.
+
+    Args:
+        config: the run's settings, without `exact_lanes`.
+        game: what is learnt.
+        network: its structure.
+        algorithm: the functions of the run.
+        state: of `abstract_state`.
+    """
+    lanes = algorithm.lanes
+
+    def laned(tree: Any) -> Any:
+        return jax.tree.map(lambda leaf: _abstract(leaf, lanes.by_lane), tree)
+
+    number = _abstract(jnp.int32(0), lanes.shared)
+    share = _abstract(jnp.float32(0), lanes.shared)
+    keys, _ = laned(jax.eval_shape(algorithm.make_keys, state.rng_key, number))
+    num_simulations = max(config.self_play.num_simulations)
+    self_play = algorithm.self_play(num_simulations)
+    played = (state.learner.averaged, state.games, keys)
+    yield Phase(
+        f"self-play, {config.self_play.longest_search(num_simulations)} simulations",
+        *(self_play, played, played[:2], 1),
+    )
+    chunk = laned(jax.eval_shape(self_play, *played)[1])
+    yield Phase(
+        "insertion", algorithm.insert, (number, state.replay, chunk), state.replay, 1
+    )
+    indexed = (number, number, state.replay)
+    yield Phase("index", algorithm.make_index, indexed, state.replay, 1)
+    index = laned(jax.eval_shape(algorithm.make_index, *indexed)[1])
+    yield Phase(
+        "update",
+        algorithm.update,
+        (state.learner, share, state.sampler, (state.replay, index), keys),
+        (state.learner, state.sampler, state.replay),
+        config.updates_per_iteration,
+    )
+    yield _evaluation(config, game, network, state, lanes.mesh)
+
+
+def _evaluation(
+    config: TrainConfig,
+    game: Game,
+    network: Network,
+    state: TrainState,
+    mesh: jax.sharding.Mesh,
+) -> Phase:
+    """Returns the search of an evaluation, which one device makes."""
+    one = jax.sharding.Mesh(mesh.devices[:1], mesh.axis_names)
+    sharding = jax.sharding.NamedSharding(one, jax.P())
+    positions = jax.eval_shape(
+        lambda: jax.vmap(lambda _: game.init())(jnp.arange(GRADED_AT_ONCE))
+    )
+    variables, rng_key, positions = jax.tree.map(
+        lambda leaf: _abstract(leaf, sharding),
+        (state.learner.averaged, state.rng_key, positions),
+    )
+    simulations = config.evaluation.num_simulations
+    return Phase(
+        f"evaluation, {simulations} simulations",
+        jax.jit(lambda player, *rest: player.choose(*rest)),
+        (
+            AlphaZeroPlayer(game, config.search, simulations, network, variables),
+            *(rng_key, positions),
+        ),
+        (variables, rng_key),
+        0,
+    )
+
+
+def compile_phase(phase: Phase, mesh: jax.sharding.Mesh) -> CompiledPhase:
+    """Compiles a phase for the devices of a mesh and reads what the compiler says."""
+    started = time.monotonic()
+    compiled = compile_for(mesh, phase.function, *phase.arguments)
+    seconds = time.monotonic() - started
+    program = read_program(compiled.as_text() or "")
+    memory: Any = compiled.memory_analysis()
+    return CompiledPhase(
+        name=phase.name,
+        runs=phase.runs,
+        seconds=seconds,
+        arguments=memory.argument_size_in_bytes,
+        of_state=chip_bytes(phase.of_state),
+        outputs=memory.output_size_in_bytes - memory.alias_size_in_bytes,
+        temporaries=memory.temp_size_in_bytes,
+        code=memory.generated_code_size_in_bytes,
+        traffic=traffic(program),
+        collectives=program.collectives(),
+        launches=_launches(program),
+    )
+
+
+def chip_bytes(tree: Any) -> int:
+    """Returns the bytes of abstract arrays with shardings on one chip."""
+    return sum(
+        tree_bytes(
+            jax.ShapeDtypeStruct(leaf.sharding.shard_shape(leaf.shape), leaf.dtype)
+        )
+        for leaf in jax.tree.leaves(tree)
+    )
+
+
+def _launches(program: Program) -> Launches | None:
+    """Returns the kernels of a simulation, None without a search: those of the loop
+    that evaluates leaves, the longest where there are several."""
+    searches = list(_searches(program, program.entry))
+    if not searches:
+        return None
+    body = max(searches, key=lambda loop: program.trips(loop) or 0).body
+    parts = Counter(map(_part, program.kernels(body)))
+    loops = [
+        (_part(loop), sum(1 for _ in program.kernels(loop.body)))
+        for loop in program.loops(body)
+    ]
+    return Launches(
+        network=parts["network"],
+        descent=parts["descent"],
+        level=sum(number for part, number in loops if part == "descent"),
+        backup=parts["backup"],
+        portion=tuple(number for part, number in loops if part == "backup"),
+        bookkeeping=parts["bookkeeping"],
+    )
+
+
+def _searches(program: Program, computation: str) -> Iterator[Instruction]:
+    """Yields the innermost loops that run the network."""
+    for loop in program.loops(computation):
+        inner = list(_searches(program, loop.body))
+        yield from inner
+        if not inner and "network" in map(_part, program.kernels(loop.body)):
+            yield loop
+
+
+def _part(instruction: Instruction) -> str:
+    """Returns for what an instruction is, by the functions that made it."""
+    for name in instruction.functions:
+        for function in name.split("."):
+            if function in _PARTS:
+                return _PARTS[function]
+    return "bookkeeping"

@@ -1,0 +1,412 @@
+"""Measures one part of `accelerator.py`, in a process of its own."""
+
+import dataclasses
+import importlib
+import json
+import pathlib
+import shutil
+import statistics
+import time
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple
+
+import jax
+import tyro
+from accelerator import FILE, PartName, write_json
+from matplotlib.figure import Figure
+from network_share import Settings as NetworkSettings
+from network_share import network_run
+
+import azjax
+from azjax import games
+from azjax.compilation_cache import enable_compilation_cache
+from azjax.devices import chip_of
+from azjax.games import Game
+from azjax.networks import DenseTrunkConfig, Network, NetworkConfig, Variables
+from azjax.players import first_network
+from azjax.training import (
+    EvaluationConfig,
+    LearnerConfig,
+    ReplayConfig,
+    SelfPlayConfig,
+    TrainConfig,
+    make_algorithm,
+    preset,
+    train_iteration,
+)
+from azjax.training.estimates import Work, work
+from azjax.training.forecast import forecast
+from azjax.training.metrics import read_metrics
+from azjax.training.phases import abstract_state, phases
+from azjax.training.plots import INK, NETWORK, PALE_INK, SEARCH
+
+MOST_ITERATIONS = 20  # until something must be learnt
+SOFT = 0.75  # of a part's time; nothing new is begun after it
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What is measured.
+
+    part: its name.
+    seconds: that it has.
+    out: the folder of the results.
+    quick: only show that it works: a few small sizes.
+    """
+
+    part: Annotated[PartName, tyro.conf.Positional]
+    seconds: float
+    out: pathlib.Path
+    quick: bool = False
+
+
+class Subject(NamedTuple):
+    """A run that is measured.
+
+    config: its settings.
+    game: what is learnt.
+    network: its structure.
+    variables: its first parameters.
+    """
+
+    config: TrainConfig
+    game: Game
+    network: Network
+    variables: Variables
+
+
+class Sheet:
+    """What a part has measured, kept in a file from the first number on.
+
+    path: of the JSON file.
+    seconds: that the part has.
+    """
+
+    def __init__(self, path: pathlib.Path, seconds: float):
+        self._path = path
+        self._end = time.monotonic() + SOFT * seconds
+        self.values: dict[str, Any] = {}
+
+    def write(self, **values: Any) -> None:
+        """Adds values."""
+        self.values |= values
+        write_json(self._path, self.values)
+
+    def add(self, name: str, *rows: Any) -> None:
+        """Adds rows to a list."""
+        self.write(**{name: [*self.values.get(name, []), *rows]})
+
+    def has_time(self) -> bool:
+        """Returns whether something new can be begun."""
+        return time.monotonic() < self._end
+
+
+def measure_device(settings: Settings, sheet: Sheet) -> None:
+    """Measures nothing: says what JAX finds."""
+    device = jax.devices()[0]
+    chip = chip_of(device)
+    sheet.write(
+        platform=device.platform,
+        kind=device.device_kind,
+        count=jax.device_count(),
+        jax=jax.__version__,
+        memory=device.memory_stats(),
+        chip=chip and dataclasses.asdict(chip),
+    )
+
+
+def measure_games(settings: Settings, sheet: Sheet) -> None:
+    """Measures random play."""
+    bench = importlib.import_module("games")
+
+    sizes = {
+        **{"connect_four": 2**16, "go_9x9": 2**13, "chess": 2**11, "othello": 2**14},
+        **{"go_19x19": 2**11, "hex": 2**14, "tic_tac_toe": 2**16},
+    }
+    for name, size in {"tic_tac_toe": 8}.items() if settings.quick else sizes.items():
+        if not sheet.has_time():
+            sheet.add("left_out", name)
+            continue
+        steps = 5 if settings.quick else bench.CASES[name].num_steps
+        case = bench.CASES[name]._replace(batch_size=size, num_steps=steps)
+        sheet.add("results", bench.measure(name, case, 1 if settings.quick else 3))
+    draw_bars(
+        settings.out / "games.png",
+        "Random play, million steps a second",
+        {
+            library: {
+                row["game"]: row[f"{library}_documented_steps_per_second"] / 1e6
+                for row in sheet.values.get("results", [])
+            }
+            for library in ("azjax", "pgx")
+        },
+    )
+
+
+def measure_search(settings: Settings, sheet: Sheet) -> None:
+    """Measures tree search."""
+    bench = importlib.import_module("search")
+
+    cases: list[tuple[int, Any, int]] = [
+        *((4096, algorithm, 32) for algorithm in ("gumbel", "puct")),
+        *((1024, algorithm, 128) for algorithm in ("gumbel", "puct")),
+    ]
+    options = bench.Settings(priors=("flat",), repeats=1 if settings.quick else 3)
+    for case in [(4, "gumbel", 4)] if settings.quick else cases:
+        if not sheet.has_time():
+            sheet.add("left_out", case)
+            continue
+        sheet.add("results", *bench.measure(*case, options))
+    draw_bars(
+        settings.out / "search.png",
+        "Tree search with a trivial network, million simulations a second",
+        {
+            subject: {
+                f"{row['algorithm']}, {row['batch']:,} games, "
+                f"{row['simulations']}": row["simulations_per_second"] / 1e6
+                for row in sheet.values.get("results", [])
+                if row["subject"] == subject
+            }
+            for subject in ("azjax", "mctx")
+        },
+    )
+
+
+def config_of(settings: Settings, **changes: Any) -> TrainConfig:
+    """Returns the settings of the run that is measured; its length does not matter
+    where none is given."""
+    if "minutes" not in changes:
+        changes = {"iterations": 1} | changes
+    if not settings.quick:
+        return preset("accelerator", "connect_four", **changes)
+    small = {
+        "network": NetworkConfig(
+            trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8)
+        ),
+        "self_play": SelfPlayConfig(
+            num_games=8, moves_per_chunk=4, num_simulations=(2,)
+        ),
+        "replay": ReplayConfig(capacity=288, min_window=280, min_positions=32),
+        "learner": LearnerConfig(batch_size=16, replay_ratio=1.0),
+        "evaluation": EvaluationConfig(
+            num_evaluations=1, num_positions=32, num_simulations=2, num_games=2
+        ),
+    }
+    return preset("cpu", "tic_tac_toe", **small | changes)
+
+
+def measure_forecast(settings: Settings, sheet: Sheet) -> None:
+    """Compiles the phases of the run as `azjax plan` does."""
+    sheet.write(**forecast(config_of(settings)).to_json())
+
+
+def measure_throughput(settings: Settings, sheet: Sheet) -> None:
+    """Measures self-play and updates, and the network alone."""
+    config = config_of(settings)
+    replay = dataclasses.replace(config.replay, min_positions=0)
+    config = dataclasses.replace(config, replay=replay)
+    game = games.make(config.game)
+    subject = Subject(config, game, *first_network(0, game, config.network))
+    work = work_of(subject)
+    measure_network(sheet, subject, work)
+    counts = sorted(set(config.self_play.num_simulations))
+    for simulations in dict.fromkeys((counts[-1], counts[0])):
+        if not sheet.has_time():
+            sheet.add("left_out", simulations)
+            continue
+        self_play = dataclasses.replace(
+            config.self_play, num_simulations=(simulations,)
+        )
+        own = dataclasses.replace(config, self_play=self_play)
+        played, updated = seconds_of_phases(subject._replace(config=own), sheet)
+        drawn = own.updates_per_iteration * own.learner.batch_size
+        flops = own.chunk_positions * (1 + simulations) * work.forward_flops
+        traffic = forecast_traffic(settings, simulations)
+        sheet.add(
+            "results",
+            {
+                "simulations": simulations,
+                "self_play_positions": own.chunk_positions / played,
+                "update_positions": drawn / updated,
+                "positions": own.chunk_positions / (played + updated),
+                "self_play_share": roofline(own, played, flops, traffic["self-play"]),
+                "update_share": roofline(
+                    own, updated, drawn * work.update, traffic["update"]
+                ),
+            },
+        )
+    draw_throughput(settings.out / "throughput.png", sheet.values.get("results", []))
+
+
+def measure_network(sheet: Sheet, subject: Subject, work: Work) -> None:
+    """Measures evaluations of the network alone, in batches as in self-play, on one
+    device."""
+    config, game, network, variables = subject
+    times, options = 16, NetworkSettings(games=config.self_play.num_games)
+    evaluate = network_run(game, network, variables, times, options)
+    evaluate()
+    seconds = statistics.median(seconds_of(evaluate) for _ in range(5))
+    number = times * options.games
+    share = roofline(config, seconds, number * work.forward_flops, None, num_devices=1)
+    sheet.write(
+        network_flops=work.forward_flops,
+        evaluations_per_second=number / seconds,
+        evaluation_share=share,
+    )
+
+
+def work_of(subject: Subject) -> Work:
+    """Returns the floating-point operations of a run, which is traced and not run."""
+    config, game, network, variables = subject
+    algorithm = make_algorithm(config, game, network)
+    state = abstract_state(algorithm, variables)
+    found = phases(config, game, network, algorithm, state=state)
+    update = next(phase for phase in found if phase.name == "update")
+    return work(*subject, update=update)
+
+
+def forecast_traffic(settings: Settings, simulations: int) -> dict[str, int | None]:
+    """Returns the bytes that the phases of an iteration move on a device, as far as the
+    part `forecast` has found them."""
+    path = settings.out / FILE
+    content = json.loads(path.read_text()) if path.exists() else {"parts": {}}
+    found = content["parts"].get("forecast", {}).get("phases", [])
+    traffic = {phase["name"]: phase["runs"] * phase["traffic"] for phase in found}
+    return {
+        "self-play": traffic.get(f"self-play, {simulations} simulations"),
+        "update": traffic.get("update"),
+    }
+
+
+def roofline(
+    config: TrainConfig,
+    seconds: float,
+    flops: float,
+    traffic: int | None,
+    *,
+    num_devices: int | None = None,
+) -> dict[str, float] | None:
+    """Returns the shares of the peak speed and of the bandwidth that were reached, and
+    the larger one of them; None where the device is not in the catalogue.
+
+    Args:
+        config: with the dtype.
+        seconds: that it took.
+        flops: that all devices made.
+        traffic: bytes that each device moved, if that is known.
+        num_devices: that worked, all by default.
+    """
+    chip = chip_of(jax.devices()[0])
+    if chip is None:
+        return None
+    peak = chip.peak(config.network.dtype) * (num_devices or jax.device_count())
+    shares = {"compute": flops / seconds / peak}
+    if traffic is not None:
+        shares["bandwidth"] = traffic / seconds / chip.bandwidth
+    return shares | {"roofline": max(shares.values())}
+
+
+def seconds_of_phases(subject: Subject, sheet: Sheet) -> tuple[float, float]:
+    """Returns the seconds of self-play and of the updates of an iteration, the medians
+    of as many iterations as there is time for, at least one."""
+    config, game, network, variables = subject
+    algorithm = make_algorithm(config, game, network)
+    state = algorithm.init(variables)
+    times: list[float] = []
+    rows: list[tuple[float, float]] = []
+    number = learnt = 0
+    while not rows or (len(rows) < 5 and sheet.has_time()):
+        times.clear()
+        state, metrics = train_iteration(
+            *(algorithm, config, state, 0.5),
+            lambda phase: times.append(time.perf_counter()),
+        )
+        jax.block_until_ready(state)
+        times.append(time.perf_counter())
+        number, learnt = number + 1, learnt + ("policy_loss" in metrics)
+        if learnt > 1:  # the first update was compiled in its iteration
+            rows.append((times[1] - times[0], times[2] - times[1]))
+        elif number > MOST_ITERATIONS:
+            raise RuntimeError(f"nothing was learnt in {number} iterations")
+    played, updated = zip(*rows, strict=True)
+    return statistics.median(played), statistics.median(updated)
+
+
+def measure_learning(settings: Settings, sheet: Sheet) -> None:
+    """Learns Connect Four for a short time."""
+    run_dir = settings.out / "run"
+    length = {"minutes": SOFT * settings.seconds / 60}
+    if settings.quick:
+        length = {"iterations": 4}
+    azjax.train(config_of(settings, run_dir=str(run_dir), **length))
+    rows = list(read_metrics(run_dir / "metrics.jsonl"))
+    sheet.write(metrics=rows)
+    shutil.copyfile(run_dir / "plots" / "learning.png", settings.out / "learning.png")
+
+
+def seconds_of(run: Callable[[], object]) -> float:
+    """Returns the seconds that a call takes."""
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def draw_bars(
+    path: pathlib.Path, title: str, series: dict[str, dict[str, float]]
+) -> None:
+    """Draws a bar for each name of each series."""
+    names = list(dict.fromkeys(name for bars in series.values() for name in bars))
+    figure = Figure(figsize=(7, 1.4 + 0.5 * len(names)), dpi=150, layout="constrained")
+    axes = figure.subplots()
+    height = 0.8 / len(series)
+    colours = (NETWORK, SEARCH, PALE_INK)
+    for place, (label, bars) in enumerate(series.items()):
+        rows = [names.index(name) + (place - 0.5) * height for name in bars]
+        drawn = axes.barh(
+            rows, list(bars.values()), height, label=label, color=colours[place]
+        )
+        axes.bar_label(drawn, fmt="{:.3g}", padding=3, color=PALE_INK)
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.margins(x=0.1)
+    axes.set_title(title, loc="left", color=INK)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside lower center", ncols=len(series), frameon=False)
+    figure.savefig(path)
+
+
+def draw_throughput(path: pathlib.Path, rows: list[dict[str, Any]]) -> None:
+    """Draws the speed of self-play and of updates."""
+    draw_bars(
+        path,
+        "Self-play and updates, thousand positions a second",
+        {
+            name: {f"{row['simulations']} simulations": row[key] / 1e3 for row in rows}
+            for name, key in (
+                ("self-play", "self_play_positions"),
+                ("updates", "update_positions"),
+                ("both", "positions"),
+            )
+        },
+    )
+
+
+MEASURES: dict[str, Callable[[Settings, Sheet], None]] = {
+    "device": measure_device,
+    "games": measure_games,
+    "search": measure_search,
+    "forecast": measure_forecast,
+    "throughput": measure_throughput,
+    "learning": measure_learning,
+}
+
+
+def main(settings: Settings) -> None:
+    """Measures and writes."""
+    enable_compilation_cache()
+    path = settings.out / f"{settings.part}.json"
+    MEASURES[settings.part](settings, Sheet(path, settings.seconds))
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Settings, description=__doc__))

@@ -1,0 +1,29 @@
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from azjax.devices import AXIS, compile_for, target_platform, tracing_for
+
+
+def test_programs_are_traced_for_the_default_backend_unless_told_otherwise():
+    assert target_platform() == jax.default_backend()
+    with tracing_for("tpu"):
+        with tracing_for("gpu"):
+            assert target_platform() == "gpu"
+        assert target_platform() == "tpu"
+    assert target_platform() == jax.default_backend()
+
+
+def test_a_function_is_traced_for_the_device_that_it_is_compiled_for():
+    found = []
+    mesh = Mesh(jax.devices("cpu")[:1], (AXIS,))
+    sharding = NamedSharding(mesh, PartitionSpec())
+
+    def note_target(x):
+        found.append(target_platform())
+        return x
+
+    shape = jax.ShapeDtypeStruct((2,), jnp.float32, sharding=sharding)
+    with tracing_for("tpu"):
+        compile_for(mesh, jax.jit(note_target), shape)
+    assert found == ["cpu"]

@@ -1,0 +1,89 @@
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from quick_compilation import quick_jit
+
+from azjax.devices import tracing_for
+from azjax.search import SearchConfig, run_search
+from azjax.search.packing import Packing, Table
+
+RECORDS = {
+    "board": np.arange(-7, 8, dtype=np.int8).reshape(3, 5),
+    "count": np.array([-1, 2**31 - 1, 0], np.int32),
+    "nothing": np.zeros((3, 0), np.float32),
+    "over": np.array([True, False, True]),
+    "rates": np.array([[0.0, -0.0], [np.inf, np.nan], [1e-45, 1.5]], np.float32),
+    "scores": np.arange(-9, 9, dtype=np.int16).reshape(3, 2, 3),
+    "logits": jnp.arange(6, dtype=jnp.bfloat16).reshape(3, 2),
+}
+
+
+class Pair(NamedTuple):
+    first: jax.Array
+    second: jax.Array
+
+
+def assert_same_bits(found, expected):
+    for ours, theirs in zip(
+        jax.tree.leaves(found), jax.tree.leaves(expected), strict=True
+    ):
+        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+        assert np.asarray(ours).tobytes() == np.asarray(theirs).tobytes()
+
+
+def test_unpacked_records_have_the_bits_that_were_packed():
+    packing = Packing.of(RECORDS)
+    words = packing.pack(RECORDS)
+    # Three words in four bytes each, eight items of two bytes, six of one byte.
+    assert words.shape == (3, packing.num_words) == (3, 3 + 4 + 2)
+    assert_same_bits(packing.unpack(words), RECORDS)
+
+
+@pytest.mark.parametrize("platform", ["cpu", "gpu", "tpu"])
+def test_a_table_replaces_records_and_ignores_the_index_after_its_end(platform):
+    with tracing_for(platform):
+        table = Table.of(Pair(jnp.zeros(3, jnp.int8), jnp.ones((3, 2))))
+    new = Pair(jnp.array([5, 6], jnp.int8), jnp.full((2, 2), 7.0))
+    table = table.set(jnp.array([1, 3]), new)
+    table = table.update(jnp.array([3, 2]), first=jnp.array([8, 9], jnp.int8))
+    assert (table.is_packed, table.size) == (platform != "cpu", 3)
+    assert table.all().first.tolist() == [0, 5, 9]
+    assert table[jnp.array([1, 0])].second.tolist() == [[7, 7], [1, 1]]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"leaves_per_step": 3, "use_solver": True, "prior_dtype": "bfloat16"},
+    ],
+)
+def test_a_search_with_packed_tables_finds_the_same(tic_tac_toe, settings):
+    states = tic_tac_toe.positions("a1 b1 c3", "b2", "a1 b1 a2 b2")
+
+    def search(states):
+        legal = jax.vmap(tic_tac_toe.game.legal_action_mask)(states)
+        return run_search(
+            SearchConfig(**settings),
+            2.0,
+            jax.random.key(0),
+            tic_tac_toe.root(2.0, states),
+            tic_tac_toe.model,
+            12,
+            invalid_actions=~legal,
+            explores=True,
+            max_depth=4,
+        )
+
+    def packed_search(states):
+        with tracing_for("tpu"):
+            return search(states)
+
+    found, expected = quick_jit(packed_search)(states), quick_jit(search)(states)
+    assert found.search_tree.node_visits.sum() > 3 * 12
+    # Equal but for the rounding of two programs.
+    chex.assert_trees_all_close(found, expected, rtol=1e-6)

@@ -1,0 +1,104 @@
+import dataclasses
+from collections import Counter
+
+import jax
+import pytest
+
+from azjax import games
+from azjax.devices import Product
+from azjax.players import first_network
+from azjax.training import SelfPlayConfig, preset
+from azjax.training.estimates import (
+    LAUNCH_SECONDS,
+    Work,
+    chip_memory,
+    launch_seconds,
+    mean_simulations,
+    positions_per_second,
+    traffic_per_position,
+    work,
+)
+from azjax.training.phases import CompiledPhase, Launches, Phase
+
+CONFIG = preset("cpu", "tic_tac_toe", iterations=1)
+
+
+def compiled(name="update", *, runs=1, **changes):
+    values = {
+        "name": name,
+        "runs": runs,
+        "seconds": 1.0,
+        "arguments": 0,
+        "of_state": 0,
+        "outputs": 0,
+        "temporaries": 0,
+        "code": 0,
+        "traffic": 0,
+        "collectives": {},
+        "launches": None,
+    }
+    return CompiledPhase(**values | changes)
+
+
+def test_a_position_needs_its_evaluations_and_its_share_of_the_updates():
+    product = Product("product", (1, 2), (2, 3), (1, 3), terms=2)
+    found = Work(Counter({product: 5}), evaluations=(3.0,), update=100.0, uses=4.0)
+    assert found.forward_flops == 5 * 2 * 3 * 2
+    assert found.flops(3.0) == 3 * 60 + 4 * 100
+
+
+def test_the_network_is_counted_as_it_is_traced():
+    game = games.make(CONFIG.game)
+    network, variables = first_network(0, game, CONFIG.network)
+    share = jax.ShapeDtypeStruct((2, 2), "float32")
+    update = Phase("update", jax.jit(lambda x: x @ x), (share,), (), 1)
+    found = work(CONFIG, game, network, variables, update=update)
+    trunk: object = CONFIG.network.trunk
+    width = trunk.width  # pyright: ignore
+    dense = Product("product", (1, width), (width, width), (1, width), terms=width)
+    assert found.forward[dense] == 2 * trunk.num_blocks  # pyright: ignore
+    assert found.update == 2 * 2**3 / CONFIG.learner.batch_size
+    assert found.uses == pytest.approx(CONFIG.learner.replay_ratio, rel=0.01)
+    numbers = [1 + number for number in CONFIG.self_play.num_simulations]
+    assert found.evaluations == tuple(numbers)
+
+
+def test_fast_searches_lower_the_mean():
+    self_play = SelfPlayConfig(
+        num_games=32, full_search_fraction=0.25, fast_simulations=8
+    )
+    config = dataclasses.replace(CONFIG, self_play=self_play)
+    assert mean_simulations(config, 32) == 0.25 * 32 + 0.75 * 8
+    assert mean_simulations(CONFIG, 32) == 32
+
+
+def test_the_speed_is_a_share_of_the_peak_of_all_chips():
+    assert positions_per_second(1e9, peak=1e12, num_chips=8) == pytest.approx(3200)
+
+
+def test_a_chip_holds_the_state_all_code_and_the_largest_phase():
+    phases = [
+        compiled("self-play", temporaries=50, code=7),
+        compiled("update", arguments=90, of_state=60, outputs=5, code=3),
+    ]
+    assert chip_memory(1000, phases) == (1000 + 10 + 50, "self-play")
+
+
+def test_the_traffic_of_all_phases_is_shared_by_the_positions_of_a_chunk():
+    phases = [compiled(traffic=100), compiled(runs=3, traffic=10)]
+    phases.append(compiled("evaluation", runs=0, traffic=10**9))
+    expected = 2 * 130 / CONFIG.chunk_positions
+    assert traffic_per_position(CONFIG, phases, num_chips=2) == pytest.approx(expected)
+
+
+def test_launching_takes_its_time_for_each_step_of_each_search():
+    launches = Launches(1, 2, 3, 4, (5,), 6)
+    config = dataclasses.replace(
+        CONFIG,
+        self_play=SelfPlayConfig(num_simulations=(9, 30)),
+        search=dataclasses.replace(CONFIG.search, leaves_per_step=4),
+    )
+    steps = 8 * config.self_play.moves_per_chunk
+    seconds = launch_seconds(config, compiled(launches=launches))
+    assert seconds == pytest.approx(steps * 21 * LAUNCH_SECONDS)
+    assert launch_seconds(config, compiled()) == 0

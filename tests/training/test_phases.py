@@ -1,0 +1,133 @@
+import jax
+import numpy as np
+import pytest
+
+from azjax import games
+from azjax.networks import DenseTrunkConfig, NetworkConfig
+from azjax.players import first_network
+from azjax.training import (
+    EvaluationConfig,
+    LearnerConfig,
+    ReplayConfig,
+    SelfPlayConfig,
+    TrainConfig,
+    make_algorithm,
+)
+from azjax.training.phases import (
+    CompiledPhase,
+    Launches,
+    abstract_state,
+    chip_bytes,
+    compile_phase,
+    phases,
+)
+
+CONFIG = TrainConfig(
+    game="tic_tac_toe",
+    iterations=1,
+    network=NetworkConfig(
+        trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
+    ),
+    self_play=SelfPlayConfig(num_games=8, moves_per_chunk=4, num_simulations=(2,)),
+    replay=ReplayConfig(capacity=128, min_window=104, min_positions=32),
+    learner=LearnerConfig(batch_size=16),
+    evaluation=EvaluationConfig(num_simulations=2),
+)
+
+
+@pytest.fixture(scope="module")
+def mesh():
+    return jax.sharding.Mesh(np.array(jax.devices()[:1]), ("data",))
+
+
+@pytest.fixture(scope="module")
+def state_and_phases(mesh):
+    game = games.make(CONFIG.game)
+    network, variables = first_network(0, game, CONFIG.network)
+    algorithm = make_algorithm(CONFIG, game, network, devices=list(mesh.devices))
+    state = abstract_state(algorithm, variables)
+    found = phases(CONFIG, game, network, algorithm, state=state)
+    return state, list(found)
+
+
+@pytest.fixture(scope="module")
+def compiled(state_and_phases, mesh):
+    return [compile_phase(phase, mesh) for phase in state_and_phases[1]]
+
+
+def test_an_iteration_has_its_phases_and_its_runs(state_and_phases):
+    found = {phase.name: phase.runs for phase in state_and_phases[1]}
+    assert found == {
+        "self-play, 2 simulations": 1,
+        "insertion": 1,
+        "index": 1,
+        "update": CONFIG.updates_per_iteration,
+        "evaluation, 2 simulations": 0,
+    }
+
+
+def test_the_compiler_gets_shapes_and_shardings_in_place_of_arrays(
+    state_and_phases, mesh
+):
+    for phase in state_and_phases[1]:
+        for leaf in jax.tree.leaves(phase.arguments):
+            assert isinstance(leaf, jax.ShapeDtypeStruct)
+            assert leaf.sharding.mesh == mesh
+
+
+def test_the_parts_of_the_state_are_measured(state_and_phases):
+    state, _ = state_and_phases
+    replay = sum(
+        leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state.replay)
+    )
+    assert chip_bytes(state.replay) == replay
+
+
+def test_what_is_written_in_place_needs_no_memory(compiled, state_and_phases):
+    insertion = compiled[1]
+    assert insertion.of_state == chip_bytes(state_and_phases[0].replay)
+    # XLA may align its results.
+    assert insertion.beside_state < insertion.of_state
+
+
+def test_a_simulation_launches_kernels_for_each_of_its_parts(compiled):
+    launches = compiled[0].launches
+    assert min(launches.network, launches.level, launches.bookkeeping) > 0
+    assert launches.portion
+    assert min(launches.portion) > 0
+    assert [phase.launches is None for phase in compiled] == [
+        *(False, True, True, True, False)
+    ]
+
+
+def test_all_launches_of_a_simulation_are_added_up():
+    launches = Launches(
+        network=1, descent=2, level=3, backup=4, portion=(5, 6), bookkeeping=7
+    )
+    assert launches.total == 28
+
+
+def test_one_device_has_nothing_to_talk_about(compiled):
+    assert [phase.collectives for phase in compiled] == [{}] * 5
+
+
+def test_every_phase_moves_its_results_at_least(compiled):
+    for phase in compiled:
+        assert phase.traffic >= phase.outputs > 0
+
+
+def test_a_phase_needs_what_is_not_part_of_the_state():
+    phase = CompiledPhase(
+        *("update", 1, 0.0),
+        arguments=100,
+        of_state=80,
+        outputs=3,
+        temporaries=4,
+        code=1000,
+        traffic=0,
+        collectives={},
+        launches=None,
+    )
+    assert phase.beside_state == 20 + 3 + 4
+    # Where the compiler drops what is not used, nothing is left.
+    assert phase._replace(arguments=50).beside_state == 7
