@@ -86,7 +86,8 @@ def _update(
     size = PORTION * paths.root_gain.size
     update = _update_by_row if nodes.statistics.is_packed else _update_by_number
 
-    num_listed = jnp.where(paths.counts[attempt], paths.length[attempt], 0).sum()
+    lengths = jnp.where(paths.counts[attempt], paths.length[attempt], 0)
+    num_listed = lengths.sum(dtype=jnp.int32)
 
     def update_portion(state):
         number, statistics, pending = state
@@ -127,12 +128,15 @@ def _update_by_row(
     """
     child = jax.tree.map(lambda x: x[1:], edge)
     rows, counts, is_leaf = jax.tree.map(lambda x: x[:-1], (rows, counts, is_leaf))
+    at = jnp.where(counts, rows.entry, nodes.size)
     statistics = _with_edge(rows.statistics, child, ~is_leaf)
     if select is not None:
-        action = select(nodes, rows._replace(statistics=statistics))
+        # For selections that read the children's values; else the compiler drops it.
+        now = nodes.statistics.update(at, value=statistics.value)
+        now = dataclasses.replace(nodes, statistics=now)
+        action = select(now, rows._replace(statistics=statistics))
         link = link_of(statistics, action)
         statistics = statistics._replace(next_action=action, next_link=link)
-    at = jnp.where(counts, rows.entry, nodes.size)
     return dataclasses.replace(
         nodes, statistics=nodes.statistics.rewrite(at, statistics)
     )
@@ -164,6 +168,7 @@ def _update_by_number(
     ).update(above, link=edge.link, edge_visits=edge.visits, qvalue=qvalue)
     if select is not None:
         now = statistics[entry]
+        nodes = dataclasses.replace(nodes, statistics=statistics)
         action = select(nodes, rows._replace(statistics=now))
         link = link_of(now, action)
         statistics = statistics.update(at, next_action=action, next_link=link)

@@ -36,12 +36,11 @@ def one_node_trees(
 ) -> Tree:
     """Returns R trees with one node each, to select an action by.
 
-    What belongs to other nodes is None: `parents`, `children_index`, `embeddings` and
-    the children's values, rewards and discounts, of which `qvalues` is made.
+    `parents`, `children_index` and `embeddings`, which lead to other nodes, are None.
 
     Args:
         nodes: the trees.
-        rows: which nodes; their statistics may be newer than those in `nodes`.
+        rows: which nodes; their edges may be newer than those in `nodes`.
         root_invalid_actions: `[R, A]`; of their games.
         extra_data: leaves `[R, ...]`; of their games.
     """
@@ -51,22 +50,27 @@ def one_node_trees(
     barred = _is_barred(nodes, rows, is_legal(prior))
     if barred is not None:
         prior = jnp.where(barred, lowest, prior)
+    child = linked(statistics.link)
+
+    def of_children(values: jax.Array) -> jax.Array:
+        return jnp.where(child >= 0, values[jnp.maximum(child, 0)], 0)
+
     fields = {
         "node_visits": statistics.visits,
         "raw_values": evaluation.raw_value,
         "node_values": statistics.value,
         "action_from_parent": evaluation.action,
         "children_prior_logits": prior,
+        "children_values": of_children(nodes.statistics.all().value),
         "children_visits": statistics.edge_visits,
+        "children_rewards": of_children(nodes.evaluation.all().reward),
+        "children_discounts": of_children(nodes.evaluation.all().discount),
         "node_qvalues": statistics.qvalue,
     }
     return _OneNode(
         **{name: leaf[:, None] for name, leaf in fields.items()},
         parents=None,
         children_index=None,
-        children_values=None,
-        children_rewards=None,
-        children_discounts=None,
         embeddings=None,
         root_invalid_actions=root_invalid_actions,
         extra_data=extra_data,

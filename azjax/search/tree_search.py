@@ -351,10 +351,11 @@ class _Search:
             return depth + 1, link, length + (link >= 0), path, keys, action
 
         link = link_of(statistics, root_action)
+        first_length = 1 + (link >= 0).astype(jnp.int32)
         _, link, length, path, _, action = jax.lax.while_loop(
             goes_on,
             walk,
-            (jnp.int32(1), link, 1 + (link >= 0), paths.node, keys, root_action),
+            (jnp.int32(1), link, first_length, paths.node, keys, root_action),
         )
         # Behind links that go on, a move was counted that was not made.
         length -= link >= 0

@@ -8,7 +8,7 @@ import pytest
 from quick_compilation import quick_jit
 
 from azjax.devices import tracing_for
-from azjax.search import SearchConfig, run_search
+from azjax.search import SearchConfig, gumbel_muzero_policy, run_search
 from azjax.search.packing import Packing, Table
 
 RECORDS = {
@@ -87,3 +87,33 @@ def test_a_search_with_packed_tables_finds_the_same(tic_tac_toe, settings):
     assert found.search_tree.node_visits.sum() > 3 * 12
     # Equal but for the rounding of two programs.
     chex.assert_trees_all_close(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("platform", ["cpu", "tpu"])
+def test_a_selection_sees_the_newest_values_of_the_children(tic_tac_toe, platform):
+    states = tic_tac_toe.positions("a1 b1 c3", "b2")
+
+    def visited_qvalues(tree, node_index):
+        visited = tree.children_visits[node_index] > 0
+        return jnp.where(visited, tree.qvalues(node_index), 0.0)
+
+    def from_the_children(tree, node_index):
+        discounted = tree.children_discounts * tree.children_values
+        return (tree.children_rewards + discounted)[node_index]
+
+    def search(states, qtransform):
+        legal = jax.vmap(tic_tac_toe.game.legal_action_mask)(states)
+        with tracing_for(platform):
+            return gumbel_muzero_policy(
+                2.0,
+                jax.random.key(0),
+                tic_tac_toe.root(2.0, states),
+                tic_tac_toe.model,
+                12,
+                invalid_actions=~legal,
+                qtransform=qtransform,
+            ).search_tree.children_visits
+
+    run = quick_jit(search, static_argnums=1)
+    found, expected = run(states, from_the_children), run(states, visited_qvalues)
+    np.testing.assert_array_equal(found, expected)
