@@ -300,6 +300,7 @@ def to_tree(
 ) -> Tree:
     """Returns the tree that the nodes are."""
     statistics, evaluation = nodes.statistics.all(), nodes.evaluation.all()
+    child = linked(statistics.link)
     at_edge = (
         jnp.where(evaluation.parent >= 0, evaluation.parent, nodes.size),
         evaluation.action,
@@ -307,8 +308,10 @@ def to_tree(
 
     def to_edges(values: jax.Array) -> jax.Array:
         """Returns `[B, N, A]` numbers of the children, 0 where there is none."""
-        # Scattered from M nodes, not gathered for M * A edges.
-        edges = jnp.zeros(statistics.qvalue.shape, values.dtype)
+        if not nodes.statistics.is_packed:
+            return batch(jnp.where(child >= 0, values[jnp.maximum(child, 0)], 0))
+        # An accelerator gathers all M * A numbers even where only the roots' are used.
+        edges = jnp.zeros(child.shape, values.dtype)
         return batch(edges.at[at_edge].set(values, mode="drop"))
 
     def batch(leaf: jax.Array) -> jax.Array:
@@ -323,7 +326,7 @@ def to_tree(
         "node_values": batch(statistics.value),
         "parents": index(evaluation.parent),
         "action_from_parent": batch(evaluation.action),
-        "children_index": index(linked(statistics.link)),
+        "children_index": index(child),
         "children_prior_logits": batch(from_prior(evaluation.prior)),
         "children_values": to_edges(statistics.value),
         "children_visits": batch(statistics.edge_visits),
