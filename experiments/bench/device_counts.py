@@ -13,6 +13,10 @@ Trains the run once on the first number of devices. Another time it is killed at
 moments with SIGKILL, and goes on each time on the next number of devices.
 
 Ends with an error if a run is not the same.
+
+XLA's results on a CPU depend on its number of threads, which is that of the cores or of
+the devices, whichever is larger. All runs here have as many as there are devices at
+most (`NPROC`).
 """
 
 import concurrent.futures
@@ -129,11 +133,12 @@ def new_run(settings: Settings, directory: Path) -> TrainingRun:
     )
 
 
-def environment(devices: int) -> dict[str, str]:
+def environment(settings: Settings, devices: int) -> dict[str, str]:
     """Returns the variables with which JAX finds so many devices."""
     flag = f"--xla_force_host_platform_device_count={devices}"
     flags = f"{os.environ.get('XLA_FLAGS', '')} {flag}".strip()
-    return {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
+    threads = max(os.cpu_count() or 1, *settings.devices)
+    return {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags, "NPROC": str(threads)}
 
 
 def compare_runs(settings: Settings, root: Path, console: Console) -> None:
@@ -155,7 +160,7 @@ def compare_runs(settings: Settings, root: Path, console: Console) -> None:
     found = []
     for number in settings.devices:
         run = new_run(settings, root / f"{number}_devices")
-        run.finish(environment(number))
+        run.finish(environment(settings, number))
         check_metrics(run)
         found.append(outcome(run))
         rows, *digests = found[-1]
@@ -201,7 +206,7 @@ def kill_and_compare(settings: Settings, root: Path, console: Console) -> None:
     undisturbed, killed = (
         new_run(settings, root / name) for name in ("undisturbed", "killed")
     )
-    undisturbed.finish(environment(settings.devices[0]))
+    undisturbed.finish(environment(settings, settings.devices[0]))
     console.print(f"a run of {settings.iterations} iterations was left alone")
     table = Table(
         "session", "devices", "went on after", "newest checkpoint at its end", box=None
@@ -213,7 +218,7 @@ def kill_and_compare(settings: Settings, root: Path, console: Console) -> None:
         console.print(f"killed on {number} devices, iterations {row[2]} to {row[3]}")
     newest = killed.newest()
     number = next(numbers)
-    killed.finish(environment(number))
+    killed.finish(environment(settings, number))
     check_resumed(killed, newest)
     last = (settings.kills + 1, number, newest or "-", killed.newest())
     table.add_row(*map(str, last))
@@ -235,7 +240,7 @@ def kill_often(
         newest, number = run.newest(), next(numbers)
         room = (settings.iterations - (newest or 0)) // (kills_left + 1)
         target = (newest or 0) + rng.randint(0, max(0, room - ITERATIONS_PER_KILL // 2))
-        with run.session(environment(number)) as process:
+        with run.session(environment(settings, number)) as process:
             run.wait(process, run.is_learning)
             run.wait(process, lambda n=target: len(run.iterations()) >= n)
             time.sleep(rng.uniform(0, 0.3))
@@ -254,7 +259,7 @@ def shares_of_other_moves(settings: Settings) -> dict[int, float]:
         1,
         multiprocessing.get_context("spawn"),  # JAX reads the number of devices once
         initializer=set_environment,
-        initargs=(environment(numbers[-1]),),
+        initargs=(environment(settings, numbers[-1]),),
     ) as pool:
         on_one, *others = pool.map(
             functools.partial(first_moves, settings), [1, *numbers]
