@@ -9,13 +9,14 @@ Ctrl-C stops and saves the run; the same command goes on from there.
 """
 
 import dataclasses
+import sys
 from typing import Any
 
 import jax
-from rich.console import Console
 
 from azjax import cli, train
-from azjax.commands.train import parse_train_config
+from azjax.commands.processes import join_if_asked
+from azjax.commands.train import parse_train_config, show_run
 from azjax.networks import ConvTrunkConfig, DenseTrunkConfig, NetworkConfig
 from azjax.search import SearchConfig
 from azjax.training import (
@@ -26,8 +27,12 @@ from azjax.training import (
     TrainConfig,
     fitted_to_length,
 )
+from azjax.training.distributed import ends_with_the_others
 from azjax.training.signals import as_a_program
-from azjax.training.summary import print_run
+
+# Several processes find each other before JAX computes, if --distributed is given.
+with cli.one_line_errors():
+    ARGUMENTS = join_if_asked(sys.argv[1:], prog="connect4.py")
 
 # A GPU or a TPU plays 16 times as many games at once, with a deeper network.
 ON_CPU = jax.default_backend() == "cpu"
@@ -79,6 +84,8 @@ CONFIG = TrainConfig(
         td_lambda=0.8,  # values: the game's result, mixed with those of later searches
         ema_decay=0.998,  # the average of the weights plays and is evaluated
     ),
+    # How the run is divided: equal parts, spread over all devices.
+    num_lanes=8,
     # How strong it is meanwhile: mistakes against perfect play, and games won.
     evaluation=EvaluationConfig(
         num_evaluations=20,
@@ -98,10 +105,12 @@ def settings(**changes: Any) -> TrainConfig:
 
 def main() -> None:
     """Reads options that differ, trains, and reports."""
-    config = parse_train_config("connect_four", prog="connect4.py", settings=settings)
-    with as_a_program():
+    config = parse_train_config(
+        "connect_four", ARGUMENTS, prog="connect4.py", settings=settings
+    )
+    with as_a_program(), ends_with_the_others():
         run = train(config)
-    print_run(Console(), run)
+    show_run(run)
 
 
 if __name__ == "__main__":

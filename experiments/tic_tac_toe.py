@@ -10,10 +10,8 @@ against all of them while it learns.
 import dataclasses
 import functools
 
-from rich.console import Console
-
 from azjax import cli, train
-from azjax.commands.train import parse_train_config
+from azjax.commands.train import parse_train_config, show_run
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.training import (
     EvaluationConfig,
@@ -23,7 +21,6 @@ from azjax.training import (
     TrainConfig,
 )
 from azjax.training.signals import as_a_program
-from azjax.training.summary import print_run
 
 CONFIG = TrainConfig(
     game="tic_tac_toe",
@@ -55,7 +52,7 @@ def main() -> None:
     )
     with as_a_program():
         run = train(config)
-    print_run(Console(), run)
+    show_run(run)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import sys
 
 INTERRUPTED = 130  # an exit status: 128 and the number of SIGINT, as shells count
 PIPE_CLOSED = 141  # the same for SIGPIPE
+STOPPED = 75  # EX_TEMPFAIL: a run was stopped and saved; the same command goes on
 
 
 def check_seed(seed: int) -> None:

@@ -10,11 +10,22 @@ import tyro
 from rich.console import Console
 
 from azjax import games
+from azjax.commands.common import STOPPED
 from azjax.commands.parsing import parse, split_game
 from azjax.commands.parts import read_parts
+from azjax.commands.processes import join_if_asked
 from azjax.networks import Parts
 from azjax.networks.trunks import trunk_class, trunk_name, trunk_names
-from azjax.training import TrainConfig, load_config, preset, repeated_config, train
+from azjax.players import TrainedPlayer
+from azjax.training import (
+    Run,
+    TrainConfig,
+    load_config,
+    preset,
+    repeated_config,
+    train,
+)
+from azjax.training.distributed import ends_with_the_others, is_first
 from azjax.training.presets import PresetName
 from azjax.training.run_directory import has_begun
 from azjax.training.signals import as_a_program
@@ -39,6 +50,7 @@ def train_with_settings(args: Sequence[str], prog: str) -> None:
     """
     game, settings = split_game(args, prog)
     prog = f"{prog} {game}"
+    settings = join_if_asked(settings, prog=prog)
     text, settings = parse(
         _parts_option, settings, prog=prog, return_unknown_args=True, add_help=False
     )
@@ -52,9 +64,18 @@ def _parts_option(parts: str | None = None) -> str | None:
 
 
 def _train(config: TrainConfig, parts: Parts | None = None) -> None:
-    with as_a_program():
+    with as_a_program(), ends_with_the_others():
         run = train(config, parts=parts)
-    print_run(Console(), run)
+    show_run(run)
+
+
+def show_run(run: Run[TrainedPlayer]) -> None:
+    """Prints what a run left, once for all its processes; if it was stopped, the
+    program ends with status `STOPPED`."""
+    if is_first():
+        print_run(Console(), run)
+    if not run.finished:
+        raise SystemExit(STOPPED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,8 +140,10 @@ def parse_train_config(
             f"{{{','.join(trunk_names())}}} chooses the network's trunk, and "
             "--network.trunk.... are its settings. --from RUN begins with the player "
             "that another run of the same network left; --plan RUN makes another run "
-            "again, with its settings. `azjax train` takes --parts MODULE:NAME, the "
-            "azjax.networks.Parts of your own."
+            "again, with its settings. --distributed makes this one of several "
+            "processes of a run; where JAX does not know the others, --coordinator "
+            "HOST:PORT, --num-processes and --process-id tell. `azjax train` takes "
+            "--parts MODULE:NAME, the azjax.networks.Parts of your own."
         ),
     )
     if config.game != default.game:

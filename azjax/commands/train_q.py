@@ -7,6 +7,7 @@ from typing import Any
 import tyro
 from rich.console import Console
 
+from azjax.commands.common import STOPPED
 from azjax.commands.parsing import parse, split_game
 from azjax.training.q_config import QConfig
 from azjax.training.q_learning import train_q
@@ -41,6 +42,8 @@ def _train(config: QConfig) -> None:
     with as_a_program():
         run = train_q(config)
     print_q_run(Console(), run)
+    if not run.finished:
+        raise SystemExit(STOPPED)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,8 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
+from jax.experimental import multihost_utils
 from orbax.checkpoint import checkpoint_managers
 
+from azjax.training.distributed import fails_together, is_first
 from azjax.training.echoes import no_echoes
 from azjax.training.run_directory import disk_errors, system_error_number
 
@@ -37,7 +39,8 @@ class Checkpoints:
         self._version = version
         self._manager: ocp.CheckpointManager | None = None
         self._watcher: threading.Thread | None = None
-        self._forget_damaged_metrics()
+        if is_first():
+            self._forget_damaged_metrics()
         with disk_errors(self._directory), self._using_manager():
             pass  # makes the directory
 
@@ -118,11 +121,13 @@ class Checkpoints:
                 if reason is None:
                     self._refuse_unread(step, error)
                     raise
-            aside = self._set_aside(step)
-            report(
-                f"checkpoint {step} is damaged and was set aside as {aside.name}: "
-                f"{reason}"
-            )
+            with fails_together():
+                if is_first():
+                    aside = self._set_aside(step)
+                    report(
+                        f"checkpoint {step} is damaged and was set aside as "
+                        f"{aside.name}: {reason}"
+                    )
         if steps or any(self._directory.glob("*.damaged*")):
             raise ValueError(
                 f"none of the checkpoints in {self._directory} can be read; "
@@ -297,15 +302,38 @@ def _line(error: BaseException) -> str:
 
 
 def digest(state: Any) -> int:
-    """Returns a checksum (CRC-32) of all arrays in a pytree, shapes and types too."""
+    """Returns a checksum (CRC-32) of all arrays in a pytree, shapes and types too.
+
+    It is the same however the arrays are sharded over devices and processes, along
+    their first axis at most.
+    """
     value = 0
     for leaf in jax.tree.leaves(state):
         if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             leaf = jax.random.key_data(leaf)  # noqa: PLW2901
-        array = np.asarray(leaf)
-        value = zlib.crc32(f"{array.shape}{array.dtype}".encode(), value)
-        value = zlib.crc32(array.tobytes(), value)
+        value = zlib.crc32(f"{leaf.shape}{leaf.dtype}".encode(), value)
+        value = zlib.crc32(_row_sums(leaf).tobytes(), value)
     return value
+
+
+def _row_sums(leaf: Any) -> np.ndarray:
+    """Returns `[L, bytes]` uint8: of each row along the first axis a checksum, or the
+    row itself where it is one number."""
+    if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
+        if leaf.is_fully_replicated:
+            return _row_sums(leaf.addressable_data(0))
+        shards = leaf.addressable_shards
+        parts = [_row_sums(shard.data) for shard in shards]
+        sums = np.zeros((len(leaf), *parts[0].shape[1:]), np.uint8)
+        for shard, part in zip(shards, parts, strict=True):
+            sums[shard.index[0]] = part
+        # Each row is in one process, and 0 in the others.
+        return multihost_utils.process_allgather(sums).max(axis=0)
+    array = np.atleast_1d(np.asarray(leaf))
+    if array.ndim == 1:
+        return array.view(np.uint8).reshape(len(array), -1)
+    sums = np.array([zlib.crc32(row.tobytes()) for row in array], np.uint32)
+    return sums.view(np.uint8).reshape(len(array), -1)
 
 
 def structure(state: Any) -> int:

@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 import jax
 import numpy as np
 
+from azjax.training.distributed import (
+    fails_together,
+    from_first,
+    in_any,
+    is_first,
+)
 from azjax.training.metrics import Row, losses, with_scores
 from azjax.training.plan import (
     Plan,
@@ -18,7 +24,7 @@ from azjax.training.plan import (
     write_plan,
 )
 from azjax.training.planner import Planner, plan_text
-from azjax.training.reporting import Reporter, duration
+from azjax.training.reporting import Reporter, SilentReporter, duration
 from azjax.training.run_directory import CHECKPOINTS, RunConfig, disk_errors
 from azjax.training.signals import StopSignals
 
@@ -193,7 +199,7 @@ def run_loop(
         shapes_of(learning.init, learning.shardings), notes.append
     )
     state, progress, start = _begin(learning, restored, plan, notes)
-    reporter = Reporter(directory, config, start)
+    reporter = Reporter(directory, config, start) if is_first() else SilentReporter()
     session = _Session(
         learning,
         directory,
@@ -230,7 +236,7 @@ class _Session(NamedTuple):
     checkpoints: "Checkpoints"
     progress: Progress
     planner: Planner
-    reporter: Reporter
+    reporter: Reporter | SilentReporter
     started: float
     on_iteration: Hook
     on_evaluation: Hook
@@ -246,7 +252,7 @@ def _run_to_end(
     """Iterates, evaluates and saves. Returns the last state, and whether the run is
     finished; donates the first."""
     config, progress = session.learning.config, session.progress
-    saved_at = time.monotonic()
+    saved_at = progress.seconds
     while True:
         iteration = int(state.iteration)
         share = _replanned_share(session, iteration)
@@ -258,13 +264,13 @@ def _run_to_end(
             session.reporter.evaluation(row)
             session.on_evaluation(row)
             share = _replanned_share(session, iteration, has_evaluated=True)
-        if share >= 1 or signals.stopping:
+        if share >= 1 or in_any(signals.stopping):
             _save(session, state, evaluated=evaluates)
             return state, share >= 1
-        minutes = (time.monotonic() - saved_at) / 60
+        minutes = (progress.seconds - saved_at) / 60
         if evaluates or minutes > config.checkpoint.every_minutes:
+            saved_at = progress.seconds
             _save(session, state, evaluated=evaluates)
-            saved_at = time.monotonic()
         state, row = _iterate(session, state, share)
         session.reporter.iteration(row)
         session.on_iteration(row)
@@ -273,15 +279,15 @@ def _run_to_end(
 def _replanned_share(
     session: _Session, iteration: int, *, has_evaluated: bool = False
 ) -> float:
-    """Plans the rest of the run. Returns the share of it that is over."""
-    progress, planner = session.progress, session.planner
+    """Plans the rest of the run, by the clock of the first process. Returns the share
+    of it that is over."""
+    progress, planner, before = session.progress, session.planner, session.progress.plan
     seconds = time.monotonic() - session.started
     if has_evaluated:
         planner.add_evaluation(seconds - progress.seconds)
-    progress.seconds, before = seconds, progress.plan
-    progress.plan = planner.replanned(
-        before, iteration, seconds, has_evaluated=has_evaluated
-    )
+    plan = planner.replanned(before, iteration, seconds, has_evaluated=has_evaluated)
+    progress.seconds, content = from_first([seconds, plan.to_json()])
+    progress.plan = plan if is_first() else plan_from_json(content)
     if text := plan_text(before, progress.plan, session.learning.positions):
         session.reporter.message(text)
     return progress.plan.share(iteration)
@@ -301,10 +307,13 @@ def _save(session: _Session, state: Any, *, evaluated: bool) -> None:
     progress.seconds = time.monotonic() - session.started
     mistakes = (progress.last or {}).get("network_mistakes") if evaluated else None
     values = {"iteration": int(state.iteration), **progress.values()}
-    session.checkpoints.save(state, values, mistakes=mistakes)
-    with disk_errors(session.directory):
-        learning.save_player(session.directory / "player", learning.player(state))
-        write_plan(session.directory, progress.plan)
+    with fails_together():
+        session.checkpoints.save(state, values, mistakes=mistakes)
+        if is_first():
+            with disk_errors(session.directory):
+                player = learning.player(state)
+                learning.save_player(session.directory / "player", player)
+                write_plan(session.directory, progress.plan)
 
 
 def _iterate(session: _Session, state: Any, share: float) -> tuple[Any, dict[str, Any]]:

@@ -330,7 +330,7 @@ def _init(
     init_lanes = lanes.jit(jax.vmap(init_lane))
     games, replay, sampler_state = init_lanes(jax.random.split(games_key, lanes.number))
     shared = (init_learner(variables, optimizer), run_key, jnp.int32(0))
-    learner, rng_key, iteration = jax.device_put(shared, lanes.shared)
+    learner, rng_key, iteration = lanes.share(shared)
     return TrainState(learner, games, replay, sampler_state, rng_key, iteration)
 
 

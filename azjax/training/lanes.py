@@ -7,6 +7,7 @@ any number of devices that divides L: up to rounding where a device computes its
 in one batch, bit for bit where it computes one after another.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -111,9 +112,22 @@ class Lanes(NamedTuple):
 
         return self.jit(mean, out_specs=SHARED)
 
+    def share(self, arrays: Any) -> Any:
+        """Returns copies of arrays on every device: of those of the lanes, or of some
+        that each process has."""
+        # `jax.device_put` does not reach the devices of other processes.
+        return _copy(self.shared)(arrays)
+
     def to_host(self, arrays: Any) -> Any:
         """Returns arrays of all lanes as NumPy's, in every process."""
-        return jax.device_get(jax.device_put(arrays, self.shared))
+        return jax.device_get(self.share(arrays))
+
+
+@functools.cache
+def _copy(sharding: NamedSharding) -> Callable[[Any], Any]:
+    return jax.jit(
+        lambda arrays: jax.tree.map(jnp.copy, arrays), out_shardings=sharding
+    )
 
 
 def spread_lanes(

@@ -22,6 +22,7 @@ from azjax.players import (
     save_player,
 )
 from azjax.training.config import TrainConfig
+from azjax.training.distributed import fails_together
 from azjax.training.evaluation import Evaluator
 from azjax.training.host_loop import (
     Hook,
@@ -44,7 +45,7 @@ from azjax.training.memory import check_memory, memory_errors, required_parts
 from azjax.training.metrics import Row
 from azjax.training.optimizer_identity import DEFAULT, optimizer_identity
 from azjax.training.plan import Plan, plan_to_follow
-from azjax.training.run_directory import has_begun, open_run_directory
+from azjax.training.run_directory import has_begun, open_shared_directory
 from azjax.training.sampling import Sampler
 from azjax.training.targets import ValueTarget
 
@@ -90,60 +91,61 @@ def train(
     """
     started = time.monotonic()
     enable_compilation_cache()
-    game = game_register.make(config.game)
-    network, variables = first_network(config.seed, game, config.network, parts)
-    if config.initial_player is not None and not has_begun(config.directory):
-        variables = initial_variables(config, game, parts)
-    plan = _plan_to_follow(config)
-    algorithm = make_algorithm(
-        config,
-        game,
-        network,
-        optimizer=optimizer,
-        parts=parts,
-        loss=loss,
-        value_target=value_target,
-        sampler=sampler,
-    )
-    learning = _make_learning(
-        config,
-        algorithm,
-        variables,
-        Evaluator(
-            game,
-            config.evaluation,
-            config.evaluation.opponents,
-            # How it is divided makes a difference in rounding.
-            devices=jax.local_devices()[:1] if config.exact_lanes else None,
-        ),
-        player=functools.partial(
-            TrainedPlayer,
+    with fails_together():
+        game = game_register.make(config.game)
+        network, variables = first_network(config.seed, game, config.network, parts)
+        if config.initial_player is not None and not has_begun(config.directory):
+            variables = initial_variables(config, game, parts)
+        plan = _plan_to_follow(config)
+        algorithm = make_algorithm(
+            config,
             game,
             network,
-            config=config.network,
-            search=config.search,
-            seed=config.seed,
-            has_own_parts=parts is not None,
-        ),
-        has_own_optimizer=optimizer is not None,
-    )
-    needed = required_parts(
-        config,
-        game,
-        network,
-        variables,
-        learning.init,
-        num_devices=algorithm.lanes.mesh.size,
-        parts=parts,
-        loss=loss,
-    )
-    check_memory(config, needed)
+            optimizer=optimizer,
+            parts=parts,
+            loss=loss,
+            value_target=value_target,
+            sampler=sampler,
+        )
+        learning = _make_learning(
+            config,
+            algorithm,
+            variables,
+            Evaluator(
+                game,
+                config.evaluation,
+                config.evaluation.opponents,
+                # How it is divided makes a difference in rounding.
+                devices=jax.local_devices()[:1] if config.exact_lanes else None,
+            ),
+            player=functools.partial(
+                TrainedPlayer,
+                game,
+                network,
+                config=config.network,
+                search=config.search,
+                seed=config.seed,
+                has_own_parts=parts is not None,
+            ),
+            has_own_optimizer=optimizer is not None,
+        )
+        needed = required_parts(
+            config,
+            game,
+            network,
+            variables,
+            learning.init,
+            num_devices=algorithm.lanes.mesh.size,
+            parts=parts,
+            loss=loss,
+        )
+        check_memory(config, needed)
     notes: list[str] = []
     identity = optimizer_identity(optimizer, variables.params) if optimizer else DEFAULT
     hooks = {"loss": loss, "value_target": value_target, "sampler": sampler}
     given = [name for name, hook in hooks.items() if hook is not None]
     with (
-        open_run_directory(config, identity, notes.append, hooks=given) as directory,
+        open_shared_directory(config, identity, notes.append, hooks=given) as directory,
         memory_errors(config, needed),
     ):
         return run_loop(

@@ -32,7 +32,7 @@ from azjax.training.q_play import (
 )
 from azjax.training.run_directory import open_run_directory
 
-STATE_VERSION = 2  # raised when the layout of `QState` or of its progress changes
+STATE_VERSION = 3  # raised when the layout of `QState`, progress or digest changes
 
 
 @struct.dataclass

@@ -232,6 +232,30 @@ class Reporter:
         return min(done / self._config.iterations, 1.0), left
 
 
+class SilentReporter:
+    """The reporter of a process that leaves showing and writing to another one."""
+
+    def __enter__(self) -> Self:
+        """Does nothing."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Does nothing."""
+
+    def message(self, text: str) -> None:
+        """Does nothing; the same holds for the other methods."""
+
+    last_message = compiling = message
+
+    def leave(self) -> None:
+        """Does nothing."""
+
+    def iteration(self, row: Row) -> None:
+        """Does nothing."""
+
+    evaluation = iteration
+
+
 def duration(seconds: float) -> str:
     """Returns a time as people say it: `45 s`, `7 min 24 s`, `2 h 05 min`."""
     seconds = round(seconds)

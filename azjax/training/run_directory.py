@@ -15,6 +15,12 @@ from azjax.players.directory import MAX_CONFIG_BYTES
 from azjax.players.schema import VERSION, migrate
 from azjax.players.weights import open_regular
 from azjax.training.config import BaseEvaluationConfig, CheckpointConfig
+from azjax.training.distributed import (
+    check_same,
+    check_shared,
+    fails_together,
+    is_first,
+)
 from azjax.training.metrics import METRICS_FILE, read_metrics
 from azjax.training.optimizer_identity import comparable
 
@@ -130,6 +136,32 @@ def open_run_directory(
         finally:
             with contextlib.suppress(OSError):
                 partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def open_shared_directory(
+    config: RunConfig,
+    optimizer: dict[str, Any] | str | None = None,
+    report: Callable[[str], None] = print,
+    *,
+    hooks: Sequence[str] = (),
+) -> Iterator[Path]:
+    """`open_run_directory` for a run of one or several processes, which the first one
+    opens.
+
+    Raises:
+        ValueError: as there; or the processes have other settings or another directory
+            than the first one.
+        OSError: as there.
+    """
+    check_same(_as_json(config, optimizer, hooks))
+    with contextlib.ExitStack() as stack:
+        with fails_together():
+            if is_first():
+                opened = open_run_directory(config, optimizer, report, hooks=hooks)
+                stack.enter_context(opened)
+        check_shared(config.directory)
+        yield config.directory
 
 
 def _check_checkpoints(directory: Path) -> None:

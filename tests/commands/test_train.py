@@ -17,12 +17,12 @@ from azjax.training.run_directory import open_run_directory
 def test_parsed_settings_start_from_the_preset():
     config = parse_train_config(
         "tic_tac_toe",
-        ["--preset", "accelerator", "--iterations", "4", "--learner.batch-size", "7"],
+        ["--preset", "accelerator", "--iterations", "4", "--learner.batch-size", "24"],
         prog="test",
     )
     assert (config.minutes, config.iterations) == (None, 4)
     assert isinstance(config.network.trunk, ConvTrunkConfig)
-    assert config.learner.batch_size == 7
+    assert config.learner.batch_size == 24
 
 
 @pytest.mark.parametrize("option", ["--from", "--initial-player"])
@@ -42,7 +42,7 @@ def run(tmp_path):
         game="tic_tac_toe",
         minutes=2.0,
         run_dir=str(tmp_path / "run"),
-        learner=LearnerConfig(batch_size=7),
+        learner=LearnerConfig(batch_size=24),
     )
     with open_run_directory(config) as directory:
         (directory / "checkpoints" / "1").mkdir(parents=True)

@@ -29,13 +29,11 @@ def found_on_eight_devices(*arguments):
     params=[
         pytest.param(("tic_tac_toe", "4", "1", "8"), id="tic_tac_toe"),
         pytest.param(
-            ("connect_four", "20", "1", "2", "4", "8"),
+            ("connect_four", "20", "1", "2", "8"),
             id="connect_four",
             marks=pytest.mark.slow,
         ),
-        pytest.param(
-            ("go:5", "20", "1", "2", "4", "8"), id="go", marks=pytest.mark.slow
-        ),
+        pytest.param(("go:5", "20", "1", "4"), id="go", marks=pytest.mark.slow),
     ],
 )
 def found(request):

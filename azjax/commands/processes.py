@@ -1,0 +1,42 @@
+"""The options of a command that is one of several processes of a run."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from azjax.commands.parsing import parse
+from azjax.training.distributed import join_processes
+
+
+@dataclasses.dataclass(frozen=True)
+class _Processes:
+    """Which process of a run this is; see `join_processes`."""
+
+    distributed: bool = False
+    coordinator: str | None = None
+    num_processes: int | None = None
+    process_id: int | None = None
+
+
+def join_if_asked(args: Sequence[str], *, prog: str) -> Sequence[str]:
+    """Joins the other processes of a run if `--distributed` is among the arguments; to
+    be called before JAX computes. Returns the other arguments.
+
+    Args:
+        args: of the command line.
+        prog: the program's name, for its help.
+
+    Raises:
+        ValueError: an argument is not allowed, or the processes do not find each other.
+    """
+    processes, rest = parse(
+        _Processes, args, prog=prog, return_unknown_args=True, add_help=False
+    )
+    where = (processes.coordinator, processes.num_processes, processes.process_id)
+    if processes.distributed:
+        join_processes(*where)
+    elif any(value is not None for value in where):
+        raise ValueError(
+            "--coordinator, --num-processes and --process-id are given together with "
+            "--distributed"
+        )
+    return rest

@@ -1,0 +1,234 @@
+"""Several processes, each with devices of its own, that do one run together.
+
+Every process runs the same loop on the same values. What may differ between them, such
+as a clock or a signal, is decided in one of them or gathered from all, here.
+"""
+
+import contextlib
+import json
+import os
+import secrets
+import socket
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jax.experimental import multihost_utils
+
+HEARTBEAT_SECONDS = 20  # after which a process that is silent is given up
+START_SECONDS = 45  # that the processes wait for each other
+_TEXT_BYTES = 1_000  # of a message to the other processes
+_TOKEN_FILE = ".processes"
+
+
+def join_processes(
+    coordinator: str | None = None,
+    num_processes: int | None = None,
+    process_id: int | None = None,
+) -> None:
+    """Joins this process to the others of a run; to be called before JAX computes.
+
+    On TPU pods, and under Slurm or Open MPI, JAX finds the arguments by itself.
+
+    Args:
+        coordinator: `HOST:PORT` of the first process.
+        num_processes: of the run.
+        process_id: of this process, from 0.
+
+    Raises:
+        ValueError: an argument is missing or not allowed, or the other processes did
+            not come.
+    """
+    given = (coordinator, num_processes, process_id)
+    if coordinator is not None or num_processes is not None or process_id is not None:
+        _check_arguments(*given)
+    if coordinator is not None and process_id:
+        _await(coordinator)
+    try:
+        jax.distributed.initialize(
+            coordinator,
+            num_processes,
+            process_id,
+            initialization_timeout=START_SECONDS,
+            heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
+            shutdown_timeout_seconds=HEARTBEAT_SECONDS,
+        )
+        multihost_utils.sync_global_devices("azjax: all processes are there")
+    except (RuntimeError, ValueError) as error:
+        raise ValueError(
+            "the processes of this run could not find each other "
+            f"({_line(error)}): --coordinator HOST:PORT, --num-processes and "
+            "--process-id tell where JAX does not know by itself"
+        ) from None
+
+
+def _check_arguments(
+    coordinator: str | None, num_processes: int | None, process_id: int | None
+) -> None:
+    if coordinator is None or num_processes is None or process_id is None:
+        raise ValueError(
+            "--coordinator, --num-processes and --process-id are given together"
+        )
+    host, _, port = coordinator.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+        raise ValueError(f"--coordinator must be HOST:PORT: {coordinator!r}")
+    if num_processes < 1:
+        raise ValueError(f"--num-processes must be >= 1: {num_processes}")
+    if not 0 <= process_id < num_processes:
+        raise ValueError(
+            f"--process-id must be from 0 to {num_processes - 1}: {process_id}"
+        )
+
+
+def _await(coordinator: str) -> None:
+    """Waits for the first process, for which JAX would wait without words at the end.
+
+    Raises:
+        ValueError: nobody answers there.
+    """
+    host, _, port = coordinator.rpartition(":")
+    end = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            with socket.create_connection((host.strip("[]"), int(port)), timeout=5):
+                return
+        except OSError as error:
+            if time.monotonic() > end:
+                raise ValueError(
+                    f"no process answers at the --coordinator {coordinator} after "
+                    f"{START_SECONDS} seconds ({error}): process 0 is started there "
+                    "with the same options"
+                ) from None
+            time.sleep(0.5)
+
+
+def is_first() -> bool:
+    """Returns whether this process writes what only one of them may write."""
+    return jax.process_index() == 0
+
+
+def from_first(value: Any) -> Any:
+    """Returns the first process's JSON value in all of them."""
+    if jax.process_count() == 1:
+        return value
+    text = json.dumps(value).encode() if is_first() else b""
+    size = int(multihost_utils.broadcast_one_to_all(np.int32(len(text))))
+    data = np.zeros(size, np.uint8)
+    if is_first():
+        data[:] = np.frombuffer(text, np.uint8)
+    return json.loads(multihost_utils.broadcast_one_to_all(data).tobytes())
+
+
+def in_any(flag: bool) -> bool:
+    """Returns whether the flag is set in any process."""
+    if jax.process_count() == 1:
+        return flag
+    return bool(multihost_utils.process_allgather(np.int32(flag)).any())
+
+
+@contextlib.contextmanager
+def fails_together() -> Iterator[None]:
+    """A context at whose end an error of one process is raised in all of them.
+
+    Raises:
+        ValueError: what a process refused; elsewhere it names that process.
+        OSError: the same of what the file system refused, in that process.
+    """
+    if jax.process_count() == 1:
+        yield
+        return
+    failure = None
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        failure = error
+    texts = _gathered_texts("" if failure is None else str(failure) or "an error")
+    if failure is not None:
+        raise failure
+    for number, text in enumerate(texts):
+        if text:
+            raise ValueError(f"process {number}: {text}")
+
+
+@contextlib.contextmanager
+def ends_with_the_others() -> Iterator[None]:
+    """A context in which one of several processes ends at once, with one line, when it
+    cannot reach the others."""
+    try:
+        yield
+    except RuntimeError as error:
+        if jax.process_count() == 1:
+            raise
+        print(
+            f"azjax: process {jax.process_index()} cannot go on, most likely because "
+            f"another process of the run has ended ({_line(error)}): start all of "
+            "them again, and the run goes on from its last checkpoint",
+            file=sys.stderr,
+            flush=True,
+        )
+        os._exit(1)  # in place of waiting for the others to say farewell
+
+
+def _gathered_texts(text: str) -> list[str]:
+    """Returns the beginning of the text of each process."""
+    data = text.encode()[:_TEXT_BYTES].ljust(_TEXT_BYTES, b"\0")
+    rows = multihost_utils.process_allgather(np.frombuffer(data, np.uint8))
+    return [row.tobytes().rstrip(b"\0").decode(errors="ignore") for row in rows]
+
+
+def check_same(values: Mapping[str, Any]) -> None:
+    """Checks that all processes have the same settings and versions.
+
+    Args:
+        values: JSON values by name.
+
+    Raises:
+        ValueError: they differ from those of the first process.
+    """
+    if jax.process_count() == 1:
+        return
+    mine = json.loads(json.dumps(values))
+    first = from_first(mine)
+    with fails_together():
+        differences = [
+            f"{name} is {mine.get(name)}, there {first.get(name)}"
+            for name in {**first, **mine}
+            if first.get(name) != mine.get(name)
+        ]
+        if differences:
+            raise ValueError(
+                f"it has other settings than process 0: {'; '.join(differences)}"
+            )
+
+
+def check_shared(directory: Path) -> None:
+    """Checks that all processes see the same directory.
+
+    Raises:
+        ValueError: one does not.
+    """
+    if jax.process_count() == 1:
+        return
+    path, token = directory / _TOKEN_FILE, from_first(secrets.token_hex())
+    with fails_together():
+        if is_first():
+            path.write_text(token)
+    with fails_together():
+        with contextlib.suppress(OSError):
+            if path.read_text() == token:
+                token = None
+        if token is not None:
+            raise ValueError(
+                f"{directory} is another directory than that of process 0: give a "
+                "--run-dir that all hosts share"
+            )
+    if is_first():
+        path.unlink()
+
+
+def _line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

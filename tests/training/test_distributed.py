@@ -1,0 +1,187 @@
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+from quick_compilation import FEW_OPTIMIZATIONS
+
+from azjax.commands.common import STOPPED
+from azjax.commands.processes import join_if_asked
+from azjax.training import distributed
+
+SETTINGS = (
+    "--exact-lanes",
+    "--self-play.num-games=32",
+    "--self-play.moves-per-chunk=8",
+    "--self-play.num-simulations=4",
+    "--replay.min-positions=512",
+    "--network.trunk.width=32",
+    "--evaluation.num-evaluations=1",
+    "--evaluation.num-games=4",
+    "--evaluation.num-positions=20",
+)
+SECONDS = ("seconds", "positions_per_second", "self_play_seconds", "update_seconds")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--coordinator here:1", "are given together with --distributed"),
+        ("--distributed --process-id 0", "are given together"),
+        (
+            "--distributed --coordinator here --num-processes 2 --process-id 0",
+            "--coordinator must be HOST:PORT: 'here'",
+        ),
+        (
+            "--distributed --coordinator h:70000 --num-processes 2 --process-id 0",
+            "--coordinator must be HOST:PORT: 'h:70000'",
+        ),
+        (
+            "--distributed --coordinator h:1 --num-processes 2 --process-id 2",
+            "--process-id must be from 0 to 1: 2",
+        ),
+        (
+            "--distributed --coordinator h:1 --num-processes 0 --process-id 0",
+            "--num-processes must be >= 1: 0",
+        ),
+    ],
+)
+def test_processes_that_are_wrongly_numbered_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        join_if_asked(arguments.split(), prog="azjax train hex")
+
+
+def test_the_other_arguments_are_left():
+    left = join_if_asked(["--seed", "3"], prog="azjax train hex")
+    assert list(left) == ["--seed", "3"]
+
+
+def test_a_coordinator_that_never_comes_is_named(monkeypatch):
+    monkeypatch.setattr(distributed, "START_SECONDS", 0)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        where = f"127.0.0.1:{free.getsockname()[1]}"
+        with pytest.raises(ValueError, match=f"no process answers .* {where}"):
+            distributed.join_processes(where, 2, 1)
+
+
+def test_one_process_decides_for_itself():
+    assert distributed.from_first([1.5, None]) == [1.5, None]
+    assert [distributed.in_any(flag) for flag in (True, False)] == [True, False]
+    with pytest.raises(OSError, match="full"), distributed.fails_together():
+        raise OSError("full")
+
+
+def start(directory, number, changes):
+    """Starts as many processes of one run, with 4 devices together."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    flags = f"{FEW_OPTIMIZATIONS} --xla_force_host_platform_device_count={4 // number}"
+    processes = []
+    for index in range(number):
+        command = [sys.executable, "-m", "azjax", "train", "tic_tac_toe", *SETTINGS]
+        if number > 1:
+            command += ["--distributed", "--coordinator", f"127.0.0.1:{port}"]
+            command += ["--num-processes", str(number), "--process-id", str(index)]
+        command += ["--run-dir", str(directory), *changes[index]]
+        processes.append(
+            subprocess.Popen(
+                command,
+                env=os.environ | {"XLA_FLAGS": flags},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+        )
+    return processes
+
+
+def ended(processes):
+    """Returns the exit statuses, and the last lines of what each process said."""
+    said = [process.communicate(timeout=120)[0].splitlines() for process in processes]
+    lines = [[line for line in text if "Gloo" not in line] for text in said]
+    return [process.returncode for process in processes], lines
+
+
+def metrics(directory):
+    rows = map(json.loads, (directory / "metrics.jsonl").read_text().splitlines())
+    return [
+        {name: value for name, value in row.items() if name not in SECONDS}
+        for row in rows
+    ]
+
+
+def weights(directory):
+    return (directory / "player" / "weights.npz").read_bytes()
+
+
+@pytest.mark.slow
+def test_two_processes_do_the_run_of_one_and_each_goes_on_with_the_others(tmp_path):
+    """They end after 5 iterations, and go on to 8 as two or as one."""
+    lengths = ("--iterations=5",), ("--iterations=5",)
+    statuses, said = ended(start(tmp_path / "two", 2, lengths))
+    assert statuses == [0, 0], said
+    assert "\n".join(said[0]).count("learnt by self-play") == 1
+    assert said[1] == []
+    alone = start(tmp_path / "one", 1, lengths)
+    assert ended(alone)[0] == [0]
+    assert metrics(tmp_path / "one") == metrics(tmp_path / "two")
+    assert weights(tmp_path / "one") == weights(tmp_path / "two")
+
+    lengths = ("--iterations=8",), ("--iterations=8",)
+    assert ended(start(tmp_path / "one", 2, lengths))[0] == [0, 0]
+    assert ended(start(tmp_path / "two", 1, lengths))[0] == [0]
+    assert metrics(tmp_path / "one") == metrics(tmp_path / "two")
+    assert weights(tmp_path / "one") == weights(tmp_path / "two")
+
+
+@pytest.mark.slow
+def test_a_signal_to_one_of_two_processes_saves_and_ends_both(tmp_path):
+    processes = start(tmp_path, 2, (("--iterations=5000",),) * 2)
+    wait_for_metrics(tmp_path)
+    processes[1].send_signal(signal.SIGTERM)
+    statuses, said = ended(processes)
+    assert statuses == [STOPPED, STOPPED], said
+    assert said[0][-1].startswith("stopped after iteration ")
+    iteration = metrics(tmp_path)[-1]["iteration"]
+    assert (tmp_path / "checkpoints" / str(iteration)).is_dir()
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_ends_the_other_within_a_minute(tmp_path):
+    processes = start(tmp_path, 2, (("--iterations=5000",),) * 2)
+    wait_for_metrics(tmp_path)
+    processes[1].kill()
+    began = time.monotonic()
+    statuses, said = ended(processes)
+    assert time.monotonic() - began < 60
+    assert statuses[0] not in (0, STOPPED), said[0]
+
+
+def wait_for_metrics(directory):
+    path = directory / "metrics.jsonl"
+    while not path.exists() or len(path.read_text().splitlines()) < 5:
+        time.sleep(0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (("--seed=0", "--seed=3"), "it has other settings than process 0: seed is 3"),
+        (("--run-dir={}/a", "--run-dir={}/b"), "/b is another directory than that of"),
+    ],
+    ids=["settings", "directories"],
+)
+def test_processes_that_differ_are_refused_in_one_line(tmp_path, changes, message):
+    given = [(f"{change}".format(tmp_path), "--iterations=5") for change in changes]
+    statuses, said = ended(start(tmp_path / "run", 2, given))
+    assert statuses == [2, 2]
+    assert said[0] == [said[1][0].replace("azjax: ", "azjax: process 1: ")]
+    assert message in said[1][0]
+    assert not list(tmp_path.glob("*/checkpoints/*"))
