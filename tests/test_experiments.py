@@ -207,7 +207,7 @@ def test_a_killed_run_loses_nothing(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("kills", [0, 1])
 def test_runs_on_different_numbers_of_devices_are_compared(kills, tmp_path):
-    options = ("--game", "tic_tac_toe", "--iterations", "6", "--devices", "1", "2")
+    options = ("--game", "tic_tac_toe", "--iterations", "6", "--devices", "1", "2x1")
     text = "--self-play.num-games 8 --learner.batch-size 8 --replay.min-positions 64"
     args = (*options, f"--options={text}", "--kills", kills)
     out = run("bench/device_counts.py", *args, folder=tmp_path)

@@ -1,8 +1,9 @@
 """Compares runs with `--exact-lanes` on different numbers of devices of this machine.
 
-    python experiments/bench/device_counts.py --game go:5 --devices 1 2 4 8
+    python experiments/bench/device_counts.py --game go:5 --devices 1 2 4 8 2x2
 
-The same run is trained on each number of devices, to which XLA divides the CPU. Its
+The same run is trained on each number of devices, to which XLA divides the CPU; `2x2`
+are two processes of two devices. Its
 metrics, but for times, its state and its weights must be the same, bit for bit. Without
 `--exact-lanes` they are the same up to rounding, which decides ties in searches: the
 share of other moves in the first iteration is printed.
@@ -21,6 +22,7 @@ most (`NPROC`).
 
 import concurrent.futures
 import contextlib
+import copy
 import dataclasses
 import functools
 import hashlib
@@ -30,11 +32,13 @@ import os
 import random
 import shlex
 import shutil
+import socket
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -67,13 +71,39 @@ RUN_OPTIONS_TEXT = """
 IS_TIME = ("seconds", "positions_per_second", "self_play_seconds", "update_seconds")
 
 
+class Layout(NamedTuple):
+    """Processes of a run, and the devices of each."""
+
+    processes: int
+    devices: int
+
+    @classmethod
+    def read(cls, text: str) -> "Layout":
+        """Reads `DEVICES` or `PROCESSESxDEVICES`.
+
+        Raises:
+            ValueError: it is something else.
+        """
+        processes, _, devices = text.rpartition("x")
+        numbers = (processes or "1", devices)
+        if not all(number.isdecimal() and int(number) for number in numbers):
+            raise ValueError(
+                f"devices must be a number, or two as in 2x2 for two processes: {text}"
+            )
+        return cls(*map(int, numbers))
+
+    def __str__(self) -> str:
+        """Returns what `read` reads."""
+        return str(self.devices) if self.processes == 1 else f"{self[0]}x{self[1]}"
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """What is compared.
 
     game: what is learnt.
     iterations: of each run.
-    devices: the numbers of devices.
+    devices: the numbers of devices; PROCESSESxDEVICES for several processes.
     options: further ones of `azjax train`, in one text: `--options="--seed 1"`.
     kills: how often a run is killed; 0 compares runs that are left alone.
     seed: of the moments when it is killed.
@@ -84,7 +114,7 @@ class Settings:
 
     game: str = "connect_four"
     iterations: int = 20
-    devices: tuple[int, ...] = (1, 2, 4, 8)
+    devices: tuple[str, ...] = ("1", "2", "4", "8", "2x2")
     options: str = ""
     kills: int = 0
     seed: int = 0
@@ -92,8 +122,8 @@ class Settings:
     out: Path | None = None
 
     def __post_init__(self):
-        if not self.devices or min(self.devices) < 1:
-            raise ValueError(f"devices must be numbers >= 1: {self.devices}")
+        if not self.layouts:
+            raise ValueError("devices must have one number or more")
         if self.kills < 0:
             raise ValueError(f"kills must be >= 0: {self.kills}")
         if self.iterations < max(1, self.kills * ITERATIONS_PER_KILL):
@@ -101,6 +131,11 @@ class Settings:
                 f"iterations must be >= 1, and >= {ITERATIONS_PER_KILL} for each kill: "
                 f"{self.iterations}"
             )
+
+    @property
+    def layouts(self) -> list[Layout]:
+        """Of the devices."""
+        return [Layout.read(text) for text in self.devices]
 
     @property
     def train_options(self) -> list[str]:
@@ -137,8 +172,53 @@ def environment(settings: Settings, devices: int) -> dict[str, str]:
     """Returns the variables with which JAX finds so many devices."""
     flag = f"--xla_force_host_platform_device_count={devices}"
     flags = f"{os.environ.get('XLA_FLAGS', '')} {flag}".strip()
-    threads = max(os.cpu_count() or 1, *settings.devices)
+    most = max(layout.devices for layout in settings.layouts)
+    threads = max(os.cpu_count() or 1, most)
     return {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags, "NPROC": str(threads)}
+
+
+@contextlib.contextmanager
+def session(
+    run: TrainingRun, settings: Settings, layout: Layout
+) -> Iterator[list[subprocess.Popen]]:
+    """A context in which all processes of a run go on; those that last are killed at
+    its end."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    with contextlib.ExitStack() as stack:
+        processes = []
+        for number in range(layout.processes):
+            member = copy.copy(run)
+            if number:
+                member.log = run.directory.with_suffix(f".{number}.log")
+            if layout.processes > 1:
+                count = str(layout.processes)
+                member.command = [
+                    *(*run.command, "--distributed", "--coordinator", address),
+                    *("--num-processes", count, "--process-id", str(number)),
+                ]
+            variables = environment(settings, layout.devices)
+            processes.append(stack.enter_context(member.session(variables)))
+        yield processes
+
+
+def finish(run: TrainingRun, settings: Settings, layout: Layout) -> None:
+    """Lets the run go on to its end.
+
+    Raises:
+        LossError: it failed, or lasted too long.
+    """
+    with session(run, settings, layout) as processes:
+        for process in processes:
+            try:
+                status = process.wait(settings.patience)
+            except subprocess.TimeoutExpired:
+                raise LossError(
+                    f"no end within {settings.patience:g} seconds"
+                ) from None
+            if status:
+                raise LossError(f"a process ended with {status}:\n{run.output()}")
 
 
 def compare_runs(settings: Settings, root: Path, console: Console) -> None:
@@ -158,20 +238,20 @@ def compare_runs(settings: Settings, root: Path, console: Console) -> None:
         box=None,
     )
     found = []
-    for number in settings.devices:
-        run = new_run(settings, root / f"{number}_devices")
-        run.finish(environment(settings, number))
+    for layout in settings.layouts:
+        run = new_run(settings, root / f"{layout}_devices")
+        finish(run, settings, layout)
         check_metrics(run)
         found.append(outcome(run))
         rows, *digests = found[-1]
         loss = [row["policy_loss"] for row in rows if row["kind"] == "iteration"][-1]
-        table.add_row(str(number), str(len(rows)), repr(loss), *digests)
-        console.print(f"trained on {number} devices: {digests}")
+        table.add_row(str(layout), str(len(rows)), repr(loss), *digests)
+        console.print(f"trained on {layout} devices: {digests}")
     console.print(table)
-    for number, other in zip(settings.devices, found, strict=True):
+    for text, other in zip(settings.devices, found, strict=True):
         if other != found[0]:
             raise LossError(
-                f"the run on {number} devices is not the one on {settings.devices[0]}"
+                f"the run on {text} devices is not the one on {settings.devices[0]}"
             )
     console.print("the runs are the same, bit for bit")
     for number, share in shares_of_other_moves(settings).items():
@@ -206,21 +286,21 @@ def kill_and_compare(settings: Settings, root: Path, console: Console) -> None:
     undisturbed, killed = (
         new_run(settings, root / name) for name in ("undisturbed", "killed")
     )
-    undisturbed.finish(environment(settings, settings.devices[0]))
+    finish(undisturbed, settings, settings.layouts[0])
     console.print(f"a run of {settings.iterations} iterations was left alone")
     table = Table(
         "session", "devices", "went on after", "newest checkpoint at its end", box=None
     )
-    numbers = itertools.cycle(settings.devices)
-    for session, number in enumerate(kill_often(killed, settings, numbers), start=1):
-        row = (session, number, killed.resumed() or "-", killed.newest() or "-")
+    layouts = itertools.cycle(settings.layouts)
+    for number, layout in enumerate(kill_often(killed, settings, layouts), start=1):
+        row = (number, layout, killed.resumed() or "-", killed.newest() or "-")
         table.add_row(*map(str, row))
-        console.print(f"killed on {number} devices, iterations {row[2]} to {row[3]}")
+        console.print(f"killed on {layout} devices, iterations {row[2]} to {row[3]}")
     newest = killed.newest()
-    number = next(numbers)
-    killed.finish(environment(settings, number))
+    layout = next(layouts)
+    finish(killed, settings, layout)
     check_resumed(killed, newest)
-    last = (settings.kills + 1, number, newest or "-", killed.newest())
+    last = (settings.kills + 1, layout, newest or "-", killed.newest())
     table.add_row(*map(str, last))
     console.print(table)
     check_equal(undisturbed, killed)
@@ -232,27 +312,27 @@ def kill_and_compare(settings: Settings, root: Path, console: Console) -> None:
 
 
 def kill_often(
-    run: TrainingRun, settings: Settings, numbers: Iterator[int]
-) -> Iterator[int]:
-    """Kills the run, and checks what is left; yields the numbers of devices."""
+    run: TrainingRun, settings: Settings, layouts: Iterator[Layout]
+) -> Iterator[Layout]:
+    """Kills all processes of the run, and checks what is left; yields their layout."""
     rng = random.Random(settings.seed)
     for kills_left in range(settings.kills, 0, -1):
-        newest, number = run.newest(), next(numbers)
+        newest, layout = run.newest(), next(layouts)
         room = (settings.iterations - (newest or 0)) // (kills_left + 1)
         target = (newest or 0) + rng.randint(0, max(0, room - ITERATIONS_PER_KILL // 2))
-        with run.session(environment(settings, number)) as process:
+        with session(run, settings, layout) as (process, *_):
             run.wait(process, run.is_learning)
             run.wait(process, lambda n=target: len(run.iterations()) >= n)
             time.sleep(rng.uniform(0, 0.3))
         check_resumed(run, newest)
         check_metrics(run)
-        yield number
+        yield layout
 
 
 def shares_of_other_moves(settings: Settings) -> dict[int, float]:
     """Returns the share of moves in the first iteration that are not those on one
     device, for each other number of devices, without `--exact-lanes`."""
-    numbers = sorted({*settings.devices} - {1})
+    numbers = sorted({layout.devices for layout in settings.layouts} - {1})
     if not numbers:
         return {}
     with concurrent.futures.ProcessPoolExecutor(

@@ -143,9 +143,9 @@ class TrainingRun:
             process.kill()
             process.wait()
 
-    def finish(self, environment: Mapping[str, str] | None = None) -> None:
-        """Lets the run go on to its end, in an environment as in `session`."""
-        with self.session(environment) as process:
+    def finish(self) -> None:
+        """Lets the run go on to its end."""
+        with self.session() as process:
             try:
                 status = process.wait(self.patience)
             except subprocess.TimeoutExpired:
