@@ -294,6 +294,16 @@ def test_a_killed_run_loses_nothing(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kills", [0, 1])
+def test_runs_on_different_numbers_of_devices_are_compared(kills, tmp_path):
+    options = ("--game", "tic_tac_toe", "--iterations", "6", "--devices", "1", "2x1")
+    text = "--self-play.num-games 8 --learner.batch-size 8 --replay.min-positions 64"
+    args = (*options, f"--options={text}", "--kills", kills)
+    out = run("bench/device_counts.py", *args, folder=tmp_path)
+    assert "bit for bit" in out
+
+
+@pytest.mark.slow
 def test_extended_runs_are_compared_with_whole_ones(tmp_path):
     options = ("runs", "--game", "tic_tac_toe", "--iterations", "4", "--seeds", "0")
     args = ("bench/extended_runs.py", *options, "--quick", "--json")

@@ -1,17 +1,20 @@
 """Matches: many games between two players, all at once where both are compiled."""
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 
 from azjax.arena.conduct import play_in_seats
 from azjax.arena.openings import Openings, suite
 from azjax.arena.records import MatchResult, joined
 from azjax.games import Game, State
 from azjax.games.core import select
+from azjax.players.batches import BatchLayout, batch_layout, on_devices
 from azjax.players.core import Player, start, think
 from azjax.players.seat import AnyPlayer, ExternalPlayer
 
@@ -42,7 +45,8 @@ def play_match(
         rng_key: for the openings and the players.
         num_games: an even number.
         opening_moves: made at random before the players take over, as `suite` does.
-        games_at_once: how many games of compiled players are in memory, at most.
+        games_at_once: how many games of compiled players are in memory, at most;
+            rounded up as in `batch_layout`.
         on_games: called with a number of games when they are over.
 
     Raises:
@@ -81,24 +85,28 @@ def play_openings(
     *,
     games_at_once: int = GAMES_AT_ONCE,
     on_games: Callable[[int], object] = lambda games: None,
+    devices: Sequence[Any] | None = None,
 ) -> MatchResult:
     """Plays every opening twice, with each player as player 0; otherwise as
-    `play_match` does."""
+    `play_match` does. Compiled players' games are divided among `devices`, as in
+    `batch_layout`."""
     if games_at_once < 2:
         raise ValueError(f"games_at_once must be >= 2: {games_at_once}")
     if isinstance(player, ExternalPlayer) or isinstance(opponent, ExternalPlayer):
         return play_in_seats(game, (player, opponent), openings, rng_key, on_games)
-    batch_size = min(len(openings), games_at_once // 2)
-    starts = range(0, len(openings), batch_size)
+    players = (player, opponent)
+    layout = batch_layout(min(len(openings), games_at_once // 2), players, devices)
+    players = layout.shared(players)
+    starts = range(0, len(openings), layout.size)
     results = []
     for first, chunk_key in zip(
         starts, jax.random.split(rng_key, len(starts)), strict=True
     ):
         # The last chunk is filled up, so that one compilation serves.
-        rows = np.arange(first, first + batch_size).clip(max=len(openings) - 1)
-        size = min(batch_size, len(openings) - first)
+        rows = np.arange(first, first + layout.size).clip(max=len(openings) - 1)
+        size = min(layout.size, len(openings) - first)
         chunk = openings.take(rows)
-        halves = _play_out(game, (player, opponent), chunk.states, chunk_key)
+        halves = _play_out(game, players, chunk.states, chunk_key, layout)
         results.append(_as_match(game, chunk, halves, size))
         on_games(2 * size)
     return joined(results)
@@ -120,7 +128,11 @@ class _Half(NamedTuple):
 
 
 def _play_out(
-    game: Game, players: tuple[Player, Player], openings: State, rng_key: jax.Array
+    game: Game,
+    players: tuple[Player, Player],
+    openings: State,
+    rng_key: jax.Array,
+    layout: BatchLayout,
 ) -> tuple[_Half, _Half]:
     """Plays every opening twice, begun by each player.
 
@@ -131,9 +143,11 @@ def _play_out(
     Returns:
         The halves that `player` and that `opponent` began.
     """
-    players = jax.device_put(players)
-    openings = jax.device_put(openings)
-    memories = (start(players[0], openings), start(players[1], openings))
+    openings = layout.by_position(openings)
+    memories = (
+        start(players[0], openings, layout.mesh),
+        start(players[1], openings, layout.mesh),
+    )
     halves = [
         _Half(openings, each, (), openings.terminated)
         for each in (memories, memories[::-1])
@@ -143,20 +157,27 @@ def _play_out(
             break
         move_keys = jax.random.split(jax.random.fold_in(rng_key, number))
         halves = [
-            _move(game, players[mover], half, openings, move_keys[mover])
+            _move(game, players[mover], half, openings, move_keys[mover], layout=layout)
             for half, mover in zip(halves, (number % 2, 1 - number % 2), strict=True)
         ]
     return halves[0], halves[1]
 
 
 def _move(
-    game: Game, player: Player, half: _Half, openings: State, rng_key: jax.Array
+    game: Game,
+    player: Player,
+    half: _Half,
+    openings: State,
+    rng_key: jax.Array,
+    *,
+    layout: BatchLayout,
 ) -> _Half:
     """Returns the games after a move of a player in each."""
+    mesh, keys = layout.mesh, layout.keys(rng_key)
     # A finished game stays as it is; its mover gets the opening to think about.
-    asked = _asked(half.states, openings)
-    choice, memory = think(player, rng_key, asked, half.memories[0])
-    states, action, is_illegal = _step(game, half.states, choice.action)
+    asked = _asked(mesh, half.states, openings)
+    choice, memory = think(player, keys, asked, half.memories[0], mesh)
+    states, action, is_illegal = _step(game, mesh, half.states, choice.action)
     return _Half(
         states=states,
         memories=(half.memories[1], memory),
@@ -165,17 +186,26 @@ def _move(
     )
 
 
-@jax.jit
-def _asked(states: State, openings: State) -> State:
-    return jax.vmap(select)(states.terminated, openings, states)
+@jax.jit(static_argnums=0)
+def _asked(mesh: Mesh | None, states: State, openings: State) -> State:
+    def ask(states, openings):
+        return jax.vmap(select)(states.terminated, openings, states)
+
+    return on_devices(ask, mesh)(states, openings)
 
 
-@jax.jit(static_argnames="game")
+@jax.jit(static_argnums=(0, 1))
 def _step(
-    game: Game, states: State, action: jax.Array
+    game: Game, mesh: Mesh | None, states: State, action: jax.Array
 ) -> tuple[State, jax.Array, jax.Array]:
     """Returns the next states, `[B]` int32 the moves for the record, -1 where there is
     none, and `[B]` bool whether an illegal move was tried."""
+    return on_devices(functools.partial(_step_all, game), mesh)(states, action)
+
+
+def _step_all(
+    game: Game, states: State, action: jax.Array
+) -> tuple[State, jax.Array, jax.Array]:
     legal = jax.vmap(game.legal_action_mask)(states)
     known = action.clip(0, game.num_actions - 1)
     is_legal = (action == known) & legal[jnp.arange(len(action)), known]

@@ -5,8 +5,9 @@ import dataclasses
 import functools
 import importlib.resources
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +16,7 @@ import numpy as np
 from azjax.arena import exhaustive
 from azjax.games import Game, State
 from azjax.games.core import select
+from azjax.players.batches import batch_layout
 from azjax.players.core import Player, choose
 
 GRADED_AT_ONCE = 512  # positions
@@ -138,6 +140,7 @@ def grade(
     positions: SolvedPositions,
     rng_key: jax.Array,
     batch_size: int = GRADED_AT_ONCE,
+    devices: Sequence[Any] | None = None,
 ) -> Grade:
     """Counts the positions in which a player throws value away.
 
@@ -149,16 +152,20 @@ def grade(
         positions: N of them, at least one.
         rng_key: split among the batches.
         batch_size: positions that the player sees at once; the last batch is filled up.
+        devices: share each batch, as in `batch_layout`.
     """
     if batch_size < 1:
         raise ValueError(f"batch_size must be >= 1: {batch_size}")
     if not len(positions):
         raise ValueError("no positions to grade")
-    starts = range(0, len(positions), batch_size)
+    layout = batch_layout(batch_size, [player], devices)
+    player = layout.shared(player)
+    starts = range(0, len(positions), layout.size)
     actions = []
     for start, key in zip(starts, jax.random.split(rng_key, len(starts)), strict=True):
-        rows = np.arange(start, start + batch_size).clip(max=len(positions) - 1)
-        actions.append(choose(player, key, positions.take(rows).states).action)
+        rows = np.arange(start, start + layout.size).clip(max=len(positions) - 1)
+        states = layout.by_position(positions.take(rows).states)
+        actions.append(choose(player, layout.keys(key), states, layout.mesh).action)
     chosen = np.concatenate(actions)[: len(positions), None]
     chosen_value = np.take_along_axis(positions.action_values, chosen, axis=1)[:, 0]
     # Not `<`: the NaN of an illegal action must count as a mistake.

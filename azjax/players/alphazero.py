@@ -1,5 +1,7 @@
 """The player that searches with the network."""
 
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 from flax import struct
@@ -29,6 +31,7 @@ class AlphaZeroPlayer:
     search; `choose` always starts from an empty tree.
     """
 
+    draws_in_parts: ClassVar[bool] = True
     game: Game = struct.field(pytree_node=False)
     search: SearchConfig = struct.field(pytree_node=False)
     simulations: int = struct.field(pytree_node=False)

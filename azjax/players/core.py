@@ -4,8 +4,10 @@ from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 
 from azjax.games import State
+from azjax.players.batches import on_devices
 
 
 class Choice(NamedTuple):
@@ -35,6 +37,10 @@ class Player(Protocol):
     two more methods: `start(states)` returns the memory of B games that begin, a
     pytree, and `think(rng_key, states, memory)` the choice and the new memory. They
     are called through `start` and `think` below, which serve all players.
+
+    A player whose attribute `draws_in_parts` is True takes `[P]` keys too, one for each
+    of P equal parts of the batch (see `azjax.search.keys`): its large batches are
+    divided among the devices.
     """
 
     def choose(self, rng_key: jax.Array, states: State) -> Choice:
@@ -52,63 +58,83 @@ def uniform(mask: jax.Array) -> jax.Array:
     return mask / mask.sum(axis=-1, keepdims=True, dtype=jnp.float32)
 
 
-def choose(player: Player, rng_key: jax.Array, states: State) -> Choice:
-    """Compiles and calls `player.choose`, once for each kind of player and batch."""
-    return _choose(type(player), player, rng_key, states)
+def choose(
+    player: Player, rng_key: jax.Array, states: State, mesh: Mesh | None = None
+) -> Choice:
+    """Compiles and calls `player.choose`, once for each kind of player and batch.
+
+    Args:
+        player: any player.
+        rng_key: consumed; `[P]` keys from a player that draws in parts.
+        states: the positions, leaves `[B, ...]`.
+        mesh: the devices among which they are divided, of a `BatchLayout`.
+    """
+    return _choose(type(player), mesh, player, rng_key, states)
 
 
 # A function that takes players is compiled with their type as a static argument: JAX
 # compares pytrees of registered classes by fields and static data, not by class, so it
 # may call the function that was compiled for another class.
-@jax.jit(static_argnums=0)
+@jax.jit(static_argnums=(0, 1))
 def _choose(
-    player_type: type, player: Player, rng_key: jax.Array, states: State
+    player_type: type,
+    mesh: Mesh | None,
+    player: Player,
+    rng_key: jax.Array,
+    states: State,
 ) -> Choice:
-    del player_type
-    return player.choose(rng_key, states)
+    return on_devices(player_type.choose, mesh, num_shared=1)(player, rng_key, states)
 
 
-def start(player: Player, states: State) -> Any:
+def start(player: Player, states: State, mesh: Mesh | None = None) -> Any:
     """Compiles and calls `player.start`; None from a player that has no memory.
 
     Args:
         player: any player.
         states: leaves `[B, ...]`; only their shapes matter.
+        mesh: as in `choose`.
     """
     if not hasattr(player, "start"):
         return None
-    return _start(type(player), player, states)
+    return _start(type(player), mesh, player, states)
 
 
-@jax.jit(static_argnums=0)
-def _start(player_type: type, player: Player, states: State) -> Any:
-    del player_type
-    return player.start(states)  # pyright: ignore[reportAttributeAccessIssue]
+@jax.jit(static_argnums=(0, 1))
+def _start(
+    player_type: type[Any], mesh: Mesh | None, player: Player, states: State
+) -> Any:
+    return on_devices(player_type.start, mesh, num_shared=1)(player, states)
 
 
 def think(
-    player: Player, rng_key: jax.Array, states: State, memory: Any
+    player: Player,
+    rng_key: jax.Array,
+    states: State,
+    memory: Any,
+    mesh: Mesh | None = None,
 ) -> tuple[Choice, Any]:
     """Chooses as `choose` does, in games whose memory is carried from move to move.
 
     Args:
         player: any player.
-        rng_key: consumed.
+        rng_key: as in `choose`.
         states: the positions, leaves `[B, ...]`, none of them finished.
         memory: what `start`, or `think` at an earlier move of these games, returned.
             Any number of moves may have been made since, and taken back.
+        mesh: as in `choose`.
 
     Returns:
         The choice, and the memory for the next move.
     """
-    return _think(type(player), player, rng_key, states, memory)
+    return _think(type(player), mesh, player, rng_key, states, memory)
 
 
-@jax.jit(static_argnums=0)
+@jax.jit(static_argnums=(0, 1))
 def _think(
-    player_type: type, player: Player, rng_key: jax.Array, states: State, memory: Any
+    player_type: type[Any], mesh: Mesh | None, player: Player, *batch: Any
 ) -> tuple[Choice, Any]:
-    del player_type
+    """`batch`: the keys, states and memory."""
+    *asked, memory = batch
     if memory is None:
-        return player.choose(rng_key, states), None
-    return player.think(rng_key, states, memory)  # pyright: ignore[reportAttributeAccessIssue]
+        return on_devices(player_type.choose, mesh, num_shared=1)(player, *asked), None
+    return on_devices(player_type.think, mesh, num_shared=1)(player, *batch)

@@ -1,5 +1,7 @@
 """The player that sees one move ahead, and the reply."""
 
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 from flax import struct
@@ -7,6 +9,7 @@ from flax import struct
 from azjax.games import Game, State, random_action
 from azjax.players.core import Choice, uniform
 from azjax.players.lookahead import after_each_move, result_of_mover
+from azjax.search.keys import draw
 
 _MOVES_AT_ONCE = 8  # each of them with up to 64 replies
 
@@ -20,6 +23,7 @@ class GreedyPlayer:
     opponent from doing so, and 0 elsewhere.
     """
 
+    draws_in_parts: ClassVar[bool] = True
     game: Game = struct.field(pytree_node=False)
 
     def choose(self, rng_key: jax.Array, states: State) -> Choice:
@@ -28,7 +32,7 @@ class GreedyPlayer:
         least = dangers.min(axis=-1)
         best = dangers == least[:, None]
         return Choice(
-            action=random_action(rng_key, best),
+            action=draw(random_action, rng_key, best),
             policy=uniform(best),
             value=-jnp.sign(least).astype(jnp.float32),
         )

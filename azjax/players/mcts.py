@@ -1,5 +1,7 @@
 """The player that searches with random playouts, as Go programs did before networks."""
 
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 import mctx
@@ -18,6 +20,7 @@ from azjax.search import (
     subtree,
     uct_policy,
 )
+from azjax.search.keys import draw, fold_in, split_keys
 
 
 @struct.dataclass
@@ -36,6 +39,7 @@ class MCTSPlayer:
         most.
     """
 
+    draws_in_parts: ClassVar[bool] = True
     game: Game = struct.field(pytree_node=False)
     simulations: int = struct.field(pytree_node=False)
     exploration: float = struct.field(pytree_node=False, default=2**0.5)
@@ -78,7 +82,7 @@ class MCTSPlayer:
         With a `search_slice` it makes the next `simulations` simulations of a search
         of these positions, whose tree so far is the memory.
         """
-        search_key, order_key = jax.random.split(rng_key)
+        search_key, order_key = split_keys(rng_key, 2)
         known = None
         if memory is not None:
             known = subtree(
@@ -123,7 +127,7 @@ def make_playout_fn(game: Game) -> mctx.RecurrentFn:
 
     def recurrent_fn(params, rng_key, action, states):
         del params
-        playout_key, order_key = jax.random.split(rng_key)
+        playout_key, order_key = split_keys(rng_key, 2)
         after = jax.vmap(game.step)(states, action)
         legal = jax.vmap(game.legal_action_mask)(after)
         result = playout_results(game, playout_key, after)
@@ -141,6 +145,11 @@ def make_playout_fn(game: Game) -> mctx.RecurrentFn:
 def playout_results(game: Game, rng_key: jax.Array, states: State) -> jax.Array:
     """Plays random moves from each of B positions to the end of the game.
 
+    Args:
+        game: what is played.
+        rng_key: consumed; one key, or `[P]` for P equal parts of the batch.
+        states: the positions, leaves `[B, ...]`.
+
     Returns:
         `[B]` float32; the results for the players who are to move in `states`.
     """
@@ -148,7 +157,7 @@ def playout_results(game: Game, rng_key: jax.Array, states: State) -> jax.Array:
     def play_move(carry):
         move, states = carry
         legal = jax.vmap(game.legal_action_mask)(states)
-        action = random_action(jax.random.fold_in(rng_key, move), legal)
+        action = draw(random_action, fold_in(rng_key, move), legal)
         return move + 1, jax.vmap(game.step)(states, action)
 
     _, ends = jax.lax.while_loop(
@@ -160,5 +169,9 @@ def playout_results(game: Game, rng_key: jax.Array, states: State) -> jax.Array:
 
 def _random_order(rng_key: jax.Array, legal: jax.Array) -> jax.Array:
     """Returns `[B, A]` random numbers in [0, 1), the lowest number where illegal."""
-    order = jax.random.uniform(rng_key, legal.shape, jnp.float32)
+    order = draw(_uniform_like, rng_key, legal)
     return jnp.where(legal, order, jnp.finfo(jnp.float32).min)
+
+
+def _uniform_like(rng_key: jax.Array, array: jax.Array) -> jax.Array:
+    return jax.random.uniform(rng_key, array.shape, jnp.float32)

@@ -1,6 +1,7 @@
 """The player that searches all moves to a fixed depth, by alpha-beta."""
 
 import dataclasses
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +10,7 @@ from flax import struct
 from azjax.games import Game, State, random_action
 from azjax.players.core import Choice, uniform
 from azjax.players.lookahead import after_each_move, result_of_mover
+from azjax.search.keys import draw
 
 MAX_DEPTH = 32  # moves
 
@@ -29,6 +31,7 @@ class MinimaxPlayer:
     where it sees the end of the game.
     """
 
+    draws_in_parts: ClassVar[bool] = True
     game: Game = struct.field(pytree_node=False)
     depth: int = struct.field(pytree_node=False)
 
@@ -38,7 +41,7 @@ class MinimaxPlayer:
         top = scores.max(axis=-1)
         best = scores == top[:, None]
         return Choice(
-            action=random_action(rng_key, best),
+            action=draw(random_action, rng_key, best),
             policy=uniform(best),
             value=jnp.clip(top, -1.0, 1.0),
         )

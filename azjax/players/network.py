@@ -1,5 +1,7 @@
 """The player that follows the network's policy without looking ahead."""
 
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 from flax import struct
@@ -8,6 +10,7 @@ from azjax.games import Game, State
 from azjax.networks import Network, Variables, expected_value
 from azjax.players.core import Choice
 from azjax.players.model import evaluate
+from azjax.search.keys import draw
 
 
 @struct.dataclass
@@ -18,6 +21,7 @@ class NetworkPlayer:
     as often as the network thinks right.
     """
 
+    draws_in_parts: ClassVar[bool] = True
     game: Game = struct.field(pytree_node=False)
     network: Network
     variables: Variables
@@ -34,6 +38,6 @@ class NetworkPlayer:
             top = logits.max(axis=-1, keepdims=True)
             scaled = jnp.where(legal, (logits - top) / self.temperature, -jnp.inf)
             policy = jax.nn.softmax(scaled)
-            action = jax.random.categorical(rng_key, scaled)
+            action = draw(jax.random.categorical, rng_key, scaled)
         value = expected_value(result)
         return Choice(action.astype(jnp.int32), policy, value, draw=result[:, 1])

@@ -1,5 +1,7 @@
 """The player that follows learnt action values."""
 
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 from flax import struct
@@ -7,6 +9,7 @@ from flax import struct
 from azjax.games import Game, State, random_action
 from azjax.networks import QNetwork, QParams, every_action_value
 from azjax.players.core import Choice, uniform
+from azjax.search.keys import draw, split_keys
 
 
 @struct.dataclass
@@ -16,6 +19,7 @@ class QPlayer:
     epsilon: `[]` the probability of a random legal move instead.
     """
 
+    draws_in_parts: ClassVar[bool] = True
     game: Game = struct.field(pytree_node=False)
     network: QNetwork
     params: QParams
@@ -63,11 +67,16 @@ def epsilon_greedy(
     legal one.
 
     Args:
-        rng_key: consumed.
+        rng_key: consumed; one key, or `[P]` for P equal parts of the batch.
         values: `[B, A]`, -inf where illegal.
         epsilon: `[]` in [0, 1].
     """
-    explore_key, action_key = jax.random.split(rng_key)
-    explores = jax.random.uniform(explore_key, values.shape[:1]) < epsilon
-    random = random_action(action_key, jnp.isfinite(values))
-    return jnp.where(explores, random, values.argmax(axis=-1)).astype(jnp.int32)
+    explore_key, action_key = split_keys(rng_key, 2)
+    best = values.argmax(axis=-1)
+    explores = draw(_uniform_like, explore_key, best) < epsilon
+    random = draw(random_action, action_key, jnp.isfinite(values))
+    return jnp.where(explores, random, best).astype(jnp.int32)
+
+
+def _uniform_like(rng_key: jax.Array, array: jax.Array) -> jax.Array:
+    return jax.random.uniform(rng_key, array.shape)

@@ -14,7 +14,25 @@ def split_keys(rng_key: jax.Array, count: int) -> jax.Array:
     """Returns `count` keys, or `[count, P]` of `[P]` keys, which are consumed."""
     if rng_key.ndim == 0:
         return jax.random.split(rng_key, count)
-    return jax.vmap(lambda key: jax.random.split(key, count), out_axes=1)(rng_key)
+    keys = jax.vmap(lambda key: jax.random.split(key, count))(rng_key)
+    # JAX takes keys of a transposed array for ones that were used before.
+    data = jax.random.key_data(keys).swapaxes(0, 1)
+    return jax.random.wrap_key_data(data, impl=jax.random.key_impl(keys))
+
+
+def keys_of_games(rng_key: jax.Array, batch_size: int) -> jax.Array:
+    """Returns `[B]` keys, one for each search, from one key or `[P]`, consumed."""
+    if rng_key.ndim == 0:
+        return jax.random.split(rng_key, batch_size)
+    size = batch_size // rng_key.size
+    return jax.vmap(lambda key: jax.random.split(key, size))(rng_key).ravel()
+
+
+def fold_in(rng_key: jax.Array, number: jax.Array | int) -> jax.Array:
+    """Returns `jax.random.fold_in(rng_key, number)`, of one key or of each of `[P]`."""
+    if rng_key.ndim == 0:
+        return jax.random.fold_in(rng_key, number)
+    return jax.vmap(lambda key: jax.random.fold_in(key, number))(rng_key)
 
 
 def draw(

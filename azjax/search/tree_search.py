@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from azjax.search import proofs
 from azjax.search.backup import Select, announce, back_up
 from azjax.search.config import check_whole
-from azjax.search.keys import split_keys
+from azjax.search.keys import keys_of_games, split_keys
 from azjax.search.nodes import (
     UNVISITED,
     Evaluation,
@@ -163,7 +163,7 @@ def search(
     def step(index, carry):
         rng_key, nodes, paths = carry
         rng_key, simulate_key, expand_key = split_keys(rng_key, 3)
-        keys = split_keys(simulate_key, batch_size // simulate_key.size).T.ravel()
+        keys = keys_of_games(simulate_key, batch_size)
         nodes, paths = searcher.step(
             nodes,
             paths,

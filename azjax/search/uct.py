@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import mctx
 
+from azjax.search.keys import draw, split_keys
 from azjax.search.nodes import is_legal
 from azjax.search.records import PolicyOutput, RootFnOutput, Tree
 from azjax.search.tree_search import search
@@ -32,7 +33,7 @@ def uct_policy(
 
     Args:
         params: passed on to `recurrent_fn`.
-        rng_key: consumed.
+        rng_key: consumed; one key, or `[P]` for P equal parts of the batch.
         root: prior logits `[B, A]` and values `[B]` in float32, states `[B, ...]`.
         recurrent_fn: the model; its values are, for instance, the results of random
             playouts. Its prior logits say in which order the actions of a node are
@@ -43,7 +44,7 @@ def uct_policy(
         **search_settings: `max_depth`, `tree`, `leaves_per_step` and `search_slice` of
             `search`.
     """
-    search_key, action_key = jax.random.split(rng_key)
+    search_key, action_key = split_keys(rng_key, 2)
     select = functools.partial(ucb1_selection, exploration=exploration)
     tree = search(
         params,
@@ -64,7 +65,8 @@ def uct_policy(
     best = visits == visits.max(axis=-1, keepdims=True)
     value = jnp.where(best, summary.qvalues, -jnp.inf)
     best &= value == value.max(axis=-1, keepdims=True)
-    action = jax.random.categorical(action_key, jnp.where(best, 0.0, -jnp.inf))
+    logits = jnp.where(best, 0.0, -jnp.inf)
+    action = draw(jax.random.categorical, action_key, logits)
     fields = {
         "action": action.astype(jnp.int32),
         "action_weights": visits / visits.sum(axis=-1, keepdims=True),

@@ -18,15 +18,26 @@ _OPENINGS_SEED, _PLAYERS_SEED = 0, 1
 class Evaluator:
     """Grades players of one run, always on the same positions and openings.
 
+    Args:
+        game: what is learnt.
+        config: how much is graded and played.
+        opponents: as `azjax.players.load` takes them.
+        devices: share the work; by default all of this process.
+
     Raises:
         ValueError: an opponent is unknown, cannot play the game or does not start, or
             the game has too few openings.
     """
 
     def __init__(
-        self, game: Game, config: BaseEvaluationConfig, opponents: Sequence[str]
+        self,
+        game: Game,
+        config: BaseEvaluationConfig,
+        opponents: Sequence[str],
+        *,
+        devices: Sequence[Any] | None = None,
     ):
-        self._game = game
+        self._game, self._devices = game, devices
         positions = shipped(game)
         self._positions = positions and positions.subset(config.num_positions)
         self._opponents = {name: load(name, game) for name in opponents}
@@ -48,7 +59,7 @@ class Evaluator:
         if self._positions is not None:
             keys = jax.random.split(grade_key, len(players))
             for (name, player), key in zip(players.items(), keys, strict=True):
-                graded = grade(player, self._positions, key)
+                graded = grade(player, self._positions, key, devices=self._devices)
                 row |= _with_interval(
                     f"{name}_mistakes", graded.mean, graded.mean_interval
                 )
@@ -56,7 +67,14 @@ class Evaluator:
         first = next(iter(players.values()))
         keys = jax.random.split(match_key, len(self._opponents))
         for (name, opponent), key in zip(self._opponents.items(), keys, strict=True):
-            match = play_openings(self._game, first, opponent, self._openings, key)
+            match = play_openings(
+                self._game,
+                first,
+                opponent,
+                self._openings,
+                key,
+                devices=self._devices,
+            )
             row[SCORES][name] = _with_interval(
                 "score", match.total.score, match.interval
             )

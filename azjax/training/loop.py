@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax
 import optax
 
 from azjax import games as game_register
@@ -110,7 +111,13 @@ def train(
             config,
             algorithm,
             variables,
-            Evaluator(game, config.evaluation, config.evaluation.opponents),
+            Evaluator(
+                game,
+                config.evaluation,
+                config.evaluation.opponents,
+                # How it is divided makes a difference in rounding.
+                devices=jax.local_devices()[:1] if config.exact_lanes else None,
+            ),
             player=functools.partial(
                 TrainedPlayer,
                 game,

@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 import itertools
 import json
+import os
 import random
 import re
 import shutil
@@ -20,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -97,24 +98,45 @@ class TrainingRun:
     directory: the run directory.
     iterations: its length.
     patience: how long to wait for anything (seconds).
+    game: what is learnt.
+    options: further ones of `azjax train`.
     """
 
-    def __init__(self, directory: Path, iterations: int, patience: float):
+    def __init__(
+        self,
+        directory: Path,
+        iterations: int,
+        patience: float,
+        game: str = "connect_four",
+        options: Sequence[str] = RUN_OPTIONS,
+    ):
         self.directory = directory
+        self.game = game
         self.checkpoints = directory / "checkpoints"
         self.log = directory.with_suffix(".log")
         self.patience = patience
         self.command = [
-            *(sys.executable, "-m", "azjax", "train", "connect_four"),
+            *(sys.executable, "-m", "azjax", "train", game),
             *("--preset", "cpu", "--iterations", str(iterations)),
-            *("--run-dir", str(directory), *RUN_OPTIONS),
+            *("--run-dir", str(directory), *options),
         ]
 
     @contextlib.contextmanager
-    def session(self) -> Iterator[subprocess.Popen]:
-        """A context in which the run goes on; it is killed at the end, if it lasts."""
+    def session(
+        self, environment: Mapping[str, str] | None = None
+    ) -> Iterator[subprocess.Popen]:
+        """A context in which the run goes on; it is killed at the end, if it lasts.
+
+        Args:
+            environment: variables that differ from those of this program.
+        """
         with self.log.open("w") as log:
-            process = subprocess.Popen(self.command, stdout=log, stderr=log)
+            process = subprocess.Popen(
+                self.command,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **(environment or {})},
+            )
         try:
             yield process
         finally:
@@ -153,7 +175,7 @@ class TrainingRun:
     def is_learning(self) -> bool:
         """Returns whether the newest session has said from where it goes on."""
         output = self.output()
-        has_begun = "\nlearn connect_four" in f"\n{output}"
+        has_begun = f"\nlearn {self.game}" in f"\n{output}"
         return has_begun or GOING_ON.search(output) is not None
 
     def newest(self) -> int | None:

@@ -1,0 +1,101 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from quick_compilation import FEW_OPTIMIZATIONS
+
+from azjax import arena, games
+from azjax.networks import DenseTrunkConfig, NetworkConfig
+from azjax.players import (
+    AlphaZeroPlayer,
+    GreedyPlayer,
+    MCTSPlayer,
+    MinimaxPlayer,
+    NetworkPlayer,
+    RandomPlayer,
+    choose,
+    first_network,
+)
+from azjax.players.batches import NUM_PARTS, BatchLayout, batch_layout
+from azjax.search import SearchConfig
+
+GAME = games.make("tic_tac_toe")
+NETWORK, VARIABLES = first_network(
+    0, GAME, NetworkConfig(DenseTrunkConfig(width=16, num_blocks=1))
+)
+PUCT = SearchConfig(algorithm="alphazero")
+PROGRAM = Path(__file__).with_name("four_devices.py")
+
+
+@pytest.fixture(scope="module")
+def found():
+    flags = f"{FEW_OPTIMIZATIONS} --xla_force_host_platform_device_count=4"
+    done = subprocess.run(
+        [sys.executable, PROGRAM],
+        env=os.environ | {"XLA_FLAGS": flags},
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+    )
+    return json.loads(done.stdout)
+
+
+def test_a_player_with_chance_chooses_the_same_moves_on_four_devices(found):
+    assert found["others"]["grade of mcts"] == 0
+
+
+@pytest.mark.parametrize("what", ["grade of alphazero", "match"])
+def test_a_searching_player_chooses_the_same_moves_on_four_devices(found, what):
+    """But for ties that rounding decides."""
+    assert found["others"][what] < 0.05
+
+
+def test_all_devices_choose_moves(found):
+    assert set(found["used"]) == {1, 4}
+    assert found["used"].count(1) == found["used"].count(4)
+
+
+def test_devices_do_not_speak_with_each_other_in_a_search(found):
+    assert found["collectives"] == []
+
+
+def test_devices_are_used_that_have_equally_many_parts(found):
+    assert found["layouts"] == [[72, 8, 4], [72, 8, 2], [63, 1, None]]
+
+
+@pytest.mark.parametrize(
+    "player",
+    [
+        RandomPlayer(GAME),
+        GreedyPlayer(GAME),
+        MinimaxPlayer(GAME, 2),
+        MCTSPlayer(GAME, 3),
+        NetworkPlayer(GAME, NETWORK, VARIABLES, temperature=1.0),
+        AlphaZeroPlayer(GAME, PUCT, 3, NETWORK, VARIABLES),
+    ],
+    ids=lambda player: type(player).__name__,
+)
+def test_a_part_of_a_batch_draws_as_if_it_were_alone(player):
+    states = arena.suite(GAME, jax.random.key(1), 12, 2).states
+    keys = jax.random.split(jax.random.key(0), 3)
+    together = np.asarray(choose(player, keys, states).action)
+    for part, key in enumerate(keys):
+        rows = np.arange(4 * part, 4 * part + 4)
+        alone = choose(player, key, jax.tree.map(lambda x, r=rows: x[r], states))
+        np.testing.assert_array_equal(together[rows], alone.action)
+
+
+def test_players_that_take_one_key_choose_on_one_device():
+    class OneKey:
+        pass
+
+    assert batch_layout(100, [RandomPlayer(GAME), OneKey()]) == BatchLayout(100)
+
+
+def test_one_device_draws_in_the_same_parts_as_several():
+    assert batch_layout(512, [RandomPlayer(GAME)]) == BatchLayout(512, NUM_PARTS)
