@@ -332,9 +332,12 @@ def test_the_programs_of_searches_are_counted(tmp_path):
     options = ["--device", "cpu", "--batch", "4", "--simulations", "4", "--json"]
     ours, theirs = json.loads(run("bench/programs.py", *options, folder=tmp_path))
     assert (ours["engine"], theirs["engine"]) == ("azjax", "mctx")
-    assert all(ours[name] > 0 for name in ("gathers", "scatters"))
+    # With few optimizations a CPU's program has loops in place of scatters.
+    assert all(row["gathers"] > 0 for row in (ours, theirs))
+    assert all(row["bytes_accessed"] > 0 for row in (ours, theirs))
+    parts = {"bookkeeping", "descent", "values", "backup"}
+    assert set(ours["kernels"]) == set(theirs["kernels"]) == parts
     assert all(ours["kernels"].values())
-    assert theirs["kernels"]["values"] == 0
 
 
 @pytest.mark.slow

@@ -101,7 +101,9 @@ def _update(
         is_leaf = listed < 0
         rows = now.rows(jnp.where(is_leaf, -1 - listed, listed))
         now, rows, edge = _count(now, rows, counts, gain, is_leaf, kind)
-        now = update(now, rows, edge, counts=counts, is_leaf=is_leaf, select=select)
+        now = update(
+            now, rows, edge, counts=counts, is_leaf=is_leaf, select=select, kind=kind
+        )
         return number + 1, now.statistics, now.pending
 
     _, statistics, pending = jax.lax.while_loop(
@@ -121,11 +123,13 @@ def _update_by_row(
     counts: jax.Array,
     is_leaf: jax.Array,
     select: Select | None,
+    kind: Kind,
 ) -> Nodes:
     """Writes counted nodes but the last, with the edges to the nodes after them.
 
     One scatter of rows. A node that is no leaf has its child after it.
     """
+    del kind  # the row is written as a whole
     child = jax.tree.map(lambda x: x[1:], edge)
     rows, counts, is_leaf = jax.tree.map(lambda x: x[:-1], (rows, counts, is_leaf))
     at = jnp.where(counts, rows.entry, nodes.size)
@@ -150,6 +154,7 @@ def _update_by_number(
     counts: jax.Array,
     is_leaf: jax.Array,
     select: Select | None,
+    kind: Kind,
 ) -> Nodes:
     """Writes counted nodes but the last, and the edges that lead to them.
 
@@ -163,9 +168,10 @@ def _update_by_number(
     above = (jnp.where(counts, parent, nodes.size), edge.action)
     before = nodes.statistics[parent].value
     qvalue = jnp.where(edge.is_unknown, before, edge.qvalue)
-    statistics = nodes.statistics.update(
-        at, visits=rows.statistics.visits, value=rows.statistics.value
-    ).update(above, link=edge.link, edge_visits=edge.visits, qvalue=qvalue)
+    statistics = nodes.statistics.update(at, **_counted(rows.statistics, kind))
+    statistics = statistics.update(
+        above, link=edge.link, edge_visits=edge.visits, qvalue=qvalue
+    )
     if select is not None:
         now = statistics[entry]
         nodes = dataclasses.replace(nodes, statistics=statistics)
@@ -191,9 +197,18 @@ def _update_roots(
         _, _, edge = _count(nodes, first, no, paths.root_gain, is_leaf, kind)
         table = nodes.statistics.rewrite(at, _with_edge(statistics, edge, counts))
     else:
-        visits, value = statistics.visits, statistics.value
-        table = nodes.statistics.update(at, visits=visits, value=value)
+        table = nodes.statistics.update(at, **_counted(statistics, kind))
     return dataclasses.replace(nodes, statistics=table)
+
+
+def _counted(statistics: Statistics, kind: Kind) -> dict[str, jax.Array]:
+    """Returns what `_count` changes: to write the rest too would copy whole tables."""
+    changed = {}
+    if kind != "outcome":
+        changed["visits"] = statistics.visits
+    if kind != "announcement":
+        changed["value"] = statistics.value
+    return changed
 
 
 def _count(  # noqa: PLR0917  # called from two functions above
