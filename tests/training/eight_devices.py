@@ -1,6 +1,7 @@
 """Runs on 8 devices of a CPU what `test_lanes.py` asks about; prints JSON.
 
-python eight_devices.py GAME [NUMBER ...]       numbers of devices; 1 8 by default
+python eight_devices.py GAME ITERATIONS NUMBER ...      compares numbers of devices
+python eight_devices.py GAME                            looks at the rest
 """
 
 import dataclasses
@@ -9,6 +10,7 @@ import json
 import re
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import jax
@@ -54,13 +56,16 @@ def settings(game: str) -> TrainConfig:
     )
 
 
-def main(game: str, numbers: list[int], iterations: int) -> dict:
-    """Returns what was found."""
-    found = {"devices": jax.device_count()}
-    config = settings(game)
-    exact = dataclasses.replace(config, exact_lanes=True)
-    found["exact"] = [run(exact, number, iterations)[1] for number in numbers]
-    _, found["resumed"] = resumed(exact, numbers, iterations)
+def compare(game: str, iterations: int, *numbers: int) -> dict:
+    """Returns what runs are on different numbers of devices."""
+    exact = dataclasses.replace(settings(game), exact_lanes=True)
+    runs = [run(exact, number, iterations)[1] for number in numbers]
+    return {"exact": runs, "resumed": resumed(exact, numbers, iterations)[1]}
+
+
+def look(game: str) -> dict:
+    """Returns what else there is to see."""
+    found, config = {}, settings(game)
     states = [run(config, number, 1)[0] for number in (1, 8)]
     actions = [np.asarray(state.replay.chunk.action) for state in states]
     found["other_actions"] = float(np.mean(actions[0] != actions[1]))
@@ -92,7 +97,7 @@ def run(config: TrainConfig, number: int, iterations: int, state=None):
     return state, [digest(state), rows]
 
 
-def resumed(config: TrainConfig, numbers: list[int], iterations: int):
+def resumed(config: TrainConfig, numbers: Sequence[int], iterations: int):
     """Does the same, with a checkpoint and other devices after each iteration."""
     state, facts, rows = None, None, []
     with tempfile.TemporaryDirectory() as folder:
@@ -146,5 +151,5 @@ def collectives(config: TrainConfig) -> dict[str, list[str]]:
 
 
 if __name__ == "__main__":
-    name, count, *devices = sys.argv[1:]
-    print(json.dumps(main(name, [int(word) for word in devices], int(count))))
+    name, *words = sys.argv[1:]
+    print(json.dumps(compare(name, *map(int, words)) if words else look(name)))
