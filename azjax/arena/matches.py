@@ -12,9 +12,10 @@ from jax.sharding import Mesh
 from azjax.arena.conduct import play_in_seats
 from azjax.arena.openings import Openings, suite
 from azjax.arena.records import MatchResult, joined
+from azjax.devices import spread
 from azjax.games import Game, State
 from azjax.games.core import select
-from azjax.players.batches import BatchLayout, batch_layout, on_devices
+from azjax.players.batches import BatchLayout, batch_layout
 from azjax.players.core import Player, start, think
 from azjax.players.seat import AnyPlayer, ExternalPlayer
 
@@ -96,7 +97,7 @@ def play_openings(
         return play_in_seats(game, (player, opponent), openings, rng_key, on_games)
     players = (player, opponent)
     layout = batch_layout(min(len(openings), games_at_once // 2), players, devices)
-    players = layout.shared(players)
+    players = layout.replicated(players)
     starts = range(0, len(openings), layout.size)
     results = []
     for first, chunk_key in zip(
@@ -191,7 +192,7 @@ def _asked(mesh: Mesh | None, states: State, openings: State) -> State:
     def ask(states, openings):
         return jax.vmap(select)(states.terminated, openings, states)
 
-    return on_devices(ask, mesh)(states, openings)
+    return spread(ask, mesh)(states, openings)
 
 
 @jax.jit(static_argnums=(0, 1))
@@ -200,7 +201,7 @@ def _step(
 ) -> tuple[State, jax.Array, jax.Array]:
     """Returns the next states, `[B]` int32 the moves for the record, -1 where there is
     none, and `[B]` bool whether an illegal move was tried."""
-    return on_devices(functools.partial(_step_all, game), mesh)(states, action)
+    return spread(functools.partial(_step_all, game), mesh)(states, action)
 
 
 def _step_all(

@@ -159,7 +159,7 @@ def grade(
     if not len(positions):
         raise ValueError("no positions to grade")
     layout = batch_layout(batch_size, [player], devices)
-    player = layout.shared(player)
+    player = layout.replicated(player)
     starts = range(0, len(positions), layout.size)
     actions = []
     for start, key in zip(starts, jax.random.split(rng_key, len(starts)), strict=True):

@@ -3,9 +3,9 @@
 from azjax.devices.chips import CHIPS, Chip, chip_of
 from azjax.devices.hlo import Instruction, Program, read_program
 from azjax.devices.products import Product, products, products_of
+from azjax.devices.spreading import AXIS, DIVIDED, REPLICATED, mesh_of, spread
 from azjax.devices.target import target_platform, tracing_for
 from azjax.devices.topologies import (
-    AXIS,
     compile_for,
     parse_device,
     topology_mesh,
@@ -15,16 +15,20 @@ from azjax.devices.traffic import traffic
 __all__ = [
     "AXIS",
     "CHIPS",
+    "DIVIDED",
+    "REPLICATED",
     "Chip",
     "Instruction",
     "Product",
     "Program",
     "chip_of",
     "compile_for",
+    "mesh_of",
     "parse_device",
     "products",
     "products_of",
     "read_program",
+    "spread",
     "target_platform",
     "topology_mesh",
     "tracing_for",

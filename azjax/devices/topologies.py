@@ -11,13 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import numpy as np
 from jax.experimental import topologies
 
 from azjax.devices.chips import CHIPS, Chip
+from azjax.devices.spreading import mesh_of
 from azjax.devices.target import tracing_for
 
-AXIS = "data"
 MAX_TPUS = 1024
 MAX_GPUS = 8  # of one node
 _SLICE = re.compile(r"\d{1,3}x\d{1,3}(x\d{1,3})?")
@@ -85,7 +84,7 @@ def topology_mesh(name: str) -> jax.sharding.Mesh:
         devices = _tpu_devices(name, chip, shape)
     else:
         devices = _gpu_devices(name, chip, shape)
-    return jax.sharding.Mesh(np.array(devices), (AXIS,))
+    return mesh_of(devices)
 
 
 def compile_for(

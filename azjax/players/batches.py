@@ -5,17 +5,16 @@ in `azjax.search.keys`. A device has one or several of them: the draws do not de
 the number of devices, and the choices only through rounding.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
-import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-AXIS = "positions"  # of the mesh
+from azjax.devices import DIVIDED, REPLICATED, mesh_of
+
 NUM_PARTS = 8
 MIN_DIVIDED = 64  # positions; a smaller batch has one part, on one device
-_SHARED, _BY_POSITION = PartitionSpec(), PartitionSpec(AXIS)
 
 
 class BatchLayout(NamedTuple):
@@ -36,13 +35,13 @@ class BatchLayout(NamedTuple):
             return rng_key
         return self.by_position(jax.random.split(rng_key, self.num_parts))
 
-    def shared(self, tree: Any) -> Any:
+    def replicated(self, tree: Any) -> Any:
         """Returns arrays, each of them whole on every device."""
-        return jax.device_put(tree, self._sharding(_SHARED))
+        return jax.device_put(tree, self._sharding(REPLICATED))
 
     def by_position(self, tree: Any) -> Any:
         """Returns arrays `[B, ...]` or `[P, ...]`, divided among the devices."""
-        return jax.device_put(tree, self._sharding(_BY_POSITION))
+        return jax.device_put(tree, self._sharding(DIVIDED))
 
     def _sharding(self, spec: PartitionSpec) -> NamedSharding | None:
         return None if self.mesh is None else NamedSharding(self.mesh, spec)
@@ -68,32 +67,5 @@ def batch_layout(
         return BatchLayout(size)
     devices = jax.local_devices() if devices is None else devices
     number = max(n for n in range(1, len(devices) + 1) if NUM_PARTS % n == 0)
-    mesh = None if number == 1 else Mesh(np.array(devices[:number]), (AXIS,))
+    mesh = None if number == 1 else mesh_of(devices[:number])
     return BatchLayout(-(-size // NUM_PARTS) * NUM_PARTS, NUM_PARTS, mesh)
-
-
-def on_devices(
-    function: Callable[..., Any], mesh: Mesh | None, *, num_shared: int = 0
-) -> Callable[..., Any]:
-    """Returns a function to be jitted, of which each device computes its positions.
-
-    Args:
-        function: of arrays that are shared and then of arrays `[B, ...]` or `[P, ...]`,
-            to arrays `[B, ...]`.
-        mesh: of a `BatchLayout`; None returns the function itself.
-        num_shared: the arguments that are shared.
-    """
-    if mesh is None:
-        return function
-
-    def divided(*args: Any) -> Any:
-        num_divided = len(args) - num_shared
-        return jax.shard_map(
-            function,
-            mesh=mesh,
-            in_specs=(_SHARED,) * num_shared + (_BY_POSITION,) * num_divided,
-            out_specs=_BY_POSITION,
-            check_vma=False,  # mctx has branches that it refuses
-        )(*args)
-
-    return divided

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
 
+from azjax.devices import spread
 from azjax.games import State
-from azjax.players.batches import on_devices
 
 
 class Choice(NamedTuple):
@@ -83,7 +83,7 @@ def _choose(
     rng_key: jax.Array,
     states: State,
 ) -> Choice:
-    return on_devices(player_type.choose, mesh, num_shared=1)(player, rng_key, states)
+    return spread(player_type.choose, mesh, num_replicated=1)(player, rng_key, states)
 
 
 def start(player: Player, states: State, mesh: Mesh | None = None) -> Any:
@@ -103,7 +103,7 @@ def start(player: Player, states: State, mesh: Mesh | None = None) -> Any:
 def _start(
     player_type: type[Any], mesh: Mesh | None, player: Player, states: State
 ) -> Any:
-    return on_devices(player_type.start, mesh, num_shared=1)(player, states)
+    return spread(player_type.start, mesh, num_replicated=1)(player, states)
 
 
 def think(
@@ -136,5 +136,5 @@ def _think(
     """`batch`: the keys, states and memory."""
     *asked, memory = batch
     if memory is None:
-        return on_devices(player_type.choose, mesh, num_shared=1)(player, *asked), None
-    return on_devices(player_type.think, mesh, num_shared=1)(player, *batch)
+        return spread(player_type.choose, mesh, num_replicated=1)(player, *asked), None
+    return spread(player_type.think, mesh, num_replicated=1)(player, *batch)

@@ -82,8 +82,9 @@ def _is_barred(nodes: Nodes, rows: Rows, legal: jax.Array) -> jax.Array | None:
     proven to lose, or taken by other searches of the same step.
 
     A node bears one search at a time, and one more for every `_VISITS_PER_LEAF`
-    visits, lest poor moves be searched for want of better ones. The root's selection
-    spreads searches by itself; it only has to leave the leaves. None: none can be.
+    visits, so that poor moves are not searched only because the better ones are taken.
+    The root's selection spreads searches by itself; it only has to leave the leaves.
+    None: none can be.
     """
     if nodes.pending is None and nodes.lower is None:
         return None

@@ -22,7 +22,6 @@ from jax.experimental import multihost_utils
 HEARTBEAT_SECONDS = 20  # after which a process that is silent is given up
 START_SECONDS = 45  # that the processes wait for each other
 _TEXT_BYTES = 1_000  # of a message to the other processes
-_TOKEN_FILE = ".processes"
 
 
 def join_processes(
@@ -213,21 +212,21 @@ def check_shared(directory: Path) -> None:
     """
     if jax.process_count() == 1:
         return
-    path, token = directory / _TOKEN_FILE, from_first(secrets.token_hex())
+    # A name that nobody knew before: it is neither a link nor another's file.
+    path = directory / f".process-{from_first(secrets.token_hex(8))}"
     with fails_together():
         if is_first():
-            path.write_text(token)
-    with fails_together():
-        with contextlib.suppress(OSError):
-            if path.read_text() == token:
-                token = None
-        if token is not None:
-            raise ValueError(
-                f"{directory} is another directory than that of process 0: give a "
-                "--run-dir that all hosts share"
-            )
-    if is_first():
-        path.unlink()
+            path.touch(exist_ok=False)
+    try:
+        with fails_together():
+            if not path.exists():
+                raise ValueError(
+                    f"{directory} is another directory than that of process 0: give a "
+                    "--run-dir that all hosts share"
+                )
+    finally:
+        if is_first():
+            path.unlink(missing_ok=True)
 
 
 def _line(error: BaseException) -> str:

@@ -20,6 +20,7 @@ from azjax.training.estimates import (
     work,
 )
 from azjax.training.iteration import make_algorithm
+from azjax.training.lanes import abstract_state
 from azjax.training.memory import (
     advice,
     available_bytes,
@@ -28,7 +29,6 @@ from azjax.training.memory import (
 )
 from azjax.training.phases import (
     CompiledPhase,
-    abstract_state,
     chip_bytes,
     compile_phase,
     phases,
@@ -192,7 +192,7 @@ def _forecast(
     )
     check_fits(config, needed, usable)
     to_lower = advice(config, needed)
-    state = abstract_state(algorithm, variables)
+    state = abstract_state(lambda: algorithm.init(variables), algorithm.shardings)
     compiled, update = [], None
     for phase in phases(config, game, network, algorithm, state=state):
         enter(phase.name)

@@ -15,6 +15,7 @@ from azjax.training.distributed import (
     in_any,
     is_first,
 )
+from azjax.training.lanes import abstract_state
 from azjax.training.metrics import Row, losses, with_scores
 from azjax.training.plan import (
     Plan,
@@ -196,7 +197,7 @@ def run_loop(
     )
     notes = list(notes)
     restored = checkpoints.restore(
-        shapes_of(learning.init, learning.shardings), notes.append
+        abstract_state(learning.init, learning.shardings), notes.append
     )
     state, progress, start = _begin(learning, restored, plan, notes)
     reporter = Reporter(directory, config, start) if is_first() else SilentReporter()
@@ -346,18 +347,6 @@ def _counts(session: _Session, state: Any) -> dict[str, Any]:
         "positions": iteration * learning.positions,
         **learning.counts(state, progress.totals),
     }
-
-
-def shapes_of(init: Callable[[], Any], shardings: Callable[[Any], Any]) -> Any:
-    """Returns the shapes of a state with their shardings; it is not computed."""
-    shapes = jax.eval_shape(init)
-    return jax.tree.map(
-        lambda leaf, sharding: jax.ShapeDtypeStruct(
-            leaf.shape, leaf.dtype, sharding=sharding
-        ),
-        shapes,
-        shardings(shapes),
-    )
 
 
 def _begin(

@@ -11,11 +11,12 @@ import numpy as np
 import optax
 from flax import struct
 
+from azjax.devices import DIVIDED, REPLICATED
 from azjax.games import Game
 from azjax.networks import Network, Parts, Variables
 from azjax.search.keys import merge_batch, split_batch
 from azjax.training.config import TrainConfig
-from azjax.training.lanes import BY_LANE, SHARED, Lanes, spread_lanes
+from azjax.training.lanes import Lanes, spread_lanes
 from azjax.training.learner import (
     Gradient,
     LearnerState,
@@ -97,14 +98,14 @@ class Algorithm(NamedTuple):
 
     def shardings(self, state: TrainState) -> TrainState:
         """Returns the sharding of each leaf of a state, or of its shapes."""
-        shared, by_lane = self.lanes.shared, self.lanes.by_lane
+        replicated, by_lane = self.lanes.replicated, self.lanes.by_lane
         of_fields: dict[str, Any] = {
-            "learner": shared,
+            "learner": replicated,
             "games": by_lane,
             "replay": by_lane,
             "sampler": by_lane,
-            "rng_key": shared,
-            "iteration": shared,
+            "rng_key": replicated,
+            "iteration": replicated,
         }
         return jax.tree.broadcast(TrainState(**of_fields), state)
 
@@ -176,19 +177,19 @@ def make_algorithm(
                     num_simulations=num_simulations,
                     policy_entries=config.replay.policy_entries,
                 ),
-                num_shared=1,
+                num_replicated=1,
             )
         ),
         insert=lanes.jit(
             lambda iteration, replay, chunk: insert(replay, chunk, iteration),
-            num_shared=1,
+            num_replicated=1,
             donate_argnums=(1,),
         ),
         make_index=lanes.jit(
             lambda num_moves, window, replay: jax.vmap(index, (0, None, None))(
                 replay, num_moves, window
             ),
-            num_shared=2,
+            num_replicated=2,
             donate_argnums=(2,),
         ),
         prepare=lanes.jit(jax.vmap(sampler.prepare), donate_argnums=(0,)),
@@ -251,11 +252,11 @@ def _make_update(
     if not lanes.one_by_one:
         return lanes.jit(
             update_at_once,
-            num_shared=2,
-            out_specs=(SHARED, BY_LANE, SHARED),
+            num_replicated=2,
+            out_specs=(REPLICATED, DIVIDED, REPLICATED),
             donate_argnums=(0, 2),
         )
-    gradient_by_lane = lanes.jit_products(gradient_of_lanes, num_shared=1)
+    gradient_by_lane = lanes.jit_products(gradient_of_lanes, num_replicated=1)
     mean_gradient, apply_alone = lanes.mean(), jax.jit(apply, donate_argnums=0)
 
     def update_by_lane(learner, share, *laned):
@@ -329,8 +330,8 @@ def _init(
     # Compiled, so that no device ever holds the lanes of the others.
     init_lanes = lanes.jit(jax.vmap(init_lane))
     games, replay, sampler_state = init_lanes(jax.random.split(games_key, lanes.number))
-    shared = (init_learner(variables, optimizer), run_key, jnp.int32(0))
-    learner, rng_key, iteration = lanes.share(shared)
+    rest = (init_learner(variables, optimizer), run_key, jnp.int32(0))
+    learner, rng_key, iteration = lanes.replicate(rest)
     return TrainState(learner, games, replay, sampler_state, rng_key, iteration)
 
 

@@ -2,7 +2,7 @@
 
 A run's games, replay and batches are divided into L lanes, each with random keys of its
 own. Arrays of lanes have an axis `[L, ...]` in front, which is sharded over the
-devices; what the lanes share is on each of them. The same lanes give the same run on
+devices; what the lanes share is replicated. The same lanes give the same run on
 any number of devices that divides L: up to rounding where a device computes its lanes
 in one batch, bit for bit where it computes one after another.
 """
@@ -15,10 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, Sharding
 
-AXIS = "data"  # of the mesh
-SHARED, BY_LANE = PartitionSpec(), PartitionSpec(AXIS)
+from azjax.devices import AXIS, DIVIDED, REPLICATED, mesh_of, spread
 
 
 class Lanes(NamedTuple):
@@ -34,59 +33,53 @@ class Lanes(NamedTuple):
     one_by_one: bool = False
 
     @property
-    def shared(self) -> NamedSharding:
+    def replicated(self) -> NamedSharding:
         """The sharding of arrays that are the same on each device."""
-        return NamedSharding(self.mesh, SHARED)
+        return NamedSharding(self.mesh, REPLICATED)
 
     @property
     def by_lane(self) -> NamedSharding:
         """The sharding of arrays `[L, ...]`."""
-        return NamedSharding(self.mesh, BY_LANE)
+        return NamedSharding(self.mesh, DIVIDED)
 
     def jit(
         self,
         function: Callable[..., Any],
         *,
-        num_shared: int = 0,
+        num_replicated: int = 0,
         donate_argnums: Sequence[int] = (),
-        out_specs: Any = BY_LANE,
+        out_specs: Any = DIVIDED,
     ) -> Callable[..., Any]:
         """Returns the jitted function, of which each device computes its lanes.
 
         Args:
-            function: of arrays that are shared and then of arrays of some lanes, to
-                arrays of these lanes.
-            num_shared: the arguments that are shared.
+            function: of arrays that are replicated and then of arrays of some lanes,
+                to arrays of these lanes.
+            num_replicated: the arguments that are replicated.
             donate_argnums: as in `jax.jit`.
-            out_specs: of the result, where some of it is shared: `SHARED`.
+            out_specs: of the results, `DIVIDED` or `REPLICATED`.
         """
 
-        def spread(*args: Any) -> Any:
-            num_laned = len(args) - num_shared
-            return jax.shard_map(
-                function,
-                mesh=self.mesh,
-                in_specs=(SHARED,) * num_shared + (BY_LANE,) * num_laned,
-                out_specs=out_specs,
-                check_vma=False,  # mctx has branches that it refuses
-            )(*args)
-
-        return jax.jit(spread, donate_argnums=donate_argnums)
+        divided = spread(
+            function, self.mesh, num_replicated=num_replicated, out_specs=out_specs
+        )
+        return jax.jit(divided, donate_argnums=donate_argnums)
 
     def jit_products(
-        self, function: Callable[..., Any], *, num_shared: int
+        self, function: Callable[..., Any], *, num_replicated: int
     ) -> Callable[..., Any]:
         """Returns the same of a function with matrix products, whose bits depend on the
         size of a batch: with `one_by_one` it is computed of one lane after another."""
         if not self.one_by_one:
-            return self.jit(function, num_shared=num_shared)
+            return self.jit(function, num_replicated=num_replicated)
 
         def of_lane(number: Any, *args: Any) -> Any:
-            shared, laned = args[:num_shared], args[num_shared:]
-            return function(*shared, *jax.tree.map(lambda x: x[number][None], laned))
+            laned = args[num_replicated:]
+            lane = jax.tree.map(lambda x: x[number][None], laned)
+            return function(*args[:num_replicated], *lane)
 
         # A loop in one program would be compiled for its length, with other bits.
-        of_lane = self.jit(of_lane, num_shared=1 + num_shared)
+        of_lane = self.jit(of_lane, num_replicated=1 + num_replicated)
         join = self.jit(
             lambda *lanes: jax.tree.map(lambda *x: jnp.concatenate(x), *lanes)
         )
@@ -103,24 +96,24 @@ class Lanes(NamedTuple):
 
     def mean(self) -> Callable[[Any], Any]:
         """Returns the jitted function of arrays `[L, ...]` to their mean `[...]`, which
-        is shared and has the same bits on any number of devices."""
+        is replicated and has the same bits on any number of devices."""
 
         def mean(laned: Any) -> Any:
             return jax.tree.map(
                 lambda x: jax.lax.all_gather(x, AXIS, tiled=True).mean(axis=0), laned
             )
 
-        return self.jit(mean, out_specs=SHARED)
+        return self.jit(mean, out_specs=REPLICATED)
 
-    def share(self, arrays: Any) -> Any:
+    def replicate(self, arrays: Any) -> Any:
         """Returns copies of arrays on every device: of those of the lanes, or of some
         that each process has."""
         # `jax.device_put` does not reach the devices of other processes.
-        return _copy(self.shared)(arrays)
+        return _copy(self.replicated)(arrays)
 
     def to_host(self, arrays: Any) -> Any:
         """Returns arrays of all lanes as NumPy's, in every process."""
-        return jax.device_get(self.share(arrays))
+        return jax.device_get(self.replicate(arrays))
 
 
 @functools.cache
@@ -148,9 +141,26 @@ def spread_lanes(
         raise ValueError(
             f"num_lanes must be a multiple of the {len(devices)} devices: {number}"
         )
-    return Lanes(Mesh(np.array(devices), (AXIS,)), number, one_by_one)
+    return Lanes(mesh_of(devices), number, one_by_one)
 
 
-def on_one_device(shared: Any) -> Any:
-    """Returns shared arrays as one of this process's devices holds them."""
-    return jax.tree.map(lambda array: array.addressable_data(0), shared)
+def on_one_device(replicated: Any) -> Any:
+    """Returns replicated arrays as one of this process's devices holds them."""
+    return jax.tree.map(lambda array: array.addressable_data(0), replicated)
+
+
+def abstract_state(init: Callable[[], Any], shardings: Callable[[Any], Any]) -> Any:
+    """Returns `jax.ShapeDtypeStruct` in place of the arrays of a state that is not
+    computed.
+
+    Args:
+        init: would compute the state.
+        shardings: of the shapes of a state to the sharding of each leaf.
+    """
+    shapes = jax.eval_shape(init)
+    return jax.tree.map(abstract_array, shapes, shardings(shapes))
+
+
+def abstract_array(array: Any, sharding: Sharding) -> jax.ShapeDtypeStruct:
+    """Returns shape and dtype of an array, with a sharding."""
+    return jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=sharding)

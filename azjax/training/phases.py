@@ -11,11 +11,12 @@ import jax.numpy as jnp
 from azjax.arena import GRADED_AT_ONCE
 from azjax.devices import Instruction, Program, compile_for, read_program, traffic
 from azjax.games import Game
-from azjax.networks import Network, Variables
+from azjax.networks import Network
 from azjax.players import AlphaZeroPlayer
 from azjax.search import tree_bytes
 from azjax.training.config import TrainConfig
 from azjax.training.iteration import Algorithm, TrainState
+from azjax.training.lanes import abstract_array
 
 # Functions of `azjax.networks` and `azjax.search` by what their kernels are for.
 _PARTS = {"predict": "network", "descend": "descent", "back_up": "backup"}
@@ -104,16 +105,6 @@ class CompiledPhase(NamedTuple):
         return max(0, self.arguments - self.of_state) + self.outputs + self.temporaries
 
 
-def abstract_state(algorithm: Algorithm, variables: Variables) -> TrainState:
-    """Returns the state of a run as `jax.ShapeDtypeStruct`, each with its sharding."""
-    state = jax.eval_shape(lambda: algorithm.init(variables))
-    return jax.tree.map(_abstract, state, algorithm.shardings(state))
-
-
-def _abstract(leaf: Any, sharding: jax.sharding.Sharding) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
-
-
 def phases(
     config: TrainConfig,
     game: Game,
@@ -134,10 +125,10 @@ def phases(
     lanes = algorithm.lanes
 
     def laned(tree: Any) -> Any:
-        return jax.tree.map(lambda leaf: _abstract(leaf, lanes.by_lane), tree)
+        return jax.tree.map(lambda leaf: abstract_array(leaf, lanes.by_lane), tree)
 
-    number = _abstract(jnp.int32(0), lanes.shared)
-    share = _abstract(jnp.float32(0), lanes.shared)
+    number = abstract_array(jnp.int32(0), lanes.replicated)
+    share = abstract_array(jnp.float32(0), lanes.replicated)
     keys, _ = laned(jax.eval_shape(algorithm.make_keys, state.rng_key, number))
     num_simulations = max(config.self_play.num_simulations)
     self_play = algorithm.self_play(num_simulations)
@@ -177,7 +168,7 @@ def _evaluation(
         lambda: jax.vmap(lambda _: game.init())(jnp.arange(GRADED_AT_ONCE))
     )
     variables, rng_key, positions = jax.tree.map(
-        lambda leaf: _abstract(leaf, sharding),
+        lambda leaf: abstract_array(leaf, sharding),
         (state.learner.averaged, state.rng_key, positions),
     )
     simulations = config.evaluation.num_simulations

@@ -15,8 +15,8 @@ The parts:
 Each part is a process of its own (`accelerator_parts.py`) with a share of the minutes,
 so that one that fails, hangs or runs out of memory is ended and the others go on.
 `accelerator.json` in the folder is rewritten after each part and has the errors of the
-parts that failed, with what they had measured; the pictures lie beside it. The exit
-status is 1 if a part failed.
+parts that failed, with what they had measured; the plots are in the same folder. The
+exit status is 1 if a part failed.
 """
 
 import dataclasses

@@ -36,8 +36,9 @@ from azjax.training import (
 )
 from azjax.training.estimates import Work, work
 from azjax.training.forecast import forecast
+from azjax.training.lanes import abstract_state
 from azjax.training.metrics import read_metrics
-from azjax.training.phases import abstract_state, phases
+from azjax.training.phases import phases
 from azjax.training.plots import INK, NETWORK, PALE_INK, SEARCH
 
 MOST_ITERATIONS = 20  # until something must be learnt
@@ -259,7 +260,7 @@ def work_of(subject: Subject) -> Work:
     """Returns the floating-point operations of a run, which is traced and not run."""
     config, game, network, variables = subject
     algorithm = make_algorithm(config, game, network)
-    state = abstract_state(algorithm, variables)
+    state = abstract_state(lambda: algorithm.init(variables), algorithm.shardings)
     found = phases(config, game, network, algorithm, state=state)
     update = next(phase for phase in found if phase.name == "update")
     return work(*subject, update=update)

@@ -30,7 +30,6 @@ from typing import Literal, get_args
 os.environ["JAX_PLATFORMS"] = "cpu"
 
 import jax
-import numpy as np
 import rich
 import rich.table
 import tyro
@@ -38,10 +37,10 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from search import Algorithm, make_search, make_subjects, random_moves, trivial_network
 
 from azjax.devices import (
-    AXIS,
     Instruction,
     Program,
     compile_for,
+    mesh_of,
     read_program,
     topology_mesh,
 )
@@ -70,16 +69,16 @@ class Settings:
     json: bool = False
 
 
-def mesh_of(device: str) -> Mesh:
+def mesh_for(device: str) -> Mesh:
     """Returns a mesh of one device to compile for."""
     if device == "cpu":
-        return Mesh(np.array(jax.devices()[:1]), (AXIS,))
-    return Mesh(topology_mesh(device).devices[:1], (AXIS,))
+        return mesh_of(jax.devices()[:1])
+    return mesh_of(list(topology_mesh(device).devices[:1]))
 
 
 def measure(engine: Engine, settings: Settings) -> dict:
     """Returns what one engine's program does."""
-    mesh = mesh_of(settings.device)
+    mesh = mesh_for(settings.device)
     sharding = NamedSharding(mesh, PartitionSpec())
     subject = make_subjects()[engine]
     arguments = jax.eval_shape(

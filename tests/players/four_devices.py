@@ -100,7 +100,7 @@ def collectives(player) -> list[str]:
     layout = batch_layout(64, [player])
     states = arena.suite(GAME, jax.random.key(0), 64).states
     compiled = jax.jit(choose, static_argnums=3).lower(
-        layout.shared(player),
+        layout.replicated(player),
         layout.keys(jax.random.key(0)),
         layout.by_position(states),
         layout.mesh,

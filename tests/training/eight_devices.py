@@ -30,7 +30,7 @@ from azjax.training import (
 )
 from azjax.training.checkpoints import Checkpoints, digest
 from azjax.training.config import MAX_LENGTH
-from azjax.training.host_loop import shapes_of
+from azjax.training.lanes import abstract_state
 
 COLLECTIVES = re.compile(
     r" (all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter)"
@@ -107,7 +107,7 @@ def resumed(config: TrainConfig, numbers: Sequence[int], iterations: int):
             with checkpoints:
                 if state is not None:
                     algorithm, variables = make(config, number)
-                    shapes = shapes_of(
+                    shapes = abstract_state(
                         lambda: algorithm.init(variables),  # noqa: B023
                         algorithm.shardings,
                     )

@@ -13,10 +13,10 @@ from azjax.training import (
     TrainConfig,
     make_algorithm,
 )
+from azjax.training.lanes import abstract_state
 from azjax.training.phases import (
     CompiledPhase,
     Launches,
-    abstract_state,
     chip_bytes,
     compile_phase,
     phases,
@@ -45,7 +45,7 @@ def state_and_phases(mesh):
     game = games.make(CONFIG.game)
     network, variables = first_network(0, game, CONFIG.network)
     algorithm = make_algorithm(CONFIG, game, network, devices=list(mesh.devices))
-    state = abstract_state(algorithm, variables)
+    state = abstract_state(lambda: algorithm.init(variables), algorithm.shardings)
     found = phases(CONFIG, game, network, algorithm, state=state)
     return state, list(found)
 

@@ -1,0 +1,48 @@
+"""Functions whose arrays are divided among the devices of a mesh."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, PartitionSpec
+
+AXIS = "data"  # of every mesh
+REPLICATED, DIVIDED = PartitionSpec(), PartitionSpec(AXIS)
+
+
+def mesh_of(devices: Sequence[Any]) -> Mesh:
+    """Returns the mesh of some devices, with one axis, `data`."""
+    return Mesh(np.array(devices), (AXIS,))
+
+
+def spread(
+    function: Callable[..., Any],
+    mesh: Mesh | None,
+    *,
+    num_replicated: int = 0,
+    out_specs: Any = DIVIDED,
+) -> Callable[..., Any]:
+    """Returns a function to be jitted, of which each device computes its part.
+
+    Args:
+        function: of arrays that are replicated and then of arrays that are divided
+            along their first axis.
+        mesh: the devices; None returns the function itself.
+        num_replicated: the arguments that are replicated.
+        out_specs: of the results, `DIVIDED` or `REPLICATED`.
+    """
+    if mesh is None:
+        return function
+
+    def divided(*args: Any) -> Any:
+        num_divided = len(args) - num_replicated
+        return jax.shard_map(
+            function,
+            mesh=mesh,
+            in_specs=(REPLICATED,) * num_replicated + (DIVIDED,) * num_divided,
+            out_specs=out_specs,
+            check_vma=False,  # mctx has branches that it refuses
+        )(*args)
+
+    return divided
