@@ -28,7 +28,7 @@ import numpy as np
 import tyro
 
 from azjax import players
-from azjax.games.go import NO_KO, Go, State
+from azjax.games.go.game import NO_KO, Go, State
 from azjax.players.gtp_process import GtpProcess, RefusedError
 from azjax.players.vertices import (
     COLOURS,

@@ -5,7 +5,7 @@ from azjax.arena.exhaustive import Solution, solve
 from azjax.arena.matches import play_match, play_openings
 from azjax.arena.openings import Openings, suite
 from azjax.arena.ratings import Ratings, expected_score, rate
-from azjax.arena.records import FinishedGame, MatchResult, Record
+from azjax.arena.records import MatchResult, Record
 from azjax.arena.report import Report, evaluate
 from azjax.arena.saved_games import read_games
 from azjax.arena.solved import (
@@ -25,7 +25,6 @@ from azjax.arena.tournament import Tournament, check_starts, play_tournament
 __all__ = [
     "GRADED_AT_ONCE",
     "Controller",
-    "FinishedGame",
     "Grade",
     "MatchResult",
     "MistakeRate",

@@ -10,8 +10,9 @@ import numpy as np
 
 from azjax.arena.controller import Controller
 from azjax.arena.openings import Openings
-from azjax.arena.records import RESIGNED, MatchResult, is_forfeit
+from azjax.arena.records import MatchResult
 from azjax.games import Game
+from azjax.games.game_record import RESIGNED, is_forfeit
 from azjax.players.seat import AnyPlayer, ForfeitError, sit
 
 PATIENCE = 3  # games that a player forfeits in a row before its match is over
@@ -22,7 +23,7 @@ class PlayedGame(NamedTuple):
 
     moves: the actions from the first position.
     result: 1 if player 0 won, 0 for a draw, -1 if player 1 won.
-    fault: as in `FinishedGame`.
+    fault: as in `GameRecord`.
     """
 
     moves: list[int]

@@ -8,10 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from azjax.arena.pairs import score_interval
-
-# How results are written, by what player 0 got.
-RESULTS = {1: "1-0", 0: "1/2-1/2", -1: "0-1"}
-RESIGNED = "resigned"  # as a fault, which is none
+from azjax.games.game_record import GameRecord, is_forfeit
 
 
 class Record(NamedTuple):
@@ -44,35 +41,6 @@ class Record(NamedTuple):
         return Record(*(mine + more for mine, more in zip(self, other, strict=True)))
 
 
-class FinishedGame(NamedTuple):
-    """One game, and who played it.
-
-    names: of players 0 and 1.
-    moves: the actions from the first position.
-    result: 1 if player 0 won, 0 for a draw, -1 if player 1 won.
-    fault: why the loser forfeited the game, `RESIGNED` where it only gave up, empty
-        where the rules ended it.
-    opening_moves: how many of the moves were made at random before the players took
-        over.
-    """
-
-    names: tuple[str, str]
-    moves: list[int]
-    result: int
-    fault: str
-    opening_moves: int = 0
-
-    @property
-    def is_forfeit(self) -> bool:
-        """Whether the loser could not go on, or broke the rules."""
-        return is_forfeit(self.fault)
-
-
-def is_forfeit(fault: str) -> bool:
-    """Returns whether a game with such a fault was forfeited."""
-    return fault not in ("", RESIGNED)
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class MatchResult:
     """The games of `player` against `opponent`, N of them, in pairs.
@@ -83,7 +51,7 @@ class MatchResult:
     moves: `[N, T]` int32; the actions of each game from the first position, the opening
         included; -1 after its end.
     results: `[N]` int8; 1 where `player` won, 0 where it drew, -1 where it lost.
-    faults: N texts, as in `FinishedGame`.
+    faults: N texts, as in `GameRecord`.
     opening_moves: how many moves of each game belong to the opening.
     """
 
@@ -136,7 +104,7 @@ class MatchResult:
         lost = self.results < 0
         return int((forfeited & lost).sum()), int((forfeited & ~lost).sum())
 
-    def finished(self, names: tuple[str, str]) -> list[FinishedGame]:
+    def finished(self, names: tuple[str, str]) -> list[GameRecord]:
         """Returns the games one by one.
 
         Args:
@@ -148,7 +116,7 @@ class MatchResult:
         ):
             is_swapped = number % 2 == 1
             games.append(
-                FinishedGame(
+                GameRecord(
                     names=(names[1], names[0]) if is_swapped else names,
                     moves=row[row >= 0].tolist(),
                     result=int(-result if is_swapped else result),

@@ -1,61 +1,22 @@
-"""Games kept as text: SGF for Go, PGN for chess, lines of JSON for all others."""
+"""Files of finished games, in the format of each game."""
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from azjax import games
-from azjax.arena import pgn, sgf
-from azjax.arena.records import RESULTS, FinishedGame, MatchResult
+from azjax.arena.records import MatchResult
 from azjax.games import Game
-
-
-class Format(NamedTuple):
-    """How games are written.
-
-    suffix: of the file.
-    write: returns the text of some games.
-    """
-
-    suffix: str
-    write: Callable[[Game, Sequence[FinishedGame]], str]
-
-
-def to_json_lines(game: Game, finished: Sequence[FinishedGame]) -> str:
-    """Returns games as lines of JSON, which `read_games` reads.
-
-    Each has the `game`, the `players`, player 0 first, the `result`, `1-0`, `1/2-1/2`
-    or `0-1`, the `moves` in the notation of the game, of which the first
-    `opening_moves` were made at random, and where the loser forfeited or resigned why,
-    as `forfeit`.
-    """
-    texts = _move_texts(game, [ended.moves for ended in finished])
-    lines = []
-    for ended, moves in zip(finished, texts, strict=True):
-        line = {
-            "game": repr(game),
-            "players": ended.names,
-            "result": RESULTS[ended.result],
-            "moves": " ".join(moves),
-            "opening_moves": ended.opening_moves,
-        }
-        lines.append(line | ({"forfeit": ended.fault} if ended.fault else {}))
-    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-
-
-FORMATS = {"go": Format("sgf", sgf.to_sgf), "chess": Format("pgn", pgn.to_pgn)}
-_MOVE_LISTS = Format("jsonl", to_json_lines)
+from azjax.games.game_record import RESULTS, GameRecord
 
 
 def games_file(directory: Path, game: Game) -> Path:
     """Returns where in a directory the games are kept."""
-    return directory / f"games.{FORMATS.get(game.name, _MOVE_LISTS).suffix}"
+    return directory / f"games.{game.record_suffix}"
 
 
 def append_games(
@@ -72,12 +33,12 @@ def append_games(
     Raises:
         OSError: the file cannot be written.
     """
-    text = FORMATS.get(game.name, _MOVE_LISTS).write(game, result.finished(names))
+    text = game.records_to_text(result.finished(names))
     with games_file(directory, game).open("a", encoding="utf-8") as file:
         file.write(text)
 
 
-def read_games(path: str | os.PathLike[str]) -> Iterator[tuple[Game, FinishedGame]]:
+def read_games(path: str | os.PathLike[str]) -> Iterator[tuple[Game, GameRecord]]:
     """Reads games that were written as lines of JSON.
 
     Raises:
@@ -96,7 +57,7 @@ def read_games(path: str | os.PathLike[str]) -> Iterator[tuple[Game, FinishedGam
                 raise ValueError(f"{path}, line {number}: {error}") from None
 
 
-def _read_game(line: str) -> tuple[Game, FinishedGame]:
+def _read_game(line: str) -> tuple[Game, GameRecord]:
     try:
         found = json.loads(line)
         name, (first, second) = found["game"], found["players"]
@@ -120,31 +81,7 @@ def _read_game(line: str) -> tuple[Game, FinishedGame]:
         state, moves = _step_one(game, state, jnp.int32(action)), [*moves, action]
     outcome = next(key for key, value in RESULTS.items() if value == result)
     names = (str(first), str(second))
-    return game, FinishedGame(names, moves, outcome, fault, opening_moves)
-
-
-def _move_texts(game: Game, moves: Sequence[Sequence[int]]) -> list[list[str]]:
-    """Returns the moves of games as people write them."""
-    longest = max(map(len, moves), default=0)
-    texts: list[list[str]] = [[] for _ in moves]
-    states = jax.tree.map(
-        lambda leaf: np.repeat(np.asarray(leaf)[None], len(moves), axis=0), game.init()
-    )
-    for number in range(longest):
-        actions = np.array([row[number] if number < len(row) else 0 for row in moves])
-        for index, row in enumerate(moves):
-            if number < len(row):
-                state = jax.tree.map(lambda leaf, at=index: leaf[at], states)
-                texts[index].append(game.action_to_text(state, row[number]))
-        states = jax.tree.map(
-            np.asarray, _step(game, states, jnp.asarray(actions, jnp.int32))
-        )
-    return texts
-
-
-@jax.jit(static_argnames="game")
-def _step(game, states, actions):
-    return jax.vmap(game.step)(states, actions)
+    return game, GameRecord(names, moves, outcome, fault, opening_moves)
 
 
 @jax.jit(static_argnames="game")

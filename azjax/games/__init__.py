@@ -4,20 +4,20 @@ from azjax.games.breakthrough import Breakthrough
 from azjax.games.checking import ContractError, check
 from azjax.games.chess import Chess
 from azjax.games.connect_four import ConnectFour
-from azjax.games.core import (
-    Game,
-    State,
+from azjax.games.core import Game, State
+from azjax.games.env import EnvState, TimeStep, VectorEnv, random_action
+from azjax.games.game_record import GameRecord
+from azjax.games.go import Go
+from azjax.games.gomoku import Gomoku
+from azjax.games.hex import Hex
+from azjax.games.othello import Othello
+from azjax.games.registry import (
     UnknownGameError,
     available,
     game_options,
     make,
     register,
 )
-from azjax.games.env import EnvState, TimeStep, VectorEnv, random_action
-from azjax.games.go import Go
-from azjax.games.gomoku import Gomoku
-from azjax.games.hex import Hex
-from azjax.games.othello import Othello
 from azjax.games.symmetry import Symmetry
 from azjax.games.tic_tac_toe import TicTacToe
 
@@ -28,6 +28,7 @@ __all__ = [
     "ContractError",
     "EnvState",
     "Game",
+    "GameRecord",
     "Go",
     "Gomoku",
     "Hex",

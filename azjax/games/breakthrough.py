@@ -9,7 +9,8 @@ import numpy as np
 from flax import struct
 
 from azjax.games import bitboard, rendering
-from azjax.games.core import Game, register, select, zero_sum
+from azjax.games.core import Game, select, zero_sum
+from azjax.games.registry import register
 from azjax.games.symmetry import Symmetry, identity
 
 HOME_ROWS = 2

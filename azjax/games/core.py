@@ -1,20 +1,19 @@
-"""The contract that every game keeps, and the register of games."""
+"""The contract of a game."""
 
 import abc
 import functools
-import importlib
 import inspect
 import string
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from azjax.games import rendering
+from azjax.games.game_record import GameRecord, to_json_lines
 from azjax.games.symmetry import Symmetry, identity
-from azjax.suggestions import did_you_mean
 
 
 class State(Protocol):
@@ -33,7 +32,6 @@ class State(Protocol):
 
 S = TypeVar("S", bound=State)
 T = TypeVar("T")
-G = TypeVar("G", bound="Game")
 
 
 class Game(abc.ABC, Generic[S]):
@@ -51,11 +49,13 @@ class Game(abc.ABC, Generic[S]):
     max_moves: no game is longer than this (moves).
     pieces: a letter for each kind of piece, those of player 0 first.
     style: how the board is drawn.
+    record_suffix: of files with finished games.
     """
 
     name: ClassVar[str]
     pieces: ClassVar[str] = "XO"
     style: ClassVar[rendering.Style] = rendering.MARKS
+    record_suffix: ClassVar[str] = "jsonl"
     num_actions: int
     observation_shape: tuple[int, int, int]
     max_moves: int
@@ -107,6 +107,11 @@ class Game(abc.ABC, Generic[S]):
         return {}
 
     @property
+    def max_handicap(self) -> int | None:
+        """The largest fixed handicap (stones); None in games without a handicap."""
+        return None
+
+    @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """The symmetries of the rules, the identity first."""
         return (identity(self.num_actions),)
@@ -138,6 +143,12 @@ class Game(abc.ABC, Generic[S]):
         move in an unfinished game, by a rule of thumb; 0 from a game that has none."""
         del state
         return jnp.float32(0)
+
+    def score(self, state: S) -> jax.Array | None:
+        """Returns `[2]` float32, the points of each player if the game ended here; None
+        in games that are not decided by points."""
+        del state
+        return None
 
     @abc.abstractmethod
     def board(self, state: S) -> jax.Array:
@@ -217,16 +228,28 @@ class Game(abc.ABC, Generic[S]):
         del state
         return ()
 
+    def handicap_points(self, num_stones: int) -> Sequence[str]:
+        """Returns the points of a fixed handicap in the notation of the game.
+
+        Raises:
+            ValueError: there is no handicap of so many stones.
+        """
+        raise ValueError(f"{self!r} has no handicap of {num_stones} stones")
+
+    def without_move_limit(self) -> "Game[S]":
+        """Returns the game with the highest limit of moves that its states allow, for
+        front ends that know no limit."""
+        return self
+
+    def records_to_text(self, records: Sequence[GameRecord]) -> str:
+        """Returns finished games in the format of `record_suffix`; lines of JSON unless
+        the game has a format of its own."""
+        return to_json_lines(self, records)
+
     def to_text(self, state: S, last_action: int | None = None) -> str:
-        """Draws the position as text; the last move, if it is given, and the cells that
-        won are marked."""
-        return rendering.board_to_text(
-            self._board_to_draw(state),
-            self.pieces,
-            marked=(*self._marked(state, last_action), *self.winning_cells(state)),
-            column_labels=self.column_labels,
-            row_labels=self.row_labels,
-        )
+        """Draws the position as text; the last move, if given, and the winning cells
+        are marked."""
+        return rendering.game_to_text(self, state, last_action)
 
     def to_svg(
         self,
@@ -235,77 +258,38 @@ class Game(abc.ABC, Generic[S]):
         policies: Mapping[str, np.ndarray] | None = None,
         is_turned: bool = False,
     ) -> str:
-        """Draws the position as an SVG document; the cells that won are marked.
+        """Draws the position as an SVG document; the winning cells are marked.
 
         Args:
-            state: the position.
+            state: one position.
             last_action: the move that led to it, to be marked.
-            policies: `[A]` probabilities of the next move, by the name of the one who
-                holds them, for instance network and search; drawn into the picture.
+            policies: `[A]` probabilities of the next move, by a name such as `network`
+                or `search`, to be drawn on the board.
             is_turned: whether the board is seen from the opposite side.
 
         Raises:
-            ValueError: there is not one position, or not one probability an action.
+            ValueError: `state` is a batch, or a policy does not have A entries.
         """
-        held = {name: np.asarray(policy) for name, policy in (policies or {}).items()}
-        for name, policy in held.items():
-            if policy.shape != (self.num_actions,):
-                raise ValueError(
-                    f"a policy of {self!r} has [{self.num_actions}] probabilities: "
-                    f"{name!r} has {list(policy.shape)}"
-                )
-        return rendering.board_to_svg(
-            self.style,
-            self._board_to_draw(state),
-            marked=self._marked(state, last_action),
-            winning=self.winning_cells(state),
-            column_labels=self.column_labels,
-            row_labels=self.row_labels,
-            policies=self.policies_on_board(state, held) if held else {},
-            is_turned=is_turned,
-        )
+        return rendering.game_to_svg(self, state, last_action, policies, is_turned)
 
     def policies_on_board(
         self, state: S, policies: Mapping[str, np.ndarray]
     ) -> rendering.Policies:
         """Returns what `to_svg` draws of policies.
 
-        As it stands here, for games whose actions are cells: a bar in each cell, with
-        the probabilities of what has no cell in the name.
+        The default is for games whose actions are cells: a bar in each cell; actions
+        without a cell, such as a pass, are added to the name.
 
         Args:
             state: the position.
             policies: `[A]` probabilities of the next move, by name.
 
         Returns:
-            by name, one of: `[W]` probabilities of the columns, drawn as bars above the
+            By name, one of: `[W]` probabilities of the columns, drawn as bars above the
             board; `[H, W]` probabilities of the cells, drawn in the empty ones; a list
             of `rendering.Arrow(start, end, probability)` from cell to cell.
         """
-        height, width, _ = self.observation_shape
-        num_cells = height * width
-        placed = {}
-        for name, policy in policies.items():
-            others = [
-                f"{self.action_to_text(state, action)} {100 * policy[action]:.0f}%"
-                for action in range(num_cells, self.num_actions)
-            ]
-            words = f"{name} ({', '.join(others)})" if others else name
-            placed[words] = policy[:num_cells].reshape(height, width)
-        return placed
-
-    def _board_to_draw(self, state: S) -> np.ndarray:
-        """Returns `board(state)`; of many positions, the board would be nonsense."""
-        shape = list(np.shape(state.terminated))
-        if shape:
-            raise ValueError(
-                f"one position is drawn at a time, and these are {shape}; take one "
-                "by jax.tree.map(lambda leaf: leaf[0], states)"
-            )
-        return np.asarray(self.board(state))
-
-    def _marked(self, state: S, last_action: int | None) -> tuple[rendering.Cell, ...]:
-        return () if last_action is None else self.last_cells(state, last_action)
+        return rendering.policies_on_cells(self, state, policies)
 
 
 @functools.partial(jax.jit, static_argnames="game")
@@ -319,130 +303,6 @@ def _enumerate(texts: Sequence[str], most: int = 20) -> str:
     if len(texts) <= most:
         return " ".join(texts)
     return f"{' '.join(texts[: most - 2])} ... {texts[-1]} ({len(texts)} in all)"
-
-
-class UnknownGameError(ValueError):
-    """No game is registered under a name.
-
-    name: the name.
-    """
-
-    def __init__(self, name: str):
-        self.name = name
-        super().__init__(
-            f"unknown game {name!r}; known games: {', '.join(available())}; for a game "
-            f"of your own, run the file that defines it{did_you_mean(name, _GAMES)}"
-        )
-
-
-_GAMES: dict[str, type[Game]] = {}
-
-# Games of other libraries: the modules that register them, imported when asked for.
-_ADAPTERS = {"pgx": "azjax.games.adapters.pgx"}
-
-
-def register(game_class: type[G]) -> type[G]:
-    """Makes a game known to `make` under its name; usable as a class decorator.
-
-    The same class defined again, as when a notebook cell is executed again, replaces
-    the old one.
-
-    Raises:
-        ValueError: another class already has the name.
-    """
-    known = _GAMES.get(game_class.name, game_class)
-    if _place(known) != _place(game_class):
-        raise ValueError(
-            f"a game named {game_class.name!r} is already registered: {known}"
-        )
-    _GAMES[game_class.name] = game_class
-    return game_class
-
-
-def _place(game_class: type[Game]) -> tuple[str, str]:
-    """Returns where a class is defined."""
-    return game_class.__module__, game_class.__qualname__
-
-
-def available() -> tuple[str, ...]:
-    """Returns the names of the registered games, sorted; `pgx:ID`, which stands for the
-    games of another library, is not among them."""
-    return tuple(sorted(_GAMES.keys() - _ADAPTERS.keys()))
-
-
-def game_options(name: str) -> Mapping[str, inspect.Parameter]:
-    """Returns the options of a registered game, by name, in their order."""
-    return inspect.signature(_find(name)).parameters
-
-
-def make(spec: str, **options: Any) -> Game:
-    """Builds a game by name.
-
-    `make("go", size=5)`, `make("go:5")` and `make("go:size=5")` are the same: what
-    follows the colon are options, separated by commas, by position or by name. `repr`
-    gives the shortest text, `go:5`.
-
-    Args:
-        spec: a name, as `available()` lists them, and possibly options.
-        **options: arguments of the game's constructor; numbers may be NumPy's.
-
-    Raises:
-        UnknownGameError: there is no such game.
-        ValueError: an option is unknown, or its value is not allowed.
-    """
-    name, _, text = spec.partition(":")
-    game_class = _find(name)
-    parameters = list(game_options(name))
-    parts = text.split(",") if text else []
-    if "" in parts:
-        raise ValueError(
-            f"an option in {spec!r} is empty; to leave some out, give others by name"
-        )
-    for position, part in enumerate(parts):
-        key, equals, value = part.rpartition("=")
-        if not equals:
-            if position >= len(parameters):
-                raise ValueError(_unknown_option(name, part, parameters))
-            key = parameters[position]
-        if key in options:
-            raise ValueError(f"option {key!r} of {name} is given twice")
-        options[key] = _parse_value(value)
-    for key in options:
-        if key not in parameters:
-            raise ValueError(_unknown_option(name, key, parameters))
-    plain = {
-        key: value.item() if isinstance(value, np.generic) else value
-        for key, value in options.items()
-    }
-    return game_class(**plain)
-
-
-def _find(name: str) -> type[Game]:
-    if name in _ADAPTERS:
-        try:
-            importlib.import_module(_ADAPTERS[name])
-        except ModuleNotFoundError as error:
-            raise ValueError(str(error)) from error
-    if name not in _GAMES:
-        raise UnknownGameError(name)
-    return _GAMES[name]
-
-
-def _unknown_option(name: str, option: str, parameters: list[str]) -> str:
-    allowed = f"its options: {', '.join(parameters)}" if parameters else "it has none"
-    close = did_you_mean(option, parameters)
-    return f"{name} has no option {option!r}; {allowed}{close}"
-
-
-def _parse_value(text: str) -> int | float | str | bool:
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    for parse in (int, float):
-        try:
-            return parse(text)
-        except ValueError:
-            pass
-    return text
 
 
 def select(predicate: jax.Array, on_true: T, on_false: T) -> T:

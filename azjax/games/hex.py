@@ -10,7 +10,8 @@ import numpy as np
 from flax import struct
 
 from azjax.games import bitboard, rendering
-from azjax.games.core import Game, register, select, zero_sum
+from azjax.games.core import Game, select, zero_sum
+from azjax.games.registry import register
 from azjax.games.symmetry import Symmetry, board_symmetry, identity
 
 _NEIGHBOURS = ((0, -1), (0, 1), (-1, 0), (-1, 1), (1, 0), (1, -1))  # (down, right)
@@ -170,14 +171,7 @@ class Hex(Game[State]):
     def to_text(self, state: State, last_action: int | None = None) -> str:
         """Draws the position as text, each row further to the right; the last move, if
         it is given, and the cells that won are marked."""
-        return rendering.board_to_text(
-            self._board_to_draw(state),
-            self.pieces,
-            marked=(*self._marked(state, last_action), *self.winning_cells(state)),
-            column_labels=self.column_labels,
-            row_labels=self.row_labels,
-            indent=1,
-        )
+        return rendering.game_to_text(self, state, last_action, indent=1)
 
     def _connects(
         self, stone: bitboard.Board, mine: bitboard.Board, is_second: jax.Array

@@ -10,8 +10,9 @@ import numpy as np
 from flax import struct
 
 from azjax.games import bitboard, rendering
-from azjax.games.core import Game, register, select, zero_sum
+from azjax.games.core import Game, select, zero_sum
 from azjax.games.lines import cells_in_lines
+from azjax.games.registry import register
 from azjax.games.symmetry import Symmetry, board_symmetries
 
 SIZE = 3

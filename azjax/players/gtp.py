@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Sequence
 
 from azjax.games import Game, State
-from azjax.games.go import Go
 from azjax.players.gtp_process import GtpProcess, RefusedError
 from azjax.players.seat import ForfeitError, ResignError, Thought
 from azjax.players.vertices import (
@@ -125,8 +124,8 @@ class _Engine:
             settings.append(f"set_random_seed {seed % 2**31}")
         if "size" in game.options:
             settings.append(f"boardsize {game.options['size']}")
-        if isinstance(game, Go):
-            settings.append(f"komi {game.komi:g}")
+        if "komi" in game.options:
+            settings.append(f"komi {game.options['komi']:g}")
         for command in (*settings, "clear_board"):
             try:
                 self.ask(command)

@@ -14,7 +14,7 @@ import pytest
 from flax import struct
 
 import azjax
-from azjax.games import ContractError, Game, Symmetry, TicTacToe, check, core
+from azjax.games import ContractError, Game, Symmetry, TicTacToe, check, core, registry
 from azjax.games.symmetry import board_symmetry, identity
 
 README = Path(azjax.games.__file__ or "").parent / "README.md"
@@ -591,7 +591,7 @@ def test_a_violation_is_a_value_error_with_a_list():
 @pytest.fixture
 def chomp(tmp_path, monkeypatch):
     """The example of the page as a module in the working directory."""
-    monkeypatch.setattr(core, "_GAMES", dict(core._GAMES))
+    monkeypatch.setattr(registry, "_GAMES", dict(registry._GAMES))
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     path = tmp_path / "chomp.py"
@@ -649,7 +649,7 @@ def test_the_example_can_be_trained_and_loaded():
 @pytest.fixture
 def nim(monkeypatch):
     """The example of the page whose actions are no cells."""
-    monkeypatch.setattr(core, "_GAMES", dict(core._GAMES))
+    monkeypatch.setattr(registry, "_GAMES", dict(registry._GAMES))
     module = types.ModuleType("nim")
     monkeypatch.setitem(sys.modules, "nim", module)
     exec(EXAMPLES[2], vars(module))

@@ -444,7 +444,7 @@ class WithoutKo(go.Go):
     """A wrong rule: a ko may be retaken at once."""
 
     def _ko(self, *boards):
-        return jnp.int16(go.NO_KO)
+        return jnp.int16(go.game.NO_KO)
 
 
 def test_a_wrong_rule_is_noticed(engine):

@@ -36,7 +36,8 @@ import numpy as np
 from flax import struct
 
 from azjax.games import rendering
-from azjax.games.core import Game, make, register, select
+from azjax.games.core import Game, select
+from azjax.games.registry import make, register
 
 try:
     import pgx

@@ -1,7 +1,7 @@
 """Chess."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import jax
@@ -13,6 +13,7 @@ from azjax.games import rendering
 from azjax.games.chess import notation
 from azjax.games.chess.memory import Memory, count_earlier, empty_memory, remember
 from azjax.games.chess.moves import Moves, generate
+from azjax.games.chess.pgn import to_pgn
 from azjax.games.chess.position import (
     NUM_ACTIONS,
     NUM_PLANES,
@@ -23,7 +24,9 @@ from azjax.games.chess.position import (
     turned,
     words_of,
 )
-from azjax.games.core import Game, compiled_mask, register, select, zero_sum
+from azjax.games.core import Game, compiled_mask, select, zero_sum
+from azjax.games.game_record import GameRecord
+from azjax.games.registry import register
 
 MAX_MAX_MOVES = 9999
 _ALL, _NONE = np.uint32(0xFFFFFFFF), np.uint32(0)
@@ -79,6 +82,7 @@ class Chess(Game[State]):
     name: ClassVar[str] = "chess"
     pieces: ClassVar[str] = notation.PIECES
     style = rendering.CHESSMEN
+    record_suffix: ClassVar[str] = "pgn"
     num_actions = NUM_ACTIONS
 
     def __init__(self, repetition: bool = False, max_moves: int = 512):
@@ -96,6 +100,10 @@ class Chess(Game[State]):
     def options(self) -> dict[str, int | float | str | bool]:
         """`repetition` and `max_moves`."""
         return {"repetition": self.repetition, "max_moves": self.max_moves}
+
+    def records_to_text(self, records: Sequence[GameRecord]) -> str:
+        """Returns games in PGN."""
+        return to_pgn(self, records)
 
     def init(self) -> State:
         """Returns the first position."""

@@ -4,6 +4,11 @@ A board is an `[H, W]` int array, the top row first: -1 where a cell is empty, e
 number of the piece that lies there.
 """
 
+from azjax.games.rendering.game import (
+    game_to_svg,
+    game_to_text,
+    policies_on_cells,
+)
 from azjax.games.rendering.hexagons import HEXAGONS
 from azjax.games.rendering.men import CHESSMEN
 from azjax.games.rendering.styles import DISCS, MARKS, MEN, OTHELLO, STONES, Style
@@ -32,4 +37,7 @@ __all__ = [
     "Style",
     "board_to_svg",
     "board_to_text",
+    "game_to_svg",
+    "game_to_text",
+    "policies_on_cells",
 ]

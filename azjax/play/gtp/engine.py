@@ -26,8 +26,8 @@ from typing import NamedTuple
 
 import azjax
 from azjax.games import Game, State
-from azjax.games.go import Go, score_text
-from azjax.play.gtp import analysis, handicap
+from azjax.games.game_record import score_text
+from azjax.play.gtp import analysis
 from azjax.play.gtp.arguments import COLOURS, SYNTAX_ERROR, colour, real, whole, word
 from azjax.play.gtp.protocol import CommandError
 from azjax.play.gtp.record import Position, Record, changed
@@ -43,6 +43,7 @@ from azjax.players import (
 from azjax.players.vertices import PASS, RESIGN, to_vertex
 
 DEFAULT_INTERVAL = 100  # 1/100 s
+MIN_HANDICAP = 2  # stones
 TIME_SYSTEMS = ("none", "absolute", "byoyomi", "canadian")
 
 Writer = Callable[[Game, State, Thought, int], str]
@@ -105,7 +106,7 @@ class Engine:
                     lambda words, w=write: self._analyzed_move(w, words)
                 ),
             }
-        if isinstance(game, Go):
+        if game.max_handicap is not None:
             self._commands |= {
                 "fixed_handicap": self._fixed_handicap,
                 "place_free_handicap": self._place_free_handicap,
@@ -232,11 +233,12 @@ class Engine:
         return self._set_handicap(whole(words, 0))
 
     def _place_free_handicap(self, words: list[str]) -> str:
-        return self._set_handicap(min(whole(words, 0), self._most_handicap()))
+        most = self._game.max_handicap or 0
+        return self._set_handicap(min(whole(words, 0), most))
 
     def _set_free_handicap(self, words: list[str]) -> str:
         points = {vertex.lower() for vertex in words}
-        if len(points) < max(handicap.FEWEST, len(words)) or PASS in points:
+        if len(points) < max(MIN_HANDICAP, len(words)) or PASS in points:
             raise CommandError("bad vertex list")
         self._record.set_stones(words)
         return ""
@@ -298,14 +300,11 @@ class Engine:
     def _vertex(self, position: Position, thought: Thought) -> str:
         return to_vertex(self._record.game, position.state, thought.action)
 
-    def _most_handicap(self) -> int:
-        return handicap.most_stones(self._game.observation_shape[0])
-
-    def _set_handicap(self, stones: int) -> str:
-        if not handicap.FEWEST <= stones <= self._most_handicap():
-            raise CommandError("invalid number of stones")
-        size, columns = self._game.observation_shape[0], self._game.column_labels
-        points = handicap.fixed_points(size, stones, columns)
+    def _set_handicap(self, num_stones: int) -> str:
+        try:
+            points = self._game.handicap_points(num_stones)
+        except ValueError:
+            raise CommandError("invalid number of stones") from None
         self._record.set_stones(points)
         return " ".join(points).upper()
 

@@ -7,7 +7,6 @@ import numpy as np
 
 from azjax import games
 from azjax.games import Game, State
-from azjax.games.go import MAX_MAX_MOVES, Go
 from azjax.play.gtp.protocol import CommandError
 from azjax.players.vertices import PASS, first_state, next_state, read_vertex
 
@@ -39,8 +38,8 @@ class Record:
     """
 
     def __init__(self, game: Game):
-        """Begins a game; in Go one without a limit of moves, as GTP knows none."""
-        self.game = _without_limit(game)
+        """Begins a game without a limit of moves, if its states allow: GTP has none."""
+        self.game = game.without_move_limit()
         self._positions = [Position((), first_state(self.game))]
 
     @property
@@ -50,7 +49,7 @@ class Record:
 
     def change_rules(self, game: Game) -> None:
         """Goes on from here by other rules, whose positions are the same."""
-        self.game = _without_limit(game)
+        self.game = game.without_move_limit()
 
     def add(self, position: Position) -> None:
         """Makes this the position in which the game stands."""
@@ -104,15 +103,15 @@ class Record:
         return Position((*position.moves, action), state, position)
 
     def score(self) -> float:
-        """Returns by how much player 0 wins: in Go in points, with all stones alive;
-        in other games 1, 0 or -1.
+        """Returns by how much player 0 wins: in points, with all stones alive, if the
+        game is decided by points; otherwise 1, 0 or -1.
 
         Raises:
             CommandError: the game has no points, and is not over.
         """
         game, state = self.game, self.position.state
-        if isinstance(game, Go):
-            points = game.score(state)  # pyright: ignore[reportArgumentType]
+        points = game.score(state)
+        if points is not None:
             return float(points[0] - points[1])
         if not state.terminated:
             raise CommandError("cannot score")
@@ -158,11 +157,3 @@ def changed(game: Game, option: str, value: float) -> Game:
     usual = games.make(game.name, **{option: game.options[option]}).options
     chosen = {key: old for key, old in game.options.items() if old != usual[key]}
     return games.make(game.name, **{**chosen, option: value})
-
-
-def _without_limit(game: Game) -> Game:
-    # With superko a position has a place for each move of the longest game, and players
-    # know positions of that size alone.
-    if not isinstance(game, Go) or game.superko:
-        return game
-    return Go(game.size, game.komi, max_moves=MAX_MAX_MOVES)

@@ -13,7 +13,7 @@ from pgx.experimental import act_randomly, auto_reset
 
 from azjax import games
 from azjax.arena import play_match
-from azjax.games import core, make
+from azjax.games import make, registry
 from azjax.games.adapters import pgx as module
 from azjax.games.adapters.pgx import PgxGame, from_pgx, to_pgx
 from azjax.networks import DenseTrunkConfig, NetworkConfig
@@ -379,7 +379,7 @@ def test_a_game_of_pgx_is_learnt_and_its_player_loaded(tmp_path):
 def test_the_absence_of_pgx_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "pgx", None)
     monkeypatch.delitem(sys.modules, module.__name__)
-    monkeypatch.delitem(core._GAMES, "pgx")
+    monkeypatch.delitem(registry._GAMES, "pgx")
     with pytest.raises(ValueError, match=r"pip install 'azjax\[pgx\]'"):
         make("pgx:hex")
 

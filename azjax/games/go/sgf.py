@@ -1,42 +1,38 @@
-"""Games of Go as SGF."""
+"""Games of Go in SGF, the Smart Game Format."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.arena.records import FinishedGame
-from azjax.games import Game
-from azjax.games.go import Go
+from azjax.games.game_record import GameRecord, score_text
+
+if TYPE_CHECKING:
+    from azjax.games.go.game import Go
 
 _LETTERS = "abcdefghijklmnopqrs"
 
 
-def to_sgf(game: Game, finished: Sequence[FinishedGame]) -> str:
-    """Returns games of Go as an SGF collection (FF[4], red-bean.com/sgf).
-
-    Raises:
-        TypeError: the game is another.
-    """
-    if not isinstance(game, Go):
-        raise TypeError(f"not Go: {game!r}")
-    longest = max(len(ended.moves) for ended in finished)
-    moves = np.full((len(finished), longest), -1, np.int32)
-    for row, ended in zip(moves, finished, strict=True):
-        row[: len(ended.moves)] = ended.moves
+def to_sgf(game: "Go", records: Sequence[GameRecord]) -> str:
+    """Returns games of Go as an SGF collection (FF[4], red-bean.com/sgf)."""
+    longest = max(len(record.moves) for record in records)
+    moves = np.full((len(records), longest), -1, np.int32)
+    for row, record in zip(moves, records, strict=True):
+        row[: len(record.moves)] = record.moves
     margins = np.asarray(_margins(game, jnp.asarray(moves)))
     return "".join(
-        _tree(game, ended, float(margin))
-        for ended, margin in zip(finished, margins, strict=True)
+        _tree(game, record, float(margin))
+        for record, margin in zip(records, margins, strict=True)
     )
 
 
-def _tree(game: Go, ended: FinishedGame, margin: float) -> str:
-    winner = {1: "B+", 0: "", -1: "W+"}[ended.result]
-    by = f"{abs(margin):g}"
-    if ended.fault:
-        by = "F" if ended.is_forfeit else "R"
+def _tree(game: "Go", record: GameRecord, margin: float) -> str:
+    result = score_text(record.result * abs(margin))
+    if record.fault:
+        winner = "B" if record.result > 0 else "W"
+        result = f"{winner}+{'F' if record.is_forfeit else 'R'}"
     properties = {
         "FF": "4",
         "GM": "1",
@@ -45,25 +41,25 @@ def _tree(game: Go, ended: FinishedGame, margin: float) -> str:
         "SZ": str(game.size),
         "KM": f"{game.komi:g}",
         "RU": "Tromp-Taylor",
-        "PB": ended.names[0],
-        "PW": ended.names[1],
-        "RE": winner + by if winner else "0",
+        "PB": record.names[0],
+        "PW": record.names[1],
+        "RE": result,
     }
-    if ended.fault:
-        properties["GC"] = ended.fault
+    if record.fault:
+        properties["GC"] = record.fault
     root = "".join(f"{name}[{_escaped(text)}]" for name, text in properties.items())
     nodes = [
         f";{'BW'[number % 2]}[{_point(game, action)}]"
-        for number, action in enumerate(ended.moves)
+        for number, action in enumerate(record.moves)
     ]
-    if ended.opening_moves:
-        nodes[ended.opening_moves - 1] += "C[the moves so far were made at random]"
+    if record.opening_moves:
+        nodes[record.opening_moves - 1] += "C[the moves so far were made at random]"
     lines = ["".join(nodes[start : start + 10]) for start in range(0, len(nodes), 10)]
     return "\n".join([f"(;{root}", *lines]) + ")\n"
 
 
-def _point(game: Go, action: int) -> str:
-    """Returns column and row from the top left; nothing for a pass."""
+def _point(game: "Go", action: int) -> str:
+    """Returns column and row from the top left; an empty text for a pass."""
     if action == game.size**2:
         return ""
     row, column = divmod(action, game.size)
@@ -75,7 +71,7 @@ def _escaped(text: str) -> str:
 
 
 @jax.jit(static_argnames="game")
-def _margins(game: Go, moves: jax.Array) -> jax.Array:
+def _margins(game: "Go", moves: jax.Array) -> jax.Array:
     """Returns `[N]` float32, by how many points black is ahead after the moves."""
 
     def play(row):

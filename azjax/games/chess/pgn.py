@@ -1,17 +1,19 @@
-"""Games of chess as PGN."""
+"""Games of chess in PGN, Portable Game Notation."""
 
 import textwrap
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.arena.records import RESULTS, FinishedGame
-from azjax.games import Game
-from azjax.games.chess import Chess, notation
+from azjax.games.chess import notation
 from azjax.games.chess.moves import generate
+from azjax.games.game_record import RESULTS, GameRecord
+
+if TYPE_CHECKING:
+    from azjax.games.chess.game import Chess
 
 
 class _View(NamedTuple):
@@ -27,55 +29,49 @@ class _View(NamedTuple):
     in_check: np.ndarray
 
 
-def to_pgn(game: Game, finished: Sequence[FinishedGame]) -> str:
+def to_pgn(game: "Chess", records: Sequence[GameRecord]) -> str:
     """Returns games of chess as PGN (Edwards 1994, "Standard: Portable Game Notation
-    Specification and Implementation Guide").
-
-    Raises:
-        TypeError: the game is another.
-    """
-    if not isinstance(game, Chess):
-        raise TypeError(f"not chess: {game!r}")
-    texts: list[list[str]] = [[] for _ in finished]
-    longest = max(len(ended.moves) for ended in finished)
-    states = jax.vmap(lambda _: game.init())(jnp.arange(len(finished)))
+    Specification and Implementation Guide")."""
+    texts: list[list[str]] = [[] for _ in records]
+    longest = max(len(record.moves) for record in records)
+    states = jax.vmap(lambda _: game.init())(jnp.arange(len(records)))
     view = _View(*map(np.asarray, _look(game, states)))
     for number in range(longest):
-        actions = np.zeros(len(finished), np.int32)
-        goes_on = [number < len(ended.moves) for ended in finished]
-        actions[goes_on] = [e.moves[number] for e in finished if number < len(e.moves)]
+        actions = np.zeros(len(records), np.int32)
+        has_move = [number < len(record.moves) for record in records]
+        actions[has_move] = [r.moves[number] for r in records if number < len(r.moves)]
         states = _step(game, states, jnp.asarray(actions))
         after = _View(*map(np.asarray, _look(game, states)))
-        for index in np.flatnonzero(goes_on):
+        for index in np.flatnonzero(has_move):
             short = _short_text(
                 view.board[index], view.legal[index], int(actions[index]), number % 2
             )
             check = "+" if after.legal[index].any() else "#"
             texts[index].append(short + (check if after.in_check[index] else ""))
         view = after
-    return "\n".join(map(_game_text, finished, texts))
+    return "\n".join(map(_game_text, records, texts))
 
 
-def _game_text(ended: FinishedGame, moves: Sequence[str]) -> str:
-    result = RESULTS[ended.result]
+def _game_text(record: GameRecord, moves: Sequence[str]) -> str:
+    result = RESULTS[record.result]
     tags = {
         "Event": "azjax arena",
         "Site": "?",
         "Date": "????.??.??",
         "Round": "?",
-        "White": ended.names[0],
-        "Black": ended.names[1],
+        "White": record.names[0],
+        "Black": record.names[1],
         "Result": result,
     }
     words = [
         f"{number // 2 + 1}. {move}" if number % 2 == 0 else move
         for number, move in enumerate(moves)
     ]
-    if ended.opening_moves:
-        words.insert(ended.opening_moves, "{the moves so far were made at random}")
-    if ended.fault:
-        tags["Termination"] = "rules infraction" if ended.is_forfeit else "normal"
-        words.append(f"{{{' '.join(ended.fault.split()).replace('}', ')')}}}")
+    if record.opening_moves:
+        words.insert(record.opening_moves, "{the moves so far were made at random}")
+    if record.fault:
+        tags["Termination"] = "rules infraction" if record.is_forfeit else "normal"
+        words.append(f"{{{' '.join(record.fault.split()).replace('}', ')')}}}")
     head = "".join(f'[{name} "{_escaped(text)}"]\n' for name, text in tags.items())
     body = textwrap.fill(
         " ".join([*words, result]), 79, break_long_words=False, break_on_hyphens=False
@@ -128,7 +124,7 @@ def _short_text(board: np.ndarray, legal: np.ndarray, action: int, player: int) 
 
 
 @jax.jit(static_argnames="game")
-def _look(game: Chess, states):
+def _look(game: "Chess", states):
     return (
         jax.vmap(game.board)(states),
         jax.vmap(game.legal_action_mask)(states),
@@ -137,5 +133,5 @@ def _look(game: Chess, states):
 
 
 @jax.jit(static_argnames="game")
-def _step(game: Chess, states, actions):
+def _step(game: "Chess", states, actions):
     return jax.vmap(game.step)(states, actions)

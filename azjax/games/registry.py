@@ -1,0 +1,137 @@
+"""The registry of games and the parser of game names."""
+
+import importlib
+import inspect
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+from azjax.games.core import Game
+from azjax.suggestions import did_you_mean
+
+G = TypeVar("G", bound=Game)
+
+
+class UnknownGameError(ValueError):
+    """No game is registered under a name.
+
+    name: the name.
+    """
+
+    def __init__(self, name: str):
+        self.name = name
+        super().__init__(
+            f"unknown game {name!r}; known games: {', '.join(available())}; for a game "
+            f"of your own, run the file that defines it{did_you_mean(name, _GAMES)}"
+        )
+
+
+_GAMES: dict[str, type[Game]] = {}
+
+# Games of other libraries: the modules that register them, imported when asked for.
+_ADAPTERS = {"pgx": "azjax.games.adapters.pgx"}
+
+
+def register(game_class: type[G]) -> type[G]:
+    """Makes a game known to `make` under its name; usable as a class decorator.
+
+    The same class defined again, as when a notebook cell is executed again, replaces
+    the old one.
+
+    Raises:
+        ValueError: another class already has the name.
+    """
+    known = _GAMES.get(game_class.name, game_class)
+    if _place(known) != _place(game_class):
+        raise ValueError(
+            f"a game named {game_class.name!r} is already registered: {known}"
+        )
+    _GAMES[game_class.name] = game_class
+    return game_class
+
+
+def _place(game_class: type[Game]) -> tuple[str, str]:
+    """Returns where a class is defined."""
+    return game_class.__module__, game_class.__qualname__
+
+
+def available() -> tuple[str, ...]:
+    """Returns the names of the registered games, sorted; `pgx:ID`, which stands for the
+    games of another library, is not among them."""
+    return tuple(sorted(_GAMES.keys() - _ADAPTERS.keys()))
+
+
+def game_options(name: str) -> Mapping[str, inspect.Parameter]:
+    """Returns the options of a registered game, by name, in their order."""
+    return inspect.signature(_find(name)).parameters
+
+
+def make(spec: str, **options: Any) -> Game:
+    """Builds a game by name.
+
+    `make("go", size=5)`, `make("go:5")` and `make("go:size=5")` are the same: what
+    follows the colon are options, separated by commas, by position or by name. `repr`
+    gives the shortest text, `go:5`.
+
+    Args:
+        spec: a name, as `available()` lists them, and possibly options.
+        **options: arguments of the game's constructor; numbers may be NumPy's.
+
+    Raises:
+        UnknownGameError: there is no such game.
+        ValueError: an option is unknown, or its value is not allowed.
+    """
+    name, _, text = spec.partition(":")
+    game_class = _find(name)
+    parameters = list(game_options(name))
+    parts = text.split(",") if text else []
+    if "" in parts:
+        raise ValueError(
+            f"an option in {spec!r} is empty; to leave some out, give others by name"
+        )
+    for position, part in enumerate(parts):
+        key, equals, value = part.rpartition("=")
+        if not equals:
+            if position >= len(parameters):
+                raise ValueError(_unknown_option(name, part, parameters))
+            key = parameters[position]
+        if key in options:
+            raise ValueError(f"option {key!r} of {name} is given twice")
+        options[key] = _parse_value(value)
+    for key in options:
+        if key not in parameters:
+            raise ValueError(_unknown_option(name, key, parameters))
+    plain = {
+        key: value.item() if isinstance(value, np.generic) else value
+        for key, value in options.items()
+    }
+    return game_class(**plain)
+
+
+def _find(name: str) -> type[Game]:
+    if name in _ADAPTERS:
+        try:
+            importlib.import_module(_ADAPTERS[name])
+        except ModuleNotFoundError as error:
+            raise ValueError(str(error)) from error
+    if name not in _GAMES:
+        raise UnknownGameError(name)
+    return _GAMES[name]
+
+
+def _unknown_option(name: str, option: str, parameters: list[str]) -> str:
+    allowed = f"its options: {', '.join(parameters)}" if parameters else "it has none"
+    close = did_you_mean(option, parameters)
+    return f"{name} has no option {option!r}; {allowed}{close}"
+
+
+def _parse_value(text: str) -> int | float | str | bool:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for parse in (int, float):
+        try:
+            return parse(text)
+        except ValueError:
+            pass
+    return text

@@ -1,0 +1,104 @@
+"""Positions of any game as text and as SVG."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from azjax.games.rendering.svg import Policies, board_to_svg
+from azjax.games.rendering.text import Cell, board_to_text
+
+if TYPE_CHECKING:
+    from azjax.games.core import Game
+
+
+def game_to_text(
+    game: "Game", state: Any, last_action: int | None, indent: int = 0
+) -> str:
+    """Draws one position as text, with the last move and the winning cells marked.
+
+    Args:
+        game: the rules.
+        state: one position.
+        last_action: the move that led to it, or None.
+        indent: as in `board_to_text`.
+
+    Raises:
+        ValueError: `state` is a batch.
+    """
+    return board_to_text(
+        _one_board(game, state),
+        game.pieces,
+        marked=(*_last_cells(game, state, last_action), *game.winning_cells(state)),
+        column_labels=game.column_labels,
+        row_labels=game.row_labels,
+        indent=indent,
+    )
+
+
+def game_to_svg(
+    game: "Game",
+    state: Any,
+    last_action: int | None,
+    policies: Mapping[str, np.ndarray] | None,
+    is_turned: bool,
+) -> str:
+    """Draws one position as an SVG document; the arguments are those of `Game.to_svg`.
+
+    Raises:
+        ValueError: `state` is a batch, or a policy does not have A entries.
+    """
+    arrays = {name: np.asarray(policy) for name, policy in (policies or {}).items()}
+    for name, policy in arrays.items():
+        if policy.shape != (game.num_actions,):
+            raise ValueError(
+                f"a policy of {game!r} has [{game.num_actions}] probabilities: "
+                f"{name!r} has {list(policy.shape)}"
+            )
+    return board_to_svg(
+        game.style,
+        _one_board(game, state),
+        marked=_last_cells(game, state, last_action),
+        winning=game.winning_cells(state),
+        column_labels=game.column_labels,
+        row_labels=game.row_labels,
+        policies=game.policies_on_board(state, arrays) if arrays else {},
+        is_turned=is_turned,
+    )
+
+
+def policies_on_cells(
+    game: "Game", state: Any, policies: Mapping[str, np.ndarray]
+) -> Policies:
+    """Returns `[H, W]` probabilities by name, for games whose first H * W actions are
+    cells; the probabilities of the other actions are added to the name."""
+    height, width, _ = game.observation_shape
+    num_cells = height * width
+    placed = {}
+    for name, policy in policies.items():
+        others = [
+            f"{game.action_to_text(state, action)} {100 * policy[action]:.0f}%"
+            for action in range(num_cells, game.num_actions)
+        ]
+        label = f"{name} ({', '.join(others)})" if others else name
+        placed[label] = policy[:num_cells].reshape(height, width)
+    return placed
+
+
+def _one_board(game: "Game", state: Any) -> np.ndarray:
+    """Returns `[H, W]` int8, the board of one position.
+
+    Raises:
+        ValueError: `state` is a batch.
+    """
+    shape = list(np.shape(state.terminated))
+    if shape:
+        raise ValueError(
+            f"one position is drawn at a time, and these are {shape}; take one by "
+            "jax.tree.map(lambda leaf: leaf[0], states)"
+        )
+    return np.asarray(game.board(state))
+
+
+def _last_cells(game: "Game", state: Any, last_action: int | None) -> tuple[Cell, ...]:
+    return () if last_action is None else game.last_cells(state, last_action)

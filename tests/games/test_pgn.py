@@ -1,0 +1,94 @@
+import io
+
+import chess.pgn
+import jax
+import pytest
+
+from azjax import arena, games
+from azjax.games import GameRecord
+from azjax.players import RandomPlayer
+from azjax.players.vertices import first_state, next_state
+
+CHESS = games.make("chess")
+
+
+def record(moves, result=0, fault="", opening_moves=0):
+    """Returns the record of a game from its moves in the notation of the game."""
+    state, actions = first_state(CHESS), []
+    for text in moves.split():
+        actions.append(CHESS.text_to_action(state, text))
+        state = next_state(CHESS, state, actions[-1])
+    names = ("gtp:gnugo --level 1", 'a "player" [x\\y]')
+    return GameRecord(names, actions, result, fault, opening_moves)
+
+
+def read_pgn(text):
+    file, found = io.StringIO(text), []
+    while (read := chess.pgn.read_game(file)) is not None:
+        assert not read.errors
+        found.append(read)
+    return found
+
+
+@pytest.mark.slow
+def test_another_program_reads_the_same_games():
+    player = RandomPlayer(CHESS)
+    match = arena.play_match(CHESS, player, player, jax.random.key(0), 6)
+    records = match.finished(("random", "gtp:x --level 1"))
+    found = read_pgn(CHESS.records_to_text(records))
+    assert len(found) == len(records)
+    for read, written in zip(found, records, strict=True):
+        moves = [move.uci() for move in read.mainline_moves()]
+        state, texts = first_state(CHESS), []
+        for action in written.moves:
+            texts.append(CHESS.action_to_text(state, action))
+            state = next_state(CHESS, state, action)
+        assert moves == texts
+        assert read.headers["White"] == written.names[0]
+        assert read.headers["Black"] == written.names[1]
+        results = {1: "1-0", 0: "1/2-1/2", -1: "0-1"}
+        assert read.headers["Result"] == results[written.result]
+
+
+@pytest.mark.parametrize(
+    ("moves", "last"),
+    [
+        ("f2f3 e7e5 g2g4 d8h4", "Qh4#"),
+        ("e2e4 d7d5 e4d5", "exd5"),
+        ("e2e4 a7a6 e4e5 d7d5 e5d6", "exd6"),
+        ("e2e4 e7e5 g1f3 b8c6 f1c4 f8c5 e1g1", "O-O"),
+        ("d2d4 d7d5 b1c3 b8c6 c1f4 c8f5 d1d2 d8d7 e1c1", "O-O-O"),
+        ("b1c3 a7a6 g1f3 a6a5 f3d4 a5a4 d4b5 a4a3 c3d5 a3b2 d5c3", "Ndc3"),
+        ("a2a4 h7h5 a4a5 h5h4 a5a6 h4h3 a6b7 h3g2 b7a8n", "bxa8=N"),
+        ("e2e4 f7f6 d1h5", "Qh5+"),
+        ("a2a4 a7a6 a1a3 b7b6 h2h4 c7c6 a3h3 d7d6 h3h2", "R3h2"),
+    ],
+)
+def test_moves_are_in_standard_algebraic_notation(moves, last):
+    text = CHESS.records_to_text([record(moves)])
+    (read,) = read_pgn(text)
+    assert [move.uci() for move in read.mainline_moves()] == moves.split()
+    before = read.end().parent
+    assert before.board().san(read.end().move) == last
+    assert f" {last} " in text.replace("\n", " ")
+
+
+def test_quotation_marks_in_names_are_escaped():
+    text = CHESS.records_to_text([record("e2e4")])
+    assert r'[Black "a \"player\" [x\\y]"]' in text
+
+
+def test_a_forfeit_is_a_comment():
+    ended = record("e2e4", result=1, fault="the engine } died")
+    (read,) = read_pgn(CHESS.records_to_text([ended]))
+    assert read.headers["Result"] == "1-0"
+    assert read.headers["Termination"] == "rules infraction"
+    assert read.end().comment == "the engine ) died"
+
+
+def test_resignation_and_random_moves_are_comments():
+    ended = record("e2e4 e7e5 g1f3", result=1, fault="resigned", opening_moves=2)
+    (read,) = read_pgn(CHESS.records_to_text([ended]))
+    assert read.headers["Termination"] == "normal"
+    comments = [node.comment for node in read.mainline()]
+    assert comments == ["", "the moves so far were made at random", "resigned"]
