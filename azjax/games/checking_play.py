@@ -1,267 +1,271 @@
-"""The random games in which `azjax.games.check` looks for broken rules."""
+"""Random games of `check`, and the rules that are tested in each position."""
 
+import contextlib
 import functools
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from azjax.games.core import Game, State, select
-from azjax.games.env import random_action
-from azjax.games.symmetry import Symmetry, identity
 
-Array = np.ndarray | jax.Array
+Rules = dict[str, Any]  # by the text of the rule, whether it holds
 
-_CHUNK = 64  # moves that are played before it is asked whether all games are over
-
-# What must hold in every position, filled in with what was seen where it does not.
-_RULES = {
-    "legal": "legal_action_mask: an action must be legal until the game is over",
-    "observation": "observe: the values must be finite; {0:g} of them are not",
-    "board": "board: the values must be -1, where a cell is empty, or places in "
-    "`pieces`, up to {0:g}; they go from {1:g} to {2:g}",
-    "zero_sum": "rewards: they must sum to zero; they are [{0:g}, {1:g}]",
-    "range": "rewards: they must be between -1 and 1; they are [{0:g}, {1:g}]",
-    "early": "rewards: they must be zeros until the game is over; they are "
-    "[{0:g}, {1:g}]",
-    "turns": "step: the players must take turns, also in the step that ends the game; "
-    "action {0:g} of player {1:g} leaves current_player at {2:g}",
-    "illegal_ends": "step: an illegal action must end the game; {0:g} does not",
-    "illegal_loses": "step: an illegal action must be a loss for the player who chose "
-    "it; {0:g} of player {1:g} brings rewards [{2:g}, {3:g}]",
-    "no_action_ends": "step: a number that is no action must end the game; {0:g} does "
-    "not",
-    "no_action_loses": "step: a number that is no action must be a loss for the player "
-    "who chose it; {0:g} of player {1:g} brings rewards [{2:g}, {3:g}]",
-    "finished": "step: nothing may change once the game is over; action {0:g} changes "
-    "the state",
-    "image_observation": "symmetries[{0:g}]: `observation(observe(state))` must be "
-    "`observe(image)`; the image is the position after the images of the moves",
-    "image_legal": "symmetries[{0:g}]: `legal_action_mask(state)[actions]` must be "
-    "`legal_action_mask(image)`; the image is the position after the images of the "
-    "moves",
-    "image_end": "symmetries[{0:g}]: current_player, terminated and rewards must be "
-    "those of the image, the position after the images of the moves",
-}
+_NUM_READ = 3  # actions of a position whose texts are read back
+_MUST_AGREE = "must return the same alone and under jax.vmap, and each time"
 
 
-class _Finding(NamedTuple):
-    """Whether a rule holds, for each of K cases, and the numbers for its words.
-
-    holds: `[]` or `[K]` bool.
-    numbers: each `[]` or `[K]`.
-    """
-
-    holds: Array
-    numbers: tuple[Array, ...] = ()
+class ContractError(ValueError):
+    """A game breaks the contract; the message names the rule and the moves."""
 
 
-class Record(NamedTuple):
-    """Random games, T moves by B games.
-
-    action: `[T, B]` int32; the move made; after the end any one.
-    terminated: `[T, B]` bool; of the position before it.
-    findings: by rule, leaves `[T, B, ...]`.
-    first_game: the positions of the first game, `state`, leaves `[T, ...]`, and what
-        the game's methods return there, by their names.
-    """
-
-    action: Array
-    terminated: Array
-    findings: Mapping[str, _Finding]
-    first_game: Mapping[str, Any]
-
-    def where(self, move: int, index: int, count: int = 1) -> str:
-        """Returns the words for one position, the first of `count` such ones."""
-        actions = self.action[:move, index].tolist()
-        rest = f", the first of {count} such positions" if count > 1 else ""
-        return f"(game {index} after {move} moves, {actions}{rest})"
+def require(condition: object, message: str) -> None:
+    """Raises a `ContractError` unless the condition holds."""
+    if not condition:
+        raise ContractError(message)
 
 
-def broken_rules(record: Record, max_moves: int) -> Iterator[str]:
-    """Returns in plain words which rules do not hold, and where first."""
-    for name in filter(record.findings.__contains__, _RULES):
-        holds, numbers = record.findings[name]
-        if not holds.all():
-            move, index, *case = np.argwhere(~holds)[0].tolist()
-            count = int((~holds).reshape(*holds.shape[:2], -1).any(axis=2).sum())
-            seen = (
-                number[move, index].ravel()[case[0] if number.ndim > 2 else 0]
-                for number in numbers
-            )
-            yield f"{_RULES[name].format(*seen)} {record.where(move, index, count)}"
-    is_over = record.terminated[max_moves : max_moves + 1]
-    if not is_over.all():
-        where = record.where(max_moves, int(is_over.argmin()), int((~is_over).sum()))
-        yield f"max_moves: games must be over after {max_moves} moves {where}"
+@contextlib.contextmanager
+def calling(name: str) -> Iterator[None]:
+    """A context in which an error of the game's own code is a violation."""
+    try:
+        yield
+    except ContractError:
+        raise
+    except Exception as error:
+        text = (str(error).strip() or "without a message").splitlines()[0]
+        raise ContractError(
+            f"{name}: must not raise {type(error).__name__}: {text}"
+        ) from error
 
 
-def play(
-    game: Game,
-    looks: Sequence[str],
-    symmetries: Mapping[int, Symmetry],
-    num_games: int,
-    rng_key: jax.Array,
-) -> Record:
-    """Plays random games until all are over and have been looked at after the end.
-
-    Args:
-        game: the game.
-        looks: which of its methods of a position can be called, `legal_action_mask`
-            and `rewards` among them.
-        symmetries: those to be looked at, by their place among the game's.
-        num_games: B.
-        rng_key: one key, consumed.
-    """
-    length = min(_CHUNK, game.max_moves + 1)
-    examine = jax.vmap(functools.partial(_examine, game, looks, symmetries))
-
-    def play_move(states: State, rng_key: jax.Array) -> tuple[State, Record]:
-        states, record = examine(states, jax.random.split(rng_key, num_games))
-        first_game = jax.tree.map(lambda leaf: leaf[0], record.first_game)
-        return states, record._replace(first_game=first_game)
-
-    num_states = 1 + len(symmetries)
+def check_random_games(
+    game: Game, num_games: int, generator: np.random.Generator
+) -> int:
+    """Plays B random games to their end and one step further; returns the number of
+    positions before the end."""
+    examine_all = jax.jit(jax.vmap(functools.partial(_examine, game)))
+    call_alone = jax.jit(functools.partial(_call, game))
     states = jax.tree.map(
-        lambda leaf: np.broadcast_to(leaf, (num_games, num_states, *leaf.shape)),
+        lambda leaf: np.broadcast_to(
+            leaf, (num_games, len(game.symmetries), *np.shape(leaf))
+        ),
         game.init(),
     )
-    play_chunk = jax.jit(functools.partial(jax.lax.scan, play_move))
-    chunks = []
-    for _ in range(0, game.max_moves + 1, length):
-        rng_key, chunk_key = jax.random.split(rng_key)
-        states, chunk = play_chunk(states, jax.random.split(chunk_key, length))
-        chunks.append(jax.tree.map(np.asarray, chunk))
-        if chunks[-1].terminated[-1].all():
-            break
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *chunks)
+    history: list[np.ndarray] = []
+    num_positions, first_was_over = 0, False
+
+    def where(index: int) -> str:
+        actions = [int(action[index]) for action in history]
+        return f"(game {index} after {len(actions)} moves, {actions})"
+
+    while True:
+        noise = generator.random((num_games, game.num_actions), np.float32)
+        seen, rules = examine_all(states, noise)
+        is_over = np.asarray(states.terminated)[:, 0]
+        limit = f"max_moves: games must be over after {game.max_moves} moves"
+        rules[limit] = is_over | (len(history) < game.max_moves)
+        for rule, holds in rules.items():
+            failed = np.flatnonzero(~np.asarray(holds))
+            if failed.size:
+                raise ContractError(f"{rule} {where(failed[0])}")
+        state = jax.tree.map(lambda leaf: jnp.asarray(leaf[0, 0]), states)
+        with calling("a position alone"):
+            alone = call_alone(state, seen["action"][0])
+        for name, found in alone.items():
+            batched = jax.tree.map(lambda leaf: leaf[0, 0], seen[name])
+            is_same = jax.tree.all(jax.tree.map(_agree, found, batched))
+            require(is_same, f"{name}: {_MUST_AGREE} {where(0)}")
+        # The beginning, the positions after 1, 2, 4, ... moves, and the end.
+        is_shown = is_over[0] or len(history) & (len(history) - 1) == 0
+        if is_shown and not first_was_over:
+            last_action = int(history[-1][0]) if history else None
+            try:
+                _check_texts_and_drawings(game, state, last_action)
+            except ContractError as error:
+                raise ContractError(f"{error} {where(0)}") from error.__cause__
+        if is_over.all():
+            return num_positions
+        num_positions += int((~is_over).sum())
+        first_was_over = is_over[0]
+        states = seen["step"]
+        history.append(np.asarray(seen["action"]))
 
 
 def _examine(
-    game: Game,
-    looks: Sequence[str],
-    symmetries: Mapping[int, Symmetry],
-    states: State,
-    rng_key: jax.Array,
-) -> tuple[State, Record]:
-    """Looks at a position, tries illegal actions, and makes a random move.
+    game: Game, states: State, noise: jax.Array
+) -> tuple[dict[str, Any], Rules]:
+    """Tests a position, its images and some steps from it.
 
     Args:
         game: the game.
-        looks: methods that can be called.
-        symmetries: S - 1 of them.
-        states: leaves `[S, ...]`; the position, then its images.
-        rng_key: one key, consumed.
+        states: leaves `[S, ...]`; the position and its images under the symmetries.
+        noise: `[A]`; the legal action with the highest number is played.
 
     Returns:
-        the next position and its images, and the record of this one.
+        What the methods return, by name, with the next states as `step` and the chosen
+        `action`; and the rules.
     """
-    every_symmetry = (identity(game.num_actions), *symmetries.values())
-    seen = {name: jax.vmap(getattr(game, name))(states) for name in looks}
-    first = jax.tree.map(lambda leaf: leaf[0], seen | {"state": states})
-    state, legal = first["state"], first["legal_action_mask"]
-    legal_key, illegal_key = jax.random.split(rng_key)
-    action = random_action(legal_key, legal | state.terminated)
-    illegal = jnp.where(legal.all(), -1, random_action(illegal_key, ~legal))
-    tries = jnp.stack([action, illegal, jnp.int32(-1), jnp.int32(game.num_actions)])
-    images = np.stack([np.argsort(symmetry.actions) for symmetry in every_symmetry])
-    # One call of `step` for moves and tries: it is what takes time to compile.
-    after = jax.vmap(game.step)(
-        jax.tree.map(
-            lambda leaf: jnp.concatenate([leaf, leaf[np.zeros(3, int)]]), states
-        ),
-        jnp.concatenate([jnp.asarray(images)[:, action], tries[1:]]),
+    seen = jax.vmap(functools.partial(_look, game))(states)
+    state = jax.tree.map(lambda leaf: leaf[0], states)
+    legal = seen["legal_action_mask"][0]
+    action = jnp.where(legal, noise, -1).argmax()
+    illegal = jnp.where(legal.all(), -1, jnp.where(legal, -1, noise).argmax())
+    tries = jnp.stack([illegal, -1, game.num_actions])
+    images = np.stack([np.argsort(symmetry.actions) for symmetry in game.symmetries])
+    # One call of `step` for the moves and the tries: it takes longest to compile.
+    repeated = jax.tree.map(
+        lambda leaf: jnp.concatenate([leaf, leaf[np.zeros(3, int)]]), states
     )
-    num_states = len(every_symmetry)
-    tried = jax.tree.map(
-        lambda leaf: leaf[np.r_[0, num_states : num_states + 3]], after
+    actions = jnp.concatenate([jnp.asarray(images)[:, action], tries])
+    after = jax.vmap(game.step)(repeated, actions.astype(jnp.int32))
+    next_states, tried = (
+        jax.tree.map(lambda leaf: leaf[part], after)  # noqa: B023
+        for part in (slice(len(images)), slice(len(images), None))
     )
-    findings = (
-        _look_at_position(game, state, seen)
-        | _look_at_tries(game, state, tries, tried)
-        | _look_at_images(symmetries, states, seen)
+    next_state = jax.tree.map(lambda leaf: leaf[0], next_states)
+    rules = _position_rules(game, state, seen) | _image_rules(game, states, seen)
+    rules |= _step_rules(game, state, next_state, tried)
+    # `next_state` itself has been tested for changes after the end.
+    next_states = jax.vmap(select)(states.terminated, states, next_states)
+    return seen | {"step": next_states, "action": action}, rules
+
+
+def _look(game: Game, state: State) -> dict[str, Any]:
+    names = ("legal_action_mask", "rewards", "observe", "board", "evaluate")
+    return {name: getattr(game, name)(state) for name in names}
+
+
+def _call(game: Game, state: State, action: jax.Array) -> dict[str, Any]:
+    after = select(state.terminated, state, game.step(state, action))
+    return _look(game, state) | {"step": after}
+
+
+def _agree(array: Any, other: Any) -> bool:
+    """Returns whether arrays are equal, floats up to rounding."""
+    is_float = np.issubdtype(np.asarray(array).dtype, np.floating)
+    return bool((np.allclose if is_float else np.array_equal)(array, other))
+
+
+def _position_rules(game: Game, state: State, seen: dict[str, Any]) -> Rules:
+    legal, rewards, board, observation = (
+        seen[name][0] for name in ("legal_action_mask", "rewards", "board", "observe")
     )
-    next_states = jax.vmap(select)(
-        states.terminated, states, jax.tree.map(lambda leaf: leaf[:num_states], after)
-    )
-    return next_states, Record(action, state.terminated, findings, first)
-
-
-def _look_at_position(
-    game: Game, state: State, seen: dict[str, Any]
-) -> dict[str, _Finding]:
-    legal, rewards = seen["legal_action_mask"][0], seen["rewards"][0]
-    numbers = rewards[0], rewards[1]
-    findings = {
-        "legal": _Finding(state.terminated | legal.any()),
-        "early": _Finding(state.terminated | (rewards == 0).all(), numbers),
-        "zero_sum": _Finding(jnp.abs(rewards.sum()) < 1e-6, numbers),
-        "range": _Finding((jnp.abs(rewards) <= 1).all(), numbers),
-    }
-    if "observe" in seen:
-        strange = ~jnp.isfinite(seen["observe"][0])
-        findings["observation"] = _Finding(~strange.any(), (strange.sum(),))
-    if "board" in seen:
-        low, high = seen["board"][0].min(), seen["board"][0].max()
-        last = jnp.int32(len(game.pieces) - 1)
-        findings["board"] = _Finding((low >= -1) & (high <= last), (last, low, high))
-    return findings
-
-
-def _look_at_tries(
-    game: Game, state: State, tries: jax.Array, after: State
-) -> dict[str, _Finding]:
-    """Looks at the positions after a legal action, an illegal one, -1 and A."""
-    is_over, player = state.terminated, state.current_player
-    ended = after.terminated
-    rewards = jax.vmap(game.rewards)(after)
-    is_loss = (rewards == jnp.where(player == 0, -1.0, 1.0) * np.array([1, -1])).all(1)
-    takes_turns = after.current_player == 1 - player
-    changes = ~functools.reduce(
-        jnp.logical_and,
-        [
-            (new == old).reshape(len(tries), -1).all(axis=1)
-            for new, old in zip(
-                jax.tree.leaves(after), jax.tree.leaves(state), strict=True
-            )
-        ],
-    )
-    findings = {
-        "turns": _Finding(is_over | takes_turns, (tries, player, after.current_player)),
-        "finished": _Finding(~is_over | ~changes, (tries,)),
-    }
-    # Where every action is legal, the illegal one that was tried is -1 as well.
-    for name, chosen in ("illegal", slice(1, 2)), ("no_action", slice(2, 4)):
-        excused = is_over | (tries[chosen] < 0) & (name == "illegal")
-        numbers = tries[chosen], player, *rewards[chosen].T
-        findings |= {
-            f"{name}_ends": _Finding(excused | ended[chosen], numbers),
-            f"{name}_loses": _Finding(excused | (~ended | is_loss)[chosen], numbers),
-        }
-    return findings
-
-
-def _look_at_images(
-    symmetries: Mapping[int, Symmetry], states: State, seen: dict[str, Any]
-) -> dict[str, _Finding]:
-    """Compares what the images of a position show with the images of what it shows."""
-    if not symmetries:
-        return {}
-    numbers = (jnp.array(list(symmetries)),)
-    images = [
-        symmetry.observation(seen["observe"][0]) for symmetry in symmetries.values()
-    ]
-    actions = np.stack([symmetry.actions for symmetry in symmetries.values()])
-    legal, rewards = seen["legal_action_mask"], seen["rewards"]
-    observations = jnp.isclose(seen["observe"][1:], jnp.stack(images), equal_nan=True)
-    same_end = (states.terminated == states.terminated[0]) & (
-        rewards == rewards[0]
-    ).all(1)
-    same_player = states.current_player == states.current_player[0]
+    is_over, last = state.terminated, len(game.pieces) - 1
+    has_legal = is_over | legal.any()
+    no_rewards = is_over | (rewards == 0).all()
     return {
-        "image_observation": _Finding(observations.all(axis=(1, 2, 3)), numbers),
-        "image_legal": _Finding((legal[1:] == legal[0][actions]).all(axis=1), numbers),
-        "image_end": _Finding((same_end & same_player)[1:], numbers),
+        "legal_action_mask: an action must be legal until the game is over": has_legal,
+        "rewards: must be zeros until the game is over": no_rewards,
+        "rewards: must sum to zero": jnp.abs(rewards.sum()) < 1e-6,
+        "rewards: must be between -1 and 1": (jnp.abs(rewards) <= 1).all(),
+        "observe: the values must be finite": jnp.isfinite(observation).all(),
+        f"board: must be -1 where a cell is empty, else 0 to {last}, a place in "
+        "`pieces`": ((board >= -1) & (board <= last)).all(),
     }
+
+
+def _step_rules(game: Game, state: State, after: State, tried: State) -> Rules:
+    """`tried`: leaves `[3, ...]`; after an illegal action, -1 and A."""
+    is_over, player = state.terminated, state.current_player
+    takes_turns = is_over | (after.current_player == 1 - player)
+    is_same = functools.partial(_is_same, state)
+    stays = ~is_over | is_same(after) & jax.vmap(is_same)(tried).all()
+    rules: Rules = {
+        "step: the players must take turns, in the last step too": takes_turns,
+        "step: nothing may change once the game is over": stays,
+    }
+    ends = is_over | tried.terminated
+    loss = jnp.where(player == 0, 1, -1) * jnp.array([-1.0, 1.0])
+    is_loss = (jax.vmap(game.rewards)(tried) == loss).all(axis=1)
+    is_loss = is_over | ~tried.terminated | is_loss
+    # -1 is tried in place of an illegal action if all actions are legal.
+    for place, what in (0, "an illegal action"), (slice(1, 3), "-1 or num_actions"):
+        rules[f"step: {what} must end the game"] = ends[place].all()
+        rules[f"step: {what} must be a loss for its player"] = is_loss[place].all()
+    return rules
+
+
+def _is_same(state: State, other: State) -> jax.Array:
+    same = jax.tree.map(lambda old, new: (old == new).all(), state, other)
+    return jnp.stack(jax.tree.leaves(same)).all()
+
+
+def _image_rules(game: Game, states: State, seen: dict[str, Any]) -> Rules:
+    """Compares the images of a position with what the methods return for them; the
+    image of a position is the position after the images of the moves."""
+    legal, rewards, observations = (
+        seen[name] for name in ("legal_action_mask", "rewards", "observe")
+    )
+    rules: Rules = {}
+    for place, symmetry in enumerate(game.symmetries):
+        image = symmetry.observation(observations[0])
+        is_seen = jnp.isclose(observations[place], image, equal_nan=True).all()
+        is_legal = (legal[place] == legal[0][symmetry.actions]).all()
+        has_end = (rewards[place] == rewards[0]).all()
+        for array in states.terminated, states.current_player:
+            has_end &= array[place] == array[0]
+        name = f"symmetries[{place}]:"
+        rules |= {
+            f"{name} `observation(observe(state))` must be `observe(image)`": is_seen,
+            f"{name} `legal_action_mask(state)[actions]` must be "
+            "`legal_action_mask(image)`": is_legal,
+            f"{name} the image must have the same player, end and rewards": has_end,
+        }
+    return rules
+
+
+def _check_texts_and_drawings(
+    game: Game, state: State, last_action: int | None
+) -> None:
+    height, width = game.board(state).shape
+    columns, rows = list(game.column_labels), list(game.row_labels)
+    require(len(columns) == width, f"column_labels: must be {width}: {columns}")
+    require(len(rows) in (0, height), f"row_labels: must be {height} or none: {rows}")
+    if not state.terminated:
+        with calling("texts"):
+            _check_texts(game, state)
+    with calling("drawings"):
+        cells = () if last_action is None else game.last_cells(state, last_action)
+        require(
+            all(0 <= row < height and 0 <= column < width for row, column in cells),
+            f"last_cells: must be on the board, {(height, width)}: {cells}",
+        )
+        text = game.to_text(state, last_action)
+        require(isinstance(text, str), f"to_text: must return a text: {text!r}")
+        policy = np.full(game.num_actions, 1 / game.num_actions, np.float32)
+        svg = game.to_svg(state, last_action, policies={"uniform": policy})
+        is_svg = isinstance(svg, str) and svg.startswith("<svg")
+        require(is_svg, f"to_svg: must return an SVG document: {svg!r}")
+
+
+def _check_texts(game: Game, state: State) -> None:
+    legal = np.flatnonzero(game.legal_action_mask(state)).tolist()
+    actions: dict[str, int] = {}
+    for action in legal:
+        text = game.action_to_text(state, action)
+        is_text = isinstance(text, str) and text
+        require(is_text, f"action_to_text: must return a text for {action}: {text!r}")
+        other = actions.setdefault(text.lower(), action)
+        require(
+            other == action,
+            "action_to_text: legal actions must have different texts, regardless of "
+            f"case; {other} and {action} have {text!r}",
+        )
+    for action in legal[:: max(1, len(legal) // _NUM_READ)][:_NUM_READ]:
+        text = game.action_to_text(state, action)
+        for written in text, f" {text.upper()}\n":
+            found = game.text_to_action(state, written)
+            require(
+                found == action,
+                f"text_to_action: must read {written!r} as {action}: {found!r}",
+            )
+    try:
+        found = game.text_to_action(state, "no action")
+    except ValueError:
+        return
+    raise ContractError(
+        f"text_to_action: must refuse 'no action' by a ValueError: {found!r}"
+    )
