@@ -23,7 +23,7 @@ import tyro
 from server_load.attacks import attacks
 from server_load.serving import served
 from server_load.tally import Tally
-from server_load.visitors import Visitor, load_pages, table_of
+from server_load.visitors import Connection, load_pages, table_of
 
 from azjax import games
 from azjax.play.server.rules import Rules
@@ -85,7 +85,7 @@ async def play_all(options: Options, url: str) -> dict[str, dict[str, Any]]:
         tally = Tally()
         end = time.monotonic() + seconds
         visitors = [
-            Visitor(url, table, rules[table.game], tally, options.seed + number)
+            Connection(url, table, rules[table.game], tally, options.seed + number)
             for number, table in enumerate(tables)
         ]
         attackers = (

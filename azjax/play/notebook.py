@@ -15,6 +15,7 @@ from azjax.games import Game
 from azjax.play.joined_modules import joined
 from azjax.play.opponents import default_opponent
 from azjax.play.page_files import page_files
+from azjax.play.server.catalog import GameOffer, Catalog
 from azjax.play.server.describing import (
     RESIGNATION,
     describe_position,
@@ -34,7 +35,6 @@ from azjax.play.server.messages import (
     Start,
     parse,
 )
-from azjax.play.server.offers import GameOffer, Offers
 from azjax.play.server.replaying import describe_moves
 from azjax.play.server.rules import Rules
 from azjax.players import AnyPlayer
@@ -100,7 +100,7 @@ class Board(anywidget.AnyWidget):
         super().__init__(_page=page, _style=style, _begins=begins)
         limits = Limits()
         rules = Rules(game, limits.positions)
-        house = House(Offers({}, Path(), has_all=False), limits, seed=seed)
+        house = House(Catalog({}, Path(), has_all=False), limits, seed=seed)
         host = Host(GameOffer(repr(game), rules.game, {}), opponent, (), house, None)
         host.warm_up()
         description = {

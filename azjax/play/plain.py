@@ -13,7 +13,7 @@ from azjax.arena.events import (
 )
 from azjax.play.background import Pump
 from azjax.play.session import Session
-from azjax.play.wording import analysis_lines, opinion, side_names, value_text
+from azjax.play.text_output import analysis_lines, opinion, side_names, value_text
 
 EXAMPLES = 20  # moves that are shown when the user is asked for one
 

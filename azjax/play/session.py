@@ -14,7 +14,7 @@ from azjax.arena.work import InTurn, Run
 from azjax.games import Game
 from azjax.play import saved_game
 from azjax.play.saved_game import RESULTS, UNFINISHED, SavedGame
-from azjax.play.wording import opinion, side_names
+from azjax.play.text_output import opinion, side_names
 from azjax.players import (
     AnyPlayer,
     ExternalPlayer,

@@ -17,7 +17,7 @@ NETWORK_FILE = "network.onnx.gz"
 RUNTIME_FILE = "vendor/ort/ort-wasm-simd-threaded.wasm.gz"
 MADE_BY = "azjax export --web"
 FOR_SERVERS = (
-    "freshness.js",
+    "polling.js",
     "lobby.html",
     "lobby.js",
     "missing.html",

@@ -39,7 +39,7 @@ def table_of(number: int, simulations: int) -> Table:
     return others.get(number % 25, usual)
 
 
-class Visitor:
+class Connection:
     """Plays game after game as the page does, and checks what it is told."""
 
     def __init__(self, url: str, table: Table, rules: Rules, tally: Tally, seed: int):

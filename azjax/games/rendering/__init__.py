@@ -10,7 +10,7 @@ from azjax.games.rendering.game import (
     policies_on_cells,
 )
 from azjax.games.rendering.hexagons import HEXAGONS
-from azjax.games.rendering.men import CHESSMEN
+from azjax.games.rendering.pawns import CHESSMEN
 from azjax.games.rendering.styles import DISCS, MARKS, MEN, OTHELLO, STONES, Style
 from azjax.games.rendering.svg import (
     CELL_SIZE,

@@ -31,7 +31,7 @@ from azjax.play.screen.board import Board
 from azjax.play.screen.entry import Entry
 from azjax.play.screen.side import beside
 from azjax.play.session import Session, help_lines, parse
-from azjax.play.wording import opinion, side_names, value_text
+from azjax.play.text_output import opinion, side_names, value_text
 
 INTERRUPTED = 130  # an exit status: 128 and the number of the signal
 STATUSES = {

@@ -11,7 +11,7 @@ from azjax.arena.controller import Controller
 from azjax.games.rendering import Cell
 from azjax.play.pointing import Pointing
 from azjax.play.screen.drawing import Frame, Scene, draw, frame, smallest
-from azjax.play.screen.looks import look_of
+from azjax.play.screen.themes import look_of
 
 
 class Board(Widget):

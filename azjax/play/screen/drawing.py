@@ -11,7 +11,7 @@ from azjax.games import Game
 from azjax.games.rendering import Cell
 from azjax.games.rendering.styles import star_lines
 from azjax.play.screen.canvas import Canvas
-from azjax.play.screen.looks import Look, Piece, disc, dot
+from azjax.play.screen.themes import Look, Piece, disc, dot
 
 SIZES = (12, 10, 8, 6, 4, 2)  # of a cell: its width in characters, twice its height
 ACCENT = 0x12A5A0

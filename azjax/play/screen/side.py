@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from azjax.play.session import Session
-from azjax.play.wording import (
+from azjax.play.text_output import (
     candidates,
     clock,
     curve,

@@ -21,13 +21,13 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from azjax.play.page_files import media_type, read_page
+from azjax.play.server.catalog import GameOffer, find_key, run_players
+from azjax.play.server.connection import FULL, Connection
 from azjax.play.server.describing import game_title
 from azjax.play.server.guard import Guard
 from azjax.play.server.house import House
-from azjax.play.server.offers import GameOffer, find_key, run_players
 from azjax.play.server.progress import describe_progress, newest_numbers
 from azjax.play.server.runs import Run, plot_stamp, read_plot
-from azjax.play.server.visitor import FULL, Visitor
 from azjax.play.server.workers import Workers
 
 SOCKET = "/socket"
@@ -74,7 +74,7 @@ class _Site:
     def __init__(self, house: House):
         self._house = house
         self._page = read_page()
-        self._visitors: set[Visitor] = set()
+        self._visitors: set[Connection] = set()
         self._farewells: set[asyncio.Task[None]] = set()
         self._workers = Workers()
 
@@ -152,7 +152,7 @@ class _Site:
             self._farewells.add(farewell)
             farewell.add_done_callback(self._farewells.discard)
         await socket.accept()
-        visitor = Visitor(socket, self._house, self._workers)
+        visitor = Connection(socket, self._house, self._workers)
         self._visitors.add(visitor)
         try:
             await visitor.serve()

@@ -14,7 +14,7 @@ from azjax.games import Game, State
 from azjax.games.rendering import CELL_SIZE, Cell
 from azjax.play.server.rules import Rules, on_host
 from azjax.play.server.trees import describe_tree, number_of
-from azjax.play.wording import opinion, side_names
+from azjax.play.text_output import opinion, side_names
 from azjax.players import Thought
 
 MAX_MOVES = 60  # of a thought; the best ones

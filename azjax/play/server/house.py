@@ -14,18 +14,13 @@ from typing import Any
 
 from azjax.games import Game
 from azjax.networks import Parts
+from azjax.play.server.catalog import Catalog, GameOffer, PlayerOffer, load_offered
 from azjax.play.server.describing import (
     Preview,
     describe_position,
     describe_start,
 )
-from azjax.play.server.limits import Limits
-from azjax.play.server.memory import PROGRAM_BYTES, Memory, array_bytes
-from azjax.play.server.messages import shown
-from azjax.play.server.offers import GameOffer, Offers, PlayerOffer, load_offered
-from azjax.play.server.rules import Rules
-from azjax.play.server.runs import Run, one_line
-from azjax.play.server.slices import (
+from azjax.play.server.incremental_search import (
     MAX_STRENGTH,
     STRENGTHS,
     Plan,
@@ -35,7 +30,12 @@ from azjax.play.server.slices import (
     plan_for,
     search_text,
 )
-from azjax.play.server.thinking import SearchTable, SeatTable, TreeRoom
+from azjax.play.server.limits import Limits
+from azjax.play.server.memory import PROGRAM_BYTES, Memory, array_bytes
+from azjax.play.server.messages import shown
+from azjax.play.server.rules import Rules
+from azjax.play.server.runs import Run, one_line
+from azjax.play.server.search_workers import SearchTable, SeatTable, TreeRoom
 from azjax.players import AnyPlayer, ExternalPlayer
 from azjax.players.directory import CONFIG_FILE, WEIGHTS_FILE
 
@@ -60,7 +60,7 @@ class House:
         seed: of the players' chance; None draws one.
     """
 
-    def __init__(self, offers: Offers, limits: Limits, seed: int | None = None):
+    def __init__(self, offers: Catalog, limits: Limits, seed: int | None = None):
         self.limits = limits
         self._seed = seed
         self.num_thoughts = self.num_starts = 0

@@ -7,8 +7,8 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 
+from azjax.play.server.catalog import GameOffer, PlayerOffer
 from azjax.play.server.house import House
-from azjax.play.server.offers import GameOffer, PlayerOffer
 
 NICENESS = 10  # of the thread, where threads have one
 LOOK_INTERVAL = 0.2  # between two looks whether visitors play (seconds)

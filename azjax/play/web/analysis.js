@@ -1,8 +1,8 @@
 /** What the computer thinks of the position, in numbers and lines. */
-import { percent } from "./estimate.js";
+import { percent } from "./move_overlay.js";
 import { svg } from "./svg.js";
 import { TreeView } from "./tree_view.js";
-import { signed } from "./wording.js";
+import { signed } from "./text_output.js";
 
 const MOST_ROWS = 12;
 const SHORTEST = 0.005; // seconds, to tell a speed

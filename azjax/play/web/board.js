@@ -1,7 +1,7 @@
 /** The board: a picture, with a button over each thing that can be pointed at. */
-import { drawnEstimate, estimates } from "./estimate.js";
+import { drawnEstimate, estimates } from "./move_overlay.js";
 import { svg } from "./svg.js";
-import { singular } from "./wording.js";
+import { singular } from "./text_output.js";
 
 const CELL = 64;
 const RADIUS = 26;

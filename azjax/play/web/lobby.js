@@ -1,8 +1,8 @@
 /** What a server offers: games with their players, and training runs. */
 import { fetchJson } from "./download.js";
-import { keepFresh, stateText } from "./freshness.js";
+import { poll, stateText } from "./polling.js";
 import { tag } from "./html.js";
-import { playerText } from "./wording.js";
+import { playerText } from "./text_output.js";
 
 const REFRESH = 10_000; // milliseconds
 
@@ -15,7 +15,7 @@ async function open() {
   await refresh();
   element("main").classList.remove("waiting");
   showProblem("");
-  await keepFresh(refresh, () => REFRESH, showProblem);
+  await poll(refresh, () => REFRESH, showProblem);
 }
 
 async function refresh() {

@@ -1,6 +1,6 @@
 /** Moves that are made beside the board: by a button, or typed. */
 import { RefusedError } from "./engine.js";
-import { percent } from "./estimate.js";
+import { percent } from "./move_overlay.js";
 
 /** @typedef {import("./engine.js").Move} Move */
 

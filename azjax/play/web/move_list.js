@@ -1,6 +1,6 @@
 /** The moves of the game, and buttons to look through them. */
 import { tag } from "./html.js";
-import { outcomeText } from "./wording.js";
+import { outcomeText } from "./text_output.js";
 
 const MOST_AHEAD = 4; // moves that are named, the last ones
 

@@ -1,15 +1,15 @@
 /** The page: joins the game, the board and what is around it. */
 import { Analysis } from "./analysis.js";
-import { Choices } from "./choices.js";
+import { SettingsPanel } from "./settings_panel.js";
 import { RefusedError } from "./engine.js";
 import { connectKeys } from "./keys.js";
 import { Match } from "./match.js";
 import { lookingText, MoveList } from "./move_list.js";
 import { gameFile } from "./saved_game.js";
 import { Score } from "./score.js";
-import { Sharing } from "./sharing.js";
+import { GameExport } from "./export_game.js";
 import { thoughtAt } from "./tree_view.js";
-import { outcomeText } from "./wording.js";
+import { outcomeText } from "./text_output.js";
 
 /**
  * @typedef {Object} Options
@@ -47,7 +47,7 @@ export class Page {
   async open() {
     const { address, players = [], begins = "you" } = this.options;
     this.container.querySelector(`[value=${begins}]`).checked = true;
-    this.choices = new Choices(this.container, {
+    this.choices = new SettingsPanel(this.container, {
       onGame: () => this.#do(() => this.#takeUpChoice()),
       onStrength: () => this.#do(() => this.match.refresh()),
     });
@@ -69,7 +69,7 @@ export class Page {
       (ply) => this.#do(() => this.match.look(ply)),
       (steps) => this.#step(steps),
     );
-    this.sharing = new Sharing(this.find, address, () => this.#file());
+    this.sharing = new GameExport(this.find, address, () => this.#file());
     this.analysis = new Analysis(this.find("analysis"), this.description, (step, moves) =>
       this.#lookAhead(step, moves),
     );

@@ -1,11 +1,11 @@
 /** The board of any game: a picture of the position, with a button over each cell. */
-import { drawnEstimate, estimates } from "./estimate.js";
+import { drawnEstimate, estimates } from "./move_overlay.js";
 import { MoveEntry } from "./move_entry.js";
 import { drawnArrow, drawnArrowLabel, drawnDot, drawnRing } from "./picture_marks.js";
 import { PieceChoice } from "./piece_choice.js";
 import { Pointing } from "./pointing.js";
 import { parsedSvg, svg } from "./svg.js";
-import { singular } from "./wording.js";
+import { singular } from "./text_output.js";
 
 const MOST_ARROWS = 6;
 const LARGEST = 2; // times the picture's own size

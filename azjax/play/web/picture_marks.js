@@ -1,5 +1,5 @@
 /** What is drawn over the picture of a position. */
-import { percent } from "./estimate.js";
+import { percent } from "./move_overlay.js";
 import { svg } from "./svg.js";
 
 const CELL = 64; // what the measures below are made for
@@ -19,7 +19,7 @@ export function drawnDot([cx, cy], cell) {
  * Draws an arrow for a move from cell to cell, the wider the more it was tried.
  * @param {number[]} from a centre
  * @param {number[]} to a centre
- * @param {import("./estimate.js").Estimate} estimate
+ * @param {import("./move_overlay.js").Estimate} estimate
  * @param {number} cell the size of the board's cells
  */
 export function drawnArrow([x, y], [toX, toY], { share }, cell) {

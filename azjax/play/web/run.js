@@ -1,6 +1,6 @@
 /** A training run while it learns: its plot, its newest numbers, a sample game. */
 import { fetchJson } from "./download.js";
-import { keepFresh, seen, stateText } from "./freshness.js";
+import { poll, seen, stateText } from "./polling.js";
 import { tag } from "./html.js";
 import { Match } from "./match.js";
 import { PictureBoard } from "./picture_board.js";
@@ -22,7 +22,7 @@ async function open() {
   await refresh();
   element("main").classList.remove("waiting");
   const pause = () => (run.state === "learning" ? REFRESH : SLOW_REFRESH);
-  await keepFresh(refresh, pause, showProblem);
+  await poll(refresh, pause, showProblem);
 }
 
 async function refresh() {

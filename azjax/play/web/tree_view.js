@@ -2,9 +2,9 @@
  * The search's tree: the position on top, below it what may follow, each as wide as it has
  * visits and in the colour of the side that it is good for.
  */
-import { percent } from "./estimate.js";
+import { percent } from "./move_overlay.js";
 import { tag } from "./html.js";
-import { signed } from "./wording.js";
+import { signed } from "./text_output.js";
 
 const NARROWEST = 0.015; // share of the visits that is shown
 const MOST_ROWS = 9;

@@ -9,7 +9,7 @@ import pytest
 
 from azjax import games, players
 from azjax.play.server import House, Limits, make_offers
-from azjax.play.server.slices import Plan, Slicer
+from azjax.play.server.incremental_search import Plan, Slicer
 from azjax.players import ForfeitError, ResignError, Thought
 
 # What a visitor may wait for, on a machine with much else to do (seconds).

@@ -195,7 +195,7 @@ def test_positions_compile_nothing_once_the_rules_are_loaded(tmp_path, compilati
 def test_players_of_runs_are_loaded_with_the_parts_of_the_operator(run, monkeypatch):
     given = []
     monkeypatch.setattr(
-        "azjax.play.server.offers.load_learnt", lambda *args: given.append(args[-1])
+        "azjax.play.server.catalog.load_learnt", lambda *args: given.append(args[-1])
     )
     parts = Parts()
     house = House(make_offers(["tic_tac_toe"], (), run.parent, parts), Limits())

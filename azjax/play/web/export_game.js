@@ -1,7 +1,7 @@
 /** What can be taken away from the page: the game's link, and its file. */
 import { tag } from "./html.js";
 
-export class Sharing {
+export class GameExport {
   #copied = null; // the link
 
   /**

@@ -5,8 +5,8 @@ import pytest
 
 from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig
-from azjax.play.server.offers import (
-    Offers,
+from azjax.play.server.catalog import (
+    Catalog,
     RunPlayer,
     find_key,
     load_offered,
@@ -191,8 +191,8 @@ def test_a_game_of_a_run_that_cannot_be_offered_harms_no_other(
 
     make_run(tmp_path / "runs/first", "tic_tac_toe")
     offer = make_offers(["hex:size=3"], (), tmp_path / "runs").games
-    offers = Offers(offer, tmp_path / "runs", has_all=True)
-    monkeypatch.setattr("azjax.play.server.offers.playouts", fail)
+    offers = Catalog(offer, tmp_path / "runs", has_all=True)
+    monkeypatch.setattr("azjax.play.server.catalog.playouts", fail)
     for _ in range(2):
         assert list(offers.with_runs(offers.runs())) == ["hex:3"]
     (line,) = caplog.messages

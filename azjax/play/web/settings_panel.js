@@ -1,10 +1,10 @@
 /** What the visitor may choose: who begins, the opponent, and how strong it is. */
 
-import { playerText } from "./wording.js";
+import { playerText } from "./text_output.js";
 
 const PLAYERS = { you: 0, computer: 1, watch: null };
 
-export class Choices {
+export class SettingsPanel {
   #strengths = [];
 
   /**

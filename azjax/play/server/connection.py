@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from azjax.play.server.catalog import GameOffer, PlayerOffer
 from azjax.play.server.describing import (
     RESIGNATION,
     describe_position,
@@ -28,7 +29,6 @@ from azjax.play.server.messages import (
     Stop,
     parse,
 )
-from azjax.play.server.offers import GameOffer, PlayerOffer
 from azjax.play.server.replaying import describe_moves
 from azjax.play.server.rules import Rules
 from azjax.play.server.workers import Workers
@@ -63,7 +63,7 @@ class Met(NamedTuple):
     rules: Rules
 
 
-class Visitor:
+class Connection:
     """Answers what comes over one WebSocket, until it ends.
 
     began: whether a game was chosen.

@@ -6,7 +6,7 @@ import pytest
 
 from azjax import games, players
 from azjax.networks import DenseTrunkConfig, NetworkConfig
-from azjax.play.server.slices import (
+from azjax.play.server.incremental_search import (
     MAX_LEAVES,
     MAX_STRENGTH,
     PLANS,

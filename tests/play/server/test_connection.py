@@ -6,11 +6,11 @@ import pytest
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from azjax.play.server import House, Limits, Offers
+from azjax.play.server import Catalog, House, Limits
 from azjax.play.server.app import make_app
-from azjax.play.server.offers import GameOffer, PlayerOffer
-from azjax.play.server.thinking import SearchTable
-from azjax.play.server.visitor import Pace
+from azjax.play.server.catalog import GameOffer, PlayerOffer
+from azjax.play.server.connection import Pace
+from azjax.play.server.search_workers import SearchTable
 
 URL, SOCKET = "http://localhost:8000", "ws://localhost:8000/socket"
 
@@ -317,12 +317,12 @@ def test_the_own_page_is_let_in(client):
 
 @pytest.fixture
 def offers_of(offers, dying, monkeypatch):
-    """Offers tic-tac-toe with a player that lives outside, and dies."""
+    """Catalog tic-tac-toe with a player that lives outside, and dies."""
     monkeypatch.setattr("azjax.play.server.house.load_offered", lambda *_: dying)
     player = PlayerOffer("dying", "A player that dies", "dying")
     game = offers.games["tic_tac_toe"].game
     offer = GameOffer("tic_tac_toe", game, {"dying": player})
-    return Offers({"tic_tac_toe": offer}, offers.runs_directory, has_all=False)
+    return Catalog({"tic_tac_toe": offer}, offers.runs_directory, has_all=False)
 
 
 def test_a_player_that_forfeits_is_told_and_can_be_asked_again(offers_of, dying):
@@ -429,10 +429,10 @@ FAILED = "the server could not do this; try again in a moment"
     ("place", "request_"),
     [
         ("house.House.describe", START),
-        ("visitor.describe_position", ("position", {"actions": []})),
+        ("connection.describe_position", ("position", {"actions": []})),
         ("rules.Rules.state", ("think", {"actions": [], "simulations": None})),
         ("house.Host.table", ("think", {"actions": [], "simulations": None})),
-        ("visitor.describe_thought", ("think", {"actions": [], "simulations": None})),
+        ("connection.describe_thought", ("think", {"actions": [], "simulations": None})),
     ],
 )
 def test_every_failure_reaches_who_asked_and_nobody_else(
@@ -452,7 +452,7 @@ def test_every_failure_reaches_who_asked_and_nobody_else(
 
 def test_a_thought_that_cannot_be_sent_is_an_error(started, monkeypatch):
     monkeypatch.setattr(
-        "azjax.play.server.visitor.describe_thought",
+        "azjax.play.server.connection.describe_thought",
         lambda *_, **__: {"value": float("nan")},
     )
     assert think(started)[0] == "error"

@@ -16,8 +16,8 @@ import jax
 import numpy as np
 
 from azjax.games import Game
+from azjax.play.server.incremental_search import Batch, Slicer, batch_sizes
 from azjax.play.server.jobs import Job, Queue, report
-from azjax.play.server.slices import Batch, Slicer, batch_sizes
 from azjax.players import ExternalPlayer, ForfeitError, ResignError, Seat
 
 CANNOT_GO_ON = "the opponent could not go on"

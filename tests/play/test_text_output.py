@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from azjax import games, players
-from azjax.play.wording import (
+from azjax.play.text_output import (
     analysis_lines,
     candidates,
     clock,

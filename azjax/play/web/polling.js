@@ -7,7 +7,7 @@
  * @param {(problem: string) => void} onProblem told what is wrong, and "" when it is
  *     right again
  */
-export async function keepFresh(refresh, pause, onProblem) {
+export async function poll(refresh, pause, onProblem) {
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, pause()));
     await seen();

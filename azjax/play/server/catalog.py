@@ -88,7 +88,7 @@ class GameOffer:
 
 
 @dataclasses.dataclass(frozen=True)
-class Offers:
+class Catalog:
     """What there is to play with and to look at.
 
     games: by key; without the runs' players, which come and go.
@@ -140,7 +140,7 @@ def make_offers(
     specs: Sequence[str],
     runs_directory: Path,
     parts: Parts | None = None,
-) -> Offers:
+) -> Catalog:
     """Returns what the command line says.
 
     Args:
@@ -168,7 +168,7 @@ def make_offers(
         others = (p for p in offer.players.values() if p.name != added.name)
         players = _ranked([*others, added])
         offered[key] = dataclasses.replace(offer, players=players)
-    return Offers(offered, runs_directory, has_all=not names, parts=parts)
+    return Catalog(offered, runs_directory, has_all=not names, parts=parts)
 
 
 def find_key(text: str, offers: Mapping[str, GameOffer]) -> str | None:

@@ -8,9 +8,9 @@ import pytest
 
 from azjax import players
 from azjax.play.server import Limits
+from azjax.play.server.incremental_search import Slicer
 from azjax.play.server.jobs import Job
-from azjax.play.server.slices import Slicer
-from azjax.play.server.thinking import SearchTable, SeatTable, TreeRoom
+from azjax.play.server.search_workers import SearchTable, SeatTable, TreeRoom
 
 PATIENCE = 300.0  # seconds
 LIMITS = Limits(progress_seconds=1e-9)
