@@ -1,7 +1,7 @@
 """Matches: many games between two players, all at once where both are compiled."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -15,7 +15,7 @@ from azjax.arena.records import MatchResult, joined
 from azjax.devices import spread
 from azjax.games import Game, State
 from azjax.games.core import select
-from azjax.players.batches import BatchLayout, batch_layout
+from azjax.players.batches import LOCAL, BatchLayout, Division, batch_layout
 from azjax.players.core import Player, start, think
 from azjax.players.seat import AnyPlayer, ExternalPlayer
 
@@ -86,17 +86,16 @@ def play_openings(
     *,
     games_at_once: int = GAMES_AT_ONCE,
     on_games: Callable[[int], object] = lambda games: None,
-    devices: Sequence[Any] | None = None,
+    division: Division = LOCAL,
 ) -> MatchResult:
     """Plays every opening twice, with each player as player 0; otherwise as
-    `play_match` does. Compiled players' games are divided among `devices`, as in
-    `batch_layout`."""
+    `play_match` does. Compiled players' games are divided as in `batch_layout`."""
     if games_at_once < 2:
         raise ValueError(f"games_at_once must be >= 2: {games_at_once}")
     if isinstance(player, ExternalPlayer) or isinstance(opponent, ExternalPlayer):
         return play_in_seats(game, (player, opponent), openings, rng_key, on_games)
     players = (player, opponent)
-    layout = batch_layout(min(len(openings), games_at_once // 2), players, devices)
+    layout = batch_layout(min(len(openings), games_at_once // 2), players, division)
     players = layout.replicated(players)
     starts = range(0, len(openings), layout.size)
     results = []
@@ -108,7 +107,8 @@ def play_openings(
         size = min(layout.size, len(openings) - first)
         chunk = openings.take(rows)
         halves = _play_out(game, players, chunk.states, chunk_key, layout)
-        results.append(_as_match(game, chunk, halves, size))
+        played = layout.to_host([_record(game, half) for half in halves])
+        results.append(_as_match(chunk, played, size))
         on_games(2 * size)
     return joined(results)
 
@@ -220,21 +220,50 @@ def _outcomes(game: Game, states: State) -> jax.Array:
     return jax.vmap(game.rewards)(states)
 
 
-def _as_match(
-    game: Game, openings: Openings, halves: tuple[_Half, _Half], size: int
-) -> MatchResult:
-    """Returns the first `size` openings' games in the order of a match."""
+class _Record(NamedTuple):
+    """A half whose games are over, NumPy arrays.
+
+    actions: `[B, max_moves]` int32, -1 after the last move.
+    num_moves: `[B]` int32; columns of `actions` that were played, in any of the games.
+    rewards: `[B, 2]` float32, of both players.
+    is_forfeit: `[B]` bool.
+    """
+
+    actions: np.ndarray
+    num_moves: np.ndarray
+    rewards: np.ndarray
+    is_forfeit: np.ndarray
+
+
+def _record(game: Game, half: _Half) -> _Record:
+    """Returns what a process keeps of a half; the shapes are the same in all of them,
+    however long their games were."""
+    rewards = np.asarray(_outcomes(game, half.states))
+    actions = np.full((len(rewards), game.max_moves), -1, np.int32)
+    for number, action in enumerate(half.actions):
+        actions[:, number] = action
+    num_moves = np.full(len(rewards), len(half.actions), np.int32)
+    return _Record(actions, num_moves, rewards, np.asarray(half.is_forfeit))
+
+
+def _as_match(openings: Openings, played: list[_Record], size: int) -> MatchResult:
+    """Returns the first `size` openings' games in the order of a match.
+
+    Args:
+        openings: of all games.
+        played: the halves that `player` and that `opponent` began.
+        size: of the openings that count.
+    """
     # In an opening of an odd number of moves, player 1 is the one who began.
     zero_began = bool(openings.states.current_player[0] == 0)
-    as_zero, as_one = halves if zero_began else halves[::-1]
+    as_zero, as_one = played if zero_began else played[::-1]
+    num_moves = max(half.num_moves.max() for half in played)
     moves, results, faults = [], [], []
     for number, half in enumerate((as_zero, as_one)):
-        actions = np.stack([np.asarray(action) for action in half.actions], axis=1)
+        actions = half.actions[:, :num_moves]
         moves.append(np.concatenate([openings.moves, actions], axis=1)[:size])
-        rewards = np.asarray(_outcomes(game, half.states))
-        results.append(rewards[:size, number].astype(np.int8))
-        is_forfeit = np.asarray(half.is_forfeit)[:size]
-        faults.append(np.where(is_forfeit, "illegal move", ""))
+        results.append(half.rewards[:size, number].astype(np.int8))
+        faults.append(np.where(half.is_forfeit[:size], "illegal move", ""))
     return MatchResult(
         moves=np.stack(moves, axis=1).reshape(2 * size, -1),
         results=np.stack(results, axis=1).reshape(-1),

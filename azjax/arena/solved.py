@@ -5,9 +5,8 @@ import dataclasses
 import functools
 import importlib.resources
 import os
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +15,7 @@ import numpy as np
 from azjax.arena import exhaustive
 from azjax.games import Game, State
 from azjax.games.core import select
-from azjax.players.batches import batch_layout
+from azjax.players.batches import LOCAL, Division, batch_layout
 from azjax.players.core import Player, choose
 
 GRADED_AT_ONCE = 512  # positions
@@ -140,7 +139,7 @@ def grade(
     positions: SolvedPositions,
     rng_key: jax.Array,
     batch_size: int = GRADED_AT_ONCE,
-    devices: Sequence[Any] | None = None,
+    division: Division = LOCAL,
 ) -> Grade:
     """Counts the positions in which a player throws value away.
 
@@ -152,13 +151,13 @@ def grade(
         positions: N of them, at least one.
         rng_key: split among the batches.
         batch_size: positions that the player sees at once; the last batch is filled up.
-        devices: share each batch, as in `batch_layout`.
+        division: of each batch.
     """
     if batch_size < 1:
         raise ValueError(f"batch_size must be >= 1: {batch_size}")
     if not len(positions):
         raise ValueError("no positions to grade")
-    layout = batch_layout(batch_size, [player], devices)
+    layout = batch_layout(batch_size, [player], division)
     player = layout.replicated(player)
     starts = range(0, len(positions), layout.size)
     actions = []
@@ -166,7 +165,9 @@ def grade(
         rows = np.arange(start, start + layout.size).clip(max=len(positions) - 1)
         states = layout.by_position(positions.take(rows).states)
         actions.append(choose(player, layout.keys(key), states, layout.mesh).action)
-    chosen = np.concatenate(actions)[: len(positions), None]
+    # `[B, batches]`, hence one batch after the other.
+    chosen = layout.to_host(np.stack(actions, axis=1)).T.ravel()
+    chosen = chosen[: len(positions), None]
     chosen_value = np.take_along_axis(positions.action_values, chosen, axis=1)[:, 0]
     # Not `<`: the NaN of an illegal action must count as a mistake.
     is_mistake = ~(chosen_value >= np.nanmax(positions.action_values, axis=1))

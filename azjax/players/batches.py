@@ -1,14 +1,17 @@
-"""Large batches of positions, divided among the devices of this process.
+"""Large batches of positions, divided among devices.
 
-A large batch has `NUM_PARTS` equal parts, each of which draws with a key of its own, as
-in `azjax.search.keys`. A device has one or several of them: the draws do not depend on
-the number of devices, and the choices only through rounding.
+A large batch has equal parts, each of which draws with a key of its own, as in
+`azjax.search.keys`. A device has one or several of them: the draws do not depend on
+the number of devices, and the choices only through rounding. Where several processes
+share a batch, each computes its parts by itself, and their results are gathered at the
+end.
 """
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
+from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from azjax.devices import DIVIDED, REPLICATED, mesh_of
@@ -17,55 +20,109 @@ NUM_PARTS = 8
 MIN_DIVIDED = 64  # positions; a smaller batch has one part, on one device
 
 
+class Division(NamedTuple):
+    """How large batches are divided.
+
+    num_parts: P, equal parts of a batch.
+    devices: that share the parts, as many of them as divide those of their process;
+        None for all of this process. Devices of several processes are those of all
+        processes, whose number divides P; all of them then compute the same batches.
+    """
+
+    num_parts: int = NUM_PARTS
+    devices: Sequence[Any] | None = None
+
+
+LOCAL = Division()
+
+
 class BatchLayout(NamedTuple):
     """How a batch of B positions is divided.
 
     size: B.
     num_parts: P.
-    mesh: the devices, along one axis; None for one device.
+    mesh: the devices of this process, along one axis; None for one device.
+    num_processes: that share the batch; each has as many parts, in the order of the
+        processes.
     """
 
     size: int
     num_parts: int = 1
     mesh: Mesh | None = None
+    num_processes: int = 1
 
     def keys(self, rng_key: jax.Array) -> jax.Array:
-        """Returns one key, or `[P]` keys for several parts; `rng_key` is consumed."""
+        """Returns one key, or for several parts those of this process, divided among
+        the devices; `rng_key` is consumed."""
         if self.num_parts == 1:
             return rng_key
         return self.by_position(jax.random.split(rng_key, self.num_parts))
 
     def replicated(self, tree: Any) -> Any:
-        """Returns arrays, each of them whole on every device."""
+        """Returns arrays, each of them whole on every device of this process."""
         return jax.device_put(tree, self._sharding(REPLICATED))
 
     def by_position(self, tree: Any) -> Any:
-        """Returns arrays `[B, ...]` or `[P, ...]`, divided among the devices."""
-        return jax.device_put(tree, self._sharding(DIVIDED))
+        """Returns what this process computes of arrays `[B, ...]` or `[P, ...]`,
+        divided among the devices."""
+        own = tree if self.num_processes == 1 else jax.tree.map(self._own, tree)
+        return jax.device_put(own, self._sharding(DIVIDED))
+
+    def to_host(self, tree: Any) -> Any:
+        """Returns the arrays of all positions as NumPy's, in every process.
+
+        Args:
+            tree: arrays of the positions of this process; of the same shapes in all
+                processes.
+        """
+        if self.num_processes == 1:
+            return jax.device_get(tree)
+        return multihost_utils.process_allgather(tree, tiled=True)
+
+    def _own(self, array: Any) -> Any:
+        size = len(array) // self.num_processes
+        first = size * jax.process_index()
+        return array[first : first + size]
 
     def _sharding(self, spec: PartitionSpec) -> NamedSharding | None:
         return None if self.mesh is None else NamedSharding(self.mesh, spec)
 
 
 def batch_layout(
-    size: int, players: Sequence[Any], devices: Sequence[Any] | None = None
+    size: int, players: Sequence[Any], division: Division = LOCAL
 ) -> BatchLayout:
     """Returns the layout of batches for compiled players.
 
     A batch of `MIN_DIVIDED` positions or more for players that all have
-    `draws_in_parts` has `NUM_PARTS` parts, and its size is rounded up to a multiple of
-    that.
+    `draws_in_parts` is divided, and its size is rounded up to a multiple of the number
+    of parts. Any other is computed on one device, by each process for itself.
 
     Args:
         size: of the batch, at least 1.
         players: that choose in it.
-        devices: as many of them are used as divide the parts; by default those of this
-            process.
+        division: of a large batch.
+
+    Raises:
+        ValueError: the processes cannot share the parts equally.
     """
+    num_parts = division.num_parts
     in_parts = all(getattr(player, "draws_in_parts", False) for player in players)
-    if size < MIN_DIVIDED or not in_parts:
+    if num_parts == 1 or size < MIN_DIVIDED or not in_parts:
         return BatchLayout(size)
-    devices = jax.local_devices() if devices is None else devices
-    number = max(n for n in range(1, len(devices) + 1) if NUM_PARTS % n == 0)
-    mesh = None if number == 1 else mesh_of(devices[:number])
-    return BatchLayout(-(-size // NUM_PARTS) * NUM_PARTS, NUM_PARTS, mesh)
+    local = jax.local_devices()
+    devices = local if division.devices is None else division.devices
+    num_processes = len({device.process_index for device in devices})
+    if num_parts % num_processes:
+        raise ValueError(
+            f"num_parts must be a multiple of the {num_processes} processes: "
+            f"{num_parts}"
+        )
+    own = [device for device in devices if device in local]
+    parts = num_parts // num_processes
+    number = max(n for n in range(1, len(own) + 1) if parts % n == 0)
+    return BatchLayout(
+        size=-(-size // num_parts) * num_parts,
+        num_parts=num_parts,
+        mesh=None if number == 1 else mesh_of(own[:number]),
+        num_processes=num_processes,
+    )

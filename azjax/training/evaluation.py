@@ -8,6 +8,7 @@ import jax
 from azjax.arena import check_starts, grade, play_openings, shipped, suite
 from azjax.games import Game
 from azjax.players import Player, load
+from azjax.players.batches import LOCAL, Division
 from azjax.training.config import BaseEvaluationConfig
 from azjax.training.metrics import SCORES
 
@@ -22,7 +23,7 @@ class Evaluator:
         game: what is learnt.
         config: how much is graded and played.
         opponents: as `azjax.players.load` takes them.
-        devices: share the work; by default all of this process.
+        division: of the positions and games; by default among this process's devices.
 
     Raises:
         ValueError: an opponent is unknown, cannot play the game or does not start, or
@@ -35,9 +36,9 @@ class Evaluator:
         config: BaseEvaluationConfig,
         opponents: Sequence[str],
         *,
-        devices: Sequence[Any] | None = None,
+        division: Division = LOCAL,
     ):
-        self._game, self._devices = game, devices
+        self._game, self._division = game, division
         positions = shipped(game)
         self._positions = positions and positions.subset(config.num_positions)
         self._opponents = {name: load(name, game) for name in opponents}
@@ -59,7 +60,7 @@ class Evaluator:
         if self._positions is not None:
             keys = jax.random.split(grade_key, len(players))
             for (name, player), key in zip(players.items(), keys, strict=True):
-                graded = grade(player, self._positions, key, devices=self._devices)
+                graded = grade(player, self._positions, key, division=self._division)
                 row |= _with_interval(
                     f"{name}_mistakes", graded.mean, graded.mean_interval
                 )
@@ -73,7 +74,7 @@ class Evaluator:
                 opponent,
                 self._openings,
                 key,
-                devices=self._devices,
+                division=self._division,
             )
             row[SCORES][name] = _with_interval(
                 "score", match.total.score, match.interval

@@ -297,7 +297,8 @@ def _replanned_share(
 def _evaluate(session: _Session, state: Any) -> dict[str, Any]:
     """Returns an evaluation, a row of the metrics."""
     session.reporter.compiling("evaluation")
-    row = session.learning.evaluate(session.learning.player(state))
+    # The processes may have different hardware, or engines as opponents.
+    row = from_first(session.learning.evaluate(session.learning.player(state)))
     return row | _counts(session, state)
 
 

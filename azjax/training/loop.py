@@ -21,6 +21,7 @@ from azjax.players import (
     first_network,
     save_player,
 )
+from azjax.players.batches import Division
 from azjax.training.config import TrainConfig
 from azjax.training.distributed import fails_together
 from azjax.training.evaluation import Evaluator
@@ -115,8 +116,11 @@ def train(
                 game,
                 config.evaluation,
                 config.evaluation.opponents,
-                # How it is divided makes a difference in rounding.
-                devices=jax.local_devices()[:1] if config.exact_lanes else None,
+                division=Division(
+                    config.num_lanes,
+                    # How a part is computed makes a difference in rounding.
+                    jax.local_devices()[:1] if config.exact_lanes else jax.devices(),
+                ),
             ),
             player=functools.partial(
                 TrainedPlayer,

@@ -10,7 +10,7 @@ from azjax import arena, games
 from azjax.arena import matches, solved
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import AlphaZeroPlayer, MCTSPlayer, RandomPlayer, first_network
-from azjax.players.batches import batch_layout
+from azjax.players.batches import Division, batch_layout
 from azjax.players.core import choose
 from azjax.search import SearchConfig
 
@@ -34,7 +34,7 @@ def main() -> dict:
         "match": other_games(searcher, RandomPlayer(GAME)),
     }
     layouts = [
-        batch_layout(size, [searcher], jax.devices()[:number])
+        batch_layout(size, [searcher], Division(devices=jax.devices()[:number]))
         for size, number in ((72, 4), (66, 3), (63, 4))
     ]
     return {
@@ -75,7 +75,7 @@ def other_grades(player) -> float:
             positions.subset(100),
             jax.random.key(1),
             batch_size=70,
-            devices=devices,
+            division=Division(devices=devices),
         )
         for devices in (jax.local_devices()[:1], None)
     )
@@ -87,7 +87,8 @@ def other_games(player, opponent) -> float:
     openings = arena.suite(GAME, jax.random.key(0), 66)
     one, four = (
         arena.play_openings(
-            GAME, player, opponent, openings, jax.random.key(1), devices=devices
+            *(GAME, player, opponent, openings, jax.random.key(1)),
+            division=Division(devices=devices),
         ).moves
         for devices in (jax.local_devices()[:1], None)
     )

@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -21,7 +22,7 @@ from azjax.players import (
     choose,
     first_network,
 )
-from azjax.players.batches import NUM_PARTS, BatchLayout, batch_layout
+from azjax.players.batches import NUM_PARTS, BatchLayout, Division, batch_layout
 from azjax.search import SearchConfig
 
 GAME = games.make("tic_tac_toe")
@@ -99,3 +100,43 @@ def test_players_that_take_one_key_choose_on_one_device():
 
 def test_one_device_draws_in_the_same_parts_as_several():
     assert batch_layout(512, [RandomPlayer(GAME)]) == BatchLayout(512, NUM_PARTS)
+
+
+class Remote(NamedTuple):
+    """A device of another process."""
+
+    process_index: int
+
+
+def divided(num_parts, num_processes, size=64):
+    """The layout in the first of some processes with a device each."""
+    remote = [Remote(index) for index in range(1, num_processes)]
+    division = Division(num_parts, [*jax.local_devices()[:1], *remote])
+    return batch_layout(size, [RandomPlayer(GAME)], division)
+
+
+def test_every_process_takes_part_in_batches_of_as_many_parts():
+    assert divided(32, 16, size=70) == BatchLayout(96, 32, num_processes=16)
+
+
+def test_processes_that_cannot_share_the_parts_equally_are_refused():
+    with pytest.raises(ValueError, match="must be a multiple of the 3 processes: 8"):
+        divided(8, 3)
+
+
+def test_processes_compute_different_parts_of_a_batch_with_their_keys(monkeypatch):
+    layout = divided(8, 4)
+    key = jax.random.key(0)
+    rows, keys = [], []
+    for process in range(4):
+        monkeypatch.setattr(jax, "process_index", lambda process=process: process)
+        rows.append(layout.by_position(np.arange(64)))
+        keys.append(jax.random.key_data(layout.keys(key)))
+    np.testing.assert_array_equal(np.concatenate(rows), np.arange(64))
+    whole = jax.random.key_data(jax.random.split(key, 8))
+    np.testing.assert_array_equal(np.concatenate(keys), whole)
+
+
+def test_a_batch_of_one_part_has_one_key():
+    layout = batch_layout(512, [RandomPlayer(GAME)], Division(num_parts=1))
+    assert layout == BatchLayout(512)

@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from quick_compilation import devices_flags
@@ -24,6 +25,7 @@ SETTINGS = (
     "--evaluation.num-games=4",
     "--evaluation.num-positions=20",
 )
+EVALUATION = Path(__file__).with_name("shared_evaluation.py")
 SECONDS = ("seconds", "positions_per_second", "self_play_seconds", "update_seconds")
 
 
@@ -76,11 +78,15 @@ def test_one_process_decides_for_itself():
         raise OSError("full")
 
 
-def start(directory, number, changes):
-    """Starts as many processes of one run, with 4 devices together."""
+def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        return free.getsockname()[1]
+
+
+def start(directory, number, changes):
+    """Starts as many processes of one run, with 4 devices together."""
+    port = free_port()
     processes = []
     for index in range(number):
         command = [sys.executable, "-m", "azjax", "train", "tic_tac_toe", *SETTINGS]
@@ -184,3 +190,29 @@ def test_processes_that_differ_are_refused_in_one_line(tmp_path, changes, messag
     assert said[0] == [said[1][0].replace("azjax: ", "azjax: process 1: ")]
     assert message in said[1][0]
     assert not list(tmp_path.glob("*/checkpoints/*"))
+
+
+def evaluations(number):
+    """What as many processes, with 4 devices together, say of an evaluation."""
+    port = str(free_port())
+    processes = [
+        subprocess.Popen(
+            [sys.executable, EVALUATION, *([port, str(index)] if number > 1 else [])],
+            env=os.environ | {"XLA_FLAGS": devices_flags(4 // number), "NPROC": "4"},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for index in range(number)
+    ]
+    said = [process.communicate(timeout=120)[0] for process in processes]
+    return [json.loads(text.splitlines()[-1]) for text in said]
+
+
+@pytest.mark.slow
+def test_two_processes_divide_an_evaluation_and_both_have_the_numbers_of_one():
+    (alone,), both = evaluations(1), evaluations(2)
+    for name in ("row", "matches"):
+        assert [found[name] for found in both] == [alone[name]] * 2
+    assert {tuple(size) for size in alone["sizes"]} == {(512, 4), (72, 4)}
+    for found in both:
+        assert {tuple(size) for size in found["sizes"]} == {(256, 2), (36, 2)}

@@ -114,6 +114,15 @@ def test_a_run_iterates_to_its_end_and_is_evaluated_evenly(tmp_path):
     assert (tmp_path / "player" / "total").read_text() == "10.0"
 
 
+def test_the_evaluation_of_the_first_process_counts(tmp_path, monkeypatch):
+    """Here the first process is another one."""
+    row = {"network_mistakes": 0.2, "scores": {}}
+    monkeypatch.setattr(
+        host_loop, "from_first", lambda value: row if isinstance(value, dict) else value
+    )
+    assert run(tmp_path).last["network_mistakes"] == 0.2
+
+
 def test_a_stopped_run_goes_on_with_state_totals_and_metrics(tmp_path, capsys):
     stopped = run(tmp_path, hooks=stop_at(3))
     assert not stopped.finished
