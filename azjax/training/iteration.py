@@ -32,13 +32,11 @@ from azjax.training.replay import (
     Eligibility,
     Index,
     Replay,
-    Sample,
     empty_replay,
     insert,
-    make_batch,
     make_index,
 )
-from azjax.training.sampling import Sampler, uniform_sampler
+from azjax.training.sampling import Sampler, draw_batch, uniform_sampler
 from azjax.training.self_play import (
     Games,
     make_self_play,
@@ -202,8 +200,13 @@ def make_algorithm(
                 apply_gradient, optimizer, config.learner.ema_decay
             ),
             sampler=sampler,
-            batch_of=functools.partial(make_batch, game, auxiliary=auxiliary),
-            size=config.learner.batch_size // config.num_lanes,
+            batch_of=functools.partial(
+                draw_batch,
+                game,
+                sampler=sampler,
+                size=config.learner.batch_size // config.num_lanes,
+                auxiliary=auxiliary,
+            ),
         ),
     )
 
@@ -215,7 +218,6 @@ def _make_update(
     apply: Callable[..., tuple[LearnerState, dict[str, jax.Array]]],
     sampler: Sampler,
     batch_of: Callable[..., Batch],
-    size: int,
 ):
     """Returns the `update` of an `Algorithm`.
 
@@ -224,18 +226,15 @@ def _make_update(
         gradient_of: `(variables, batch, num_lanes=)` to the gradient and each
             position's loss.
         apply: `(learner, gradient, share) -> (learner, metrics)`.
-        sampler: chooses the positions.
-        batch_of: `(replay, index, sample) -> batch`, of one lane.
-        size: of a lane's batch.
+        sampler: updates its state.
+        batch_of: `(sampler_state, replay, index, rng_key) -> batch`, of one lane.
     """
 
     def gradient_of_lanes(learner, sampler_state, positions, keys):
         """Returns the mean gradient of some lanes, with an axis in front."""
         replay, index = positions
         keys = jax.vmap(jax.random.fold_in, (0, None))(keys, learner.updates)
-        choose = functools.partial(_choose, sampler, size)
-        sample = jax.vmap(choose)(sampler_state, index, keys)
-        batch = jax.vmap(batch_of)(replay, index, sample)
+        batch = jax.vmap(batch_of)(sampler_state, replay, index, keys)
         gradient, loss = gradient_of(
             learner.variables, merge_batch(batch), num_lanes=len(keys)
         )
@@ -265,23 +264,6 @@ def _make_update(
         return learner, sampler_state, metrics
 
     return update_by_lane
-
-
-def _choose(
-    sampler: Sampler, size: int, state: Any, index: Index, rng_key: jax.Array
-) -> Sample:
-    """Returns the sample of one lane.
-
-    Raises:
-        ValueError: it has another size.
-    """
-    sample = sampler.choose(state, index, rng_key, size)
-    if sample.row.shape != (size,):
-        raise ValueError(
-            f"sampler.choose must return {size} positions: it returned "
-            f"{sample.row.shape}"
-        )
-    return sample
 
 
 def _make_keys(

@@ -270,12 +270,15 @@ def make_batch(
     index: Index,
     sample: Sample,
     auxiliary: Sequence[AuxiliaryHead] = (),
+    *,
+    rng_key: jax.Array | None = None,
 ) -> Batch:
     """Returns observations and targets of positions, each under a symmetry of the game.
 
     The positions are independent of each other, so equal parts of the batch, one for
     each symmetry, are as good as drawing the symmetries. They reorder the positions:
-    `Batch.sample` has the new order.
+    `Batch.sample` has the new order. Where there are fewer positions than symmetries,
+    each position has another one, drawn with the key.
 
     Args:
         game: the game.
@@ -283,9 +286,12 @@ def make_batch(
         index: of the store; with ends if there are auxiliary heads.
         sample: the positions.
         auxiliary: heads whose targets are computed.
+        rng_key: consumed by a batch of fewer positions than symmetries; not used by
+            others.
 
     Raises:
-        ValueError: there are auxiliary heads, and the index has no ends.
+        ValueError: there are auxiliary heads, and the index has no ends; or there are
+            fewer positions than symmetries, and no key.
     """
     position = (sample.row, sample.slot)
     state, stored = jax.tree.map(
@@ -317,6 +323,8 @@ def make_batch(
         has_ended=has_ended,
         sample=sample,
     )
+    if sample.row.size < len(game.symmetries):
+        return _under_drawn_symmetries(batch, game.symmetries, auxiliary, rng_key)
     parts = [
         _transform(
             jax.tree.map(lambda leaf: leaf[first :: len(game.symmetries)], batch),  # noqa: B023
@@ -326,6 +334,26 @@ def make_batch(
         for first, symmetry in enumerate(game.symmetries)
     ]
     return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
+
+
+def _under_drawn_symmetries(
+    batch: Batch,
+    symmetries: Sequence[Symmetry],
+    auxiliary: Sequence[AuxiliaryHead],
+    rng_key: jax.Array | None,
+) -> Batch:
+    """Returns a batch of fewer positions than symmetries, each under another one."""
+    size = batch.sample.row.size
+    if rng_key is None:
+        raise ValueError(
+            f"rng_key must be given for a batch of {size} positions: the game has "
+            f"{len(symmetries)} symmetries"
+        )
+    drawn = jax.random.permutation(rng_key, len(symmetries))[:size]
+    images = [_transform(batch, symmetry, auxiliary) for symmetry in symmetries]
+    return jax.tree.map(
+        lambda *leaves: jnp.stack(leaves)[drawn, jnp.arange(size)], *images
+    )
 
 
 def _zero_unless(condition: jax.Array, tree: Any) -> Any:

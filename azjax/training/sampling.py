@@ -1,12 +1,14 @@
 """Samplers: which positions of the replay a batch holds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from azjax.training.replay import Index, Sample, locate
+from azjax.games import Game
+from azjax.networks import AuxiliaryHead
+from azjax.training.replay import Batch, Index, Replay, Sample, locate, make_batch
 
 
 class Sampler(NamedTuple):
@@ -46,3 +48,41 @@ def uniform_sampler() -> Sampler:
         choose=choose,
         update=lambda state, sample, loss: state,
     )
+
+
+def draw_batch(
+    game: Game,
+    state: Any,
+    replay: Replay,
+    index: Index,
+    rng_key: jax.Array,
+    *,
+    sampler: Sampler,
+    size: int,
+    auxiliary: Sequence[AuxiliaryHead] = (),
+) -> Batch:
+    """Returns a batch of one lane.
+
+    Args:
+        game: what is learnt.
+        state: of the sampler.
+        replay: of the lane.
+        index: of the replay.
+        rng_key: consumed.
+        sampler: chooses the positions.
+        size: of the batch.
+        auxiliary: heads whose targets are computed.
+
+    Raises:
+        ValueError: the sampler returns another number of positions.
+    """
+    symmetry_key = None
+    if size < len(game.symmetries):
+        rng_key, symmetry_key = jax.random.split(rng_key)
+    sample = sampler.choose(state, index, rng_key, size)
+    if sample.row.shape != (size,):
+        raise ValueError(
+            f"sampler.choose must return {size} positions: it returned "
+            f"{sample.row.shape}"
+        )
+    return make_batch(game, replay, index, sample, auxiliary, rng_key=symmetry_key)

@@ -19,13 +19,14 @@ from azjax.training import (
 )
 from azjax.training.replay import (
     Replay,
+    Sample,
     empty_replay,
     insert,
     locate,
     make_batch,
     make_index,
 )
-from azjax.training.sampling import uniform_sampler
+from azjax.training.sampling import draw_batch, uniform_sampler
 from azjax.training.self_play import Chunk
 from azjax.training.stored_policy import store_policy
 from azjax.training.targets import ValueTarget, horizon, lambda_returns, lambda_target
@@ -73,8 +74,12 @@ def record(state, action, number):
 
 @functools.partial(jax.jit, static_argnums=(0, 4), static_argnames="auxiliary")
 def draw(game, replay, index, rng_key, batch_size, *, auxiliary=()):
-    chosen = uniform_sampler().choose((), index, rng_key, batch_size)
-    return make_batch(game, replay, index, chosen, auxiliary)
+    return draw_batch(
+        *(game, (), replay, index, rng_key),
+        sampler=uniform_sampler(),
+        size=batch_size,
+        auxiliary=auxiliary,
+    )
 
 
 def play(*slots):
@@ -410,20 +415,45 @@ def test_sparse_policies_are_drawn_as_dense_ones_are(moves):
     jax.tree.map(np.testing.assert_array_equal, *batches)
 
 
-def test_every_symmetry_of_a_position_is_drawn(moves):
+@pytest.fixture(scope="module")
+def one_position(moves):
+    """A replay, an index in which only one position is eligible, and its images."""
     replay = filled(6, moves)
     _, index = eligible(replay, 6)
     only = index._replace(first=np.int32(9), lengths=np.int32([1, 0]))
-    batch = draw(GAME, replay, only, jax.random.key(0), 64)
     state = jax.tree.map(lambda leaf: np.asarray(leaf)[9, 0], replay.chunk.state)
     all_images = jax.jit(
         lambda seen: [symmetry.observation(seen) for symmetry in GAME.symmetries]
     )
-    images = {
-        np.asarray(image).tobytes()
-        for image in all_images(jax.jit(GAME.observe)(state))
-    }
-    assert {np.asarray(image).tobytes() for image in batch.observation} == images
+    images = as_bytes(all_images(jax.jit(GAME.observe)(state)))
+    return replay, only, set(images)
+
+
+def as_bytes(observations):
+    return [np.asarray(seen).tobytes() for seen in observations]
+
+
+def test_every_symmetry_of_a_position_is_drawn(one_position):
+    replay, only, images = one_position
+    batch = draw(GAME, replay, only, jax.random.key(0), 64)
+    assert set(as_bytes(batch.observation)) == images
+
+
+def test_batches_of_fewer_positions_than_symmetries_draw_all_of_these(one_position):
+    replay, only, images = one_position
+    seen = set()
+    for seed in range(40):
+        batch = draw(GAME, replay, only, jax.random.key(seed), 3)
+        seen |= set(as_bytes(batch.observation))
+    assert seen == images
+
+
+def test_a_batch_of_fewer_positions_than_symmetries_needs_a_key(one_position):
+    replay, only, _ = one_position
+    row = np.zeros(3, np.int32)
+    sample = Sample(row, row, np.ones(3, np.float32))
+    with pytest.raises(ValueError, match="rng_key must be given for a batch of 3 "):
+        make_batch(GAME, replay, only, sample)
 
 
 def test_only_what_can_be_drawn_is_drawn(moves):
