@@ -18,8 +18,8 @@ from azjax.training.summary import print_q_run
 
 
 def train_q_command(game: tyro.conf.Positional[str]) -> None:
-    """Learn what every action of a small game is worth, as a baseline; `azjax train-q
-    GAME --help` lists the settings.
+    """Learn what every action of a small game is worth, as a baseline, on one device;
+    `azjax train-q GAME --help` lists the settings.
 
     Args:
         game: one of those that `azjax games` lists.
@@ -81,7 +81,8 @@ def parse_q_config(game: str, args: Sequence[str], *, prog: str) -> QConfig:
         description=(
             f"Learn what every action of {game} is worth, as a baseline, or go on "
             "where this run stopped: with its own settings, and for more --minutes or "
-            "--iterations if they are given."
+            "--iterations if they are given. It plays and learns on one device, in one "
+            "process; evaluations use all devices of the process."
         ),
     )
     if config.game != default.game:

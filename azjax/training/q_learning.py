@@ -59,6 +59,9 @@ def train_q(
 ) -> Run[TrainedQ]:
     """Learns the action values of a small game, or continues a run that was stopped.
 
+    It plays and learns on one device, in one process; evaluations use all devices of
+    the process.
+
     SIGINT and SIGTERM end the run after the iteration in progress; it is saved then. A
     second one ends it at once.
 

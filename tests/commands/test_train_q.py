@@ -112,3 +112,15 @@ def test_what_is_wrong_is_explained(args, says, capsys, tmp_path, monkeypatch):
     assert says in written
     assert written.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_several_processes_are_refused_and_help_says_why(tmp_path, capsys):
+    with pytest.raises(SystemExit) as end:
+        train_q(tmp_path / "run", "--distributed")
+    assert end.value.code == 2
+    assert "unknown option --distributed" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(SystemExit):
+        cli.main(["train-q", "tic_tac_toe", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "learns on one device, in one process" in said
