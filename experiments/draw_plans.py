@@ -5,12 +5,14 @@
 Every cell is what `azjax plan GAME --preset PRESET --device DEVICE --json` prints, in a
 file of its own in the folder `--cells`; those that are there are not computed again, so
 that the script goes on where it was stopped. A cell takes minutes: it is compiled by
-the compiler of the device, which need not be there (for TPUs: the extra `tpu`).
+the compiler of the device, which need not be there (for TPUs: the extra `tpu`). Cells
+that are not there are written as "not computed".
 """
 
 import dataclasses
 import json
 import math
+import resource
 import subprocess
 import sys
 import time
@@ -24,7 +26,7 @@ from azjax.devices import parse_device
 from azjax.training import TrainConfig
 
 Preset = Literal["accelerator", "cpu"]
-DEVICES = ("v5e:2x4", "v4:2x2x2", "v6e:2x4", "v5e:4x4")
+DEVICES = ("v5e:2x4", "v4:2x2x2", "v5e:4x4", "v6e:2x4")
 PRESETS: tuple[Preset, ...] = ("accelerator", "cpu")
 
 
@@ -66,13 +68,17 @@ def compute(path: Path, game: str, preset: str, device: str) -> None:
     if chips > TrainConfig.num_lanes:
         command += ["--num-lanes", str(chips)]
     command += ["--device", device, "--json"]
-    started = time.monotonic()
+    started, used = time.monotonic(), processor_seconds()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
+    used = processor_seconds() - used
     message = (done.stderr.strip().splitlines() or [""])[-1]
     if done.returncode not in (0, 2) or "needs JAX's" in message:
         raise RuntimeError(f"{' '.join(command[1:])}: {message}")
     found = json.loads(done.stdout) if done.stdout else {}
-    found |= {"refusal": message if done.returncode else None}
+    found |= {
+        "refusal": message if done.returncode else None,
+        "processor_seconds": used,
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(".new")
     new.write_text(json.dumps(found, indent=2) + "\n")
@@ -80,17 +86,22 @@ def compute(path: Path, game: str, preset: str, device: str) -> None:
     print(f"{game}, {preset}, {device}: {time.monotonic() - started:.0f} s", flush=True)
 
 
+def processor_seconds() -> float:
+    """Returns the processor time of all finished child processes."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def cell_text(found: dict[str, Any] | None) -> str:
     """Returns a cell for people."""
     if found is None:
-        return ""
+        return "not computed"
     if not found.get("fits", False):
         return "refused"
     speeds = found["positions_per_second"]
     mean = len(speeds) / sum(1 / speed for speed in speeds)
     needed = found["needed_bytes"] / 2**30
-    seconds = sum(phase["seconds"] for phase in found["phases"])
-    return f"{mean:,.0f} / {needed:.2f} / {seconds:.0f}"
+    return f"{mean:,.0f} / {needed:.2f} / {found['processor_seconds']:.0f}"
 
 
 def usable(rows: list[list[dict[str, Any] | None]], column: int) -> str:
@@ -135,8 +146,10 @@ def table(settings: Settings) -> str:
 
 `azjax plan GAME --preset PRESET --device DEVICE` compiles a run for a device that need
 not be there. Each cell: positions a second at 40% of the peak, over the whole run / GiB
-that each chip needs at most / seconds to compile, on the machine that made this table.
-Nothing was measured on these devices. Made by `python experiments/draw_plans.py`.
+that each chip needs at most / seconds of processor time that the command took, nearly
+all of them to compile, on the machine that made this table. The reasons of refused runs
+stand below. Nothing was measured on these devices. Made by
+`python experiments/draw_plans.py`.
 
 {text}
 """
@@ -150,9 +163,10 @@ def read(path: Path) -> dict[str, Any] | None:
 def main(settings: Settings) -> None:
     """Computes the cells that are missing and writes the table after each."""
     settings.file.parent.mkdir(parents=True, exist_ok=True)
-    for game in settings.games:
-        for preset in settings.presets:
-            for device in settings.devices:
+    # The columns of accelerators' own preset first.
+    for preset in settings.presets:
+        for device in settings.devices:
+            for game in settings.games:
                 path = cell_path(settings.cells, game, preset, device)
                 if settings.compute and not path.exists():
                     compute(path, game, preset, device)

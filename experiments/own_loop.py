@@ -25,7 +25,7 @@ network, variables = networks.init_network(
 )
 search, optimizer = SearchConfig(), optax.adamw(2e-3)
 settings = training.SelfPlayConfig(num_games=NUM_GAMES, moves_per_chunk=MOVES)
-play = training.make_self_play(game, network, search, settings, num_simulations=32)
+play = training.make_self_play(game, network, search, settings)
 store = jax.jit(training.insert, donate_argnums=0)
 value_target = training.lambda_target(0.8, game.max_moves)
 find = jax.jit(functools.partial(training.make_index, value_target=value_target))
@@ -62,7 +62,7 @@ def main(num_iterations: int) -> None:
     )
     for iteration in range(1, num_iterations + 1):
         play_key, learn_key = jax.random.split(jax.random.key(1 + iteration))
-        in_progress, chunk, _ = play(learner.averaged, in_progress, play_key)
+        in_progress, chunk, _ = play(learner.averaged, 32, in_progress, play_key)
         replay = store(replay, chunk, jnp.int32(iteration - 1))
         replay, index, _ = find(replay, iteration * MOVES, NUM_CHUNKS * MOVES)
         metrics = {}

@@ -1,11 +1,15 @@
 """Every script in `experiments/` runs, on a tiny budget."""
 
+import dataclasses
+import itertools
 import json
 import os
 import pathlib
+import resource
 import runpy
 import subprocess
 import sys
+import types
 
 import jax
 import pytest
@@ -208,9 +212,8 @@ def test_the_plans_that_are_there_are_drawn_and_the_others_are_computed(
         "needed_bytes": 3 * 2**29,
         "usable_bytes": 2**34,
         "chips": 8,
-        "phases": [{"seconds": 60.4}, {"seconds": 30.0}],
     }
-    asked = []
+    asked, clock = [], itertools.count(step=90)
 
     def answer(command, **settings):
         asked.append(command[3:])
@@ -218,7 +221,11 @@ def test_the_plans_that_are_there_are_drawn_and_the_others_are_computed(
         out = "" if status else json.dumps(fits)
         return subprocess.CompletedProcess(command, status, out, "azjax: too large")
 
+    def usage(who):
+        return types.SimpleNamespace(ru_utime=next(clock) / 2, ru_stime=45.0)
+
     monkeypatch.setattr(subprocess, "run", answer)
+    monkeypatch.setattr(resource, "getrusage", usage)
     settings = script["Settings"](
         cells=tmp_path / "cells",
         file=tmp_path / "docs" / "plan.md",
@@ -235,8 +242,12 @@ def test_the_plans_that_are_there_are_drawn_and_the_others_are_computed(
     ]
     page = settings.file.read_text()
     assert "| v5e:4x4, 8 chips of 16.00 GiB | v6e:2x4 |" in page
-    assert "| hex:5 | cpu | 1,200 / 1.50 / 90 | refused |" in page
+    assert "| hex:5 | cpu | 1,200 / 1.50 / 45 | refused |" in page
     assert page.endswith("- hex:5, cpu, v6e:2x4: azjax: too large\n")
+    settings = dataclasses.replace(settings, devices=("v5e:4x4", "h100"), compute=False)
+    script["main"](settings)
+    line = "| hex:5 | cpu | 1,200 / 1.50 / 45 | not computed |"
+    assert line in settings.file.read_text()
 
 
 @pytest.mark.slow

@@ -206,14 +206,18 @@ def test_a_player_has_the_same_types(kind):
 
 def test_self_play_has_the_same_types():
     config = SelfPlayConfig(
-        num_games=4, moves_per_chunk=3, full_search_fraction=0.5, fast_simulations=2
+        num_games=4,
+        moves_per_chunk=3,
+        num_simulations=(2,),
+        full_search_fraction=0.5,
+        fast_simulations=2,
     )
 
     def play():
         network, variables = first_network(0, GAME, NETWORK)
-        run = make_self_play(GAME, network, SearchConfig(), config, num_simulations=2)
+        run = make_self_play(GAME, network, SearchConfig(), config)
         games_ = start_games(GAME, config.num_games, jax.random.key(0))
-        return run(variables, games_, jax.random.key(1))[:2]
+        return run(variables, jnp.int32(2), games_, jax.random.key(1))[:2]
 
     assert_same_types(play)
 

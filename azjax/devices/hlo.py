@@ -4,7 +4,7 @@ import collections
 import dataclasses
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 COLLECTIVES = (
@@ -108,16 +108,23 @@ class Program:
             for name, instruction in computation.items()
         }
 
-    def executed(self) -> Iterator[tuple[Instruction, int]]:
-        """Yields the kernels that are run, each with how often; the body of a loop
-        whose length depends on the data counts once."""
-        yield from self._executed(self.entry, 1)
+    def executed(
+        self, lengths: Mapping[str, int] | None = None
+    ) -> Iterator[tuple[Instruction, int]]:
+        """Yields the kernels that are run, each with how often.
 
-    def _executed(self, computation: str, times: int):
+        Args:
+            lengths: of loops whose length depends on the data, by their names; the
+                bodies of others count once.
+        """
+        yield from self._executed(self.entry, 1, lengths or {})
+
+    def _executed(self, computation: str, times: int, lengths: Mapping[str, int]):
         for kernel in self.kernels(computation):
             yield kernel, times
         for loop in self.loops(computation):
-            yield from self._executed(loop.body, times * (self.trips(loop) or 1))
+            trips = self.trips(loop) or lengths.get(loop.name, 1)
+            yield from self._executed(loop.body, times * trips, lengths)
 
     def kernels(self, computation: str) -> Iterator[Instruction]:
         """Yields the kernels that a computation runs, without those of its loops."""

@@ -9,7 +9,7 @@ compiler keeps them in on-chip memory.
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from azjax.devices.hlo import Instruction, Program
@@ -45,11 +45,16 @@ def _size(shape: str) -> int:
     return sum(array.size for array in _arrays(shape))
 
 
-def traffic(program: Program) -> int:
-    """Returns the bytes that a run of a program reads and writes; the body of a loop
-    whose length depends on the data counts once."""
+def traffic(program: Program, lengths: Mapping[str, int] | None = None) -> int:
+    """Returns the bytes that a run of a program reads and writes.
+
+    Args:
+        program: compiled.
+        lengths: of loops, as `Program.executed` takes them.
+    """
     return sum(
-        times * kernel_bytes(program, kernel) for kernel, times in program.executed()
+        times * kernel_bytes(program, kernel)
+        for kernel, times in program.executed(lengths)
     )
 
 

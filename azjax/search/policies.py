@@ -139,10 +139,12 @@ def search_by_gumbel(
     search_slice = search_settings.get("search_slice")
     total = jnp.full(root.value.shape, num_simulations, jnp.int32)
     kept_visits = jnp.zeros(gumbel.shape, jnp.int32)
+    if start is not None:
+        kept_visits = start.children_visits[:, start.ROOT_INDEX]
     if search_slice is not None:
         total = search_slice.total
-    elif start is not None:
-        kept_visits = start.children_visits[:, start.ROOT_INDEX]
+        is_first = (search_slice.made == 0)[:, None]
+        kept_visits = jnp.where(is_first, kept_visits, 0)
     tree = search(
         params,
         rng_key,

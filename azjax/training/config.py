@@ -120,11 +120,10 @@ class SelfPlayConfig:
         stage = int(share * len(self.num_simulations))
         return self.num_simulations[min(stage, len(self.num_simulations) - 1)]
 
-    def longest_search(self, num_simulations: int) -> int:
-        """The simulations of the longest search where full ones have so many."""
-        if self.full_search_fraction == 1:
-            return num_simulations
-        return max(num_simulations, self.fast_simulations)
+    @property
+    def longest_search(self) -> int:
+        """The simulations of the longest search of the run."""
+        return max(self.num_simulations)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Speed and memory that a run can have on a device: arithmetic, nothing measured."""
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -11,7 +10,7 @@ from azjax.devices import Product, products, products_of
 from azjax.games import Game
 from azjax.networks import Network, Variables, predict
 from azjax.training.config import TrainConfig
-from azjax.training.phases import CompiledPhase, Phase
+from azjax.training.phases import CompiledPhase, Phase, search_steps
 
 UTILIZATION = 0.4  # of the peak: what well-made programs reach with large batches
 LAUNCH_SECONDS = 4e-6  # of one kernel on a GPU; 3 to 5 microseconds are usual
@@ -112,10 +111,8 @@ def launch_seconds(config: TrainConfig, phase: CompiledPhase) -> float:
     with one level of descent a simulation; 0 where nothing is searched."""
     if phase.launches is None:
         return 0.0
-    simulations = config.self_play.longest_search(max(config.self_play.num_simulations))
-    steps = math.ceil(simulations / config.search.leaves_per_step)
     moves = config.self_play.moves_per_chunk
-    return moves * steps * phase.launches.total * LAUNCH_SECONDS
+    return moves * search_steps(config) * phase.launches.total * LAUNCH_SECONDS
 
 
 def chip_memory(state: int, compiled: Sequence[CompiledPhase]) -> tuple[int, str]:

@@ -38,7 +38,9 @@ from azjax.training.replay import (
 )
 from azjax.training.sampling import Sampler, draw_batch, uniform_sampler
 from azjax.training.self_play import (
+    Chunk,
     Games,
+    SelfPlayMetrics,
     make_self_play,
     mean_of_lanes,
     start_games,
@@ -67,7 +69,7 @@ class TrainState:
 
 
 class Algorithm(NamedTuple):
-    """The functions of a run, without arrays; `init` and `self_play` are not jitted.
+    """The functions of a run, without arrays; all but `init` are jitted.
 
     Keys, games, chunks, replay, index and metrics of self-play are those of all lanes:
     their leaves have an axis `[L, ...]` in front.
@@ -75,8 +77,7 @@ class Algorithm(NamedTuple):
     lanes: how they lie on the devices.
     init: `init(variables) -> TrainState`, the state before the first iteration.
     make_keys: `(rng_key, iteration) -> (play_keys, update_keys)`.
-    self_play: `self_play(num_simulations)` returns the jitted `(variables, games, keys)
-        -> (games, chunk, metrics)`, made once for each number.
+    self_play: `(variables, num_simulations, games, keys) -> (games, chunk, metrics)`.
     insert: `(iteration, replay, chunk) -> replay`.
     make_index: `(num_moves, window, replay) -> (replay, index, eligibility)`.
     prepare: of the sampler, `(sampler_state, index) -> sampler_state`.
@@ -88,7 +89,7 @@ class Algorithm(NamedTuple):
     lanes: Lanes
     init: Callable[[Variables], TrainState]
     make_keys: Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]
-    self_play: Callable[[int], Callable]
+    self_play: Callable[..., tuple[Games, Chunk, SelfPlayMetrics]]
     insert: Callable[..., Replay]
     make_index: Callable[..., tuple[Replay, Index, Eligibility]]
     prepare: Callable[[Any, Index], Any]
@@ -165,18 +166,15 @@ def make_algorithm(
             functools.partial(_make_keys, config.num_lanes),
             out_shardings=lanes.by_lane,
         ),
-        self_play=functools.cache(
-            lambda num_simulations: lanes.jit_products(
-                make_self_play(
-                    game,
-                    network,
-                    config.search,
-                    config.self_play,
-                    num_simulations=num_simulations,
-                    policy_entries=config.replay.policy_entries,
-                ),
-                num_replicated=1,
-            )
+        self_play=lanes.jit_products(
+            make_self_play(
+                game,
+                network,
+                config.search,
+                config.self_play,
+                policy_entries=config.replay.policy_entries,
+            ),
+            num_replicated=2,
         ),
         insert=lanes.jit(
             lambda iteration, replay, chunk: insert(replay, chunk, iteration),
@@ -340,10 +338,9 @@ def train_iteration(
     to_host = algorithm.lanes.to_host
     play_keys, update_keys = algorithm.make_keys(state.rng_key, state.iteration)
     simulations = config.self_play.simulations_at(share)
-    # Another number of simulations is compiled first, hence another phase.
-    enter(f"self-play with {simulations} simulations")
-    games, chunk, played = algorithm.self_play(simulations)(
-        state.learner.averaged, state.games, play_keys
+    enter("self-play")
+    games, chunk, played = algorithm.self_play(
+        state.learner.averaged, np.int32(simulations), state.games, play_keys
     )
     replay = algorithm.insert(state.iteration, state.replay, chunk)
     del chunk  # the updates need its memory

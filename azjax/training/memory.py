@@ -154,11 +154,13 @@ def _search_parts(config: TrainConfig, game: Game, num_devices: int) -> Iterator
             max_depth=game.max_moves,
         )
 
-    simulations = config.self_play.longest_search(max(config.self_play.num_simulations))
     trees = ("search.tree_reuse_nodes", "search.leaves_per_step")
     yield Part(
         "the search of self-play",
-        bytes_of_search(config.self_play.num_games // num_devices, simulations),
+        bytes_of_search(
+            config.self_play.num_games // num_devices,
+            config.self_play.longest_search,
+        ),
         "self-play",
         ("self_play.num_games", "self_play.num_simulations", *trees),
     )

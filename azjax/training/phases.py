@@ -1,5 +1,6 @@
 """The compiled phases of an iteration: their memory, traffic and collectives."""
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -30,6 +31,7 @@ class Phase(NamedTuple):
     arguments: `jax.ShapeDtypeStruct` with shardings in place of arrays.
     of_state: those arguments that are parts of the `TrainState`.
     runs: how often it is run for a chunk of self-play; 0 for an evaluation.
+    steps: of a search whose length is an argument, at most.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Phase(NamedTuple):
     arguments: tuple[Any, ...]
     of_state: Any
     runs: int
+    steps: int = 1
 
 
 class Launches(NamedTuple):
@@ -81,8 +84,8 @@ class CompiledPhase(NamedTuple):
     outputs: bytes of the results that are not written in place of an argument.
     temporaries: bytes.
     code: bytes.
-    traffic: bytes that one run reads and writes in the main memory; a loop whose
-        length depends on the data counts once.
+    traffic: bytes that one run reads and writes in the main memory, with the longest
+        search; any other loop whose length depends on the data counts once.
     collectives: operations among the chips, by name.
     launches: of a simulation, None where nothing is searched.
     """
@@ -130,12 +133,12 @@ def phases(
     number = abstract_array(jnp.int32(0), lanes.replicated)
     share = abstract_array(jnp.float32(0), lanes.replicated)
     keys, _ = laned(jax.eval_shape(algorithm.make_keys, state.rng_key, number))
-    num_simulations = max(config.self_play.num_simulations)
-    self_play = algorithm.self_play(num_simulations)
-    played = (state.learner.averaged, state.games, keys)
+    self_play = algorithm.self_play
+    played = (state.learner.averaged, number, state.games, keys)
     yield Phase(
-        f"self-play, {config.self_play.longest_search(num_simulations)} simulations",
-        *(self_play, played, played[:2], 1),
+        f"self-play, {config.self_play.longest_search} simulations",
+        *(self_play, played, (state.learner.averaged, state.games), 1),
+        steps=search_steps(config),
     )
     chunk = laned(jax.eval_shape(self_play, *played)[1])
     yield Phase(
@@ -191,6 +194,11 @@ def compile_phase(phase: Phase, mesh: jax.sharding.Mesh) -> CompiledPhase:
     seconds = time.monotonic() - started
     program = read_program(compiled.as_text() or "")
     memory: Any = compiled.memory_analysis()
+    lengths = {
+        loop.name: phase.steps
+        for loop in _searches(program, program.entry)
+        if program.trips(loop) is None
+    }
     return CompiledPhase(
         name=phase.name,
         runs=phase.runs,
@@ -200,10 +208,15 @@ def compile_phase(phase: Phase, mesh: jax.sharding.Mesh) -> CompiledPhase:
         outputs=memory.output_size_in_bytes - memory.alias_size_in_bytes,
         temporaries=memory.temp_size_in_bytes,
         code=memory.generated_code_size_in_bytes,
-        traffic=traffic(program),
+        traffic=traffic(program, lengths),
         collectives=program.collectives(),
         launches=_launches(program),
     )
+
+
+def search_steps(config: TrainConfig) -> int:
+    """Returns the steps of the longest search of self-play."""
+    return math.ceil(config.self_play.longest_search / config.search.leaves_per_step)
 
 
 def chip_bytes(tree: Any) -> int:
@@ -217,12 +230,13 @@ def chip_bytes(tree: Any) -> int:
 
 
 def _launches(program: Program) -> Launches | None:
-    """Returns the kernels of a simulation, None without a search: those of the loop
-    that evaluates leaves, the longest where there are several."""
+    """Returns the kernels of a step of a search, None without one: those of the loop
+    that evaluates leaves; of several the longest, or that whose length is an argument.
+    """
     searches = list(_searches(program, program.entry))
     if not searches:
         return None
-    body = max(searches, key=lambda loop: program.trips(loop) or 0).body
+    body = max(searches, key=lambda loop: program.trips(loop) or math.inf).body
     parts = Counter(map(_part, program.kernels(body)))
     loops = [
         (_part(loop), sum(1 for _ in program.kernels(loop.body)))

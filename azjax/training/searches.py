@@ -10,6 +10,7 @@ from azjax.networks import Network
 from azjax.players.model import make_recurrent_fn
 from azjax.search import (
     SearchConfig,
+    SearchSlice,
     Tree,
     improved_value,
     run_search,
@@ -43,30 +44,37 @@ def make_searches(
     network: Network,
     search: SearchConfig,
     config: SelfPlayConfig,
-    *,
-    num_simulations: int,
 ):
-    """Returns `(variables, rng_key, root, tree) -> Found`, which searches B positions.
+    """Returns `(variables, num_simulations, rng_key, root, tree) -> Found`, which
+    searches B positions.
 
     The positions are those of L lanes, and `rng_key` is `[L]`. In each lane
     `config.full_games_of(B / L)` positions, drawn by its key, are searched with
     `num_simulations` and exploring, the others with `config.fast_simulations` to play
-    well. `tree` is where to begin, or None.
+    well. `num_simulations` is an int32, at most `config.longest_search`. `tree` is
+    where to begin, or None.
     """
     recurrent_fn = make_recurrent_fn(game, network)
 
-    def search_part(variables, rng_key, root, tree, *, is_full: bool) -> Found:
+    def search_part(
+        variables, num_simulations, rng_key, root, tree, *, is_full: bool
+    ) -> Found:
+        part = None
+        if is_full:
+            made = jnp.zeros(root.value.shape, jnp.int32)
+            part = SearchSlice(total=made + num_simulations, made=made)
         output = run_search(
             search,
             variables,
             rng_key,
             root,
             recurrent_fn,
-            num_simulations if is_full else config.fast_simulations,
+            config.longest_search if is_full else config.fast_simulations,
             invalid_actions=~jax.vmap(game.legal_action_mask)(root.embedding),
             explores=is_full,
             max_depth=game.max_moves,
             tree=tree,
+            search_slice=part,
         )
         action = jnp.asarray(output.action)
         return Found(
@@ -78,12 +86,14 @@ def make_searches(
             tree=None if tree is None else output.search_tree.replace(extra_data=None),
         )
 
-    def search_all(variables, rng_key, root, tree) -> Found:
+    def search_all(variables, num_simulations, rng_key, root, tree) -> Found:
         num_positions, num_lanes = root.value.size, rng_key.size
         per_lane = num_positions // num_lanes
         num_full = config.full_games_of(per_lane)
         if num_full == per_lane:
-            return search_part(variables, rng_key, root, tree, is_full=True)
+            return search_part(
+                variables, num_simulations, rng_key, root, tree, is_full=True
+            )
         order_key, full_key, fast_key = split_keys(rng_key, 3)
         order = draw(jax.random.permutation, order_key, jnp.arange(num_positions))
         order = split_batch(order, num_lanes)
@@ -91,6 +101,7 @@ def make_searches(
         found = [
             search_part(
                 variables,
+                num_simulations,
                 key,
                 *jax.tree.map(lambda leaf: leaf[games], (root, tree)),  # noqa: B023
                 is_full=is_full,

@@ -147,31 +147,34 @@ def make_self_play(
     search: SearchConfig,
     config: SelfPlayConfig,
     *,
-    num_simulations: int,
     policy_entries: int = ReplayConfig.policy_entries,
 ):
-    """Returns a jitted `(variables, games, rng_key) -> (games, chunk, metrics)`.
+    """Returns a jitted `(variables, num_simulations, games, rng_key) -> (games, chunk,
+    metrics)`.
 
     It makes `config.moves_per_chunk` moves in every game; a finished game is replaced
-    at once by one from a pool of openings drawn for the chunk. Trees, where the search
-    keeps them, end with the chunk, since another network plays the next. Of a policy
-    `policy_entries` are stored, as `store_policy` does. The games are donated, the key
-    is consumed.
+    at once by one from a pool of openings drawn for the chunk. `num_simulations` is an
+    int32, at most `config.longest_search`, so that one compiled program serves all
+    stages of a run. Trees, where the search keeps them, end with the chunk, since
+    another network plays the next. Of a policy `policy_entries` are stored, as
+    `store_policy` does. The games are donated, the key is consumed.
 
     With `[L]` keys it plays in L lanes at once: all leaves have an axis of lanes in
     front, and each lane plays what it would with its key alone, up to rounding.
     """
-    searches = make_searches(
-        game, network, search, config, num_simulations=num_simulations
-    )
+    searches = make_searches(game, network, search, config)
 
     def first_tree(states: State) -> Tree | None:
-        longest = config.longest_search(num_simulations)
-        return first_trees(search, states, game.num_actions, longest)
+        return first_trees(search, states, game.num_actions, config.longest_search)
 
     move = _Move(game, network, search, config, searches, policy_entries)
 
-    def play_lanes(variables: Variables, games: Games, rng_keys: jax.Array):
+    def play_lanes(
+        variables: Variables,
+        num_simulations: jax.Array,
+        games: Games,
+        rng_keys: jax.Array,
+    ):
         num_games, num_lanes = games.moves[0].size, rng_keys.size
         # A game from a random opening rarely lasts less than 16 moves; should the pool
         # run out all the same, its first openings are used again.
@@ -182,7 +185,7 @@ def make_self_play(
         )
         games = merge_batch(games)
         (games, num_finished, _), (chunk, sums) = jax.lax.scan(
-            functools.partial(move.play, variables, pool),
+            functools.partial(move.play, variables, num_simulations, pool),
             (games, jnp.zeros(num_lanes, jnp.int32), first_tree(games.state)),
             split_keys(moves_keys, config.moves_per_chunk),
         )
@@ -197,14 +200,19 @@ def make_self_play(
         metrics = means._replace(games=num_finished, first_player_score=score)
         return split_batch(games, num_lanes), chunk, metrics
 
-    def play_chunk(variables: Variables, games: Games, rng_key: jax.Array):
+    def play_chunk(
+        variables: Variables,
+        num_simulations: jax.Array,
+        games: Games,
+        rng_key: jax.Array,
+    ):
         if rng_key.ndim:
-            return play_lanes(variables, games, rng_key)
+            return play_lanes(variables, num_simulations, games, rng_key)
         lane = jax.tree.map(lambda leaf: leaf[None], (games, rng_key))
-        played = play_lanes(variables, *lane)
+        played = play_lanes(variables, num_simulations, *lane)
         return jax.tree.map(lambda leaf: leaf[0], played)
 
-    return jax.jit(play_chunk, donate_argnums=1)
+    return jax.jit(play_chunk, donate_argnums=2)
 
 
 class _Move(NamedTuple):
@@ -217,11 +225,19 @@ class _Move(NamedTuple):
     searches: Callable[..., Found]
     policy_entries: int
 
-    def play(self, variables: Variables, pool: State, carry, rng_keys: jax.Array):
+    def play(
+        self,
+        variables: Variables,
+        num_simulations: jax.Array,
+        pool: State,
+        carry,
+        rng_keys: jax.Array,
+    ):
         """Makes a move in each game of L lanes.
 
         Args:
             variables: of the network.
+            num_simulations: `[]` int32; of a full search.
             pool: openings of the games to come, leaves `[L, P, ...]`.
             carry: the games, leaves `[B, ...]`, lane after lane; `[L]` int32, games
                 finished in the chunk so far; the trees.
@@ -235,7 +251,7 @@ class _Move(NamedTuple):
         search_keys, sample_keys = split_keys(rng_keys, 2)
         logits, result = evaluate(game, self.network, variables, games.state)
         root = make_root(logits, result, games.state)
-        found = self.searches(variables, search_keys, root, tree)
+        found = self.searches(variables, num_simulations, search_keys, root, tree)
         sampled = draw(jax.random.categorical, sample_keys, jnp.log(found.policy))
         is_sampled = games.moves < self.config.temperature_moves
         action = jnp.where(is_sampled, sampled, found.action)

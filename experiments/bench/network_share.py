@@ -88,17 +88,21 @@ def self_play_run(game, network, variables, settings: Settings) -> Callable:
 
     The games go on from run to run, as in training.
     """
-    config = SelfPlayConfig(num_games=settings.games, moves_per_chunk=settings.moves)
-    play_chunk = make_self_play(
-        game, network, SearchConfig(), config, num_simulations=settings.simulations
+    config = SelfPlayConfig(
+        num_games=settings.games,
+        moves_per_chunk=settings.moves,
+        num_simulations=(settings.simulations,),
     )
+    play_chunk = make_self_play(game, network, SearchConfig(), config)
     in_progress = start_games(game, settings.games, jax.random.key(1))
     rng_key = jax.random.key(2)
 
     def run() -> None:
         nonlocal in_progress, rng_key
         rng_key, chunk_key = jax.random.split(rng_key)
-        in_progress, chunk, _ = play_chunk(variables, in_progress, chunk_key)
+        in_progress, chunk, _ = play_chunk(
+            variables, settings.simulations, in_progress, chunk_key
+        )
         jax.block_until_ready((in_progress, chunk))
 
     return run

@@ -59,18 +59,19 @@ def root_visits(  # noqa: PLR0917  # a command, called by name
         json: print JSON in place of the text.
     """
     trained = load_run("pretrained", GAME)
-    config = SelfPlayConfig(num_games=games, moves_per_chunk=moves)
+    config = SelfPlayConfig(
+        num_games=games, moves_per_chunk=moves, num_simulations=(simulations,)
+    )
     result: dict[str, float] = {"simulations": simulations}
     for name, kept in (("kept", tree_reuse_nodes), ("not_kept", 0)):
         search = dataclasses.replace(
             trained.search, algorithm=algorithm, tree_reuse_nodes=kept
         )
-        play_chunk = make_self_play(
-            GAME, trained.network, search, config, num_simulations=simulations
-        )
+        play_chunk = make_self_play(GAME, trained.network, search, config)
         start = time.perf_counter()
         _, _, metrics = play_chunk(
             trained.variables,
+            simulations,
             start_games(GAME, config.num_games, jax.random.key(1)),
             jax.random.key(2),
         )

@@ -65,6 +65,10 @@ def test_the_traffic_of_a_loop_counts_as_often_as_it_is_run(program):
     assert traffic(program) == 3 * (32 + 32 + 16 + 808)
 
 
+def test_a_length_that_the_program_does_not_say_can_be_given(program):
+    assert traffic(program, {"loop.2": 5}) == 3 * (32 + 32 + 16 + 5 * 808)
+
+
 def test_a_program_of_this_machine_is_read():
     def step(x, _):
         return jnp.sin(x) @ x, None

@@ -135,3 +135,42 @@ def test_a_short_search_is_the_same_in_a_program_for_a_longer_one(tic_tac_toe):
         found, expected = (getattr(x.search_tree, name) for x in (long, short))
         np.testing.assert_array_equal(found[:, :10], expected)
     assert (long.search_tree.node_visits[:, 10:] == 0).all()
+
+
+@pytest.mark.parametrize("algorithm", ["gumbel", "alphazero"])
+def test_a_short_search_from_kept_trees_is_the_same_in_a_program_for_a_longer_one(
+    tic_tac_toe, algorithm
+):
+    states = tic_tac_toe.positions(*LINES)
+    config = SearchConfig(algorithm=algorithm)
+    whole = SearchSlice(jnp.full(2, 9), jnp.zeros(2, jnp.int32))
+
+    def run(states, tree, most, search_slice):
+        return run_search(
+            config,
+            1.0,
+            jax.random.key(0),
+            tic_tac_toe.root(1.0, states),
+            tic_tac_toe.model,
+            most,
+            invalid_actions=~jax.vmap(tic_tac_toe.game.legal_action_mask)(states),
+            explores=True,
+            max_depth=9,
+            tree=tree,
+            search_slice=search_slice,
+        )
+
+    def run_twice(states, search_slice, most):
+        """Searches again with the trees of a first search."""
+        tree = empty_tree(states, tic_tac_toe.game.num_actions, 40)
+        first = run(states, tree, most, search_slice).search_tree
+        kept = first.replace(
+            extra_data=None, root_invalid_actions=tree.root_invalid_actions
+        )
+        return run(states, kept, most, search_slice)
+
+    run_twice = quick_jit(run_twice, static_argnums=2)
+    short, long = run_twice(states, None, 9), run_twice(states, whole, 14)
+    np.testing.assert_array_equal(long.action, short.action)
+    np.testing.assert_array_equal(root_visits(long), root_visits(short))
+    np.testing.assert_allclose(long.action_weights, short.action_weights, rtol=1e-6)

@@ -126,8 +126,8 @@ def collectives(config: TrainConfig) -> dict[str, list[str]]:
     algorithm, variables = make(config, 8)
     state = algorithm.init(variables)
     keys, update_keys = algorithm.make_keys(state.rng_key, state.iteration)
-    play = algorithm.self_play(4)
-    arguments = (state.learner.averaged, state.games, keys)
+    play = algorithm.self_play
+    arguments = (state.learner.averaged, np.int32(4), state.games, keys)
     _, chunk, _ = jax.eval_shape(play, *arguments)
     texts = {"self_play": play.lower(*arguments).compile().as_text()}
     chunk = jax.tree.map(

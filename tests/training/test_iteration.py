@@ -66,7 +66,7 @@ def test_nothing_is_learnt_before_there_are_enough_positions(runs):
     _, metrics, phases = runs[0]
     assert ["policy_loss" in row for row in metrics] == [False, True, True]
     assert metrics[0]["waiting"] == 32
-    play = "self-play with 2 simulations"
+    play = "self-play"
     assert phases == [play, play, "the update", play, "the update"]
 
 

@@ -111,6 +111,11 @@ def test_one_device_has_nothing_to_talk_about(compiled):
     assert [phase.collectives for phase in compiled] == [{}] * 5
 
 
+def test_self_play_moves_what_its_longest_search_does(compiled, state_and_phases, mesh):
+    shortened = compile_phase(state_and_phases[1][0]._replace(steps=1), mesh)
+    assert compiled[0].traffic > shortened.traffic
+
+
 def test_every_phase_moves_its_results_at_least(compiled):
     for phase in compiled:
         assert phase.traffic >= phase.outputs > 0

@@ -27,14 +27,13 @@ def found():
         network,
         SearchConfig(algorithm="alphazero"),
         SelfPlayConfig(num_games=NUM_GAMES),
-        num_simulations=16,
     )
 
     @jax.jit
     def search_first(variables, rng_key):
         states = jax.tree.map(lambda leaf: jnp.stack([leaf] * NUM_GAMES), GAME.init())
         root = make_root(*evaluate(GAME, network, variables, states), states)
-        return search_all(variables, rng_key, root, None)
+        return search_all(variables, jnp.int32(16), rng_key, root, None)
 
     return jax.device_get(search_first(variables, jax.random.key(0)))
 

@@ -24,6 +24,7 @@ GAME = games.make("tic_tac_toe")
 CONFIG = SelfPlayConfig(
     num_games=8,
     moves_per_chunk=12,
+    num_simulations=(2, 3),
     initial_position_fraction=0.5,
     short_opening_fraction=0.25,
     short_opening_moves=2,
@@ -48,20 +49,25 @@ def count_stones(states):
 
 @functools.cache
 def played(algorithm):
-    """Two chunks, one after the other, with the games before and after them."""
+    """Two chunks, one after the other, with the games before and after them; and the
+    metrics of a chunk with shorter searches."""
     network, variables = first_network(0, GAME, NETWORK)
-    play = make_self_play(GAME, network, SEARCHES[algorithm], CONFIG, num_simulations=3)
+    play = make_self_play(GAME, network, SEARCHES[algorithm], CONFIG)
     start = first_games(GAME, CONFIG.num_games, jax.random.key(1))
     carried, chunks = jax.tree.map(jnp.copy, start), []
     for key in jax.random.split(jax.random.key(2), 2):
-        carried, chunk, metrics = play(variables, carried, key)
+        carried, chunk, metrics = play(variables, jnp.int32(3), carried, key)
         chunks.append(chunk)
     again = play(
         variables,
+        jnp.int32(3),
         jax.tree.map(jnp.copy, start),
         jax.random.split(jax.random.key(2), 2)[0],
     )
-    return start, chunks, carried, metrics, again[1]
+    short = play(
+        variables, jnp.int32(2), jax.tree.map(jnp.copy, start), jax.random.key(2)
+    )
+    return start, chunks, carried, metrics, again[1], short[2]
 
 
 @pytest.fixture(
@@ -109,7 +115,7 @@ def test_a_finished_game_is_followed_at_once_by_another(joined):
 
 
 def test_games_are_carried_from_chunk_to_chunk(run):
-    start, chunks, _, _, _ = run
+    start, chunks, *_ = run
     first = jax.tree.map(lambda leaf: leaf[0], chunks[0].state)
     jax.tree.map(np.testing.assert_array_equal, first, start.state)
     assert not run[2].state.terminated.any()
@@ -191,7 +197,9 @@ def test_dense_policies_lose_nothing(run):
 # Searches of two lengths
 
 
-CAPPED = dataclasses.replace(CONFIG, full_search_fraction=0.25, fast_simulations=2)
+CAPPED = dataclasses.replace(
+    CONFIG, num_simulations=(8,), full_search_fraction=0.25, fast_simulations=2
+)
 
 
 @pytest.fixture(scope="module")
@@ -199,16 +207,11 @@ def capped():
     """Two chunks from the same key, with sparse policies, and their metrics."""
     network, variables = first_network(0, GAME, NETWORK)
     search = SearchConfig(tree_reuse_nodes=20, use_solver=True)
-    play = make_self_play(
-        GAME, network, search, CAPPED, num_simulations=8, policy_entries=2
-    )
+    play = make_self_play(GAME, network, search, CAPPED, policy_entries=2)
     start = first_games(GAME, CAPPED.num_games, jax.random.key(1))
-    lowered = play.lower(variables, start, jax.random.key(2))
-    play = lowered.compile(compiler_options=quick_options())
-    return [
-        play(variables, jax.tree.map(jnp.copy, start), jax.random.key(2))[1:]
-        for _ in range(2)
-    ]
+    rest = (jnp.int32(8), start, jax.random.key(2))
+    play = play.lower(variables, *rest).compile(compiler_options=quick_options())
+    return [play(variables, *jax.tree.map(jnp.copy, rest))[1:] for _ in range(2)]
 
 
 @pytest.mark.slow
@@ -263,10 +266,10 @@ def test_cheap_searches_may_be_longer_than_full_ones_with_kept_trees():
         network,
         SearchConfig(tree_reuse_nodes=4),
         dataclasses.replace(CAPPED, fast_simulations=8),
-        num_simulations=2,
     )
     start = first_games(GAME, CAPPED.num_games, jax.random.key(1))
-    jax.eval_shape(play, variables, start, jax.random.key(2))
+    rest = (jnp.int32(2), start, jax.random.key(2))
+    jax.eval_shape(play, variables, *rest)
 
 
 # Kept trees
@@ -275,13 +278,13 @@ def test_cheap_searches_may_be_longer_than_full_ones_with_kept_trees():
 @pytest.mark.slow
 def test_a_move_rests_on_more_than_its_own_simulations():
     network, variables = first_network(0, GAME, NETWORK)
-    play = make_self_play(
-        GAME, network, SearchConfig(tree_reuse_nodes=20), CONFIG, num_simulations=8
-    )
+    config = dataclasses.replace(CONFIG, num_simulations=(8,))
+    search = SearchConfig(tree_reuse_nodes=20)
+    play = make_self_play(GAME, network, search, config)
     start = first_games(GAME, CONFIG.num_games, jax.random.key(1))
-    lowered = play.lower(variables, start, jax.random.key(2))
-    play = lowered.compile(compiler_options=quick_options())
-    _, chunk, metrics = play(variables, start, jax.random.key(2))
+    rest = (jnp.int32(8), start, jax.random.key(2))
+    play = play.lower(variables, *rest).compile(compiler_options=quick_options())
+    _, chunk, metrics = play(variables, *rest)
     assert 8 < metrics.root_visits < 8 + 20
     assert not chunk.state.terminated.any()
     total = chunk.policy.probability.astype(np.float32).sum(-1)
@@ -290,6 +293,10 @@ def test_a_move_rests_on_more_than_its_own_simulations():
 
 def test_a_move_rests_on_its_own_simulations_where_no_trees_are_kept(run):
     assert run[3].root_visits == 3
+
+
+def test_one_program_makes_searches_of_several_lengths(run):
+    assert run[5].root_visits == 2
 
 
 def test_a_finished_game_is_followed_by_an_empty_tree(searched):
