@@ -1,12 +1,12 @@
 """Breakthrough: the first to reach the far row wins."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import struct
 
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select, zero_sum
@@ -25,7 +25,8 @@ STRAIGHT = 1
 DIRECTION_NAMES = ("left", "straight", "right")
 
 
-@struct.dataclass
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class State:
     """A Breakthrough position, 19 bytes.
 

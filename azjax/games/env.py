@@ -6,7 +6,6 @@ from typing import Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
-from flax import struct
 
 from azjax.games.core import Game, State, select
 
@@ -84,7 +83,8 @@ def _scale(bits: jax.Array, count: jax.Array) -> jax.Array:
     return (high * count + (low * count >> 16)) >> 16
 
 
-@struct.dataclass
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class Openings(Generic[S]):
     """The openings of the games to come, prepared one move a step.
 
@@ -98,7 +98,8 @@ class Openings(Generic[S]):
     length: jax.Array
 
 
-@struct.dataclass
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class EnvState(Generic[S]):
     """B games in progress.
 

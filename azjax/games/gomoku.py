@@ -1,11 +1,11 @@
 """Gomoku and its kin: so many in a row on a rectangular board."""
 
+import dataclasses
 from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import struct
 
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select, zero_sum
@@ -14,7 +14,8 @@ from azjax.games.registry import register
 from azjax.games.symmetry import Symmetry, board_symmetries
 
 
-@struct.dataclass
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class State:
     """A Gomoku position, 67 bytes for a board of 15x15.
 

@@ -1,13 +1,13 @@
 """Hex: two players connect their sides of a rhombus of hexagons."""
 
 import collections
+import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import struct
 
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select, zero_sum
@@ -17,7 +17,8 @@ from azjax.games.symmetry import Symmetry, board_symmetry, identity
 _NEIGHBOURS = ((0, -1), (0, 1), (-1, 0), (-1, 1), (1, 0), (1, -1))  # (down, right)
 
 
-@struct.dataclass
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class State:
     """A Hex position, 43 bytes for size 11.
 

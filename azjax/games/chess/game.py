@@ -7,7 +7,6 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import struct
 
 from azjax.games import rendering
 from azjax.games.chess import notation
@@ -34,7 +33,8 @@ _BITS = np.arange(32, dtype=np.uint32)[:, None]
 _WORTH = (1, 3, 3, 5, 9)  # pawns, of pawns, knights, bishops, rooks and queens
 
 
-@struct.dataclass
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class State:
     """A chess position, 56 bytes, and 800 more where repetitions count.
 

@@ -1,5 +1,6 @@
 """Go: by area, on boards of 2 to 19 lines."""
 
+import dataclasses
 import functools
 import operator
 from collections.abc import Sequence
@@ -8,7 +9,6 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import struct
 
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select
@@ -27,7 +27,8 @@ COLUMNS = "abcdefghjklmnopqrst"  # no i: it looks like j
 NO_KO = -1
 
 
-@struct.dataclass
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class State:
     """A Go position: 32 bytes on 9x9, 104 on 19x19, without superko.
 
