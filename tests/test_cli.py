@@ -371,26 +371,26 @@ def test_a_reader_that_leaves_ends_a_command_without_a_word(monkeypatch, capsys)
     assert capsys.readouterr().err == ""
 
 
-def test_ctrl_c_while_the_program_starts_ends_it_without_a_traceback(monkeypatch):
+def test_ctrl_c_while_a_command_is_imported_ends_it_without_a_traceback(monkeypatch):
     class Interrupted:
         def find_spec(self, name, path=None, target=None):
-            if name == "azjax.cli":
+            if name == "azjax.commands.games":
                 raise KeyboardInterrupt
 
-    monkeypatch.delitem(sys.modules, "azjax.cli")
+    monkeypatch.delitem(sys.modules, "azjax.commands.games", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+    monkeypatch.setattr(sys, "argv", ["azjax", "games"])
     with pytest.raises(SystemExit) as error:
         program.main()
     assert error.value.code == 130
 
 
 IMPORTS = """
-import contextlib, sys
+import sys
 from azjax import cli
-cli.main(["games"])
+cli.main(["--help"])
 print("imported", *sys.modules)
-with contextlib.suppress(SystemExit):
-    cli.main(["--help"])
+cli.main(["games"])
 print("imported", *sys.modules)
 import azjax
 azjax.train, azjax.players
@@ -401,7 +401,7 @@ azjax.nothing
 
 @pytest.fixture(scope="module")
 def imports():
-    """What a program has imported once it has listed the games, then helped, then
+    """What a program has imported once it has helped, then listed the games, then
     used the parts; and its last words."""
     done = subprocess.run(
         [sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=False
@@ -411,18 +411,48 @@ def imports():
     return *modules, done.stderr
 
 
+def test_help_imports_no_command(imports):
+    helped = imports[0]
+    assert helped.isdisjoint({"jax", "tyro", "rich"})
+    assert {name for name in helped if name.startswith("azjax.commands.")} == {
+        "azjax.commands.common"
+    }
+
+
+def test_games_are_listed_without_what_players_and_training_need(imports):
+    listed = imports[1]
+    assert listed.isdisjoint({"flax", "optax", "orbax", "mctx", "textual"})
+    assert listed.isdisjoint({"matplotlib", "azjax.players", "azjax.training"})
+
+
 def test_the_parts_are_imported_when_they_are_used(imports):
-    listed, _, used, error = imports
-    needless = {"matplotlib", "orbax", "flax.nnx", "mctx", "azjax.players"}
-    assert listed.isdisjoint(needless)
+    _, _, used, error = imports
     assert {"azjax.training", "azjax.players"} <= used
+    assert used.isdisjoint({"matplotlib", "orbax"})
     assert "AttributeError: module 'azjax' has no attribute 'nothing'" in error
 
 
-def test_help_imports_neither_plots_nor_checkpoints(imports):
-    helped = imports[1]
-    assert "azjax.commands.serve" in helped
-    assert helped.isdisjoint({"matplotlib", "orbax"})
+def test_help_lists_every_command(capsys):
+    cli.main(["--help"])
+    usage, _, *lines = capsys.readouterr().out.splitlines()
+    assert usage == "usage: azjax COMMAND [ARGUMENTS]"
+    assert [line.split()[0] for line in lines[: len(cli.COMMANDS)]] == [*cli.COMMANDS]
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_command_has_its_help(name, capsys):
+    with pytest.raises(SystemExit) as error:
+        cli.main([name, "--help"])
+    assert error.value.code in (0, None)
+    assert f"usage: azjax {name} " in capsys.readouterr().out
+
+
+def test_completion_knows_all_commands(capsys):
+    with pytest.raises(SystemExit) as error:
+        cli.main(["--tyro-print-completion", "bash"])
+    assert error.value.code in (0, None)
+    out = capsys.readouterr().out
+    assert all(name in out for name in cli.COMMANDS)
 
 
 def test_a_fault_of_the_program_keeps_its_traceback(monkeypatch):
