@@ -161,12 +161,18 @@ def test_a_finished_run_may_be_started_again(run, capsys):
         ),
         (["play", "nim"], "unknown game 'nim'"),
         (["play", "tic_tac_toe", "--opponent", "god"], "unknown player 'god'; players"),
-        (["play", "tic_tac_toe", "--seed", "-1"], "--seed must be from 0"),
+        (["play", "tic_tac_toe", "--seed", "-1"], "--seed must be an int from 0"),
         (["evaluate", "nowhere"], "no player in nowhere"),
         (["evaluate", "pretrained"], "needs to know the game: --game NAME"),
         (["evaluate", "x", "--games", "3"], "--games must be even, from 0 to"),
-        (["evaluate", "x", "--simulations", "0"], "--simulations must be from 1 to"),
-        (["evaluate", "x", "--seed", str(2**32)], "--seed must be from 0 to 2**32 - 1"),
+        (
+            ["evaluate", "x", "--simulations", "0"],
+            "--simulations must be an int",
+        ),
+        (
+            ["evaluate", "x", "--seed", str(2**32)],
+            "an int from 0 to 2**32 - 1: 4294",
+        ),
         (["train", "tic_tac_toe", "--preset", "gpu"], "('auto', 'cpu', 'accelerator')"),
         (["train", "tic_tac_toe", "--minuts", "3"], "did you mean --minutes?"),
         (

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.checks import check_bool, check_int
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select, zero_sum
 from azjax.games.registry import register
@@ -59,10 +60,8 @@ class Hex(Game[State]):
     style = rendering.HEXAGONS
 
     def __init__(self, size: int = 11, swap: bool = False):
-        if type(size) is not int or not 2 <= size <= 19:
-            raise ValueError(f"size must be an integer from 2 to 19: {size!r}")
-        if type(swap) is not bool:
-            raise ValueError(f"swap must be True or False: {swap!r}")
+        check_int("size", size, 2, 19)
+        check_bool("swap", swap)
         self.size = size
         self.swap = swap
         self.num_actions = size * size + swap

@@ -409,7 +409,7 @@ def test_options_can_be_given_in_short():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"size": 1}, "size must be a whole number from 2 to 19: 1"),
+        ({"size": 1}, "size must be an int from 2 to 19: 1"),
         ({"size": 20}, "from 2 to 19: 20"),
         ({"size": 9.0}, "from 2 to 19: 9.0"),
         ({"size": True}, "from 2 to 19: True"),
@@ -420,7 +420,7 @@ def test_options_can_be_given_in_short():
         ({"komi": True}, "komi must be"),
         ({"komi": "7"}, "komi must be"),
         ({"superko": 1}, "superko must be True or False: 1"),
-        ({"max_moves": 0}, "max_moves must be a whole number from 1 to 32767: 0"),
+        ({"max_moves": 0}, "max_moves must be an int from 1 to 32767: 0"),
         ({"max_moves": 40_000}, "max_moves must be"),
         ({"max_moves": 9.5}, "max_moves must be"),
     ],

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.checks import check_bool, check_int
 from azjax.games import rendering
 from azjax.games.chess import notation
 from azjax.games.chess.memory import Memory, count_earlier, empty_memory, remember
@@ -86,13 +87,8 @@ class Chess(Game[State]):
     num_actions = NUM_ACTIONS
 
     def __init__(self, repetition: bool = False, max_moves: int = 512):
-        if type(repetition) is not bool:
-            raise ValueError(f"repetition of chess is True or False: {repetition!r}")
-        if type(max_moves) is not int or not 1 <= max_moves <= MAX_MAX_MOVES:
-            raise ValueError(
-                f"max_moves of chess is a whole number from 1 to {MAX_MAX_MOVES}: "
-                f"{max_moves!r}"
-            )
+        check_bool("repetition of chess", repetition)
+        check_int("max_moves of chess", max_moves, 1, MAX_MAX_MOVES)
         self.repetition, self.max_moves = repetition, max_moves
         self.observation_shape = (8, 8, 19 if repetition else 18)
 
