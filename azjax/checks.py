@@ -44,17 +44,20 @@ def check_number(
     Raises:
         ValueError: it is none, or not within the limits that are given.
     """
-    if (
+    is_within = (
         is_number(value)
         and abs(value) <= sys.float_info.max  # which excludes NaN
         and (above is None or value > above)
         and (at_least is None or value >= at_least)
         and (below is None or value < below)
         and (at_most is None or value <= at_most)
-    ):
+    )
+    if is_within:
         return
     limits = ((">", above), (">=", at_least), ("<", below), ("<=", at_most))
     texts = [f"{sign} {limit}" for sign, limit in limits if limit is not None]
+    if at_least is not None and at_most is not None:
+        texts = [f"from {at_least} to {at_most}"]
     kind = "a finite number" if below is None and at_most is None else "a number"
     _refuse(name, f"{kind} {' and '.join(texts)}", value)
 

@@ -32,6 +32,7 @@ def test_an_int_may_have_no_upper_limit():
         ({"at_least": 0}, (0, 0.0, 2), (-0.1,), "a finite number >= 0"),
         ({"at_least": 0, "below": 1}, (0, 0.9), (-1, 1), "a number >= 0 and < 1"),
         ({"above": 0, "at_most": 1}, (0.1, 1), (0, 1.1), "a number > 0 and <= 1"),
+        ({"at_least": 0, "at_most": 1}, (0, 1), (-0.1, 2), "a number from 0 to 1"),
     ],
 )
 def test_a_number_has_limits(limits, allowed, refused, text):

@@ -149,7 +149,7 @@ def test_a_finished_run_may_be_started_again(run, capsys):
         (["train", "tic_tac_toe:3"], "tic_tac_toe has no option '3'; it has none"),
         (
             ["train", "tic_tac_toe", "--minutes", "0"],
-            "minutes must be > 0 and at most 1000000000: 0.0",
+            "minutes must be a number > 0 and <= 1000000000: 0.0",
         ),
         (
             ["train", "tic_tac_toe", "--minutes", "1", "--iterations", "1"],
@@ -177,7 +177,7 @@ def test_a_finished_run_may_be_started_again(run, capsys):
         (["train", "tic_tac_toe", "--minuts", "3"], "did you mean --minutes?"),
         (
             ["train", "tic_tac_toe", "--self-play.num-games", "0"],
-            "games must be >= 1: 0",
+            "games must be an int >= 1: 0",
         ),
         (
             ["train", "tic_tac_toe", "--learner.replay-ratio", "many"],
