@@ -7,39 +7,32 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from types import ModuleType
-
-import tyro
 
 from azjax.commands.common import INTERRUPTED, PIPE_CLOSED
-from azjax.commands.parsing import bind
 from azjax.program import NAME, program
 from azjax.suggestions import did_you_mean
 
 USAGE_ERROR = 2
-HELP_OPTIONS = ("-h", "--help", "--tyro-")
+HELP_OPTIONS = ("-h", "--help")
+COMPLETION_OPTIONS = "--tyro-"  # they print what completes commands in a shell
 
-
-# Command names; `train-q` is `train_q_command` in `azjax.commands.train_q`.
-COMMANDS = (
-    "games",
-    "plan",
-    "train",
-    "train-q",
-    "evaluate",
-    "arena",
-    "play",
-    "gtp",
-    "export",
-    "serve",
-)
-# Functions of commands whose options are all settings of a run; their defaults depend
-# on the run.
-WITH_SETTINGS = {
-    "plan": "plan_with_settings",
-    "train": "train_with_settings",
-    "train-q": "train_with_settings",
+# The commands, each with a line for `azjax --help`. The module of a command is imported
+# when it is called: `train-q` is `train_q_command` in `azjax.commands.train_q`.
+COMMANDS = {
+    "games": "List the games, their sizes and options.",
+    "plan": "Compile a run for a device that need not be there.",
+    "train": "Learn a game by self-play.",
+    "train-q": "Learn a small game by Q-learning, as a baseline.",
+    "evaluate": "Count a player's mistakes, and let it play matches.",
+    "arena": "Let players play each other, and rate them.",
+    "play": "Play a game in the terminal.",
+    "gtp": "Speak the Go Text Protocol on standard input and output.",
+    "export": "Write a trained player as an ONNX file or as a web page.",
+    "serve": "Serve a web page to play on, and to watch runs learn.",
 }
+# Commands whose options are all settings of a run, with defaults that depend on the
+# run: `train_with_settings` in `azjax.commands.train`.
+WITH_SETTINGS = ("plan", "train", "train-q")
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -47,32 +40,57 @@ def main(args: Sequence[str] | None = None) -> None:
     prog = program() if args is None else NAME
     args = list(sys.argv[1:] if args is None else args)
     with ends_in_order(), one_line_errors():
-        if args and args[0].startswith(HELP_OPTIONS):
-            _help(args, prog)
-        name, rest = _command_name(args, prog)
-        prog = f"{prog} {name}"
-        if name in WITH_SETTINGS and rest and not rest[0].startswith(HELP_OPTIONS):
-            getattr(_module(name), WITH_SETTINGS[name])(rest, prog)
+        if args and args[0] in HELP_OPTIONS:
+            print(_help(prog))
+        elif args and args[0].startswith(COMPLETION_OPTIONS):
+            _complete(args, prog)
         else:
-            bind(_command(name), rest, prog=prog)()
+            _run(*_command_name(args, prog), prog)
 
 
-def _module(name: str) -> ModuleType:
-    """Imports the module of a command, and so what only this command needs."""
-    return importlib.import_module(f"azjax.commands.{name.replace('-', '_')}")
+def _help(prog: str) -> str:
+    """Returns the commands, a line each."""
+    width = max(map(len, COMMANDS))
+    lines = (f"  {name:{width}}  {purpose}" for name, purpose in COMMANDS.items())
+    return "\n".join(
+        [
+            f"usage: {prog} COMMAND [ARGUMENTS]",
+            "",
+            *lines,
+            "",
+            f"{prog} COMMAND --help lists the arguments of a command, and",
+            f"{prog} train GAME --help the settings of a run.",
+        ]
+    )
 
 
-def _command(name: str) -> Callable[..., None]:
-    """Returns the function of a command."""
-    return getattr(_module(name), f"{name.replace('-', '_')}_command")
+def _complete(args: Sequence[str], prog: str) -> None:
+    """Prints or writes what completes the commands in a shell, and ends."""
+    import tyro  # noqa: PLC0415, help does without it
 
-
-def _help(args: Sequence[str], prog: str) -> None:
-    """Prints the commands, or what completes them in a shell, and ends."""
     app = tyro.extras.SubcommandApp()
     for name in COMMANDS:
-        app.command(name=name)(_command(name))
+        app.command(name=name)(_function(name, "command"))
     app.cli(prog=prog, args=args)
+
+
+def _run(name: str, args: Sequence[str], prog: str) -> None:
+    """Runs a command with its arguments."""
+    from azjax.commands.parsing import bind  # noqa: PLC0415, as above
+
+    prog = f"{prog} {name}"
+    no_run = (*HELP_OPTIONS, COMPLETION_OPTIONS)
+    if name in WITH_SETTINGS and args and not args[0].startswith(no_run):
+        _function(name, "with_settings")(args, prog)
+    else:
+        bind(_function(name, "command"), args, prog=prog)()
+
+
+def _function(name: str, suffix: str) -> Callable[..., None]:
+    """Imports the module of a command and returns its function with this suffix."""
+    name = name.replace("-", "_")
+    module = importlib.import_module(f"azjax.commands.{name}")
+    return getattr(module, f"{name}_{suffix}")
 
 
 def _command_name(args: Sequence[str], prog: str) -> tuple[str, Sequence[str]]:

@@ -149,7 +149,7 @@ def test_a_finished_run_may_be_started_again(run, capsys):
         (["train", "tic_tac_toe:3"], "tic_tac_toe has no option '3'; it has none"),
         (
             ["train", "tic_tac_toe", "--minutes", "0"],
-            "minutes must be > 0 and at most 1000000000: 0.0",
+            "minutes must be a number > 0 and <= 1000000000: 0.0",
         ),
         (
             ["train", "tic_tac_toe", "--minutes", "1", "--iterations", "1"],
@@ -161,17 +161,23 @@ def test_a_finished_run_may_be_started_again(run, capsys):
         ),
         (["play", "nim"], "unknown game 'nim'"),
         (["play", "tic_tac_toe", "--opponent", "god"], "unknown player 'god'; players"),
-        (["play", "tic_tac_toe", "--seed", "-1"], "--seed must be from 0"),
+        (["play", "tic_tac_toe", "--seed", "-1"], "--seed must be an int from 0"),
         (["evaluate", "nowhere"], "no player in nowhere"),
         (["evaluate", "pretrained"], "needs to know the game: --game NAME"),
         (["evaluate", "x", "--games", "3"], "--games must be even, from 0 to"),
-        (["evaluate", "x", "--simulations", "0"], "--simulations must be from 1 to"),
-        (["evaluate", "x", "--seed", str(2**32)], "--seed must be from 0 to 2**32 - 1"),
+        (
+            ["evaluate", "x", "--simulations", "0"],
+            "--simulations must be an int",
+        ),
+        (
+            ["evaluate", "x", "--seed", str(2**32)],
+            "an int from 0 to 2**32 - 1: 4294",
+        ),
         (["train", "tic_tac_toe", "--preset", "gpu"], "('auto', 'cpu', 'accelerator')"),
         (["train", "tic_tac_toe", "--minuts", "3"], "did you mean --minutes?"),
         (
             ["train", "tic_tac_toe", "--self-play.num-games", "0"],
-            "games must be >= 1: 0",
+            "games must be an int >= 1: 0",
         ),
         (
             ["train", "tic_tac_toe", "--learner.replay-ratio", "many"],
@@ -371,26 +377,26 @@ def test_a_reader_that_leaves_ends_a_command_without_a_word(monkeypatch, capsys)
     assert capsys.readouterr().err == ""
 
 
-def test_ctrl_c_while_the_program_starts_ends_it_without_a_traceback(monkeypatch):
+def test_ctrl_c_while_a_command_is_imported_ends_it_without_a_traceback(monkeypatch):
     class Interrupted:
         def find_spec(self, name, path=None, target=None):
-            if name == "azjax.cli":
+            if name == "azjax.commands.games":
                 raise KeyboardInterrupt
 
-    monkeypatch.delitem(sys.modules, "azjax.cli")
+    monkeypatch.delitem(sys.modules, "azjax.commands.games", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+    monkeypatch.setattr(sys, "argv", ["azjax", "games"])
     with pytest.raises(SystemExit) as error:
         program.main()
     assert error.value.code == 130
 
 
 IMPORTS = """
-import contextlib, sys
+import sys
 from azjax import cli
-cli.main(["games"])
+cli.main(["--help"])
 print("imported", *sys.modules)
-with contextlib.suppress(SystemExit):
-    cli.main(["--help"])
+cli.main(["games"])
 print("imported", *sys.modules)
 import azjax
 azjax.train, azjax.players
@@ -401,7 +407,7 @@ azjax.nothing
 
 @pytest.fixture(scope="module")
 def imports():
-    """What a program has imported once it has listed the games, then helped, then
+    """What a program has imported once it has helped, then listed the games, then
     used the parts; and its last words."""
     done = subprocess.run(
         [sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=False
@@ -411,18 +417,48 @@ def imports():
     return *modules, done.stderr
 
 
+def test_help_imports_no_command(imports):
+    helped = imports[0]
+    assert helped.isdisjoint({"jax", "tyro", "rich"})
+    assert {name for name in helped if name.startswith("azjax.commands.")} == {
+        "azjax.commands.common"
+    }
+
+
+def test_games_are_listed_without_what_players_and_training_need(imports):
+    listed = imports[1]
+    assert listed.isdisjoint({"flax", "optax", "orbax", "mctx", "textual"})
+    assert listed.isdisjoint({"matplotlib", "azjax.players", "azjax.training"})
+
+
 def test_the_parts_are_imported_when_they_are_used(imports):
-    listed, _, used, error = imports
-    needless = {"matplotlib", "orbax", "flax.nnx", "mctx", "azjax.players"}
-    assert listed.isdisjoint(needless)
+    _, _, used, error = imports
     assert {"azjax.training", "azjax.players"} <= used
+    assert used.isdisjoint({"matplotlib", "orbax"})
     assert "AttributeError: module 'azjax' has no attribute 'nothing'" in error
 
 
-def test_help_imports_neither_plots_nor_checkpoints(imports):
-    helped = imports[1]
-    assert "azjax.commands.serve" in helped
-    assert helped.isdisjoint({"matplotlib", "orbax"})
+def test_help_lists_every_command(capsys):
+    cli.main(["--help"])
+    usage, _, *lines = capsys.readouterr().out.splitlines()
+    assert usage == "usage: azjax COMMAND [ARGUMENTS]"
+    assert [line.split()[0] for line in lines[: len(cli.COMMANDS)]] == [*cli.COMMANDS]
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_command_has_its_help(name, capsys):
+    with pytest.raises(SystemExit) as error:
+        cli.main([name, "--help"])
+    assert error.value.code in (0, None)
+    assert f"usage: azjax {name} " in capsys.readouterr().out
+
+
+def test_completion_knows_all_commands(capsys):
+    with pytest.raises(SystemExit) as error:
+        cli.main(["--tyro-print-completion", "bash"])
+    assert error.value.code in (0, None)
+    out = capsys.readouterr().out
+    assert all(name in out for name in cli.COMMANDS)
 
 
 def test_a_fault_of_the_program_keeps_its_traceback(monkeypatch):

@@ -88,7 +88,9 @@ def test_a_training_script_refuses_a_wrong_setting_in_one_line(tmp_path):
         check=False,
     )
     assert result.returncode == 2
-    assert result.stderr == "azjax: minutes must be > 0 and at most 1000000000: -1.0\n"
+    assert (
+        result.stderr == "azjax: minutes must be a number > 0 and <= 1000000000: -1.0\n"
+    )
     assert list(tmp_path.iterdir()) == []
 
 

@@ -7,7 +7,7 @@ import azjax
 
 ROOT = pathlib.Path(azjax.__file__).parent
 FLOORS = [
-    {"compilation_cache", "devices", "program", "records", "suggestions"},
+    {"checks", "compilation_cache", "devices", "program", "records", "suggestions"},
     {"games", "search", "networks"},
     {"players"},
     {"arena"},

@@ -38,7 +38,7 @@ def test_the_settings_survive_json():
             "no setting network.trunk.width",
         ),
         ({"self_play": {"num_simulations": [1, "2"]}}, "num_simulations is of another"),
-        ({"self_play": {"num_games": 0}}, "self_play.num_games must be >= 1: 0"),
+        ({"self_play": {"num_games": 0}}, "self_play.num_games must be an int >= 1: 0"),
         ({"x" * 10**6: 1}, "there is no setting x{40}$"),
     ],
 )

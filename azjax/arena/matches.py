@@ -12,6 +12,7 @@ from jax.sharding import Mesh
 from azjax.arena.conduct import play_in_seats
 from azjax.arena.openings import Openings, suite
 from azjax.arena.records import MatchResult, joined
+from azjax.checks import check_int
 from azjax.devices import spread
 from azjax.games import Game, State
 from azjax.games.core import select
@@ -90,8 +91,7 @@ def play_openings(
 ) -> MatchResult:
     """Plays every opening twice, with each player as player 0; otherwise as
     `play_match` does. Compiled players' games are divided as in `batch_layout`."""
-    if games_at_once < 2:
-        raise ValueError(f"games_at_once must be >= 2: {games_at_once}")
+    check_int("games_at_once", games_at_once, 2)
     if isinstance(player, ExternalPlayer) or isinstance(opponent, ExternalPlayer):
         return play_in_seats(game, (player, opponent), openings, rng_key, on_games)
     players = (player, opponent)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.arena.exhaustive import as_bytes
+from azjax.checks import check_int
 from azjax.games import Game, State
 from azjax.players.random import RandomPlayer
 
@@ -54,12 +55,10 @@ def suite(
     Raises:
         ValueError: an argument is out of range, or there are not so many openings.
     """
-    if num_openings < 1:
-        raise ValueError(f"num_openings must be >= 1: {num_openings}")
+    check_int("num_openings", num_openings, 1)
     if num_moves is None:
         num_moves = min(MOST_MOVES, game.max_moves // SHARE_OF_GAME)
-    if num_moves < 0:
-        raise ValueError(f"opening_moves must be >= 0: {num_moves}")
+    check_int("opening_moves", num_moves, 0)
     if num_moves == 0:
         states = _first_positions(game, num_openings)
         return Openings(np.zeros((num_openings, 0), np.int32), states)

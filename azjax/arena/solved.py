@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.arena import exhaustive
+from azjax.checks import check_int
 from azjax.games import Game, State
 from azjax.games.core import select
 from azjax.players.batches import LOCAL, Division, batch_layout
@@ -58,8 +59,7 @@ class SolvedPositions:
 
         Every group gives the same number, as far as it has them.
         """
-        if count < 1:
-            raise ValueError(f"count must be >= 1: {count}")
+        check_int("count", count, 1)
         order = np.random.default_rng(seed).permutation(len(self))
         rank = np.zeros(len(self), int)
         for name in dict.fromkeys(self.groups):
@@ -153,8 +153,7 @@ def grade(
         batch_size: positions that the player sees at once; the last batch is filled up.
         division: of each batch.
     """
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be >= 1: {batch_size}")
+    check_int("batch_size", batch_size, 1)
     if not len(positions):
         raise ValueError("no positions to grade")
     layout = batch_layout(batch_size, [player], division)

@@ -13,6 +13,7 @@ from azjax.arena.openings import suite
 from azjax.arena.pairs import pair_counts, tilt
 from azjax.arena.ratings import expected_score
 from azjax.arena.records import MatchResult, joined
+from azjax.checks import check_number
 from azjax.games import Game
 from azjax.players.seat import AnyPlayer
 
@@ -43,10 +44,7 @@ class Sprt:
                 f"{self.elo0:g}, {self.elo1:g}"
             )
         for name in ("alpha", "beta"):
-            if not 0 < getattr(self, name) < 0.5:
-                raise ValueError(
-                    f"{name} must be more than 0 and below 0.5: {getattr(self, name)}"
-                )
+            check_number(name, getattr(self, name), above=0, below=0.5)
 
     @property
     def bounds(self) -> tuple[float, float]:

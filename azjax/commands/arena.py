@@ -21,6 +21,7 @@ from azjax.arena.saved_games import append_games
 from azjax.arena.sprt import Sprt, SprtResult, play_sprt
 from azjax.arena.standings import standings, to_json
 from azjax.arena.tournament import Tournament, check_starts, play_tournament
+from azjax.checks import check_int, check_number, check_seed
 from azjax.commands.arena_tables import (
     openings_text,
     print_line,
@@ -28,7 +29,7 @@ from azjax.commands.arena_tables import (
     print_standings,
     score_text,
 )
-from azjax.commands.common import INTERRUPTED, check_seed
+from azjax.commands.common import INTERRUPTED
 from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game
@@ -91,11 +92,9 @@ def arena_command(
         num_games = TOURNAMENT_GAMES if sprt is None else SPRT_GAMES
     if not 2 <= num_games <= MAX_GAMES or num_games % 2:
         raise ValueError(f"--games must be even, from 2 to {MAX_GAMES}: {num_games}")
-    if at_once < 2:
-        raise ValueError(f"--at-once must be at least 2: {at_once}")
-    check_seed(seed)
-    if not 0 < move_seconds < math.inf:
-        raise ValueError(f"--move-seconds must be > 0 and finite: {move_seconds}")
+    check_int("--at-once", at_once, 2)
+    check_seed("--seed", seed)
+    check_number("--move-seconds", move_seconds, above=0)
     texts = named(players)
     fixed = None if anchor is None else read_anchor(anchor, tuple(texts))
     test = None if sprt is None else _read_test(sprt, players)

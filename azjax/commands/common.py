@@ -7,16 +7,6 @@ PIPE_CLOSED = 141  # the same for SIGPIPE
 STOPPED = 75  # EX_TEMPFAIL: a run was stopped and saved; the same command goes on
 
 
-def check_seed(seed: int) -> None:
-    """Checks a `--seed`.
-
-    Raises:
-        ValueError: it is out of range.
-    """
-    if not 0 <= seed < 2**32:
-        raise ValueError(f"--seed must be from 0 to 2**32 - 1: {seed}")
-
-
 def note(text: str) -> None:
     """Tells the user why nothing happens for a while, on the standard error."""
     print(f"azjax: {text}", file=sys.stderr, flush=True)

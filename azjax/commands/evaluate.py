@@ -11,7 +11,7 @@ from rich.table import Table
 
 from azjax import games as all_games
 from azjax.arena import Grade, Report, evaluate, read, shipped
-from azjax.commands.common import check_seed
+from azjax.checks import check_int, check_seed
 from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.players import (
@@ -49,13 +49,10 @@ def evaluate_command(
             it has modules of your own.
         as_json: print one JSON object.
     """
-    if not 1 <= simulations <= MAX_SIMULATIONS:
-        raise ValueError(
-            f"--simulations must be from 1 to {MAX_SIMULATIONS}: {simulations}"
-        )
+    check_int("--simulations", simulations, 1, MAX_SIMULATIONS)
     if not 0 <= games <= MAX_GAMES or games % 2:
         raise ValueError(f"--games must be even, from 0 to {MAX_GAMES}: {games}")
-    check_seed(seed)
+    check_seed("--seed", seed)
     enable_compilation_cache()
     own_parts = read_parts(parts)
     try:

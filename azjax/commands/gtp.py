@@ -7,7 +7,8 @@ import sys
 import tyro
 
 from azjax import games, players
-from azjax.commands.common import check_seed, note
+from azjax.checks import check_seed
+from azjax.commands.common import note
 from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.gtp import Engine, Inbox, read_lines, serve
@@ -38,7 +39,7 @@ def gtp_command(
         parts: MODULE:NAME, the azjax.networks.Parts with which the network was made, if
             it has modules of your own.
     """
-    check_seed(seed)
+    check_seed("--seed", seed)
     if player == "human":
         raise ValueError("--player must be a player that needs no terminal: 'human'")
     enable_compilation_cache()

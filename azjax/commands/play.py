@@ -9,7 +9,8 @@ import tyro
 
 from azjax import games
 from azjax.arena.work import Run
-from azjax.commands.common import INTERRUPTED, PIPE_CLOSED, check_seed, note
+from azjax.checks import check_seed
+from azjax.commands.common import INTERRUPTED, PIPE_CLOSED, note
 from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.background import Background
@@ -51,7 +52,7 @@ def play_command(
         parts: MODULE:NAME, the azjax.networks.Parts of the opponent's network, if it
             has modules of your own.
     """
-    check_seed(seed)
+    check_seed("--seed", seed)
     enable_compilation_cache()
     board_game = games.make(game)
     note(f"loading {game} ...")

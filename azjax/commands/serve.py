@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import tyro
 
+from azjax.checks import check_int
 from azjax.commands.common import INTERRUPTED
 from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
@@ -68,8 +69,7 @@ def serve_command(
         raise ValueError(
             f"{error.name} is not installed: pip install 'azjax[web]'"
         ) from None
-    if simulations_limit < 1:
-        raise ValueError(f"--simulations-limit must be >= 1: {simulations_limit}")
+    check_int("--simulations-limit", simulations_limit, 1)
     if token is not None and len(token) < MIN_TOKEN:
         raise ValueError(f"--token must have {MIN_TOKEN} letters or more: {len(token)}")
     if not 0.1 <= memory <= MAX_MEMORY:

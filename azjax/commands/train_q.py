@@ -27,7 +27,7 @@ def train_q_command(game: tyro.conf.Positional[str]) -> None:
     _train(QConfig(game))
 
 
-def train_with_settings(args: Sequence[str], prog: str) -> None:
+def train_q_with_settings(args: Sequence[str], prog: str) -> None:
     """Learns the game that the first argument names; the others are settings. `prog` is
     the program's name with that of the command.
 

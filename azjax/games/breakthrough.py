@@ -1,13 +1,14 @@
 """Breakthrough: the first to reach the far row wins."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import struct
 
+from azjax.checks import check_int
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select, zero_sum
 from azjax.games.registry import register
@@ -25,7 +26,8 @@ STRAIGHT = 1
 DIRECTION_NAMES = ("left", "straight", "right")
 
 
-@struct.dataclass
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class State:
     """A Breakthrough position, 19 bytes.
 
@@ -66,8 +68,8 @@ class Breakthrough(Game[State]):
     style = rendering.MEN
 
     def __init__(self, height: int = 8, width: int = 8):
-        _check_size("height", height, MIN_HEIGHT)
-        _check_size("width", width, MIN_WIDTH)
+        check_int("height of breakthrough", height, MIN_HEIGHT, MAX_SIZE)
+        check_int("width of breakthrough", width, MIN_WIDTH, MAX_SIZE)
         self.height, self.width = height, width
         self.num_actions = height * width * len(STEPS)
         self.observation_shape = (height, width, 2)
@@ -249,14 +251,6 @@ class Breakthrough(Game[State]):
 
     def _cell_name(self, cell: rendering.Cell) -> str:
         return f"{self.column_labels[cell[1]]}{self.row_labels[cell[0]]}"
-
-
-def _check_size(name: str, value: int, lowest: int) -> None:
-    if type(value) is not int or not lowest <= value <= MAX_SIZE:
-        raise ValueError(
-            f"{name} of breakthrough is a whole number from {lowest} to {MAX_SIZE}: "
-            f"{value!r}"
-        )
 
 
 def _select_direction(

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.checks import check_int, is_int
 from azjax.games.checking_play import (
     calling,
     check_random_games,
@@ -40,8 +41,7 @@ def check(game: Game, *, num_games: int = 64, seed: int = 0) -> None:
     """
     if not isinstance(game, Game):
         raise ValueError(f"game must be a Game, made by its class: {game!r}")
-    if not _is_size(num_games):
-        raise ValueError(f"num_games must be an int >= 1: {num_games!r}")
+    check_int("num_games", num_games, 1)
     generator = np.random.default_rng(seed)
     _check_attributes(game)
     _check_options(game)
@@ -56,7 +56,7 @@ def check(game: Game, *, num_games: int = 64, seed: int = 0) -> None:
 
 
 def _is_size(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    return is_int(value) and value >= 1
 
 
 def _check_attributes(game: Game) -> None:

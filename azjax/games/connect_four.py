@@ -1,12 +1,12 @@
 """Connect Four: seven columns, six rows, four in a row wins."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import struct
 
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select
@@ -29,7 +29,8 @@ DIRECTIONS = (1, COLUMN_BITS, COLUMN_BITS - 1, COLUMN_BITS + 1)
 DRAWN, WON_BY_FIRST, WON_BY_SECOND = 1 << 1, 2 << 1, 3 << 1
 
 
-@struct.dataclass
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class State:
     """A Connect Four position, 17 bytes.
 

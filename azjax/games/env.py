@@ -6,8 +6,8 @@ from typing import Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
-from flax import struct
 
+from azjax.checks import check_int
 from azjax.games.core import Game, State, select
 
 S = TypeVar("S", bound=State)
@@ -84,7 +84,8 @@ def _scale(bits: jax.Array, count: jax.Array) -> jax.Array:
     return (high * count + (low * count >> 16)) >> 16
 
 
-@struct.dataclass
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class Openings(Generic[S]):
     """The openings of the games to come, prepared one move a step.
 
@@ -98,7 +99,8 @@ class Openings(Generic[S]):
     length: jax.Array
 
 
-@struct.dataclass
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class EnvState(Generic[S]):
     """B games in progress.
 
@@ -198,14 +200,9 @@ class VectorEnv(Generic[S]):
             raise ValueError(
                 f"game must be a Game, as azjax.games.make returns it: {self.game!r}"
             )
-        if not _is_int(self.num_envs) or self.num_envs < 1:
-            raise ValueError(f"num_envs must be an int >= 1: {self.num_envs!r}")
-        most = self.game.max_moves - 1
-        if not _is_int(self.random_moves) or not 0 <= self.random_moves <= most:
-            raise ValueError(
-                f"random_moves of {self.game!r} must be an int from 0 to {most}: "
-                f"{self.random_moves!r}"
-            )
+        check_int("num_envs", self.num_envs, 1)
+        name = f"random_moves of {self.game!r}"
+        check_int(name, self.random_moves, 0, self.game.max_moves - 1)
 
     def reset(self, rng_key: jax.Array) -> tuple[EnvState[S], TimeStep[S]]:
         """Begins all games.
@@ -324,7 +321,3 @@ class VectorEnv(Generic[S]):
         shorter = Openings(self.game.init(), jnp.int32(0), opening.length - 1)
         played = select(after.terminated, shorter, longer)
         return select(opening.num_moves >= opening.length, opening, played)
-
-
-def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)

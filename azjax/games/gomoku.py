@@ -1,12 +1,13 @@
 """Gomoku and its kin: so many in a row on a rectangular board."""
 
+import dataclasses
 from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import struct
 
+from azjax.checks import check_bool, check_int, is_int
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select, zero_sum
 from azjax.games.lines import cells_in_lines
@@ -14,7 +15,8 @@ from azjax.games.registry import register
 from azjax.games.symmetry import Symmetry, board_symmetries
 
 
-@struct.dataclass
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class State:
     """A Gomoku position, 67 bytes for a board of 15x15.
 
@@ -50,17 +52,15 @@ class Gomoku(Game[State]):
     def __init__(
         self, height: int = 15, width: int = 15, length: int = 5, exact: bool = False
     ):
-        for side, value in ("height", height), ("width", width):
-            if type(value) is not int or not 2 <= value <= 19:
-                raise ValueError(f"{side} must be an integer from 2 to 19: {value!r}")
+        check_int("height", height, 2, 19)
+        check_int("width", width, 2, 19)
         longest = max(height, width)
-        if type(length) is not int or not 1 <= length <= longest:
+        if not is_int(length) or not 1 <= length <= longest:
             raise ValueError(
-                f"length must be an integer from 1 to {longest}, the longer side of "
-                f"the board: {length!r}"
+                f"length must be an int from 1 to {longest}, the longer side of the "
+                f"board: {length!r}"
             )
-        if type(exact) is not bool:
-            raise ValueError(f"exact must be True or False: {exact!r}")
+        check_bool("exact", exact)
         self.height = height
         self.width = width
         self.length = length

@@ -1,14 +1,15 @@
 """Hex: two players connect their sides of a rhombus of hexagons."""
 
 import collections
+import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import struct
 
+from azjax.checks import check_bool, check_int
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select, zero_sum
 from azjax.games.registry import register
@@ -17,7 +18,8 @@ from azjax.games.symmetry import Symmetry, board_symmetry, identity
 _NEIGHBOURS = ((0, -1), (0, 1), (-1, 0), (-1, 1), (1, 0), (1, -1))  # (down, right)
 
 
-@struct.dataclass
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class State:
     """A Hex position, 43 bytes for size 11.
 
@@ -58,10 +60,8 @@ class Hex(Game[State]):
     style = rendering.HEXAGONS
 
     def __init__(self, size: int = 11, swap: bool = False):
-        if type(size) is not int or not 2 <= size <= 19:
-            raise ValueError(f"size must be an integer from 2 to 19: {size!r}")
-        if type(swap) is not bool:
-            raise ValueError(f"swap must be True or False: {swap!r}")
+        check_int("size", size, 2, 19)
+        check_bool("swap", swap)
         self.size = size
         self.swap = swap
         self.num_actions = size * size + swap

@@ -7,7 +7,6 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import struct
 
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select, zero_sum
@@ -33,7 +32,8 @@ STEPS = np.array([1, 7, 8, 9], np.uint32)
 PASSABLE = np.where(STEPS == SIZE, np.uint32(0xFFFFFFFF), np.uint32(0x7E7E7E7E))
 
 
-@struct.dataclass
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class State:
     """An Othello position, 19 bytes.
 

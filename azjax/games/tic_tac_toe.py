@@ -1,5 +1,6 @@
 """Tic-tac-toe: three in a row on a board of nine cells."""
 
+import dataclasses
 import functools
 import operator
 from typing import ClassVar
@@ -7,7 +8,6 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import struct
 
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select, zero_sum
@@ -22,7 +22,8 @@ LINES = [bitboard.constant(row, SIZE * SIZE) for row in _ROWS]
 FULL_BOARD = bitboard.constant(CELLS, SIZE * SIZE)
 
 
-@struct.dataclass
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class State:
     """A tic-tac-toe position, 11 bytes.
 

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
+from azjax.checks import check_choice
 from azjax.networks.heads import AuxiliaryHead, PolicyHead, ValueHead
 from azjax.networks.trunks import DenseTrunkConfig, TrunkConfig
 
@@ -38,15 +39,8 @@ class NetworkConfig:
                 "network.trunk must be the settings of a trunk, such as "
                 f"DenseTrunkConfig(): {self.trunk!r}"
             )
-        for name, allowed in (
-            ("value_head", ("wdl", "scalar")),
-            ("dtype", ("float32", "bfloat16")),
-        ):
-            if getattr(self, name) not in allowed:
-                raise ValueError(
-                    f"network.{name} must be {' or '.join(allowed)}: "
-                    f"{getattr(self, name)!r}"
-                )
+        check_choice("network.value_head", self.value_head, ("wdl", "scalar"))
+        check_choice("network.dtype", self.dtype, ("float32", "bfloat16"))
 
     def to_json(self) -> dict[str, Any]:
         """Returns the settings as `json.dumps` takes them."""

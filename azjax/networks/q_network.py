@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from azjax.networks.trunks import check_size
+from azjax.checks import check_bool, check_choice, check_int
 
 _he = nnx.initializers.he_normal()
 # Nothing is known in the beginning: all actions are worth 0.
@@ -39,10 +39,8 @@ class QNetworkConfig:
 
     def __post_init__(self) -> None:
         """Checks the values."""
-        if self.form not in _HIDDEN:
-            raise ValueError(f"network.form must be state or pair: {self.form!r}")
-        if not isinstance(self.separate, bool):
-            raise ValueError(f"network.separate must be True or False: {self.separate}")
+        check_choice("network.form", self.form, tuple(_HIDDEN))
+        check_bool("network.separate", self.separate)
         if self.hidden is None:
             return
         if not 1 <= len(self.hidden) <= MAX_LAYERS:
@@ -50,7 +48,7 @@ class QNetworkConfig:
                 f"network.hidden must be 1 to {MAX_LAYERS} numbers: {len(self.hidden)}"
             )
         for units in self.hidden:
-            check_size("network.hidden", units, 1, 8192)
+            check_int("network.hidden", units, 1, 8192)
 
     @property
     def layers(self) -> tuple[int, ...]:

@@ -12,27 +12,12 @@ import jax.numpy as jnp
 from flax import nnx
 from jax.typing import DTypeLike
 
+from azjax.checks import check_bool, check_int
 from azjax.records import checked_object, record_from_json
 from azjax.suggestions import did_you_mean
 
 _he = nnx.initializers.he_normal()
 _zeros = nnx.initializers.zeros_init()
-
-
-def check_size(name: str, value: object, low: int, high: int) -> None:
-    """Checks a size of a network.
-
-    Raises:
-        ValueError: it is no whole number from `low` to `high`.
-    """
-    if (
-        not isinstance(value, int)
-        or isinstance(value, bool)
-        or not low <= value <= high
-    ):
-        raise ValueError(
-            f"{name} must be a whole number from {low} to {high}: {str(value)[:80]}"
-        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,13 +149,9 @@ class ConvTrunkConfig(TrunkConfig):
 
     def __post_init__(self) -> None:
         """Checks the values."""
-        check_size("network.trunk.num_blocks", self.num_blocks, 0, 64)
-        check_size("network.trunk.channels", self.channels, 1, 2048)
-        if not isinstance(self.global_pooling, bool):
-            raise ValueError(
-                "network.trunk.global_pooling must be True or False: "
-                f"{self.global_pooling!r}"
-            )
+        check_int("network.trunk.num_blocks", self.num_blocks, 0, 64)
+        check_int("network.trunk.channels", self.channels, 1, 2048)
+        check_bool("network.trunk.global_pooling", self.global_pooling)
 
     def make(
         self,
@@ -212,7 +193,7 @@ class DenseTrunkConfig(TrunkConfig):
             ("stem_channels", 1, 2048),
             ("window", 1, 64),
         ):
-            check_size(f"network.trunk.{name}", getattr(self, name), low, high)
+            check_int(f"network.trunk.{name}", getattr(self, name), low, high)
 
     def make(
         self,

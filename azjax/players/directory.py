@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from azjax import games
+from azjax.checks import check_seed
 from azjax.networks import Network, NetworkConfig, Parts, Variables, init_network
 from azjax.players.schema import VERSION, migrate
 from azjax.players.weights import MismatchError, open_regular, read_weights
@@ -344,20 +345,14 @@ def _shapes_of_config(
 def _read_settings(config: Any, directory: Path) -> _Settings:
     with reading_settings(directory):
         config = migrate(config)
+        check_seed("seed", config["seed"])
         return _Settings(
             game=games.make(config["game"], **config["options"]),
             network=record_from_json(NetworkConfig, config["network"], "network."),
             search=SearchConfig(**config["search"]),
-            seed=_checked_seed(config["seed"]),
+            seed=config["seed"],
             has_own_parts=bool(config.get("has_own_parts", False)),
         )
-
-
-def _checked_seed(seed: Any) -> int:
-    is_whole = isinstance(seed, int) and not isinstance(seed, bool)
-    if not is_whole or not 0 <= seed < 2**32:
-        raise ValueError(f"seed must be from 0 to 2**32 - 1: {str(seed)[:80]}")
-    return seed
 
 
 def _leaves(variables: Any) -> list[_Leaf]:

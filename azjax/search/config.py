@@ -1,39 +1,11 @@
 """What a search is told."""
 
 import dataclasses
-import math
 from typing import Literal
 
-import numpy as np
+from azjax.checks import check_bool, check_choice, check_int, check_number
 
 MAX_NODES = 10_000_000  # of one game's tree, and of whatever is counted in nodes
-
-
-def check_whole(name: str, value: object, low: int, high: int) -> None:
-    """Checks a setting.
-
-    Raises:
-        ValueError: it is no whole number from `low` to `high`.
-    """
-    if (
-        not isinstance(value, int | np.integer)
-        or isinstance(value, bool)
-        or not low <= value <= high
-    ):
-        raise ValueError(
-            f"{name} must be a whole number from {low} to {high}: {value!r}"
-        )
-
-
-def _check_real(name: str, value: object, low: float, high: float) -> None:
-    if (
-        not isinstance(value, int | float | np.number)
-        or isinstance(value, bool)
-        or not low <= value <= high
-        or math.isinf(value)
-    ):
-        limits = f">= {low:g}" if math.isinf(high) else f"between {low:g} and {high:g}"
-        raise ValueError(f"search.{name} must be a number {limits}: {value!r}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,39 +57,31 @@ class SearchConfig:
 
     def __post_init__(self) -> None:
         """Checks the values."""
-        for name, allowed in (
-            ("algorithm", ("gumbel", "alphazero")),
-            ("prior_dtype", ("float32", "bfloat16")),
-        ):
-            if getattr(self, name) not in allowed:
-                raise ValueError(
-                    f"search.{name} must be {' or '.join(allowed)}: "
-                    f"{getattr(self, name)!r}"
-                )
+        check_choice("search.algorithm", self.algorithm, ("gumbel", "alphazero"))
+        dtypes = ("float32", "bfloat16")
+        check_choice("search.prior_dtype", self.prior_dtype, dtypes)
         for name in ("rescale_values", "use_solver"):
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(
-                    f"search.{name} must be True or False: {getattr(self, name)!r}"
-                )
+            check_bool(f"search.{name}", getattr(self, name))
         for name, low in (
             ("max_num_considered_actions", 1),
             ("tree_reuse_nodes", 0),
             ("leaves_per_step", 1),
         ):
-            check_whole(f"search.{name}", getattr(self, name), low, MAX_NODES)
-        for name, low, high in (
-            ("value_scale", 0.0, math.inf),
-            ("c_init", 0.0, math.inf),
-            ("c_base", 1.0, math.inf),
-            ("forced_playouts", 0.0, math.inf),
-            ("dirichlet_fraction", 0.0, 1.0),
+            check_int(f"search.{name}", getattr(self, name), low, MAX_NODES)
+        for name, low in (
+            ("value_scale", 0),
+            ("c_init", 0),
+            ("c_base", 1),
+            ("forced_playouts", 0),
         ):
-            _check_real(name, getattr(self, name), low, high)
-        for name in ("first_play_reduction", "dirichlet_alpha"):
-            if getattr(self, name) is not None:
-                _check_real(name, getattr(self, name), 0.0, math.inf)
-        if self.dirichlet_alpha == 0:
-            raise ValueError("search.dirichlet_alpha must be > 0: 0")
+            check_number(f"search.{name}", getattr(self, name), at_least=low)
+        fraction = self.dirichlet_fraction
+        check_number("search.dirichlet_fraction", fraction, at_least=0, at_most=1)
+        reduction, alpha = self.first_play_reduction, self.dirichlet_alpha
+        if reduction is not None:
+            check_number("search.first_play_reduction", reduction, at_least=0)
+        if alpha is not None:
+            check_number("search.dirichlet_alpha", alpha, above=0)
         if self.algorithm == "gumbel":
             for name, off in ("forced_playouts", 0.0), ("first_play_reduction", None):
                 if getattr(self, name) != off:

@@ -5,7 +5,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from azjax.search.config import MAX_NODES, SearchConfig, check_whole
+from azjax.checks import check_int
+from azjax.search.config import MAX_NODES, SearchConfig
 from azjax.search.nodes import empty_nodes
 from azjax.search.subtree import empty_tree
 
@@ -30,7 +31,7 @@ def search_bytes(
         num_simulations: of each search.
         max_depth: longest path from the root (moves), as given to the search.
     """
-    check_whole("num_simulations", num_simulations, 1, MAX_NODES)
+    check_int("num_simulations", num_simulations, 1, MAX_NODES)
     # For one game, lest the number of all entries be too large for JAX.
     states = jax.tree.map(
         lambda leaf: jax.ShapeDtypeStruct((1, *leaf.shape[1:]), leaf.dtype), embedding

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import mctx
 
-from azjax.search.config import check_whole
+from azjax.checks import check_int
 from azjax.search.nodes import (
     NO_PARENT,
     UNVISITED,
@@ -35,7 +35,7 @@ def empty_tree(
         prior_dtype: of the prior logits, as in `search`.
         use_solver: as in `search`.
     """
-    check_whole("num_nodes", num_nodes, 1, 2**31 - 2)
+    check_int("num_nodes", num_nodes, 1, 2**31 - 2)
     nodes = empty_nodes(
         embedding,
         num_actions,
@@ -65,7 +65,7 @@ def subtree(tree: Tree, node_index: jax.Array, *, max_nodes: int) -> Tree:
         max_nodes: kept in each tree at most; of more, the most visited.
     """
     batch_size, num_nodes, _ = tree.children_index.shape
-    check_whole("max_nodes", max_nodes, 1, num_nodes)
+    check_int("max_nodes", max_nodes, 1, num_nodes)
     if jnp.shape(node_index) != (batch_size,) or not jnp.issubdtype(
         jnp.asarray(node_index).dtype, jnp.integer
     ):

@@ -7,9 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from azjax.checks import check_int
 from azjax.search import proofs
 from azjax.search.backup import Select, announce, back_up
-from azjax.search.config import check_whole
 from azjax.search.keys import keys_of_games, split_keys
 from azjax.search.nodes import (
     UNVISITED,
@@ -113,7 +113,7 @@ def search(
         ("max_depth", num_simulations if max_depth is None else max_depth),
         ("leaves_per_step", leaves_per_step),
     ):
-        check_whole(name, number, 1, 2**31 - 2)
+        check_int(name, number, 1, 2**31 - 2)
     leaves_per_step = min(leaves_per_step, num_simulations)
     num_nodes = num_simulations + 1 if tree is None else tree.node_visits.shape[1]
     if batch_size * num_nodes >= 2**31:

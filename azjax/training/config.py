@@ -8,24 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from azjax import games
+from azjax.checks import check_int, check_number, check_seed
 from azjax.networks import NetworkConfig
 from azjax.search import MAX_NODES, SearchConfig
 from azjax.training.targets import horizon
-
-
-def _check_at_least(part: str, config: Any, **limits: float) -> None:
-    for name, low in limits.items():
-        if not getattr(config, name) >= low:
-            raise ValueError(f"{part}.{name} must be >= {low}: {getattr(config, name)}")
-
-
-def _check_fraction(part: str, config: Any, *names: str) -> None:
-    for name in names:
-        if not 0 <= getattr(config, name) <= 1:
-            raise ValueError(
-                f"{part}.{name} must be between 0 and 1: {getattr(config, name)}"
-            )
-
 
 MAX_LENGTH = 10**9  # of a run, minutes or iterations
 
@@ -72,36 +58,30 @@ class SelfPlayConfig:
 
     def __post_init__(self) -> None:
         """Checks the values."""
-        _check_at_least("self_play", self, num_games=1, moves_per_chunk=2)
-        _check_at_least(
-            "self_play",
-            self,
-            short_opening_moves=0,
-            long_opening_moves=0,
-            temperature_moves=0,
-            fast_simulations=1,
-        )
-        if not 0 < self.full_search_fraction <= 1:
-            raise ValueError(
-                "self_play.full_search_fraction must be more than 0 and at most 1: "
-                f"{self.full_search_fraction}"
-            )
-        _check_fraction(
-            "self_play", self, "initial_position_fraction", "short_opening_fraction"
-        )
+        for name, low in (
+            ("num_games", 1),
+            ("moves_per_chunk", 2),
+            ("short_opening_moves", 0),
+            ("long_opening_moves", 0),
+            ("temperature_moves", 0),
+            ("fast_simulations", 1),
+        ):
+            check_int(f"self_play.{name}", getattr(self, name), low)
+        fraction = self.full_search_fraction
+        check_number("self_play.full_search_fraction", fraction, above=0, at_most=1)
+        for name in ("initial_position_fraction", "short_opening_fraction"):
+            value = getattr(self, name)
+            check_number(f"self_play.{name}", value, at_least=0, at_most=1)
         if self.initial_position_fraction + self.short_opening_fraction > 1:
             raise ValueError(
                 "self_play.initial_position_fraction + "
                 "self_play.short_opening_fraction must be <= 1: "
                 f"{self.initial_position_fraction} + {self.short_opening_fraction}"
             )
-        if not self.num_simulations or not all(
-            1 <= simulations <= MAX_NODES for simulations in self.num_simulations
-        ):
-            raise ValueError(
-                "self_play.num_simulations must be one or more numbers >= 1 and <= "
-                f"{MAX_NODES}: {self.num_simulations}"
-            )
+        if not self.num_simulations:
+            raise ValueError("self_play.num_simulations must be one or more numbers")
+        for simulations in self.num_simulations:
+            check_int("self_play.num_simulations", simulations, 1, MAX_NODES)
         if self.full_search_fraction < 1 and self.fast_simulations > max(
             self.num_simulations
         ):
@@ -149,13 +129,14 @@ class ReplayConfig:
 
     def __post_init__(self) -> None:
         """Checks the values."""
-        _check_at_least(
-            "replay", self, capacity=1, min_window=1, min_positions=0, policy_entries=1
-        )
-        if not 0 < self.window <= 1:
-            raise ValueError(
-                f"replay.window must be more than 0 and at most 1: {self.window}"
-            )
+        for name, low in (
+            ("capacity", 1),
+            ("min_window", 1),
+            ("min_positions", 0),
+            ("policy_entries", 1),
+        ):
+            check_int(f"replay.{name}", getattr(self, name), low)
+        check_number("replay.window", self.window, above=0, at_most=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,19 +174,14 @@ class LearnerConfig:
 
     def __post_init__(self) -> None:
         """Checks the values."""
-        _check_at_least("learner", self, batch_size=1, weight_decay=0, value_weight=0)
-        _check_fraction(
-            "learner", self, "warmup_fraction", "final_lr_fraction", "td_lambda"
-        )
+        check_int("learner.batch_size", self.batch_size, 1)
+        for name in ("weight_decay", "value_weight"):
+            check_number(f"learner.{name}", getattr(self, name), at_least=0)
+        for name in ("warmup_fraction", "final_lr_fraction", "td_lambda"):
+            check_number(f"learner.{name}", getattr(self, name), at_least=0, at_most=1)
         for name in ("replay_ratio", "learning_rate", "max_gradient_norm"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(
-                    f"learner.{name} must be > 0 and finite: {getattr(self, name)}"
-                )
-        if not 0 <= self.ema_decay < 1:
-            raise ValueError(
-                f"learner.ema_decay must be at least 0 and below 1: {self.ema_decay}"
-            )
+            check_number(f"learner.{name}", getattr(self, name), above=0)
+        check_number("learner.ema_decay", self.ema_decay, at_least=0, below=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -224,9 +200,9 @@ class BaseEvaluationConfig:
 
     def __post_init__(self) -> None:
         """Checks the values."""
-        _check_at_least(
-            "evaluation", self, num_evaluations=1, num_positions=1, num_games=2
-        )
+        check_int("evaluation.num_evaluations", self.num_evaluations, 1)
+        check_int("evaluation.num_positions", self.num_positions, 1)
+        check_int("evaluation.num_games", self.num_games, 2)
         if self.num_games % 2:
             raise ValueError(f"evaluation.num_games must be even: {self.num_games}")
 
@@ -247,12 +223,7 @@ class EvaluationConfig(BaseEvaluationConfig):
     def __post_init__(self) -> None:
         """Checks the values."""
         super().__post_init__()
-        _check_at_least("evaluation", self, num_simulations=1)
-        if self.num_simulations > MAX_NODES:
-            raise ValueError(
-                f"evaluation.num_simulations must be at most {MAX_NODES}: "
-                f"{self.num_simulations}"
-            )
+        check_int("evaluation.num_simulations", self.num_simulations, 1, MAX_NODES)
         check_opponents(self.opponents)
 
 
@@ -281,7 +252,8 @@ class CheckpointConfig:
 
     def __post_init__(self) -> None:
         """Checks the values."""
-        _check_at_least("checkpoint", self, every_minutes=0, keep=1)
+        check_number("checkpoint.every_minutes", self.every_minutes, at_least=0)
+        check_int("checkpoint.keep", self.keep, 1)
 
 
 def check_length(minutes: object, iterations: object) -> None:
@@ -290,18 +262,10 @@ def check_length(minutes: object, iterations: object) -> None:
     Raises:
         ValueError: it is no number, or not allowed.
     """
-    if minutes is not None and (
-        not isinstance(minutes, int | float)
-        or isinstance(minutes, bool)
-        or not 0 < minutes <= MAX_LENGTH
-    ):
-        raise ValueError(f"minutes must be > 0 and at most {MAX_LENGTH}: {minutes!r}")
-    if iterations is not None and (
-        type(iterations) is not int or not 1 <= iterations <= MAX_LENGTH
-    ):
-        raise ValueError(
-            f"iterations must be a whole number from 1 to {MAX_LENGTH}: {iterations!r}"
-        )
+    if minutes is not None:
+        check_number("minutes", minutes, above=0, at_most=MAX_LENGTH)
+    if iterations is not None:
+        check_int("iterations", iterations, 1, MAX_LENGTH)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -360,10 +324,8 @@ class TrainConfig:
         check_length(self.minutes, self.iterations)
         if self.plan is not None and self.iterations is None:
             raise ValueError("with a plan, iterations must be given, its last one")
-        if not 0 <= self.seed < 2**32:
-            raise ValueError(f"seed must be from 0 to 2**32 - 1: {self.seed}")
-        if self.num_lanes < 1:
-            raise ValueError(f"num_lanes must be >= 1: {self.num_lanes}")
+        check_seed("seed", self.seed)
+        check_int("num_lanes", self.num_lanes, 1)
         for name, number in (
             ("self_play.num_games", self.self_play.num_games),
             ("learner.batch_size", self.learner.batch_size),
@@ -385,8 +347,7 @@ class TrainConfig:
             ValueError: the replay or its window is too small, or the horizon is no
                 whole number from 1.
         """
-        if not isinstance(horizon, int) or isinstance(horizon, bool) or horizon < 1:
-            raise ValueError(f"horizon must be a whole number from 1: {horizon!r}")
+        check_int("horizon", horizon, 1)
         short = [
             f"replay.{name} must be >= {low}: {getattr(self.replay, name)}"
             for name, low in self._least_replay(horizon).items()

@@ -1,12 +1,12 @@
 """The settings of a run of Q-learning."""
 
 import dataclasses
-import math
 import re
 from pathlib import Path
 from typing import Any, Literal
 
 from azjax import games
+from azjax.checks import check_choice, check_int, check_number, check_seed
 from azjax.networks import QNetworkConfig
 from azjax.players.q_directory import KIND
 from azjax.training.config import (
@@ -47,10 +47,8 @@ class FitConfig:
     def __post_init__(self) -> None:
         """Checks the values."""
         for name in ("sweeps", "batch_size", "max_epochs"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"fit.{name} must be >= 1: {getattr(self, name)}")
-        if not 0 <= self.low_loss < math.inf:
-            raise ValueError(f"fit.low_loss must be >= 0: {self.low_loss}")
+            check_int(f"fit.{name}", getattr(self, name), 1)
+        check_number("fit.low_loss", self.low_loss, at_least=0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,22 +130,13 @@ class QConfig:
         if self.minutes is None and self.iterations is None:
             object.__setattr__(self, "minutes", DEFAULT_MINUTES)
         check_length(self.minutes, self.iterations)
-        if not 0 <= self.seed < 2**32:
-            raise ValueError(f"seed must be from 0 to 2**32 - 1: {self.seed}")
-        if self.learning not in ("offline", "online"):
-            raise ValueError(f"learning must be offline or online: {self.learning!r}")
+        check_seed("seed", self.seed)
+        check_choice("learning", self.learning, ("offline", "online"))
         for name in ("games", "moves"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be >= 1: {getattr(self, name)}")
+            check_int(name, getattr(self, name), 1)
         for name in ("first_epsilon", "final_epsilon", "epsilon_fall"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(
-                    f"{name} must be between 0 and 1: {getattr(self, name)}"
-                )
-        if not 0 < self.learning_rate < math.inf:
-            raise ValueError(
-                f"learning_rate must be > 0 and finite: {self.learning_rate}"
-            )
+            check_number(name, getattr(self, name), at_least=0, at_most=1)
+        check_number("learning_rate", self.learning_rate, above=0)
         if self.learning == "offline" and self.fit.batch_size > self.batch_moves:
             raise ValueError(
                 f"fit.batch_size must be at most games times moves, {self.batch_moves}"

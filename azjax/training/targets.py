@@ -8,6 +8,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from azjax.checks import check_number
+
 NEGLIGIBLE = 1e-3  # weight of what is not known yet in an accepted target
 
 
@@ -72,8 +74,7 @@ def lambda_target(td_lambda: float, max_moves: int) -> ValueTarget:
     Raises:
         ValueError: `td_lambda` is not in [0, 1].
     """
-    if not 0 <= td_lambda <= 1:
-        raise ValueError(f"td_lambda must be between 0 and 1: {td_lambda}")
+    check_number("td_lambda", td_lambda, at_least=0, at_most=1)
     return ValueTarget(
         functools.partial(lambda_returns, td_lambda=td_lambda),
         horizon(td_lambda, max_moves),

@@ -65,8 +65,8 @@ def test_without_moves_all_openings_are_the_first_position():
 @pytest.mark.parametrize(
     ("count", "length", "message"),
     [
-        (0, 2, "num_openings must be >= 1: 0"),
-        (1, -1, "opening_moves must be >= 0: -1"),
+        (0, 2, "num_openings must be an int >= 1: 0"),
+        (1, -1, "opening_moves must be an int >= 0: -1"),
         (1, 9, "9 random moves end tic_tac_toe"),
         (5000, 2, "tic_tac_toe has too few different openings of 2 moves or more"),
     ],

@@ -64,8 +64,8 @@ def test_no_games_decide_nothing():
         ({"elo0": 10, "elo1": 10}, "must be below the second: 10, 10"),
         ({"elo0": 0, "elo1": math.inf}, "must be below the second: 0, inf"),
         ({"elo0": math.nan, "elo1": 0}, "must be below the second: nan, 0"),
-        ({"elo0": 0, "elo1": 1, "alpha": 0}, "alpha must be more than 0"),
-        ({"elo0": 0, "elo1": 1, "beta": 0.5}, "beta must be more than 0 and below 0.5"),
+        ({"elo0": 0, "elo1": 1, "alpha": 0}, "alpha must be a number > 0"),
+        ({"elo0": 0, "elo1": 1, "beta": 0.5}, "beta must be a number > 0 and < 0.5"),
     ],
 )
 def test_a_test_that_asks_nothing_is_refused(settings, message):

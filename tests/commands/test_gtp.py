@@ -12,7 +12,10 @@ from azjax.players import RandomPlayer
     ("args", "says"),
     [
         (["go:5", "--player", "human"], "needs no terminal: 'human'"),
-        (["go:5", "--player", "random", "--seed", "-1"], "--seed must be from 0"),
+        (
+            ["go:5", "--player", "random", "--seed", "-1"],
+            "seed must be an int",
+        ),
         (["go:1", "--player", "random"], "from 2 to 19: 1"),
     ],
 )

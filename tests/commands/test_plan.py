@@ -106,7 +106,10 @@ def test_an_accelerator_has_the_settings_of_its_preset(planned, monkeypatch):
         (["--device", "h100", "tic_tac_toe"], "the game comes first: azjax plan GAME"),
         (["nim", "--device", "h100"], "unknown game 'nim'"),
         (["tic_tac_toe", "--devise", "h100"], "unknown option --devise; see"),
-        (["tic_tac_toe", "--self-play.num-games", "0"], "num_games must be >= 1: 0"),
+        (
+            ["tic_tac_toe", "--self-play.num-games", "0"],
+            "num_games must be an int >= 1: 0",
+        ),
     ],
 )
 def test_a_wrong_argument_is_refused_in_one_line(args, says, capsys, monkeypatch):

@@ -22,12 +22,15 @@ from azjax.play.server.running import listen
         (["go", "--player", "go=me=human"], "'human' is no player for --player"),
         (["go", "--player", "go=network:nowhere"], "no player in nowhere"),
         (["go", "--player", "go=gtp:no-such-program"], "there is no program to run"),
-        (["go", "--port", "65536"], "--port must be from 0 to 65535: 65536"),
+        (["go", "--port", "65536"], "--port must be an int from 0 to 65535: 65536"),
         (["go", "--host", "no.such.host.invalid"], "cannot listen at --host no.such"),
         (["go", "--token", "secret"], "--token must have 16 letters or more: 6"),
         (["go", "--memory", "0"], "--memory must be from 0.1 to 1e+06 GiB: 0"),
         (["go", "--memory", "nan"], "--memory must be from 0.1 to 1e+06 GiB: nan"),
-        (["go", "--simulations-limit", "0"], "--simulations-limit must be >= 1: 0"),
+        (
+            ["go", "--simulations-limit", "0"],
+            "limit must be an int >= 1: 0",
+        ),
     ],
 )
 def test_a_mistake_is_one_line(arguments, error, capsys, monkeypatch):

@@ -90,7 +90,7 @@ def test_a_run_of_alphazero_is_named(tmp_path):
         (["chess"], "has 4672 actions; Q-learning with network.form=state"),
         (
             ["tic_tac_toe", "--minutes", "0"],
-            "minutes must be > 0 and at most 1000000000: 0.0",
+            "minutes must be a number > 0 and <= 1000000000: 0.0",
         ),
         (["tic_tac_toe", "--network.form", "table"], "'state', 'pair'"),
         (["tic_tac_toe", "--opponent", "god"], "unknown player 'god'"),

@@ -1,5 +1,6 @@
 """Each way of breaking the contract is found and told in plain words."""
 
+import dataclasses
 import functools
 import importlib.util
 import re
@@ -120,7 +121,9 @@ def first_state(**changes):
     """Returns a game whose first state is changed."""
 
     def init(self):
-        return Plain.init(self).replace(**{k: v() for k, v in changes.items()})
+        return dataclasses.replace(
+            Plain.init(self), **{k: v() for k, v in changes.items()}
+        )
 
     return type("Broken", (Plain,), {"init": init})
 
@@ -175,19 +178,23 @@ def later_state(change):
     ("change", "pattern"),
     [
         (
-            lambda state: state.replace(outcome=state.outcome.astype(jnp.int32)),
+            lambda state: dataclasses.replace(
+                state, outcome=state.outcome.astype(jnp.int32)
+            ),
             r"step: state\.outcome must keep .*: \[\] int8 became \[\] int32",
         ),
         (
-            lambda state: state.replace(outcome=jnp.zeros(3, jnp.int8)),
+            lambda state: dataclasses.replace(state, outcome=jnp.zeros(3, jnp.int8)),
             r"step: state\.outcome must keep .*: \[\] int8 became \[3\] int8",
         ),
         (
-            lambda state: state.replace(stones=state.stones[0]),
+            lambda state: dataclasses.replace(state, stones=state.stones[0]),
             "step: the state must keep its structure, or each step is compiled again",
         ),
         (
-            lambda state: state.replace(outcome=jnp.int8(bool(state.terminated))),
+            lambda state: dataclasses.replace(
+                state, outcome=jnp.int8(bool(state.terminated))
+            ),
             "step: must not raise TracerBoolConversionError: ",
         ),
     ],
@@ -198,10 +205,12 @@ def test_a_step_that_returns_another_type_is_found(change, pattern):
 
 def test_a_state_that_becomes_strongly_typed_is_found():
     def init(self):
-        return Plain.init(self).replace(outcome=jnp.asarray(0))
+        return dataclasses.replace(Plain.init(self), outcome=jnp.asarray(0))
 
     def step(self, state, action):
-        return Plain.step(self, state, action).replace(outcome=jnp.int32(0))
+        return dataclasses.replace(
+            Plain.step(self, state, action), outcome=jnp.int32(0)
+        )
 
     broken = type("Broken", (Plain,), {"init": init, "step": step})
     assert_found(broken, r".*\[\] weakly typed int32 became \[\] int32")
@@ -300,12 +309,16 @@ class WinsIllegally(Plain):
         occupied = ~super().legal_action_mask(state)
         is_illegal = occupied[jnp.clip(action, 0, 8)] & (action >= 0) & (action < 9)
         outcome = jnp.where(is_illegal, -after.outcome, after.outcome)
-        return core.select(state.terminated, state, after.replace(outcome=outcome))
+        return core.select(
+            state.terminated, state, dataclasses.replace(after, outcome=outcome)
+        )
 
 
 class PassesAtMinusOne(Plain):
     def step(self, state, action):
-        passed = state.replace(current_player=jnp.int8(1) - state.current_player)
+        passed = dataclasses.replace(
+            state, current_player=jnp.int8(1) - state.current_player
+        )
         is_pass = (action == -1) & ~state.terminated
         return core.select(is_pass, passed, super().step(state, action))
 
@@ -315,12 +328,14 @@ class WinsAtMinusOne(Plain):
         after = super().step(state, action)
         is_win = (action == -1) & ~state.terminated
         outcome = jnp.where(is_win, -after.outcome, after.outcome)
-        return after.replace(outcome=outcome)
+        return dataclasses.replace(after, outcome=outcome)
 
 
 class GoesOnAfterTheEnd(Plain):
     def step(self, state, action):
-        return super().step(state.replace(terminated=jnp.bool(False)), action)
+        return super().step(
+            dataclasses.replace(state, terminated=jnp.bool(False)), action
+        )
 
 
 class TakesEarlyRewards(Plain):
@@ -355,7 +370,7 @@ class TurnsTwice(Plain):
         after = super().step(state, action)
         player = jnp.where(action == 4, state.current_player, after.current_player)
         return core.select(
-            state.terminated, state, after.replace(current_player=player)
+            state.terminated, state, dataclasses.replace(after, current_player=player)
         )
 
 

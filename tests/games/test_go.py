@@ -1,3 +1,4 @@
+import dataclasses
 import functools
 import importlib
 import itertools
@@ -69,7 +70,8 @@ def positions(game, drawings, player=0):
     bits[:, :, : size * (size + 1)] = rows.reshape(2, len(drawings), -1)
     words = np.packbits(bits, axis=-1, bitorder="little").view(np.uint32)
     states = jax.vmap(lambda _: game.init())(np.arange(len(drawings)))
-    return states.replace(
+    return dataclasses.replace(
+        states,
         stones=tuple(tuple(jnp.asarray(w) for w in colour.T) for colour in words),
         current_player=jnp.full(len(drawings), player, jnp.int8),
     )
@@ -314,7 +316,9 @@ def test_one_liberty_is_told_from_two_wherever_they_are(size):
     legal = np.asarray(masks(game)(white))[:, :-1]
     np.testing.assert_array_equal(legal[: len(pairs)], False)
     np.testing.assert_array_equal(legal[len(pairs) :], empty[len(pairs) :])
-    black = white.replace(current_player=jnp.zeros_like(white.current_player))
+    black = dataclasses.replace(
+        white, current_player=jnp.zeros_like(white.current_player)
+    )
     legal = np.asarray(masks(game)(black))[:, :-1]
     np.testing.assert_array_equal(legal[: len(pairs)], empty[: len(pairs)])
     np.testing.assert_array_equal(legal[len(pairs) :], False)
@@ -337,8 +341,10 @@ def test_as_many_boards_can_arise_as_published(size, count):
             stones, player, action = zip(*padded, strict=True)
             black, white = np.array(stones, np.uint32).T
             states = jax.tree.map(lambda leaf: jnp.full(chunk, leaf), first)
-            states = states.replace(
-                stones=((black,), (white,)), current_player=np.array(player, np.int8)
+            states = dataclasses.replace(
+                states,
+                stones=((black,), (white,)),
+                current_player=np.array(player, np.int8),
             )
             after = steps(game)(states, np.array(action))
             boards = zip(
@@ -403,7 +409,7 @@ def test_options_can_be_given_in_short():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"size": 1}, "size must be a whole number from 2 to 19: 1"),
+        ({"size": 1}, "size must be an int from 2 to 19: 1"),
         ({"size": 20}, "from 2 to 19: 20"),
         ({"size": 9.0}, "from 2 to 19: 9.0"),
         ({"size": True}, "from 2 to 19: True"),
@@ -414,7 +420,7 @@ def test_options_can_be_given_in_short():
         ({"komi": True}, "komi must be"),
         ({"komi": "7"}, "komi must be"),
         ({"superko": 1}, "superko must be True or False: 1"),
-        ({"max_moves": 0}, "max_moves must be a whole number from 1 to 32767: 0"),
+        ({"max_moves": 0}, "max_moves must be an int from 1 to 32767: 0"),
         ({"max_moves": 40_000}, "max_moves must be"),
         ({"max_moves": 9.5}, "max_moves must be"),
     ],

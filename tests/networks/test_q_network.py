@@ -111,7 +111,7 @@ def test_in_the_beginning_all_is_worth_nothing(form, observation):
     [
         ({"form": "table"}, "network.form must be state or pair: 'table'"),
         ({"hidden": ()}, "network.hidden must be 1 to 64 numbers: 0"),
-        ({"hidden": (8, 0)}, "network.hidden must be a whole number from 1 to 8192: 0"),
+        ({"hidden": (8, 0)}, "network.hidden must be an int from 1 to 8192: 0"),
     ],
 )
 def test_a_wrong_make_is_refused(settings, message):

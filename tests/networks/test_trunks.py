@@ -240,7 +240,7 @@ def test_what_is_no_trunk_is_refused(content, message):
         (
             ConvTrunkConfig,
             {"num_blocks": -1},
-            "trunk.num_blocks must be a whole number",
+            "trunk.num_blocks must be an int",
         ),
         (ConvTrunkConfig, {"channels": 0}, "trunk.channels must be .* 1 to 2048: 0"),
         (
@@ -249,7 +249,7 @@ def test_what_is_no_trunk_is_refused(content, message):
             "global_pooling must be True or False",
         ),
         (DenseTrunkConfig, {"window": 0}, "trunk.window must be .* 1 to 64: 0"),
-        (DenseTrunkConfig, {"width": True}, "trunk.width must be a whole number"),
+        (DenseTrunkConfig, {"width": True}, "trunk.width must be an int"),
     ],
 )
 def test_a_wrong_setting_of_a_trunk_is_refused(kind, settings, message):

@@ -1,5 +1,6 @@
 """The page in a browser; needs playwright and Chromium."""
 
+import dataclasses
 import json
 import re
 import shutil
@@ -71,9 +72,11 @@ class Rules:
         """Returns the actions with which a player would win at once."""
         state = self.state
         if self.game.name == "tic_tac_toe":
-            state = state.replace(current_player=np.int8(player))
+            state = dataclasses.replace(state, current_player=np.int8(player))
         elif state.current_player != player:
-            state = state.replace(stones=state.stones[::-1], status=1 - state.status)
+            state = dataclasses.replace(
+                state, stones=state.stones[::-1], status=1 - state.status
+            )
         wins = []
         for action in self.legal():
             after = self.step(state, action)

@@ -417,7 +417,7 @@ def test_a_network_of_another_size_than_any_is_refused_at_once(
 @pytest.mark.parametrize("seed", [-1, 2**32, 10**400, True, 1.5, "x" * 100_000, None])
 def test_a_seed_that_no_run_can_have_is_refused(directory, seed):
     change_config(directory, seed=seed)
-    with pytest.raises(ValueError, match="seed must be from 0") as error:
+    with pytest.raises(ValueError, match="seed must be an int from 0") as error:
         load_player(directory)
     assert len(str(error.value)) < 1000
 

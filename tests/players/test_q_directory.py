@@ -103,7 +103,7 @@ def test_a_run_that_is_not_there_is_named(tmp_path):
         ({"network": {}}, "lacks 'form'"),
         (
             {"network": {"form": "state", "hidden": [10**9], "separate": False}},
-            "network.hidden must be a whole number from 1 to 8192: 1000000000",
+            "network.hidden must be an int from 1 to 8192: 1000000000",
         ),
         (
             {"network": {"form": "state", "hidden": [9] * 99, "separate": False}},

@@ -444,26 +444,32 @@ def test_the_improved_value_of_a_won_position_is_higher_than_of_a_lost_one(confi
         ({"algorithm": "minimax"}, "search.algorithm must be gumbel or alphazero"),
         (
             {"max_num_considered_actions": 0},
-            "search.max_num_considered_actions must be a whole number from 1",
+            "search.max_num_considered_actions must be an int from 1",
         ),
-        ({"value_scale": float("nan")}, "search.value_scale must be a number >= 0"),
+        (
+            {"value_scale": float("nan")},
+            "value_scale must be a finite number >= 0",
+        ),
         (
             {"tree_reuse_nodes": 1.5},
-            "search.tree_reuse_nodes must be a whole number from 0 .* 1.5",
+            "search.tree_reuse_nodes must be an int from 0 .* 1.5",
         ),
         (
             {"tree_reuse_nodes": 10**12},
             "search.tree_reuse_nodes must be .* to 10000000: 10",
         ),
-        ({"leaves_per_step": True}, "search.leaves_per_step must be a whole number"),
+        ({"leaves_per_step": True}, "search.leaves_per_step must be an int"),
         ({"use_solver": "yes"}, "search.use_solver must be True or False: 'yes'"),
-        ({"c_init": float("inf")}, "search.c_init must be a number >= 0: inf"),
+        ({"c_init": float("inf")}, "search.c_init must be a finite number >= 0: inf"),
         ({"forced_playouts": 2.0}, "forced_playouts is for .* alphazero, not .* 2.0"),
         ({"first_play_reduction": 0.2}, "first_play_reduction is for .* alphazero"),
-        ({"dirichlet_alpha": 0.0}, "search.dirichlet_alpha must be > 0"),
+        (
+            {"dirichlet_alpha": 0.0},
+            "dirichlet_alpha must be a finite number > 0",
+        ),
         (
             {"dirichlet_fraction": 1.5},
-            "search.dirichlet_fraction must be a number between",
+            "search.dirichlet_fraction must be a number from 0 to 1",
         ),
     ],
 )

@@ -196,7 +196,7 @@ def test_a_subtree_of_a_subtree_is_that_of_the_first_tree(tree):
 @pytest.mark.parametrize("max_nodes", [0, -1, NUM_NODES + 1])
 def test_more_nodes_than_there_are_cannot_be_kept(tree, max_nodes):
     with pytest.raises(
-        ValueError, match=f"max_nodes must be a whole number from 1 to {NUM_NODES}: "
+        ValueError, match=f"max_nodes must be an int from 1 to {NUM_NODES}: "
     ):
         subtree(tree, jnp.zeros(BATCH_SIZE, jnp.int32), max_nodes=max_nodes)
 

@@ -76,7 +76,10 @@ def test_nothing_is_learnt_before_there_are_enough_positions(runs):
         ({"loss": 1.0}, "loss must be a function"),
         ({"value_target": lambda_returns}, "value_target must be a ValueTarget"),
         ({"sampler": uniform_sampler}, "sampler must be a Sampler"),
-        ({"value_target": ValueTarget(lambda_returns, 0)}, "whole number from 1: 0"),
+        (
+            {"value_target": ValueTarget(lambda_returns, 0)},
+            "horizon must be an int >= 1: 0",
+        ),
     ],
 )
 def test_hooks_of_another_kind_are_refused(hooks, message):

@@ -79,7 +79,7 @@ def test_chunks_that_are_given_stay_as_they_are():
 
 @pytest.mark.parametrize("minutes", [0.0, -1.0, math.inf, math.nan])
 def test_a_length_that_is_none_is_refused(minutes):
-    with pytest.raises(ValueError, match="minutes must be > 0 and at most"):
+    with pytest.raises(ValueError, match="minutes must be a number > 0 and <="):
         preset("cpu", "othello", minutes=minutes)
 
 

@@ -7,8 +7,8 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import struct
 
+from azjax.checks import check_bool, check_int
 from azjax.games import rendering
 from azjax.games.chess import notation
 from azjax.games.chess.memory import Memory, count_earlier, empty_memory, remember
@@ -34,7 +34,8 @@ _BITS = np.arange(32, dtype=np.uint32)[:, None]
 _WORTH = (1, 3, 3, 5, 9)  # pawns, of pawns, knights, bishops, rooks and queens
 
 
-@struct.dataclass
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class State:
     """A chess position, 56 bytes, and 800 more where repetitions count.
 
@@ -86,13 +87,8 @@ class Chess(Game[State]):
     num_actions = NUM_ACTIONS
 
     def __init__(self, repetition: bool = False, max_moves: int = 512):
-        if type(repetition) is not bool:
-            raise ValueError(f"repetition of chess is True or False: {repetition!r}")
-        if type(max_moves) is not int or not 1 <= max_moves <= MAX_MAX_MOVES:
-            raise ValueError(
-                f"max_moves of chess is a whole number from 1 to {MAX_MAX_MOVES}: "
-                f"{max_moves!r}"
-            )
+        check_bool("repetition of chess", repetition)
+        check_int("max_moves of chess", max_moves, 1, MAX_MAX_MOVES)
         self.repetition, self.max_moves = repetition, max_moves
         self.observation_shape = (8, 8, 19 if repetition else 18)
 

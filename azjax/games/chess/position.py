@@ -10,10 +10,11 @@ words are one array, unlike those of `bitboard`: the lines of chess run through 
 and XLA would otherwise find each line twice, once for each of the words.
 """
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import struct
 
 NUM_SQUARES = 64
 SQUARES = np.arange(NUM_SQUARES).reshape(8, 8)
@@ -56,7 +57,8 @@ _DARK = words_of(SQUARES[SQUARES // 8 % 2 != SQUARES % 2])
 _CASTLING_SQUARES = [words_of(cells) for cells in ([60, 63], [60, 56], [4, 7], [4, 0])]
 
 
-@struct.dataclass
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class Position:
     """What stands on the board, as the player to move sees it, 50 bytes.
 

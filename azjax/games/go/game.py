@@ -1,5 +1,6 @@
 """Go: by area, on boards of 2 to 19 lines."""
 
+import dataclasses
 import functools
 import operator
 from collections.abc import Sequence
@@ -8,8 +9,8 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import struct
 
+from azjax.checks import check_bool, check_int, is_number
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select
 from azjax.games.game_record import GameRecord, score_text
@@ -27,7 +28,8 @@ COLUMNS = "abcdefghjklmnopqrst"  # no i: it looks like j
 NO_KO = -1
 
 
-@struct.dataclass
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class State:
     """A Go position: 32 bytes on 9x9, 104 on 19x19, without superko.
 
@@ -81,13 +83,12 @@ class Go(Game[State]):
         superko: bool = False,
         max_moves: int | None = None,
     ):
-        _check_int("size", size, MIN_SIZE, MAX_SIZE)
+        check_int("size", size, MIN_SIZE, MAX_SIZE)
         _check_komi(komi)
-        if not isinstance(superko, bool):
-            raise ValueError(f"superko must be True or False: {superko!r}")
+        check_bool("superko", superko)
         if max_moves is None:
             max_moves = 2 * size**2
-        _check_int("max_moves", max_moves, 1, MAX_MAX_MOVES)
+        check_int("max_moves", max_moves, 1, MAX_MAX_MOVES)
         self.size = size
         self.komi = float(komi)
         self.superko = superko
@@ -312,24 +313,8 @@ def _score(game: Go, state: State) -> jax.Array:
     return game.score(state)
 
 
-def _check_int(name: str, value: int, low: int, high: int) -> None:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int)
-        or not low <= value <= high
-    ):
-        raise ValueError(
-            f"{name} must be a whole number from {low} to {high}: {value!r}"
-        )
-
-
 def _check_komi(komi: float) -> None:
-    if (
-        isinstance(komi, bool)
-        or not isinstance(komi, int | float)
-        or not abs(komi) <= MAX_KOMI
-        or 2 * komi != round(2 * komi)
-    ):
+    if not is_number(komi) or not abs(komi) <= MAX_KOMI or 2 * komi != round(2 * komi):
         raise ValueError(
             f"komi must be a multiple of 0.5 from -{MAX_KOMI} to {MAX_KOMI}: {komi!r}"
         )

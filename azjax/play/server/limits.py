@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from azjax.checks import check_number
+
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
@@ -48,7 +50,4 @@ class Limits:
     def __post_init__(self) -> None:
         """Checks the values."""
         for field in dataclasses.fields(self):
-            if not getattr(self, field.name) > 0:
-                raise ValueError(
-                    f"{field.name} must be > 0: {getattr(self, field.name)!r}"
-                )
+            check_number(field.name, getattr(self, field.name), above=0)

@@ -3,6 +3,8 @@
 import json
 from typing import Any, NamedTuple
 
+from azjax.checks import is_int
+
 MAX_ID = 2**53 - 1  # the largest whole number that JavaScript is sure of
 MAX_SHOWN = 60  # characters of what was wrong
 
@@ -172,4 +174,4 @@ def _actions(params: dict[str, Any], most: int) -> tuple[int, ...]:
 
 
 def _is_whole(value: object, most: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
+    return is_int(value) and 0 <= value <= most

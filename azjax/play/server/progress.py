@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
+from azjax.checks import is_number
 from azjax.play.server.run_files import open_inside, stat_inside
 from azjax.play.server.runs import Run
 from azjax.training.metrics import METRICS_FILE, SCORES, parse_rows
@@ -122,8 +123,4 @@ def _read_newest(directory: Path, changed: int, size: int) -> Newest:
 
 
 def _is_number(value: object) -> TypeGuard[float]:
-    return (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and abs(value) < MAX_QUANTITY  # which excludes NaN
-    )
+    return is_number(value) and abs(value) < MAX_QUANTITY  # which excludes NaN

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from azjax.checks import is_number
 from azjax.play.server.run_files import read_inside
 from azjax.training.run_directory import CONFIG_FILE
 
@@ -109,7 +110,7 @@ def _text(value: Any) -> str:
 
 
 def _rating(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         raise ValueError("a rating must be a number")
     if not abs(value) <= MAX_RATING:
         raise ValueError(f"a rating must be from -{MAX_RATING} to {MAX_RATING}")

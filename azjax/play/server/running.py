@@ -11,6 +11,7 @@ import socket
 import uvicorn
 from starlette.applications import Starlette
 
+from azjax.checks import check_int
 from azjax.play.server.limits import Limits
 
 SPARE_FILES = 2200  # for everything else than visitors, such as loading files
@@ -24,8 +25,7 @@ def listen(host: str, port: int) -> socket.socket:
     Raises:
         ValueError: there is no such host or port, or it is taken.
     """
-    if not 0 <= port <= 65535:
-        raise ValueError(f"--port must be from 0 to 65535: {port}")
+    check_int("--port", port, 0, 65535)
     try:
         if not host:
             raise UnicodeError

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from azjax import games
+from azjax.checks import is_number
 from azjax.games import Game
 from azjax.play.server.describing import game_title
 from azjax.play.server.messages import shown
@@ -145,8 +146,7 @@ def _parse_config(path: Path) -> Run:
 
 def _length(value: Any) -> float | None:
     """Returns how long a run lasts, None if that is not said."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if is_number and 0 < value < MAX_LENGTH else None
+    return value if is_number(value) and 0 < value < MAX_LENGTH else None
 
 
 def one_line(error: Exception) -> str:

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 from xml.etree import ElementTree
 
@@ -31,7 +32,9 @@ class Shogi(games.Game):
         return ~state.terminated & jnp.ones(3, bool)
 
     def step(self, state, action):
-        return state.replace(outcome=jnp.int8(1) + action, terminated=jnp.bool(True))
+        return dataclasses.replace(
+            state, outcome=jnp.int8(1) + action, terminated=jnp.bool(True)
+        )
 
     def board(self, state):
         boards = [[0, -1, -1], [-1, 0, -1], [-1, 2, -1], [-1, -1, 0]]

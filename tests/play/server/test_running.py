@@ -82,8 +82,8 @@ def test_an_unknown_address_has_no_websocket(tmp_path):
 @pytest.mark.parametrize(
     ("host", "port", "error"),
     [
-        ("127.0.0.1", -1, "--port must be from 0 to 65535: -1"),
-        ("127.0.0.1", 65536, "--port must be from 0 to 65535: 65536"),
+        ("127.0.0.1", -1, "--port must be an int from 0 to 65535: -1"),
+        ("127.0.0.1", 65536, "--port must be an int from 0 to 65535: 65536"),
         ("no.such.host.invalid", 0, "cannot listen at --host no.such.host.invalid"),
         ("", 0, "cannot listen at --host"),
         ("\0", 0, "cannot listen at --host"),
