@@ -7,7 +7,7 @@ import azjax
 
 ROOT = pathlib.Path(azjax.__file__).parent
 FLOORS = [
-    {"compilation_cache", "devices", "program", "records", "suggestions"},
+    {"compilation_cache", "devices", "program", "records", "remote", "suggestions"},
     {"games", "search", "networks"},
     {"players"},
     {"arena"},

@@ -1,7 +1,8 @@
 """Everything needed to go on exactly, saved so that a kill at any moment is survived.
 
-A checkpoint is whole or not there (Orbax renames it into place), and carries a digest
-of its arrays, so that damage is noticed.
+A checkpoint is whole or not there (Orbax renames it into place, or in an object store
+writes a last file into it), and carries a digest of its arrays, so that damage is
+noticed.
 """
 
 import contextlib
@@ -10,7 +11,6 @@ import json
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, Self
 
 import jax
@@ -20,6 +20,7 @@ import orbax.checkpoint as ocp
 from jax.experimental import multihost_utils
 from orbax.checkpoint import checkpoint_managers
 
+from azjax.remote import Directory, resolved, store_errors
 from azjax.training.distributed import fails_together, is_first
 from azjax.training.echoes import no_echoes
 from azjax.training.run_directory import disk_errors, system_error_number
@@ -33,16 +34,17 @@ class Checkpoints:
     version: of the layout of the state; checkpoints of another one are refused.
     """
 
-    def __init__(self, directory: Path, *, keep: int, version: int = 1):
-        self._directory = directory.resolve()
+    def __init__(self, directory: Directory, *, keep: int, version: int = 1):
+        self._directory = resolved(directory)
         self._keep = keep
         self._version = version
         self._manager: ocp.CheckpointManager | None = None
         self._watcher: threading.Thread | None = None
-        if is_first():
-            self._forget_damaged_metrics()
-        with disk_errors(self._directory), self._using_manager():
-            pass  # makes the directory
+        with disk_errors(self._directory):
+            if is_first():
+                self._forget_damaged_metrics()
+            with self._using_manager():
+                pass  # makes the directory
 
     def __enter__(self) -> Self:
         """Returns itself."""
@@ -105,7 +107,7 @@ class Checkpoints:
                 another version, network or optimiser.
             OSError: a checkpoint cannot be read; it may be whole, and is left alone.
         """
-        with self._using_manager() as manager:
+        with store_errors(self._directory), self._using_manager() as manager:
             steps = sorted(manager.all_steps(), reverse=True)
         for step in steps:
             try:
@@ -121,7 +123,7 @@ class Checkpoints:
                 if reason is None:
                     self._refuse_unread(step, error)
                     raise
-            with fails_together():
+            with fails_together(), store_errors(self._directory):
                 if is_first():
                     aside = self._set_aside(step)
                     report(
@@ -187,8 +189,9 @@ class Checkpoints:
             except (ValueError, TypeError, LookupError):
                 path.unlink()
 
-    def _set_aside(self, step: int) -> Path:
-        """Renames a checkpoint, so that it is one no more; returns where it is."""
+    def _set_aside(self, step: int) -> Directory:
+        """Renames a checkpoint, so that it is one no more; returns where it is. In an
+        object store its files are renamed one by one; the rest stays damaged."""
         names = (f"{step}.damaged" + "+" * count for count in itertools.count())
         aside = next(
             path for name in names if not (path := self._directory / name).exists()
@@ -197,7 +200,7 @@ class Checkpoints:
         return aside
 
 
-def _make_manager(directory: Path, keep: int) -> ocp.CheckpointManager:
+def _make_manager(directory: Directory, keep: int) -> ocp.CheckpointManager:
     policies = checkpoint_managers.preservation_policy
     return ocp.CheckpointManager(
         directory,

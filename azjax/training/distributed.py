@@ -12,12 +12,13 @@ import socket
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 from jax.experimental import multihost_utils
+
+from azjax.remote import Directory, store_errors
 
 HEARTBEAT_SECONDS = 20  # after which a process that is silent is given up
 START_SECONDS = 45  # that the processes wait for each other
@@ -204,7 +205,7 @@ def check_same(values: Mapping[str, Any]) -> None:
             )
 
 
-def check_shared(directory: Path) -> None:
+def check_shared(directory: Directory) -> None:
     """Checks that all processes see the same directory.
 
     Raises:
@@ -214,11 +215,11 @@ def check_shared(directory: Path) -> None:
         return
     # A name that nobody knew before: it is neither a link nor another's file.
     path = directory / f".process-{from_first(secrets.token_hex(8))}"
-    with fails_together():
+    with fails_together(), store_errors(directory):
         if is_first():
             path.touch(exist_ok=False)
     try:
-        with fails_together():
+        with fails_together(), store_errors(directory):
             if not path.exists():
                 raise ValueError(
                     f"{directory} is another directory than that of process 0: give a "
