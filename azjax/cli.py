@@ -13,10 +13,9 @@ import tyro
 
 from azjax.commands.common import INTERRUPTED, PIPE_CLOSED
 from azjax.commands.parsing import bind
-from azjax.program import NAME, program
+from azjax.program import NAME, USAGE_ERROR, error_line, program
 from azjax.suggestions import did_you_mean
 
-USAGE_ERROR = 2
 HELP_OPTIONS = ("-h", "--help", "--tyro-")
 
 
@@ -138,11 +137,11 @@ def one_line_errors() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(PIPE_CLOSED) from None
     except OSError as error:
-        _fail(f"{error.filename}: {error.strerror}" if error.filename else f"{error}")
+        _fail(error_line(error))
     except ValueError as error:
         if not _is_raised_here(error):
             raise
-        _fail(str(error))
+        _fail(error_line(error))
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
 

@@ -97,7 +97,7 @@ def test_what_no_store_refused_passes_unchanged(error):
 
 def test_errors_of_a_local_directory_pass_unchanged(tmp_path):
     error = OSError("something")
-    with pytest.raises(OSError, match="something") as found:
-        with remote.store_errors(tmp_path):
-            raise error
+    refused = pytest.raises(OSError, match="something")
+    with refused as found, remote.store_errors(tmp_path):
+        raise error
     assert found.value is error

@@ -21,9 +21,16 @@ from jax.experimental import multihost_utils
 from orbax.checkpoint import checkpoint_managers
 
 from azjax.remote import Directory, resolved, store_errors
-from azjax.training.distributed import fails_together, is_first
+from azjax.training.distributed import (
+    fails_together,
+    fails_together_at_once,
+    in_any,
+    is_first,
+)
 from azjax.training.echoes import no_echoes
 from azjax.training.run_directory import disk_errors, system_error_number
+
+_LOOK_SECONDS = 0.1  # between two looks whether a save is over
 
 
 class Checkpoints:
@@ -39,7 +46,7 @@ class Checkpoints:
         self._keep = keep
         self._version = version
         self._manager: ocp.CheckpointManager | None = None
-        self._watcher: threading.Thread | None = None
+        self._watcher: _Watcher | None = None
         with disk_errors(self._directory):
             if is_first():
                 self._forget_damaged_metrics()
@@ -52,6 +59,8 @@ class Checkpoints:
 
     def __exit__(self, *exception: object) -> None:
         """Waits and lets go of the directory."""
+        if exception[0] is not None and jax.process_count() > 1:
+            self._abandon()  # the others may be elsewhere
         if self._manager is not None:
             with disk_errors(self._directory), self._using_manager() as manager:
                 manager.close()
@@ -90,7 +99,7 @@ class Checkpoints:
                 metrics=None if mistakes is None else {"mistakes": mistakes},
                 force=True,
             )
-            self._watcher = threading.Thread(target=_wait_silently, args=(manager,))
+            self._watcher = _Watcher(manager)
             self._watcher.start()
 
     def restore(
@@ -151,20 +160,45 @@ class Checkpoints:
         """A context with Orbax's manager, after the save in progress. After a failure
         the next context makes another manager: this one may name a checkpoint that was
         never finished, and may have forgotten those before it."""
-        if self._watcher is not None:
-            self._watcher.join()
-            self._watcher = None
+        self._settle()
         with no_echoes():
             try:
                 if self._manager is None:
                     self._manager = _make_manager(self._directory, self._keep)
                 yield self._manager
             except BaseException:
-                manager, self._manager = self._manager, None
-                if manager is not None:
+                manager = self._manager
+                self._abandon()
+                if manager is not None and jax.process_count() == 1:
                     with contextlib.suppress(Exception):  # the failure is raised
                         manager.close()
                 raise
+
+    def _settle(self) -> None:
+        """Waits for the save in progress in all processes, or until it fails in one:
+        there Orbax would let the others wait for it for minutes.
+
+        Raises:
+            LostSaveError: a process of several could not write its part.
+        """
+        watcher, self._watcher = self._watcher, None
+        if watcher is None:
+            return
+        while True:
+            is_over = not watcher.is_alive()
+            failure = watcher.failure if is_over else None
+            if in_any(failure is not None) or not in_any(not is_over):
+                break
+            watcher.join(_LOOK_SECONDS)
+        if in_any(failure is not None) and jax.process_count() > 1:
+            self._abandon()
+            with fails_together_at_once(), disk_errors(self._directory):
+                if failure is not None:
+                    raise failure
+
+    def _abandon(self) -> None:
+        """Leaves a save that may never end to its threads."""
+        self._manager = self._watcher = None
 
     def _refuse_unread(self, step: int, error: Exception) -> None:
         """Raises an error of one line in place of Orbax's and TensorStore's."""
@@ -221,10 +255,24 @@ def _make_manager(directory: Directory, keep: int) -> ocp.CheckpointManager:
     )
 
 
-def _wait_silently(manager: ocp.CheckpointManager) -> None:
-    """Waits for a save, whose failure the next call raises in the thread that saves."""
-    with contextlib.suppress(Exception), no_echoes():
-        manager.wait_until_finished()
+class _Watcher(threading.Thread):
+    """Waits for a save, whose failure the next call raises in the thread that saves.
+
+    failure: of the save, once the thread is over.
+    """
+
+    def __init__(self, manager: ocp.CheckpointManager):
+        super().__init__(daemon=jax.process_count() > 1)
+        self._manager = manager
+        self.failure: Exception | None = None
+
+    def run(self) -> None:
+        """Waits."""
+        try:
+            with no_echoes():
+                self._manager.wait_until_finished()
+        except Exception as error:
+            self.failure = error
 
 
 def _restore_step(

@@ -18,9 +18,11 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
+from azjax.program import USAGE_ERROR, error_line
 from azjax.remote import Directory, store_errors
 
 HEARTBEAT_SECONDS = 20  # after which a process that is silent is given up
+FAREWELL_SECONDS = 3  # that the first process waits for the others' last line
 START_SECONDS = 45  # that the processes wait for each other
 _TEXT_BYTES = 1_000  # of a message to the other processes
 
@@ -154,12 +156,36 @@ def fails_together() -> Iterator[None]:
             raise ValueError(f"process {number}: {text}")
 
 
+class LostSaveError(OSError):
+    """A process of several could not save, for which threads of Orbax wait."""
+
+
+@contextlib.contextmanager
+def fails_together_at_once() -> Iterator[None]:
+    """`fails_together`, whose errors end the program without its threads.
+
+    Raises:
+        LostSaveError: a process raised an error that `fails_together` raises.
+    """
+    try:
+        with fails_together():
+            yield
+    except (ValueError, OSError) as error:
+        raise LostSaveError(error_line(error)) from error
+
+
 @contextlib.contextmanager
 def ends_with_the_others() -> Iterator[None]:
     """A context in which one of several processes ends at once, with one line, when it
-    cannot reach the others."""
+    cannot reach the others, or when one of them could not save."""
     try:
         yield
+    except LostSaveError as error:
+        print(f"azjax: {error}", file=sys.stderr, flush=True)
+        sys.stdout.flush()
+        if is_first():
+            time.sleep(FAREWELL_SECONDS)  # the others would be ended with it
+        os._exit(USAGE_ERROR)
     except RuntimeError as error:
         if jax.process_count() == 1:
             raise
