@@ -45,7 +45,7 @@ class Checkpoints:
         self._directory = resolved(directory)
         self._keep = keep
         self._version = version
-        self._manager: ocp.CheckpointManager | None = None
+        self._manager: _Manager | None = None
         self._watcher: _Watcher | None = None
         with disk_errors(self._directory):
             if is_first():
@@ -156,7 +156,7 @@ class Checkpoints:
             manager.wait_until_finished()
 
     @contextlib.contextmanager
-    def _using_manager(self) -> Iterator[ocp.CheckpointManager]:
+    def _using_manager(self) -> Iterator["_Manager"]:
         """A context with Orbax's manager, after the save in progress. After a failure
         the next context makes another manager: this one may name a checkpoint that was
         never finished, and may have forgotten those before it."""
@@ -185,8 +185,7 @@ class Checkpoints:
         if watcher is None:
             return
         while True:
-            is_over = not watcher.is_alive()
-            failure = watcher.failure if is_over else None
+            is_over, failure = not watcher.is_alive(), watcher.failure
             if in_any(failure is not None) or not in_any(not is_over):
                 break
             watcher.join(_LOOK_SECONDS)
@@ -234,9 +233,26 @@ class Checkpoints:
         return aside
 
 
-def _make_manager(directory: Directory, keep: int) -> ocp.CheckpointManager:
+class _Manager(ocp.CheckpointManager):
+    """Orbax's manager, which tells at once why a save failed; after a failure Orbax's
+    own thread waits for those of the other processes.
+
+    failure: of the last save.
+    """
+
+    failure: Exception | None = None
+
+    def _wait_for_checkpointers(self) -> None:
+        try:
+            super()._wait_for_checkpointers()
+        except Exception as error:
+            self.failure = error
+            raise
+
+
+def _make_manager(directory: Directory, keep: int) -> _Manager:
     policies = checkpoint_managers.preservation_policy
-    return ocp.CheckpointManager(
+    return _Manager(
         directory,
         options=ocp.CheckpointManagerOptions(
             best_fn=_merit,  # without it the metrics are not written
@@ -256,15 +272,16 @@ def _make_manager(directory: Directory, keep: int) -> ocp.CheckpointManager:
 
 
 class _Watcher(threading.Thread):
-    """Waits for a save, whose failure the next call raises in the thread that saves.
+    """Waits for a save, whose failure the next call raises in the thread that saves."""
 
-    failure: of the save, once the thread is over.
-    """
-
-    def __init__(self, manager: ocp.CheckpointManager):
+    def __init__(self, manager: _Manager):
         super().__init__(daemon=jax.process_count() > 1)
         self._manager = manager
-        self.failure: Exception | None = None
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why this process could not save, as soon as it is known."""
+        return self._manager.failure
 
     def run(self) -> None:
         """Waits."""
@@ -272,7 +289,7 @@ class _Watcher(threading.Thread):
             with no_echoes():
                 self._manager.wait_until_finished()
         except Exception as error:
-            self.failure = error
+            self._manager.failure = self._manager.failure or error
 
 
 def _restore_step(

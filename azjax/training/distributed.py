@@ -148,7 +148,8 @@ def fails_together() -> Iterator[None]:
         yield
     except (ValueError, OSError) as error:
         failure = error
-    texts = _gathered_texts("" if failure is None else str(failure) or "an error")
+    text = "" if failure is None else error_line(failure) or "an error"
+    texts = _gathered_texts(text)
     if failure is not None:
         raise failure
     for number, text in enumerate(texts):
