@@ -164,7 +164,7 @@ def test_a_full_disk_of_one_of_two_processes_ends_both_and_the_run_goes_on(
     assert said[1 - number][-1].startswith(f"azjax: process {number}: {tmp_path}")
     assert problem in said[1 - number][-1]
 
-    processes = start(tmp_path, 2, (("--iterations=2",),) * 2)
+    processes = start(tmp_path, 2, (("--iterations=40",),) * 2)
     statuses, said = ended(processes)
     assert statuses == [0, 0], said
     assert "going on after iteration" in "\n".join(said[0])
