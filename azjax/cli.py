@@ -9,10 +9,9 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 
 from azjax.commands.common import INTERRUPTED, PIPE_CLOSED
-from azjax.program import NAME, program
+from azjax.program import NAME, USAGE_ERROR, error_line, program
 from azjax.suggestions import did_you_mean
 
-USAGE_ERROR = 2
 HELP_OPTIONS = ("-h", "--help")
 COMPLETION_OPTIONS = "--tyro-"  # they print what completes commands in a shell
 
@@ -156,11 +155,11 @@ def one_line_errors() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(PIPE_CLOSED) from None
     except OSError as error:
-        _fail(f"{error.filename}: {error.strerror}" if error.filename else f"{error}")
+        _fail(error_line(error))
     except ValueError as error:
         if not _is_raised_here(error):
             raise
-        _fail(str(error))
+        _fail(error_line(error))
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
 

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 NAME = "azjax"
+USAGE_ERROR = 2  # the exit status after a user's mistake
 
 
 def program() -> str:
@@ -19,6 +20,13 @@ def program() -> str:
     if not hasattr(main, "__file__") or script.stem == NAME:
         return NAME
     return f"python {shlex.quote(script.as_posix())}"
+
+
+def error_line(error: BaseException) -> str:
+    """Returns what the program says of an error with which it ends."""
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def program_for(game: object) -> str:

@@ -7,7 +7,10 @@ import azjax
 
 ROOT = pathlib.Path(azjax.__file__).parent
 FLOORS = [
-    {"checks", "compilation_cache", "devices", "program", "records", "suggestions"},
+    {
+        *("checks", "compilation_cache", "devices", "program", "records", "remote"),
+        "suggestions",
+    },
     {"games", "search", "networks"},
     {"players"},
     {"arena"},

@@ -8,6 +8,7 @@ import tyro
 from azjax import games
 from azjax.commands.parts import read_parts
 from azjax.players import load_run
+from azjax.remote import as_directory, resolved
 
 
 def export_command(
@@ -56,5 +57,5 @@ def export_command(
 
 def _player_name(run: str) -> str:
     """Returns what visitors are told about whom they play against."""
-    name = run if run == "pretrained" else Path(run).resolve().name
+    name = run if run == "pretrained" else resolved(as_directory(run)).name
     return f"AlphaZero ({name})"

@@ -15,7 +15,7 @@ from azjax.games import Game
 from azjax.play.joined_modules import joined
 from azjax.play.opponents import default_opponent
 from azjax.play.page_files import page_files
-from azjax.play.server.catalog import GameOffer, Catalog
+from azjax.play.server.catalog import Catalog, GameOffer
 from azjax.play.server.describing import (
     RESIGNATION,
     describe_position,

@@ -20,6 +20,7 @@ from azjax.networks import Network, NetworkConfig, Parts, Variables, init_networ
 from azjax.players.schema import VERSION, migrate
 from azjax.players.weights import MismatchError, open_regular, read_weights
 from azjax.records import record_from_json
+from azjax.remote import Directory, as_directory, is_remote, store_errors, store_problem
 from azjax.search import SearchConfig
 
 CONFIG_FILE = "config.json"
@@ -132,7 +133,8 @@ def load_player(
     """Reads a player that `save_player` wrote.
 
     Args:
-        directory: a player's directory, or a run's, which has one in it.
+        directory: a player's directory, or a run's, which has one in it; a URL names
+            one in an object store.
         parts: the modules of the user's own with which the network was made; not used
             for a network that was made without any.
         most: bytes that the weights may take as float32; None if any number.
@@ -168,20 +170,23 @@ def load_player(
     )
 
 
-def read_config(directory: str | os.PathLike[str]) -> tuple[Path, Any]:
+def read_config(directory: str | os.PathLike[str]) -> tuple[Directory, Any]:
     """Reads the settings that `write_files` wrote.
 
     Args:
-        directory: a player's directory, or a run's.
+        directory: a player's directory, or a run's; a URL names one in an object store.
 
     Returns:
         The player's directory and its settings, which may hold anything.
 
     Raises:
-        ValueError: there is no player, or it is damaged.
+        ValueError: there is no player, it is damaged, or the URL cannot be read here.
+        OSError: the object store cannot be reached, or refuses to be read.
     """
-    directory = Path(directory)
-    if (directory / "player").is_dir():
+    directory = as_directory(directory)
+    with store_errors(directory):
+        is_run = (directory / "player").is_dir()
+    if is_run:
         directory = directory / "player"
     with (
         _reading(directory),
@@ -190,7 +195,7 @@ def read_config(directory: str | os.PathLike[str]) -> tuple[Path, Any]:
         return directory, json.loads(file.read(MAX_CONFIG_BYTES))
 
 
-def read_variables(directory: Path, shapes: V, *, most: int | None = None) -> V:
+def read_variables(directory: Directory, shapes: V, *, most: int | None = None) -> V:
     """Reads the weights that `write_files` wrote.
 
     Args:
@@ -237,7 +242,7 @@ def shapes_of(make: Callable[[jax.Array], tuple[S, V]]) -> tuple[S, V]:
 
 
 @contextlib.contextmanager
-def _reading(directory: Path) -> Iterator[None]:
+def _reading(directory: Directory) -> Iterator[None]:
     """A context in which a player's files that cannot be read are a ValueError that
     names the directory."""
     try:
@@ -253,11 +258,13 @@ def _reading(directory: Path) -> Iterator[None]:
             f"(a network with modules of your own needs them again): {error}"
         ) from None
     except Exception as error:
+        if is_remote(directory) and store_problem(error):
+            raise
         problem = " ".join(str(error).split())
         raise ValueError(f"the player in {directory} is damaged: {problem}") from error
 
 
-def check_kind(directory: Path, config: Any, kind: str | None) -> None:
+def check_kind(directory: Directory, config: Any, kind: str | None) -> None:
     """Checks that a player is of a kind; None stands for AlphaZero's.
 
     Raises:
@@ -294,7 +301,7 @@ def pretrained_directory(game: str) -> Path:
 
 
 @contextlib.contextmanager
-def reading_settings(directory: Path) -> Iterator[None]:
+def reading_settings(directory: Directory) -> Iterator[None]:
     """A context in which what a player's settings lack, or have wrong, is a ValueError
     that names the directory."""
     try:
@@ -342,7 +349,7 @@ def _shapes_of_config(
     )
 
 
-def _read_settings(config: Any, directory: Path) -> _Settings:
+def _read_settings(config: Any, directory: Directory) -> _Settings:
     with reading_settings(directory):
         config = migrate(config)
         check_seed("seed", config["seed"])

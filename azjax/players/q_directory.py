@@ -65,7 +65,8 @@ def load_q_player(
     """Reads a player that `save_q_player` wrote.
 
     Args:
-        directory: a player's directory, or a run's, which has one in it.
+        directory: a player's directory, or a run's, which has one in it; a URL names
+            one in an object store.
         most: bytes that the weights may take as float32; None if any number.
 
     Raises:

@@ -16,6 +16,8 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
+from azjax.remote import Directory, open_object
+
 SUFFIX = ".npy"
 DTYPES = ("float16", "float32")  # of weights on disk
 MAX_HEADER_BYTES = 4096  # of an array's header, and of its entry in the archive
@@ -40,12 +42,15 @@ class _Member(NamedTuple):
     num_bytes: int  # without its header
 
 
-def open_regular(path: Path, most: int) -> BinaryIO:
-    """Opens a regular file for reading; a link to one is followed.
+def open_regular(path: Directory, most: int) -> BinaryIO:
+    """Opens a regular file for reading; a link to one is followed. That of an object
+    store is read as a whole.
 
     Raises:
         OSError: there is none, or it has more than `most` bytes.
     """
+    if not isinstance(path, Path):
+        return open_object(path, most)
     # Nothing waits for the other end of a pipe.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     file = os.fdopen(os.open(path, flags), "rb")
@@ -59,7 +64,7 @@ def open_regular(path: Path, most: int) -> BinaryIO:
 
 
 def read_weights(
-    path: Path, expected: Mapping[str, tuple[int, ...]]
+    path: Directory, expected: Mapping[str, tuple[int, ...]]
 ) -> dict[str, np.ndarray]:
     """Reads an archive of arrays.
 
@@ -91,7 +96,7 @@ def _check_directory(file: BinaryIO, most: int) -> None:
     Raises:
         ValueError: it has more than `most` bytes, or there is none.
     """
-    size = os.fstat(file.fileno()).st_size
+    size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - _LOCATOR_BYTES - _END.size))
     tail = file.read(_LOCATOR_BYTES + _END.size)
     if len(tail) < _END.size:

@@ -1,7 +1,8 @@
 """Everything needed to go on exactly, saved so that a kill at any moment is survived.
 
-A checkpoint is whole or not there (Orbax renames it into place), and carries a digest
-of its arrays, so that damage is noticed.
+A checkpoint is whole or not there (Orbax renames it into place, or in an object store
+writes a last file into it), and carries a digest of its arrays, so that damage is
+noticed.
 """
 
 import contextlib
@@ -10,7 +11,6 @@ import json
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, Self
 
 import jax
@@ -20,9 +20,17 @@ import orbax.checkpoint as ocp
 from jax.experimental import multihost_utils
 from orbax.checkpoint import checkpoint_managers
 
-from azjax.training.distributed import fails_together, is_first
+from azjax.remote import Directory, resolved, store_errors
+from azjax.training.distributed import (
+    fails_together,
+    fails_together_at_once,
+    in_any,
+    is_first,
+)
 from azjax.training.echoes import no_echoes
 from azjax.training.run_directory import disk_errors, system_error_number
+
+_LOOK_SECONDS = 0.1  # between two looks whether a save is over
 
 
 class Checkpoints:
@@ -33,16 +41,17 @@ class Checkpoints:
     version: of the layout of the state; checkpoints of another one are refused.
     """
 
-    def __init__(self, directory: Path, *, keep: int, version: int = 1):
-        self._directory = directory.resolve()
+    def __init__(self, directory: Directory, *, keep: int, version: int = 1):
+        self._directory = resolved(directory)
         self._keep = keep
         self._version = version
-        self._manager: ocp.CheckpointManager | None = None
-        self._watcher: threading.Thread | None = None
-        if is_first():
-            self._forget_damaged_metrics()
-        with disk_errors(self._directory), self._using_manager():
-            pass  # makes the directory
+        self._manager: _Manager | None = None
+        self._watcher: _Watcher | None = None
+        with disk_errors(self._directory):
+            if is_first():
+                self._forget_damaged_metrics()
+            with self._using_manager():
+                pass  # makes the directory
 
     def __enter__(self) -> Self:
         """Returns itself."""
@@ -50,6 +59,8 @@ class Checkpoints:
 
     def __exit__(self, *exception: object) -> None:
         """Waits and lets go of the directory."""
+        if exception[0] is not None and jax.process_count() > 1:
+            self._abandon()  # the others may be elsewhere
         if self._manager is not None:
             with disk_errors(self._directory), self._using_manager() as manager:
                 manager.close()
@@ -88,7 +99,7 @@ class Checkpoints:
                 metrics=None if mistakes is None else {"mistakes": mistakes},
                 force=True,
             )
-            self._watcher = threading.Thread(target=_wait_silently, args=(manager,))
+            self._watcher = _Watcher(manager)
             self._watcher.start()
 
     def restore(
@@ -105,7 +116,7 @@ class Checkpoints:
                 another version, network or optimiser.
             OSError: a checkpoint cannot be read; it may be whole, and is left alone.
         """
-        with self._using_manager() as manager:
+        with store_errors(self._directory), self._using_manager() as manager:
             steps = sorted(manager.all_steps(), reverse=True)
         for step in steps:
             try:
@@ -121,7 +132,7 @@ class Checkpoints:
                 if reason is None:
                     self._refuse_unread(step, error)
                     raise
-            with fails_together():
+            with fails_together(), store_errors(self._directory):
                 if is_first():
                     aside = self._set_aside(step)
                     report(
@@ -145,24 +156,48 @@ class Checkpoints:
             manager.wait_until_finished()
 
     @contextlib.contextmanager
-    def _using_manager(self) -> Iterator[ocp.CheckpointManager]:
+    def _using_manager(self) -> Iterator["_Manager"]:
         """A context with Orbax's manager, after the save in progress. After a failure
         the next context makes another manager: this one may name a checkpoint that was
         never finished, and may have forgotten those before it."""
-        if self._watcher is not None:
-            self._watcher.join()
-            self._watcher = None
+        self._settle()
         with no_echoes():
             try:
                 if self._manager is None:
                     self._manager = _make_manager(self._directory, self._keep)
                 yield self._manager
             except BaseException:
-                manager, self._manager = self._manager, None
-                if manager is not None:
+                manager = self._manager
+                self._abandon()
+                if manager is not None and jax.process_count() == 1:
                     with contextlib.suppress(Exception):  # the failure is raised
                         manager.close()
                 raise
+
+    def _settle(self) -> None:
+        """Waits for the save in progress in all processes, or until it fails in one:
+        there Orbax would let the others wait for it for minutes.
+
+        Raises:
+            LostSaveError: a process of several could not write its part.
+        """
+        watcher, self._watcher = self._watcher, None
+        if watcher is None:
+            return
+        while True:
+            is_over, failure = not watcher.is_alive(), watcher.failure
+            if in_any(failure is not None) or not in_any(not is_over):
+                break
+            watcher.join(_LOOK_SECONDS)
+        if in_any(failure is not None) and jax.process_count() > 1:
+            self._abandon()
+            with fails_together_at_once(), disk_errors(self._directory):
+                if failure is not None:
+                    raise failure
+
+    def _abandon(self) -> None:
+        """Leaves a save that may never end to its threads."""
+        self._manager = self._watcher = None
 
     def _refuse_unread(self, step: int, error: Exception) -> None:
         """Raises an error of one line in place of Orbax's and TensorStore's."""
@@ -187,8 +222,9 @@ class Checkpoints:
             except (ValueError, TypeError, LookupError):
                 path.unlink()
 
-    def _set_aside(self, step: int) -> Path:
-        """Renames a checkpoint, so that it is one no more; returns where it is."""
+    def _set_aside(self, step: int) -> Directory:
+        """Renames a checkpoint, so that it is one no more; returns where it is. In an
+        object store its files are renamed one by one; the rest stays damaged."""
         names = (f"{step}.damaged" + "+" * count for count in itertools.count())
         aside = next(
             path for name in names if not (path := self._directory / name).exists()
@@ -197,9 +233,26 @@ class Checkpoints:
         return aside
 
 
-def _make_manager(directory: Path, keep: int) -> ocp.CheckpointManager:
+class _Manager(ocp.CheckpointManager):
+    """Orbax's manager, which tells at once why a save failed; after a failure Orbax's
+    own thread waits for those of the other processes.
+
+    failure: of the last save.
+    """
+
+    failure: Exception | None = None
+
+    def _wait_for_checkpointers(self) -> None:
+        try:
+            super()._wait_for_checkpointers()
+        except Exception as error:
+            self.failure = error
+            raise
+
+
+def _make_manager(directory: Directory, keep: int) -> _Manager:
     policies = checkpoint_managers.preservation_policy
-    return ocp.CheckpointManager(
+    return _Manager(
         directory,
         options=ocp.CheckpointManagerOptions(
             best_fn=_merit,  # without it the metrics are not written
@@ -218,10 +271,25 @@ def _make_manager(directory: Path, keep: int) -> ocp.CheckpointManager:
     )
 
 
-def _wait_silently(manager: ocp.CheckpointManager) -> None:
+class _Watcher(threading.Thread):
     """Waits for a save, whose failure the next call raises in the thread that saves."""
-    with contextlib.suppress(Exception), no_echoes():
-        manager.wait_until_finished()
+
+    def __init__(self, manager: _Manager):
+        super().__init__(daemon=jax.process_count() > 1)
+        self._manager = manager
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why this process could not save, as soon as it is known."""
+        return self._manager.failure
+
+    def run(self) -> None:
+        """Waits."""
+        try:
+            with no_echoes():
+                self._manager.wait_until_finished()
+        except Exception as error:
+            self._manager.failure = self._manager.failure or error
 
 
 def _restore_step(

@@ -4,12 +4,12 @@ import dataclasses
 import math
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from azjax import games
 from azjax.checks import check_int, check_number, check_seed
 from azjax.networks import NetworkConfig
+from azjax.remote import Directory, as_directory, as_run_directory
 from azjax.search import MAX_NODES, SearchConfig
 from azjax.training.targets import horizon
 
@@ -286,7 +286,8 @@ class TrainConfig:
             `self_play.num_games` and `learner.batch_size`. Another one is another run.
         exact_lanes: whether a device computes one lane after another, so that the run
             is the same bit for bit on any number of devices; else up to rounding.
-        run_dir: where everything is written, `runs/GAME` by default.
+        run_dir: where everything is written, `runs/GAME` by default; a directory of
+            this machine, or `gs://BUCKET/RUN`.
         initial_player: directory of a run or a player for the same game and of the same
             `network`, whose weights the run begins with, or `pretrained`; `azjax train`
             takes it as `--from` too.
@@ -322,6 +323,9 @@ class TrainConfig:
                 f"minutes={self.minutes}, iterations={self.iterations}"
             )
         check_length(self.minutes, self.iterations)
+        as_run_directory(self.run_dir or "")
+        for source in (self.plan, self.initial_player):
+            as_directory(source or "")
         if self.plan is not None and self.iterations is None:
             raise ValueError("with a plan, iterations must be given, its last one")
         check_seed("seed", self.seed)
@@ -401,9 +405,10 @@ class TrainConfig:
         )
 
     @property
-    def directory(self) -> Path:
+    def directory(self) -> Directory:
         """Where everything is written."""
-        return Path(self.run_dir or f"runs/{re.sub('[^a-z0-9]+', '_', self.game)}")
+        name = re.sub("[^a-z0-9]+", "_", self.game)
+        return as_run_directory(self.run_dir or f"runs/{name}")
 
     @property
     def chunk_positions(self) -> int:

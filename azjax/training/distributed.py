@@ -12,14 +12,17 @@ import socket
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
+from azjax.program import USAGE_ERROR, error_line
+from azjax.remote import Directory, store_errors
+
 HEARTBEAT_SECONDS = 20  # after which a process that is silent is given up
+FAREWELL_SECONDS = 3  # that the first process waits for the others' last line
 START_SECONDS = 45  # that the processes wait for each other
 _TEXT_BYTES = 1_000  # of a message to the other processes
 
@@ -145,7 +148,8 @@ def fails_together() -> Iterator[None]:
         yield
     except (ValueError, OSError) as error:
         failure = error
-    texts = _gathered_texts("" if failure is None else str(failure) or "an error")
+    text = "" if failure is None else error_line(failure) or "an error"
+    texts = _gathered_texts(text)
     if failure is not None:
         raise failure
     for number, text in enumerate(texts):
@@ -153,12 +157,36 @@ def fails_together() -> Iterator[None]:
             raise ValueError(f"process {number}: {text}")
 
 
+class LostSaveError(OSError):
+    """A process of several could not save, for which threads of Orbax wait."""
+
+
+@contextlib.contextmanager
+def fails_together_at_once() -> Iterator[None]:
+    """`fails_together`, whose errors end the program without its threads.
+
+    Raises:
+        LostSaveError: a process raised an error that `fails_together` raises.
+    """
+    try:
+        with fails_together():
+            yield
+    except (ValueError, OSError) as error:
+        raise LostSaveError(error_line(error)) from error
+
+
 @contextlib.contextmanager
 def ends_with_the_others() -> Iterator[None]:
     """A context in which one of several processes ends at once, with one line, when it
-    cannot reach the others."""
+    cannot reach the others, or when one of them could not save."""
     try:
         yield
+    except LostSaveError as error:
+        print(f"azjax: {error}", file=sys.stderr, flush=True)
+        sys.stdout.flush()
+        if is_first():
+            time.sleep(FAREWELL_SECONDS)  # the others would be ended with it
+        os._exit(USAGE_ERROR)
     except RuntimeError as error:
         if jax.process_count() == 1:
             raise
@@ -204,7 +232,7 @@ def check_same(values: Mapping[str, Any]) -> None:
             )
 
 
-def check_shared(directory: Path) -> None:
+def check_shared(directory: Directory) -> None:
     """Checks that all processes see the same directory.
 
     Raises:
@@ -214,11 +242,11 @@ def check_shared(directory: Path) -> None:
         return
     # A name that nobody knew before: it is neither a link nor another's file.
     path = directory / f".process-{from_first(secrets.token_hex(8))}"
-    with fails_together():
+    with fails_together(), store_errors(directory):
         if is_first():
             path.touch(exist_ok=False)
     try:
-        with fails_together():
+        with fails_together(), store_errors(directory):
             if not path.exists():
                 raise ValueError(
                     f"{directory} is another directory than that of process 0: give a "

@@ -1,5 +1,6 @@
 """The host's part of a run: when to evaluate, to save and to stop."""
 
+import contextlib
 import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 import jax
 import numpy as np
 
+from azjax.remote import Directory
 from azjax.training.distributed import (
     fails_together,
     from_first,
@@ -18,6 +20,7 @@ from azjax.training.distributed import (
 from azjax.training.lanes import abstract_state
 from azjax.training.metrics import Row, losses, with_scores
 from azjax.training.plan import (
+    PLAN_FILE,
     Plan,
     extended_plan,
     new_plan,
@@ -28,9 +31,12 @@ from azjax.training.planner import Planner, plan_text
 from azjax.training.reporting import Reporter, SilentReporter, duration
 from azjax.training.run_directory import CHECKPOINTS, RunConfig, disk_errors
 from azjax.training.signals import StopSignals
+from azjax.training.working_directory import WorkingDirectory, working_directory
 
 if TYPE_CHECKING:
     from azjax.training.checkpoints import Checkpoints
+
+PLAYER = "player"
 
 
 class HasIteration(Protocol):
@@ -96,7 +102,7 @@ class Run(Generic[Player]):
     last: the newest evaluation.
     """
 
-    directory: Path
+    directory: Directory
     player: Player
     finished: bool
     first: dict[str, Any] | None
@@ -168,7 +174,7 @@ def length_of(config: RunConfig) -> tuple[str, float]:
 
 def run_loop(
     learning: Learning[State, Player],
-    directory: Path,
+    directory: Directory,
     *,
     notes: Sequence[str],
     started: float,
@@ -200,24 +206,30 @@ def run_loop(
         abstract_state(learning.init, learning.shardings), notes.append
     )
     state, progress, start = _begin(learning, restored, plan, notes)
-    reporter = Reporter(directory, config, start) if is_first() else SilentReporter()
-    session = _Session(
-        learning,
-        directory,
-        checkpoints,
-        progress,
-        Planner(
-            config.minutes,
-            config.evaluation.num_evaluations,
-            learning.iteration_seconds,
-        ),
-        reporter,
-        started - progress.seconds,  # as if all sessions had been one
-        on_iteration or _ignore,
-        on_evaluation or _ignore,
-    )
-    signals = StopSignals(reporter.message, reporter.leave)
-    with reporter, signals, checkpoints:
+    with contextlib.ExitStack() as stack:
+        with fails_together():
+            opened = working_directory(directory)
+            files = stack.enter_context(opened) if is_first() else None
+        reporter = Reporter(files, config, start) if files else SilentReporter()
+        session = _Session(
+            learning,
+            directory,
+            files,
+            checkpoints,
+            progress,
+            Planner(
+                config.minutes,
+                config.evaluation.num_evaluations,
+                learning.iteration_seconds,
+            ),
+            reporter,
+            started - progress.seconds,  # as if all sessions had been one
+            on_iteration or _ignore,
+            on_evaluation or _ignore,
+        )
+        signals = StopSignals(reporter.message, reporter.leave)
+        for context in (reporter, signals, checkpoints):
+            stack.enter_context(context)
         for note in notes:
             reporter.message(note)
         state, finished = _run_to_end(session, signals, state)
@@ -230,10 +242,12 @@ def run_loop(
 
 
 class _Session(NamedTuple):
-    """What a run has at hand on the host; `progress` and `planner` change."""
+    """What a run has at hand on the host; `progress` and `planner` change. `files` is
+    None in a process that writes checkpoints alone."""
 
     learning: Learning
-    directory: Path
+    directory: Directory
+    files: WorkingDirectory | None
     checkpoints: "Checkpoints"
     progress: Progress
     planner: Planner
@@ -310,12 +324,15 @@ def _save(session: _Session, state: Any, *, evaluated: bool) -> None:
     mistakes = (progress.last or {}).get("network_mistakes") if evaluated else None
     values = {"iteration": int(state.iteration), **progress.values()}
     with fails_together():
+        session.reporter.publish()  # first: the metrics are never behind a checkpoint
         session.checkpoints.save(state, values, mistakes=mistakes)
-        if is_first():
-            with disk_errors(session.directory):
+        if session.files is not None:
+            with disk_errors(session.files.path):
                 player = learning.player(state)
-                learning.save_player(session.directory / "player", player)
-                write_plan(session.directory, progress.plan)
+                learning.save_player(session.files.path / PLAYER, player)
+                write_plan(session.files.path, progress.plan)
+            with disk_errors(session.directory):
+                session.files.publish(PLAYER, PLAN_FILE)
 
 
 def _iterate(session: _Session, state: Any, share: float) -> tuple[Any, dict[str, Any]]:
@@ -388,7 +405,7 @@ def _change_length(progress: Progress, config: RunConfig, iteration: int) -> str
     )
 
 
-def _check_finite(metrics: Row, iteration: int, directory: Path) -> None:
+def _check_finite(metrics: Row, iteration: int, directory: Directory) -> None:
     for name, value in losses(metrics).items():
         if not np.isfinite(value):
             raise ValueError(

@@ -1,7 +1,6 @@
 """The player that an earlier run left, with which another begins."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from azjax.games import Game
@@ -21,9 +20,7 @@ def initial_variables(
             another.
     """
     source = config.initial_player or ""
-    directory = (
-        pretrained_directory(game.name) if source == PRETRAINED else Path(source)
-    )
+    directory = pretrained_directory(game.name) if source == PRETRAINED else source
     player = load_player(directory, parts)
     if player.game != game:
         raise ValueError(f"the player in {source} is for {player.game}, not for {game}")

@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -22,6 +21,7 @@ from azjax.players import (
     save_player,
 )
 from azjax.players.batches import Division
+from azjax.remote import as_directory
 from azjax.training.config import TrainConfig
 from azjax.training.distributed import fails_together
 from azjax.training.evaluation import Evaluator
@@ -167,7 +167,7 @@ def _plan_to_follow(config: TrainConfig) -> Plan | None:
     """Returns the plan of another run, which a new run is to follow."""
     if config.plan is None or has_begun(config.directory):
         return None
-    plan, end = plan_to_follow(Path(config.plan))
+    plan, end = plan_to_follow(as_directory(config.plan))
     if end != config.iterations:
         raise ValueError(
             f"iterations must be {end}, with which the plan in {config.plan} ends: "

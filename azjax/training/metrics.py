@@ -12,6 +12,7 @@ from tensorboardX.proto import event_pb2, summary_pb2
 from tensorboardX.record_writer import RecordWriter
 
 from azjax.players.weights import open_regular
+from azjax.remote import Directory
 
 METRICS_FILE = "metrics.jsonl"
 FLUSH_INTERVAL = 10.0  # between two moments when TensorBoard can see news (seconds)
@@ -44,7 +45,7 @@ _Event, _SessionLog = vars(event_pb2)["Event"], vars(event_pb2)["SessionLog"]
 _Summary = vars(summary_pb2)["Summary"]
 
 
-def read_metrics(path: Path, max_bytes: int = -1) -> list[dict[str, Any]]:
+def read_metrics(path: Directory, max_bytes: int = -1) -> list[dict[str, Any]]:
     """Reads the rows of a metrics file; there are none if there is no file.
 
     Lines that are no JSON objects are left out: their writer was killed, or is still

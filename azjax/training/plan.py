@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from azjax.players.weights import open_regular
+from azjax.remote import Directory
 from azjax.training.metrics import replace_file
 
 PLAN_FILE = "plan.json"
@@ -161,7 +162,7 @@ def _plan_from_json(content: Any) -> Plan:
     return Plan((unit, number), entries)
 
 
-def read_plan(directory: Path) -> Plan:
+def read_plan(directory: Directory) -> Plan:
     """Returns the plan of a run, in a run directory that may hold anything.
 
     Raises:
@@ -176,7 +177,7 @@ def read_plan(directory: Path) -> Plan:
         raise ValueError(f"there is no plan to follow in {path}: {problem}") from None
 
 
-def plan_to_follow(directory: Path) -> tuple[Plan, int]:
+def plan_to_follow(directory: Directory) -> tuple[Plan, int]:
     """Returns the plan of a run for another one to follow, and its last iteration.
 
     Raises:

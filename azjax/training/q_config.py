@@ -2,13 +2,13 @@
 
 import dataclasses
 import re
-from pathlib import Path
 from typing import Any, Literal
 
 from azjax import games
 from azjax.checks import check_choice, check_int, check_number, check_seed
 from azjax.networks import QNetworkConfig
 from azjax.players.q_directory import KIND
+from azjax.remote import Directory, as_run_directory
 from azjax.training.config import (
     BaseEvaluationConfig,
     CheckpointConfig,
@@ -81,7 +81,8 @@ class QConfig:
             neither this nor `iterations` is given.
         iterations: how long the run lasts instead, in batches of moves.
         seed: of all chance in the run.
-        run_dir: where everything is written, `runs/q_GAME` by default.
+        run_dir: where everything is written, `runs/q_GAME` by default; a directory of
+            this machine, or `gs://BUCKET/RUN`.
         network: the network's make.
         learning: `offline` collects a batch of moves and then fits the network to it;
             `online` makes one update after every move of the games played at once.
@@ -130,6 +131,7 @@ class QConfig:
         if self.minutes is None and self.iterations is None:
             object.__setattr__(self, "minutes", DEFAULT_MINUTES)
         check_length(self.minutes, self.iterations)
+        as_run_directory(self.run_dir or "")
         check_seed("seed", self.seed)
         check_choice("learning", self.learning, ("offline", "online"))
         for name in ("games", "moves"):
@@ -144,10 +146,10 @@ class QConfig:
             )
 
     @property
-    def directory(self) -> Path:
+    def directory(self) -> Directory:
         """Where everything is written."""
         name = re.sub("[^a-z0-9]+", "_", self.game)
-        return Path(self.run_dir or f"runs/q_{name}")
+        return as_run_directory(self.run_dir or f"runs/q_{name}")
 
     @property
     def opponents(self) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 import contextlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Self
 
 from rich.console import Console, Group, RenderableType
@@ -28,6 +27,7 @@ from azjax.training.metrics import (
 )
 from azjax.training.plots import game_title, plot_learning
 from azjax.training.run_directory import RunConfig
+from azjax.training.working_directory import WorkingDirectory
 
 PLAIN_INTERVAL = 15.0  # between two lines where there is no terminal (seconds)
 
@@ -39,7 +39,7 @@ class Reporter:
     one for each evaluation and few others. A disk that fails is reported once, and the
     run goes on.
 
-    run_dir: gets `metrics.jsonl`, `tensorboard/` and `plots/learning.png`.
+    files: gets `metrics.jsonl`, `tensorboard/` and `plots/learning.png`.
     config: of the run.
     start: `iteration` and `seconds` of the checkpoint from which the run goes on; what
         the metrics hold beyond it is dropped. With None all of it is dropped.
@@ -50,14 +50,14 @@ class Reporter:
 
     def __init__(
         self,
-        run_dir: Path,
+        files: WorkingDirectory,
         config: RunConfig,
         start: Mapping[str, Any] | None = None,
         console: Console | None = None,
     ):
         self.first: Row | None = None
         self.last: Row | None = None
-        self._run_dir = run_dir
+        self._files = files
         self._config = config
         self._start = start or {"iteration": -1, "seconds": 0.0}
         self._console = console or Console()
@@ -78,7 +78,7 @@ class Reporter:
 
     def __enter__(self) -> Self:
         """Opens the files and starts the display."""
-        path = self._run_dir / METRICS_FILE
+        path = self._files.path / METRICS_FILE
         rows = read_metrics(path)
         kept = [row for row in rows if row["iteration"] <= self._start["iteration"]]
         replace_file(path, b"".join(map(json_line, kept)))
@@ -87,7 +87,7 @@ class Reporter:
         self._events: EventFile | None = None
         with self._surviving("TensorBoard events"):
             self._events = EventFile(
-                self._run_dir / "tensorboard", newest + 1 if rows else None
+                self._files.path / "tensorboard", newest + 1 if rows else None
             )
         evaluations = [row for row in kept if row["kind"] == "evaluation"]
         iterations = [row for row in kept if row["kind"] == "iteration"]
@@ -98,8 +98,8 @@ class Reporter:
             self._live.start(refresh=True)
         else:
             doing = "go on learning" if iterations else "learn"
-            length = _length(self._config)
-            self._print(f"{doing} {self._config.game} for {length} in {self._run_dir}")
+            length, where = _length(self._config), self._files.directory
+            self._print(f"{doing} {self._config.game} for {length} in {where}")
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -157,10 +157,15 @@ class Reporter:
         self.last = row
         if not self._metrics.waiting:  # what is drawn is what the file holds
             with self._surviving("the plot"):
-                plot_learning(self._run_dir, self._config.game)
+                plot_learning(self._files.path, self._config.game)
         if not self._live:
             name, parts = _strength(row, None)
             self._print(f"[{duration(row['seconds'])}] {name}: {_plain(parts)}")
+
+    def publish(self) -> None:
+        """Copies what was written to a remote run directory."""
+        with self._surviving("to the run directory"):
+            self._files.publish(METRICS_FILE, "plots", "tensorboard")
 
     def _record(self, kind: str, row: Row) -> None:
         self._note = None
@@ -254,6 +259,9 @@ class SilentReporter:
         """Does nothing."""
 
     evaluation = iteration
+
+    def publish(self) -> None:
+        """Does nothing."""
 
 
 def duration(seconds: float) -> str:

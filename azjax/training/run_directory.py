@@ -4,16 +4,14 @@ import contextlib
 import json
 import os
 import re
-import stat
-import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, Protocol
 
 from azjax import games
 from azjax.players.directory import MAX_CONFIG_BYTES
 from azjax.players.schema import VERSION, migrate
 from azjax.players.weights import open_regular
+from azjax.remote import Directory, as_directory, is_remote, resolved, store_errors
 from azjax.training.config import BaseEvaluationConfig, CheckpointConfig
 from azjax.training.distributed import (
     check_same,
@@ -21,27 +19,21 @@ from azjax.training.distributed import (
     fails_together,
     is_first,
 )
+from azjax.training.lock import LOCK_FILE, locked
 from azjax.training.metrics import METRICS_FILE, read_metrics
 from azjax.training.optimizer_identity import comparable
-
-try:
-    import fcntl
-except ImportError:  # Windows: nothing keeps two processes apart
-    fcntl = None
 
 CONFIG_FILE = "config.json"
 CHECKPOINTS = "checkpoints"
 _PARTIAL_FILE = f".{CONFIG_FILE}"
-_LOCK_FILE = ".lock"
 _MAX_FIRST_BYTES = 2**20  # of the metrics, more than their first rows take
-_LOOK_SECONDS = 0.2  # more than it takes to look whether somebody has the lock
 
 
 class RunConfig(Protocol):
     """A run's configuration, of any algorithm."""
 
     @property
-    def directory(self) -> Path:
+    def directory(self) -> Directory:
         """Where the run is."""
         ...
 
@@ -82,9 +74,10 @@ def open_run_directory(
     report: Callable[[str], None] = print,
     *,
     hooks: Sequence[str] = (),
-) -> Iterator[Path]:
+) -> Iterator[Directory]:
     """A context that makes the directory of a new run, or checks that of one that goes
-    on, and in which no other process may open it.
+    on, and in which no other process may open it. A remote directory cannot be locked:
+    two runs that are started in one overwrite each other's files.
 
     The settings of a run that has begun are written at the end of the context, and only
     without an error: a run that this version cannot continue stays as it is.
@@ -102,21 +95,10 @@ def open_run_directory(
         OSError: it cannot be written.
     """
     directory = config.directory
-    if directory.exists() and not directory.is_dir():
-        raise ValueError(f"{directory} is no directory: give another --run-dir")
     with disk_errors(directory):
-        directory.mkdir(parents=True, exist_ok=True)
-        is_run = (directory / CONFIG_FILE).exists()
-        own_files = (_PARTIAL_FILE, _LOCK_FILE)
-        if not is_run and any(
-            path.name not in own_files for path in directory.iterdir()
-        ):
-            raise ValueError(
-                f"{directory} is not empty and holds no run: give another --run-dir"
-            )
-        lock = (directory / _LOCK_FILE).open("w")
+        is_run = _is_run(directory)
+        lock = locked(directory)
     with lock:
-        _lock(lock, directory)
         values = _as_json(config, optimizer, hooks)
         if is_run:
             _check_checkpoints(directory)
@@ -145,7 +127,7 @@ def open_shared_directory(
     report: Callable[[str], None] = print,
     *,
     hooks: Sequence[str] = (),
-) -> Iterator[Path]:
+) -> Iterator[Directory]:
     """`open_run_directory` for a run of one or several processes, which the first one
     opens.
 
@@ -164,7 +146,27 @@ def open_shared_directory(
         yield config.directory
 
 
-def _check_checkpoints(directory: Path) -> None:
+def _is_run(directory: Directory) -> bool:
+    """Returns whether a directory has a run in it; else it is empty, and made here.
+
+    Raises:
+        ValueError: it is no directory, or something else is in it.
+    """
+    if directory.exists() and not directory.is_dir():
+        raise ValueError(f"{directory} is no directory: give another --run-dir")
+    if not is_remote(directory):  # an object store would make a bucket
+        directory.mkdir(parents=True, exist_ok=True)
+    if (directory / CONFIG_FILE).exists():
+        return True
+    found = directory.iterdir() if directory.exists() else ()
+    if any(path.name not in (_PARTIAL_FILE, LOCK_FILE) for path in found):
+        raise ValueError(
+            f"{directory} is not empty and holds no run: give another --run-dir"
+        )
+    return False
+
+
+def _check_checkpoints(directory: Directory) -> None:
     """Checks that a run which has done an iteration has a checkpoint, whole or not.
 
     Before the first iteration the metrics hold the evaluation of the first network at
@@ -186,52 +188,6 @@ def _check_checkpoints(directory: Path) -> None:
         )
 
 
-def _lock(file: TextIO, directory: Path) -> None:
-    """Locks a file; the system unlocks it, however this process may end."""
-    if _try_lock(file, exclusive=True):
-        return
-    time.sleep(_LOOK_SECONDS)  # perhaps somebody just looks
-    if not _try_lock(file, exclusive=True):
-        raise ValueError(
-            f"another process is training in {directory}: wait for it, stop it, or "
-            "give another --run-dir"
-        )
-
-
-def _try_lock(file: TextIO | int, *, exclusive: bool) -> bool:
-    """Locks a file unless another process has; returns whether none has."""
-    if fcntl is None:
-        return True
-    kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
-    try:
-        fcntl.flock(file, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def is_at_work(directory: Path) -> bool:
-    """Returns whether a process is training in a run directory now; on Windows, where
-    nobody can tell, False.
-
-    The directory may have been written by somebody else: no link is followed, and
-    nothing waits for the other end of a pipe.
-    """
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    try:
-        lock = os.open(directory / _LOCK_FILE, flags)
-    except OSError:  # no run has ever been here
-        return False
-    try:
-        if not stat.S_ISREG(os.fstat(lock).st_mode):
-            return False
-        return not _try_lock(lock, exclusive=False)
-    except OSError:
-        return False
-    finally:
-        os.close(lock)
-
-
 def system_error_number(error: BaseException) -> int | None:
     """Returns the number of the system's error behind an exception, if there is one.
 
@@ -245,24 +201,26 @@ def system_error_number(error: BaseException) -> int | None:
 
 
 @contextlib.contextmanager
-def disk_errors(directory: Path) -> Iterator[None]:
+def disk_errors(directory: Directory) -> Iterator[None]:
     """A context in which what the file system refuses is an OSError that names the
     directory and says what to do."""
     try:
-        yield
+        with store_errors(directory):
+            yield
     except Exception as error:
         number = system_error_number(error)
         if not number:
             raise
+        reason = getattr(error, "strerror", None) or os.strerror(number)
         raise OSError(
             number,
-            f"{os.strerror(number)}; the run cannot be saved there, what was saved "
+            f"{reason}; the run cannot be saved there, what was saved "
             "before is whole: make it writable, make room, or give another --run-dir",
             str(directory),
         ) from error
 
 
-def read_config(directory: Path) -> dict[str, Any]:
+def read_config(directory: Directory) -> dict[str, Any]:
     """Returns what `config.json` says, in the form of this version of azjax.
 
     Raises:
@@ -271,7 +229,7 @@ def read_config(directory: Path) -> dict[str, Any]:
     return _migrate(_read(directory), directory)
 
 
-def _read(directory: Path) -> Any:
+def _read(directory: Directory) -> Any:
     try:
         with open_regular(directory / CONFIG_FILE, MAX_CONFIG_BYTES) as file:
             return json.loads(file.read(MAX_CONFIG_BYTES))
@@ -281,7 +239,7 @@ def _read(directory: Path) -> Any:
         ) from None
 
 
-def _migrate(content: Any, directory: Path) -> dict[str, Any]:
+def _migrate(content: Any, directory: Directory) -> dict[str, Any]:
     try:
         return migrate(content)
     except ValueError as error:
@@ -291,7 +249,7 @@ def _migrate(content: Any, directory: Path) -> dict[str, Any]:
 
 
 def _check_same_run(
-    directory: Path, wanted: dict[str, Any], report: Callable[[str], None]
+    directory: Directory, wanted: dict[str, Any], report: Callable[[str], None]
 ) -> dict[str, Any]:
     """Returns the settings with what only the run that goes on knows."""
     content = _read(directory)
@@ -327,7 +285,8 @@ def _is_same_path(found: dict[str, Any], wanted: dict[str, Any], name: str) -> b
     if not all(isinstance(path, str) for path in paths):
         return False
     with contextlib.suppress(OSError, ValueError):
-        return Path(str(paths[0])).resolve() == Path(str(paths[1])).resolve()
+        first, second = (resolved(as_directory(str(path))) for path in paths)
+        return first == second
     return False
 
 
@@ -349,7 +308,7 @@ def _from_length(
 
 
 def _continuation(
-    directory: Path, differences: list[str], wanted: dict[str, Any]
+    directory: Directory, differences: list[str], wanted: dict[str, Any]
 ) -> str:
     """Returns how to learn further from what a run learnt, if that is possible."""
     has_other_player = any(
@@ -388,11 +347,12 @@ def _texts(versions: object) -> str:
     return ", ".join(f"{name} {version}" for name, version in items) or "unknown"
 
 
-def has_begun(directory: Path) -> bool:
+def has_begun(directory: Directory) -> bool:
     """Returns whether there is a checkpoint, whole or not: before the first one there
     is nothing to go on with, and another configuration harms nobody."""
     checkpoints = directory / CHECKPOINTS
-    return checkpoints.is_dir() and any(checkpoints.iterdir())
+    with store_errors(checkpoints):
+        return checkpoints.is_dir() and any(checkpoints.iterdir())
 
 
 def _as_json(

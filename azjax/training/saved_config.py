@@ -2,11 +2,12 @@
 
 import contextlib
 import dataclasses
-from pathlib import Path
+import os
 from typing import Any, TypeVar
 
 from azjax.players.q_directory import KIND
 from azjax.records import record_from_json
+from azjax.remote import Directory, as_directory
 from azjax.training.config import TrainConfig
 from azjax.training.plan import plan_to_follow, read_plan
 from azjax.training.q_config import QConfig
@@ -17,7 +18,7 @@ _KEPT_BESIDE = ("format", "kind", "optimizer", "hooks", "plan")
 C = TypeVar("C", TrainConfig, QConfig)
 
 
-def load_config(directory: str | Path) -> TrainConfig:
+def load_config(directory: str | os.PathLike[str]) -> TrainConfig:
     """Returns the settings of a run of AlphaZero, with which it goes on.
 
     Args:
@@ -26,16 +27,16 @@ def load_config(directory: str | Path) -> TrainConfig:
     Raises:
         ValueError: there is no run, it cannot be read, or its settings are not allowed.
     """
-    return _load(TrainConfig, None, Path(directory))
+    return _load(TrainConfig, None, as_directory(directory))
 
 
-def load_q_config(directory: str | Path) -> QConfig:
+def load_q_config(directory: str | os.PathLike[str]) -> QConfig:
     """Returns the settings of a run of Q-learning, with which it goes on; see
     `load_config`."""
-    return _load(QConfig, KIND, Path(directory))
+    return _load(QConfig, KIND, as_directory(directory))
 
 
-def _load(config_class: type[C], kind: str | None, directory: Path) -> C:
+def _load(config_class: type[C], kind: str | None, directory: Directory) -> C:
     try:
         content = read_config(directory)
     except OSError as error:
@@ -59,7 +60,7 @@ def _load(config_class: type[C], kind: str | None, directory: Path) -> C:
         ) from None
 
 
-def repeated_config(directory: str | Path, **changes: Any) -> TrainConfig:
+def repeated_config(directory: str | os.PathLike[str], **changes: Any) -> TrainConfig:
     """Returns the settings with which a run is made again, iteration by iteration.
 
     Args:
@@ -74,7 +75,7 @@ def repeated_config(directory: str | Path, **changes: Any) -> TrainConfig:
             f"a run that is made by the plan of {directory} has the length of that "
             "plan: give it another one when it goes on, without the plan"
         )
-    _, end = plan_to_follow(Path(directory))
+    _, end = plan_to_follow(as_directory(directory))
     length = {"minutes": None, "iterations": end, "plan": str(directory)}
     changes = {"run_dir": None, **changes, **length}
     return dataclasses.replace(load_config(directory), **changes)

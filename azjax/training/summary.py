@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -14,6 +13,7 @@ from rich.text import Text
 from azjax.games import Game
 from azjax.players import Choice, Player, TrainedPlayer, TrainedQ, choose
 from azjax.program import program_for
+from azjax.remote import Directory
 from azjax.training.host_loop import Run
 from azjax.training.loop import named_players
 from azjax.training.metrics import SCORES, Row, graded, opponents
@@ -83,7 +83,7 @@ def print_summary(
     console: Console,
     *,
     game: Game,
-    run_dir: Path,
+    run_dir: Directory,
     first: Row | None,
     last: Row,
     choices: Mapping[str, Choice],

@@ -11,6 +11,7 @@ from tensorboardX.proto import event_pb2
 from azjax.training import plots, reporting
 from azjax.training.config import TrainConfig
 from azjax.training.reporting import Reporter, duration
+from azjax.training.working_directory import WorkingDirectory
 
 CONFIG = TrainConfig(game="tic_tac_toe", iterations=10)
 DRAW_LEARNING = plots.draw_learning
@@ -68,7 +69,7 @@ def evaluation_row(iteration, network=0.4, search=0.2):
 
 def report(run_dir, rows, start=None, file=None):
     console = Console(file=file or io.StringIO(), width=90)
-    reporter = Reporter(run_dir, CONFIG, start, console)
+    reporter = Reporter(WorkingDirectory(run_dir), CONFIG, start, console)
     with reporter:
         for row in rows:
             record = reporter.iteration if "simulations" in row else reporter.evaluation
@@ -91,7 +92,7 @@ ROWS = [evaluation_row(0), iteration_row(1), iteration_row(2), evaluation_row(2)
 
 def test_metrics_are_on_the_disk_after_each_call(tmp_path):
     console = Console(file=io.StringIO())
-    with Reporter(tmp_path, CONFIG, None, console) as reporter:
+    with Reporter(WorkingDirectory(tmp_path), CONFIG, None, console) as reporter:
         reporter.iteration(iteration_row(1))
         lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
         assert json.loads(lines[-1]) == {"kind": "iteration", **iteration_row(1)}
@@ -182,7 +183,9 @@ def test_a_compilation_is_noted_at_once_and_only_once(
 ):
     monkeypatch.setenv("TERM", "xterm")
     file = file_class()
-    with Reporter(tmp_path, CONFIG, None, Console(file=file)) as reporter:
+    with Reporter(
+        WorkingDirectory(tmp_path), CONFIG, None, Console(file=file)
+    ) as reporter:
         reporter.compiling("self-play")
         assert "compiling self-play" in file.getvalue()
         reporter.iteration(iteration_row(1))
@@ -198,7 +201,7 @@ def test_a_terminal_of_any_width_shows_the_run_in_few_lines(
     monkeypatch.setenv("TERM", "xterm")
     file = Terminal()
     console = Console(file=file, width=width)
-    with Reporter(tmp_path, CONFIG, None, console) as reporter:
+    with Reporter(WorkingDirectory(tmp_path), CONFIG, None, console) as reporter:
         reporter.message("hello")
         for row in ROWS[:3]:
             record = reporter.iteration if "simulations" in row else reporter.evaluation
@@ -217,7 +220,9 @@ def test_a_terminal_of_any_width_shows_the_run_in_few_lines(
 def test_the_last_message_stands_below_everything(tmp_path, monkeypatch, file_class):
     monkeypatch.setenv("TERM", "xterm")
     file = file_class()
-    with Reporter(tmp_path, CONFIG, None, Console(file=file)) as reporter:
+    with Reporter(
+        WorkingDirectory(tmp_path), CONFIG, None, Console(file=file)
+    ) as reporter:
         reporter.iteration(iteration_row(1))
         reporter.last_message("stopped; saved")
         reporter.evaluation(evaluation_row(1))
@@ -240,7 +245,9 @@ def test_a_row_shows_the_losses_and_numbers_that_it_has(tmp_path):
     }
     evaluation = {"network_mistakes": 0.125, "scores": {}}
     file = io.StringIO()
-    with Reporter(tmp_path, CONFIG, None, Console(file=file)) as reporter:
+    with Reporter(
+        WorkingDirectory(tmp_path), CONFIG, None, Console(file=file)
+    ) as reporter:
         reporter.iteration(row)
         reporter.evaluation(counts(1) | evaluation)
     _, iteration, mistakes = file.getvalue().splitlines()
@@ -259,7 +266,9 @@ def test_a_disk_that_fails_is_reported_once_and_loses_no_metrics(tmp_path, monke
     monkeypatch.setattr(reporting.EventFile, "write", fail)
     file = io.StringIO()
     metrics, away = tmp_path / "metrics.jsonl", tmp_path / "away"
-    with Reporter(tmp_path, CONFIG, None, Console(file=file)) as reporter:
+    with Reporter(
+        WorkingDirectory(tmp_path), CONFIG, None, Console(file=file)
+    ) as reporter:
         reporter.evaluation(evaluation_row(0))
         metrics.rename(away)
         metrics.mkdir()
@@ -277,7 +286,9 @@ def test_a_disk_that_fails_is_reported_once_and_loses_no_metrics(tmp_path, monke
 
 
 def test_a_first_evaluation_that_cannot_be_written_does_not_end_the_run(tmp_path):
-    with Reporter(tmp_path, CONFIG, None, Console(file=io.StringIO())) as reporter:
+    with Reporter(
+        WorkingDirectory(tmp_path), CONFIG, None, Console(file=io.StringIO())
+    ) as reporter:
         reporter._metrics._path = tmp_path / "gone" / "metrics.jsonl"
         reporter.evaluation(evaluation_row(0))
     assert reporter.first == evaluation_row(0)

@@ -1,6 +1,5 @@
 import dataclasses
 import json
-import os
 import pathlib
 import shutil
 
@@ -9,11 +8,10 @@ import pytest
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players.schema import VERSION
 from azjax.search import SearchConfig
-from azjax.training import LearnerConfig, ReplayConfig, TrainConfig, run_directory
+from azjax.training import LearnerConfig, ReplayConfig, TrainConfig
 from azjax.training.q_config import QConfig
 from azjax.training.run_directory import (
     disk_errors,
-    is_at_work,
     open_run_directory,
     read_config,
 )
@@ -261,47 +259,6 @@ def test_the_systems_error_number_is_found_in_tensorstores_text(tmp_path):
         raise ValueError(text)
     assert error.value.errno == 28
     assert "\n" not in str(error.value)
-
-
-def test_it_can_be_seen_whether_a_process_is_at_work(tmp_path):
-    assert not is_at_work(tmp_path / "nowhere")
-    with open_run_directory(config(tmp_path)):
-        assert is_at_work(tmp_path)
-        assert is_at_work(tmp_path)
-    assert not is_at_work(tmp_path)
-
-
-@pytest.mark.parametrize("kind", ["link", "pipe", "directory"])
-def test_a_lock_that_is_no_file_of_the_run_is_not_touched(tmp_path, kind):
-    fcntl = pytest.importorskip("fcntl")
-    lock, other = tmp_path / ".lock", tmp_path / "other"
-    with other.open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        if kind == "link":
-            lock.symlink_to(other)
-        elif kind == "pipe":
-            os.mkfifo(lock)
-        else:
-            lock.mkdir()
-        assert not is_at_work(tmp_path)
-
-
-def test_who_only_looks_keeps_nobody_from_training(tmp_path, monkeypatch):
-    fcntl = pytest.importorskip("fcntl")
-    opened(config(tmp_path))
-    with (tmp_path / ".lock").open() as looking:
-        fcntl.flock(looking, fcntl.LOCK_SH)
-        monkeypatch.setattr(run_directory.time, "sleep", lambda _: looking.close())
-        opened(config(tmp_path))
-
-
-def test_a_directory_is_open_to_one_process_at_a_time(tmp_path):
-    with (
-        open_run_directory(config(tmp_path)),
-        pytest.raises(ValueError, match="another process is training in"),
-    ):
-        opened(config(tmp_path))
-    opened(config(tmp_path))
 
 
 def test_a_file_is_no_run_directory(tmp_path):

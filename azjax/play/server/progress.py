@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, TypeGuard
 from azjax.checks import is_number
 from azjax.play.server.run_files import open_inside, stat_inside
 from azjax.play.server.runs import Run
+from azjax.training.lock import is_at_work
 from azjax.training.metrics import METRICS_FILE, SCORES, parse_rows
 from azjax.training.reporting import duration
-from azjax.training.run_directory import is_at_work
 
 TAIL = 256 * 1024  # bytes of the metrics that are read
 KEPT_RUNS = 1000  # whose newest metrics are kept

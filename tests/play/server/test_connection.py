@@ -432,7 +432,10 @@ FAILED = "the server could not do this; try again in a moment"
         ("connection.describe_position", ("position", {"actions": []})),
         ("rules.Rules.state", ("think", {"actions": [], "simulations": None})),
         ("house.Host.table", ("think", {"actions": [], "simulations": None})),
-        ("connection.describe_thought", ("think", {"actions": [], "simulations": None})),
+        (
+            "connection.describe_thought",
+            ("think", {"actions": [], "simulations": None}),
+        ),
     ],
 )
 def test_every_failure_reaches_who_asked_and_nobody_else(

@@ -1,0 +1,83 @@
+"""The lock by which one process at a time trains in a run directory."""
+
+import contextlib
+import os
+import stat
+import time
+from pathlib import Path
+from typing import TextIO
+
+from azjax.remote import Directory
+
+try:
+    import fcntl
+except ImportError:  # Windows: nothing keeps two processes apart
+    fcntl = None
+
+LOCK_FILE = ".lock"
+_LOOK_SECONDS = 0.2  # more than it takes to look whether somebody has the lock
+
+
+def locked(directory: Directory) -> contextlib.AbstractContextManager[object]:
+    """Locks a directory until the end of the context that is returned; the system
+    unlocks it, however this process may end. A remote one cannot be locked.
+
+    Raises:
+        ValueError: another process has locked it.
+        OSError: it cannot be written.
+    """
+    if not isinstance(directory, Path):
+        return contextlib.nullcontext()
+    file = (directory / LOCK_FILE).open("w")
+    try:
+        _lock(file, directory)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _lock(file: TextIO, directory: Path) -> None:
+    """Locks a file."""
+    if _try_lock(file, exclusive=True):
+        return
+    time.sleep(_LOOK_SECONDS)  # perhaps somebody just looks
+    if not _try_lock(file, exclusive=True):
+        raise ValueError(
+            f"another process is training in {directory}: wait for it, stop it, or "
+            "give another --run-dir"
+        )
+
+
+def _try_lock(file: TextIO | int, *, exclusive: bool) -> bool:
+    """Locks a file unless another process has; returns whether none has."""
+    if fcntl is None:
+        return True
+    kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def is_at_work(directory: Path) -> bool:
+    """Returns whether a process is training in a run directory now; on Windows, where
+    nobody can tell, False.
+
+    The directory may have been written by somebody else: no link is followed, and
+    nothing waits for the other end of a pipe.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        lock = os.open(directory / LOCK_FILE, flags)
+    except OSError:  # no run has ever been here
+        return False
+    try:
+        if not stat.S_ISREG(os.fstat(lock).st_mode):
+            return False
+        return not _try_lock(lock, exclusive=False)
+    except OSError:
+        return False
+    finally:
+        os.close(lock)

@@ -1,0 +1,58 @@
+import os
+
+import pytest
+
+from azjax.training import TrainConfig
+from azjax.training import lock as lock_module
+from azjax.training.lock import is_at_work
+from azjax.training.run_directory import open_run_directory
+
+
+def config(directory) -> TrainConfig:
+    return TrainConfig("tic_tac_toe", iterations=3, run_dir=str(directory))
+
+
+def opened(config):
+    with open_run_directory(config) as directory:
+        return directory
+
+
+def test_it_can_be_seen_whether_a_process_is_at_work(tmp_path):
+    assert not is_at_work(tmp_path / "nowhere")
+    with open_run_directory(config(tmp_path)):
+        assert is_at_work(tmp_path)
+        assert is_at_work(tmp_path)
+    assert not is_at_work(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "directory"])
+def test_a_lock_that_is_no_file_of_the_run_is_not_touched(tmp_path, kind):
+    fcntl = pytest.importorskip("fcntl")
+    file, other = tmp_path / ".lock", tmp_path / "other"
+    with other.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if kind == "link":
+            file.symlink_to(other)
+        elif kind == "pipe":
+            os.mkfifo(file)
+        else:
+            file.mkdir()
+        assert not is_at_work(tmp_path)
+
+
+def test_who_only_looks_keeps_nobody_from_training(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+    opened(config(tmp_path))
+    with (tmp_path / ".lock").open() as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        monkeypatch.setattr(lock_module.time, "sleep", lambda _: looking.close())
+        opened(config(tmp_path))
+
+
+def test_a_directory_is_open_to_one_process_at_a_time(tmp_path):
+    with (
+        open_run_directory(config(tmp_path)),
+        pytest.raises(ValueError, match="another process is training in"),
+    ):
+        opened(config(tmp_path))
+    opened(config(tmp_path))

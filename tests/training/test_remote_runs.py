@@ -1,0 +1,240 @@
+"""Runs in a remote directory: a local one that is used as a remote one is, and, in the
+slow tests, a bucket of `fake_gcs`."""
+
+import contextlib
+import json
+import os
+import signal
+
+import jax
+import numpy as np
+import pytest
+from etils import epath
+from fake_gcs import FakeGcs
+
+from azjax import games, players
+from azjax import remote as remote_module
+from azjax.networks import DenseTrunkConfig, NetworkConfig
+from azjax.players import load_run
+from azjax.training import (
+    CheckpointConfig,
+    EvaluationConfig,
+    LearnerConfig,
+    ReplayConfig,
+    SelfPlayConfig,
+    TrainConfig,
+    load_config,
+    repeated_config,
+    train,
+)
+from azjax.training import config as config_module
+from azjax.training.metrics import read_metrics
+from azjax.training.plots import PLOT_FILE
+from azjax.training.reporting import Reporter
+
+GAME = games.make("tic_tac_toe")
+pytestmark = pytest.mark.usefixtures("quick_plots", "shared_programs")
+
+
+def config(directory, **changes) -> TrainConfig:
+    settings = {
+        "game": "tic_tac_toe",
+        "iterations": 4,
+        "run_dir": str(directory),
+        "network": NetworkConfig(
+            trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
+        ),
+        "self_play": SelfPlayConfig(
+            num_games=8, moves_per_chunk=4, num_simulations=(2,), temperature_moves=2
+        ),
+        "replay": ReplayConfig(capacity=128, min_window=104, min_positions=64),
+        "learner": LearnerConfig(batch_size=16, replay_ratio=1.0),
+        "evaluation": EvaluationConfig(
+            num_evaluations=1, num_positions=32, num_simulations=2, num_games=4
+        ),
+        "checkpoint": CheckpointConfig(every_minutes=60.0),
+    }
+    return TrainConfig(**settings | changes)
+
+
+@contextlib.contextmanager
+def stopping_after(iteration):
+    """Sends a signal to this process when so many iterations are done."""
+
+    def report(self, row, original=Reporter.iteration):
+        original(self, row)
+        if row["iteration"] == iteration:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Reporter, "iteration", report)
+        yield
+
+
+@pytest.fixture(scope="module")
+def store():
+    with FakeGcs() as store, pytest.MonkeyPatch.context() as patch:
+        for name, value in store.environment.items():
+            patch.setenv(name, value)
+        yield store
+
+
+@pytest.fixture(
+    scope="module", params=["local", pytest.param("gs", marks=pytest.mark.slow)]
+)
+def root(request, tmp_path_factory):
+    """Where remote runs are."""
+    if request.param == "gs":
+        request.getfixturevalue("store")
+        yield epath.Path("gs://bucket")
+        return
+    root = epath.Path(tmp_path_factory.mktemp("store"))
+
+    def as_run_directory(name):
+        is_in_store = str(name).startswith(str(root))
+        return epath.Path(name) if is_in_store else remote_module.as_directory(name)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(config_module, "as_run_directory", as_run_directory)
+        yield root
+
+
+def made(directory):
+    """Makes a directory, where there are directories."""
+    directory.mkdir()
+    return directory
+
+
+@pytest.fixture(scope="module")
+def remote(root):
+    """A run that was stopped and went on."""
+    directory = made(root / "run")
+    with stopping_after(2):
+        assert not train(config(directory)).finished
+    return train(config(directory))
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory):
+    """The same run in a directory of this machine, which nobody stopped."""
+    return train(config(tmp_path_factory.mktemp("runs") / "run"))
+
+
+def counted(directory):
+    """Returns the metrics without what the clock decides."""
+    return [
+        {
+            name: value
+            for name, value in row.items()
+            if "seconds" not in name and name != "positions_per_second"
+        }
+        for row in read_metrics(directory / "metrics.jsonl")
+    ]
+
+
+def test_a_remote_run_that_goes_on_ends_as_a_local_one(remote, local):
+    assert remote.finished
+    jax.tree.map(
+        np.testing.assert_array_equal, remote.player.variables, local.player.variables
+    )
+    assert counted(remote.directory) == counted(local.directory)
+
+
+def test_a_remote_run_leaves_the_files_of_a_local_one(remote, local):
+    def files(directory):
+        found = [path.name for path in directory.iterdir()]
+        return {name for name in found if name != ".lock"}
+
+    assert files(remote.directory) == files(local.directory)
+    assert (remote.directory / PLOT_FILE).exists()
+    num_events = len(list((remote.directory / "tensorboard").iterdir()))
+    assert num_events == 2  # one for each start
+
+
+def test_no_working_directory_is_left(root, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    train(config(made(root / "short"), iterations=1))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_remote_player_plays(remote):
+    trained = load_run(str(remote.directory), GAME)
+    jax.tree.map(
+        np.testing.assert_array_equal, trained.variables, remote.player.variables
+    )
+    player = players.load(f"network:{remote.directory}?temperature=1", GAME)
+    opening = jax.tree.map(lambda leaf: leaf[None], GAME.init())
+    assert player.choose(jax.random.key(0), opening).action.shape == (1,)
+
+
+def test_settings_and_plan_are_read_from_a_remote_run(remote):
+    assert load_config(remote.directory).replay == config("elsewhere").replay
+    again = repeated_config(remote.directory, run_dir="elsewhere")
+    assert (again.iterations, again.plan) == (4, str(remote.directory))
+
+
+def test_a_run_begins_with_a_remote_player(remote, tmp_path):
+    begun = config(tmp_path / "next", initial_player=str(remote.directory))
+    assert train(begun).finished
+
+
+def test_another_configuration_is_refused_in_a_remote_directory(remote):
+    with pytest.raises(ValueError, match="seed was 0, is 1"):
+        train(config(remote.directory, seed=1))
+
+
+def test_a_remote_directory_with_something_else_in_it_is_refused(root):
+    other = made(root / "other")
+    (other / "file").write_text("something")
+    with pytest.raises(ValueError, match="is not empty and holds no run"):
+        train(config(other))
+
+
+def test_a_damaged_remote_checkpoint_is_set_aside(remote, root, capfd):
+    newest = remote.directory / "checkpoints" / "4"
+    progress = newest / "progress" / "metadata"
+    progress.write_text(progress.read_text().replace('"seconds"', '"moments"'))
+    run = train(config(remote.directory))
+    assert run.finished
+    assert (newest.parent / "4.damaged" / "progress" / "metadata").exists()
+    assert "checkpoint 4 is damaged and was set aside" in capfd.readouterr().out
+    jax.tree.map(
+        np.testing.assert_array_equal, run.player.variables, remote.player.variables
+    )
+
+
+@pytest.mark.slow
+def test_an_upload_of_metrics_that_is_refused_is_reported_once(
+    store, tmp_path, capfd, monkeypatch
+):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(store, "refused", r"full/(metrics|plots|tensorboard)")
+    assert train(config("gs://bucket/full", iterations=2)).finished
+    said = capfd.readouterr()
+    assert said.out.count("the run goes on, but writing to the run directory") == 1
+    (kept,) = tmp_path.iterdir()
+    assert f"in {kept} stays what gs://bucket/full did not take" in said.err
+    lines = (kept / "metrics.jsonl").read_text().splitlines()
+    assert json.loads(lines[-1])["iteration"] == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "refused", ["player/weights", "checkpoints/0/state/d", "checkpoints/0/progress"]
+)
+def test_a_refused_player_or_checkpoint_ends_the_run_with_one_line(
+    store, monkeypatch, refused
+):
+    directory = f"gs://bucket/without_{refused.replace('/', '_')}"
+    monkeypatch.setattr(store, "refused", refused)
+    with pytest.raises(OSError, match="the run cannot be saved there") as error:
+        train(config(directory, iterations=2))
+    assert error.value.filename.startswith(directory)
+    assert "\n" not in error.value.strerror
+
+
+@pytest.mark.slow
+def test_a_store_that_refuses_everything_is_found_out_at_the_start(store, monkeypatch):
+    monkeypatch.setattr(store, "refused", "closed/")
+    with pytest.raises(OSError, match="may not write here; the run cannot be saved"):
+        train(config("gs://bucket/closed"))

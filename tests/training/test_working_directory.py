@@ -1,0 +1,76 @@
+import os
+
+import pytest
+from etils import epath
+
+from azjax.training.working_directory import WorkingDirectory, working_directory
+
+
+@pytest.fixture
+def run_dir(tmp_path):
+    """A directory that is used as a remote one."""
+    (tmp_path / "run").mkdir()
+    return epath.Path(tmp_path / "run")
+
+
+@pytest.fixture
+def files(tmp_path, run_dir):
+    (tmp_path / "here" / "player").mkdir(parents=True)
+    return WorkingDirectory(tmp_path / "here", run_dir)
+
+
+def test_a_local_run_is_written_to_its_directory(tmp_path):
+    with working_directory(tmp_path) as files:
+        assert files.path == files.directory == tmp_path
+        (tmp_path / "file").write_text("content")
+        assert files.changed() == []
+    assert (tmp_path / "file").read_text() == "content"
+
+
+def test_what_changed_is_copied_once(files, run_dir):
+    (files.path / "player" / "weights.npz").write_text("1")
+    (files.path / "plan.json").write_text("2")
+    files.publish("player")
+    assert (run_dir / "player" / "weights.npz").read_text() == "1"
+    assert files.changed() == ["plan.json"]
+    files.publish()
+    assert files.changed() == []
+    (files.path / "plan.json").write_text("new")
+    assert files.changed("player") == []
+    assert files.changed("plan.json") == ["plan.json"]
+
+
+def test_a_players_settings_are_copied_after_its_weights(files):
+    for name in ("config.json", "weights.npz"):
+        (files.path / "player" / name).write_text(name)
+    assert files.changed() == ["player/weights.npz", "player/config.json"]
+
+
+def test_a_file_that_is_still_written_is_not_copied(files):
+    (files.path / "player" / ".weights.npz").write_text("half")
+    assert files.changed() == []
+
+
+def test_the_metrics_go_on_and_nothing_stays_here(run_dir, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (run_dir / "metrics.jsonl").write_text("1\n")
+    with working_directory(run_dir) as files:
+        assert files.changed() == []
+        with (files.path / "metrics.jsonl").open("a") as file:
+            file.write("2\n")
+    assert (run_dir / "metrics.jsonl").read_text() == "1\n2\n"
+    assert os.listdir(tmp_path) == ["run"]
+
+
+def test_what_cannot_be_copied_stays_and_is_named(
+    run_dir, tmp_path, monkeypatch, capfd
+):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (run_dir / "player").write_text("in the way")
+    with working_directory(run_dir) as files:
+        (files.path / "player").mkdir()
+        (files.path / "player" / "weights.npz").write_text("1")
+    said = capfd.readouterr().err
+    assert f"in {files.path} stays what {run_dir} did not take" in said
+    assert said.endswith("player/weights.npz\n")
+    assert (files.path / "player" / "weights.npz").read_text() == "1"
