@@ -27,7 +27,7 @@ from azjax.training import (
     TrainConfig,
     fitted_to_length,
 )
-from azjax.training.distributed import ends_with_the_others
+from azjax.training.peers import ends_with_the_others
 from azjax.training.signals import as_a_program
 
 # Several processes find each other before JAX computes, if --distributed is given.
@@ -105,12 +105,12 @@ def settings(**changes: Any) -> TrainConfig:
 
 def main() -> None:
     """Reads options that differ, trains, and reports."""
-    config = parse_train_config(
-        "connect_four", ARGUMENTS, prog="connect4.py", settings=settings
-    )
     with as_a_program(), ends_with_the_others():
+        config = parse_train_config(
+            "connect_four", ARGUMENTS, prog="connect4.py", settings=settings
+        )
         run = train(config)
-    show_run(run)
+        show_run(run)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,9 @@ def play_in_seats(
     players: tuple[AnyPlayer, AnyPlayer],
     openings: Openings,
     rng_key: jax.Array,
+    *,
     on_games: Callable[[int], object],
+    poll: Callable[[], object],
 ) -> MatchResult:
     """Plays every opening twice, one game after the other.
 
@@ -49,12 +51,14 @@ def play_in_seats(
         openings: N of them.
         rng_key: consumed.
         on_games: called with 1 when a game is over.
+        poll: called before each game; an error that it raises ends the match.
     """
     num_games = 2 * len(openings)
     seeds = np.asarray(jax.random.bits(rng_key, (num_games, 2), jnp.uint32)).tolist()
     forfeited = [0, 0]  # in a row
     played = []
     for number in range(num_games):
+        poll()
         opening = openings.moves[number // 2].tolist()
         is_swapped = number % 2
         order = (1, 0) if is_swapped else (0, 1)

@@ -87,14 +87,21 @@ def play_openings(
     games_at_once: int = GAMES_AT_ONCE,
     on_games: Callable[[int], object] = lambda games: None,
     devices: Sequence[Any] | None = None,
+    poll: Callable[[], object] = lambda: None,
 ) -> MatchResult:
     """Plays every opening twice, with each player as player 0; otherwise as
-    `play_match` does. Compiled players' games are divided among `devices`, as in
-    `batch_layout`."""
+    `play_match` does.
+
+    Compiled players' games are divided among `devices`, as in `batch_layout`. `poll` is
+    called before each of their moves, and before each game of other players; an error
+    that it raises ends the match.
+    """
     if games_at_once < 2:
         raise ValueError(f"games_at_once must be >= 2: {games_at_once}")
     if isinstance(player, ExternalPlayer) or isinstance(opponent, ExternalPlayer):
-        return play_in_seats(game, (player, opponent), openings, rng_key, on_games)
+        return play_in_seats(
+            game, (player, opponent), openings, rng_key, on_games=on_games, poll=poll
+        )
     players = (player, opponent)
     layout = batch_layout(min(len(openings), games_at_once // 2), players, devices)
     players = layout.replicated(players)
@@ -107,7 +114,9 @@ def play_openings(
         rows = np.arange(first, first + layout.size).clip(max=len(openings) - 1)
         size = min(layout.size, len(openings) - first)
         chunk = openings.take(rows)
-        halves = _play_out(game, players, chunk.states, chunk_key, layout)
+        halves = _play_out(
+            game, players, chunk.states, chunk_key, layout=layout, poll=poll
+        )
         results.append(_as_match(game, chunk, halves, size))
         on_games(2 * size)
     return joined(results)
@@ -133,7 +142,9 @@ def _play_out(
     players: tuple[Player, Player],
     openings: State,
     rng_key: jax.Array,
+    *,
     layout: BatchLayout,
+    poll: Callable[[], object],
 ) -> tuple[_Half, _Half]:
     """Plays every opening twice, begun by each player.
 
@@ -156,6 +167,7 @@ def _play_out(
     for number in range(game.max_moves):
         if all(bool(half.states.terminated.all()) for half in halves):
             break
+        poll()
         move_keys = jax.random.split(jax.random.fold_in(rng_key, number))
         halves = [
             _move(game, players[mover], half, openings, move_keys[mover], layout=layout)

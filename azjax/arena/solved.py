@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import importlib.resources
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -140,7 +140,9 @@ def grade(
     positions: SolvedPositions,
     rng_key: jax.Array,
     batch_size: int = GRADED_AT_ONCE,
+    *,
     devices: Sequence[Any] | None = None,
+    poll: Callable[[], object] = lambda: None,
 ) -> Grade:
     """Counts the positions in which a player throws value away.
 
@@ -153,6 +155,7 @@ def grade(
         rng_key: split among the batches.
         batch_size: positions that the player sees at once; the last batch is filled up.
         devices: share each batch, as in `batch_layout`.
+        poll: called before each batch; an error that it raises ends the grading.
     """
     if batch_size < 1:
         raise ValueError(f"batch_size must be >= 1: {batch_size}")
@@ -163,9 +166,11 @@ def grade(
     starts = range(0, len(positions), layout.size)
     actions = []
     for start, key in zip(starts, jax.random.split(rng_key, len(starts)), strict=True):
+        poll()
         rows = np.arange(start, start + layout.size).clip(max=len(positions) - 1)
         states = layout.by_position(positions.take(rows).states)
-        actions.append(choose(player, layout.keys(key), states, layout.mesh).action)
+        choice = choose(player, layout.keys(key), states, layout.mesh)
+        actions.append(np.asarray(choice.action))  # waits, so that polls are spread
     chosen = np.concatenate(actions)[: len(positions), None]
     chosen_value = np.take_along_axis(positions.action_values, chosen, axis=1)[:, 0]
     # Not `<`: the NaN of an illegal action must count as a mistake.

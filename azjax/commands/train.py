@@ -25,7 +25,8 @@ from azjax.training import (
     repeated_config,
     train,
 )
-from azjax.training.distributed import ends_with_the_others, is_first
+from azjax.training.distributed import is_first
+from azjax.training.peers import ends_with_the_others
 from azjax.training.presets import PresetName
 from azjax.training.run_directory import has_begun
 from azjax.training.signals import as_a_program
@@ -51,11 +52,12 @@ def train_with_settings(args: Sequence[str], prog: str) -> None:
     game, settings = split_game(args, prog)
     prog = f"{prog} {game}"
     settings = join_if_asked(settings, prog=prog)
-    text, settings = parse(
-        _parts_option, settings, prog=prog, return_unknown_args=True, add_help=False
-    )
-    parts = read_parts(text)  # first: the module may register the trunk of the settings
-    _train(parse_train_config(game, settings, prog=prog), parts)
+    with ends_with_the_others():
+        text, settings = parse(
+            _parts_option, settings, prog=prog, return_unknown_args=True, add_help=False
+        )
+        parts = read_parts(text)  # first: it may register the trunk of the settings
+        _train(parse_train_config(game, settings, prog=prog), parts)
 
 
 def _parts_option(parts: str | None = None) -> str | None:
@@ -64,7 +66,7 @@ def _parts_option(parts: str | None = None) -> str | None:
 
 
 def _train(config: TrainConfig, parts: Parts | None = None) -> None:
-    with as_a_program(), ends_with_the_others():
+    with as_a_program():
         run = train(config, parts=parts)
     show_run(run)
 

@@ -6,12 +6,10 @@ as a clock or a signal, is decided in one of them or gathered from all, here.
 
 import contextlib
 import json
-import os
 import secrets
 import socket
-import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,9 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-HEARTBEAT_SECONDS = 20  # after which a process that is silent is given up
+# After which JAX gives up a process that is silent. `azjax.training.peers` finds one
+# that has ended at once, and a silent host sooner than this.
+HEARTBEAT_SECONDS = 30
 START_SECONDS = 45  # that the processes wait for each other
 _TEXT_BYTES = 1_000  # of a message to the other processes
 
@@ -122,11 +122,12 @@ def from_first(value: Any) -> Any:
     return json.loads(multihost_utils.broadcast_one_to_all(data).tobytes())
 
 
-def in_any(flag: bool) -> bool:
-    """Returns whether the flag is set in any process."""
+def gathered(flags: Sequence[bool]) -> np.ndarray:
+    """Returns the F flags of each of the P processes, `[P, F]` bool."""
+    mine = np.array(flags, np.int32)
     if jax.process_count() == 1:
-        return flag
-    return bool(multihost_utils.process_allgather(np.int32(flag)).any())
+        return mine[None] > 0
+    return multihost_utils.process_allgather(mine) > 0
 
 
 @contextlib.contextmanager
@@ -151,25 +152,6 @@ def fails_together() -> Iterator[None]:
     for number, text in enumerate(texts):
         if text:
             raise ValueError(f"process {number}: {text}")
-
-
-@contextlib.contextmanager
-def ends_with_the_others() -> Iterator[None]:
-    """A context in which one of several processes ends at once, with one line, when it
-    cannot reach the others."""
-    try:
-        yield
-    except RuntimeError as error:
-        if jax.process_count() == 1:
-            raise
-        print(
-            f"azjax: process {jax.process_index()} cannot go on, most likely because "
-            f"another process of the run has ended ({_line(error)}): start all of "
-            "them again, and the run goes on from its last checkpoint",
-            file=sys.stderr,
-            flush=True,
-        )
-        os._exit(1)  # in place of waiting for the others to say farewell
 
 
 def _gathered_texts(text: str) -> list[str]:

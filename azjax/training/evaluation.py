@@ -1,6 +1,6 @@
 """How strong a run's players are, measured while it learns."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -47,19 +47,27 @@ class Evaluator:
             game, jax.random.key(_OPENINGS_SEED), config.num_games // 2, OPENING_MOVES
         )
 
-    def evaluate(self, players: Mapping[str, Player]) -> dict[str, Any]:
+    def evaluate(
+        self,
+        players: Mapping[str, Player],
+        poll: Callable[[], object] = lambda: None,
+    ) -> dict[str, Any]:
         """Returns rates of mistakes, if the game has solved positions, and scores
         against the opponents, each with its 95% interval.
 
         Args:
             players: by name; all are graded, and the first one plays the matches.
+            poll: called before each part of the work; an error that it raises ends the
+                evaluation.
         """
         grade_key, match_key = jax.random.split(jax.random.key(_PLAYERS_SEED))
         row: dict[str, Any] = {}
         if self._positions is not None:
             keys = jax.random.split(grade_key, len(players))
             for (name, player), key in zip(players.items(), keys, strict=True):
-                graded = grade(player, self._positions, key, devices=self._devices)
+                graded = grade(
+                    player, self._positions, key, devices=self._devices, poll=poll
+                )
                 row |= _with_interval(
                     f"{name}_mistakes", graded.mean, graded.mean_interval
                 )
@@ -74,6 +82,7 @@ class Evaluator:
                 self._openings,
                 key,
                 devices=self._devices,
+                poll=poll,
             )
             row[SCORES][name] = _with_interval(
                 "score", match.total.score, match.interval

@@ -1,0 +1,74 @@
+import types
+
+import numpy as np
+import pytest
+
+from azjax.training import stops as module
+from azjax.training.stops import StopRequests
+
+
+@pytest.fixture
+def signals():
+    return types.SimpleNamespace(stopping=False)
+
+
+def test_a_signal_is_a_request(signals):
+    stops = StopRequests(signals)
+    assert not stops.is_requested()
+    signals.stopping = True
+    assert stops.is_requested()
+
+
+def test_a_notice_of_the_preemption_service_is_remembered(signals, monkeypatch):
+    steps = []
+
+    def reached(step):
+        steps.append(step)
+        return len(steps) == 3
+
+    monkeypatch.setattr(
+        module.multihost_utils, "reached_preemption_sync_point", reached
+    )
+    stops = StopRequests(signals)
+    found = [stops.is_requested() for _ in range(5)]
+    assert found == [False, False, True, True, True]
+    assert steps == list(range(steps[0], steps[0] + 3))  # it wants all of them
+
+
+def test_work_is_interrupted_when_it_polls(signals):
+    def work(poll):
+        poll()
+        signals.stopping = True
+        poll()
+        raise AssertionError("it goes on")
+
+    assert StopRequests(signals).interrupting(work) is None
+
+
+def test_work_that_is_done_is_kept(signals):
+    def work(poll):
+        poll()
+        signals.stopping = True
+        return "done"
+
+    assert StopRequests(signals).interrupting(work) == "done"
+
+
+def test_a_process_that_is_done_waits_for_the_others(signals, monkeypatch):
+    """The other process is still at work at two polls, and is then done as well."""
+    others = iter([[False, False], [False, False], [False, True]])
+
+    def gathered(flags):
+        return np.array([flags, next(others)])
+
+    monkeypatch.setattr(module, "gathered", gathered)
+    assert StopRequests(signals).interrupting(lambda poll: "done") == "done"
+    assert not list(others)
+
+
+def test_work_is_discarded_if_another_process_was_at_work(signals, monkeypatch):
+    def gathered(flags):
+        return np.array([flags, [True, False]])
+
+    monkeypatch.setattr(module, "gathered", gathered)
+    assert StopRequests(signals).interrupting(lambda poll: "done") is None
