@@ -149,9 +149,13 @@ def parse_train_config(
             "--network.trunk.... are its settings. --from RUN begins with the player "
             "that another run of the same network left; --plan RUN makes another run "
             "again, with its settings. --distributed makes this one of several "
-            "processes of a run; where JAX does not know the others, --coordinator "
-            "HOST:PORT, --num-processes and --process-id tell. `azjax train` takes "
-            "--parts MODULE:NAME, the azjax.networks.Parts of your own."
+            "processes that do a run together, all started with the same command and a "
+            "--run-dir that all of them see: JAX finds them on a TPU pod, under Slurm "
+            "and under Open MPI; elsewhere give --coordinator HOST:PORT (where process "
+            "0 runs, and a free port there), --num-processes and --process-id (from "
+            "0). A run that a signal stopped is saved and ends with status "
+            f"{STOPPED}. `azjax train` takes --parts MODULE:NAME, the "
+            "azjax.networks.Parts of your own."
         ),
     )
     if config.game != default.game:

@@ -26,10 +26,12 @@ _WAIT = 0.2  # seconds
 # The system asks a host that is silent for 10 s, and gives it up after 20 s.
 _KEEP_ALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 2}
 _HERE = b"+"  # the first process's answer to a process that connects
-_LEAVES, _FAILS = "left", "failed"  # a process's last line: it ends, with an error
+# The last line of a process begins with one of them: it left the context, by an error,
+# or knows that another one has ended.
+_LEFT, _FAILED, _ENDED = "left", "failed", "ended"
 _LINE_BYTES = 1_000
 
-Report = Callable[[str], None]
+Report = Callable[[str, str], None]
 
 
 @contextlib.contextmanager
@@ -39,42 +41,52 @@ def ends_with_the_others() -> Iterator[None]:
     if not jax.distributed.is_initialized() or jax.process_count() == 1:
         yield
         return
-    with _watching_others(_end):
+    with _watching_others(_end_after):
         try:
             yield
         except RuntimeError as error:
             time.sleep(GRACE)  # the process that ended may be named meanwhile
-            _end(
+            _print(
                 f"process {jax.process_index()} cannot go on, most likely because "
                 f"another process of the run has ended ({_line(error)})"
             )
+            os._exit(1)  # in place of waiting for the others to say farewell
 
 
-def _end(reason: str) -> None:
+def _end_after(how: str, name: str) -> None:
+    """Ends this process after another one."""
+    _print(f"{name} has {how}")
+    if how == _FAILED:
+        jax.distributed.shutdown()  # it waits for this, or JAX aborts it
+    os._exit(1)
+
+
+def _print(reason: str) -> None:
+    """Prints a line at once, on the standard error."""
     text = (
         f"azjax: {reason}: start all of them again, and the run goes on from its last "
         "checkpoint\n"
     )
     sys.stdout.flush()
     os.write(sys.stderr.fileno(), text.encode())
-    os._exit(1)  # in place of waiting for the others to say farewell
 
 
 @contextlib.contextmanager
 def _watching_others(report: Report) -> Iterator[None]:
     """A context in which `report` is called, by another thread, when a process has
-    ended without leaving it. All processes enter together."""
+    ended in it or left it by an error: with `ended` or `failed`, and a text that names
+    the process. All processes enter together."""
     peers, has_left = _connect(), threading.Event()
     watching = threading.Thread(
         target=_watch, args=(peers, has_left, report), daemon=True
     )
     watching.start()
-    farewell = _FAILS
+    farewell = _FAILED
     try:
         yield
-        farewell = _LEAVES
+        farewell = _LEFT
     finally:
-        if farewell == _FAILS:
+        if farewell == _FAILED:
             time.sleep(GRACE / 4)  # the reason may be the end of another process
         has_left.set()
         for peer in peers.values():
@@ -143,14 +155,15 @@ def _accept(
     """Adds the processes that show the token, until all have tried."""
     server.settimeout(_WAIT)
     while not have_tried.is_set():
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError):
             connection, _ = server.accept()
             connection.settimeout(_CONNECT_SECONDS)
-            shown, number, name = _read_line(connection).split(" ", 2)
+            shown, _, rest = _read_line(connection).partition(" ")
             if not secrets.compare_digest(shown.encode(), token.encode()):
                 connection.close()
                 continue
             _wait_without_end(connection)
+            number, _, name = rest.partition(" ")
             peers[int(number)] = _Peer(connection, name)
             connection.sendall(_HERE)
 
@@ -160,12 +173,19 @@ def _reach(addresses: list[str], port: int, greeting: bytes) -> socket.socket | 
     for address in addresses:
         with contextlib.suppress(OSError):
             connection = socket.create_connection((address, port), _CONNECT_SECONDS)
-            connection.sendall(greeting)
-            if connection.recv(1) == _HERE:
+            if _is_accepted(connection, greeting):
                 _wait_without_end(connection)
                 return connection
             connection.close()
     return None
+
+
+def _is_accepted(connection: socket.socket, greeting: bytes) -> bool:
+    try:
+        connection.sendall(greeting)
+        return connection.recv(1) == _HERE
+    except OSError:
+        return False
 
 
 def _wait_without_end(connection: socket.socket) -> None:
@@ -180,24 +200,24 @@ def _wait_without_end(connection: socket.socket) -> None:
 def _watch(
     peers: Mapping[int, _Peer], has_left: threading.Event, report: Report
 ) -> None:
-    """Waits until a process ends, tells the others which, and reports it."""
+    """Waits until a process ends or fails, tells the others which, and reports it."""
     with selectors.DefaultSelector() as selector:
         for peer in peers.values():
             selector.register(peer.connection, selectors.EVENT_READ, peer)
         while selector.get_map():
             for key, _ in selector.select():
                 peer = key.data
-                last = _read_line(peer.connection)
                 selector.unregister(peer.connection)
-                if last == _LEAVES:
+                line = _read_line(peer.connection) or _ENDED
+                if line == _LEFT:
                     continue
                 # An error that all processes raise ends this one as well meanwhile.
-                if has_left.wait(GRACE if last == _FAILS else 0):
+                if has_left.wait(GRACE if line == _FAILED else 0):
                     return
-                reason = last if last not in ("", _FAILS) else f"{peer.name} has ended"
+                how, _, name = line.partition(" ")
                 for other in peers.values():
-                    _send(other.connection, reason)
-                report(reason)
+                    _send(other.connection, f"{how} {name or peer.name}")
+                report(how, name or peer.name)
                 return
 
 
