@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Callable
 from typing import TypeVar
 
-import jax
 from jax.experimental import multihost_utils
 
 from azjax.training.distributed import gathered
@@ -72,6 +71,7 @@ class _RequestedError(Exception):
 
 
 def _reached_preemption() -> bool:
-    if not jax.config.jax_enable_preemption_service:
+    try:
+        return multihost_utils.reached_preemption_sync_point(next(_steps))
+    except RuntimeError:  # the user has turned the service off
         return False
-    return multihost_utils.reached_preemption_sync_point(next(_steps))

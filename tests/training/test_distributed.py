@@ -120,7 +120,13 @@ def start(directory, number, changes, program=("-m", "azjax")):
 
 def ended(processes):
     """Returns the exit statuses, and the last lines of what each process said."""
-    said = [process.communicate(timeout=120)[0].splitlines() for process in processes]
+    try:
+        said = [
+            process.communicate(timeout=300)[0].splitlines() for process in processes
+        ]
+    finally:
+        for process in processes:
+            process.kill()
     lines = [[line for line in text if "Gloo" not in line] for text in said]
     return [process.returncode for process in processes], lines
 

@@ -35,6 +35,16 @@ def test_a_notice_of_the_preemption_service_is_remembered(signals, monkeypatch):
     assert steps == list(range(steps[0], steps[0] + 3))  # it wants all of them
 
 
+def test_a_service_that_is_turned_off_is_not_missed(signals, monkeypatch):
+    def reached(step):
+        raise RuntimeError("has not been initialized")
+
+    monkeypatch.setattr(
+        module.multihost_utils, "reached_preemption_sync_point", reached
+    )
+    assert not StopRequests(signals).is_requested()
+
+
 def test_work_is_interrupted_when_it_polls(signals):
     def work(poll):
         poll()
