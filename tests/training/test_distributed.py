@@ -186,7 +186,8 @@ def test_an_evaluation_that_a_signal_ends_is_made_when_the_run_goes_on(tmp_path)
     assert statuses == [STOPPED, STOPPED], said
     assert said[0][-1].startswith("stopped after iteration 0")
     assert metrics(tmp_path / "stopped") == []
-    assert ended(start(tmp_path / "stopped", 2, lengths))[0] == [0, 0]
+    statuses, said = ended(start(tmp_path / "stopped", 2, lengths))
+    assert statuses == [0, 0], said
     assert ended(start(tmp_path / "left_alone", 1, lengths))[0] == [0]
     assert metrics(tmp_path / "stopped") == metrics(tmp_path / "left_alone")
     assert weights(tmp_path / "stopped") == weights(tmp_path / "left_alone")
