@@ -67,7 +67,6 @@ def _print(reason: str) -> None:
         f"azjax: {reason}: start all of them again, and the run goes on from its last "
         "checkpoint\n"
     )
-    sys.stdout.flush()
     os.write(sys.stderr.fileno(), text.encode())
 
 
