@@ -105,12 +105,12 @@ def settings(**changes: Any) -> TrainConfig:
 
 def main() -> None:
     """Reads options that differ, trains, and reports."""
-    config = parse_train_config(
-        "connect_four", ARGUMENTS, prog="connect4.py", settings=settings
-    )
     with as_a_program(), ends_with_the_others():
+        config = parse_train_config(
+            "connect_four", ARGUMENTS, prog="connect4.py", settings=settings
+        )
         run = train(config)
-    show_run(run)
+        show_run(run)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Strength: mistakes in solved positions, matches, tournaments, ratings."""
 
+from azjax.arena.conduct import Poll
 from azjax.arena.controller import Controller
 from azjax.arena.exhaustive import Solution, solve
 from azjax.arena.matches import play_match, play_openings
@@ -29,6 +30,7 @@ __all__ = [
     "MatchResult",
     "MistakeRate",
     "Openings",
+    "Poll",
     "Ratings",
     "Record",
     "Report",

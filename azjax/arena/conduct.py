@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,20 @@ from azjax.games.game_record import RESIGNED, is_forfeit
 from azjax.players.seat import AnyPlayer, ForfeitError, sit
 
 PATIENCE = 3  # games that a player forfeits in a row before its match is over
+
+
+class Poll(Protocol):
+    """A function that long work calls now and then, and whose error ends the work.
+
+    alone: whether processes that share the work may call it different numbers of times
+        here.
+    """
+
+    def __call__(self, *, alone: bool = False) -> object: ...  # noqa: D102
+
+
+def no_poll(*, alone: bool = False) -> None:
+    """A `Poll` that lets the work go on."""
 
 
 class PlayedGame(NamedTuple):
@@ -36,7 +50,9 @@ def play_in_seats(
     players: tuple[AnyPlayer, AnyPlayer],
     openings: Openings,
     rng_key: jax.Array,
+    *,
     on_games: Callable[[int], object],
+    poll: Poll,
 ) -> MatchResult:
     """Plays every opening twice, one game after the other.
 
@@ -49,12 +65,14 @@ def play_in_seats(
         openings: N of them.
         rng_key: consumed.
         on_games: called with 1 when a game is over.
+        poll: called before each game; an error that it raises ends the match.
     """
     num_games = 2 * len(openings)
     seeds = np.asarray(jax.random.bits(rng_key, (num_games, 2), jnp.uint32)).tolist()
     forfeited = [0, 0]  # in a row
     played = []
     for number in range(num_games):
+        poll(alone=True)
         opening = openings.moves[number // 2].tolist()
         is_swapped = number % 2
         order = (1, 0) if is_swapped else (0, 1)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from azjax.arena.conduct import play_in_seats
+from azjax.arena.conduct import Poll, no_poll, play_in_seats
 from azjax.arena.openings import Openings, suite
 from azjax.arena.records import MatchResult, joined
 from azjax.checks import check_int
@@ -88,12 +88,19 @@ def play_openings(
     games_at_once: int = GAMES_AT_ONCE,
     on_games: Callable[[int], object] = lambda games: None,
     division: Division = LOCAL,
+    poll: Poll = no_poll,
 ) -> MatchResult:
     """Plays every opening twice, with each player as player 0; otherwise as
-    `play_match` does. Compiled players' games are divided as in `batch_layout`."""
+    `play_match` does.
+
+    Compiled players' games are divided as in `batch_layout`. An error that `poll`
+    raises ends the match.
+    """
     check_int("games_at_once", games_at_once, 2)
     if isinstance(player, ExternalPlayer) or isinstance(opponent, ExternalPlayer):
-        return play_in_seats(game, (player, opponent), openings, rng_key, on_games)
+        return play_in_seats(
+            game, (player, opponent), openings, rng_key, on_games=on_games, poll=poll
+        )
     players = (player, opponent)
     layout = batch_layout(min(len(openings), games_at_once // 2), players, division)
     players = layout.replicated(players)
@@ -106,7 +113,10 @@ def play_openings(
         rows = np.arange(first, first + layout.size).clip(max=len(openings) - 1)
         size = min(layout.size, len(openings) - first)
         chunk = openings.take(rows)
-        halves = _play_out(game, players, chunk.states, chunk_key, layout)
+        poll()
+        halves = _play_out(
+            game, players, chunk.states, chunk_key, layout=layout, poll=poll
+        )
         played = layout.to_host([_record(game, half) for half in halves])
         results.append(_as_match(chunk, played, size))
         on_games(2 * size)
@@ -133,7 +143,9 @@ def _play_out(
     players: tuple[Player, Player],
     openings: State,
     rng_key: jax.Array,
+    *,
     layout: BatchLayout,
+    poll: Poll,
 ) -> tuple[_Half, _Half]:
     """Plays every opening twice, begun by each player.
 
@@ -156,6 +168,7 @@ def _play_out(
     for number in range(game.max_moves):
         if all(bool(half.states.terminated.all()) for half in halves):
             break
+        poll(alone=True)
         move_keys = jax.random.split(jax.random.fold_in(rng_key, number))
         halves = [
             _move(game, players[mover], half, openings, move_keys[mover], layout=layout)

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.arena import exhaustive
+from azjax.arena.conduct import Poll, no_poll
 from azjax.checks import check_int
 from azjax.games import Game, State
 from azjax.games.core import select
@@ -139,7 +140,9 @@ def grade(
     positions: SolvedPositions,
     rng_key: jax.Array,
     batch_size: int = GRADED_AT_ONCE,
+    *,
     division: Division = LOCAL,
+    poll: Poll = no_poll,
 ) -> Grade:
     """Counts the positions in which a player throws value away.
 
@@ -152,6 +155,7 @@ def grade(
         rng_key: split among the batches.
         batch_size: positions that the player sees at once; the last batch is filled up.
         division: of each batch.
+        poll: called before each batch; an error that it raises ends the grading.
     """
     check_int("batch_size", batch_size, 1)
     if not len(positions):
@@ -161,9 +165,11 @@ def grade(
     starts = range(0, len(positions), layout.size)
     actions = []
     for start, key in zip(starts, jax.random.split(rng_key, len(starts)), strict=True):
+        poll()
         rows = np.arange(start, start + layout.size).clip(max=len(positions) - 1)
         states = layout.by_position(positions.take(rows).states)
-        actions.append(choose(player, layout.keys(key), states, layout.mesh).action)
+        choice = choose(player, layout.keys(key), states, layout.mesh)
+        actions.append(np.asarray(choice.action))  # waits, so that polls are spread
     # `[B, batches]`, hence one batch after the other.
     chosen = layout.to_host(np.stack(actions, axis=1)).T.ravel()
     chosen = chosen[: len(positions), None]

@@ -51,11 +51,12 @@ def train_with_settings(args: Sequence[str], prog: str) -> None:
     game, settings = split_game(args, prog)
     prog = f"{prog} {game}"
     settings = join_if_asked(settings, prog=prog)
-    text, settings = parse(
-        _parts_option, settings, prog=prog, return_unknown_args=True, add_help=False
-    )
-    parts = read_parts(text)  # first: the module may register the trunk of the settings
-    _train(parse_train_config(game, settings, prog=prog), parts)
+    with ends_with_the_others():
+        text, settings = parse(
+            _parts_option, settings, prog=prog, return_unknown_args=True, add_help=False
+        )
+        parts = read_parts(text)  # first: it may register the trunk of the settings
+        _train(parse_train_config(game, settings, prog=prog), parts)
 
 
 def _parts_option(parts: str | None = None) -> str | None:
@@ -64,7 +65,7 @@ def _parts_option(parts: str | None = None) -> str | None:
 
 
 def _train(config: TrainConfig, parts: Parts | None = None) -> None:
-    with as_a_program(), ends_with_the_others():
+    with as_a_program():
         run = train(config, parts=parts)
     show_run(run)
 
@@ -147,9 +148,13 @@ def parse_train_config(
             "--network.trunk.... are its settings. --from RUN begins with the player "
             "that another run of the same network left; --plan RUN makes another run "
             "again, with its settings. --distributed makes this one of several "
-            "processes of a run; where JAX does not know the others, --coordinator "
-            "HOST:PORT, --num-processes and --process-id tell. `azjax train` takes "
-            "--parts MODULE:NAME, the azjax.networks.Parts of your own."
+            "processes that do a run together, all started with the same command and a "
+            "--run-dir that all of them see: JAX finds them on a TPU pod, under Slurm "
+            "and under Open MPI; elsewhere give --coordinator HOST:PORT (where process "
+            "0 runs, and a free port there), --num-processes and --process-id (from "
+            "0). A run that a signal stopped is saved and ends with status "
+            f"{STOPPED}. `azjax train` takes --parts MODULE:NAME, the "
+            "azjax.networks.Parts of your own."
         ),
     )
     if config.game != default.game:

@@ -10,6 +10,7 @@ import os
 import secrets
 import socket
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -50,15 +51,20 @@ def join_processes(
         _check_arguments(*given)
     if coordinator is not None and process_id:
         _await(coordinator)
+    # JAX would end this process as well, with many lines.
+    waiting = threading.Timer(START_SECONDS, _give_up)
+    waiting.daemon = True
+    waiting.start()
     try:
         jax.distributed.initialize(
             coordinator,
             num_processes,
             process_id,
-            initialization_timeout=START_SECONDS,
+            initialization_timeout=2 * START_SECONDS,
             heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
             shutdown_timeout_seconds=HEARTBEAT_SECONDS,
         )
+        waiting.cancel()
         multihost_utils.sync_global_devices("azjax: all processes are there")
     except (RuntimeError, ValueError) as error:
         raise ValueError(
@@ -66,6 +72,17 @@ def join_processes(
             f"({_line(error)}): --coordinator HOST:PORT, --num-processes and "
             "--process-id tell where JAX does not know by itself"
         ) from None
+    finally:
+        waiting.cancel()
+
+
+def _give_up() -> None:
+    text = (
+        f"azjax: not all processes of the run have come after {START_SECONDS} seconds: "
+        "start as many as --num-processes says, with the same options\n"
+    )
+    os.write(sys.stderr.fileno(), text.encode())
+    os._exit(2)
 
 
 def _check_arguments(

@@ -5,7 +5,8 @@ from typing import Any
 
 import jax
 
-from azjax.arena import check_starts, grade, play_openings, shipped, suite
+from azjax.arena import Poll, check_starts, grade, play_openings, shipped, suite
+from azjax.arena.conduct import no_poll
 from azjax.games import Game
 from azjax.players import Player, load
 from azjax.players.batches import LOCAL, Division
@@ -48,19 +49,27 @@ class Evaluator:
             game, jax.random.key(_OPENINGS_SEED), config.num_games // 2, OPENING_MOVES
         )
 
-    def evaluate(self, players: Mapping[str, Player]) -> dict[str, Any]:
+    def evaluate(
+        self,
+        players: Mapping[str, Player],
+        poll: Poll = no_poll,
+    ) -> dict[str, Any]:
         """Returns rates of mistakes, if the game has solved positions, and scores
         against the opponents, each with its 95% interval.
 
         Args:
             players: by name; all are graded, and the first one plays the matches.
+            poll: called before each part of the work; an error that it raises ends the
+                evaluation.
         """
         grade_key, match_key = jax.random.split(jax.random.key(_PLAYERS_SEED))
         row: dict[str, Any] = {}
         if self._positions is not None:
             keys = jax.random.split(grade_key, len(players))
             for (name, player), key in zip(players.items(), keys, strict=True):
-                graded = grade(player, self._positions, key, division=self._division)
+                graded = grade(
+                    player, self._positions, key, division=self._division, poll=poll
+                )
                 row |= _with_interval(
                     f"{name}_mistakes", graded.mean, graded.mean_interval
                 )
@@ -75,6 +84,7 @@ class Evaluator:
                 self._openings,
                 key,
                 division=self._division,
+                poll=poll,
             )
             row[SCORES][name] = _with_interval(
                 "score", match.total.score, match.interval

@@ -2,23 +2,20 @@
 
 import contextlib
 import dataclasses
+import functools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import jax
 import numpy as np
 
+from azjax.arena import Poll
 from azjax.remote import Directory
-from azjax.training.distributed import (
-    fails_together,
-    from_first,
-    in_any,
-    is_first,
-)
+from azjax.training.distributed import fails_together, from_first, is_first
 from azjax.training.lanes import abstract_state
-from azjax.training.metrics import Row, losses, with_scores
+from azjax.training.metrics import Row, losses
 from azjax.training.plan import (
     PLAN_FILE,
     Plan,
@@ -28,9 +25,11 @@ from azjax.training.plan import (
     write_plan,
 )
 from azjax.training.planner import Planner, plan_text
+from azjax.training.progress import Progress, Totals
 from azjax.training.reporting import Reporter, SilentReporter, duration
 from azjax.training.run_directory import CHECKPOINTS, RunConfig, disk_errors
 from azjax.training.signals import StopSignals
+from azjax.training.stops import StopRequests
 from azjax.training.working_directory import WorkingDirectory, working_directory
 
 if TYPE_CHECKING:
@@ -50,7 +49,6 @@ class HasIteration(Protocol):
 
 State = TypeVar("State", bound=HasIteration)
 Player = TypeVar("Player")
-Totals = Mapping[str, float]
 Hook = Callable[[Row], None]
 
 
@@ -69,7 +67,8 @@ class Learning(NamedTuple, Generic[State, Player]):
     counts: `(state, totals) -> row`, what all rows of the metrics begin with, `games`
         and `updates` among it.
     player: returns the player that a state holds.
-    evaluate: `player -> row`, how well it plays.
+    evaluate: `(player, poll) -> row`, how well it plays. `poll` is called now and then;
+        an error that it raises ends the evaluation.
     save_player: `(directory, player)`; writes the player.
     iteration_seconds: `(row, share)` to the seconds that an iteration takes at that
         share of the run, as the row of another one lets expect.
@@ -86,7 +85,7 @@ class Learning(NamedTuple, Generic[State, Player]):
     ]
     counts: Callable[[State, Totals], dict[str, Any]]
     player: Callable[[State], Player]
-    evaluate: Callable[[Player], dict[str, Any]]
+    evaluate: Callable[[Player, Poll], dict[str, Any]]
     save_player: Callable[[Path, Player], None]
     iteration_seconds: Callable[[Row, float], float]
 
@@ -107,61 +106,6 @@ class Run(Generic[Player]):
     finished: bool
     first: dict[str, Any] | None
     last: dict[str, Any] | None
-
-
-@dataclasses.dataclass
-class Progress:
-    """The host's counts over all sessions of a run, saved with the state.
-
-    plan: which share of the run is over after each iteration.
-    seconds: used.
-    evaluations: made, without that of the first network.
-    first: the evaluation of the first network.
-    last: the newest evaluation.
-    totals: sums over the run, of the algorithm.
-    """
-
-    plan: Plan
-    seconds: float = 0.0
-    evaluations: int = 0
-    first: dict[str, Any] | None = None
-    last: dict[str, Any] | None = None
-    totals: Totals = dataclasses.field(default_factory=dict)
-
-    @classmethod
-    def from_values(cls, values: Mapping[str, Any]) -> "Progress":
-        """Returns the progress that `values` wrote."""
-        totals = dict(values)
-        own = {
-            field.name: totals.pop(field.name)
-            for field in dataclasses.fields(cls)
-            if field.name != "totals"
-        }
-        for name in ("first", "last"):
-            own[name] = own[name] and with_scores(own[name])
-        own["plan"] = plan_from_json(own["plan"])
-        return cls(**own, totals=totals)
-
-    def values(self) -> dict[str, Any]:
-        """Returns the progress as JSON values."""
-        fields = dataclasses.fields(self)
-        values = {field.name: getattr(self, field.name) for field in fields}
-        totals = values.pop("totals")
-        return {**values, **totals, "plan": self.plan.to_json()}
-
-    def is_evaluation_due(
-        self, share: float, num_evaluations: int, iteration: int
-    ) -> bool:
-        """Returns whether to evaluate now: before the run, `num_evaluations` times in
-        it, and at its end, but not again when a finished run is begun."""
-        if self.first is None or int(share * num_evaluations) > self.evaluations:
-            return True
-        return share >= 1 and (self.last or {}).get("iteration") != iteration
-
-    def add_evaluation(self, row: dict[str, Any], evaluations: int) -> None:
-        """Stores an evaluation, and how many there are with it."""
-        self.first, self.last = self.first or row, row
-        self.evaluations = evaluations
 
 
 def length_of(config: RunConfig) -> tuple[str, float]:
@@ -232,7 +176,7 @@ def run_loop(
             stack.enter_context(context)
         for note in notes:
             reporter.message(note)
-        state, finished = _run_to_end(session, signals, state)
+        state, finished = _run_to_end(session, StopRequests(signals), state)
         checkpoints.wait()
         if not finished:
             iteration = int(state.iteration)
@@ -261,9 +205,7 @@ def _ignore(row: Row) -> None:
     del row
 
 
-def _run_to_end(
-    session: _Session, signals: StopSignals, state: Any
-) -> tuple[Any, bool]:
+def _run_to_end(session: _Session, stops: StopRequests, state: Any) -> tuple[Any, bool]:
     """Iterates, evaluates and saves. Returns the last state, and whether the run is
     finished; donates the first."""
     config, progress = session.learning.config, session.progress
@@ -274,12 +216,15 @@ def _run_to_end(
         num_evaluations = config.evaluation.num_evaluations
         evaluates = progress.is_evaluation_due(share, num_evaluations, iteration)
         if evaluates:
-            row = _evaluate(session, state)
+            row = _evaluate(session, stops, state)
+            if row is None:
+                _save(session, state, evaluated=False)
+                return state, False
             progress.add_evaluation(row, int(share * num_evaluations))
             session.reporter.evaluation(row)
             session.on_evaluation(row)
             share = _replanned_share(session, iteration, has_evaluated=True)
-        if share >= 1 or in_any(signals.stopping):
+        if share >= 1 or stops.is_requested():
             _save(session, state, evaluated=evaluates)
             return state, share >= 1
         minutes = (progress.seconds - saved_at) / 60
@@ -308,12 +253,16 @@ def _replanned_share(
     return progress.plan.share(iteration)
 
 
-def _evaluate(session: _Session, state: Any) -> dict[str, Any]:
-    """Returns an evaluation, a row of the metrics."""
+def _evaluate(
+    session: _Session, stops: StopRequests, state: Any
+) -> dict[str, Any] | None:
+    """Returns an evaluation, a row of the metrics; None if a stop interrupted it."""
     session.reporter.compiling("evaluation")
+    player = session.learning.player(state)
+    row = stops.interrupting(functools.partial(session.learning.evaluate, player))
     # The processes may have different hardware, or engines as opponents.
-    row = from_first(session.learning.evaluate(session.learning.player(state)))
-    return row | _counts(session, state)
+    row = from_first(row)
+    return None if row is None else row | _counts(session, state)
 
 
 def _save(session: _Session, state: Any, *, evaluated: bool) -> None:
@@ -382,7 +331,9 @@ def _begin(
     rest = dict(values)
     iteration = rest.pop("iteration")
     progress = Progress.from_values(rest)
-    is_over = length == progress.plan.length and progress.plan.share(iteration) >= 1
+    share, number = progress.plan.share(iteration), config.evaluation.num_evaluations
+    is_over = share >= 1 and length == progress.plan.length
+    is_over = is_over and not progress.is_evaluation_due(share, number, iteration)
     doing = "finished" if is_over else "going on"
     notes.append(f"{doing} after iteration {iteration} in {config.directory}")
     if length != progress.plan.length:

@@ -10,6 +10,7 @@ import jax
 import optax
 
 from azjax import games as game_register
+from azjax.arena import Poll
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.networks import Parts, Variables
 from azjax.players import (
@@ -66,10 +67,12 @@ def train(
 ) -> Run[TrainedPlayer]:
     """Learns a game by self-play, or continues a run that was stopped.
 
-    SIGINT and SIGTERM end the run after the iteration in progress; it is saved then. A
-    second one ends it at once. A run continues only with the same optimizer. Whether
-    `loss`, `value_target` and `sampler` are given must be the same, too; what they
-    compute is not compared.
+    SIGINT, SIGTERM and a notice of JAX's preemption service end the run after the
+    iteration in progress; it is saved then. An evaluation in progress is discarded and
+    made when the run goes on. A second signal ends the run at once.
+
+    A run continues only with the same optimizer. Whether `loss`, `value_target` and
+    `sampler` are given must be the same, too; what they compute is not compared.
 
     Args:
         config: the run's settings.
@@ -196,10 +199,9 @@ def _make_learning(
         has_own_optimizer: whether the learning rate is the user's, and unknown.
     """
 
-    def evaluate(player: TrainedPlayer) -> dict[str, Any]:
-        return evaluator.evaluate(
-            named_players(player, config.evaluation.num_simulations)
-        )
+    def evaluate(player: TrainedPlayer, poll: Poll) -> dict[str, Any]:
+        players = named_players(player, config.evaluation.num_simulations)
+        return evaluator.evaluate(players, poll)
 
     return Learning(
         config=config,

@@ -138,7 +138,9 @@ def _make_learning(
         iterate=iterate,
         counts=counts,
         player=player,
-        evaluate=lambda trained: evaluator.evaluate({"network": trained.player()}),
+        evaluate=lambda trained, poll: evaluator.evaluate(
+            {"network": trained.player()}, poll
+        ),
         save_player=save_q_player,
         iteration_seconds=lambda row, share: (
             config.batch_moves / row["positions_per_second"]

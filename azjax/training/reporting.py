@@ -41,8 +41,8 @@ class Reporter:
 
     files: gets `metrics.jsonl`, `tensorboard/` and `plots/learning.png`.
     config: of the run.
-    start: `iteration` and `seconds` of the checkpoint from which the run goes on; what
-        the metrics hold beyond it is dropped. With None all of it is dropped.
+    start: `iteration`, `seconds` and the evaluation `last` of the checkpoint from which
+        the run goes on; metrics beyond them are dropped. With None all are dropped.
     console: where to show it, by default the standard output.
     first: the first evaluation of the run, once there is one.
     last: the newest evaluation.
@@ -59,7 +59,7 @@ class Reporter:
         self.last: Row | None = None
         self._files = files
         self._config = config
-        self._start = start or {"iteration": -1, "seconds": 0.0}
+        self._start = start or {"iteration": -1, "seconds": 0.0, "last": None}
         self._console = console or Console()
         self._iteration: Row | None = None
         self._note: Spinner | None = None
@@ -80,7 +80,7 @@ class Reporter:
         """Opens the files and starts the display."""
         path = self._files.path / METRICS_FILE
         rows = read_metrics(path)
-        kept = [row for row in rows if row["iteration"] <= self._start["iteration"]]
+        kept = self._included(rows)
         replace_file(path, b"".join(map(json_line, kept)))
         self._metrics = MetricsFile(path)
         newest = max((row["positions"] for row in kept), default=-1)
@@ -166,6 +166,17 @@ class Reporter:
         """Copies what was written to a remote run directory."""
         with self._surviving("to the run directory"):
             self._files.publish(METRICS_FILE, "plots", "tensorboard")
+
+    def _included(self, rows: Sequence[Row]) -> list[Row]:
+        """Returns the rows that the checkpoint includes; others are made again."""
+        last = self._start["last"]
+        evaluated = -1 if last is None else last["iteration"]
+
+        def end(row: Row) -> int:
+            is_evaluation = row["kind"] == "evaluation"
+            return evaluated if is_evaluation else self._start["iteration"]
+
+        return [row for row in rows if row["iteration"] <= end(row)]
 
     def _record(self, kind: str, row: Row) -> None:
         self._note = None

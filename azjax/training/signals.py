@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
-ANNOUNCEMENT = "stopping after this iteration, then saving; again to stop now"
+ANNOUNCEMENT = "stopping and saving as soon as possible; again to stop now"
 GRACE = 1.0  # for Python's own handling of a second signal (seconds)
 _NAMES = ("SIGINT", "SIGTERM", "SIGBREAK")  # no system has all of them
 

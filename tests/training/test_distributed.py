@@ -73,9 +73,27 @@ def test_a_coordinator_that_never_comes_is_named(monkeypatch):
 
 def test_one_process_decides_for_itself():
     assert distributed.from_first([1.5, None]) == [1.5, None]
-    assert [distributed.in_any(flag) for flag in (True, False)] == [True, False]
+    assert distributed.gathered([True, False]).tolist() == [[True, False]]
     with pytest.raises(OSError, match="full"), distributed.fails_together():
         raise OSError("full")
+
+
+# `azjax` that gets SIGTERM when it has joined the others, before the run begins.
+PREEMPTED = """
+import os, signal
+from azjax.commands import processes
+
+join = processes.join_processes
+
+def join_and_be_preempted(*where):
+    join(*where)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+processes.join_processes = join_and_be_preempted
+from azjax import cli
+
+cli.main()
+"""
 
 
 def free_port():
@@ -84,12 +102,12 @@ def free_port():
         return free.getsockname()[1]
 
 
-def start(directory, number, changes):
+def start(directory, number, changes, program=("-m", "azjax")):
     """Starts as many processes of one run, with 4 devices together."""
     port = free_port()
     processes = []
     for index in range(number):
-        command = [sys.executable, "-m", "azjax", "train", "tic_tac_toe", *SETTINGS]
+        command = [sys.executable, *program, "train", "tic_tac_toe", *SETTINGS]
         if number > 1:
             command += ["--distributed", "--coordinator", f"127.0.0.1:{port}"]
             command += ["--num-processes", str(number), "--process-id", str(index)]
@@ -108,7 +126,13 @@ def start(directory, number, changes):
 
 def ended(processes):
     """Returns the exit statuses, and the last lines of what each process said."""
-    said = [process.communicate(timeout=120)[0].splitlines() for process in processes]
+    try:
+        said = [
+            process.communicate(timeout=300)[0].splitlines() for process in processes
+        ]
+    finally:
+        for process in processes:
+            process.kill()
     lines = [[line for line in text if "Gloo" not in line] for text in said]
     return [process.returncode for process in processes], lines
 
@@ -183,14 +207,47 @@ def test_a_signal_to_one_of_two_processes_saves_and_ends_both(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_process_that_is_killed_ends_the_other_within_a_minute(tmp_path):
+def test_an_evaluation_that_a_signal_ends_is_made_when_the_run_goes_on(tmp_path):
+    lengths = (("--iterations=3",),) * 2
+    processes = start(tmp_path / "stopped", 2, lengths)
+    lines = iter(processes[0].stdout.readline, "")
+    assert any("compiling evaluation" in line for line in lines)
+    processes[1].send_signal(signal.SIGTERM)
+    statuses, said = ended(processes)
+    assert statuses == [STOPPED, STOPPED], said
+    assert said[0][-1].startswith("stopped after iteration 0")
+    assert metrics(tmp_path / "stopped") == []
+    statuses, said = ended(start(tmp_path / "stopped", 2, lengths))
+    assert statuses == [0, 0], said
+    assert ended(start(tmp_path / "left_alone", 1, lengths))[0] == [0]
+    assert metrics(tmp_path / "stopped") == metrics(tmp_path / "left_alone")
+    assert weights(tmp_path / "stopped") == weights(tmp_path / "left_alone")
+
+
+@pytest.mark.slow
+def test_sigterm_before_the_run_begins_reaches_it_through_the_service(tmp_path):
+    lengths = (("--iterations=5000",),) * 2
+    processes = start(tmp_path, 2, lengths, program=("-c", PREEMPTED))
+    statuses, said = ended(processes)
+    assert statuses == [STOPPED, STOPPED], said
+    assert any("stopped after iteration" in line for line in said[0])
+    assert list((tmp_path / "checkpoints").iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", [0, 1])
+def test_a_process_that_is_killed_ends_the_other_which_names_it(tmp_path, killed):
     processes = start(tmp_path, 2, (("--iterations=5000",),) * 2)
     wait_for_metrics(tmp_path)
-    processes[1].kill()
+    processes[killed].kill()
     began = time.monotonic()
     statuses, said = ended(processes)
     assert time.monotonic() - began < 60
-    assert statuses[0] not in (0, STOPPED), said[0]
+    assert statuses[1 - killed] not in (0, STOPPED), said
+    # JAX may abort first where it was the first process.
+    if killed == 1:
+        assert f"azjax: process {killed} on " in said[0][-1]
+        assert statuses[0] == 1
 
 
 def wait_for_metrics(directory):

@@ -68,6 +68,19 @@ def test_no_key_is_used_twice(row):
     assert row
 
 
+def test_an_error_of_the_poll_ends_the_evaluation(graded):
+    polls = []
+
+    def poll(*, alone=False):
+        polls.append(None)
+        if len(polls) == 3:
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        evaluator().evaluate(graded, poll)
+    assert len(polls) == 3  # after a batch of each player, in the match
+
+
 def test_a_game_without_solved_positions_has_its_matches(row, graded, monkeypatch):
     monkeypatch.setattr(module, "shipped", lambda game: None)
     unsolved = evaluator().evaluate(graded)

@@ -60,7 +60,7 @@ def run(run_dir, settings=None, hooks=None, plan=None, **changes):
         iterate=iterate,
         counts=lambda state, totals: {"games": totals.get("games", 0), "updates": 1},
         player=lambda state: float(state.total),
-        evaluate=lambda player: {"network_mistakes": 0.1, "scores": {}},
+        evaluate=lambda player, poll: {"network_mistakes": 0.1, "scores": {}},
         save_player=save_player,
         iteration_seconds=lambda row, share: 32 / row["positions_per_second"],
     )
@@ -130,6 +130,24 @@ def test_a_stopped_run_goes_on_with_state_totals_and_metrics(tmp_path, capsys):
     assert "stopped after iteration 3; saved in" in capsys.readouterr().out
     assert run(tmp_path).player == 10
     assert "going on after iteration 3" in capsys.readouterr().out
+    assert rows(tmp_path, "kind", "iteration", "positions", "games") == WHOLE_RUN
+
+
+@pytest.mark.parametrize("iteration", [0, 2, 4])
+def test_a_run_stopped_in_an_evaluation_makes_it_when_it_goes_on(tmp_path, iteration):
+    def evaluate(player, poll):
+        if player == sum(range(iteration + 1)):
+            os.kill(os.getpid(), signal.SIGTERM)
+        poll()
+        return {"network_mistakes": 0.1, "scores": {}}
+
+    stopped = run(tmp_path, evaluate=evaluate)
+    assert not stopped.finished
+    assert newest_checkpoint(tmp_path)["iteration"] == iteration
+    found = run(tmp_path)
+    assert found.finished
+    assert rows(tmp_path, "kind", "iteration", "positions", "games") == WHOLE_RUN
+    assert run(tmp_path).last["iteration"] == 4
     assert rows(tmp_path, "kind", "iteration", "positions", "games") == WHOLE_RUN
 
 
@@ -247,7 +265,7 @@ def run_on(clock, run_dir, settings=None, seconds=lambda clock: 2.0, **changes):
         clock.seconds += seconds(clock) if int(state.iteration) else 20.0
         return iterate(state, totals, share, enter)
 
-    def evaluate(player):
+    def evaluate(player, poll):
         clock.seconds += 1.0
         return {"network_mistakes": 0.1, "scores": {}}
 

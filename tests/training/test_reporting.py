@@ -67,6 +67,11 @@ def evaluation_row(iteration, network=0.4, search=0.2):
     return row | {"scores": {"random": score}}
 
 
+def start(iteration, *, evaluated):
+    """Returns what a checkpoint holds."""
+    return counts(iteration) | {"last": evaluation_row(evaluated)}
+
+
 def report(run_dir, rows, start=None, file=None):
     console = Console(file=file or io.StringIO(), width=90)
     reporter = Reporter(WorkingDirectory(run_dir), CONFIG, start, console)
@@ -107,7 +112,7 @@ def test_a_run_that_was_killed_and_goes_on_leaves_the_same_metrics(tmp_path):
     metrics = tmp_path / "killed" / "metrics.jsonl"
     with metrics.open("a") as file:
         file.write('{"kind": "evalua')
-    report(tmp_path / "killed", ROWS[2:], start=counts(1))
+    report(tmp_path / "killed", ROWS[2:], start=start(1, evaluated=0))
     assert metrics.read_text() == (tmp_path / "whole" / "metrics.jsonl").read_text()
 
 
@@ -117,9 +122,17 @@ def test_a_run_without_a_checkpoint_drops_its_metrics(tmp_path):
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 1
 
 
+def test_an_evaluation_that_the_checkpoint_lacks_is_dropped(tmp_path):
+    report(tmp_path, ROWS)
+    report(tmp_path, ROWS[3:], start=start(2, evaluated=0))
+    lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    kinds = [json.loads(line)["kind"] for line in lines]
+    assert kinds == ["evaluation", "iteration", "iteration", "evaluation"]
+
+
 def test_a_run_that_goes_on_knows_its_first_evaluation(tmp_path):
     report(tmp_path, ROWS)
-    reporter = report(tmp_path, [], start=counts(2))
+    reporter = report(tmp_path, [], start=start(2, evaluated=2))
     assert reporter.first == {"kind": "evaluation", **evaluation_row(0)}
     assert reporter.last == {"kind": "evaluation", **evaluation_row(2)}
 
@@ -127,7 +140,7 @@ def test_a_run_that_goes_on_knows_its_first_evaluation(tmp_path):
 def test_events_stand_at_their_positions_and_later_ones_are_purged(tmp_path):
     report(tmp_path, [evaluation_row(0), iteration_row(1, loss=None), iteration_row(2)])
     (first,) = (tmp_path / "tensorboard").iterdir()
-    report(tmp_path, [iteration_row(2)], start=counts(1))
+    report(tmp_path, [iteration_row(2)], start=start(1, evaluated=0))
     _, newest = sorted((tmp_path / "tensorboard").iterdir())
     values = {
         (event.step, value.tag): value.simple_value

@@ -1,0 +1,79 @@
+"""The commands in the guides have options that exist."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from azjax.commands.parsing import parse
+from azjax.commands.plan import _Own
+from azjax.commands.processes import _Processes
+from azjax.commands.train import parse_train_config
+
+ROOT = Path(__file__).parent.parent
+GUIDE = (ROOT / "docs" / "devices.md").read_text()
+BLOCKS = re.findall(r"```(?:sh|yaml)\n(.*?)```", GUIDE, re.DOTALL)
+STARTS = r"(?:azjax (?:train|plan)|python experiments/connect4\.py)"
+COMMANDS = re.findall(
+    rf"{STARTS}[^\n;&>|`]*", "\n".join(BLOCKS).replace("\\\n", " ")
+) + re.findall(rf"`({STARTS} [^`]*)`", GUIDE)
+LOCAL = GUIDE[GUIDE.index("## Try it") : GUIDE.index("## One machine with")]
+
+
+def check(command):
+    """Raises an error if a command has an option or a value that is not allowed."""
+    words = shlex.split(command)
+    if words[0] == "azjax":
+        kind, game, options = words[1], words[2], words[3:]
+    else:
+        kind, game, options = "train", "connect_four", words[2:]
+    own = _Own if kind == "plan" else _Processes
+    _, rest = parse(
+        own, options, prog="azjax", return_unknown_args=True, add_help=False
+    )
+    parse_train_config(game, rest, prog="azjax")
+
+
+def test_the_guide_has_its_commands():
+    assert len(COMMANDS) >= 12
+    assert sum("--distributed" in command for command in COMMANDS) >= 6
+
+
+@pytest.mark.parametrize("command", sorted(set(COMMANDS)))
+def test_the_commands_of_the_guide_have_options_that_exist(command):
+    check(command)
+
+
+def test_an_option_that_does_not_exist_is_found():
+    with pytest.raises(ValueError, match="--process-ids"):
+        check("azjax train tic_tac_toe --process-ids 0")
+
+
+@pytest.mark.parametrize("path", re.findall(r"\]\(([\w/.]+\.\w+)\)", GUIDE))
+def test_the_files_that_the_guide_links_to_are_there(path):
+    assert (ROOT / "docs" / path).exists()
+
+
+@pytest.mark.slow
+def test_the_commands_for_one_machine_do_what_the_guide_says(tmp_path):
+    """Two processes go on with the run of one, and one with theirs until SIGTERM."""
+    program = tmp_path / "bin" / "azjax"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m azjax "$@"\n')
+    program.chmod(0o755)
+    script = "\n".join(re.findall(r"```sh\n(.*?)```", LOCAL, re.DOTALL))
+    result = subprocess.run(
+        ["bash", "-c", script],
+        cwd=tmp_path,
+        env=os.environ | {"PATH": f"{program.parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+    )
+    assert result.stdout.splitlines()[-1] == "status 75", result
+    assert "going on after iteration 5" in result.stdout
