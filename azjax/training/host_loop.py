@@ -13,6 +13,7 @@ import numpy as np
 from azjax.remote import Directory
 from azjax.training.distributed import (
     fails_together,
+    fails_together_at_once,
     from_first,
     in_any,
     is_first,
@@ -323,7 +324,7 @@ def _save(session: _Session, state: Any, *, evaluated: bool) -> None:
     progress.seconds = time.monotonic() - session.started
     mistakes = (progress.last or {}).get("network_mistakes") if evaluated else None
     values = {"iteration": int(state.iteration), **progress.values()}
-    with fails_together():
+    with fails_together_at_once():
         session.reporter.publish()  # first: the metrics are never behind a checkpoint
         session.checkpoints.save(state, values, mistakes=mistakes)
         if session.files is not None:
