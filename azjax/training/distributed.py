@@ -183,12 +183,16 @@ def fails_together_at_once() -> Iterator[None]:
     """`fails_together`, whose errors end the program without its threads.
 
     Raises:
-        LostSaveError: a process raised an error that `fails_together` raises.
+        ValueError, OSError: in a run of one process.
+        LostSaveError: a process of several raised an error that `fails_together`
+            raises.
     """
     try:
         with fails_together():
             yield
     except (ValueError, OSError) as error:
+        if jax.process_count() == 1:
+            raise
         raise LostSaveError(error_line(error)) from error
 
 

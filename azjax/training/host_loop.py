@@ -13,7 +13,12 @@ import numpy as np
 
 from azjax.arena import Poll
 from azjax.remote import Directory
-from azjax.training.distributed import fails_together, from_first, is_first
+from azjax.training.distributed import (
+    fails_together,
+    fails_together_at_once,
+    from_first,
+    is_first,
+)
 from azjax.training.lanes import abstract_state
 from azjax.training.metrics import Row, losses
 from azjax.training.plan import (
@@ -272,7 +277,7 @@ def _save(session: _Session, state: Any, *, evaluated: bool) -> None:
     progress.seconds = time.monotonic() - session.started
     mistakes = (progress.last or {}).get("network_mistakes") if evaluated else None
     values = {"iteration": int(state.iteration), **progress.values()}
-    with fails_together():
+    with fails_together_at_once():
         session.reporter.publish()  # first: the metrics are never behind a checkpoint
         session.checkpoints.save(state, values, mistakes=mistakes)
         if session.files is not None:
