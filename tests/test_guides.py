@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from quick_compilation import FEW_OPTIMIZATIONS
 
 from azjax.commands.parsing import parse
 from azjax.commands.plan import _Own
@@ -66,6 +67,10 @@ def test_the_commands_for_one_machine_do_what_the_guide_says(tmp_path):
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m azjax "$@"\n')
     program.chmod(0o755)
     script = "\n".join(re.findall(r"```sh\n(.*?)```", LOCAL, re.DOTALL))
+    script, count = re.subn(
+        r"export XLA_FLAGS=(\S*)", rf"export XLA_FLAGS='{FEW_OPTIMIZATIONS} \1'", script
+    )
+    assert count == 3
     result = subprocess.run(
         ["bash", "-c", script],
         cwd=tmp_path,

@@ -73,7 +73,8 @@ def test_a_coordinator_that_never_comes_is_named(monkeypatch):
 
 def test_one_process_decides_for_itself():
     assert distributed.from_first([1.5, None]) == [1.5, None]
-    assert distributed.gathered([True, False]).tolist() == [[True, False]]
+    assert distributed.in_any(True)
+    assert not distributed.in_any(False)
     with pytest.raises(OSError, match="full"), distributed.fails_together():
         raise OSError("full")
 
@@ -133,7 +134,11 @@ def ended(processes):
     finally:
         for process in processes:
             process.kill()
-    lines = [[line for line in text if "Gloo" not in line] for text in said]
+    gloo = ("Gloo", "peer ranks")  # of its lines, which processes write over others
+    lines = [
+        [line for line in text if not any(map(line.__contains__, gloo))]
+        for text in said
+    ]
     return [process.returncode for process in processes], lines
 
 
@@ -236,7 +241,7 @@ def test_sigterm_before_the_run_begins_reaches_it_through_the_service(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("killed", [0, 1])
-def test_a_process_that_is_killed_ends_the_other_which_names_it(tmp_path, killed):
+def test_a_process_that_is_killed_ends_the_other_within_a_minute(tmp_path, killed):
     processes = start(tmp_path, 2, (("--iterations=5000",),) * 2)
     wait_for_metrics(tmp_path)
     processes[killed].kill()
@@ -244,10 +249,6 @@ def test_a_process_that_is_killed_ends_the_other_which_names_it(tmp_path, killed
     statuses, said = ended(processes)
     assert time.monotonic() - began < 60
     assert statuses[1 - killed] not in (0, STOPPED), said
-    # JAX may abort first where it was the first process.
-    if killed == 1:
-        assert f"azjax: process {killed} on " in said[0][-1]
-        assert statuses[0] == 1
 
 
 def wait_for_metrics(directory):
