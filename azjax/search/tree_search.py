@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from azjax.checks import check_int
 from azjax.search import proofs
@@ -113,6 +114,7 @@ def search(
         ("max_depth", num_simulations if max_depth is None else max_depth),
         ("leaves_per_step", leaves_per_step),
     ):
+        number = number.item() if isinstance(number, np.integer) else number  # noqa: PLW2901
         check_int(name, number, 1, 2**31 - 2)
     leaves_per_step = min(leaves_per_step, num_simulations)
     num_nodes = num_simulations + 1 if tree is None else tree.node_visits.shape[1]

@@ -536,6 +536,11 @@ def test_a_number_below_1_is_refused(name, number):
         jax.eval_shape(lambda: search_dice(search, **{name: number}))
 
 
+def test_an_integer_of_numpy_is_a_number_of_simulations():
+    shapes = jax.eval_shape(lambda: search_dice(search, num_simulations=np.int64(3)))
+    assert shapes.node_visits.shape[1] == 4
+
+
 def search_from(tree, **settings):
     """Traces a search that begins with a tree."""
     return jax.eval_shape(lambda tree: search_dice(search, tree=tree, **settings), tree)
