@@ -257,8 +257,13 @@ def _make_update(
     mean_gradient, apply_alone = lanes.mean(), jax.jit(apply, donate_argnums=0)
 
     def update_by_lane(learner, share, *laned):
-        gradient, sampler_state = gradient_by_lane(learner, *laned)
-        learner, metrics = apply_alone(learner, mean_gradient(gradient), share)
+        # Waits twice: XLA:CPU can hang where a collective waits for other devices while
+        # programs queue up behind it.
+        gradient, sampler_state = jax.block_until_ready(
+            gradient_by_lane(learner, *laned)
+        )
+        gradient = jax.block_until_ready(mean_gradient(gradient))
+        learner, metrics = apply_alone(learner, gradient, share)
         return learner, sampler_state, metrics
 
     return update_by_lane

@@ -3,6 +3,7 @@ import pytest
 
 from azjax import arena, games
 from azjax.arena.saved_games import append_games, games_file
+from azjax.games.game_record import to_json_lines
 from azjax.players import RandomPlayer
 
 CHESS, GO = games.make("chess"), games.make("go:5")
@@ -23,7 +24,7 @@ def test_move_lists_are_read_back(name, tmp_path):
     game = games.make(name)
     finished = random_games(game, 6, opening_moves=2).finished(NAMES)
     path = tmp_path / "games.jsonl"
-    path.write_text(game.records_to_text(finished))
+    path.write_text(to_json_lines(game, finished))
     assert list(arena.read_games(path)) == [(game, ended) for ended in finished]
 
 
