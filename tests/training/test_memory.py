@@ -296,7 +296,7 @@ def test_training_refuses_at_once_and_leaves_nothing_behind(changes, setting, tm
 
 
 def test_training_that_runs_out_of_memory_says_what_to_lower(monkeypatch, tmp_path):
-    def evaluate(self, trained):
+    def evaluate(self, trained, poll):
         jnp.zeros(2**47, jnp.int8).block_until_ready()
 
     monkeypatch.setattr(Evaluator, "evaluate", evaluate)
