@@ -74,7 +74,8 @@ def test_the_commands_for_one_machine_do_what_the_guide_says(tmp_path):
     result = subprocess.run(
         ["bash", "-c", script],
         cwd=tmp_path,
-        env=os.environ | {"PATH": f"{program.parent}:{os.environ['PATH']}"},
+        env=os.environ
+        | {"PATH": f"{program.parent}:{os.environ['PATH']}", "NPROC": "4"},
         capture_output=True,
         text=True,
         check=False,
