@@ -10,12 +10,12 @@ from typing import TypeGuard
 
 
 def is_int(value: object) -> TypeGuard[int]:
-    """Returns whether a value is an int; a bool is none, nor is a number of NumPy."""
+    """Returns whether a value is an int; bools and NumPy integers do not count."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Returns whether a value is an int or a float; a bool is none, NaN is one."""
+    """Returns whether a value is an int or a float; NaN counts, bools do not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -23,7 +23,7 @@ def check_int(name: str, value: object, low: int, high: int | None = None) -> No
     """Checks an int.
 
     Raises:
-        ValueError: it is none, or not from `low` to `high`.
+        ValueError: it is not an int from `low` to `high`.
     """
     if not is_int(value) or value < low or (high is not None and value > high):
         limits = f">= {low}" if high is None else f"from {low} to {high}"
@@ -42,7 +42,7 @@ def check_number(
     """Checks a finite number, which a float can hold.
 
     Raises:
-        ValueError: it is none, or not within the limits that are given.
+        ValueError: it is not a finite number within the given limits.
     """
     is_within = (
         is_number(value)
@@ -66,7 +66,7 @@ def check_bool(name: str, value: object) -> None:
     """Checks a bool.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a bool.
     """
     if not isinstance(value, bool):
         _refuse(name, "True or False", value)
@@ -76,7 +76,7 @@ def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
     """Checks a text.
 
     Raises:
-        ValueError: it is none of those that are allowed.
+        ValueError: it is not an allowed text.
     """
     if value not in allowed:
         _refuse(name, " or ".join(allowed), value)
@@ -86,7 +86,7 @@ def check_seed(name: str, value: object) -> None:
     """Checks a number that `jax.random.key` takes.
 
     Raises:
-        ValueError: it is no int, or out of range.
+        ValueError: it is not an int from 0 to 2**32 - 1.
     """
     if not is_int(value) or not 0 <= value < 2**32:
         _refuse(name, "an int from 0 to 2**32 - 1", value)

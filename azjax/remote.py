@@ -102,7 +102,8 @@ def open_object(path: epath.Path, most: int) -> BinaryIO:
             raise OSError(f"{path.name} is no regular file")
         if about.length > most:
             raise OSError(f"{path.name} has more than {most} bytes")
-        return io.BytesIO(path.read_bytes())
+        with path.open("rb") as file:  # no more, should it grow meanwhile
+            return io.BytesIO(file.read(about.length))
 
 
 @contextlib.contextmanager

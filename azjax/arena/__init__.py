@@ -1,10 +1,10 @@
 """Strength: mistakes in solved positions, matches, tournaments, ratings."""
 
-from azjax.arena.conduct import Poll
 from azjax.arena.controller import Controller
 from azjax.arena.exhaustive import Solution, solve
 from azjax.arena.matches import play_match, play_openings
 from azjax.arena.openings import Openings, suite
+from azjax.arena.poll import Poll
 from azjax.arena.ratings import Ratings, expected_score, rate
 from azjax.arena.records import MatchResult, Record
 from azjax.arena.report import Report, evaluate

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,26 +10,13 @@ import numpy as np
 
 from azjax.arena.controller import Controller
 from azjax.arena.openings import Openings
+from azjax.arena.poll import Poll
 from azjax.arena.records import MatchResult
 from azjax.games import Game
 from azjax.games.game_record import RESIGNED, is_forfeit
 from azjax.players.seat import AnyPlayer, ForfeitError, sit
 
 PATIENCE = 3  # games that a player forfeits in a row before its match is over
-
-
-class Poll(Protocol):
-    """A function that long work calls now and then, and whose error ends the work.
-
-    alone: whether processes that share the work may call it different numbers of times
-        here.
-    """
-
-    def __call__(self, *, alone: bool = False) -> object: ...  # noqa: D102
-
-
-def no_poll(*, alone: bool = False) -> None:
-    """A `Poll` that lets the work go on."""
 
 
 class PlayedGame(NamedTuple):

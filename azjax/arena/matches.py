@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from azjax.arena.conduct import Poll, no_poll, play_in_seats
+from azjax.arena.conduct import play_in_seats
 from azjax.arena.openings import Openings, suite
+from azjax.arena.poll import Poll, no_poll
 from azjax.arena.records import MatchResult, joined
 from azjax.checks import check_int
 from azjax.devices import spread

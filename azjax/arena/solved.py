@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.arena import exhaustive
-from azjax.arena.conduct import Poll, no_poll
+from azjax.arena.poll import Poll, no_poll
 from azjax.checks import check_int
 from azjax.games import Game, State
 from azjax.games.core import select

@@ -186,10 +186,13 @@ class Checkpoints:
             return
         while True:
             is_over, failure = not watcher.is_alive(), watcher.failure
-            if in_any(failure is not None) or not in_any(not is_over):
+            has_failed, is_saving = in_any(failure is not None), in_any(not is_over)
+            if has_failed or not is_saving:
                 break
             watcher.join(_LOOK_SECONDS)
-        if in_any(failure is not None) and jax.process_count() > 1:
+        if jax.process_count() == 1:
+            watcher.join()
+        elif has_failed:
             self._abandon()
             with fails_together_at_once(), disk_errors(self._directory):
                 if failure is not None:

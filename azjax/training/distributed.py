@@ -77,12 +77,13 @@ def join_processes(
 
 
 def _give_up() -> None:
+    """Ends this process with a line; `jax.distributed.initialize` cannot be left."""
     text = (
         f"azjax: not all processes of the run have come after {START_SECONDS} seconds: "
         "start as many as --num-processes says, with the same options\n"
     )
     os.write(sys.stderr.fileno(), text.encode())
-    os._exit(2)
+    os._exit(USAGE_ERROR)
 
 
 def _check_arguments(

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from azjax.players.weights import open_regular
 from azjax.remote import Directory
 
 METRICS_FILE = "metrics.jsonl"
+MAX_METRICS_BYTES = 2**31
 FLUSH_INTERVAL = 10.0  # between two moments when TensorBoard can see news (seconds)
 
 Row = Mapping[str, Any]
@@ -56,10 +56,11 @@ def read_metrics(path: Directory, max_bytes: int = -1) -> list[dict[str, Any]]:
         max_bytes: of its beginning, to read no more; -1 for all of it.
 
     Raises:
-        OSError: it is no regular file, or cannot be read.
+        OSError: it is no regular file, has more than `MAX_METRICS_BYTES`, or cannot be
+            read.
     """
     try:
-        with open_regular(path, sys.maxsize) as file:
+        with open_regular(path, MAX_METRICS_BYTES) as file:
             return parse_rows(file.read(max_bytes))
     except FileNotFoundError:
         return []

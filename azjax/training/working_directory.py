@@ -11,9 +11,7 @@ from pathlib import Path
 from azjax.players.directory import CONFIG_FILE
 from azjax.players.weights import open_regular
 from azjax.remote import Directory, store_errors
-from azjax.training.metrics import METRICS_FILE
-
-MAX_METRICS_BYTES = 2**31
+from azjax.training.metrics import MAX_METRICS_BYTES, METRICS_FILE
 
 
 class WorkingDirectory:

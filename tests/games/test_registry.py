@@ -156,8 +156,8 @@ def test_a_name_is_registered_once():
 
 
 @pytest.mark.usefixtures("_sized")
-def test_a_class_that_is_defined_anew_takes_the_place_of_the_old_one():
+def test_a_redefined_class_replaces_the_old_one():
     fields = {"__module__": Sized.__module__, "__qualname__": Sized.__qualname__}
-    anew = type("Sized", (Sized,), fields)
-    assert register(anew) is anew
-    assert type(make("sized_for_test")) is anew
+    redefined = type("Sized", (Sized,), fields)
+    assert register(redefined) is redefined
+    assert type(make("sized_for_test")) is redefined
