@@ -83,10 +83,10 @@ def main(options: Options) -> None:
             ready_seconds = seconds_until_ready(page, url)
             # A page of the same site that has no player of its own.
             page.goto(f"{url}/config.json")
-            thoughts = page.evaluate(THINK, [actions, options.simulations])
-    found = browser_visits(thoughts, game.num_actions)
-    chosen = np.array([thought["action"] for thought in thoughts])
-    seconds = np.array([thought["seconds"] for thought in thoughts])
+            decisions = page.evaluate(THINK, [actions, options.simulations])
+    found = browser_visits(decisions, game.num_actions)
+    chosen = np.array([decision["action"] for decision in decisions])
+    seconds = np.array([decision["seconds"] for decision in decisions])
     results = {
         "positions": options.positions,
         "simulations": options.simulations,
@@ -138,11 +138,11 @@ def python_visits(options: Options, game: games.Game, states: Any) -> np.ndarray
     return np.asarray(analyse(jax.random.key(0), states))
 
 
-def browser_visits(thoughts: list[dict], num_actions: int) -> np.ndarray:
+def browser_visits(decisions: list[dict], num_actions: int) -> np.ndarray:
     """Returns `[B, A]`, how often the browser's search visits each move."""
-    visits = np.zeros((len(thoughts), num_actions), np.int32)
-    for row, thought in zip(visits, thoughts, strict=True):
-        for move in thought["moves"]:
+    visits = np.zeros((len(decisions), num_actions), np.int32)
+    for row, decision in zip(visits, decisions, strict=True):
+        for move in decision["moves"]:
             row[move["action"]] = move["visits"]
     return visits
 

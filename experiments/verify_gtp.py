@@ -29,8 +29,7 @@ import tyro
 
 from azjax import players
 from azjax.games.go.game import NO_KO, Go, State
-from azjax.players.gtp_process import GtpProcess, RefusedError
-from azjax.players.vertices import (
+from azjax.players.gtp_notation import (
     COLOURS,
     first_state,
     legal_actions,
@@ -38,6 +37,7 @@ from azjax.players.vertices import (
     read_vertex,
     to_vertex,
 )
+from azjax.players.gtp_process import GtpProcess, RefusedError
 
 SECONDS = 300.0
 MOST_MOVES = 2000
@@ -80,7 +80,9 @@ def play_seats(settings: Settings, number: int, gnu_go: players.GtpPlayer) -> No
     both = [gnu_go, players.load(settings.player, game)]
     if number % 2:
         both.reverse()
-    seats = [players.sit(player, game, settings.seed + number) for player in both]
+    seats = [
+        players.start_session(player, game, settings.seed + number) for player in both
+    ]
     state, moves = first_state(game), []
     while not state.terminated:
         action = seats[int(state.current_player)].choose(state, moves).action

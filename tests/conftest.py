@@ -13,7 +13,7 @@ import pytest
 from quick_compilation import FEW_OPTIMIZATIONS, ONE_THREAD
 
 from azjax import games
-from azjax.players import ForfeitError, Thought
+from azjax.players import ForfeitError, MoveDecision
 
 # Several processes test at once: none may take all of a GPU's memory for itself.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -131,7 +131,7 @@ class FirstCell:
         if self.is_dead:
             raise ForfeitError("the engine died")
         action = int(np.asarray(TIC_TAC_TOE.legal_action_mask(state)).argmax())
-        return Thought(action, np.eye(9, dtype=np.float32)[action], 0.5)
+        return MoveDecision(action, np.eye(9, dtype=np.float32)[action], 0.5)
 
     def close(self):
         self.is_closed = True
@@ -143,7 +143,7 @@ class FirstCellPlayer:
     def __init__(self):
         self.seats = []
 
-    def sit(self, game, seed):
+    def start_session(self, game, seed):
         self.seats.append(FirstCell())
         return self.seats[-1]
 

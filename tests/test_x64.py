@@ -24,9 +24,9 @@ from azjax.players.model import evaluate, make_recurrent_fn, make_root
 from azjax.search import (
     SearchConfig,
     find,
-    first_trees,
     gumbel_muzero_policy,
     improved_value,
+    init_trees,
     muzero_policy,
     run_search,
     subtree,
@@ -158,7 +158,7 @@ def test_a_search_has_the_same_types(algorithm, settings):
             invalid_actions=~jax.vmap(GAME.legal_action_mask)(states),
             explores=True,
             max_depth=GAME.max_moves,
-            tree=first_trees(config, states, GAME.num_actions, 4),
+            tree=init_trees(config, states, GAME.num_actions, 4),
         )
         tree = output.search_tree
         kept = subtree(tree, jnp.array([1, 1], jnp.int32), max_nodes=3)

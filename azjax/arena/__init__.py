@@ -6,8 +6,8 @@ from azjax.arena.matches import play_match, play_openings
 from azjax.arena.openings import Openings, suite
 from azjax.arena.poll import Poll
 from azjax.arena.ratings import Ratings, expected_score, rate
-from azjax.arena.records import MatchResult, Record
 from azjax.arena.report import Report, evaluate
+from azjax.arena.results import MatchResult, Record
 from azjax.arena.saved_games import read_games
 from azjax.arena.solved import (
     GRADED_AT_ONCE,

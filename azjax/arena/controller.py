@@ -23,12 +23,12 @@ from azjax.arena.events import (
     Observer,
     Thinks,
 )
-from azjax.arena.work import InTurn, Run, Work
+from azjax.arena.executor import Executor, InlineExecutor, Work
 from azjax.games import Game, State
 from azjax.games.compiled import compiled
-from azjax.players import ForfeitError, ResignError, Seat, Thought
+from azjax.players import ForfeitError, MoveDecision, PlayerSession, ResignError
 
-Seats = tuple[Seat | None, Seat | None]
+PlayerSessions = tuple[PlayerSession | None, PlayerSession | None]
 
 
 class Controller:
@@ -49,14 +49,14 @@ class Controller:
     def __init__(
         self,
         game: Game,
-        seats: Seats,
-        run: Run | None = None,
+        seats: PlayerSessions,
+        run: Executor | None = None,
         clock: Callable[[], float] = time.monotonic,
     ):
         self.game = compiled(game)
-        self.adviser: Seat | None = None
+        self.adviser: PlayerSession | None = None
         self._seats = seats
-        self._run, self._clock = run or InTurn(), clock
+        self._run, self._clock = run or InlineExecutor(), clock
         self._observers: list[Observer] = []
         self._states: list[State] = [self.game.init()]
         self._moves: list[Move] = []  # beyond the position are those taken back
@@ -68,7 +68,7 @@ class Controller:
         self._turn_began = clock()
 
     @property
-    def seats(self) -> Seats:
+    def seats(self) -> PlayerSessions:
         """Who plays, by player; None is a person."""
         return self._seats
 
@@ -188,12 +188,12 @@ class Controller:
                 return self._jump(ply)
         return self._jump(last)
 
-    def seat(self, seats: Seats) -> None:
+    def seat(self, seats: PlayerSessions) -> None:
         """Lets others play on from here, even where a side could not go on."""
         self._seats = seats
         self._jump(self._ply)
 
-    def load(self, actions: Sequence[int], seats: Seats) -> None:
+    def load(self, actions: Sequence[int], seats: PlayerSessions) -> None:
         """Begins another game, with moves that were made before.
 
         Raises:
@@ -210,7 +210,7 @@ class Controller:
         self._states, self._moves, self._seats = states, moves, seats
         self._jump(len(moves))
 
-    def advise(self, seat: Seat) -> None:
+    def advise(self, seat: PlayerSession) -> None:
         """Asks a seat what it would play here, without playing it.
 
         Raises:
@@ -235,10 +235,10 @@ class Controller:
         self._ply, self._forfeit = ply, None
         self._arrive(Jumped())
 
-    def _make(self, action: int, thought: Thought | None) -> None:
+    def _make(self, action: int, decision: MoveDecision | None) -> None:
         state, player = self.state, self.player
         text = self.game.action_to_text(state, action)
-        move = Move(action, text, thought, self._clock() - self._turn_began)
+        move = Move(action, text, decision, self._clock() - self._turn_began)
         self._moves[self._ply :] = [move]
         self._states[self._ply + 1 :] = [self.game.step(state, jnp.int32(action))]
         self._ply += 1
@@ -263,7 +263,7 @@ class Controller:
         elif self.adviser is not None:
             self._ask(self.adviser, is_advice=True)
 
-    def _ask(self, seat: Seat, is_advice: bool) -> None:
+    def _ask(self, seat: PlayerSession, is_advice: bool) -> None:
         generation, player = self._generation, self.player
         self._thinking = Thinks(player, is_advice)
         self._tell(self._thinking)
@@ -279,7 +279,7 @@ class Controller:
 
         self._run(self._work(seat), then)
 
-    def _work(self, seat: Seat) -> Work:
+    def _work(self, seat: PlayerSession) -> Work:
         generation, state = self._generation, self.state
         actions = [move.action for move in self.moves]
 
@@ -290,12 +290,15 @@ class Controller:
         return work
 
     def _answer(
-        self, answer: Thought | ForfeitError, player: int, is_advice: bool
+        self, answer: MoveDecision | ForfeitError, player: int, is_advice: bool
     ) -> None:
         """Does what a seat said."""
-        if isinstance(answer, Thought) and answer.action not in self.legal_actions():
+        if (
+            isinstance(answer, MoveDecision)
+            and answer.action not in self.legal_actions()
+        ):
             answer = ForfeitError(self._illegal(answer.action))
-        if isinstance(answer, Thought):
+        if isinstance(answer, MoveDecision):
             if is_advice:
                 self._tell(Advised(answer))
             else:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from azjax.players import Thought
+from azjax.players import MoveDecision
 
 
 class Move(NamedTuple):
@@ -17,7 +17,7 @@ class Move(NamedTuple):
 
     action: int
     text: str
-    thought: Thought | None = None
+    decision: MoveDecision | None = None
     seconds: float = 0.0
 
 
@@ -43,7 +43,7 @@ class Thinks(NamedTuple):
 class Advised(NamedTuple):
     """A seat said what it would play in the position."""
 
-    thought: Thought
+    decision: MoveDecision
 
 
 class AdviceFailed(NamedTuple):

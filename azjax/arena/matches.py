@@ -9,17 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from azjax.arena.conduct import play_in_seats
+from azjax.arena.host_match import play_host_match
 from azjax.arena.openings import Openings, suite
 from azjax.arena.poll import Poll, no_poll
-from azjax.arena.records import MatchResult, joined
+from azjax.arena.results import MatchResult, joined
 from azjax.checks import check_int
 from azjax.devices import spread
 from azjax.games import Game, State
 from azjax.games.core import select
 from azjax.players.batches import LOCAL, BatchLayout, Division, batch_layout
 from azjax.players.core import Player, start, think
-from azjax.players.seat import AnyPlayer, ExternalPlayer
+from azjax.players.session import AnyPlayer, ExternalPlayer
 
 GAMES_AT_ONCE = 1024
 
@@ -99,7 +99,7 @@ def play_openings(
     """
     check_int("games_at_once", games_at_once, 2)
     if isinstance(player, ExternalPlayer) or isinstance(opponent, ExternalPlayer):
-        return play_in_seats(
+        return play_host_match(
             game, (player, opponent), openings, rng_key, on_games=on_games, poll=poll
         )
     players = (player, opponent)

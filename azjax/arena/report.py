@@ -7,7 +7,7 @@ import jax
 
 from azjax.arena.matches import check_num_games, play_openings
 from azjax.arena.openings import suite
-from azjax.arena.records import MatchResult
+from azjax.arena.results import MatchResult
 from azjax.arena.solved import Grade, SolvedPositions, grade
 from azjax.networks import Parts
 from azjax.players import (

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from azjax import games
-from azjax.arena.records import MatchResult
+from azjax.arena.results import MatchResult
 from azjax.games import Game
 from azjax.games.game_record import RESULTS, GameRecord
 

@@ -12,10 +12,10 @@ from azjax.arena.matches import check_num_games, play_openings
 from azjax.arena.openings import suite
 from azjax.arena.pairs import pair_counts, tilt
 from azjax.arena.ratings import expected_score
-from azjax.arena.records import MatchResult, joined
+from azjax.arena.results import MatchResult, joined
 from azjax.checks import check_number
 from azjax.games import Game
-from azjax.players.seat import AnyPlayer
+from azjax.players.session import AnyPlayer
 
 GAMES_A_LOOK = 64  # played between two looks at the result
 Verdict = Literal["stronger", "not stronger", "undecided"]

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from azjax.arena.records import Record
+from azjax.arena.results import Record
 from azjax.arena.tournament import Tournament
 
 

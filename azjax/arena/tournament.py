@@ -14,9 +14,9 @@ from azjax.arena.matches import (
 )
 from azjax.arena.openings import suite
 from azjax.arena.ratings import Ratings, rate
-from azjax.arena.records import MatchResult, Record
+from azjax.arena.results import MatchResult, Record
 from azjax.games import Game
-from azjax.players.seat import AnyPlayer, ExternalPlayer, ForfeitError, sit
+from azjax.players.session import AnyPlayer, ExternalPlayer, ForfeitError, start_session
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -136,6 +136,6 @@ def check_starts(name: str, player: AnyPlayer, game: Game) -> None:
     if not isinstance(player, ExternalPlayer):
         return
     try:
-        sit(player, game, seed=0).close()
+        start_session(player, game, seed=0).close()
     except ForfeitError as error:
         raise ValueError(f"the player {name!r} does not start: {error}") from error

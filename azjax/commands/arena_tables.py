@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from azjax.arena.records import MatchResult, Record
+from azjax.arena.results import MatchResult, Record
 from azjax.arena.standings import Standing
 from azjax.arena.tournament import Tournament
 

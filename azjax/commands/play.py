@@ -8,7 +8,7 @@ from collections.abc import Callable
 import tyro
 
 from azjax import games
-from azjax.arena.work import Run
+from azjax.arena.executor import Executor
 from azjax.checks import check_seed
 from azjax.commands.common import INTERRUPTED, PIPE_CLOSED, note
 from azjax.commands.parts import read_parts
@@ -59,7 +59,7 @@ def play_command(
     name, text = split_name(opponent or default_opponent(board_game))
     player = load_player_named(text, board_game, read_parts(parts))
 
-    def sit_down(run: Run) -> Session:
+    def sit_down(run: Executor) -> Session:
         return Session(
             board_game, player, name=name or text, user=int(second), seed=seed, run=run
         )
@@ -77,7 +77,7 @@ def _has_screen() -> bool:
     return all(stream.isatty() for stream in streams) and not is_dumb
 
 
-def _play_on_screen(sit_down: Callable[[Run], Session], saved: str | None) -> None:
+def _play_on_screen(sit_down: Callable[[Executor], Session], saved: str | None) -> None:
     from azjax.play.screen import PlayApp  # noqa: PLC0415, it takes its time
 
     app = PlayApp(sit_down)
@@ -90,7 +90,7 @@ def _play_on_screen(sit_down: Callable[[Run], Session], saved: str | None) -> No
     _end(app.return_code or 0, is_idle)
 
 
-def _play_plain(sit_down: Callable[[Run], Session], saved: str | None) -> None:
+def _play_plain(sit_down: Callable[[Executor], Session], saved: str | None) -> None:
     for stream in (sys.stdin, sys.stdout):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -215,7 +215,7 @@ class Game(abc.ABC, Generic[S]):
         `state`."""
         return self.action_cells(state, last_action)
 
-    def ending(self, state: S) -> str:
+    def result_text(self, state: S) -> str:
         """Returns what there is to say about the end of a finished game beside who has
         won: a score, as `34 to 30`, or a reason, as `stalemate`; else, and before the
         end, an empty text."""

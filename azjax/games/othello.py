@@ -153,7 +153,7 @@ class Othello(Game[State]):
         """`1` to `8` from the top, as Othello's rows are counted."""
         return [str(row + 1) for row in range(SIZE)]
 
-    def ending(self, state: State) -> str:
+    def result_text(self, state: State) -> str:
         """Returns the discs of both players, the larger number first, as `34 to 30`."""
         other = jnp.int8(1) - state.current_player
         can_go_on = (

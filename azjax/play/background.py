@@ -4,8 +4,8 @@ import queue
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
-from azjax.arena.work import Then, Work
-from azjax.players import Thought
+from azjax.arena.executor import Then, Work
+from azjax.players import MoveDecision
 
 
 class Background:
@@ -18,7 +18,7 @@ class Background:
     def __init__(self, post: Callable[[Callable[[], None]], object]):
         self._post = post
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="azjax-thinks")
-        self._last: Future[Thought | None] | None = None
+        self._last: Future[MoveDecision | None] | None = None
 
     def __call__(self, work: Work, then: Then) -> None:
         """Begins to work, and returns."""

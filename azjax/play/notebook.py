@@ -18,18 +18,18 @@ from azjax.play.page_files import page_files
 from azjax.play.server.catalog import Catalog, GameOffer
 from azjax.play.server.describing import (
     RESIGNATION,
+    describe_decision,
     describe_position,
     describe_start,
-    describe_thought,
 )
 from azjax.play.server.house import Host, House
 from azjax.play.server.jobs import Job, report
 from azjax.play.server.limits import Limits
 from azjax.play.server.messages import (
+    AskDecision,
     AskMove,
     AskMoves,
     AskPosition,
-    AskThought,
     Message,
     MessageError,
     Start,
@@ -94,7 +94,7 @@ class Board(anywidget.AnyWidget):
     _host: Host | None = None
 
     def __init__(self, game: Game, opponent: AnyPlayer, user_player: int, seed: int):
-        self.thoughts = _Thoughts()
+        self.decisions = _Decisions()
         self._esm, page, style = _page()
         begins = ("you", "computer")[user_player]
         super().__init__(_page=page, _style=style, _begins=begins)
@@ -118,7 +118,7 @@ class Board(anywidget.AnyWidget):
 
     def close(self) -> None:
         """Takes the board away: the opponent thinks no more."""
-        self.thoughts.close()
+        self.decisions.close()
         if self._house is not None and self._host is not None:
             self._host.close()
             self._house.close()
@@ -136,7 +136,7 @@ class _Thought(NamedTuple):
     id: int
 
 
-class _Thoughts(dict[int, _Thought]):
+class _Decisions(dict[int, _Thought]):
     """The thoughts that displays wait for, by the numbers of the displays."""
 
     def __init__(self):
@@ -152,11 +152,11 @@ class _Thoughts(dict[int, _Thought]):
     def give_up(self, number: int) -> _Thought | None:
         """Gives up what is thought for a display; returns it if there is such."""
         with self._lock:
-            thought = self.pop(number, None)
-        if thought is None or thought.job.is_done:
+            decision = self.pop(number, None)
+        if decision is None or decision.job.is_done:
             return None
-        thought.job.give_up()
-        return thought
+        decision.job.give_up()
+        return decision
 
     def close(self) -> None:
         """Gives up all."""
@@ -185,7 +185,7 @@ class _View:
     ):
         self._board, self._rules, self._host = board, rules, host
         self._description, self._number = description, number
-        self._thoughts = board.thoughts
+        self._decisions = board.decisions
 
     def take(self, content: dict[str, Any]) -> None:
         """Answers a message; a thought is answered later, by another thread."""
@@ -194,7 +194,7 @@ class _View:
         except MessageError as error:
             return self._send(error.id, "error", str(error))
         try:
-            if isinstance(message, AskThought):
+            if isinstance(message, AskDecision):
                 return self._think(message)
             self._send(message.id, "answer", self._value(message))
         except ValueError as error:
@@ -217,7 +217,7 @@ class _View:
         self._give_up()
         return None
 
-    def _think(self, message: AskThought) -> None:
+    def _think(self, message: AskDecision) -> None:
         self._give_up()
         rules, state = self._rules, self._rules.state(message.actions)
         if state.terminated:
@@ -232,29 +232,29 @@ class _View:
             elif job.found is not None:
                 kind = "answer" if job.is_done else "progress"
                 with_tree = job.is_done and message.tree
-                thought = describe_thought(
+                decision = describe_decision(
                     rules,
                     state,
                     *job.found,
                     with_tree=with_tree,
                     is_cut=job.is_cut,
                 )
-                self._send(message.id, kind, thought)
+                self._send(message.id, kind, decision)
             elif job.stage is not None:
                 self._send(message.id, "stage", job.stage)
             if job.is_done:
-                self._thoughts.end(self._number, job)
+                self._decisions.end(self._number, job)
 
         limits = Limits()
         job = Job(state, message.actions, simulations, tell, limits)
-        self._thoughts[self._number] = _Thought(job, message.id)
+        self._decisions[self._number] = _Thought(job, message.id)
         table.ask(job)
 
     def _give_up(self) -> None:
         """Lets go of the thought that is under way, which the page then knows."""
-        thought = self._thoughts.give_up(self._number)
-        if thought is not None:
-            self._send(thought.id, "answer", None)
+        decision = self._decisions.give_up(self._number)
+        if decision is not None:
+            self._send(decision.id, "answer", None)
 
     def _send(self, id: int | None, kind: str, value: Any) -> None:
         self._board.send({"id": id, "kind": kind, "value": value, "view": self._number})

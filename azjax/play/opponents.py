@@ -8,7 +8,7 @@ import json
 import jax
 
 from azjax.games import Game
-from azjax.players.directory import CONFIG_FILE, PRETRAINED, pretrained_directory
+from azjax.players.serialization import CONFIG_FILE, PRETRAINED, pretrained_directory
 
 # What can be done in a second, measured on two cores of an AMD EPYC (Zen 4).
 POSITIONS = 8_000_000  # that alpha-beta would look at if it left nothing out

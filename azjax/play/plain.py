@@ -119,8 +119,8 @@ class Plain:
                 self.is_new = True
             case Moved(player, move):
                 self.is_new = True
-                if move.thought is not None:
-                    value = opinion(move.thought)
+                if move.decision is not None:
+                    value = opinion(move.decision)
                     expects = ""
                     if value is not None:
                         expects = f" (expects {value_text(game, player, value)})"
@@ -128,8 +128,8 @@ class Plain:
                     self.write(f"{name} plays {move.text}{expects}")
                     if self.session.is_analysing:
                         self.explain()
-            case Advised(thought):
-                text = game.action_to_text(controller.state, thought.action)
+            case Advised(decision):
+                text = game.action_to_text(controller.state, decision.action)
                 self.write(f"try {text}")
                 if self.session.is_analysing:
                     self.explain()
@@ -142,9 +142,9 @@ class Plain:
 
     def explain(self) -> None:
         """Shows what was thought last."""
-        latest = self.session.latest_thought()
+        latest = self.session.latest_decision()
         if latest is not None:
-            ply, thought = latest
+            ply, decision = latest
             state = self.session.controller.states[ply]
-            for text in analysis_lines(self.session.game, state, thought):
+            for text in analysis_lines(self.session.game, state, decision):
                 self.write(f"  {text}")

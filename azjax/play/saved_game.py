@@ -43,7 +43,7 @@ class SavedGame(NamedTuple):
     result: one of `RESULTS`, or `UNFINISHED`.
     moves: in the game's notation.
     is_forfeit: whether the game ended because a side could not go on.
-    ending: what else there is to say about the end, for people.
+    result_text: what else there is to say about the end, for people.
     """
 
     game: str
@@ -51,7 +51,7 @@ class SavedGame(NamedTuple):
     result: str
     moves: Sequence[str]
     is_forfeit: bool = False
-    ending: str = ""
+    result_text: str = ""
 
 
 def save(path: Path, saved: SavedGame, overwrite: bool = False) -> None:
@@ -67,8 +67,8 @@ def save(path: Path, saved: SavedGame, overwrite: bool = False) -> None:
         "second": saved.players[1],
         "result": saved.result + (_FORFEIT if saved.is_forfeit else ""),
     }
-    if saved.ending:
-        head["ending"] = saved.ending
+    if saved.result_text:
+        head["ending"] = saved.result_text
     lines = [f"{_HEAD} {FORMAT}"]
     lines += [f"{name}: {' '.join(value.split())}" for name, value in head.items()]
     lines.append("")
@@ -136,7 +136,7 @@ def load(path: Path, game: Game) -> tuple[SavedGame, list[int]]:
         result=said,
         moves=[text for _, text in moves],
         is_forfeit=said != head["result"],
-        ending=head.get("ending", ""),
+        result_text=head.get("ending", ""),
     )
     return saved, actions
 

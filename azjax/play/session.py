@@ -8,9 +8,9 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import NamedTuple
 
-from azjax.arena.controller import Controller, Seats
+from azjax.arena.controller import Controller, PlayerSessions
 from azjax.arena.events import Advised, Event, Forfeited, Jumped, Moved
-from azjax.arena.work import InTurn, Run
+from azjax.arena.executor import Executor, InlineExecutor
 from azjax.games import Game
 from azjax.play import saved_game
 from azjax.play.saved_game import RESULTS, UNFINISHED, SavedGame
@@ -20,10 +20,10 @@ from azjax.players import (
     ExternalPlayer,
     ForfeitError,
     HumanPlayer,
-    Seat,
-    Thought,
+    MoveDecision,
+    PlayerSession,
     compile_choice,
-    sit,
+    start_session,
 )
 
 PERSON = "human"
@@ -101,14 +101,14 @@ class Session:
         name: str,
         user: int,
         seed: int = 0,
-        run: Run | None = None,
+        run: Executor | None = None,
     ):
         self.name, self.user = name, user
         self.is_auto = self.is_analysing = self.is_left = False
         self._game, self._opponent, self._seed = game, opponent, seed
-        self._run = run or InTurn()
+        self._run = run or InlineExecutor()
         self._path: Path | None = None  # of the game, if it was saved or loaded
-        self._advice: Thought | None = None  # for the position
+        self._advice: MoveDecision | None = None  # for the position
         self._values: dict[int, float] = {}  # for the first player, by moves before
         self._commands = {
             "hint": self._hint,
@@ -164,26 +164,26 @@ class Session:
             words = "a draw"
         else:
             words = self._victory(0 if result[0] > result[1] else 1)
-        reason = self.ending()
+        reason = self.result_text()
         return f"{words}: {reason}" if reason else words
 
-    def ending(self) -> str:
+    def result_text(self) -> str:
         """Returns what there is to say about the end beside who has won."""
         forfeit = self.controller.forfeit
         if forfeit is not None:
             return forfeit.reason
-        return self.game.ending(self.controller.state)
+        return self.game.result_text(self.controller.state)
 
-    def latest_thought(self) -> tuple[int, Thought] | None:
+    def latest_decision(self) -> tuple[int, MoveDecision] | None:
         """Returns what was thought last, and after how many moves: the advice for this
         position, or what led to the last move of a seat."""
         moves = self.controller.moves
         if self._advice is not None:
             return len(moves), self._advice
         for ply in reversed(range(len(moves))):
-            thought = moves[ply].thought
-            if thought is not None:
-                return ply, thought
+            decision = moves[ply].decision
+            if decision is not None:
+                return ply, decision
         return None
 
     def values(self) -> list[float]:
@@ -232,7 +232,7 @@ class Session:
         if self.seat is not None:
             self.seat.close()
 
-    def _start(self, compilation: Future[Thought | None]) -> None:
+    def _start(self, compilation: Future[MoveDecision | None]) -> None:
         compilation.result()  # raises what went wrong
         self.controller.start()
 
@@ -301,7 +301,7 @@ class Session:
             result=UNFINISHED if result is None else RESULTS[result],
             moves=[move.text for move in moves],
             is_forfeit=forfeit is not None,
-            ending="" if result is None else self.ending(),
+            result_text="" if result is None else self.result_text(),
         )
         path = Path(argument).expanduser() if argument else self._path or self._unused()
         saved_game.save(path, saved, overwrite=path == self._path)
@@ -336,16 +336,16 @@ class Session:
             case Moved(_, move):
                 self._advice = None
                 self._values = {n: v for n, v in self._values.items() if n < ply}
-                self._remember(ply - 1, move.thought)
+                self._remember(ply - 1, move.decision)
             case Jumped():
                 self._advice = None
-            case Advised(thought):
-                self._advice = thought
-                self._remember(ply, thought)
+            case Advised(decision):
+                self._advice = decision
+                self._remember(ply, decision)
 
-    def _remember(self, ply: int, thought: Thought | None) -> None:
+    def _remember(self, ply: int, decision: MoveDecision | None) -> None:
         """Keeps what was expected after so many moves, for the first player."""
-        value = None if thought is None else opinion(thought)
+        value = None if decision is None else opinion(decision)
         if value is not None:
             player = int(self.controller.states[ply].current_player)
             self._values[ply] = -value if player else value
@@ -355,12 +355,12 @@ class Session:
             return f"the {side_names(self.game)[winner]} win"
         return "you win" if winner == self.user else "you lose"
 
-    def _adviser(self) -> Seat:
+    def _adviser(self) -> PlayerSession:
         if self.seat is None:
             raise ValueError("two people play; there is no opponent to ask")
         return self.seat
 
-    def _seats(self) -> Seats:
+    def _seats(self) -> PlayerSessions:
         seat = self.seat
         if self.is_auto:
             return (seat, seat)
@@ -370,11 +370,11 @@ class Session:
         if self.is_auto:
             self._auto("")
 
-    def _sit(self) -> Seat | None:
+    def _sit(self) -> PlayerSession | None:
         if isinstance(self._opponent, HumanPlayer):
             return None
         try:
-            return sit(self._opponent, self._game, self._seed)
+            return start_session(self._opponent, self._game, self._seed)
         except ForfeitError as error:
             raise ValueError(f"{self.name}: {error}") from error
 

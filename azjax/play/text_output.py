@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.games import Game, State
-from azjax.players import Thought
+from azjax.players import MoveDecision
 
 LEVELS = "▁▂▃▄▅▆▇█"
 
@@ -34,7 +34,7 @@ def side_names(game: Game) -> tuple[str, str]:
 
 
 def candidates(
-    game: Game, state: State, thought: Thought, most: int
+    game: Game, state: State, decision: MoveDecision, most: int
 ) -> list[Candidate]:
     """Returns the moves that a player considered most, the best one first.
 
@@ -44,8 +44,8 @@ def candidates(
         thought: what a seat thought; without a policy there are no candidates.
         most: how many moves are returned at most.
     """
-    analysis = thought.analysis
-    policy = thought.policy
+    analysis = decision.analysis
+    policy = decision.policy
     if analysis is not None:
         order = np.lexsort((analysis.prior, analysis.visits))[::-1]
         is_shown = (analysis.visits > 0) | (analysis.prior > 0)
@@ -55,7 +55,7 @@ def candidates(
     else:
         return []
     # What was chosen comes first, whatever the counts.
-    actions = [thought.action, *(int(a) for a in order if a != thought.action)]
+    actions = [decision.action, *(int(a) for a in order if a != decision.action)]
     found = []
     for action in [a for a in actions if is_shown[a]][:most]:
         text = game.action_to_text(state, action)
@@ -68,12 +68,12 @@ def candidates(
     return found
 
 
-def line(game: Game, state: State, thought: Thought) -> list[str]:
+def line(game: Game, state: State, decision: MoveDecision) -> list[str]:
     """Returns the moves that a search expects, in the game's notation."""
-    if thought.analysis is None:
+    if decision.analysis is None:
         return []
     texts = []
-    for action in thought.analysis.line.tolist():
+    for action in decision.analysis.line.tolist():
         if action < 0 or state.terminated:
             break
         texts.append(game.action_to_text(state, action))
@@ -81,25 +81,25 @@ def line(game: Game, state: State, thought: Thought) -> list[str]:
     return texts
 
 
-def analysis_lines(game: Game, state: State, thought: Thought) -> Iterator[str]:
+def analysis_lines(game: Game, state: State, decision: MoveDecision) -> Iterator[str]:
     """Returns what a player thought about a position, as lines of plain text."""
-    value = opinion(thought)
+    value = opinion(decision)
     if value is not None:
         owned = value_text(game, int(state.current_player), value)
         yield f"expected result: {owned} (1 a win, -1 a loss), as all values here"
-    shown = candidates(game, state, thought, most=8)
+    shown = candidates(game, state, decision, most=8)
     if not shown:
         yield "this player does not tell what it thinks"
         return
     width = max(len("move"), *(len(candidate.text) for candidate in shown))
-    has_search = thought.analysis is not None
+    has_search = decision.analysis is not None
     more = f" {'visits':>7} {'value':>6}" if has_search else ""
     yield f"{'move':<{width}} {'prior':>6}{more}"
     for text, prior, visits, value in shown:
         shown_value = "" if value is None else signed(value)
         more = f" {visits:>7} {shown_value:>6}" if has_search else ""
         yield f"{text:<{width}} {100 * prior:>5.1f}%{more}".rstrip()
-    expected = line(game, state, thought)
+    expected = line(game, state, decision)
     if expected:
         yield f"expects: {' '.join(expected)}"
 
@@ -113,10 +113,10 @@ def curve(values: Sequence[float], width: int) -> str:
     )
 
 
-def opinion(thought: Thought) -> float | None:
+def opinion(decision: MoveDecision) -> float | None:
     """Returns the expected result for the mover, None from a player that has none."""
-    has_none = thought.value == 0 and thought.analysis is None
-    return None if has_none else thought.value
+    has_none = decision.value == 0 and decision.analysis is None
+    return None if has_none else decision.value
 
 
 def value_text(game: Game, player: int, value: float) -> str:

@@ -3,14 +3,6 @@
 from azjax.players.alphazero import AlphaZeroPlayer
 from azjax.players.analysis import Analysis, Branches
 from azjax.players.core import Choice, Player, choose, start, think
-from azjax.players.directory import (
-    MissingPartsError,
-    TrainedPlayer,
-    first_network,
-    load_player,
-    save_player,
-    shipped_players,
-)
 from azjax.players.greedy import GreedyPlayer
 from azjax.players.gtp import GtpPlayer
 from azjax.players.human import HumanPlayer
@@ -18,25 +10,33 @@ from azjax.players.mcts import MCTSPlayer
 from azjax.players.minimax import MinimaxPlayer
 from azjax.players.network import NetworkPlayer
 from azjax.players.perfect import PerfectPlayer
-from azjax.players.q_directory import TrainedQ, load_q_player, save_q_player
 from azjax.players.q_learning import QPlayer
+from azjax.players.q_serialization import TrainedQ, load_q_player, save_q_player
 from azjax.players.random import RandomPlayer
-from azjax.players.seat import (
-    AnyPlayer,
-    ExternalPlayer,
-    ForfeitError,
-    ResignError,
-    Seat,
-    Thought,
-    compile_choice,
-    sit,
-)
-from azjax.players.specification import (
+from azjax.players.registry import (
     DEFAULT_SIMULATIONS,
     MAX_SIMULATIONS,
     load,
     load_compiled,
     load_run,
+)
+from azjax.players.serialization import (
+    MissingPartsError,
+    TrainedPlayer,
+    first_network,
+    load_player,
+    save_player,
+    shipped_players,
+)
+from azjax.players.session import (
+    AnyPlayer,
+    ExternalPlayer,
+    ForfeitError,
+    MoveDecision,
+    PlayerSession,
+    ResignError,
+    compile_choice,
+    start_session,
 )
 
 __all__ = [
@@ -55,14 +55,14 @@ __all__ = [
     "MCTSPlayer",
     "MinimaxPlayer",
     "MissingPartsError",
+    "MoveDecision",
     "NetworkPlayer",
     "PerfectPlayer",
     "Player",
+    "PlayerSession",
     "QPlayer",
     "RandomPlayer",
     "ResignError",
-    "Seat",
-    "Thought",
     "TrainedPlayer",
     "TrainedQ",
     "choose",
@@ -76,7 +76,7 @@ __all__ = [
     "save_player",
     "save_q_player",
     "shipped_players",
-    "sit",
     "start",
+    "start_session",
     "think",
 ]

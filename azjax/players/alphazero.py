@@ -16,8 +16,8 @@ from azjax.search import (
     SearchSlice,
     Tree,
     find,
-    first_trees,
     improved_value,
+    init_trees,
     run_search,
     subtree,
 )
@@ -48,7 +48,7 @@ class AlphaZeroPlayer:
 
     def start(self, states: State) -> Tree | None:
         """Returns B trees that know nothing, None if none are kept."""
-        return first_trees(self.search, states, self.game.num_actions, self.simulations)
+        return init_trees(self.search, states, self.game.num_actions, self.simulations)
 
     def think(
         self, rng_key: jax.Array, states: State, memory: Tree

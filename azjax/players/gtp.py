@@ -6,9 +6,7 @@ import shutil
 from collections.abc import Sequence
 
 from azjax.games import Game, State
-from azjax.players.gtp_process import GtpProcess, RefusedError
-from azjax.players.seat import ForfeitError, ResignError, Thought
-from azjax.players.vertices import (
+from azjax.players.gtp_notation import (
     COLOURS,
     RESIGN,
     first_state,
@@ -16,6 +14,8 @@ from azjax.players.vertices import (
     read_vertex,
     to_vertex,
 )
+from azjax.players.gtp_process import GtpProcess, RefusedError
+from azjax.players.session import ForfeitError, MoveDecision, ResignError
 
 MOVE_SECONDS = 60.0
 START_SECONDS = 120.0  # large networks take their time
@@ -56,7 +56,7 @@ class GtpPlayer:
         self.move_seconds, self._start_seconds = move_seconds, start_seconds
         self._idle: list[_Engine] = []
 
-    def sit(self, game: Game, seed: int) -> "_GtpSeat":
+    def start_session(self, game: Game, seed: int) -> "_GtpSession":
         """Returns its seat in a game that begins.
 
         Args:
@@ -75,7 +75,7 @@ class GtpPlayer:
         except BaseException:
             engine.process.kill()
             raise
-        return _GtpSeat(engine, game, self._idle)
+        return _GtpSession(engine, game, self._idle)
 
     def close(self) -> None:
         """Ends the engines that are not in a game."""
@@ -136,7 +136,7 @@ class _Engine:
                 ) from error
 
 
-class _GtpSeat:
+class _GtpSession:
     """An engine in one game, and how far it has followed it."""
 
     def __init__(self, engine: _Engine, game: Game, idle: list[_Engine]):
@@ -145,7 +145,7 @@ class _GtpSeat:
         self._states = [first_state(game)]
         self._is_asked = False
 
-    def choose(self, state: State, moves: Sequence[int]) -> Thought:
+    def choose(self, state: State, moves: Sequence[int]) -> MoveDecision:
         """Chooses a move.
 
         Raises:
@@ -166,7 +166,7 @@ class _GtpSeat:
                 "which is no legal move"
             ) from None
         self._add(action)
-        return Thought(action)
+        return MoveDecision(action)
 
     def close(self) -> None:
         """Lets the engine serve in another game, unless it is still thinking about

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Sequence
 from typing import IO, cast
 
-from azjax.players.seat import ForfeitError
+from azjax.players.session import ForfeitError
 
 CHUNK = 1 << 16  # bytes
 MAX_ANSWER = 1 << 20  # bytes

@@ -7,7 +7,7 @@ or a tournament is conducted elsewhere.
 from collections.abc import Callable, Sequence
 
 from azjax.games import Game, State
-from azjax.players.seat import ForfeitError, Thought
+from azjax.players.session import ForfeitError, MoveDecision
 
 
 class HumanPlayer:
@@ -25,13 +25,13 @@ class HumanPlayer:
     ):
         self._read, self._write = read, write
 
-    def sit(self, game: Game, seed: int) -> "HumanSeat":
+    def start_session(self, game: Game, seed: int) -> "HumanSession":
         """Returns the person's seat in a game that begins."""
         del seed
-        return HumanSeat(game, self._read, self._write)
+        return HumanSession(game, self._read, self._write)
 
 
-class HumanSeat:
+class HumanSession:
     """A person in one game."""
 
     def __init__(
@@ -39,7 +39,7 @@ class HumanSeat:
     ):
         self._game, self._read, self._write = game, read, write
 
-    def choose(self, state: State, moves: Sequence[int]) -> Thought:
+    def choose(self, state: State, moves: Sequence[int]) -> MoveDecision:
         """Shows the position and asks until the answer is a legal move.
 
         Raises:
@@ -55,7 +55,7 @@ class HumanSeat:
             if text.strip() == "resign":
                 raise ForfeitError("resigned")
             try:
-                return Thought(self._game.text_to_action(state, text))
+                return MoveDecision(self._game.text_to_action(state, text))
             except ValueError as error:
                 self._write(str(error))
 

@@ -7,11 +7,11 @@ from azjax.games import Game
 from azjax.networks import Parts
 from azjax.players.alphazero import AlphaZeroPlayer
 from azjax.players.core import Player
-from azjax.players.directory import load_player
 from azjax.players.network import NetworkPlayer
-from azjax.players.q_directory import KIND, load_q_player
 from azjax.players.q_learning import QPlayer
-from azjax.players.specification import DEFAULT_SIMULATIONS
+from azjax.players.q_serialization import KIND, load_q_player
+from azjax.players.registry import DEFAULT_SIMULATIONS
+from azjax.players.serialization import load_player
 
 MAX_WEIGHT_BYTES = 2**29  # as float32
 

@@ -24,7 +24,7 @@ import jax
 import numpy as np
 
 from azjax.games import Game, State
-from azjax.players.seat import AnyPlayer, sit
+from azjax.players.session import AnyPlayer, start_session
 
 try:
     import pyspiel
@@ -70,14 +70,14 @@ class AzjaxBot(pyspiel.Bot):
         self._game = game
         self._to_azjax = to_azjax
         self._seed = seed
-        self._seat = sit(player, game, seed)
+        self._seat = start_session(player, game, seed)
 
     def restart_at(self, state: pyspiel.State) -> None:
         """Forgets what the player remembers of the game before."""
         del state
         self._seat.close()
         self._seed += 1  # of other chances than in the game before
-        self._seat = sit(self._player, self._game, self._seed)
+        self._seat = start_session(self._player, self._game, self._seed)
 
     def step(self, state: pyspiel.State) -> int:
         """Returns the player's move.

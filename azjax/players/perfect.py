@@ -8,7 +8,7 @@ from types import ModuleType
 import numpy as np
 
 from azjax.games import ConnectFour, Game, State
-from azjax.players.seat import Thought
+from azjax.players.session import MoveDecision
 
 
 class PerfectPlayer:
@@ -26,24 +26,24 @@ class PerfectPlayer:
         self._bitbully = _import_bitbully()
         self._solver = self._bitbully.BitBully()
 
-    def sit(self, game: Game, seed: int) -> "_PerfectSeat":
+    def start_session(self, game: Game, seed: int) -> "_PerfectSession":
         """Returns its seat in a game of Connect Four.
 
         Raises:
             ValueError: it is another game.
         """
         check_game(game)
-        return _PerfectSeat(self._bitbully, self._solver, game, seed)
+        return _PerfectSession(self._bitbully, self._solver, game, seed)
 
 
-class _PerfectSeat:
+class _PerfectSession:
     def __init__(self, bitbully: ModuleType, solver, game: Game, seed: int):
         self._bitbully = bitbully
         self._solver = solver
         self._num_actions = game.num_actions
         self._random = random.Random(seed)
 
-    def choose(self, state: State, moves: Sequence[int]) -> Thought:
+    def choose(self, state: State, moves: Sequence[int]) -> MoveDecision:
         """Chooses a move; its value is the exact result."""
         del state
         board = self._bitbully.Board([int(move) for move in moves])
@@ -52,7 +52,7 @@ class _PerfectSeat:
         best = sorted(move for move, score in scores.items() if score == top)
         policy = np.zeros(self._num_actions, np.float32)
         policy[best] = 1 / len(best)
-        return Thought(self._random.choice(best), policy, float(np.sign(top)))
+        return MoveDecision(self._random.choice(best), policy, float(np.sign(top)))
 
     def close(self) -> None:
         """Holds nothing."""

@@ -12,15 +12,15 @@ from azjax.search.muzero import gumbel_muzero_policy, muzero_policy
 from azjax.search.nodes import ProvenTree
 from azjax.search.policies import (
     alphazero_policy,
-    first_trees,
     gumbel_policy,
     improved_value,
+    init_trees,
     run_search,
 )
-from azjax.search.records import Tree
 from azjax.search.slices import SearchSlice
 from azjax.search.subtree import empty_tree, find, subtree
 from azjax.search.tree_search import search
+from azjax.search.types import Tree
 from azjax.search.uct import uct_policy
 
 __all__ = [
@@ -32,10 +32,10 @@ __all__ = [
     "alphazero_policy",
     "empty_tree",
     "find",
-    "first_trees",
     "gumbel_muzero_policy",
     "gumbel_policy",
     "improved_value",
+    "init_trees",
     "muzero_policy",
     "run_search",
     "search",

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from azjax.search import proofs
+from azjax.search import solver
 from azjax.search.nodes import (
     Nodes,
     Rows,
@@ -247,7 +247,7 @@ def _count(  # noqa: PLR0917  # called from two functions above
         mean = (value * known + gain) / (known + 1.0)
         new_value = jnp.where(is_leaf, evaluation.raw_value, mean)
         if nodes.lower is not None and nodes.upper is not None:
-            is_decided = proofs.is_proven(nodes.lower[entry], nodes.upper[entry])
+            is_decided = solver.is_proven(nodes.lower[entry], nodes.upper[entry])
             is_decided &= ~is_leaf | (evaluation.discount != 0)
             new_value = jnp.where(is_decided, value, new_value)
         value = jnp.where(counts, new_value, value)
@@ -298,11 +298,11 @@ def _prove(nodes: Nodes, paths: Paths, attempt: int | jax.Array) -> Nodes:
         evaluation = nodes.evaluation[entry]
         legal = is_legal(from_prior(evaluation.prior).astype(jnp.float32))
         child = linked(statistics[entry].link)
-        moves = proofs.move_bounds(lower, upper, child, legal)
+        moves = solver.move_bounds(lower, upper, child, legal)
         new_lower, new_upper = (bound.max(axis=-1) for bound in moves)
         is_active &= (new_lower != lower[entry]) | (new_upper != upper[entry])
-        is_decided = is_active & proofs.is_proven(new_lower, new_upper)
-        exact = proofs.exact_value(new_lower, new_upper)
+        is_decided = is_active & solver.is_proven(new_lower, new_upper)
+        exact = solver.exact_value(new_lower, new_upper)
         at = jnp.where(is_active, entry, nodes.size)
         decided_at = jnp.where(is_decided, entry, nodes.size)
         lower = lower.at[at].set(new_lower, mode="drop")

@@ -8,7 +8,6 @@ import jax
 import mctx
 
 from azjax.search.policies import search_by_gumbel
-from azjax.search.records import PolicyOutput, RootFnOutput
 from azjax.search.roots import (
     dirichlet_noise,
     in_float32,
@@ -19,6 +18,7 @@ from azjax.search.roots import (
     sample_action,
 )
 from azjax.search.tree_search import search
+from azjax.search.types import PolicyOutput, RootFnOutput
 
 
 def gumbel_muzero_policy(  # noqa: PLR0917  # the order is mctx's

@@ -19,8 +19,8 @@ import mctx
 from flax import struct
 
 from azjax.search.packing import Table
-from azjax.search.proofs import WIN, is_proven, move_bounds
-from azjax.search.records import RootFnOutput, Tree
+from azjax.search.solver import WIN, is_proven, move_bounds
+from azjax.search.types import RootFnOutput, Tree
 
 UNVISITED = mctx.Tree.UNVISITED
 NO_PARENT = mctx.Tree.NO_PARENT
@@ -118,7 +118,7 @@ class ProvenTree(Tree):
     """A tree with what was proved of its nodes.
 
     lower, upper: `[B, N]` int16; bounds of the result for the player to move there,
-        see `azjax.search.proofs`.
+        see `azjax.search.solver`.
     """
 
     lower: Any

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from azjax.search.nodes import Nodes, Rows, from_prior, is_legal, linked
-from azjax.search.proofs import move_bounds
-from azjax.search.records import Tree
+from azjax.search.solver import move_bounds
+from azjax.search.types import Tree
 
 # How many visits a node has for each further search that may be below it at once:
 # measured on solved positions of Connect Four with eight leaves a step.

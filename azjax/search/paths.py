@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from azjax.search import proofs
+from azjax.search import solver
 from azjax.search.nodes import Nodes
 
 # Listed nodes that are updated at once, for each game of the batch.
@@ -90,7 +90,7 @@ def list_rows(nodes: Nodes, paths: Paths, attempt: int | jax.Array) -> Paths:
         evaluation = nodes.evaluation[entry]
         is_on_path = depth <= length
         if nodes.lower is not None and nodes.upper is not None:
-            is_decided = proofs.is_proven(nodes.lower[entry], nodes.upper[entry])
+            is_decided = solver.is_proven(nodes.lower[entry], nodes.upper[entry])
             is_decided &= evaluation.discount != 0
             exact = nodes.statistics[entry].value
             value = jnp.where(is_on_path & is_decided, exact, value)

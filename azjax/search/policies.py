@@ -11,8 +11,6 @@ import mctx
 from azjax.search.config import SearchConfig
 from azjax.search.keys import draw, split_keys
 from azjax.search.nodes import ProvenTree, root_bounds
-from azjax.search.proofs import best_moves
-from azjax.search.records import PolicyOutput, RootFnOutput, Tree
 from azjax.search.roots import (
     dirichlet_noise,
     in_float32,
@@ -31,8 +29,10 @@ from azjax.search.selection import (
     sequential_halving_scores,
 )
 from azjax.search.slices import SearchSlice
+from azjax.search.solver import best_moves
 from azjax.search.subtree import empty_tree
 from azjax.search.tree_search import search
+from azjax.search.types import PolicyOutput, RootFnOutput, Tree
 
 
 def gumbel_policy(
@@ -75,7 +75,7 @@ def gumbel_policy(
         rescale_values: whether the values of each node are spread over [0, 1] first.
         **search_settings: `max_depth`, `tree`, `leaves_per_step`, `use_solver`,
             `prior_dtype` and `search_slice` of `search`. Trees that are to be kept from
-            move to move begin with `first_trees` or `empty_tree`, also at the first
+            move to move begin with `init_trees` or `empty_tree`, also at the first
             move.
     """
     SearchConfig(
@@ -231,7 +231,7 @@ def alphazero_policy(
         temperature: of the choice among the visit counts; 0 takes the most visited.
         **search_settings: `max_depth`, `tree`, `leaves_per_step`, `use_solver`,
             `prior_dtype` and `search_slice` of `search`. Trees that are to be kept from
-            move to move begin with `first_trees` or `empty_tree`, also at the first
+            move to move begin with `init_trees` or `empty_tree`, also at the first
             move.
     """
     settings: dict[str, Any] = {
@@ -353,7 +353,7 @@ def run_search(  # noqa: PLR0917  # the order is mctx's
     )
 
 
-def first_trees(
+def init_trees(
     config: SearchConfig, embedding: Any, num_actions: int, num_simulations: int
 ) -> Tree | None:
     """Returns empty trees for games that begin, to keep from move to move; None if

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import mctx
 
-from azjax.search.records import PolicyOutput, RootFnOutput, Tree
+from azjax.search.types import PolicyOutput, RootFnOutput, Tree
 
 
 def in_float32(root: RootFnOutput) -> RootFnOutput:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from azjax.search.nodes import is_legal
-from azjax.search.records import Tree
+from azjax.search.types import Tree
 
 
 def exploration_rate(visits: jax.Array, c_init: float, c_base: float) -> jax.Array:

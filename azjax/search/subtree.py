@@ -14,8 +14,8 @@ from azjax.search.nodes import (
     empty_nodes,
     to_tree,
 )
-from azjax.search.proofs import WIN
-from azjax.search.records import Tree
+from azjax.search.solver import WIN
+from azjax.search.types import Tree
 
 
 def empty_tree(

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.checks import check_int
-from azjax.search import proofs
+from azjax.search import solver
 from azjax.search.backup import Select, announce, back_up
 from azjax.search.keys import keys_of_games, split_keys
 from azjax.search.nodes import (
@@ -29,8 +29,8 @@ from azjax.search.nodes import (
 from azjax.search.one_node import one_node_trees
 from azjax.search.packing import Table
 from azjax.search.paths import Paths, empty_paths
-from azjax.search.records import RootFnOutput, Tree
 from azjax.search.slices import SearchSlice
+from azjax.search.types import RootFnOutput, Tree
 
 
 def search(
@@ -83,7 +83,7 @@ def search(
         tree: where to begin in place of empty trees, see `subtree`. Roots get their
             prior from `root` all the same, and empty trees get all of it. Its N nodes
             must have room for `num_simulations` new ones beside those in use, which
-            trees have that began with `first_trees` or `empty_tree` and went through
+            trees have that began with `init_trees` or `empty_tree` and went through
             `subtree`; simulations that find no room are left out. mctx's own selection
             at a Gumbel root counts the visits of a starting tree among its own; that of
             `gumbel_policy` does not.
@@ -394,9 +394,9 @@ class _Search:
         entry = jnp.where(counts, leaf, nodes.size)
         if nodes.lower is not None and nodes.upper is not None:
             ends = output.discount == 0
-            score = proofs.score_of_reward(output.reward)
-            lower = jnp.where(ends, score, -proofs.WIN).astype(nodes.lower.dtype)
-            upper = jnp.where(ends, score, proofs.WIN).astype(nodes.upper.dtype)
+            score = solver.score_of_reward(output.reward)
+            lower = jnp.where(ends, score, -solver.WIN).astype(nodes.lower.dtype)
+            upper = jnp.where(ends, score, solver.WIN).astype(nodes.upper.dtype)
             nodes = dataclasses.replace(
                 nodes,
                 lower=nodes.lower.at[entry].set(lower, mode="drop"),

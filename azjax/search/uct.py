@@ -9,8 +9,8 @@ import mctx
 
 from azjax.search.keys import draw, split_keys
 from azjax.search.nodes import is_legal
-from azjax.search.records import PolicyOutput, RootFnOutput, Tree
 from azjax.search.tree_search import search
+from azjax.search.types import PolicyOutput, RootFnOutput, Tree
 
 
 def uct_policy(

@@ -56,7 +56,7 @@ from azjax.training.replay import (
 )
 from azjax.training.sampling import Sampler, uniform_sampler
 from azjax.training.saved_config import load_config, repeated_config
-from azjax.training.self_play import Chunk, Games, make_self_play, start_games
+from azjax.training.self_play import Games, Trajectory, make_self_play, start_games
 from azjax.training.targets import (
     ValueTarget,
     lambda_returns,
@@ -69,7 +69,6 @@ __all__ = [
     "Algorithm",
     "Batch",
     "CheckpointConfig",
-    "Chunk",
     "Eligibility",
     "EvaluationConfig",
     "Games",
@@ -87,6 +86,7 @@ __all__ = [
     "Targets",
     "TrainConfig",
     "TrainState",
+    "Trajectory",
     "ValueTarget",
     "empty_replay",
     "fitted_to_length",

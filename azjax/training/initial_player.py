@@ -6,7 +6,7 @@ from typing import Any
 from azjax.games import Game
 from azjax.networks import Parts, Variables
 from azjax.players import load_player
-from azjax.players.directory import PRETRAINED, pretrained_directory
+from azjax.players.serialization import PRETRAINED, pretrained_directory
 from azjax.training.config import TrainConfig
 
 

@@ -38,9 +38,9 @@ from azjax.training.replay import (
 )
 from azjax.training.sampling import Sampler, draw_batch, uniform_sampler
 from azjax.training.self_play import (
-    Chunk,
     Games,
     SelfPlayMetrics,
+    Trajectory,
     make_self_play,
     mean_of_lanes,
     start_games,
@@ -89,7 +89,7 @@ class Algorithm(NamedTuple):
     lanes: Lanes
     init: Callable[[Variables], TrainState]
     make_keys: Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]
-    self_play: Callable[..., tuple[Games, Chunk, SelfPlayMetrics]]
+    self_play: Callable[..., tuple[Games, Trajectory, SelfPlayMetrics]]
     insert: Callable[..., Replay]
     make_index: Callable[..., tuple[Replay, Index, Eligibility]]
     prepare: Callable[[Any, Index], Any]

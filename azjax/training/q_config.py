@@ -7,7 +7,7 @@ from typing import Any, Literal
 from azjax import games
 from azjax.checks import check_choice, check_int, check_number, check_seed
 from azjax.networks import QNetworkConfig
-from azjax.players.q_directory import KIND
+from azjax.players.q_serialization import KIND
 from azjax.remote import Directory, as_run_directory
 from azjax.training.config import (
     BaseEvaluationConfig,

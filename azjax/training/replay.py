@@ -11,7 +11,7 @@ from flax import struct
 from azjax.games import Game
 from azjax.games.symmetry import Symmetry
 from azjax.networks import AuxiliaryHead
-from azjax.training.self_play import Chunk
+from azjax.training.self_play import Trajectory
 from azjax.training.stored_policy import action_dtype, expand_policy, store_policy
 from azjax.training.targets import ValueTarget
 
@@ -27,7 +27,7 @@ class Replay:
     was_eligible: `[R, B]` bool; whether an index held the position.
     """
 
-    chunk: Chunk
+    chunk: Trajectory
     was_eligible: jax.Array
 
 
@@ -137,7 +137,7 @@ def empty_replay(
         (game.init(), policy),
     )
     return Replay(
-        chunk=Chunk(
+        chunk=Trajectory(
             state=state,
             action=jnp.zeros(shape, action_dtype(game.num_actions)),
             policy=policy,
@@ -150,7 +150,7 @@ def empty_replay(
     )
 
 
-def insert(replay: Replay, chunk: Chunk, iteration: jax.Array) -> Replay:
+def insert(replay: Replay, chunk: Trajectory, iteration: jax.Array) -> Replay:
     """Writes chunk `iteration` (`[]` int32) of the run over the oldest one. Both may
     have axes in front."""
     rows = chunk.terminated.ndim - 2

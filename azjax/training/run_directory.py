@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from azjax import games
-from azjax.players.directory import MAX_CONFIG_BYTES
 from azjax.players.schema import VERSION, migrate
+from azjax.players.serialization import MAX_CONFIG_BYTES
 from azjax.players.weights import open_regular
 from azjax.remote import Directory, as_directory, is_remote, resolved, store_errors
 from azjax.training.config import BaseEvaluationConfig, CheckpointConfig

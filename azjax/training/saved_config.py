@@ -5,7 +5,7 @@ import dataclasses
 import os
 from typing import Any, TypeVar
 
-from azjax.players.q_directory import KIND
+from azjax.players.q_serialization import KIND
 from azjax.records import record_from_json
 from azjax.remote import Directory, as_directory
 from azjax.training.config import TrainConfig

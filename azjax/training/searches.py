@@ -20,7 +20,7 @@ from azjax.search.keys import draw, split_batch, split_keys
 from azjax.training.config import SelfPlayConfig
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """What the searches of B positions found.
 
     action: `[B]` int32; the best move.
@@ -58,7 +58,7 @@ def make_searches(
 
     def search_part(
         variables, num_simulations, rng_key, root, tree, *, is_full: bool
-    ) -> Found:
+    ) -> SearchResult:
         part = None
         if is_full:
             made = jnp.zeros(root.value.shape, jnp.int32)
@@ -77,7 +77,7 @@ def make_searches(
             search_slice=part,
         )
         action = jnp.asarray(output.action)
-        return Found(
+        return SearchResult(
             action=action,
             policy=jnp.asarray(output.action_weights),
             value=improved_value(output),
@@ -86,7 +86,7 @@ def make_searches(
             tree=None if tree is None else output.search_tree.replace(extra_data=None),
         )
 
-    def search_all(variables, num_simulations, rng_key, root, tree) -> Found:
+    def search_all(variables, num_simulations, rng_key, root, tree) -> SearchResult:
         num_positions, num_lanes = root.value.size, rng_key.size
         per_lane = num_positions // num_lanes
         num_full = config.full_games_of(per_lane)

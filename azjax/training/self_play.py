@@ -13,11 +13,11 @@ from azjax.games import Game, State
 from azjax.games.core import select
 from azjax.networks import Network, Variables
 from azjax.players.model import evaluate, make_root, mover_reward
-from azjax.search import SearchConfig, Tree, first_trees
+from azjax.search import SearchConfig, Tree, init_trees
 from azjax.search.keys import draw, merge_batch, split_batch, split_keys
-from azjax.search.records import RootFnOutput
+from azjax.search.types import RootFnOutput
 from azjax.training.config import ReplayConfig, SelfPlayConfig
-from azjax.training.searches import Found, after_moves, make_searches
+from azjax.training.searches import SearchResult, after_moves, make_searches
 from azjax.training.stored_policy import StoredPolicy, action_dtype, store_policy
 
 
@@ -33,7 +33,7 @@ class Games:
     moves: jax.Array
 
 
-class Chunk(NamedTuple):
+class Trajectory(NamedTuple):
     """T moves in each of B game slots, in time order.
 
     The same type holds one move, `[B, ...]`, before `lax.scan` stacks the moves, and
@@ -165,7 +165,7 @@ def make_self_play(
     searches = make_searches(game, network, search, config)
 
     def first_tree(states: State) -> Tree | None:
-        return first_trees(search, states, game.num_actions, config.longest_search)
+        return init_trees(search, states, game.num_actions, config.longest_search)
 
     move = _Move(game, network, search, config, searches, policy_entries)
 
@@ -222,7 +222,7 @@ class _Move(NamedTuple):
     network: Network
     search: SearchConfig
     config: SelfPlayConfig
-    searches: Callable[..., Found]
+    searches: Callable[..., SearchResult]
     policy_entries: int
 
     def play(
@@ -259,7 +259,7 @@ class _Move(NamedTuple):
         policy, dropped = store_policy(
             jnp.where(found.is_full[:, None], found.policy, 0), self.policy_entries
         )
-        chunk = Chunk(
+        chunk = Trajectory(
             state=games.state,
             action=action.astype(action_dtype(game.num_actions)),
             policy=policy,
@@ -285,7 +285,7 @@ class _Move(NamedTuple):
 
     def measure(
         self,
-        found: Found,
+        found: SearchResult,
         root: RootFnOutput,
         after: State,
         dropped: jax.Array,

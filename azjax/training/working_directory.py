@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from azjax.players.directory import CONFIG_FILE
+from azjax.players.serialization import CONFIG_FILE
 from azjax.players.weights import open_regular
 from azjax.remote import Directory, store_errors
 from azjax.training.metrics import MAX_METRICS_BYTES, METRICS_FILE

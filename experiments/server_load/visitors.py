@@ -90,16 +90,16 @@ class Connection:
         began = time.monotonic()
         simulations = self._table.simulations
         request = {"actions": actions, "simulations": simulations, "tree": True}
-        thought = await self._ask("think", request)
+        decision = await self._ask("think", request)
         self._tally.move_seconds.append(time.monotonic() - began)
         legal = self._rules.legal_actions(self._rules.state(actions))
-        assert thought["action"] in legal
-        assert thought["simulations"] == (simulations or 0)
+        assert decision["action"] in legal
+        assert decision["simulations"] == (simulations or 0)
         if simulations:
-            visits = sum(move["visits"] for move in thought["moves"])
+            visits = sum(move["visits"] for move in decision["moves"])
             assert visits == simulations, visits
-            assert thought["tree"]
-        return thought["action"]
+            assert decision["tree"]
+        return decision["action"]
 
     async def _ask(self, method: str, params: dict[str, Any]) -> Any:
         """Asks, and if the connection breaks connects again and asks again."""

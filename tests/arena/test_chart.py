@@ -2,7 +2,7 @@ import numpy as np
 from matplotlib.image import imread
 
 from azjax.arena.chart import draw_chart, save_chart
-from azjax.arena.records import Record
+from azjax.arena.results import Record
 from azjax.arena.standings import Standing
 
 

@@ -11,7 +11,7 @@ from azjax.arena.events import (
     Moved,
     Thinks,
 )
-from azjax.players import Thought
+from azjax.players import MoveDecision
 
 GAME = games.make("tic_tac_toe")
 PERSONS = (None, None)
@@ -52,7 +52,7 @@ def test_observers_are_told_in_the_order_of_what_happens(seat):
     assert kinds == [Jumped, Moved, Thinks, Moved]
     assert events[2] == Thinks(player=1, is_advice=False)
     assert events[3].move.text == "a3"
-    assert events[3].move.thought.value == 0.5
+    assert events[3].move.decision.value == 0.5
 
 
 def test_every_observer_is_told_everything(seat):
@@ -173,9 +173,9 @@ def test_a_thought_that_ends_after_its_position_is_dropped(seat, later):
     work, then = later.waiting.pop()
 
     def slow():
-        thought = work()
+        decision = work()
         controller.take_back()
-        return thought
+        return decision
 
     later(slow, then)
     later.work()
@@ -197,7 +197,7 @@ def test_advice_is_given_and_nothing_is_played(seat):
     controller.advise(seat)
     assert events[-2] == Thinks(0, is_advice=True)
     assert isinstance(events[-1], Advised)
-    assert events[-1].thought.action == 0
+    assert events[-1].decision.action == 0
     assert texts(controller) == []
     assert controller.is_persons_turn
 
@@ -235,7 +235,7 @@ def test_a_seat_that_cannot_go_on_loses(seat):
 def test_a_seat_that_cheats_loses():
     class Cheat:
         def choose(self, state, moves):
-            return Thought(moves[-1])
+            return MoveDecision(moves[-1])
 
         def close(self):
             pass

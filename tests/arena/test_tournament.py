@@ -14,7 +14,7 @@ class Engine:
 
     starts = True
 
-    def sit(self, game, seed):
+    def start_session(self, game, seed):
         if not self.starts:
             raise players.ForfeitError("no such program")
         return self

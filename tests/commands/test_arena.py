@@ -5,7 +5,7 @@ from matplotlib.image import imread
 
 from azjax import arena, cli, games, players
 from azjax.commands.arena import named, read_anchor
-from azjax.players.specification import KINDS, Kind
+from azjax.players.registry import KINDS, Kind
 
 PLAYERS = ["random", "network:pretrained", "engine"]
 FEW = ["--games", "8", "--opening-moves", "2"]
@@ -16,7 +16,7 @@ class Engine:
 
     starts = True
 
-    def sit(self, game, seed):
+    def start_session(self, game, seed):
         if not self.starts:
             raise players.ForfeitError("no such program")
         return self
@@ -218,7 +218,7 @@ def test_an_interrupted_sequential_test_is_undecided(capsys, engine, monkeypatch
         asked.append(moves)
         if len(asked) > 300:
             raise KeyboardInterrupt
-        return players.Thought(int(state_game.legal_action_mask(state).argmax()))
+        return players.MoveDecision(int(state_game.legal_action_mask(state).argmax()))
 
     state_game = games.make("tic_tac_toe")
     monkeypatch.setattr(engine, "choose", choose)

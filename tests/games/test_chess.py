@@ -160,7 +160,7 @@ def test_a_pawn_becomes_each_of_four_pieces(piece):
 
 
 @pytest.mark.parametrize(
-    ("moves", "fen", "rewards", "ending"),
+    ("moves", "fen", "rewards", "result_text"),
     [
         pytest.param(
             "f3 e5 g4 Qh4#", FIRST_POSITION, BLACK_WINS, "checkmate", id="fool's mate"
@@ -194,11 +194,11 @@ def test_a_pawn_becomes_each_of_four_pieces(piece):
         ),
     ],
 )
-def test_games_end_as_they_should(moves, fen, rewards, ending):
+def test_games_end_as_they_should(moves, fen, rewards, result_text):
     state = play(moves, fen)
     assert state.terminated
     np.testing.assert_array_equal(GAME.rewards(state), rewards)
-    assert GAME.ending(state) == ending
+    assert GAME.result_text(state) == result_text
 
 
 @pytest.mark.parametrize("moves", ["a3", "Rxb2"])
@@ -241,7 +241,7 @@ def test_the_third_occurrence_is_a_draw_where_repetitions_count():
         state = play(moves, game=WITH_REPETITION)
         assert state.terminated == (moves == 2 * there_and_back)
     np.testing.assert_array_equal(WITH_REPETITION.rewards(state), DRAW)
-    assert WITH_REPETITION.ending(state) == "threefold repetition"
+    assert WITH_REPETITION.result_text(state) == "threefold repetition"
     assert not play(2 * there_and_back).terminated
 
 
@@ -274,16 +274,16 @@ def test_the_limit_of_moves_is_a_draw():
     state = single_step(GAME)(state, GAME.text_to_action(state, "Kb7"))
     assert state.terminated
     np.testing.assert_array_equal(GAME.rewards(state), DRAW)
-    assert GAME.ending(state) == "limit of moves"
+    assert GAME.result_text(state) == "limit of moves"
 
 
 @pytest.mark.parametrize("action", [0, -1, GAME.num_actions, 73 * 52 + 16])
 def test_an_illegal_move_loses(action):
-    assert GAME.ending(GAME.init()) == ""
+    assert GAME.result_text(GAME.init()) == ""
     state = single_step(GAME)(GAME.init(), action)
     assert state.terminated
     np.testing.assert_array_equal(GAME.rewards(state), BLACK_WINS)
-    assert GAME.ending(state) == ""
+    assert GAME.result_text(state) == ""
 
 
 def test_step_takes_exactly_the_legal_moves():

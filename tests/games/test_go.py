@@ -233,7 +233,7 @@ def test_every_point_has_the_owner_that_its_score_counts():
 
 
 @pytest.mark.parametrize(
-    ("komi", "rewards", "ending"),
+    ("komi", "rewards", "result_text"),
     [
         (8.5, [1, -1], "B+0.5"),
         (9, [0, 0], ""),
@@ -241,11 +241,11 @@ def test_every_point_has_the_owner_that_its_score_counts():
         (-0.5, [1, -1], "B+9.5"),
     ],
 )
-def test_komi_decides_and_whole_numbers_make_draws(komi, rewards, ending):
+def test_komi_decides_and_whole_numbers_make_draws(komi, rewards, result_text):
     game = go.Go(3, komi)
-    assert game.ending(play("b2 pass", game)) == ""
+    assert game.result_text(play("b2 pass", game)) == ""
     state = play("b2 pass pass", game)
-    assert game.ending(state) == ending
+    assert game.result_text(state) == result_text
     np.testing.assert_array_equal(game.score(state), [9, komi])
     np.testing.assert_array_equal(game.rewards(state), rewards)
 

@@ -191,22 +191,24 @@ def test_placing_a_disc_is_illegal_where_only_a_pass_is_allowed():
 def test_an_illegal_move_leaves_the_discs_as_they_are():
     after = STEP(GAME.init(), 0)
     assert picture(after) == picture(GAME.init())
-    assert GAME.ending(after) == ""  # nobody counts them
+    assert GAME.result_text(after) == ""  # nobody counts them
 
 
 @pytest.mark.parametrize(
-    ("last_row", "rewards", "ending"),
+    ("last_row", "rewards", "result_text"),
     [
         pytest.param("......OO", [1, -1], "3 to 2", id="more black discs"),
         pytest.param(".....OOO", [0, 0], "3 to 3", id="equally many"),
         pytest.param("....OOOO", [-1, 1], "4 to 3", id="more white discs"),
     ],
 )
-def test_the_game_ends_at_once_when_neither_player_can_move(last_row, rewards, ending):
+def test_the_game_ends_at_once_when_neither_player_can_move(
+    last_row, rewards, result_text
+):
     state = position("XO......" + " ........" * 6 + " " + last_row, BLACK)
-    assert GAME.ending(state) == ""
+    assert GAME.result_text(state) == ""
     after = play(state, "c1")
-    assert GAME.ending(after) == ending
+    assert GAME.result_text(after) == result_text
     assert picture(after)[0] == "XXX....."
     assert after.terminated
     np.testing.assert_array_equal(GAME.rewards(after), rewards)
@@ -217,7 +219,7 @@ def test_the_game_ends_when_a_player_has_no_discs_left():
     assert after.terminated
     assert bitboard.count(after.stones[BLACK]) == 13
     assert not bitboard.has_any(after.stones[WHITE])
-    assert GAME.ending(after) == "13 to 0"
+    assert GAME.result_text(after) == "13 to 0"
     np.testing.assert_array_equal(GAME.rewards(after), [1, -1])
 
 

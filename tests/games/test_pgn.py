@@ -7,7 +7,7 @@ import pytest
 from azjax import arena, games
 from azjax.games import GameRecord
 from azjax.players import RandomPlayer
-from azjax.players.vertices import first_state, next_state
+from azjax.players.gtp_notation import first_state, next_state
 
 CHESS = games.make("chess")
 

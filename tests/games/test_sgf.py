@@ -8,7 +8,7 @@ from azjax import arena, games
 from azjax.games import GameRecord
 from azjax.games.game_record import to_json_lines
 from azjax.players import RandomPlayer
-from azjax.players.vertices import first_state, next_state
+from azjax.players.gtp_notation import first_state, next_state
 
 GO = games.make("go:5")
 NAMES = ("gtp:gnugo --level 1", 'a "player" [x\\y]')

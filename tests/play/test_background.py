@@ -1,7 +1,7 @@
 import threading
 
 from azjax.play.background import Pump
-from azjax.players import Thought
+from azjax.players import MoveDecision
 
 
 def test_work_is_done_elsewhere_and_its_outcome_is_taken_here():
@@ -9,11 +9,11 @@ def test_work_is_done_elsewhere_and_its_outcome_is_taken_here():
 
     def work():
         threads.append(threading.current_thread())
-        return Thought(3)
+        return MoveDecision(3)
 
     pump.background(work, lambda outcome: outcomes.append(outcome.result()))
     pump.wait()
-    assert outcomes == [Thought(3)]
+    assert outcomes == [MoveDecision(3)]
     assert threads[0] is not threading.main_thread()
     assert pump.background.close(seconds=60)
 

@@ -116,9 +116,9 @@ def test_the_opponent_thinks_about_the_position_that_it_is_asked_about():
     kernel = Kernel("connect_four")
     full = [0, 0, 0, 0, 0, 0]
     assert len(kernel.ask("position", actions=full)["moves"]) == 6
-    thought = kernel.ask("think", actions=full, simulations=None)
-    assert thought["action"] == 1
-    assert thought["value"] == 0.25
+    decision = kernel.ask("think", actions=full, simulations=None)
+    assert decision["action"] == 1
+    assert decision["value"] == 0.25
 
 
 @pytest.fixture(scope="module")
@@ -137,9 +137,9 @@ def test_an_opponent_that_searches_has_strengths(searching):
     assert description["simulations"] == 60
     # A win in one, and no doubt about it.
     request = {"actions": [0, 3, 1, 4], "simulations": 100}
-    thought = kernel.ask("think", **request)
-    assert thought["action"] == 2
-    assert sum(move["visits"] for move in thought["moves"]) >= 99
+    decision = kernel.ask("think", **request)
+    assert decision["action"] == 2
+    assert sum(move["visits"] for move in decision["moves"]) >= 99
 
 
 def test_a_thought_that_is_given_up_is_answered_with_nothing(searching, monkeypatch):
@@ -150,10 +150,10 @@ def test_a_thought_that_is_given_up_is_answered_with_nothing(searching, monkeypa
         slicer, "search", lambda *args: is_stopped.wait(PATIENCE) and search(*args)
     )
     request = {"actions": [], "simulations": 100}
-    thought = kernel.tell("think", **request)
+    decision = kernel.tell("think", **request)
     stopped = kernel.tell("stop")
     is_stopped.set()
-    assert kernel.answer(thought) == ("answer", None)
+    assert kernel.answer(decision) == ("answer", None)
     assert kernel.answer(stopped) == ("answer", None)
     first, second = (kernel.tell("think", view=view, **request) for view in (1, 2))
     answers = [kernel.answer(first), kernel.answer(second)]
@@ -281,7 +281,7 @@ def test_a_display_is_kept_no_longer_than_its_thoughts():
         assert kernel.answer(id)[1]["action"] == 1
     table, _ = kernel.board._host.table(None)
     wait_until(lambda: not table.is_busy)  # its thread answers before it lets go
-    assert not kernel.board.thoughts
+    assert not kernel.board.decisions
     gc.collect()
     assert views(kernel.board) == []
 
@@ -305,10 +305,10 @@ def test_a_board_that_is_closed_stops_its_thoughts(monkeypatch):
     kernel = Kernel("tic_tac_toe")
     monkeypatch.setattr(kernel.board._host, "table", lambda _: (Endless(), 0))
     kernel.tell("think", actions=[], simulations=None)
-    (thought,) = kernel.board.thoughts.values()
+    (decision,) = kernel.board.decisions.values()
     kernel.board.close()
-    assert thought.job.is_given_up
-    assert not kernel.board.thoughts
+    assert decision.job.is_given_up
+    assert not kernel.board.decisions
 
 
 def test_an_unexpected_error_is_answered(monkeypatch, capsys):

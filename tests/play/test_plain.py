@@ -117,14 +117,14 @@ def test_help_names_the_commands(converse):
 
 
 def test_an_opponent_that_dies_is_reported(converse, opponent):
-    original = opponent.sit
+    original = opponent.start_session
 
-    def sit(game, seed):
+    def start_session(game, seed):
         seat = original(game, seed)
         seat.is_dead = True
         return seat
 
-    opponent.sit = sit
+    opponent.start_session = start_session
     _, written = converse(["hint", "b2", "save /proc/nothing"])
     assert "no advice: the engine died" in written
     assert "it cannot go on: the engine died" in written

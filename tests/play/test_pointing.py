@@ -2,7 +2,7 @@ import pytest
 
 from azjax import games
 from azjax.play.pointing import Pointing
-from azjax.players.vertices import first_state, legal_actions, next_state
+from azjax.players.gtp_notation import first_state, legal_actions, next_state
 
 
 def position(name, *moves):

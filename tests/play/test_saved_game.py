@@ -2,7 +2,7 @@ import pytest
 
 from azjax import games
 from azjax.play.saved_game import SavedGame, load, save
-from azjax.players.vertices import first_state, next_state
+from azjax.players.gtp_notation import first_state, next_state
 
 GAME = games.make("tic_tac_toe")
 WHOLE = """azjax game 1
@@ -42,7 +42,7 @@ def read(tmp_path):
 def test_what_is_saved_is_loaded(tmp_path, spec, moves):
     game, path = games.make(spec), tmp_path / "game.txt"
     players = ("human", "mcts:9?x=1")
-    saved = SavedGame(repr(game), players, "unfinished", moves, ending="B+0.5")
+    saved = SavedGame(repr(game), players, "unfinished", moves, result_text="B+0.5")
     save(path, saved)
     found, actions = load(path, game)
     assert found == saved

@@ -89,10 +89,10 @@ def test_an_empty_line_is_explained(session):
 
 def test_a_hint_is_what_the_opponent_would_play(session):
     session.do("hint")
-    assert session.latest_thought()[1].action == 0
+    assert session.latest_decision()[1].action == 0
     session.do("b2")
-    ply, thought = session.latest_thought()
-    assert (ply, thought.action) == (1, 0)
+    ply, decision = session.latest_decision()
+    assert (ply, decision.action) == (1, 0)
 
 
 def test_moves_are_taken_back_and_made_again(session):
@@ -136,13 +136,13 @@ def test_a_game_that_plays_itself_is_stopped_by_taking_back(opponent, later):
 
 def test_the_analysis_advises_at_each_turn(session):
     assert session.do("analysis") == "the analysis is on"
-    assert session.latest_thought()[0] == 0
+    assert session.latest_decision()[0] == 0
     session.do("b2")
-    ply, _ = session.latest_thought()
+    ply, _ = session.latest_decision()
     assert ply == 2, "for the position, not for the opponent's last move"
     assert session.do("analysis") == "the analysis is off"
     session.do("c3")
-    assert session.latest_thought()[0] == 3
+    assert session.latest_decision()[0] == 3
 
 
 def test_expectations_are_those_of_the_first_player(session):
@@ -224,7 +224,7 @@ def test_a_dead_opponent_is_replaced(session, opponent, line):
 
 def test_an_opponent_that_does_not_start_is_explained():
     class Broken:
-        def sit(self, game, seed):
+        def start_session(self, game, seed):
             raise players.ForfeitError("no such program")
 
     with pytest.raises(ValueError, match="gtp:x: no such program"):

@@ -13,34 +13,34 @@ from azjax.play.text_output import (
     signed,
     value_text,
 )
-from azjax.players import Analysis, Thought
+from azjax.players import Analysis, MoveDecision
 
 GAME = games.make("tic_tac_toe")
 
 
-def thought(action=4, visits=None):
+def decision(action=4, visits=None):
     prior = np.float32([0.1, 0, 0, 0, 0.6, 0, 0, 0, 0.3])
     if visits is None:
-        return Thought(action, prior, 0.25)
+        return MoveDecision(action, prior, 0.25)
     moves = np.int32([action, 0, 8, *[-1] * 13])
     analysis = Analysis(prior, np.int32(visits), np.float32([0.5] * 9), moves)
-    return Thought(action, prior, 0.25, analysis)
+    return MoveDecision(action, prior, 0.25, analysis)
 
 
 def test_what_a_search_tried_most_comes_after_what_it_chose():
-    found = candidates(GAME, GAME.init(), thought(4, [7, 0, 0, 0, 5, 0, 0, 0, 9]), 8)
+    found = candidates(GAME, GAME.init(), decision(4, [7, 0, 0, 0, 5, 0, 0, 0, 9]), 8)
     assert [c.text for c in found] == ["b2", "c1", "a3"]
     assert [c.visits for c in found] == [5, 9, 7]
     assert [c.value for c in found] == [0.5] * 3
     assert found[0].prior == pytest.approx(0.6)
-    assert len(candidates(GAME, GAME.init(), thought(4, [7] * 9), most=2)) == 2
+    assert len(candidates(GAME, GAME.init(), decision(4, [7] * 9), most=2)) == 2
 
 
 def test_a_network_alone_has_probabilities_only():
-    found = candidates(GAME, GAME.init(), thought(), 8)
+    found = candidates(GAME, GAME.init(), decision(), 8)
     assert [c.text for c in found] == ["b2", "c1", "a3"]
     assert {c.visits for c in found} == {c.value for c in found} == {None}
-    assert line(GAME, GAME.init(), thought()) == []
+    assert line(GAME, GAME.init(), decision()) == []
 
 
 def test_the_line_is_written_in_the_games_notation():
@@ -52,13 +52,13 @@ def test_the_line_is_written_in_the_games_notation():
     moves = np.int32([first, second, *[-1] * 14])
     nothing = np.zeros(game.num_actions)
     analysis = Analysis(nothing, nothing.astype(int), nothing, moves)
-    found = line(game, state, Thought(first, None, 0.0, analysis))
+    found = line(game, state, MoveDecision(first, None, 0.0, analysis))
     assert found == ["e2e4", "e7e5"]
 
 
 def test_the_analysis_of_the_shipped_player_is_told():
     player = players.load("alphazero:pretrained?simulations=32", GAME)
-    found = players.sit(player, GAME, 0).choose(GAME.init(), [])
+    found = players.start_session(player, GAME, 0).choose(GAME.init(), [])
     lines = list(analysis_lines(GAME, GAME.init(), found))
     assert "for the crosses (1 a win, -1 a loss)" in lines[0]
     assert lines[1].split() == ["move", "prior", "visits", "value"]
@@ -68,7 +68,7 @@ def test_the_analysis_of_the_shipped_player_is_told():
 
 def test_a_value_is_told_with_the_side_for_which_it_is():
     second = GAME.step(GAME.init(), jnp.int32(0))
-    lines = [next(analysis_lines(GAME, s, thought())) for s in (GAME.init(), second)]
+    lines = [next(analysis_lines(GAME, s, decision())) for s in (GAME.init(), second)]
     assert "+0.25 for the crosses" in lines[0]
     assert "+0.25 for the rings" in lines[1]
     chess = games.make("chess")
@@ -76,16 +76,16 @@ def test_a_value_is_told_with_the_side_for_which_it_is():
 
 
 def test_who_tells_nothing_is_said_to_tell_nothing():
-    assert list(analysis_lines(GAME, GAME.init(), Thought(0))) == [
+    assert list(analysis_lines(GAME, GAME.init(), MoveDecision(0))) == [
         "this player does not tell what it thinks"
     ]
 
 
 def test_nought_without_a_search_is_no_opinion():
-    assert opinion(Thought(0, None, 0.0)) is None
-    assert opinion(Thought(0)) is None
-    assert opinion(thought()) == 0.25
-    assert opinion(thought(4, [1] * 9)._replace(value=0.0)) == 0.0
+    assert opinion(MoveDecision(0, None, 0.0)) is None
+    assert opinion(MoveDecision(0)) is None
+    assert opinion(decision()) == 0.25
+    assert opinion(decision(4, [1] * 9)._replace(value=0.0)) == 0.0
 
 
 def test_numbers_are_written_for_people():

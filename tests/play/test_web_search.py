@@ -50,9 +50,9 @@ def think(trained, steps, folder):
     return json.loads(result.stdout)
 
 
-def visits_of(thought, num_actions):
+def visits_of(decision, num_actions):
     visits = np.zeros(num_actions, int)
-    for move in thought["moves"]:
+    for move in decision["moves"]:
         visits[move["action"]] = move["visits"]
     return visits
 
@@ -107,14 +107,14 @@ WON = {"actions": [0, 3, 1, 4, 2], "simulations": 1}
 
 
 @pytest.fixture(scope="module")
-def thoughts(trained, tmp_path_factory):
+def decisions(trained, tmp_path_factory):
     """What the page's search thinks of all these positions."""
     steps = [*FRESH, *GOES_ON, WON]
     return think(trained, steps, tmp_path_factory.mktemp("search"))
 
 
-def test_visits_and_values_are_those_of_python(trained, thoughts):
-    check_same(trained, thoughts[: len(FRESH)])
+def test_visits_and_values_are_those_of_python(trained, decisions):
+    check_same(trained, decisions[: len(FRESH)])
 
 
 @pytest.mark.slow
@@ -143,29 +143,31 @@ def test_every_network_runs_in_the_browsers_runtime(
     check_same(other, think(other, FRESH, tmp_path))
 
 
-def check_same(trained, thoughts):
+def check_same(trained, decisions):
     states = [state_after(actions) for actions in OPENINGS]
     batch = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *states)
     _, analysis, _ = analyse(player_of(trained), batch, None)
-    for index, thought in enumerate(thoughts):
+    for index, decision in enumerate(decisions):
         expected = np.asarray(analysis.visits[index])
-        np.testing.assert_array_equal(visits_of(thought, 9), expected)
-        assert thought["action"] == expected.argmax()
-        for move in thought["moves"]:
+        np.testing.assert_array_equal(visits_of(decision, 9), expected)
+        assert decision["action"] == expected.argmax()
+        for move in decision["moves"]:
             action = move["action"]
             prior = analysis.prior[index, action]
             np.testing.assert_allclose(move["prior"], prior, atol=1e-5)
             if move["visits"]:
                 value = analysis.action_values[index, action]
                 np.testing.assert_allclose(move["value"], value, atol=1e-5)
-        check_same_tree(thought["tree"], analysis.branches, index)
-        line = [move["action"] for move in thought["line"]]
+        check_same_tree(decision["tree"], analysis.branches, index)
+        line = [move["action"] for move in decision["line"]]
         if (expected == expected.max()).sum() == 1:
             known = [action for action in analysis.line[index].tolist() if action >= 0]
             assert line == known
-        chances = np.array(thought["result"])
+        chances = np.array(decision["result"])
         np.testing.assert_allclose(chances.sum(), 1, atol=1e-6)
-        np.testing.assert_allclose(chances[0] - chances[2], thought["value"], atol=1e-5)
+        np.testing.assert_allclose(
+            chances[0] - chances[2], decision["value"], atol=1e-5
+        )
 
 
 def check_same_tree(tree, branches, index):
@@ -190,7 +192,7 @@ def check_same_tree(tree, branches, index):
     assert visits == sorted(visits, reverse=True)
 
 
-def test_the_tree_is_kept_from_move_to_move(trained, thoughts):
+def test_the_tree_is_kept_from_move_to_move(trained, decisions):
     player = player_of(trained, tree_reuse_nodes=400)
     states = [state_after(actions) for actions in PLAYED]
     memory = player.start(states[0])
@@ -198,13 +200,13 @@ def test_the_tree_is_kept_from_move_to_move(trained, thoughts):
     for state in states:
         _, analysis, memory = analyse(player, state, memory)
         expected.append(np.asarray(analysis.visits[0]))
-    found = thoughts[len(FRESH) : -1]
-    for thought, visits in zip(found, expected, strict=False):
-        np.testing.assert_array_equal(visits_of(thought, 9), visits)
-    assert [thought["visits"] > SIMULATIONS + 1 for thought in found] == [
+    found = decisions[len(FRESH) : -1]
+    for decision, visits in zip(found, expected, strict=False):
+        np.testing.assert_array_equal(visits_of(decision, 9), visits)
+    assert [decision["visits"] > SIMULATIONS + 1 for decision in found] == [
         *(False, True, True, False)
     ]
 
 
-def test_a_finished_game_is_not_searched(thoughts):
-    assert thoughts[-1] == {"error": "the game is over"}
+def test_a_finished_game_is_not_searched(decisions):
+    assert decisions[-1] == {"error": "the game is over"}

@@ -19,7 +19,7 @@ from playwright.sync_api import expect
 from azjax import games
 from azjax.play.saved_game import load
 from azjax.play.server.describing import describe_start
-from azjax.players.directory import pretrained_directory
+from azjax.players.serialization import pretrained_directory
 
 GAMES = ("tic_tac_toe", "breakthrough:5,5", "go:9", "hex:3,true")
 LARGE_GAMES = ("othello", "chess", "go:19")

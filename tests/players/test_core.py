@@ -11,7 +11,7 @@ from azjax import games
 from azjax.players import AlphaZeroPlayer, NetworkPlayer, RandomPlayer, choose
 from azjax.players import first_network as make_network
 from azjax.players.core import Choice, start, think
-from azjax.players.seat import sit
+from azjax.players.session import start_session
 
 KINDS = pytest.mark.parametrize("kind", ["random", "network", "alphazero"])
 
@@ -150,7 +150,7 @@ def test_no_kind_of_player_is_taken_for_another(is_seated):
 
     def move(player):
         if is_seated:
-            return sit(player, game, seed=0).choose(state, []).action
+            return start_session(player, game, seed=0).choose(state, []).action
         states = jax.tree.map(lambda leaf: leaf[None], state)
         return int(choose(player, jax.random.key(0), states).action[0])
 

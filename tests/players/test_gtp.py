@@ -11,8 +11,8 @@ import pytest
 
 from azjax import games, players
 from azjax.players import ForfeitError, GtpPlayer, ResignError
+from azjax.players.gtp_notation import first_state, next_state
 from azjax.players.gtp_process import GtpProcess
-from azjax.players.vertices import first_state, next_state
 
 TIC_TAC_TOE = games.make("tic_tac_toe")
 ENGINE = pathlib.Path(__file__).with_name("gtp_engine.py")
@@ -74,7 +74,7 @@ def test_a_wrong_command_is_refused(text, message):
 
 @pytest.mark.parametrize("behaviour", ["good", "forgets", "windows"])
 def test_the_engine_follows_moves_that_are_made_and_taken_back(make_player, behaviour):
-    seat = make_player(behaviour).sit(TIC_TAC_TOE, 0)
+    seat = make_player(behaviour).start_session(TIC_TAC_TOE, 0)
     assert choose(seat, []) == 0
     assert choose(seat, [0, 4]) == 1
     assert choose(seat, [0]) == 1
@@ -85,7 +85,7 @@ def test_the_engine_follows_moves_that_are_made_and_taken_back(make_player, beha
 
 def test_the_engine_is_told_only_what_is_new(make_player, tmp_path):
     log = tmp_path / "log"
-    seat = make_player("good", log).sit(TIC_TAC_TOE, 0)
+    seat = make_player("good", log).start_session(TIC_TAC_TOE, 0)
     choose(seat, [])
     choose(seat, [0, 4])
     choose(seat, [0, 5])
@@ -106,7 +106,7 @@ def test_an_engine_that_has_played_plays_again(make_player, tmp_path):
     log = tmp_path / "log"
     player = make_player("good", log)
     for _ in range(3):
-        seat = player.sit(TIC_TAC_TOE, 0)
+        seat = player.start_session(TIC_TAC_TOE, 0)
         assert choose(seat, [0]) == 1
         seat.close()
     assert log.read_text().split().count("protocol_version") == 1
@@ -114,7 +114,7 @@ def test_an_engine_that_has_played_plays_again(make_player, tmp_path):
 
 def test_games_at_the_same_time_have_engines_of_their_own(make_player):
     player = make_player()
-    seats = [player.sit(TIC_TAC_TOE, 0) for _ in range(2)]
+    seats = [player.start_session(TIC_TAC_TOE, 0) for _ in range(2)]
     assert choose(seats[0], [0]) == 1
     assert choose(seats[1], [1]) == 0
     assert choose(seats[0], [0, 1, 2]) == 3
@@ -137,7 +137,7 @@ def test_an_engine_that_cannot_go_on_forfeits_and_is_ended(
 ):
     seconds = 0.5 if behaviour == "hangs" else 60
     player = make_player(behaviour, move_seconds=seconds)
-    seat = player.sit(TIC_TAC_TOE, 0)
+    seat = player.start_session(TIC_TAC_TOE, 0)
     process = seat._engine.process._process
     with pytest.raises(ForfeitError, match=message) as error:
         choose(seat, [4])
@@ -147,16 +147,16 @@ def test_an_engine_that_cannot_go_on_forfeits_and_is_ended(
         choose(seat, [4])
     seat.close()
     # Another game goes on with another process.
-    assert player.sit(TIC_TAC_TOE, 0)._engine.process.is_running
+    assert player.start_session(TIC_TAC_TOE, 0)._engine.process.is_running
 
 
 def test_an_engine_that_resigns_may_play_again(make_player):
     player = make_player("resigns")
-    seat = player.sit(TIC_TAC_TOE, 0)
+    seat = player.start_session(TIC_TAC_TOE, 0)
     with pytest.raises(ResignError, match=r"^resigned$"):
         choose(seat, [4])
     seat.close()
-    assert player.sit(TIC_TAC_TOE, 0)._engine is seat._engine
+    assert player.start_session(TIC_TAC_TOE, 0)._engine is seat._engine
 
 
 @pytest.mark.parametrize(
@@ -174,18 +174,18 @@ def test_an_engine_that_does_not_start_forfeits(make_player, behaviour, message)
     seconds = 0.5 if behaviour == "silent" else 60
     player = make_player(behaviour, start_seconds=seconds)
     with pytest.raises(ForfeitError, match=message):
-        player.sit(TIC_TAC_TOE, 0)
+        player.start_session(TIC_TAC_TOE, 0)
 
 
 def test_a_program_that_is_no_engine_forfeits():
     with pytest.raises(ForfeitError, match=r"^true died at 'protocol_version' .exit"):
-        GtpPlayer("true").sit(TIC_TAC_TOE, 0)
+        GtpPlayer("true").start_session(TIC_TAC_TOE, 0)
 
 
 def test_a_game_that_the_engine_does_not_know_is_refused(make_player):
     go = games.make("go:5,0.5")
     with pytest.raises(ValueError, match=r"Fake cannot play go:.*'boardsize 5' with"):
-        make_player().sit(go, 0)
+        make_player().start_session(go, 0)
 
 
 def exists(pid):
@@ -216,7 +216,7 @@ needs_proc = pytest.mark.skipif(
 
 @needs_proc
 def test_what_an_engine_started_ends_with_it(make_player):
-    seat = make_player("parent").sit(TIC_TAC_TOE, 0)
+    seat = make_player("parent").start_session(TIC_TAC_TOE, 0)
     process = seat._engine.process
     (child,) = children(process._process.pid)
     process.kill()
@@ -225,7 +225,7 @@ def test_what_an_engine_started_ends_with_it(make_player):
 
 @needs_proc
 def test_an_engine_whose_seat_is_forgotten_is_ended(make_player):
-    seat = make_player().sit(TIC_TAC_TOE, 0)
+    seat = make_player().start_session(TIC_TAC_TOE, 0)
     pid = seat._engine.process._process.pid
     assert exists(pid)
     del seat
@@ -238,7 +238,7 @@ def test_no_engine_outlives_the_program():
     script = (
         "import sys; from azjax import games, players\n"
         "player = players.load('gtp:' + sys.argv[1])\n"
-        "seat = player.sit(games.make('tic_tac_toe'), 0)\n"
+        "seat = player.start_session(games.make('tic_tac_toe'), 0)\n"
         "print(seat._engine.process._process.pid)\n"
     )
     done = subprocess.run(
@@ -255,7 +255,10 @@ def test_gnu_go_plays_a_game_by_our_rules(gnugo):
     go = games.make("go:7,komi=9,max_moves=2000")
     arguments = "--mode gtp --level 1 --chinese-rules --never-resign"
     player = players.load(f"gtp:{gnugo} {arguments}", go)
-    seats = [player.sit(go, 3), players.sit(players.load("random", go), go, 3)]
+    seats = [
+        player.start_session(go, 3),
+        players.start_session(players.load("random", go), go, 3),
+    ]
     state, moves = first_state(go), []
     while not state.terminated:
         action = seats[int(state.current_player)].choose(state, moves).action

@@ -15,7 +15,7 @@ def ask(*lines):
             raise line
         return line
 
-    seat = players.HumanPlayer(read, written.append).sit(GAME, seed=0)
+    seat = players.HumanPlayer(read, written.append).start_session(GAME, seed=0)
     try:
         return seat.choose(GAME.init(), []), written
     finally:
@@ -23,14 +23,14 @@ def ask(*lines):
 
 
 def test_a_person_is_shown_the_board_and_asked_for_a_move():
-    thought, written = ask("b2")
-    assert thought == players.Thought(4)
+    decision, written = ask("b2")
+    assert decision == players.MoveDecision(4)
     assert written == ["\n" + GAME.to_text(GAME.init())]
 
 
 def test_what_is_no_move_is_explained_and_asked_again():
-    thought, written = ask("", "z9", " B2 ")
-    assert thought.action == 4
+    decision, written = ask("", "z9", " B2 ")
+    assert decision.action == 4
     assert "'z9' is no action of tic_tac_toe" in written[2]
 
 

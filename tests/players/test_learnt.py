@@ -106,7 +106,7 @@ def test_a_network_with_own_parts_is_loaded_with_them(own_run):
 def test_own_parts_are_not_built_before_their_weights_are_compared(
     own_run, monkeypatch
 ):
-    monkeypatch.setattr("azjax.players.directory.first_network", None)
+    monkeypatch.setattr("azjax.players.serialization.first_network", None)
     game, other, enormous = games.make("tic_tac_toe"), own_parts(4), own_parts(10**9)
     with pytest.raises(ValueError, match="do not fit the network"):
         load_learnt("network", own_run, game, other)

@@ -86,30 +86,30 @@ def test_more_playouts_are_stronger():
 
 def test_it_tells_what_the_search_saw():
     state = after(TIC_TAC_TOE, 0, 3, 1, 4)
-    seat = players.sit(KEEPING, TIC_TAC_TOE, seed=1)
-    thought = seat.choose(state, [0, 3, 1, 4])
+    seat = players.start_session(KEEPING, TIC_TAC_TOE, seed=1)
+    decision = seat.choose(state, [0, 3, 1, 4])
     legal = np.isin(np.arange(9), [0, 1, 3, 4], invert=True)
-    analysis = thought.analysis
-    assert thought.action == 2
+    analysis = decision.analysis
+    assert decision.action == 2
     assert analysis.visits.sum() == 100
     assert (analysis.visits > 0).tolist() == legal.tolist()
     np.testing.assert_allclose(analysis.prior, legal / 5, rtol=1e-6)
     assert analysis.action_values[2] == 1
     assert analysis.line.tolist() == [2] + [-1] * 15
-    np.testing.assert_allclose(thought.policy, analysis.visits / 100, rtol=1e-6)
+    np.testing.assert_allclose(decision.policy, analysis.visits / 100, rtol=1e-6)
     mean = (analysis.visits * analysis.action_values).sum() / 100
-    assert thought.value == pytest.approx(mean, abs=1e-5)
+    assert decision.value == pytest.approx(mean, abs=1e-5)
 
 
 def test_kept_trees_are_gone_on_with():
-    seat = players.sit(KEEPING, TIC_TAC_TOE, seed=0)
+    seat = players.start_session(KEEPING, TIC_TAC_TOE, seed=0)
     seat.choose(TIC_TAC_TOE.init(), [])
     moves = [4, 0]
-    thought = seat.choose(after(TIC_TAC_TOE, *moves), moves)
-    assert thought.analysis.visits.sum() > 100
+    decision = seat.choose(after(TIC_TAC_TOE, *moves), moves)
+    assert decision.analysis.visits.sum() > 100
     # Taken back: what lay below is gone, so the search begins anew.
-    thought = seat.choose(TIC_TAC_TOE.init(), [])
-    assert thought.analysis.visits.sum() == 100
+    decision = seat.choose(TIC_TAC_TOE.init(), [])
+    assert decision.analysis.visits.sum() == 100
 
 
 @pytest.fixture(scope="module")

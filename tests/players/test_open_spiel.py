@@ -161,7 +161,7 @@ def test_every_game_brings_other_chances():
 
 def test_a_player_that_is_not_compiled_plays_as_well(seat):
     class Sitting:
-        def sit(self, game, seed):
+        def start_session(self, game, seed):
             return seat
 
     bot = AzjaxBot(Sitting(), TIC_TAC_TOE)

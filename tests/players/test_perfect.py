@@ -27,22 +27,22 @@ def fake(monkeypatch):
 
 
 def test_the_best_moves_are_equally_likely(fake):
-    seat = PerfectPlayer().sit(CONNECT_FOUR, seed=0)
-    thoughts = [seat.choose(CONNECT_FOUR.init(), []) for _ in range(40)]
-    assert {thought.action for thought in thoughts} == {1, 4}
-    np.testing.assert_array_equal(thoughts[0].policy, [0, 0.5, 0, 0, 0.5, 0, 0])
+    seat = PerfectPlayer().start_session(CONNECT_FOUR, seed=0)
+    decisions = [seat.choose(CONNECT_FOUR.init(), []) for _ in range(40)]
+    assert {decision.action for decision in decisions} == {1, 4}
+    np.testing.assert_array_equal(decisions[0].policy, [0, 0.5, 0, 0, 0.5, 0, 0])
     seat.close()
 
 
 @pytest.mark.parametrize(("moves", "value"), [([], 1), ([3, 3], 0), ([3] * 5, -1)])
 def test_the_value_is_the_exact_result(moves, value, fake):
-    seat = PerfectPlayer().sit(CONNECT_FOUR, seed=0)
+    seat = PerfectPlayer().start_session(CONNECT_FOUR, seed=0)
     assert seat.choose(CONNECT_FOUR.init(), moves).value == value
 
 
 def test_the_seed_makes_the_choice(fake):
     def moves(seed):
-        seat = PerfectPlayer().sit(CONNECT_FOUR, seed)
+        seat = PerfectPlayer().start_session(CONNECT_FOUR, seed)
         return [seat.choose(CONNECT_FOUR.init(), []).action for _ in range(30)]
 
     assert moves(1) == moves(1)
@@ -66,7 +66,7 @@ def test_another_game_is_refused(fake):
     with pytest.raises(ValueError, match="knows connect_four alone, not othello"):
         players.load("perfect", games.make("othello"))
     with pytest.raises(ValueError, match="knows connect_four alone, not othello"):
-        PerfectPlayer().sit(games.make("othello"), seed=0)
+        PerfectPlayer().start_session(games.make("othello"), seed=0)
 
 
 @jax.jit
@@ -79,20 +79,20 @@ def move(state, action):
 def play(first, second, seed):
     """Returns the result of the first player."""
     seats = [
-        players.sit(player, CONNECT_FOUR, seed + 1000 * place)
+        players.start_session(player, CONNECT_FOUR, seed + 1000 * place)
         for place, player in enumerate((first, second))
     ]
     state, moves = CONNECT_FOUR.init(), []
     while not state.terminated:
-        thought = seats[len(moves) % 2].choose(state, moves)
-        state, is_legal = move(state, jnp.int32(thought.action))
+        decision = seats[len(moves) % 2].choose(state, moves)
+        state, is_legal = move(state, jnp.int32(decision.action))
         assert is_legal
-        moves.append(thought.action)
+        moves.append(decision.action)
     return CONNECT_FOUR.rewards(state)[0]
 
 
 def test_the_solver_wins_as_soon_and_loses_as_late_as_it_can():
-    seat = PerfectPlayer().sit(CONNECT_FOUR, seed=0)
+    seat = PerfectPlayer().start_session(CONNECT_FOUR, seed=0)
     state = CONNECT_FOUR.init()
     assert seat.choose(state, []).action == 3
     assert seat.choose(state, []).value == 1

@@ -27,7 +27,7 @@ from azjax.training.replay import (
     make_index,
 )
 from azjax.training.sampling import draw_batch, uniform_sampler
-from azjax.training.self_play import Chunk
+from azjax.training.self_play import Trajectory
 from azjax.training.stored_policy import store_policy
 from azjax.training.targets import ValueTarget, horizon, lambda_returns, lambda_target
 
@@ -66,7 +66,7 @@ def record(state, action, number):
     policy, _ = store_policy(jax.nn.one_hot(action, 9), 9)
     value = jnp.float32(number / 100)
     reward = GAME.rewards(after)[state.current_player]
-    row = Chunk(
+    row = Trajectory(
         state, action.astype(jnp.uint8), policy, value, value, reward, after.terminated
     )
     return row, after
@@ -86,7 +86,7 @@ def play(*slots):
     """Plays lines of moves in B slots, in each one game after the other.
 
     Returns:
-        A Chunk of as many moves as the slots have; `value` counts them.
+        A Trajectory of as many moves as the slots have; `value` counts them.
     """
     columns = []
     for lines in slots:

@@ -278,7 +278,7 @@ class Chess(Game[State]):
         ends = notation.ends(last_action, 1 - int(state.current_player))
         return tuple(cell for cell in ends if notation.is_on_board(cell))
 
-    def ending(self, state: State) -> str:
+    def result_text(self, state: State) -> str:
         """Returns `checkmate`, `stalemate`, `insufficient material`, `fifty moves`,
         `threefold repetition` or `limit of moves`."""
         if not state.terminated:

@@ -266,7 +266,7 @@ class Go(Game[State]):
         0 black, 1 white, -1 nobody."""
         return bitboard.pieces(self._chains.areas(state.stones), self._grid.cells)
 
-    def ending(self, state: State) -> str:
+    def result_text(self, state: State) -> str:
         """Returns who has won by how many points, as `B+12.5`; nothing for a draw."""
         if not state.terminated or state.forfeited:
             return ""

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from azjax.games import Game, State
-from azjax.players import Thought
-from azjax.players.vertices import next_state, to_vertex
+from azjax.players import MoveDecision
+from azjax.players.gtp_notation import next_state, to_vertex
 
 MAX_MOVES = 20
 
@@ -35,21 +35,21 @@ class Candidate(NamedTuple):
     line: list[int]
 
 
-def candidates(thought: Thought) -> list[Candidate]:
+def candidates(decision: MoveDecision) -> list[Candidate]:
     """Returns the moves that a player thought of, the chosen one first.
 
     A player that did not search has visited its chosen move once, and expects of each
     what it expects of the position.
     """
-    analysis, chosen = thought.analysis, thought.action
+    analysis, chosen = decision.analysis, decision.action
     if analysis is not None:
         visits, values, prior = analysis.visits, analysis.action_values, analysis.prior
         line = [action for action in analysis.line.tolist() if action >= 0]
         order = np.argsort(-visits, kind="stable")[: np.count_nonzero(visits)]
     else:
-        prior = np.zeros(chosen + 1) if thought.policy is None else thought.policy
+        prior = np.zeros(chosen + 1) if decision.policy is None else decision.policy
         visits = np.arange(prior.size) == chosen
-        values = np.full(prior.size, thought.value or 0.0)
+        values = np.full(prior.size, decision.value or 0.0)
         line = [chosen]
         order = np.argsort(-prior, kind="stable")[: np.count_nonzero(prior)]
     actions = [chosen, *(action for action in order.tolist() if action != chosen)]
@@ -65,39 +65,39 @@ def candidates(thought: Thought) -> list[Candidate]:
     ]
 
 
-def leela(game: Game, state: State, thought: Thought, max_moves: int) -> str:
+def leela(game: Game, state: State, decision: MoveDecision, max_moves: int) -> str:
     """Returns what a player thinks, as `lz-analyze` writes it."""
     return " ".join(
         f"info move {to_vertex(game, state, move.action)} visits {move.visits} "
         f"winrate {_of_ten_thousand(_win_rate(move))} "
         f"prior {_of_ten_thousand(move.prior)} "
         f"order {order} pv {_line(game, state, move)}"
-        for order, move in enumerate(candidates(thought)[:max_moves])
+        for order, move in enumerate(candidates(decision)[:max_moves])
     )
 
 
-def kata(game: Game, state: State, thought: Thought, max_moves: int) -> str:
+def kata(game: Game, state: State, decision: MoveDecision, max_moves: int) -> str:
     """Returns what a player thinks, as `kata-analyze` writes it."""
     return " ".join(
         f"info move {to_vertex(game, state, move.action)} visits {move.visits} "
         f"utility {move.value:.6f} winrate {_win_rate(move):.6f} "
         f"prior {move.prior:.6f} order {order} pv {_line(game, state, move)}"
-        for order, move in enumerate(candidates(thought)[:max_moves])
+        for order, move in enumerate(candidates(decision)[:max_moves])
     )
 
 
-def deeper(think: Callable[[], Thought]) -> Iterator[Thought]:
+def deeper(think: Callable[[], MoveDecision]) -> Iterator[MoveDecision]:
     """Yields what a player thinks, for ever.
 
     One that keeps its search goes on with it, as long as it sees more each time; of any
     other the same thought comes again.
     """
-    thought, visits = think(), -1
+    decision, visits = think(), -1
     while True:
-        yield thought
-        if thought.analysis is not None and thought.analysis.visits.sum() > visits:
-            visits = thought.analysis.visits.sum()
-            thought = think()
+        yield decision
+        if decision.analysis is not None and decision.analysis.visits.sum() > visits:
+            visits = decision.analysis.visits.sum()
+            decision = think()
 
 
 def _win_rate(move: Candidate) -> float:

@@ -35,18 +35,18 @@ from azjax.players import (
     AnyPlayer,
     ExternalPlayer,
     ForfeitError,
+    MoveDecision,
+    PlayerSession,
     ResignError,
-    Seat,
-    Thought,
-    sit,
+    start_session,
 )
-from azjax.players.vertices import PASS, RESIGN, to_vertex
+from azjax.players.gtp_notation import PASS, RESIGN, to_vertex
 
 DEFAULT_INTERVAL = 100  # 1/100 s
 MIN_HANDICAP = 2  # stones
 TIME_SYSTEMS = ("none", "absolute", "byoyomi", "canadian")
 
-Writer = Callable[[Game, State, Thought, int], str]
+Writer = Callable[[Game, State, MoveDecision, int], str]
 
 
 class Report(NamedTuple):
@@ -77,7 +77,7 @@ class Engine:
         self._load, self._seed, self._num_games = load, seed, 0
         self._game, self._player = game, load(game)
         self._is_compiled = isinstance(self._player, ExternalPlayer)
-        self._seat: Seat | None = None
+        self._seat: PlayerSession | None = None
         self._record = Record(game)
         self._commands: dict[str, Callable[[list[str]], str | Report]] = {
             "protocol_version": lambda words: "2",
@@ -208,14 +208,14 @@ class Engine:
     def _analyze(self, write: Writer, words: list[str]) -> Report:
         player, interval, most = self._analysis_arguments(words)
         position = self._record.turn(player)
-        thoughts = analysis.deeper(lambda: self._think(position))
+        decisions = analysis.deeper(lambda: self._think(position))
         try:
-            first = next(thoughts)
+            first = next(decisions)
         except ResignError as error:
             raise CommandError(str(error)) from error
         lines = (
-            write(self._record.game, position.state, thought, most)
-            for thought in itertools.chain([first], thoughts)
+            write(self._record.game, position.state, decision, most)
+            for decision in itertools.chain([first], decisions)
         )
         return Report(interval / 100, lines)
 
@@ -223,11 +223,11 @@ class Engine:
         player, _, most = self._analysis_arguments(words)
         position = self._record.turn(player)
         try:
-            thought = self._think(position)
+            decision = self._think(position)
         except ResignError:
             return f"\nplay {RESIGN}"
-        line = write(self._record.game, position.state, thought, most)
-        return f"\n{line}\nplay {self._make(position, thought)}"
+        line = write(self._record.game, position.state, decision, most)
+        return f"\n{line}\nplay {self._make(position, decision)}"
 
     def _fixed_handicap(self, words: list[str]) -> str:
         return self._set_handicap(whole(words, 0))
@@ -272,7 +272,7 @@ class Engine:
         self._game, self._player = game, player
         self._is_compiled = isinstance(player, ExternalPlayer)
 
-    def _think(self, position: Position) -> Thought:
+    def _think(self, position: Position) -> MoveDecision:
         """Returns what the player chooses.
 
         Raises:
@@ -282,7 +282,7 @@ class Engine:
         try:
             if self._seat is None:
                 seed = (self._seed + self._num_games) % 2**32
-                self._seat = sit(self._player, self._record.game, seed)
+                self._seat = start_session(self._player, self._record.game, seed)
             if not self._is_compiled:
                 _note("compiling the player; its first answer takes longer")
             self._is_compiled = True
@@ -292,13 +292,13 @@ class Engine:
         except (ForfeitError, ValueError) as error:
             raise CommandError(str(error)) from error
 
-    def _make(self, position: Position, thought: Thought) -> str:
+    def _make(self, position: Position, decision: MoveDecision) -> str:
         """Makes the move that the player chose."""
-        self._record.add(self._record.next(position, thought.action))
-        return self._vertex(position, thought)
+        self._record.add(self._record.next(position, decision.action))
+        return self._vertex(position, decision)
 
-    def _vertex(self, position: Position, thought: Thought) -> str:
-        return to_vertex(self._record.game, position.state, thought.action)
+    def _vertex(self, position: Position, decision: MoveDecision) -> str:
+        return to_vertex(self._record.game, position.state, decision.action)
 
     def _set_handicap(self, num_stones: int) -> str:
         try:

@@ -8,7 +8,7 @@ import numpy as np
 from azjax import games
 from azjax.games import Game, State
 from azjax.play.gtp.protocol import CommandError
-from azjax.players.vertices import PASS, first_state, next_state, read_vertex
+from azjax.players.gtp_notation import PASS, first_state, next_state, read_vertex
 
 ILLEGAL_MOVE = "illegal move"
 

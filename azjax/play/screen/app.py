@@ -25,7 +25,7 @@ from azjax.arena.events import (
     Jumped,
     Moved,
 )
-from azjax.arena.work import Run
+from azjax.arena.executor import Executor
 from azjax.play.background import Pump
 from azjax.play.screen.board import Board
 from azjax.play.screen.entry import Entry
@@ -80,7 +80,7 @@ class PlayApp(App[None]):
         Binding("ctrl+z", "suspend_process", show=False),
     ]
 
-    def __init__(self, sit_down: Callable[[Run], Session]):
+    def __init__(self, sit_down: Callable[[Executor], Session]):
         super().__init__()
         self.pump = Pump()
         self.session = sit_down(self.pump.background)
@@ -138,8 +138,8 @@ class PlayApp(App[None]):
         match event:
             case Moved(player, move):
                 self._last_move = time.monotonic()
-                if move.thought is not None:
-                    value = opinion(move.thought)
+                if move.decision is not None:
+                    value = opinion(move.decision)
                     expects = ""
                     if value is not None:
                         expects = f", expects {value_text(game, player, value)}"
@@ -147,8 +147,8 @@ class PlayApp(App[None]):
                     self.say(f"{name} plays {move.text}{expects}")
                 else:
                     self.say("")
-            case Advised(thought):
-                text = game.action_to_text(controller.state, thought.action)
+            case Advised(decision):
+                text = game.action_to_text(controller.state, decision.action)
                 if not self.session.is_analysing:
                     self.say(f"{self.session.name} would play {text}")
             case AdviceFailed(reason):

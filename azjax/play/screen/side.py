@@ -67,22 +67,22 @@ def _moves(session: Session) -> Text:
 
 
 def _analysis(session: Session) -> Iterator[RenderableType]:
-    latest = session.latest_thought()
+    latest = session.latest_decision()
     if latest is None:
         yield Text("nothing was thought yet", QUIET)
         return
-    ply, thought = latest
+    ply, decision = latest
     game, state = session.game, session.controller.states[ply]
     player = int(state.current_player)
     about = Text(f"{session.name} on move {ply + 1}", QUIET)
-    value = opinion(thought)
+    value = opinion(decision)
     if value is not None:
         about.append(f": expects {value_text(game, player, value)}", "bold not dim")
     yield about
-    shown = candidates(game, state, thought, CANDIDATES)
+    shown = candidates(game, state, decision, CANDIDATES)
     if shown:
-        yield _table(shown, has_search=thought.analysis is not None)
-    expected = line(game, state, thought)
+        yield _table(shown, has_search=decision.analysis is not None)
+    expected = line(game, state, decision)
     if expected:
         yield Text("then ", QUIET).append(" ".join(expected), "not dim")
     values = session.values()

@@ -14,9 +14,9 @@ from azjax.play.opponents import is_shipped, lookahead, playouts
 from azjax.play.server.ratings import find_ratings, player_key
 from azjax.play.server.runs import Run, find_runs, one_line
 from azjax.players import AnyPlayer, load
-from azjax.players.directory import PRETRAINED
 from azjax.players.learnt import load_learnt
 from azjax.players.names import public_name, split_name, unused_name
+from azjax.players.serialization import PRETRAINED
 
 KEPT_OFFERS = 1000
 

@@ -13,16 +13,16 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from azjax.play.server.catalog import GameOffer, PlayerOffer
 from azjax.play.server.describing import (
     RESIGNATION,
+    describe_decision,
     describe_position,
-    describe_thought,
 )
 from azjax.play.server.house import House
 from azjax.play.server.jobs import Job, report
 from azjax.play.server.messages import (
+    AskDecision,
     AskMove,
     AskMoves,
     AskPosition,
-    AskThought,
     Message,
     MessageError,
     Start,
@@ -84,7 +84,7 @@ class Connection:
         self._turn = 0  # of the newest thought; older ones are given up
         self._job: Job | None = None
         self._news = asyncio.Event()
-        self._thoughts: set[asyncio.Task[None]] = set()
+        self._decisions: set[asyncio.Task[None]] = set()
         self._sending = asyncio.Lock()
 
     async def serve(self) -> None:
@@ -95,13 +95,13 @@ class Connection:
             pass
         finally:
             self._give_up()
-            for task in self._thoughts:
+            for task in self._decisions:
                 task.cancel()
 
     @property
     def rank(self) -> tuple[bool, bool, float]:
         """Who has the lowest is dropped first where there is no room for all."""
-        return self.began, bool(self._thoughts), self.heard_at
+        return self.began, bool(self._decisions), self.heard_at
 
     async def drop(self, code: int, reason: str) -> None:
         """Ends the connection, whatever the visitor does."""
@@ -143,7 +143,7 @@ class Connection:
             return False
         async with self._telling_errors(message.id):
             value = await self._do(message)
-            if not isinstance(message, AskThought):  # a thought comes later
+            if not isinstance(message, AskDecision):  # a thought comes later
                 await self._send(message.id, "answer", value)
         return True
 
@@ -181,7 +181,7 @@ class Connection:
             case AskMove():
                 rules = self._met.rules
                 return await self._workers.do(rules.read, message.actions, message.text)
-            case AskThought():
+            case AskDecision():
                 self._give_up()
                 self._begin_to_think(message)
         return None
@@ -214,28 +214,28 @@ class Connection:
         await self._send(id, "stage", PREPARING)
         await self._send(id, "progress", preview._asdict())
 
-    def _begin_to_think(self, message: AskThought) -> None:
-        if self._house.num_thoughts >= self._limits.thoughts:
+    def _begin_to_think(self, message: AskDecision) -> None:
+        if self._house.num_decisions >= self._limits.decisions:
             raise ValueError("too many thoughts are asked for; try again in a moment")
 
         def end(task):
-            self._thoughts.discard(task)
-            self._house.num_thoughts -= 1
+            self._decisions.discard(task)
+            self._house.num_decisions -= 1
             self._house.answered_at = time.monotonic()
 
         task = asyncio.create_task(self._think(message, self._turn))
-        self._thoughts.add(task)
-        self._house.num_thoughts += 1
+        self._decisions.add(task)
+        self._house.num_decisions += 1
         task.add_done_callback(end)
 
-    async def _think(self, message: AskThought, turn: int) -> None:
+    async def _think(self, message: AskDecision, turn: int) -> None:
         """Sends what is thought from time to time, and at the end."""
         with contextlib.suppress(WebSocketDisconnect):
             async with self._telling_errors(message.id):
                 value = await self._thought(message, turn)
                 await self._send(message.id, "answer", value)
 
-    async def _thought(self, message: AskThought, turn: int) -> dict[str, Any] | None:
+    async def _thought(self, message: AskDecision, turn: int) -> dict[str, Any] | None:
         """Returns the thought, None if it was given up.
 
         Raises:
@@ -283,7 +283,7 @@ class Connection:
                     await self._send(message.id, "stage", job.stage)
                 continue
             describe = functools.partial(
-                describe_thought,
+                describe_decision,
                 with_tree=is_done and message.tree,
                 is_cut=job.is_cut,
             )

@@ -15,7 +15,7 @@ from azjax.games.rendering import CELL_SIZE, Cell
 from azjax.play.server.rules import Rules, on_host
 from azjax.play.server.trees import describe_tree, number_of
 from azjax.play.text_output import opinion, side_names
-from azjax.players import Thought
+from azjax.players import MoveDecision
 
 MAX_MOVES = 60  # of a thought; the best ones
 
@@ -88,7 +88,7 @@ def describe_start(game: Game, key: str) -> Preview:
         "isOver": False,
         "rewards": [0, 0],
         "last": None,
-        "ending": "",
+        "resultText": "",
         "winningCells": [],
         "picture": picture_of(drawn, state, None),
         "turnedPicture": _turned_picture(drawn, state, None),
@@ -119,7 +119,7 @@ def describe_position(rules: Rules, actions: tuple[int, ...]) -> dict[str, Any]:
         "isOver": bool(state.terminated),
         "rewards": rules.rewards(state),
         "last": last,
-        "ending": game.ending(state),
+        "resultText": game.result_text(state),
         "winningCells": _numbers(game, game.winning_cells(state)),
         "picture": picture_of(game, state, last_action),
         "turnedPicture": _turned_picture(game, state, last_action),
@@ -129,10 +129,10 @@ def describe_position(rules: Rules, actions: tuple[int, ...]) -> dict[str, Any]:
 RESIGNATION = {"resigns": True}  # in place of a thought
 
 
-def describe_thought(
+def describe_decision(
     rules: Rules,
     state: State,
-    thought: Thought,
+    decision: MoveDecision,
     simulations: int,
     seconds: float,
     *,
@@ -151,19 +151,19 @@ def describe_thought(
             step of the game for each position that something follows.
         is_cut: whether the time was up before all simulations were made.
     """
-    analysis, policy, game = thought.analysis, thought.policy, rules.game
-    value = opinion(thought)
+    analysis, policy, game = decision.analysis, decision.policy, rules.game
+    value = opinion(decision)
     if analysis is not None:
         prior, visits, values = analysis.prior, analysis.visits, analysis.action_values
         line = analysis.line.tolist()
     else:
         prior = np.zeros(0) if policy is None else policy
         visits, values = np.zeros(len(prior), int), np.zeros(len(prior))
-        line = [thought.action]
+        line = [decision.action]
     order = np.lexsort((prior, visits))[::-1]
     order = [a for a in order.tolist() if visits[a] > 0 or prior[a] > 0]
     told = {
-        "action": thought.action,
+        "action": decision.action,
         "moves": [
             {
                 "action": action,
@@ -177,7 +177,7 @@ def describe_thought(
         ],
         "visits": int(visits.sum()) + 1 if analysis is not None else 0,
         "value": None if value is None else number_of(value),
-        "result": None if value is None else _result(value, thought.draw),
+        "result": None if value is None else _result(value, decision.draw),
         "line": _line(rules, state, line),
         "simulations": simulations,
         "seconds": seconds,

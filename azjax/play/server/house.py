@@ -37,7 +37,7 @@ from azjax.play.server.rules import Rules
 from azjax.play.server.runs import Run, one_line
 from azjax.play.server.search_workers import SearchTable, SeatTable, TreeRoom
 from azjax.players import AnyPlayer, ExternalPlayer
-from azjax.players.directory import CONFIG_FILE, WEIGHTS_FILE
+from azjax.players.serialization import CONFIG_FILE, WEIGHTS_FILE
 
 LOOK_INTERVAL = 2.0  # between two looks at the runs' directories (seconds)
 QUIET_SECONDS = 2.0  # without a visitor who waits, after which nobody is busy
@@ -49,7 +49,7 @@ Stamp = tuple[int, ...]
 class House:
     """What there is to play with.
 
-    num_thoughts: how many are asked for now; counted by the thread of the visitors.
+    num_decisions: how many are asked for now; counted by the thread of the visitors.
     num_starts: visitors who wait for a game to begin; counted likewise.
     answered_at: when the last of these waits ended, or everything began; noted
         likewise.
@@ -63,7 +63,7 @@ class House:
     def __init__(self, offers: Catalog, limits: Limits, seed: int | None = None):
         self.limits = limits
         self._seed = seed
-        self.num_thoughts = self.num_starts = 0
+        self.num_decisions = self.num_starts = 0
         self.answered_at = time.monotonic()
         self._offers = offers
         self._room = TreeRoom(limits.search_bytes)
@@ -114,7 +114,7 @@ class House:
         """Whether any visitor waits for something, or did within `QUIET_SECONDS`: a
         visitor who plays waits again soon."""
         is_quiet = time.monotonic() - self.answered_at >= QUIET_SECONDS
-        return self.num_thoughts > 0 or self.num_starts > 0 or not is_quiet
+        return self.num_decisions > 0 or self.num_starts > 0 or not is_quiet
 
     def is_ready(self, offer: GameOffer, player: PlayerOffer) -> bool:
         """Returns whether a game can begin at once; by any thread."""

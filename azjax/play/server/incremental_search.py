@@ -20,12 +20,12 @@ from azjax.players import (
     AlphaZeroPlayer,
     AnyPlayer,
     MCTSPlayer,
+    MoveDecision,
     Player,
-    Thought,
     start,
     think,
 )
-from azjax.players.seat import thought_of
+from azjax.players.session import to_move_decision
 from azjax.search import SearchSlice, tree_bytes
 
 STRENGTHS = (1, 25, 50, 100, 200, 400, 800, 1600, 3200, 6400)  # simulations
@@ -188,7 +188,9 @@ class Slicer:
         size_before = len(jax.tree.leaves(memory)[0])
         return self._moves[size_before, len(rows)](memory, rows)
 
-    def search(self, seed: int, batch: Batch, memory: Any) -> tuple[list[Thought], Any]:
+    def search(
+        self, seed: int, batch: Batch, memory: Any
+    ) -> tuple[list[MoveDecision], Any]:
         """Searches a slice.
 
         Args:
@@ -209,11 +211,11 @@ class Slicer:
             batch.made,
         )
         found = jax.device_get(found)
-        thoughts = [
-            thought_of(*jax.tree.map(lambda leaf, row=row: leaf[row], found))
+        decisions = [
+            to_move_decision(*jax.tree.map(lambda leaf, row=row: leaf[row], found))
             for row in range(len(batch.made))
         ]
-        return thoughts, memory
+        return decisions, memory
 
     def _memory_shapes(self, size: int) -> Any:
         player = jax.tree.unflatten(self._treedef, self._leaves)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from azjax.games import State
 from azjax.play.server.limits import Limits
-from azjax.players import Thought
+from azjax.players import MoveDecision
 
 FAILED = "the server could not do this; try again in a moment"
 
@@ -31,7 +31,7 @@ class Found(NamedTuple):
     seconds: since it began; waiting and compiling do not count.
     """
 
-    thought: Thought
+    decision: MoveDecision
     simulations: int
     seconds: float
 
@@ -89,11 +89,11 @@ class Job:
         """Marks the job as given up, so that the table drops it."""
         self.is_given_up = True
 
-    def update(self, thought: Thought, simulations: int) -> None:
+    def update(self, decision: MoveDecision, simulations: int) -> None:
         """Takes what a slice found."""
         now = time.monotonic()
         done = simulations + (self.found.simulations if self.found else 0)
-        self.found = Found(thought, done, now - self._began)
+        self.found = Found(decision, done, now - self._began)
         is_late = now - self._began > self._limits.thought_seconds
         self.is_done = done >= self.simulations or is_late
         if self.is_done or now - self._notified >= self._limits.progress_seconds:

@@ -40,7 +40,7 @@ class Limits:
     bad_messages: int = 20
     simulations: int = 1600
     thought_seconds: float = 60.0
-    thoughts: int = 1000
+    decisions: int = 1000
     progress_seconds: float = 0.1
     search_bytes: int = 2**31
     memory_bytes: int = 2**31

@@ -42,7 +42,7 @@ class AskMoves(NamedTuple):
     actions: tuple[int, ...]
 
 
-class AskThought(NamedTuple):
+class AskDecision(NamedTuple):
     """Which position the player is to think about.
 
     simulations: how many; None for the player's own number.
@@ -69,7 +69,7 @@ class Stop(NamedTuple):
     id: int
 
 
-Message = Start | AskPosition | AskMoves | AskThought | AskMove | Stop
+Message = Start | AskPosition | AskMoves | AskDecision | AskMove | Stop
 
 
 def parse(text: str | bytes, max_actions: int) -> Message:
@@ -122,14 +122,14 @@ def _replay(number: int, params: dict[str, Any], max_actions: int) -> AskMoves:
     return AskMoves(number, _actions(params, max_actions))
 
 
-def _think(number: int, params: dict[str, Any], max_actions: int) -> AskThought:
+def _think(number: int, params: dict[str, Any], max_actions: int) -> AskDecision:
     simulations = params.get("simulations")
     if simulations is not None and not _is_whole(simulations, MAX_ID):
         raise ValueError(f"simulations must be a whole number: {shown(simulations)}")
     tree = params.get("tree", False)
     if not isinstance(tree, bool):
         raise ValueError(f"tree must be true or false: {shown(tree)}")
-    return AskThought(number, _actions(params, max_actions), simulations, tree)
+    return AskDecision(number, _actions(params, max_actions), simulations, tree)
 
 
 def _read(number: int, params: dict[str, Any], max_actions: int) -> AskMove:

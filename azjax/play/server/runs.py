@@ -20,9 +20,9 @@ from azjax.play.server.run_files import (
     read_inside,
     stat_inside,
 )
-from azjax.players.directory import WEIGHTS_FILE
-from azjax.players.q_directory import KIND
+from azjax.players.q_serialization import KIND
 from azjax.players.schema import migrate
+from azjax.players.serialization import WEIGHTS_FILE
 from azjax.training.plots import PLOT_FILE
 from azjax.training.run_directory import CONFIG_FILE
 

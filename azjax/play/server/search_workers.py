@@ -18,7 +18,7 @@ import numpy as np
 from azjax.games import Game
 from azjax.play.server.incremental_search import Batch, Slicer, batch_sizes
 from azjax.play.server.jobs import Job, Queue, report
-from azjax.players import ExternalPlayer, ForfeitError, ResignError, Seat
+from azjax.players import ExternalPlayer, ForfeitError, PlayerSession, ResignError
 
 CANNOT_GO_ON = "the opponent could not go on"
 COMPILING = "Compiling the search"
@@ -133,9 +133,13 @@ class SearchTable:
             job.begin()
         self._seed = (self._seed + 1) % 2**32
         batch = _batch(self._seated, size)
-        thoughts, self._memory = self.slicer.search(self._seed, batch, self._memory)
-        for job, thought, made in zip(self._seated, thoughts, batch.made, strict=False):
-            job.update(thought, min(self.slicer.per_slice, job.simulations - int(made)))
+        decisions, self._memory = self.slicer.search(self._seed, batch, self._memory)
+        for job, decision, made in zip(
+            self._seated, decisions, batch.made, strict=False
+        ):
+            job.update(
+                decision, min(self.slicer.per_slice, job.simulations - int(made))
+            )
             job.is_given_up |= job.is_done
         return True
 
@@ -206,7 +210,7 @@ class SeatTable:
 
     def __init__(self, player: ExternalPlayer, game: Game, seed: int = 0):
         self._player, self._game, self._seed = player, game, seed
-        self._seat: Seat | None = None
+        self._seat: PlayerSession | None = None
         self._queue = Queue(self._serve, "azjax-seat")
         self.ask = self._queue.put
 
@@ -224,7 +228,9 @@ class SeatTable:
         for job in self._queue.take(1):
             job.begin()
             try:
-                self._seat = self._seat or self._player.sit(self._game, self._seed)
+                self._seat = self._seat or self._player.start_session(
+                    self._game, self._seed
+                )
                 job.update(self._seat.choose(job.state, job.actions), 0)
             except ResignError:
                 job.resign()

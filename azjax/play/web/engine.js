@@ -57,7 +57,7 @@
  * @property {boolean} isOver
  * @property {number[]} rewards the result for each player: 1 win, -1 loss, 0 draw
  * @property {Move|null} last the move that led here
- * @property {string} ending what there is to say about the end beside who has won: a
+ * @property {string} resultText what there is to say about the end beside who has won: a
  *     score, or a reason
  * @property {number[]} winningCells those that won the game, such as four in a row
  * @property {boolean} [isResigned] whether that is the end, and not one by the rules

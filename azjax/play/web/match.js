@@ -310,7 +310,7 @@ export class Match {
   #resign() {
     const step = this.steps.at(-1);
     const rewards = [0, 1].map((player) => (player === step.player ? -1 : 1));
-    const end = { isOver: true, isResigned: true, rewards, ending: "resignation" };
+    const end = { isOver: true, isResigned: true, rewards, resultText: "resignation" };
     step.position = { ...step.position, ...end, moves: [] };
     this.ply = this.steps.length - 1;
     if (this.#hasMoves) this.#noteEnd(); // else it was noted when it was played

@@ -32,7 +32,7 @@ export function positionAfter(game, actions) {
     isOver: state.terminated,
     rewards: game.rewards(state),
     last: moves.at(-1) ?? null,
-    ending: "",
+    resultText: "",
     winningCells: game.winningCells(state),
   };
 }

@@ -117,9 +117,9 @@ async function playSample() {
   await match.begin(null);
 }
 
-function statusText({ isOver, rewards, ending, last }, { sides }) {
+function statusText({ isOver, rewards, resultText, last }, { sides }) {
   if (!isOver) return last ? `Last move: ${last.text}.` : "A new game.";
   const winner = rewards.indexOf(1);
-  const reason = ending && `: ${ending}`;
+  const reason = resultText && `: ${resultText}`;
   return winner < 0 ? `A draw${reason}.` : `A win for ${sides[winner]}${reason}.`;
 }

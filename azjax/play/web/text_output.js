@@ -6,12 +6,12 @@
  * @param {number|null} you which player the visitor is, if any
  * @param {string[]} sides what the players are called
  */
-export function outcomeText({ rewards, ending }, you, sides) {
+export function outcomeText({ rewards, resultText }, you, sides) {
   const winner = rewards.indexOf(1);
-  const reason = ending && `: ${ending}`;
+  const reason = resultText && `: ${resultText}`;
   if (winner < 0) return `A draw${reason}.`;
   if (you === null) return `A win for ${sides[winner]}${reason}.`;
-  if (winner === you) return ending ? `You win${reason}.` : "You win!";
+  if (winner === you) return resultText ? `You win${reason}.` : "You win!";
   return `The computer wins${reason}.`;
 }
 

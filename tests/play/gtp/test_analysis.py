@@ -6,8 +6,8 @@ import pytest
 
 from azjax import games
 from azjax.play.gtp.analysis import MAX_MOVES, candidates, deeper, kata, leela
-from azjax.players import Analysis, Thought
-from azjax.players.vertices import first_state
+from azjax.players import Analysis, MoveDecision
+from azjax.players.gtp_notation import first_state
 
 GO = games.make("go:5")
 FIRST = first_state(GO)
@@ -17,7 +17,7 @@ def thought_of_search(visits=(0, 30, 10, 0), line=(1, 24, 25)):
     def full(values):
         return np.array([*values, *[0] * (26 - len(values))])
 
-    return Thought(
+    return MoveDecision(
         action=1,
         policy=full([0, 1, 0, 0]).astype(np.float32),
         value=0.2,
@@ -52,7 +52,7 @@ def test_the_chosen_move_comes_first_even_if_another_was_visited_more():
 def test_a_player_that_does_not_search_tells_its_policy():
     policy = np.zeros(26, np.float32)
     policy[[3, 7]] = 0.25, 0.75
-    found = candidates(Thought(3, policy, 0.5))
+    found = candidates(MoveDecision(3, policy, 0.5))
     assert [move.action for move in found] == [3, 7]
     assert [move.visits for move in found] == [1, 0]
     assert [move.value for move in found] == [0.5, 0.5]
@@ -60,21 +60,21 @@ def test_a_player_that_does_not_search_tells_its_policy():
 
 
 def test_a_player_without_a_policy_tells_its_move():
-    (found,) = candidates(Thought(25))
+    (found,) = candidates(MoveDecision(25))
     assert (found.action, found.visits, found.value, found.prior) == (25, 1, 0, 0)
 
 
 def test_a_search_goes_on_while_it_sees_more():
-    thoughts = iter([thought_of_search((0, n)) for n in (10, 20, 30, 30, 40)])
-    seen = itertools.islice(deeper(lambda: next(thoughts)), 7)
-    visits = [int(thought.analysis.visits.sum()) for thought in seen]
+    decisions = iter([thought_of_search((0, n)) for n in (10, 20, 30, 30, 40)])
+    seen = itertools.islice(deeper(lambda: next(decisions)), 7)
+    visits = [int(decision.analysis.visits.sum()) for decision in seen]
     assert visits == [10, 20, 30, 30, 30, 30, 30]
 
 
 def test_what_is_not_searched_is_thought_once():
-    thoughts = iter([Thought(3), Thought(4)])
-    seen = itertools.islice(deeper(lambda: next(thoughts)), 3)
-    assert [thought.action for thought in seen] == [3, 3, 3]
+    decisions = iter([MoveDecision(3), MoveDecision(4)])
+    seen = itertools.islice(deeper(lambda: next(decisions)), 3)
+    assert [decision.action for decision in seen] == [3, 3, 3]
 
 
 INFO = (

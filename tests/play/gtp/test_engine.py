@@ -14,14 +14,14 @@ class Scripted:
     def __init__(self, *answers):
         self.answers = list(answers)
 
-    def sit(self, game, seed):
+    def start_session(self, game, seed):
         return self
 
     def choose(self, state, moves):
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return players.Thought(answer)
+        return players.MoveDecision(answer)
 
     def close(self):
         pass

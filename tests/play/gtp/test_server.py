@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from azjax import cli, games, players
-from azjax.players.vertices import first_state, next_state
+from azjax.players.gtp_notation import first_state, next_state
 
 PATIENCE = 240  # seconds, for a machine that has much else to do
 ENGINE = [sys.executable, "-m", "azjax", "gtp"]
@@ -113,8 +113,8 @@ def test_it_is_an_engine_for_our_own_player(monkeypatch, name):
         monkeypatch.setenv(key, value)
     game = games.make(name)
     command = f"gtp:{' '.join(ENGINE)} {name} --player random"
-    seats = [players.sit(players.load(command, game), game, 0)]
-    seats.append(players.sit(players.load("random", game), game, 1))
+    seats = [players.start_session(players.load(command, game), game, 0)]
+    seats.append(players.start_session(players.load("random", game), game, 1))
     state, moves, was_taken_back = first_state(game), [], False
     while not state.terminated:
         action = seats[int(state.current_player)].choose(state, moves).action

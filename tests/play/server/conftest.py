@@ -10,7 +10,7 @@ import pytest
 from azjax import games, players
 from azjax.play.server import House, Limits, make_offers
 from azjax.play.server.incremental_search import Plan, Slicer
-from azjax.players import ForfeitError, ResignError, Thought
+from azjax.players import ForfeitError, MoveDecision, ResignError
 
 # What a visitor may wait for, on a machine with much else to do (seconds).
 PATIENCE = 300.0
@@ -25,7 +25,7 @@ class Dying:
         self.may_go_on.set()
         self.num_seats = self.num_closed = 0
 
-    def sit(self, game, seed):
+    def start_session(self, game, seed):
         self.num_seats += 1
         self.game = game
         return self
@@ -37,7 +37,7 @@ class Dying:
         if self.is_beaten:
             raise ResignError("resigned")
         legal = np.asarray(self.game.legal_action_mask(state))
-        return Thought(int(legal.argmax()))
+        return MoveDecision(int(legal.argmax()))
 
     def close(self):
         self.num_closed += 1

@@ -150,13 +150,13 @@ def test_a_whole_game_is_played_and_thought_about(page):
         _, position, _ = page.ask("position", actions=actions)
         if position["isOver"]:
             break
-        kind, thought, progress = think(page, actions, 50)
+        kind, decision, progress = think(page, actions, 50)
         assert kind == "answer"
-        assert thought["simulations"] == 50
-        assert sum(move["visits"] for move in thought["moves"]) == 50
+        assert decision["simulations"] == 50
+        assert sum(move["visits"] for move in decision["moves"]) == 50
         assert all(news["simulations"] < 50 for news in progress)
-        assert thought["action"] in [move["action"] for move in position["moves"]]
-        actions.append(thought["action"])
+        assert decision["action"] in [move["action"] for move in position["moves"]]
+        actions.append(decision["action"])
     assert position["rewards"] == [0, 0]  # against itself it draws
 
 
@@ -249,9 +249,9 @@ def test_a_newer_thought_replaces_an_older_one(page):
 def test_the_tree_is_told_to_who_asks_for_it(page):
     page.ask("start", game="tic_tac_toe", player="alphazero:pretrained")
     params = {"actions": [0, 3, 1, 4], "simulations": 100}
-    _, thought, progress = page.ask("think", **params, tree=True)
+    _, decision, progress = page.ask("think", **params, tree=True)
     assert not any("tree" in told for told in progress)
-    won = max(thought["tree"], key=lambda node: node["visits"])
+    won = max(decision["tree"], key=lambda node: node["visits"])
     assert (won["parent"], won["text"], won["value"]) == (-1, "c3", 1)
     assert "tree" not in page.ask("think", **params)[1]
     page.ask("start", game="tic_tac_toe", player="random")
@@ -260,14 +260,14 @@ def test_the_tree_is_told_to_who_asks_for_it(page):
 
 def test_a_thought_can_be_stopped(page):
     page.ask("start", game="tic_tac_toe", player="alphazero:pretrained")
-    thought = page.send("think", actions=[], simulations=1600)
+    decision = page.send("think", actions=[], simulations=1600)
     stop = page.send("stop")
     answers = {}
     while len(answers) < 2:
         message = page.socket.receive_json()
         if message["kind"] == "answer":
             answers[message["id"]] = message["value"]
-    assert answers == {thought: None, stop: None}
+    assert answers == {decision: None, stop: None}
 
 
 def test_what_is_no_message_is_answered_by_an_error(page):
@@ -389,7 +389,7 @@ def test_where_it_is_full_those_leave_first_who_never_began(offers_of):
 
 
 def test_too_many_thoughts_are_refused(offers_of, dying):
-    app = make_app(House(offers_of, Limits(thoughts=1)), names=["localhost"])
+    app = make_app(House(offers_of, Limits(decisions=1)), names=["localhost"])
     with (
         TestClient(app, base_url=URL) as client,
         client.websocket_connect(SOCKET) as one,
@@ -433,7 +433,7 @@ FAILED = "the server could not do this; try again in a moment"
         ("rules.Rules.state", ("think", {"actions": [], "simulations": None})),
         ("house.Host.table", ("think", {"actions": [], "simulations": None})),
         (
-            "connection.describe_thought",
+            "connection.describe_decision",
             ("think", {"actions": [], "simulations": None}),
         ),
     ],
@@ -455,7 +455,7 @@ def test_every_failure_reaches_who_asked_and_nobody_else(
 
 def test_a_thought_that_cannot_be_sent_is_an_error(started, monkeypatch):
     monkeypatch.setattr(
-        "azjax.play.server.connection.describe_thought",
+        "azjax.play.server.connection.describe_decision",
         lambda *_, **__: {"value": float("nan")},
     )
     assert think(started)[0] == "error"

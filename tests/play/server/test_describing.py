@@ -8,12 +8,12 @@ import pytest
 
 from azjax import games
 from azjax.play.server.describing import (
+    describe_decision,
     describe_position,
     describe_start,
-    describe_thought,
 )
 from azjax.play.server.rules import Rules
-from azjax.players import Analysis, Thought
+from azjax.players import Analysis, MoveDecision
 
 
 class Shogi(games.Game):
@@ -120,14 +120,14 @@ def test_a_finished_game_has_a_result_and_no_moves(rules):
     assert told["isOver"] is True
     assert told["rewards"] == [1, -1]
     assert told["moves"] == []
-    assert told["ending"] == ""
+    assert told["resultText"] == ""
     assert told["winningCells"] == [14, 21, 28, 35]
 
 
 def test_a_finished_game_tells_its_score():
     rules = Rules(games.make("go:2,0.5"), 10)
-    assert describe_position(rules, (0, 4))["ending"] == ""
-    assert describe_position(rules, (0, 4, 4))["ending"] == "B+3.5"
+    assert describe_position(rules, (0, 4))["resultText"] == ""
+    assert describe_position(rules, (0, 4, 4))["resultText"] == "B+3.5"
 
 
 def test_a_move_from_cell_to_cell_has_both():
@@ -163,8 +163,8 @@ def test_a_search_tells_its_moves_the_most_visited_first(rules):
         line=np.array([1, 0, -1, -1], np.int32),
     )
     policy = np.array([0.25, 0.75, 0, 0, 0, 0, 0], np.float32)
-    thought = Thought(1, policy, 0.25, analysis)
-    told = describe_thought(rules, rules.state(()), thought, 9, 0.5, is_cut=True)
+    decision = MoveDecision(1, policy, 0.25, analysis)
+    told = describe_decision(rules, rules.state(()), decision, 9, 0.5, is_cut=True)
     told = json.loads(json.dumps(told))
     assert told["isCut"] is True
     assert [move["action"] for move in told["moves"]][:2] == [1, 0]
@@ -194,8 +194,8 @@ def test_a_search_tells_its_moves_the_most_visited_first(rules):
 )
 def test_the_chances_agree_with_the_value(rules, value, draw, result):
     policy = np.full(7, 1 / 7, np.float32)
-    thought = Thought(2, policy, value, draw=draw)
-    told = describe_thought(rules, rules.state(()), thought, 0, 0.1)
+    decision = MoveDecision(2, policy, value, draw=draw)
+    told = describe_decision(rules, rules.state(()), decision, 0, 0.1)
     assert told["result"] == result
 
 
@@ -204,12 +204,14 @@ def test_a_line_ends_with_the_game(rules):
     zeros = np.zeros(7, np.float32)
     analysis = Analysis(zeros, zeros.astype(np.int32), zeros, line)
     state = rules.state((0, 1, 0, 1, 0, 1))  # one move from a win
-    told = describe_thought(rules, state, Thought(0, zeros, 1.0, analysis), 1, 0.1)
+    told = describe_decision(
+        rules, state, MoveDecision(0, zeros, 1.0, analysis), 1, 0.1
+    )
     assert told["line"] == [{"action": 0, "text": "1"}]
 
 
 def test_a_player_without_an_opinion_tells_only_its_move(rules):
-    told = describe_thought(rules, rules.state(()), Thought(5), 0, 0.1)
+    told = describe_decision(rules, rules.state(()), MoveDecision(5), 0, 0.1)
     assert told["action"] == 5
     assert told["moves"] == []
     assert told["value"] is None
@@ -218,7 +220,9 @@ def test_a_player_without_an_opinion_tells_only_its_move(rules):
 
 def test_a_policy_is_told_without_visits(rules):
     policy = np.array([0, 0.25, 0.75, 0, 0, 0, 0], np.float32)
-    told = describe_thought(rules, rules.state(()), Thought(2, policy, 0.5), 0, 0.1)
+    told = describe_decision(
+        rules, rules.state(()), MoveDecision(2, policy, 0.5), 0, 0.1
+    )
     assert [(m["action"], m["visits"], m["value"]) for m in told["moves"]] == [
         (2, 0, None),
         (1, 0, None),

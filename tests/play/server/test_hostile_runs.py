@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 
 from azjax.play.server import House, Limits, make_offers
 from azjax.play.server.app import make_app
-from azjax.players.directory import pretrained_directory
+from azjax.players.serialization import pretrained_directory
 
 URL = "http://localhost:8000"
 LOADING = 2**27  # bytes by which refusing runs may enlarge the process
@@ -277,8 +277,8 @@ def test_hostile_runs_harm_nothing_and_a_good_one_is_served_beside_them(
             players = [f"alphazero:runs/{name}" for name in SEARCHES]
             for player in ("network:runs/good", *players):
                 assert ask("start", game="tic_tac_toe", player=player)[0] == "answer"
-                kind, thought = ask("think", actions=[], simulations=None)
-                assert (kind, thought["action"] in range(9)) == ("answer", True)
+                kind, decision = ask("think", actions=[], simulations=None)
+                assert (kind, decision["action"] in range(9)) == ("answer", True)
 
     reported = capsys.readouterr().err.splitlines()
     assert len(reported) == 2 * len(broken)  # one line for each

@@ -173,9 +173,9 @@ def test_it_is_busy_until_no_visitor_has_waited_for_a_while(tmp_path, monkeypatc
     assert house.is_busy  # visitors may wait for the server to begin
     house.answered_at = -math.inf
     assert not house.is_busy
-    house.num_thoughts = 1
+    house.num_decisions = 1
     assert house.is_busy
-    house.num_thoughts, house.answered_at = 0, time.monotonic()
+    house.num_decisions, house.answered_at = 0, time.monotonic()
     assert house.is_busy  # a visitor who plays waits again soon
     monkeypatch.setattr("azjax.play.server.house.QUIET_SECONDS", 0.0)
     assert not house.is_busy

@@ -35,11 +35,11 @@ def batch(states, made, total=WHOLE):
 
 def search(slicer, state, total=WHOLE):
     """Searches in slices; returns all thoughts."""
-    memory, thoughts = slicer.memory(1), []
+    memory, decisions = slicer.memory(1), []
     for number in range(-(-total // PLAN.per_slice)):
         found, memory = slicer.search(number, batch([state], [number], total), memory)
-        thoughts += found
-    return thoughts
+        decisions += found
+    return decisions
 
 
 def test_slices_add_up_to_the_search_of_the_player_itself_and_end_within_one(
@@ -47,26 +47,26 @@ def test_slices_add_up_to_the_search_of_the_player_itself_and_end_within_one(
 ):
     assert player.search.algorithm == "gumbel"
     for actions, state in positions:
-        thoughts = search(slicer, state)
-        visits = [int(thought.analysis.visits.sum()) for thought in thoughts]
+        decisions = search(slicer, state)
+        visits = [int(decision.analysis.visits.sum()) for decision in decisions]
         assert visits == [7, 14, 21, 24]
         action, visits = found_alone[actions]
-        assert thoughts[-1].action == action
-        np.testing.assert_array_equal(thoughts[-1].analysis.visits, visits)
+        assert decisions[-1].action == action
+        np.testing.assert_array_equal(decisions[-1].analysis.visits, visits)
 
 
 def test_positions_searched_together_do_not_influence_each_other(
     slicer, positions, visits_alone
 ):
     together = positions[:4]
-    memory, thoughts = slicer.memory(4), []
+    memory, decisions = slicer.memory(4), []
     for number in range(NUM_SLICES):
         everyone = batch([state for _, state in together], [number] * 4)
-        thoughts, memory = slicer.search(number, everyone, memory)
-    for (actions, state), thought in zip(together, thoughts, strict=True):
-        np.testing.assert_array_equal(thought.analysis.visits, visits_alone[actions])
+        decisions, memory = slicer.search(number, everyone, memory)
+    for (actions, state), decision in zip(together, decisions, strict=True):
+        np.testing.assert_array_equal(decision.analysis.visits, visits_alone[actions])
         (alone,), _ = slicer.search(0, batch([state], [0]), slicer.memory(1))
-        assert thought.draw == pytest.approx(alone.draw, abs=1e-5)
+        assert decision.draw == pytest.approx(alone.draw, abs=1e-5)
 
 
 def test_a_newcomer_never_finds_the_tree_of_the_one_before(slicer, positions):
@@ -75,8 +75,8 @@ def test_a_newcomer_never_finds_the_tree_of_the_one_before(slicer, positions):
     _, memory = slicer.search(0, batch([state] * 4, [0] * 4), memory)
     # The same position in the same row: what was found for somebody else is not used.
     states = [state, state, other, state]
-    thoughts, _ = slicer.search(1, batch(states, [0, 1, 0, 1]), memory)
-    visits = [thought.analysis.visits.sum() for thought in thoughts]
+    decisions, _ = slicer.search(1, batch(states, [0, 1, 0, 1]), memory)
+    visits = [decision.analysis.visits.sum() for decision in decisions]
     assert visits == [7, 14, 7, 14]
 
 
@@ -90,10 +90,10 @@ def test_trees_move_with_their_positions(slicer, positions, visits_alone):
     # The second leaves; the third becomes the first of a smaller batch.
     memory = slicer.rearranged(memory, np.array([2], np.int32))
     for number in range(2, 4):
-        (thought,), memory = slicer.search(
+        (decision,), memory = slicer.search(
             number, batch([states[third]], [number]), memory
         )
-    np.testing.assert_array_equal(thought.analysis.visits, visits_alone[third])
+    np.testing.assert_array_equal(decision.analysis.visits, visits_alone[third])
 
 
 def test_a_batch_that_grows_has_room_for_newcomers(slicer, positions, visits_alone):
@@ -106,16 +106,16 @@ def test_a_batch_that_grows_has_room_for_newcomers(slicer, positions, visits_alo
     for number in range(2, 4):
         four = [states[(3,)], states[(3, 3)], states[(3, 3)], states[(3, 3)]]
         made = [number] + [number - 2] * 3
-        thoughts, memory = slicer.search(number, batch(four, made), memory)
-    np.testing.assert_array_equal(thoughts[0].analysis.visits, visits_alone[(3,)])
-    assert thoughts[1].analysis.visits.sum() == 2 * PLAN.per_slice
+        decisions, memory = slicer.search(number, batch(four, made), memory)
+    np.testing.assert_array_equal(decisions[0].analysis.visits, visits_alone[(3,)])
+    assert decisions[1].analysis.visits.sum() == 2 * PLAN.per_slice
 
 
 def test_random_playouts_add_up_as_well(connect_four, positions):
     slicer = Slicer(players.load("mcts:400", connect_four), PLAN, connect_four.init())
     slicer.compile(1)
-    thoughts = search(slicer, positions[0][1], total=10)
-    assert [int(thought.analysis.visits.sum()) for thought in thoughts] == [7, 10]
+    decisions = search(slicer, positions[0][1], total=10)
+    assert [int(decision.analysis.visits.sum()) for decision in decisions] == [7, 10]
 
 
 def test_a_player_that_does_not_search_answers_at_once(connect_four, positions):
@@ -128,9 +128,9 @@ def test_a_player_that_does_not_search_answers_at_once(connect_four, positions):
     state = connect_four.init()
     for action in (1, 1, 2, 2, 3, 3):
         state = step(state, np.int32(action))
-    (thought,), _ = slicer.search(0, batch([state], [0]), None)
-    assert thought.action in (0, 4)
-    assert thought.analysis is None
+    (decision,), _ = slicer.search(0, batch([state], [0]), None)
+    assert decision.action in (0, 4)
+    assert decision.analysis is None
 
 
 def test_every_strength_has_a_plan_with_room_for_it():
@@ -214,6 +214,6 @@ def test_players_of_two_kinds_are_not_taken_for_each_other(connect_four):
     policies = []
     for slicer in (random, greedy):
         slicer.compile(1)
-        (thought,), _ = slicer.search(0, batch([state], [0]), None)
-        policies.append(np.count_nonzero(thought.policy))
+        (decision,), _ = slicer.search(0, batch([state], [0]), None)
+        policies.append(np.count_nonzero(decision.policy))
     assert policies == [7, 1]

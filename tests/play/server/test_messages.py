@@ -3,10 +3,10 @@ import json
 import pytest
 
 from azjax.play.server.messages import (
+    AskDecision,
     AskMove,
     AskMoves,
     AskPosition,
-    AskThought,
     MessageError,
     Start,
     Stop,
@@ -28,15 +28,15 @@ def message(method, **params):
         (message("read", actions=[3], text="e4"), AskMove(7, (3,), "e4")),
         (
             message("think", actions=[1], simulations=50),
-            AskThought(7, (1,), 50),
+            AskDecision(7, (1,), 50),
         ),
         (
             message("think", actions=[], simulations=None),
-            AskThought(7, (), None),
+            AskDecision(7, (), None),
         ),
         (
             message("think", actions=[], simulations=1, tree=True),
-            AskThought(7, (), 1, tree=True),
+            AskDecision(7, (), 1, tree=True),
         ),
         (message("stop"), Stop(7)),
     ],

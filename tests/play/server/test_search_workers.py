@@ -84,7 +84,7 @@ def test_visitors_who_come_and_go_think_as_if_they_were_alone(
         found = one.result()
         assert found.simulations == 24
         np.testing.assert_array_equal(
-            found.thought.analysis.visits, visits_alone[one.actions]
+            found.decision.analysis.visits, visits_alone[one.actions]
         )
     assert set(paced.batches) <= {1, 4}
     assert 4 in paced.batches
@@ -322,7 +322,7 @@ def test_a_player_that_is_another_program_is_asked_one_at_a_time(
     waiting = [Waiting(position, 0) for position in positions[:3]]
     for one in waiting:
         table.ask(one.job)
-    assert [one.result().thought.action for one in waiting] == [0, 0, 0]
+    assert [one.result().decision.action for one in waiting] == [0, 0, 0]
     assert dying.num_seats == 1
     table.close()
     assert dying.num_closed == 1
@@ -342,7 +342,7 @@ def test_a_player_that_forfeits_says_so_and_sits_down_again(
     dying.is_dead = False
     second = Waiting(positions[0], 0)
     table.ask(second.job)
-    assert second.result().thought.action == 0
+    assert second.result().decision.action == 0
     assert dying.num_seats == 2
 
 

@@ -5,19 +5,19 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Protocol
 
-from azjax.players import Thought
+from azjax.players import MoveDecision
 
-Work = Callable[[], Thought | None]
-Then = Callable[["Future[Thought | None]"], None]
+Work = Callable[[], MoveDecision | None]
+Then = Callable[["Future[MoveDecision | None]"], None]
 
 
-class Run(Protocol):
+class Executor(Protocol):
     """Does some work, and hands its outcome to what comes then."""
 
     def __call__(self, work: Work, then: Then) -> None: ...  # noqa: D102
 
 
-class InTurn:
+class InlineExecutor:
     """Works before it returns, one thing after the other: whatever comes of some work
     waits until that is done, so that a long game is no deep recursion."""
 
@@ -40,8 +40,8 @@ class InTurn:
             self._is_working = False
 
 
-def _outcome(work: Work) -> "Future[Thought | None]":
-    outcome: Future[Thought | None] = Future()
+def _outcome(work: Work) -> "Future[MoveDecision | None]":
+    outcome: Future[MoveDecision | None] = Future()
     try:
         outcome.set_result(work())
     except Exception as error:

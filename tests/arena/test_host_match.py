@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from azjax import arena, games, players
-from azjax.arena.conduct import PATIENCE
+from azjax.arena.host_match import PATIENCE
 
 GAME = games.make("tic_tac_toe")
 KEY = jax.random.key(0)
@@ -19,14 +19,14 @@ class Engine:
         self.sat = self.closed = 0
         self.shown = []
 
-    def sit(self, game, seed):
+    def start_session(self, game, seed):
         self.sat += 1
         if not self.starts:
             raise players.ForfeitError("no such program")
-        return Seat(self, seed)
+        return PlayerSession(self, seed)
 
 
-class Seat:
+class PlayerSession:
     def __init__(self, engine, seed):
         self.engine, self.seed, self.number = engine, seed, 0
 
@@ -35,9 +35,9 @@ class Seat:
         if self.number == self.engine.fails_at:
             if self.engine.how is None:
                 raise players.ForfeitError("the engine died")
-            return players.Thought(self.engine.how(moves))
+            return players.MoveDecision(self.engine.how(moves))
         self.number += 1
-        return players.Thought(int(GAME.legal_action_mask(state).argmax()))
+        return players.MoveDecision(int(GAME.legal_action_mask(state).argmax()))
 
     def close(self):
         self.engine.closed += 1
@@ -98,13 +98,13 @@ def test_an_engine_that_dies_or_cheats_loses_the_game_and_the_match_goes_on(
 
 
 def test_an_engine_that_resigns_loses_and_is_asked_again():
-    class Resigning(Seat):
+    class Resigning(PlayerSession):
         def choose(self, state, moves):
             raise players.ResignError("resigned")
 
     class Weak(Engine):
-        def sit(self, game, seed):
-            super().sit(game, seed)
+        def start_session(self, game, seed):
+            super().start_session(game, seed)
             return Resigning(self, seed)
 
     engine = Weak()
@@ -136,9 +136,9 @@ def test_an_engine_that_keeps_failing_is_not_waited_for_any_longer():
 
 def test_an_engine_that_fails_now_and_then_plays_to_the_end():
     class Moody(Engine):
-        def sit(self, game, seed):
+        def start_session(self, game, seed):
             self.fails_at = 0 if self.sat % 2 else None
-            return super().sit(game, seed)
+            return super().start_session(game, seed)
 
     engine = Moody()
     result = arena.play_match(GAME, engine, RANDOM, KEY, 10, opening_moves=2)
@@ -150,9 +150,9 @@ def test_a_match_gives_every_game_other_chances():
     seeds = []
 
     class Noting(Engine):
-        def sit(self, game, seed):
+        def start_session(self, game, seed):
             seeds.append(seed)
-            return super().sit(game, seed)
+            return super().start_session(game, seed)
 
     arena.play_match(GAME, Noting(), Noting(), KEY, 6, opening_moves=2)
     assert len(set(seeds)) == 12

@@ -6,7 +6,7 @@ import pytest
 from flax import struct
 
 from azjax import games, players
-from azjax.players.vertices import first_state, legal_actions, next_state
+from azjax.players.gtp_notation import first_state, legal_actions, next_state
 
 TIC_TAC_TOE = games.make("tic_tac_toe")
 
@@ -21,30 +21,32 @@ def after(*actions):
 class Engine:
     """An external player that always takes the first legal cell."""
 
-    def sit(self, game, seed):
+    def start_session(self, game, seed):
         return self
 
     def choose(self, state, moves):
-        return players.Thought(int(TIC_TAC_TOE.legal_action_mask(state).argmax()))
+        return players.MoveDecision(int(TIC_TAC_TOE.legal_action_mask(state).argmax()))
 
     def close(self):
         pass
 
 
 def test_a_compiled_player_chooses_in_one_game():
-    seat = players.sit(players.RandomPlayer(TIC_TAC_TOE), TIC_TAC_TOE, seed=0)
-    thought = seat.choose(after(4), [4])
-    assert thought.action in {0, 1, 2, 3, 5, 6, 7, 8}
-    assert thought.policy.shape == (9,)
-    assert thought.value == 0
-    assert thought.analysis is None
-    assert thought.draw is None
+    seat = players.start_session(players.RandomPlayer(TIC_TAC_TOE), TIC_TAC_TOE, seed=0)
+    decision = seat.choose(after(4), [4])
+    assert decision.action in {0, 1, 2, 3, 5, 6, 7, 8}
+    assert decision.policy.shape == (9,)
+    assert decision.value == 0
+    assert decision.analysis is None
+    assert decision.draw is None
     seat.close()
 
 
 def test_a_seat_with_the_same_seed_chooses_the_same():
     def moves(seed):
-        seat = players.sit(players.RandomPlayer(TIC_TAC_TOE), TIC_TAC_TOE, seed)
+        seat = players.start_session(
+            players.RandomPlayer(TIC_TAC_TOE), TIC_TAC_TOE, seed
+        )
         return [seat.choose(TIC_TAC_TOE.init(), []).action for _ in range(12)]
 
     assert moves(3) == moves(3)
@@ -53,7 +55,7 @@ def test_a_seat_with_the_same_seed_chooses_the_same():
 
 def test_an_external_player_sits_itself():
     engine = Engine()
-    assert players.sit(engine, TIC_TAC_TOE, seed=0) is engine
+    assert players.start_session(engine, TIC_TAC_TOE, seed=0) is engine
 
 
 @pytest.mark.parametrize(
@@ -64,13 +66,13 @@ def test_a_search_tells_what_it_saw(tree_reuse_nodes):
         f"alphazero:pretrained?simulations=64&tree_reuse_nodes={tree_reuse_nodes}",
         TIC_TAC_TOE,
     )
-    seat = players.sit(player, TIC_TAC_TOE, seed=0)
+    seat = players.start_session(player, TIC_TAC_TOE, seed=0)
     # The first player has cells 0 and 1 and takes 2.
     state = after(0, 3, 1, 4)
-    thought = seat.choose(state, [0, 3, 1, 4])
-    analysis = thought.analysis
+    decision = seat.choose(state, [0, 3, 1, 4])
+    analysis = decision.analysis
     legal = np.asarray(TIC_TAC_TOE.legal_action_mask(state))
-    assert thought.action == 2
+    assert decision.action == 2
     assert analysis.prior.shape == analysis.visits.shape == (9,)
     assert analysis.prior.sum() == pytest.approx(1, abs=1e-5)
     assert (analysis.prior[~legal] == 0).all()
@@ -79,8 +81,8 @@ def test_a_search_tells_what_it_saw(tree_reuse_nodes):
     assert analysis.action_values[2] == 1
     assert analysis.line.tolist() == [2] + [-1] * 15
     network = players.load("network:pretrained", TIC_TAC_TOE)
-    alone = players.sit(network, TIC_TAC_TOE, seed=0).choose(state, [])
-    assert thought.draw == pytest.approx(alone.draw, abs=1e-5)
+    alone = players.start_session(network, TIC_TAC_TOE, seed=0).choose(state, [])
+    assert decision.draw == pytest.approx(alone.draw, abs=1e-5)
     assert 0 < alone.draw < 1
 
 
@@ -88,9 +90,11 @@ def test_the_line_is_a_game_that_goes_on():
     player = players.load(
         "alphazero:pretrained?simulations=64&tree_reuse_nodes=32", TIC_TAC_TOE
     )
-    thought = players.sit(player, TIC_TAC_TOE, seed=0).choose(TIC_TAC_TOE.init(), [])
-    line = [action for action in thought.analysis.line.tolist() if action >= 0]
-    assert line[0] == thought.action
+    decision = players.start_session(player, TIC_TAC_TOE, seed=0).choose(
+        TIC_TAC_TOE.init(), []
+    )
+    line = [action for action in decision.analysis.line.tolist() if action >= 0]
+    assert line[0] == decision.action
     assert len(line) >= 3
     state = first_state(TIC_TAC_TOE)
     for action in line:
@@ -124,7 +128,7 @@ class Traced:
 def test_a_choice_that_was_compiled_before_is_not_compiled_again():
     players.compile_choice(Traced(), TIC_TAC_TOE)
     assert Traced.num_traces == 1
-    seat = players.sit(Traced(), TIC_TAC_TOE, seed=1)
+    seat = players.start_session(Traced(), TIC_TAC_TOE, seed=1)
     for moves in ((), (0, 4)):
         assert seat.choose(after(*moves), moves).action == len(moves) // 2
     assert Traced.num_traces == 1

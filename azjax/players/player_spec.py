@@ -13,7 +13,7 @@ _MAX_DIGITS = 7
 
 
 @dataclasses.dataclass(frozen=True)
-class Spec:
+class PlayerSpec:
     """A parsed player string, and the arguments given with it.
 
     text: all of it, for messages.
@@ -122,7 +122,7 @@ def parse_settings(text: str, query: str, allowed: tuple[str, ...]) -> dict[str,
     return settings
 
 
-def needed(spec: Spec, game: Game | None) -> Game:
+def needed(spec: PlayerSpec, game: Game | None) -> Game:
     """Returns the game of a player that cannot be without one.
 
     Raises:

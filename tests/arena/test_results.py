@@ -2,7 +2,7 @@ import numpy as np
 
 from azjax import arena
 from azjax.arena.pairs import score_interval
-from azjax.arena.records import joined
+from azjax.arena.results import joined
 
 
 def result(moves, results, faults=None, opening_moves=0):

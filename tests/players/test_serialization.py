@@ -17,7 +17,7 @@ from flax import nnx
 from azjax import games
 from azjax.networks import NetworkConfig, Parts, TrunkConfig, register_trunk, trunks
 from azjax.players import TrainedPlayer, first_network, load_player, save_player
-from azjax.players.directory import pretrained_directory
+from azjax.players.serialization import pretrained_directory
 from azjax.search import SearchConfig
 
 

@@ -28,7 +28,7 @@ class ResignError(ForfeitError):
     """The player gives the game up, which is no fault."""
 
 
-class Thought(NamedTuple):
+class MoveDecision(NamedTuple):
     """What a player chose in one position, and why.
 
     action: the move.
@@ -45,10 +45,10 @@ class Thought(NamedTuple):
     draw: float | None = None
 
 
-def thought_of(choice: Choice, analysis: Analysis | None) -> Thought:
+def to_move_decision(choice: Choice, analysis: Analysis | None) -> MoveDecision:
     """Returns a player's choice in one position, in NumPy and without the axis of
     positions, as a thought."""
-    return Thought(
+    return MoveDecision(
         int(choice.action),
         np.asarray(choice.policy),
         float(choice.value),
@@ -57,14 +57,14 @@ def thought_of(choice: Choice, analysis: Analysis | None) -> Thought:
     )
 
 
-class Seat(Protocol):
+class PlayerSession(Protocol):
     """A player in one game.
 
     A seat is used by one thread at a time, and asked about positions of its game only;
     moves may be taken back in between.
     """
 
-    def choose(self, state: State, moves: Sequence[int]) -> Thought:
+    def choose(self, state: State, moves: Sequence[int]) -> MoveDecision:
         """Chooses a move.
 
         Args:
@@ -85,7 +85,7 @@ class Seat(Protocol):
 class ExternalPlayer(Protocol):
     """A player that cannot be compiled."""
 
-    def sit(self, game: Game, seed: int) -> Seat:
+    def start_session(self, game: Game, seed: int) -> PlayerSession:
         """Returns its seat in a game that begins.
 
         Args:
@@ -102,7 +102,7 @@ class ExternalPlayer(Protocol):
 AnyPlayer = Player | ExternalPlayer
 
 
-def sit(player: AnyPlayer, game: Game, seed: int) -> Seat:
+def start_session(player: AnyPlayer, game: Game, seed: int) -> PlayerSession:
     """Returns the seat of any player in a game that begins.
 
     Raises:
@@ -110,16 +110,16 @@ def sit(player: AnyPlayer, game: Game, seed: int) -> Seat:
         ValueError: the player cannot play this game.
     """
     if isinstance(player, ExternalPlayer):
-        return player.sit(game, seed)
-    return _CompiledSeat(player, game, seed)
+        return player.start_session(game, seed)
+    return _CompiledSession(player, game, seed)
 
 
 def compile_choice(player: Player, game: Game) -> None:
     """Compiles what the seats of a player run to choose a move, without running it."""
-    _CompiledSeat(player, game, seed=0).compile(game.init())
+    _CompiledSession(player, game, seed=0).compile(game.init())
 
 
-class _CompiledSeat:
+class _CompiledSession:
     """A compiled player in one game, with what it remembers of it."""
 
     def __init__(self, player: Player, game: Game, seed: int):
@@ -127,7 +127,7 @@ class _CompiledSeat:
         self._rng_key = jax.random.key(seed)
         self._memory = start(player, _batch_of_one(game.init()))
 
-    def choose(self, state: State, moves: Sequence[int]) -> Thought:
+    def choose(self, state: State, moves: Sequence[int]) -> MoveDecision:
         """Chooses a move."""
         del moves
         self._rng_key, rng_key = jax.random.split(self._rng_key)
@@ -141,7 +141,7 @@ class _CompiledSeat:
         choice, analysis = jax.tree.map(
             lambda leaf: np.asarray(leaf[0]), (choice, analysis)
         )
-        return thought_of(choice, analysis)
+        return to_move_decision(choice, analysis)
 
     def compile(self, state: State) -> None:
         """Compiles what `choose` calls."""

@@ -1,14 +1,14 @@
 import pytest
 
-from azjax.arena.work import InTurn
-from azjax.players import Thought
+from azjax.arena.executor import InlineExecutor
+from azjax.players import MoveDecision
 
 
 def test_what_comes_of_work_waits_until_the_work_is_done():
-    run, said = InTurn(), []
+    run, said = InlineExecutor(), []
 
     def work(number):
-        return lambda: Thought(number)
+        return lambda: MoveDecision(number)
 
     def then(outcome):
         number = outcome.result().action
@@ -26,12 +26,12 @@ def test_what_goes_wrong_is_in_the_outcome():
     def work():
         raise ZeroDivisionError
 
-    InTurn()(work, outcomes.append)
+    InlineExecutor()(work, outcomes.append)
     assert isinstance(outcomes[0].exception(), ZeroDivisionError)
 
 
 def test_who_raises_leaves_nothing_behind():
-    run, said = InTurn(), []
+    run, said = InlineExecutor(), []
 
     def then(outcome):
         run(lambda: None, said.append)
@@ -42,5 +42,5 @@ def test_who_raises_leaves_nothing_behind():
 
     with pytest.raises(ZeroDivisionError):
         run(work, then)
-    run(lambda: Thought(1), lambda outcome: said.append(outcome.result().action))
+    run(lambda: MoveDecision(1), lambda outcome: said.append(outcome.result().action))
     assert said == [1]

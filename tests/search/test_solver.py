@@ -12,7 +12,7 @@ import pytest
 from azjax.arena.exhaustive import solve
 from azjax.search import ProvenTree, SearchConfig, empty_tree, search
 from azjax.search.nodes import root_bounds
-from azjax.search.proofs import (
+from azjax.search.solver import (
     ILLEGAL,
     WIN,
     best_moves,

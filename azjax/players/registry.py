@@ -9,12 +9,6 @@ from azjax.games import Game
 from azjax.networks import Parts
 from azjax.players.alphazero import AlphaZeroPlayer
 from azjax.players.core import Player
-from azjax.players.directory import (
-    PRETRAINED,
-    TrainedPlayer,
-    load_player,
-    pretrained_directory,
-)
 from azjax.players.greedy import GreedyPlayer
 from azjax.players.gtp import GtpPlayer
 from azjax.players.human import HumanPlayer
@@ -22,10 +16,16 @@ from azjax.players.mcts import MCTSPlayer
 from azjax.players.minimax import MAX_DEPTH, MinimaxPlayer
 from azjax.players.network import NetworkPlayer
 from azjax.players.perfect import PerfectPlayer, check_game
-from azjax.players.q_directory import load_q_player
+from azjax.players.player_spec import PlayerSpec, needed, parse_settings
+from azjax.players.q_serialization import load_q_player
 from azjax.players.random import RandomPlayer
-from azjax.players.seat import AnyPlayer, ExternalPlayer
-from azjax.players.spec import Spec, needed, parse_settings
+from azjax.players.serialization import (
+    PRETRAINED,
+    TrainedPlayer,
+    load_player,
+    pretrained_directory,
+)
+from azjax.players.session import AnyPlayer, ExternalPlayer
 from azjax.search import SearchConfig
 from azjax.suggestions import did_you_mean
 
@@ -52,7 +52,7 @@ class Kind(NamedTuple):
     """
 
     form: str
-    build: Callable[[Spec, Game | None], AnyPlayer]
+    build: Callable[[PlayerSpec, Game | None], AnyPlayer]
     settings: tuple[str, ...] = ()
     is_verbatim: bool = False
 
@@ -96,7 +96,7 @@ def load(spec: str, game: Game | None = None, parts: Parts | None = None) -> Any
         close = did_you_mean(name, KINDS) if kind is None else ""
         raise ValueError(f"unknown player {spec!r}; players are {forms}{close}")
     settings = parse_settings(spec, query, kind.settings)
-    return kind.build(Spec(spec, name, argument, settings, parts), game)
+    return kind.build(PlayerSpec(spec, name, argument, settings, parts), game)
 
 
 def load_compiled(
@@ -113,20 +113,20 @@ def load_compiled(
     return player
 
 
-def _random(spec: Spec, game: Game | None) -> Player:
+def _random(spec: PlayerSpec, game: Game | None) -> Player:
     return RandomPlayer(needed(spec, game))
 
 
-def _greedy(spec: Spec, game: Game | None) -> Player:
+def _greedy(spec: PlayerSpec, game: Game | None) -> Player:
     return GreedyPlayer(needed(spec, game))
 
 
-def _minimax(spec: Spec, game: Game | None) -> Player:
+def _minimax(spec: PlayerSpec, game: Game | None) -> Player:
     depth = spec.whole_argument("DEPTH", 1, MAX_DEPTH)
     return MinimaxPlayer(needed(spec, game), depth)
 
 
-def _mcts(spec: Spec, game: Game | None) -> Player:
+def _mcts(spec: PlayerSpec, game: Game | None) -> Player:
     return MCTSPlayer(
         game=needed(spec, game),
         simulations=spec.whole_argument("N", 1, MAX_SIMULATIONS),
@@ -135,23 +135,23 @@ def _mcts(spec: Spec, game: Game | None) -> Player:
     )
 
 
-def _perfect(spec: Spec, game: Game | None) -> AnyPlayer:
+def _perfect(spec: PlayerSpec, game: Game | None) -> AnyPlayer:
     check_game(needed(spec, game))
     return PerfectPlayer()
 
 
-def _human(spec: Spec, game: Game | None) -> AnyPlayer:
+def _human(spec: PlayerSpec, game: Game | None) -> AnyPlayer:
     del spec, game
     return HumanPlayer()
 
 
-def _network(spec: Spec, game: Game | None) -> Player:
+def _network(spec: PlayerSpec, game: Game | None) -> Player:
     temperature = spec.real("temperature", 0, MAX_TEMPERATURE, 0.0)
     trained = load_run(spec.argument, game, spec.parts)
     return NetworkPlayer(trained.game, trained.network, trained.variables, temperature)
 
 
-def _alphazero(spec: Spec, game: Game | None) -> Player:
+def _alphazero(spec: PlayerSpec, game: Game | None) -> Player:
     simulations = spec.whole("simulations", 1, MAX_SIMULATIONS, DEFAULT_SIMULATIONS)
     # This finds most mistakes before anything is loaded.
     _changed(spec, SearchConfig(algorithm="alphazero"))
@@ -167,12 +167,12 @@ def _alphazero(spec: Spec, game: Game | None) -> Player:
     )
 
 
-def _gtp(spec: Spec, game: Game | None) -> GtpPlayer:
+def _gtp(spec: PlayerSpec, game: Game | None) -> GtpPlayer:
     del game  # the engine is asked when it sits down
     return GtpPlayer(spec.argument)
 
 
-def _q_learning(spec: Spec, game: Game | None) -> Player:
+def _q_learning(spec: PlayerSpec, game: Game | None) -> Player:
     epsilon = spec.real("epsilon", 0.0, 1.0, 0.0)
     trained = load_q_player(spec.argument)
     _check_is_for(spec.argument, trained.game, game)
@@ -240,7 +240,7 @@ def _check_is_for(
         raise ValueError(f"the player in {source} is for {found}, not for {wanted}")
 
 
-def _changed(spec: Spec, search: SearchConfig) -> SearchConfig:
+def _changed(spec: PlayerSpec, search: SearchConfig) -> SearchConfig:
     """Returns the run's search with what the text says of it."""
     algorithm = spec.one_of("algorithm", ("gumbel", "alphazero"), search.algorithm)
     if algorithm == "gumbel":  # what is for PUCT alone goes with it
@@ -273,7 +273,7 @@ def _changed(spec: Spec, search: SearchConfig) -> SearchConfig:
     )
 
 
-def _check_constants(spec: Spec, algorithm: str) -> None:
+def _check_constants(spec: PlayerSpec, algorithm: str) -> None:
     """Refuses constants that the search would not use."""
     for other, constants in _CONSTANTS.items():
         for name in constants:

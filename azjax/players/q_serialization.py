@@ -6,7 +6,9 @@ from pathlib import Path
 
 from azjax import games
 from azjax.networks import QNetwork, QNetworkConfig, QParams, init_q_network
-from azjax.players.directory import (
+from azjax.players.q_learning import QPlayer
+from azjax.players.schema import VERSION, migrate
+from azjax.players.serialization import (
     check_kind,
     read_config,
     read_variables,
@@ -14,8 +16,6 @@ from azjax.players.directory import (
     shapes_of,
     write_files,
 )
-from azjax.players.q_learning import QPlayer
-from azjax.players.schema import VERSION, migrate
 
 KIND = "q_learning"
 

@@ -11,10 +11,10 @@ import numpy as np
 from azjax.arena.controller import Controller
 from azjax.arena.openings import Openings
 from azjax.arena.poll import Poll
-from azjax.arena.records import MatchResult
+from azjax.arena.results import MatchResult
 from azjax.games import Game
 from azjax.games.game_record import RESIGNED, is_forfeit
-from azjax.players.seat import AnyPlayer, ForfeitError, sit
+from azjax.players.session import AnyPlayer, ForfeitError, start_session
 
 PATIENCE = 3  # games that a player forfeits in a row before its match is over
 
@@ -32,7 +32,7 @@ class PlayedGame(NamedTuple):
     fault: str
 
 
-def play_in_seats(
+def play_host_match(
     game: Game,
     players: tuple[AnyPlayer, AnyPlayer],
     openings: Openings,
@@ -105,7 +105,7 @@ def play_game(
         seats = []
         for player, seed in zip(players, seeds, strict=True):
             try:
-                seat = sit(player, game, seed)
+                seat = start_session(player, game, seed)
             except ForfeitError as error:
                 return PlayedGame(opening, -1 if not seats else 1, _reason(error))
             stack.callback(seat.close)
