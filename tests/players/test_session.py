@@ -103,7 +103,7 @@ def test_the_line_is_a_game_that_goes_on():
 
 
 def test_external_players_cannot_be_compiled(monkeypatch):
-    kinds = players.specification.KINDS
+    kinds = players.registry.KINDS
     engine = players.specification.Kind("engine", lambda spec, game: Engine())
     monkeypatch.setitem(kinds, "engine", engine)
     assert isinstance(players.load("engine"), players.ExternalPlayer)
