@@ -131,7 +131,7 @@ def random_positions(
 def python_visits(options: Options, game: games.Game, states: Any) -> np.ndarray:
     """Returns `[B, A]`, how often Python's search visits each move."""
     spec = f"alphazero:{options.run}?algorithm=alphazero&tree_reuse_nodes=0"
-    settings = f"&leaves_per_step=1&use_solver=false&simulations={options.simulations}"
+    settings = f"&use_solver=false&simulations={options.simulations}"
     player = players.load(spec + settings, game)
     assert isinstance(player, players.AlphaZeroPlayer)
     analyse = jax.jit(lambda key, states: player.analyse(key, states, None)[1].visits)

@@ -138,8 +138,8 @@ def test_a_game_is_played_alike(name, num_moves):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"tree_reuse_nodes": 4, "use_solver": True, "leaves_per_step": 2},
-        {"prior_dtype": "bfloat16"},
+        {"tree_reuse_nodes": 4, "use_solver": True},
+        {},
     ],
 )
 def test_a_search_has_the_same_types(algorithm, settings):

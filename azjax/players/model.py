@@ -51,9 +51,8 @@ def make_root(
 def make_recurrent_fn(game: Game, network: Network) -> mctx.RecurrentFn:
     """Returns the model: `(variables, rng_key, action, states) -> (output, states)`.
 
-    `action` is `[B]` int32, the leaves of `states` are `[B, ...]`; a search that
-    evaluates K leaves of each of its trees at once calls it with K times as many. The
-    output has `reward`, `discount` and `value`, `[B]`, and `prior_logits`, `[B, A]`.
+    `action` is `[B]` int32, the leaves of `states` are `[B, ...]`. The output has
+    `reward`, `discount` and `value`, `[B]`, and `prior_logits`, `[B, A]`.
 
     Rewards are those of the player who moves, values those of the player who is to
     move next: one move earlier a value counts with the opposite sign, a discount of -1.

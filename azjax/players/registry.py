@@ -192,7 +192,6 @@ KINDS = {
             *(
                 "simulations",
                 "algorithm",
-                "leaves_per_step",
                 "tree_reuse_nodes",
                 "use_solver",
             ),
@@ -264,9 +263,6 @@ def _changed(spec: PlayerSpec, search: SearchConfig) -> SearchConfig:
         c_base=spec.real("c_base", 1, _MAX_CONSTANT, search.c_base),
         first_play_reduction=first_play_reduction,
         use_solver=spec.flag("use_solver", search.use_solver),
-        leaves_per_step=spec.whole(
-            "leaves_per_step", 1, MAX_SIMULATIONS, search.leaves_per_step
-        ),
         tree_reuse_nodes=spec.whole(
             "tree_reuse_nodes", 0, MAX_SIMULATIONS, search.tree_reuse_nodes
         ),

@@ -7,7 +7,7 @@ the function that brings a file of the version before to it to `_STEPS`.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-VERSION = 4
+VERSION = 5
 
 
 def migrate(config: object) -> dict[str, Any]:
@@ -62,6 +62,16 @@ def _from_3(config: Mapping[str, Any]) -> dict[str, Any]:
     """Version 4 divides a run of AlphaZero into lanes, of which there was one."""
     is_run_of_alphazero = "learner" in config
     return {**config, "num_lanes": 1} if is_run_of_alphazero else dict(config)
+
+
+def _from_4(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Version 5 removes two settings of the search, which is the same with one leaf per
+    step and float32 priors."""
+    if not isinstance(config.get("search"), dict):
+        return dict(config)
+    removed = ("leaves_per_step", "prior_dtype")
+    search = {k: v for k, v in config["search"].items() if k not in removed}
+    return {**config, "search": search}
 
 
 def _q_from_2(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -140,4 +150,5 @@ _STEPS: Mapping[int, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     1: _from_1,
     2: _from_2,
     3: _from_3,
+    4: _from_4,
 }

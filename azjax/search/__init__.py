@@ -1,15 +1,15 @@
 """Batched tree search over any model of a game.
 
 `gumbel_muzero_policy` and `muzero_policy` have mctx's signatures and results: a script
-that calls mctx's needs no other change than the import. `gumbel_policy` and
-`alphazero_policy` have the settings of `SearchConfig`, which mctx does not have; runs
-and players use them, through `run_search`. All four stand on `search`.
+that calls mctx's only changes the import. `gumbel_policy` and `alphazero_policy` have
+the settings of `SearchConfig`, some of which mctx does not have; training and players
+use them through `run_search`. All four call `search`.
 """
 
 from azjax.search.config import MAX_NODES, SearchConfig
+from azjax.search.conversion import ProvenTree
 from azjax.search.memory import search_bytes, tree_bytes
 from azjax.search.muzero import gumbel_muzero_policy, muzero_policy
-from azjax.search.nodes import ProvenTree
 from azjax.search.policies import (
     alphazero_policy,
     gumbel_policy,

@@ -1,43 +1,39 @@
-"""What a search is told."""
+"""Settings of the search."""
 
 import dataclasses
 from typing import Literal
 
 from azjax.checks import check_bool, check_choice, check_int, check_number
 
-MAX_NODES = 10_000_000  # of one game's tree, and of whatever is counted in nodes
+MAX_NODES = 10_000_000  # of one game's tree
 
 
 @dataclasses.dataclass(frozen=True)
 class SearchConfig:
-    """How the tree is searched; how far is said beside it, in simulations.
+    """Settings of the search, except the number of simulations.
 
     Attributes:
         algorithm: `gumbel` (Danihelka et al. 2022, "Policy improvement by planning with
             Gumbel"; learns with few simulations) or `alphazero` (Silver et al. 2018).
         max_num_considered_actions: Gumbel: root actions that enter sequential halving.
         value_scale: Gumbel: weight of the values against the prior logits.
-        rescale_values: Gumbel: whether the values of each node are spread over [0, 1]
-            first; the paper does so for Atari and not for Go.
+        rescale_values: Gumbel: whether to rescale the values of each node to [0, 1]
+            first; the paper does so for Atari, not for Go.
         c_init: PUCT: exploration at few visits.
         c_base: PUCT: visits at which exploration has grown markedly.
-        first_play_reduction: PUCT: an unvisited move is worth the position's value,
-            less this times the root of the prior of the visited ones (KataGo: 0.2);
-            None: it counts as lost (AlphaZero).
-        forced_playouts: PUCT: with noise, visited root moves get at least
-            sqrt(this * prior * visits) visits, which the policy that is learnt leaves
-            out again (KataGo: 2); 0: none are forced.
+        first_play_reduction: PUCT: the Q-value of an unvisited action is the node's
+            value minus this times sqrt(prior of the visited actions) (KataGo: 0.2);
+            None: a loss (AlphaZero).
+        forced_playouts: PUCT in self-play: visited root actions get at least
+            sqrt(this * prior * visits) visits, which the policy target leaves out
+            (KataGo: 2); 0: none.
         dirichlet_alpha: PUCT: concentration of the root noise; None: 10 / the number of
-            legal moves of the position, about what AlphaZero uses.
-        dirichlet_fraction: PUCT: share of the noise in the root prior.
-        tree_reuse_nodes: positions of a game's tree that are kept for its next move, at
-            most; 0 begins every move with an empty tree.
-        leaves_per_step: positions of one game's tree that the network evaluates at
-            once: faster where few games are played at a time, slightly worse.
-        use_solver: whether wins, draws and losses that are certain are carried up the
-            tree: such positions are played without mistakes, wins by the shortest way
-            found and losses by the longest.
-        prior_dtype: in which the tree stores prior logits; bfloat16 saves memory.
+            legal moves, about AlphaZero's value.
+        dirichlet_fraction: PUCT: weight of the noise in the root prior.
+        tree_reuse_nodes: maximum number of nodes of a game's tree that are kept for its
+            next move; 0: every move starts from an empty tree.
+        use_solver: whether to back up proven wins, draws and losses: proven positions
+            are played perfectly, by the shortest win or longest loss found.
     """
 
     algorithm: Literal["gumbel", "alphazero"] = "gumbel"
@@ -51,21 +47,16 @@ class SearchConfig:
     dirichlet_alpha: float | None = None
     dirichlet_fraction: float = 0.25
     tree_reuse_nodes: int = 0
-    leaves_per_step: int = 1
     use_solver: bool = False
-    prior_dtype: Literal["float32", "bfloat16"] = "float32"
 
     def __post_init__(self) -> None:
         """Checks the values."""
         check_choice("search.algorithm", self.algorithm, ("gumbel", "alphazero"))
-        dtypes = ("float32", "bfloat16")
-        check_choice("search.prior_dtype", self.prior_dtype, dtypes)
         for name in ("rescale_values", "use_solver"):
             check_bool(f"search.{name}", getattr(self, name))
         for name, low in (
             ("max_num_considered_actions", 1),
             ("tree_reuse_nodes", 0),
-            ("leaves_per_step", 1),
         ):
             check_int(f"search.{name}", getattr(self, name), low, MAX_NODES)
         for name, low in (
@@ -91,5 +82,5 @@ class SearchConfig:
                     )
 
     def num_nodes(self, num_simulations: int) -> int:
-        """Returns N, the nodes of a tree: kept ones or the root, and new ones."""
+        """Returns N: the kept nodes, or the root, and the new ones."""
         return max(self.tree_reuse_nodes, 1) + num_simulations

@@ -1,7 +1,7 @@
-"""Random draws for a batch of searches: with one key, or with one for each part of it.
+"""Random draws for a batch of searches, with one key or one key for each part of it.
 
-A batch may be made of P equal parts, each of which draws with a key of its own, so that
-what a part draws does not depend on the parts beside it: `rng_key` is then `[P]`.
+With `[P]` keys the batch consists of P equal parts, and the draws of a part depend on
+its own key only.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ def split_keys(rng_key: jax.Array, count: int) -> jax.Array:
     if rng_key.ndim == 0:
         return jax.random.split(rng_key, count)
     keys = jax.vmap(lambda key: jax.random.split(key, count))(rng_key)
-    # JAX takes keys of a transposed array for ones that were used before.
+    # JAX's key checker takes keys of a transposed array for reused ones.
     data = jax.random.key_data(keys).swapaxes(0, 1)
     return jax.random.wrap_key_data(data, impl=jax.random.key_impl(keys))
 
@@ -38,7 +38,7 @@ def fold_in(rng_key: jax.Array, number: jax.Array | int) -> jax.Array:
 def draw(
     sampler: Callable[..., jax.Array], rng_key: jax.Array, *arrays: Any
 ) -> jax.Array:
-    """Returns `sampler(rng_key, *arrays)` of a batch; for `[P]` keys, of each part.
+    """Returns `sampler(rng_key, *arrays)` of a batch, or of each part for `[P]` keys.
 
     Args:
         sampler: draws for arrays `[B, ...]`, and returns one array `[B, ...]`.

@@ -1,4 +1,4 @@
-"""mctx's policies: its signatures and results, by the search of this package."""
+"""The policies of mctx, with its signatures and results."""
 
 import functools
 from collections.abc import Callable
@@ -37,9 +37,9 @@ def gumbel_muzero_policy(  # noqa: PLR0917  # the order is mctx's
 ) -> PolicyOutput:
     """Returns what `mctx.gumbel_muzero_policy` returns for the same arguments.
 
-    The differences are those of `search`: nothing is searched behind the end of a game,
-    `qtransform` sees one node, and priors and values are converted to float32.
-    `gumbel_policy` has the settings that mctx does not have.
+    The differences are those of `search`: no simulation continues below the end of a
+    game, `qtransform` gets a tree of one node, and priors and values are converted to
+    float32. `gumbel_policy` has more settings.
     """
     return search_by_gumbel(
         params,
@@ -75,10 +75,10 @@ def muzero_policy(  # noqa: PLR0917  # the order is mctx's
 ) -> PolicyOutput:
     """Returns what `mctx.muzero_policy` returns for the same arguments.
 
-    As in mctx the noise is drawn over all actions and masked afterwards, and ties are
-    broken by the key. `alphazero_policy` draws the noise over the legal actions, breaks
-    ties by number, which makes it faster, and has the settings that mctx does not have.
-    The differences from mctx are those of `gumbel_muzero_policy`.
+    As in mctx, the noise is drawn over all actions and masked afterwards, and ties are
+    broken by the key. `alphazero_policy` draws the noise over the legal actions and
+    breaks ties by number, which is faster, and has more settings. The differences from
+    mctx are those of `gumbel_muzero_policy`.
     """
     action_key, dirichlet_key, search_key = jax.random.split(rng_key, 3)
     root = in_float32(root)

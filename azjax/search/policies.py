@@ -1,4 +1,4 @@
-"""The two ways AlphaZero searches: PUCT with Dirichlet noise, and Gumbel."""
+"""The search policies of AlphaZero: Gumbel, and PUCT with Dirichlet noise."""
 
 import functools
 from collections.abc import Callable
@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import mctx
 
 from azjax.search.config import SearchConfig
+from azjax.search.conversion import ProvenTree, root_bounds
 from azjax.search.keys import draw, split_keys
-from azjax.search.nodes import ProvenTree, root_bounds
 from azjax.search.roots import (
     dirichlet_noise,
     in_float32,
@@ -20,6 +20,7 @@ from azjax.search.roots import (
     policy_output,
     sample_action,
 )
+from azjax.search.score_bounds import best_moves
 from azjax.search.selection import (
     GumbelRoot,
     gumbel_root_selection,
@@ -29,7 +30,6 @@ from azjax.search.selection import (
     sequential_halving_scores,
 )
 from azjax.search.slices import SearchSlice
-from azjax.search.solver import best_moves
 from azjax.search.subtree import empty_tree
 from azjax.search.tree_search import search
 from azjax.search.types import PolicyOutput, RootFnOutput, Tree
@@ -49,34 +49,35 @@ def gumbel_policy(
     rescale_values: bool = True,
     **search_settings: Any,
 ) -> PolicyOutput:
-    """Searches; returns action, improved policy (`action_weights`) and tree.
+    """Searches with Gumbel sequential halving at the root.
 
     Danihelka et al. 2022, "Policy improvement by planning with Gumbel", sections 3 to
-    5. Sequential halving at the root: the actions with the highest prior logits plus
-    Gumbel noise get equally many visits, the worse half of them drops out, and so on.
-    The improved policy (equation 11) is softmax(prior logits + scaled completed
-    Q-values), not the visit counts; the scale grows with the visits. Completed: an
-    action without visits gets, in place of its Q-value, the network's value of the
-    node, averaged with the Q-values of the visited actions (appendix D). Below the root
-    the action is selected whose visits are the furthest behind this policy. The
-    result is that of `mctx.gumbel_muzero_policy`.
+    5. The root actions with the highest prior logits plus Gumbel noise get equally many
+    visits, the worse half is dropped, and so on. The improved policy (equation 11) is
+    softmax(prior logits + scaled completed Q-values); the scale grows with the visits.
+    The Q-value of an unvisited action is completed by the node's network value averaged
+    with the Q-values of the visited actions (appendix D). Below the root, the selected
+    action is the one whose visits are furthest behind this policy. The result is that
+    of `mctx.gumbel_muzero_policy`.
 
     Args:
         params: passed on to `recurrent_fn`.
         rng_key: consumed.
         root: prior logits `[B, A]` and values `[B]`, converted to float32; states
             `[B, ...]`.
-        recurrent_fn: the model; illegal moves have the lowest prior logits.
+        recurrent_fn: the model; illegal actions have the lowest prior logits.
         num_simulations: at least 1.
         invalid_actions: `[B, A]`, nonzero where illegal at the root.
         max_num_considered_actions: root actions that enter sequential halving.
-        gumbel_scale: scale of the root's Gumbel noise; 0 for play without chance.
+        gumbel_scale: scale of the root's Gumbel noise; 0 for evaluation.
         value_scale: weight of the values against the prior logits.
-        rescale_values: whether the values of each node are spread over [0, 1] first.
-        **search_settings: `max_depth`, `tree`, `leaves_per_step`, `use_solver`,
-            `prior_dtype` and `search_slice` of `search`. Trees that are to be kept from
-            move to move begin with `init_trees` or `empty_tree`, also at the first
-            move.
+        rescale_values: whether to rescale the values of each node to [0, 1] first.
+        **search_settings: `max_depth`, `tree`, `use_solver` and `search_slice` of
+            `search`. Trees that are kept from move to move start from `init_trees` or
+            `empty_tree`.
+
+    Returns:
+        The action, the improved policy (`action_weights`), and the tree.
     """
     SearchConfig(
         max_num_considered_actions=max_num_considered_actions,
@@ -114,7 +115,7 @@ def search_by_gumbel(
     gumbel_scale: float | jax.Array,
     **search_settings: Any,
 ) -> PolicyOutput:
-    """Searches as `gumbel_policy` does, with any transformation of the Q-values.
+    """Searches like `gumbel_policy`, with any transformation of the Q-values.
 
     Args:
         params: passed on to `recurrent_fn`.
@@ -123,8 +124,8 @@ def search_by_gumbel(
         recurrent_fn: the model.
         num_simulations: at least 1.
         invalid_actions: `[B, A]`, nonzero where illegal at the root.
-        qtransform: `(tree, node_index)` to the `[A]` completed Q-values of a node, from
-            the statistics of that node alone.
+        qtransform: `(tree, node_index)` to the `[A]` completed Q-values of a node; it
+            reads the statistics of that node only.
         max_num_considered_actions: as in `gumbel_policy`.
         gumbel_scale: as in `gumbel_policy`.
         **search_settings: of `search`.
@@ -198,41 +199,42 @@ def alphazero_policy(
     temperature: float | jax.Array = 1.0,
     **search_settings: Any,
 ) -> PolicyOutput:
-    """Searches by PUCT with Dirichlet noise at the root; returns the action, the policy
-    (`action_weights`) and the tree.
+    """Searches by PUCT with Dirichlet noise at the root.
 
     Silver et al. 2018, "A general reinforcement learning algorithm that masters chess,
-    shogi, and Go through self-play", and its pseudocode: values lie in [-1, 1] and are
-    mapped to [0, 1]. The action weights are the visit counts, normalised. Ties in the
-    tree go to the action with the lowest number.
+    shogi, and Go through self-play", and its pseudocode: values in [-1, 1] are mapped
+    to [0, 1]. The action weights are the normalised visit counts. Ties go to the action
+    with the lowest number.
 
     Args:
         params: passed on to `recurrent_fn`.
         rng_key: consumed.
         root: prior logits `[B, A]` and values `[B]`, converted to float32; states
             `[B, ...]`.
-        recurrent_fn: the model; illegal moves have the lowest prior logits.
+        recurrent_fn: the model; illegal actions have the lowest prior logits.
         num_simulations: at least 1.
-        invalid_actions: `[B, A]`, nonzero where illegal at the root. To be given
-            wherever an action may be illegal: the noise is drawn over the others.
+        invalid_actions: `[B, A]`, nonzero where illegal at the root. Required where any
+            action is illegal: the noise is drawn over the legal actions.
         c_init: exploration at few visits.
         c_base: visits at which exploration has grown markedly.
-        first_play_reduction: what an unvisited action is worth: the node's value, less
-            this times the root of the visited ones' prior (KataGo: 0.2); None: a loss,
-            as in AlphaZero.
+        first_play_reduction: the Q-value of an unvisited action is the node's value
+            minus this times sqrt(prior of the visited actions) (KataGo: 0.2); None: a
+            loss (AlphaZero).
         forced_playouts: k of Wu 2019, "Accelerating Self-Play Learning in Go", section
-            3.2 (there 2): visited root actions are visited at least
-            sqrt(k * prior * visits) times, and what they owe to that alone is taken
-            from the action weights. 0: none are forced.
+            3.2 (there 2): visited root actions get at least sqrt(k * prior * visits)
+            visits, and visits that were only forced are removed from the action
+            weights. 0: none.
         dirichlet_alpha: concentration of the root noise; None: 10 / the number of
             legal actions of each root.
-        dirichlet_fraction: share of the noise in the prior of the legal root actions; 0
-            for play without chance.
-        temperature: of the choice among the visit counts; 0 takes the most visited.
-        **search_settings: `max_depth`, `tree`, `leaves_per_step`, `use_solver`,
-            `prior_dtype` and `search_slice` of `search`. Trees that are to be kept from
-            move to move begin with `init_trees` or `empty_tree`, also at the first
-            move.
+        dirichlet_fraction: weight of the noise in the prior of the legal root actions;
+            0 for evaluation.
+        temperature: of sampling from the visit counts; 0 takes the most visited.
+        **search_settings: `max_depth`, `tree`, `use_solver` and `search_slice` of
+            `search`. Trees that are kept from move to move start from `init_trees` or
+            `empty_tree`.
+
+    Returns:
+        The action, the policy (`action_weights`), and the tree.
     """
     settings: dict[str, Any] = {
         "c_init": c_init,
@@ -246,16 +248,12 @@ def alphazero_policy(
         **settings,
     )  # checks them
     action_key, dirichlet_key, search_key = split_keys(rng_key, 3)
-    root = in_float32(root)
-    prior = jax.nn.softmax(mask_invalid_actions(root.prior_logits, invalid_actions))
-    noise = draw(
-        functools.partial(dirichlet_noise, alpha=dirichlet_alpha),
+    root = _with_noise(
+        in_float32(root),
         dirichlet_key,
-        legal_actions(root, invalid_actions),
-    )
-    noisy = (1 - dirichlet_fraction) * prior + dirichlet_fraction * noise
-    root = root.replace(
-        prior_logits=mask_invalid_actions(log_of(noisy), invalid_actions)
+        invalid_actions,
+        alpha=dirichlet_alpha,
+        fraction=dirichlet_fraction,
     )
     tree = search(
         params,
@@ -271,6 +269,38 @@ def alphazero_policy(
         selects_on_update=True,
         **search_settings,
     )
+    weights = _visit_weights(tree, forced_playouts, settings)
+    action = draw(
+        functools.partial(sample_action, temperature=temperature), action_key, weights
+    )
+    return policy_output(action, weights, tree)
+
+
+def _with_noise(
+    root: RootFnOutput,
+    rng_key: jax.Array,
+    invalid_actions: jax.Array | None,
+    *,
+    alpha: float | None,
+    fraction: float | jax.Array,
+) -> RootFnOutput:
+    """Mixes Dirichlet noise into the priors of the legal root actions."""
+    prior = jax.nn.softmax(mask_invalid_actions(root.prior_logits, invalid_actions))
+    noise = draw(
+        functools.partial(dirichlet_noise, alpha=alpha),
+        rng_key,
+        legal_actions(root, invalid_actions),
+    )
+    noisy = (1 - fraction) * prior + fraction * noise
+    return root.replace(
+        prior_logits=mask_invalid_actions(log_of(noisy), invalid_actions)
+    )
+
+
+def _visit_weights(
+    tree: Tree, forced_playouts: float, settings: dict[str, Any]
+) -> jax.Array:
+    """Returns `[B, A]` float32, the normalised visits of the roots' allowed actions."""
     visits = tree.children_visits[:, tree.ROOT_INDEX].astype(jnp.float32)
     if forced_playouts:
         prune = functools.partial(
@@ -279,13 +309,9 @@ def alphazero_policy(
         visits = jax.vmap(prune, in_axes=(0, None))(tree, tree.ROOT_INDEX)
     allowed = _allowed_actions(tree)
     visits = jnp.where(allowed, visits, 0.0)
-    # Should none of the allowed actions be visited, they are equally good.
+    # If no allowed action was visited, all of them get the same weight.
     visits = jnp.where(visits.sum(axis=-1, keepdims=True) > 0, visits, allowed)
-    weights = visits / jnp.maximum(visits.sum(axis=-1, keepdims=True), 1.0)
-    action = draw(
-        functools.partial(sample_action, temperature=temperature), action_key, weights
-    )
-    return policy_output(action, weights, tree)
+    return visits / jnp.maximum(visits.sum(axis=-1, keepdims=True), 1.0)
 
 
 def run_search(  # noqa: PLR0917  # the order is mctx's
@@ -302,7 +328,7 @@ def run_search(  # noqa: PLR0917  # the order is mctx's
     tree: Tree | None = None,
     search_slice: SearchSlice | None = None,
 ) -> PolicyOutput:
-    """Searches as `config` says.
+    """Searches with the settings of `config`.
 
     Args:
         config: the search's settings.
@@ -314,14 +340,13 @@ def run_search(  # noqa: PLR0917  # the order is mctx's
         num_simulations: at least 1.
         invalid_actions: `[B, A]` bool, True where illegal at the root.
         explores: whether to add noise at the root, as in self-play. The action is the
-            best one found either way.
-        max_depth: longest path from the root (moves); a game's `max_moves` costs
-            nothing and saves memory.
-        tree: where to begin, in place of empty trees.
-        search_slice: which part of a search this call is; None: all of it.
+            best one in both cases.
+        max_depth: longest path from the root (moves); the game's `max_moves` does not
+            change the result and saves memory.
+        tree: trees to start from; default: empty trees.
+        search_slice: the part of a longer search that this call makes; default: all.
     """
-    search_function = functools.partial(
-        gumbel_policy if config.algorithm == "gumbel" else alphazero_policy,
+    return _POLICIES[config.algorithm](config, explores)(
         params,
         rng_key,
         root,
@@ -331,18 +356,27 @@ def run_search(  # noqa: PLR0917  # the order is mctx's
         max_depth=max_depth,
         tree=tree,
         search_slice=search_slice,
-        leaves_per_step=config.leaves_per_step,
         use_solver=config.use_solver,
-        prior_dtype=jnp.dtype(config.prior_dtype),
     )
-    if config.algorithm == "gumbel":
-        return search_function(
-            max_num_considered_actions=config.max_num_considered_actions,
-            gumbel_scale=1.0 if explores else 0.0,
-            value_scale=config.value_scale,
-            rescale_values=config.rescale_values,
-        )
-    return search_function(
+
+
+def _configured_gumbel(
+    config: SearchConfig, explores: bool
+) -> Callable[..., PolicyOutput]:
+    return functools.partial(
+        gumbel_policy,
+        max_num_considered_actions=config.max_num_considered_actions,
+        gumbel_scale=1.0 if explores else 0.0,
+        value_scale=config.value_scale,
+        rescale_values=config.rescale_values,
+    )
+
+
+def _configured_alphazero(
+    config: SearchConfig, explores: bool
+) -> Callable[..., PolicyOutput]:
+    return functools.partial(
+        alphazero_policy,
         c_init=config.c_init,
         c_base=config.c_base,
         first_play_reduction=config.first_play_reduction,
@@ -353,18 +387,20 @@ def run_search(  # noqa: PLR0917  # the order is mctx's
     )
 
 
+_POLICIES = {"gumbel": _configured_gumbel, "alphazero": _configured_alphazero}
+
+
 def init_trees(
     config: SearchConfig, embedding: Any, num_actions: int, num_simulations: int
 ) -> Tree | None:
-    """Returns empty trees for games that begin, to keep from move to move; None if
-    `config` keeps none.
+    """Returns empty trees that are kept from move to move; None without tree reuse.
 
-    They have room for the kept nodes and for those of one search. After each search,
+    They have room for the kept nodes and those of one search. After each search,
     `subtree(tree, node_index, max_nodes=config.tree_reuse_nodes)` makes the next tree.
 
     Args:
         config: the search's settings.
-        embedding: the states, leaves `[B, ...]`; only their shapes matter.
+        embedding: the states, leaves `[B, ...]`; only their shapes are used.
         num_actions: A.
         num_simulations: of each search.
     """
@@ -374,17 +410,15 @@ def init_trees(
         embedding,
         num_actions,
         config.num_nodes(num_simulations),
-        prior_dtype=jnp.dtype(config.prior_dtype),
         use_solver=config.use_solver,
     )
 
 
 def improved_value(output: PolicyOutput) -> jax.Array:
-    """Returns `[B]`, the value of the root under the policy that the search found.
+    """Returns `[B]`, the value of the root under the search's policy.
 
-    The mean of the visited actions' values, weighted by the action weights: unlike the
-    root's own running mean it does not count the visits that exploration forced upon
-    bad moves.
+    The mean of the visited actions' Q-values, weighted by the action weights. The
+    root's running mean also counts visits that exploration spent on bad actions.
     """
     summary = output.search_tree.summary()
     weights = jnp.where(summary.visit_counts > 0, output.action_weights, 0.0)
@@ -398,8 +432,8 @@ def _gumbel_like(rng_key: jax.Array, logits: jax.Array) -> jax.Array:
 
 
 def _allowed_actions(tree: Tree) -> jax.Array:
-    """Returns `[B, A]` bool; the legal root actions, and where results are proven only
-    the best of them."""
+    """Returns `[B, A]` bool; the legal root actions, restricted to the best ones where
+    results are proven."""
     if isinstance(tree, ProvenTree):
-        return best_moves(*root_bounds(tree))
+        return best_moves(root_bounds(tree))
     return ~tree.root_invalid_actions.astype(bool)

@@ -1,4 +1,4 @@
-"""The prior at the root before a search, and the action chosen after it."""
+"""The root's prior before a search, and the action after it."""
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ def in_float32(root: RootFnOutput) -> RootFnOutput:
 
 
 def legal_actions(root: RootFnOutput, invalid_actions: jax.Array | None) -> jax.Array:
-    """Returns `[B, A]` bool from a mask, which may be missing: then all are legal."""
+    """Returns `[B, A]` bool; without `invalid_actions` all actions are legal."""
     if invalid_actions is None:
         return jnp.ones(root.prior_logits.shape, bool)
     return ~jnp.asarray(invalid_actions).astype(bool)
@@ -25,7 +25,7 @@ def legal_actions(root: RootFnOutput, invalid_actions: jax.Array | None) -> jax.
 def mask_invalid_actions(
     logits: jax.Array, invalid_actions: jax.Array | None
 ) -> jax.Array:
-    """Returns logits that are the lowest number where an action is invalid."""
+    """Sets the logits of invalid actions to the lowest number."""
     if invalid_actions is None:
         return logits
     logits = logits - logits.max(axis=-1, keepdims=True)
@@ -43,8 +43,8 @@ def dirichlet_noise(
         alpha: concentration; None: 10 / the number of legal actions.
 
     Returns:
-        `[B, A]` float32 probabilities, 0 where illegal. Where all actions are legal,
-        they are what `jax.random.dirichlet` draws.
+        `[B, A]` float32 probabilities, 0 where illegal; the same as
+        `jax.random.dirichlet` where all actions are legal.
     """
     if alpha is None:
         alpha = 10 / jnp.maximum(legal.sum(axis=-1, keepdims=True), 1)
@@ -57,8 +57,8 @@ def dirichlet_noise(
 def sample_action(
     rng_key: jax.Array, weights: jax.Array, temperature: float | jax.Array
 ) -> jax.Array:
-    """Returns `[B]` int32 actions, drawn from weights ** (1 / temperature); at 0 one of
-    those with the highest weight. The key is consumed.
+    """Samples `[B]` int32 actions from weights ** (1 / temperature); temperature 0
+    takes one of the highest weights. The key is consumed.
 
     Args:
         rng_key: one key.
@@ -72,7 +72,7 @@ def sample_action(
 
 
 def policy_output(action: jax.Array, weights: jax.Array, tree: Tree) -> PolicyOutput:
-    """Returns mctx's record of a search."""
+    """Returns the `mctx.PolicyOutput` of a search."""
     fields = {"action": action, "action_weights": weights, "search_tree": tree}
     return mctx.PolicyOutput(**fields)
 

@@ -1,7 +1,7 @@
-"""Which action a simulation takes at a node: PUCT, and Gumbel's sequential halving.
+"""Action selection: PUCT, and sequential halving at a Gumbel root.
 
-The functions have the signatures that `mctx.search` asks of its own, and depend on
-the node's statistics alone: ties go to the action with the lowest number.
+The functions have the signatures of mctx's selection functions and depend on the node's
+statistics only: ties go to the action with the lowest number.
 """
 
 from typing import Any
@@ -27,19 +27,19 @@ def puct_scores(
     c_base: float,
     first_play_reduction: float | None,
 ) -> tuple[jax.Array, jax.Array]:
-    """Returns the `[A]` values and exploration terms that PUCT adds up.
+    """Returns the two terms of PUCT, `[A]` values and `[A]` exploration terms.
 
     Values in [-1, 1] are mapped to [0, 1], as in AlphaZero's pseudocode; the value of
-    an action with the lowest prior logits, which cannot be chosen, is -inf.
+    an illegal action is -inf.
 
     Args:
         tree: unbatched.
         node_index: of the node.
         c_init: exploration at few visits.
         c_base: visits at which exploration has grown markedly.
-        first_play_reduction: an unvisited action has the node's value, less this times
-            the root of the prior of the visited ones (Leela Zero, KataGo); None: it
-            counts as lost, as in AlphaZero.
+        first_play_reduction: the value of an unvisited action is the node's value minus
+            this times sqrt(prior of the visited actions) (Leela Zero, KataGo); None: a
+            loss (AlphaZero).
     """
     edge_visits = tree.children_visits[node_index]
     visits = tree.node_visits[node_index]
@@ -80,8 +80,8 @@ def puct_root_selection(
 ) -> jax.Array:
     """Returns the action with the highest PUCT score at the root.
 
-    With forced playouts an action that was visited goes first while it has fewer
-    visits than `forced_visits`.
+    With forced playouts, visited actions with fewer visits than `forced_visits` are
+    selected first.
     """
     del rng_key
     value, exploration = puct_scores(tree, node_index, **settings)
@@ -98,7 +98,7 @@ def puct_root_selection(
 def forced_visits(
     visits: jax.Array, prior: jax.Array, forced_playouts: float
 ) -> jax.Array:
-    """Returns `[A]` float32; how often the root's actions are visited at least.
+    """Returns `[A]` float32; the minimum visits of the root's visited actions.
 
     Wu 2019, "Accelerating Self-Play Learning in Go", section 3.2; its k is
     `forced_playouts`.
@@ -109,11 +109,11 @@ def forced_visits(
 def pruned_visits(
     tree: Tree, node_index: jax.Array, *, forced_playouts: float, **settings: Any
 ) -> jax.Array:
-    """Returns `[A]` float32; the root's visits less those that were only forced.
+    """Returns `[A]` float32; the root's visits without those that were only forced.
 
-    Wu 2019, section 3.2: from each action but the most visited as many forced visits
-    are taken as do not raise its score above that of the most visited; what is left
-    with one visit is left with none.
+    Wu 2019, section 3.2: forced visits of each action but the most visited are removed
+    as long as its score stays at or below that of the most visited one; a single
+    remaining visit is removed too.
     """
     visits = tree.children_visits[node_index].astype(jnp.float32)
     prior = jax.nn.softmax(tree.children_prior_logits[node_index])
@@ -131,11 +131,11 @@ def pruned_visits(
 
 @struct.dataclass
 class GumbelRoot:
-    """Data of Gumbel's selection at the root, besides the tree.
+    """Extra data of the selection at a Gumbel root.
 
     root_gumbel: `[B, A]` float32; the noise.
-    kept_visits: `[B, A]` int32; visits of the starting tree that are not part of this
-        search.
+    kept_visits: `[B, A]` int32; visits of the starting tree, which sequential halving
+        does not count.
     num_simulations: `[B]` int32; of the whole search.
     """
 
@@ -151,9 +151,8 @@ def sequential_halving_scores(
     qvalues: jax.Array,
     visits: jax.Array,
 ) -> jax.Array:
-    """Returns `[..., A]` scores, the sum of noise, prior logits and Q-values; -inf for
-    the actions without the considered number of visits. Danihelka et al. 2022, section
-    3."""
+    """Returns `[..., A]` scores: noise + prior logits + Q-values; -inf for actions with
+    other visits than `considered_visit`. Danihelka et al. 2022, section 3."""
     logits = prior_logits - prior_logits.max(axis=-1, keepdims=True)
     scores = jnp.maximum(-1e9, gumbel + logits + qvalues)
     return jnp.where(visits == considered_visit, scores, -jnp.inf)
@@ -167,14 +166,14 @@ def gumbel_root_selection(
     max_num_considered_actions: int,
     qtransform: Any,
 ) -> jax.Array:
-    """Returns the action that sequential halving visits next, as mctx does.
+    """Returns the next action of sequential halving, as mctx does.
 
-    The `max_num_considered_actions` with the highest sum of Gumbel noise and prior
-    logits all get equally many visits; then the worse half by that sum and the Q-values
-    drops out, and so on until two are left.
+    The `max_num_considered_actions` actions with the highest sum of Gumbel noise and
+    prior logits get equally many visits; then the worse half by that sum plus the
+    Q-values is dropped, until two are left.
 
-    Visits of the starting tree count in an action's value, but are no part of the
-    halving. Actions with the lowest prior logits are left out while others are left.
+    Visits of the starting tree change an action's value, but are not counted by the
+    halving. Actions with the lowest prior logits are excluded unless all have them.
     `tree.extra_data` is a `GumbelRoot`.
     """
     del rng_key
@@ -189,7 +188,7 @@ def gumbel_root_selection(
         visits.sum(dtype=jnp.int32),
         max_num_considered_actions=max_num_considered_actions,
     )
-    # Where an action must not be chosen for a while, none may have just as many visits.
+    # Where actions are excluded, no allowed one may have exactly that many visits.
     distance = jnp.where(allowed, jnp.abs(visits - considered_visit), 2**30)
     scores = sequential_halving_scores(
         visits[jnp.argmin(distance)],
@@ -210,13 +209,13 @@ def considered_visits(
 ) -> jax.Array:
     """Returns the number of visits of the actions that sequential halving considers.
 
-    Danihelka et al. 2022, algorithm 2 and figure 1. The arguments are int32 arrays that
-    broadcast against each other.
+    Danihelka et al. 2022, algorithm 2 and figure 1. The arguments are int32 arrays of
+    broadcastable shapes.
 
     Args:
         num_considered: root actions that enter the halving.
-        num_simulations: of the whole search; they decide when the actions are halved.
-        simulation: the number of simulations made before.
+        num_simulations: of the whole search.
+        simulation: number of simulations already made.
         max_num_considered_actions: upper bound of `num_considered`.
     """
     num_phases = jnp.maximum(1, 32 - jax.lax.clz(jnp.maximum(num_considered, 1) - 1))

@@ -1,69 +1,115 @@
-"""Proven results: bounds on what perfect play brings, with the number of moves to it.
+"""The solver: backs up proven wins, draws and losses.
 
-Score-bounded tree search (Cazenave and Saffidine 2010), which extends Winands et al.
-2008, "Monte-Carlo Tree Search Solver", to draws; here the bounds also count the moves.
-A score is `WIN - moves` for a win in so many moves, its negative for a loss, 0 for a
-draw, always for the player to move. For games of two players who move in turn, with a
-result of win, draw or loss at the end and no reward before it.
+With `use_solver` the trees carry `Bounds`, see `score_bounds`. Without it
+`Nodes.bounds` is None, no node is proven, and every function here returns its input.
 """
+
+import dataclasses
 
 import jax
 import jax.numpy as jnp
 
-WIN = 2**14
-ILLEGAL = -WIN - 1  # below every score, as the bounds of a move that cannot be made
+from azjax.search.nodes import (
+    Nodes,
+    Rows,
+    is_legal,
+    link_to,
+    linked,
+)
+from azjax.search.paths import Paths
+from azjax.search.score_bounds import (
+    WIN,
+    Bounds,
+    is_proven,
+    move_bounds,
+    proven_value,
+    score_of_reward,
+)
+from azjax.search.types import RecurrentFnOutput
 
 
-def score_of_reward(reward: jax.Array) -> jax.Array:
-    """Returns the int16 score of a finished position, for the player who did not make
-    the last move, from the reward of the one who did."""
-    return -(jnp.sign(reward) * WIN).astype(jnp.int16)
+def is_proven_at(nodes: Nodes, entry: jax.Array) -> jax.Array:
+    """Returns `[R]` bool, whether the results of some nodes are proven."""
+    if nodes.bounds is None:
+        return jnp.zeros(entry.shape, bool)
+    return is_proven(jax.tree.map(lambda bound: bound[entry], nodes.bounds))
 
 
-def move_bounds(
-    lower: jax.Array, upper: jax.Array, child: jax.Array, legal: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """Returns int16 bounds `[..., A]` of the moves from some nodes.
+def is_expandable(nodes: Nodes, discount: jax.Array, entry: jax.Array) -> jax.Array:
+    """Returns `[R]` bool, whether a simulation can continue below some nodes: not below
+    a terminal node or a proven one."""
+    return (discount != 0) & ~is_proven_at(nodes, entry)
 
-    Args:
-        lower: `[M]` int16; of all nodes.
-        upper: `[M]` int16.
-        child: `[..., A]` int32; where the moves lead, negative where not yet known.
-        legal: `[..., A]` bool.
-    """
-    known = child >= 0
-    entry = jnp.maximum(child, 0)
-    move_lower = jnp.where(known, -_one_move_later(upper[entry]), -WIN)
-    move_upper = jnp.where(known, -_one_move_later(lower[entry]), WIN)
-    return (
-        jnp.where(legal, move_lower, ILLEGAL).astype(jnp.int16),
-        jnp.where(legal, move_upper, ILLEGAL).astype(jnp.int16),
+
+def store_bounds(nodes: Nodes, entry: jax.Array, output: RecurrentFnOutput) -> Nodes:
+    """Stores the bounds of newly evaluated nodes: exact where the game is over."""
+    if nodes.bounds is None:
+        return nodes
+    ends = output.discount == 0
+    score = score_of_reward(output.reward)
+    new = Bounds(jnp.where(ends, score, -WIN), jnp.where(ends, score, WIN))
+    return dataclasses.replace(
+        nodes, bounds=jax.tree.map(_setter(entry), nodes.bounds, new)
     )
 
 
-def _one_move_later(score: jax.Array) -> jax.Array:
-    return score - jnp.sign(score)
+def losing_actions(nodes: Nodes, rows: Rows) -> jax.Array:
+    """Returns `[R, A]` bool, the actions that are proven losses; none where all legal
+    actions are."""
+    legal = is_legal(rows.evaluation.prior)
+    if nodes.bounds is None:
+        return jnp.zeros(legal.shape, bool)
+    child = linked(rows.statistics.link)
+    loses = move_bounds(nodes.bounds, child, legal).upper < 0
+    return loses & (legal & ~loses).any(axis=-1, keepdims=True)
 
 
-def is_proven(lower: jax.Array, upper: jax.Array) -> jax.Array:
-    """Returns whether the bounds leave one result: a win, a draw or a loss."""
-    return (lower > 0) | (upper < 0) | (lower == upper)
+def back_up_bounds(nodes: Nodes, paths: Paths) -> Nodes:
+    """Propagates the result of a new terminal leaf towards the root, as far as it
+    changes a bound. A node that becomes proven gets its exact value."""
+    if nodes.bounds is None:
+        return nodes
+    leaf = paths.leaf
+    is_new = paths.counts & paths.is_new
+    expands = is_expandable(nodes, nodes.evaluation[leaf].discount, leaf)
+    nodes = _set_link(nodes, paths, link_to(leaf, expands), is_new)
+
+    def update_parent(state):
+        entry, is_active, bounds, statistics = state
+        evaluation = nodes.evaluation[entry]
+        child = linked(statistics[entry].link)
+        moves = move_bounds(bounds, child, is_legal(evaluation.prior))
+        new = Bounds(moves.lower.max(axis=-1), moves.upper.max(axis=-1))
+        is_active &= (new.lower != bounds.lower[entry]) | (
+            new.upper != bounds.upper[entry]
+        )
+        at = jnp.where(is_active, entry, nodes.size)
+        proven_at = jnp.where(is_active & is_proven(new), entry, nodes.size)
+        bounds = jax.tree.map(_setter(at), bounds, new)
+        statistics = statistics.update(proven_at, value=proven_value(new))
+        is_active &= evaluation.parent >= 0
+        entry = jnp.where(is_active, evaluation.parent, entry)
+        return entry, is_active, bounds, statistics
+
+    _, _, bounds, statistics = jax.lax.while_loop(
+        lambda state: state[1].any(),
+        update_parent,
+        (paths.parent, is_new & ~expands, nodes.bounds, nodes.statistics),
+    )
+    return dataclasses.replace(nodes, bounds=bounds, statistics=statistics)
 
 
-def exact_value(lower: jax.Array, upper: jax.Array) -> jax.Array:
-    """Returns the result, 1, 0 or -1 in float32, that proven bounds leave."""
-    return (lower > 0).astype(jnp.float32) - (upper < 0).astype(jnp.float32)
+def _set_link(nodes: Nodes, paths: Paths, link: jax.Array, is_new: jax.Array) -> Nodes:
+    """Replaces the links from the leaves' parents to the leaves, where `is_new`."""
+    links = nodes.statistics[paths.parent].link
+    is_edge = jnp.arange(links.shape[-1]) == paths.action[:, None]
+    statistics = nodes.statistics.update(
+        jnp.where(is_new, paths.parent, nodes.size),
+        link=jnp.where(is_edge, link[:, None], links),
+    )
+    return dataclasses.replace(nodes, statistics=statistics)
 
 
-def best_moves(move_lower: jax.Array, move_upper: jax.Array) -> jax.Array:
-    """Returns `[..., A]` bool; the moves among which a player should choose.
-
-    The shortest of the proven wins, if there is one; else all moves that are not
-    proven to lose; else the longest of the losses.
-    """
-    wins = move_lower > 0
-    shortest = wins & (move_lower == move_lower.max(axis=-1, keepdims=True))
-    holds = move_upper >= 0
-    longest = move_upper == move_upper.max(axis=-1, keepdims=True)
-    alive = jnp.where(holds.any(axis=-1, keepdims=True), holds, longest)
-    return jnp.where(wins.any(axis=-1, keepdims=True), shortest, alive)
+def _setter(entry: jax.Array):
+    """Returns a function that writes new numbers at some entries of an array."""
+    return lambda array, new: array.at[entry].set(new.astype(array.dtype), mode="drop")

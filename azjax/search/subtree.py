@@ -1,4 +1,4 @@
-"""Keeping what a search knows for the search of a later move."""
+"""Tree reuse: the subtree of a move becomes the tree of the next search."""
 
 from typing import Any
 
@@ -7,42 +7,25 @@ import jax.numpy as jnp
 import mctx
 
 from azjax.checks import check_int
-from azjax.search.nodes import (
-    NO_PARENT,
-    UNVISITED,
-    ProvenTree,
-    empty_nodes,
-    to_tree,
-)
-from azjax.search.solver import WIN
+from azjax.search.conversion import ProvenTree, to_tree
+from azjax.search.nodes import NO_PARENT, UNVISITED, empty_nodes
+from azjax.search.score_bounds import WIN
 from azjax.search.types import Tree
 
 
 def empty_tree(
-    embedding: Any,
-    num_actions: int,
-    num_nodes: int,
-    *,
-    prior_dtype: Any = jnp.float32,
-    use_solver: bool = False,
+    embedding: Any, num_actions: int, num_nodes: int, *, use_solver: bool = False
 ) -> Tree:
-    """Returns B trees without any node, not even a root, for a search to start from.
+    """Returns B trees without nodes, for a search to start from.
 
     Args:
-        embedding: the states, leaves `[B, ...]`; only their shapes and dtypes matter.
+        embedding: the states, leaves `[B, ...]`; only their shapes and dtypes are used.
         num_actions: A.
-        num_nodes: N; room for this many nodes in each tree.
-        prior_dtype: of the prior logits, as in `search`.
+        num_nodes: N, the capacity of each tree.
         use_solver: as in `search`.
     """
     check_int("num_nodes", num_nodes, 1, 2**31 - 2)
-    nodes = empty_nodes(
-        embedding,
-        num_actions,
-        num_nodes,
-        prior_dtype=prior_dtype,
-        use_solver=use_solver,
-    )
+    nodes = empty_nodes(embedding, num_actions, num_nodes, use_solver=use_solver)
     batch_size = jax.tree.leaves(embedding)[0].shape[0]
     return to_tree(
         nodes, num_nodes, jnp.zeros((batch_size, num_actions), jnp.float32), None
@@ -50,19 +33,18 @@ def empty_tree(
 
 
 def subtree(tree: Tree, node_index: jax.Array, *, max_nodes: int) -> Tree:
-    """Returns the trees below some nodes, which become the roots, with their visits.
+    """Returns the subtrees of some nodes, which become the roots, with their visits.
 
-    The result has the shape of `tree` and room for `N - max_nodes` new nodes, whatever
-    was kept, so that one compiled search serves all moves of all games. Nodes keep
-    their order. `extra_data` is None and `root_invalid_actions` is zero: they belong
-    to a search.
+    The result has the shape of `tree` and room for `N - max_nodes` new nodes, so that
+    one compiled search serves all moves of all games. Nodes keep their order.
+    `extra_data` is None and `root_invalid_actions` is zero: a search sets them.
 
     Args:
         tree: searched trees, N nodes each.
         node_index: `[B]` int32; the new roots, such as the children of the moves made,
-            `tree.children_index[range(B), 0, action]`. A negative one, for a finished
-            game or a move not searched, gives an empty tree.
-        max_nodes: kept in each tree at most; of more, the most visited.
+            `tree.children_index[range(B), 0, action]`. A negative index, for a finished
+            game or an unvisited move, gives an empty tree.
+        max_nodes: maximum number of nodes kept in each tree, the most visited ones.
     """
     batch_size, num_nodes, _ = tree.children_index.shape
     check_int("max_nodes", max_nodes, 1, num_nodes)
@@ -78,7 +60,7 @@ def subtree(tree: Tree, node_index: jax.Array, *, max_nodes: int) -> Tree:
         keeps = _most_visited(tree.node_visits, keeps, max_nodes)
     new_index = jnp.where(keeps, jnp.cumsum(keeps, axis=1, dtype=jnp.int32) - 1, -1)
     game = jnp.arange(batch_size)[:, None]
-    # Where each node of the new tree comes from; `num_nodes` where it is unused.
+    # The old index of each node of the new tree; `num_nodes` where it is unused.
     source = jnp.full((batch_size, num_nodes), num_nodes, jnp.int32)
     source = source.at[game, jnp.where(keeps, new_index, num_nodes)].set(
         jnp.arange(num_nodes, dtype=jnp.int32)[None], mode="drop"
@@ -88,7 +70,7 @@ def subtree(tree: Tree, node_index: jax.Array, *, max_nodes: int) -> Tree:
         return leaf.at[game, source].get(mode="fill", fill_value=fill)
 
     def renumber(index: jax.Array) -> jax.Array:
-        """Returns `[B, ...]` new indices for old ones, -1 for what is gone."""
+        """Returns `[B, ...]` new indices of old ones, -1 for nodes not kept."""
         flat = jnp.maximum(index, 0).reshape(batch_size, -1)
         return jnp.where(index >= 0, new_index[game, flat].reshape(index.shape), -1)
 
@@ -120,14 +102,13 @@ def subtree(tree: Tree, node_index: jax.Array, *, max_nodes: int) -> Tree:
 
 
 def find(tree: Tree, embedding: Any) -> jax.Array:
-    """Returns `[B]` int32, the node that holds a state, -1 where none does.
+    """Returns `[B]` int32, the node with a given state, -1 where there is none.
 
-    A state is found by its value, bit for bit; of several nodes with the same state it
-    is the most visited one.
+    States are compared bit for bit; of several equal ones the most visited node counts.
 
     Args:
         tree: searched trees.
-        embedding: the states to look for, leaves `[B, ...]`.
+        embedding: the states, leaves `[B, ...]`.
     """
     same = tree.node_visits > 0
     for leaf, wanted in zip(
@@ -146,7 +127,7 @@ def _is_below(tree: Tree, node_index: jax.Array) -> jax.Array:
     index = jnp.arange(num_nodes, dtype=jnp.int32)
     ancestor = jnp.where(tree.parents < 0, index, tree.parents)
     is_below = index == node_index[:, None]
-    # Each round looks twice as far up.
+    # Each round doubles the distance to the ancestor.
     for _ in range((num_nodes - 1).bit_length()):
         is_below |= is_below[game, ancestor]
         ancestor = ancestor[game, ancestor]
@@ -154,9 +135,9 @@ def _is_below(tree: Tree, node_index: jax.Array) -> jax.Array:
 
 
 def _most_visited(visits: jax.Array, keeps: jax.Array, max_nodes: int) -> jax.Array:
-    """Leaves the `max_nodes` most visited of the kept nodes.
+    """Restricts the kept nodes to the `max_nodes` most visited.
 
-    A node has more visits than any of its children, so that no child stays without its
+    A node has more visits than any of its children, so that every kept child has a kept
     parent.
     """
     visits = jnp.where(keeps, visits, 0)

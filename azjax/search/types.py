@@ -1,4 +1,4 @@
-"""The records of mctx; `Any` for type checkers, which cannot see their fields."""
+"""The types of mctx; `Any` for type checkers, which cannot see their fields."""
 
 from typing import TYPE_CHECKING, Any
 

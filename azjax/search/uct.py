@@ -1,4 +1,4 @@
-"""The classical tree search: UCB1, with no network to guide it."""
+"""UCT: tree search by UCB1, without a network."""
 
 import functools
 from typing import Any
@@ -24,25 +24,24 @@ def uct_policy(
     exploration: float = 2**0.5,
     **search_settings: Any,
 ) -> PolicyOutput:
-    """Searches by UCT, and chooses the most visited action.
+    """Searches by UCT and selects the most visited action.
 
     Kocsis and Szepesvari 2006, "Bandit based Monte-Carlo planning"; algorithm 2 of
-    Browne et al. 2012, "A survey of Monte Carlo tree search methods". Of actions that
-    were visited equally often the one with the best value is chosen, and among equals
-    one by chance. The action weights are the visit counts, normalised.
+    Browne et al. 2012, "A survey of Monte Carlo tree search methods". Ties between
+    visit counts are broken by Q-value, then at random. The action weights are the
+    normalised visit counts.
 
     Args:
         params: passed on to `recurrent_fn`.
         rng_key: consumed; one key, or `[P]` for P equal parts of the batch.
         root: prior logits `[B, A]` and values `[B]` in float32, states `[B, ...]`.
-        recurrent_fn: the model; its values are, for instance, the results of random
-            playouts. Its prior logits say in which order the actions of a node are
-            tried for the first time, highest first; illegal ones have the lowest.
+        recurrent_fn: the model; its values are, for example, results of random
+            playouts. Actions of a node are first tried in the order of its prior
+            logits, highest first; illegal ones have the lowest.
         num_simulations: at least 1.
         invalid_actions: `[B, A]` bool, True where illegal at the root.
         exploration: c of `ucb1_scores`.
-        **search_settings: `max_depth`, `tree`, `leaves_per_step` and `search_slice` of
-            `search`.
+        **search_settings: `max_depth`, `tree` and `search_slice` of `search`.
     """
     search_key, action_key = split_keys(rng_key, 2)
     select = functools.partial(ucb1_selection, exploration=exploration)
@@ -78,8 +77,8 @@ def uct_policy(
 def ucb1_selection(
     rng_key: jax.Array, tree: Tree, node_index: jax.Array, *, exploration: float
 ) -> jax.Array:
-    """Returns the next action that was never tried, then the one with the highest UCB1
-    score; of equal ones that with the lowest number."""
+    """Returns the next untried action, then the one with the highest UCB1 score; ties
+    go to the action with the lowest number."""
     del rng_key
     prior_logits = tree.children_prior_logits[node_index]
     legal = is_legal(prior_logits)

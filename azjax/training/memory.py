@@ -154,7 +154,6 @@ def _search_parts(config: TrainConfig, game: Game, num_devices: int) -> Iterator
             max_depth=game.max_moves,
         )
 
-    trees = ("search.tree_reuse_nodes", "search.leaves_per_step")
     yield Part(
         "the search of self-play",
         bytes_of_search(
@@ -162,14 +161,18 @@ def _search_parts(config: TrainConfig, game: Game, num_devices: int) -> Iterator
             config.self_play.longest_search,
         ),
         "self-play",
-        ("self_play.num_games", "self_play.num_simulations", *trees),
+        (
+            "self_play.num_games",
+            "self_play.num_simulations",
+            "search.tree_reuse_nodes",
+        ),
     )
     if shipped(game) is not None:  # else nothing is searched in evaluations
         yield Part(
             "the search of evaluations",
             bytes_of_search(GRADED_AT_ONCE, config.evaluation.num_simulations),
             "evaluation",
-            ("evaluation.num_simulations", *trees),
+            ("evaluation.num_simulations", "search.tree_reuse_nodes"),
         )
 
 
@@ -278,7 +281,6 @@ def _settings(config: TrainConfig) -> dict[str, tuple[int, int]]:
         "self_play.moves_per_chunk": (config.self_play.moves_per_chunk, 2),
         "self_play.num_simulations": (max(config.self_play.num_simulations), 1),
         "search.tree_reuse_nodes": (config.search.tree_reuse_nodes, 0),
-        "search.leaves_per_step": (config.search.leaves_per_step, 1),
         "evaluation.num_simulations": (config.evaluation.num_simulations, 1),
     }
 

@@ -216,7 +216,7 @@ def compile_phase(phase: Phase, mesh: jax.sharding.Mesh) -> CompiledPhase:
 
 def search_steps(config: TrainConfig) -> int:
     """Returns the steps of the longest search of self-play."""
-    return math.ceil(config.self_play.longest_search / config.search.leaves_per_step)
+    return config.self_play.longest_search
 
 
 def chip_bytes(tree: Any) -> int:

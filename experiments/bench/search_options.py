@@ -1,39 +1,28 @@
 """Measures what the search's options are worth, with the player that ships.
 
     python experiments/bench/search_options.py root-visits
-    python experiments/bench/search_options.py leaves
     python experiments/bench/search_options.py match PLAYER OPPONENT
     python experiments/bench/search_options.py mistakes PLAYER...
 
 `root-visits` plays Connect Four against itself and counts the simulations that a move
-rests on, with and without the trees kept from move to move. `leaves` times the search
-of one position with one leaf a step and with several. `match` plays two players, named
-as for `azjax play --opponent`, against each other from random openings, each of them
-once with each colour. `mistakes` grades players on the solved positions that ship.
+rests on, with and without the trees kept from move to move. `match` plays two
+players, named as for `azjax play --opponent`, against each other from random openings,
+each of them once with each colour. `mistakes` grades players on the solved positions
+that ship.
 """
 
 import dataclasses
 import json
-import statistics
 import time
 from typing import Literal
 
 import jax
-import jax.numpy as jnp
 import rich
-import rich.table
 import tyro
 
 from azjax import games
 from azjax.arena import grade, play_match, shipped
-from azjax.networks import ConvTrunkConfig, NetworkConfig
-from azjax.players import (
-    AlphaZeroPlayer,
-    choose,
-    first_network,
-    load_compiled,
-    load_run,
-)
+from azjax.players import load_compiled, load_run
 from azjax.training.config import SelfPlayConfig
 from azjax.training.self_play import make_self_play, start_games
 
@@ -85,63 +74,6 @@ def root_visits(  # noqa: PLR0917  # a command, called by name
         f"{result['ratio'] - 1:+.0%}",
         as_json=json,
     )
-
-
-def leaves(  # noqa: PLR0917  # a command, called by name
-    simulations: int = 800,
-    leaves: tuple[int, ...] = (1, 2, 4, 8, 16),
-    positions: int = 1,
-    repeats: int = 5,
-    network: Literal["conv", "pretrained"] = "conv",
-    json: bool = False,
-) -> None:
-    """Times the search of one position (or of several at once).
-
-    Args:
-        simulations: network evaluations a move.
-        leaves: numbers of leaves a step.
-        positions: searched at once.
-        repeats: of each, taken in turns; the median counts.
-        network: a convolutional one of 4 blocks of 64 channels, or the one that ships.
-        json: print JSON in place of the table.
-    """
-    trained = load_run("pretrained", GAME)
-    if network == "conv":
-        weights = first_network(
-            0, GAME, NetworkConfig(trunk=ConvTrunkConfig(num_blocks=4, channels=64))
-        )
-    else:
-        weights = (trained.network, trained.variables)
-    states = jax.vmap(lambda _: GAME.init())(jnp.arange(positions))
-    players = {
-        number: AlphaZeroPlayer(
-            GAME,
-            dataclasses.replace(trained.search, leaves_per_step=number),
-            simulations,
-            *weights,
-        )
-        for number in leaves
-    }
-    seconds: dict[int, list[float]] = {number: [] for number in leaves}
-    for repeat in range(repeats + 1):
-        for number, player in players.items():
-            start = time.perf_counter()
-            jax.block_until_ready(choose(player, jax.random.key(repeat), states))
-            if repeat:  # the first compiles
-                seconds[number].append(time.perf_counter() - start)
-    medians = {number: statistics.median(times) for number, times in seconds.items()}
-    table = rich.table.Table(
-        *(
-            rich.table.Column(name, justify="right")
-            for name in ("leaves a step", "ms a move", "speed")
-        ),
-        title=f"{positions} position, {simulations} simulations, {network} network, "
-        f"on {jax.devices()[0].device_kind}",
-    )
-    for number, time_taken in medians.items():
-        speed = medians[leaves[0]] / time_taken
-        table.add_row(f"{number}", f"{time_taken * 1e3:,.0f}", f"{speed:.1f}x")
-    show({"seconds": medians}, table, as_json=json)
 
 
 def match(  # noqa: PLR0917  # a command, called by name
@@ -219,7 +151,6 @@ if __name__ == "__main__":
     tyro.extras.subcommand_cli_from_dict(
         {
             "root-visits": root_visits,
-            "leaves": leaves,
             "match": match,
             "mistakes": mistakes,
         },

@@ -118,7 +118,7 @@ def test_a_wrong_text_says_what_would_be_right(spec):
         (
             "alphazero:{run}?depth=2",
             "no setting 'depth'; its settings are simulations, algorithm, "
-            "leaves_per_step, tree_reuse_nodes, use_solver, "
+            "tree_reuse_nodes, use_solver, "
             "max_num_considered_actions, value_scale, c_init, c_base, "
             "first_play_reduction",
         ),
@@ -136,13 +136,12 @@ def test_a_setting_that_the_player_has_not_is_refused(spec, known, run):
 
 def test_the_search_can_be_given(run, trained):
     player = players.load(
-        f"alphazero:{run}?algorithm=gumbel&leaves_per_step=4&tree_reuse_nodes=50&use_solver=true"
+        f"alphazero:{run}?algorithm=gumbel&tree_reuse_nodes=50&use_solver=true"
     )
     assert isinstance(player, AlphaZeroPlayer)
     assert player.search == dataclasses.replace(
         trained.search,
         algorithm="gumbel",
-        leaves_per_step=4,
         tree_reuse_nodes=50,
         use_solver=True,
     )
@@ -186,9 +185,7 @@ def test_a_constant_that_the_search_does_not_use_is_refused(settings, message, r
 
 
 def test_settings_not_given_are_those_of_the_run(trained, tmp_path):
-    search = dataclasses.replace(
-        trained.search, use_solver=True, tree_reuse_nodes=9, leaves_per_step=2
-    )
+    search = dataclasses.replace(trained.search, use_solver=True, tree_reuse_nodes=9)
     changed = dataclasses.replace(trained, search=search)
     players.save_player(tmp_path / "player", changed)
     player = players.load(f"alphazero:{tmp_path}?simulations=3")
@@ -208,8 +205,7 @@ def test_settings_not_given_are_those_of_the_run(trained, tmp_path):
         ("algorithm=", "algorithm must be gumbel or alphazero .*''"),
         ("use_solver=1", "use_solver must be true or false .*'1'"),
         ("use_solver=True", "use_solver must be true or false .*'True'"),
-        ("leaves_per_step=0", "leaves_per_step must be a whole number from 1 .*'0'"),
-        ("leaves_per_step=two", "leaves_per_step must be a whole number .*'two'"),
+        ("tree_reuse_nodes=two", "tree_reuse_nodes must be a whole number .*'two'"),
         (
             "tree_reuse_nodes=-1",
             "tree_reuse_nodes must be a whole number from 0 .*'-1'",

@@ -73,6 +73,12 @@ def test_a_q_player_of_the_second_version_has_only_another_version():
     assert migrate(config) == {**config, "format": VERSION}
 
 
+def test_settings_that_version_5_removed_are_dropped():
+    search = {"algorithm": "gumbel", "leaves_per_step": 8, "prior_dtype": "bfloat16"}
+    migrated = migrate({"format": 4, "game": "hex", "search": search})
+    assert migrated["search"] == {"algorithm": "gumbel"}
+
+
 @pytest.mark.parametrize("search", [None, [], "fast", {}, {"dirichlet_alpha": 1.0}])
 def test_what_is_no_setting_is_left_to_who_reads_it(search):
     config = {"format": 1, "search": search}

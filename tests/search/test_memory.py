@@ -76,22 +76,16 @@ def is_close(number: float):
 @pytest.mark.parametrize(
     ("name", "num_simulations", "settings"),
     [
-        ("tic_tac_toe", 64, {"use_solver": True, "leaves_per_step": 4}),
+        ("tic_tac_toe", 64, {"use_solver": True}),
         pytest.param(
             "tic_tac_toe",
             100,
-            {"algorithm": "alphazero", "prior_dtype": "bfloat16", "use_solver": True},
+            {"algorithm": "alphazero", "use_solver": True},
             marks=pytest.mark.slow,
         ),
         pytest.param("connect_four", 64, {}, marks=pytest.mark.slow),
         pytest.param(
-            "connect_four", 200, {"prior_dtype": "bfloat16"}, marks=pytest.mark.slow
-        ),
-        pytest.param(
-            "connect_four",
-            200,
-            {"algorithm": "alphazero", "leaves_per_step": 8},
-            marks=pytest.mark.slow,
+            "connect_four", 200, {"algorithm": "alphazero"}, marks=pytest.mark.slow
         ),
     ],
 )
@@ -119,7 +113,7 @@ def test_a_search_takes_the_memory_that_it_is_said_to_take(
         pytest.param("connect_four", {}, marks=pytest.mark.slow),
         pytest.param(
             "connect_four",
-            {"algorithm": "alphazero", "leaves_per_step": 4, "prior_dtype": "bfloat16"},
+            {"algorithm": "alphazero"},
             marks=pytest.mark.slow,
         ),
     ],
@@ -135,7 +129,6 @@ def test_a_search_that_keeps_trees_takes_the_memory_that_it_is_said_to_take(
             states,
             game.num_actions,
             config.num_nodes(32),
-            prior_dtype=jnp.dtype(config.prior_dtype),
             use_solver=config.use_solver,
         )
 
@@ -178,8 +171,6 @@ def test_twice_the_simulations_take_twice_the_memory(said):
 def test_what_is_stored_beside_is_counted(said):
     nodes = BATCH_SIZE * 65
     assert said(use_solver=True) - said() == 2 * 2 * nodes
-    assert said() - said(prior_dtype="bfloat16") == 2 * 7 * nodes
-    assert said(leaves_per_step=8) > said()
     assert said(max_depth=64) > said(max_depth=8)
     assert said(tree_reuse_nodes=64) > 3.5 * said()
 
@@ -207,9 +198,7 @@ def test_the_bytes_of_arrays_are_those_of_all_leaves():
     "settings",
     [
         {},
-        pytest.param(
-            {"leaves_per_step": 4, "use_solver": True}, marks=pytest.mark.slow
-        ),
+        pytest.param({"use_solver": True}, marks=pytest.mark.slow),
     ],
 )
 def test_no_loop_copies_the_tree(settings):

@@ -59,7 +59,7 @@ def test_a_table_replaces_records_and_ignores_the_index_after_its_end(platform):
     "settings",
     [
         {},
-        {"leaves_per_step": 3, "use_solver": True, "prior_dtype": "bfloat16"},
+        {"use_solver": True},
     ],
 )
 def test_a_search_with_packed_tables_finds_the_same(tic_tac_toe, settings):

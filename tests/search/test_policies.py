@@ -458,7 +458,7 @@ def test_the_improved_value_of_a_won_position_is_higher_than_of_a_lost_one(confi
             {"tree_reuse_nodes": 10**12},
             "search.tree_reuse_nodes must be .* to 10000000: 10",
         ),
-        ({"leaves_per_step": True}, "search.leaves_per_step must be an int"),
+        ({"tree_reuse_nodes": True}, "search.tree_reuse_nodes must be an int"),
         ({"use_solver": "yes"}, "search.use_solver must be True or False: 'yes'"),
         ({"c_init": float("inf")}, "search.c_init must be a finite number >= 0: inf"),
         ({"forced_playouts": 2.0}, "forced_playouts is for .* alphazero, not .* 2.0"),

@@ -16,7 +16,6 @@ CONFIGS = {
     "gumbel": SearchConfig(),
     "few actions": SearchConfig(max_num_considered_actions=3),
     "alphazero": SearchConfig(algorithm="alphazero"),
-    "several leaves": SearchConfig(leaves_per_step=3),
     "proofs": SearchConfig(use_solver=True),
 }
 
@@ -103,11 +102,10 @@ def test_a_slice_ends_when_no_game_has_simulations_left(tic_tac_toe):
         root_action_selection_fn=puct_root_selection,
         interior_action_selection_fn=puct_selection,
         num_simulations=24,
-        leaves_per_step=4,
         loop_fn=loop,
         search_slice=SearchSlice(jnp.array([9, 5]), jnp.array([0, 2])),
     )
-    assert stops == [3]
+    assert stops == [9]
 
 
 def test_a_short_search_is_the_same_in_a_program_for_a_longer_one(tic_tac_toe):

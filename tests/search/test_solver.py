@@ -11,25 +11,23 @@ import pytest
 
 from azjax.arena.exhaustive import solve
 from azjax.search import ProvenTree, SearchConfig, empty_tree, search
-from azjax.search.nodes import root_bounds
-from azjax.search.solver import (
+from azjax.search.conversion import root_bounds
+from azjax.search.score_bounds import (
     ILLEGAL,
     WIN,
+    Bounds,
     best_moves,
-    exact_value,
     is_proven,
     move_bounds,
+    proven_value,
     score_of_reward,
 )
 
 NUM_SIMULATIONS = 300
 NUM_POSITIONS = 48
-# A pair tests all there is.
 CONFIGS = {
-    f"{algorithm}, {leaves} at once": SearchConfig(
-        algorithm=algorithm, leaves_per_step=leaves, use_solver=True
-    )
-    for algorithm, leaves in (("alphazero", 1), ("gumbel", 4))
+    algorithm: SearchConfig(algorithm=algorithm, use_solver=True)
+    for algorithm in ("alphazero", "gumbel")
 }
 NAMES = pytest.mark.parametrize("name", CONFIGS)
 
@@ -111,7 +109,9 @@ def test_a_moves_bounds_are_the_childs_turned_round_and_one_move_later():
     #               lost in 2  won in 3   drawn  anything  not lost
     lower = np.int16([2 - WIN, WIN - 3, 0, -WIN, 0])
     upper = np.int16([2 - WIN, WIN - 3, 0, WIN, WIN])
-    low, high = jax.jit(move_bounds)(lower, upper, np.arange(5), np.ones(5, bool))
+    low, high = jax.jit(move_bounds)(
+        Bounds(lower, upper), np.arange(5), np.ones(5, bool)
+    )
     np.testing.assert_array_equal(low, [WIN - 3, 4 - WIN, 0, 1 - WIN, 1 - WIN])
     np.testing.assert_array_equal(high, [WIN - 3, 4 - WIN, 0, WIN - 1, 0])
     chex.assert_type([low, high], jnp.int16)
@@ -120,7 +120,7 @@ def test_a_moves_bounds_are_the_childs_turned_round_and_one_move_later():
 def test_a_move_not_yet_searched_may_bring_anything_and_an_illegal_one_nothing():
     bounds = np.int16([WIN])
     child, legal = np.array([[-1, -1], [0, 0]]), np.array([[True, False]] * 2)
-    low, high = jax.jit(move_bounds)(bounds, bounds, child, legal)
+    low, high = jax.jit(move_bounds)(Bounds(bounds, bounds), child, legal)
     np.testing.assert_array_equal(low, [[-WIN, ILLEGAL], [1 - WIN, ILLEGAL]])
     np.testing.assert_array_equal(high, [[WIN, ILLEGAL], [1 - WIN, ILLEGAL]])
     assert np.iinfo(np.int16).min <= ILLEGAL
@@ -142,8 +142,8 @@ def test_a_move_not_yet_searched_may_bring_anything_and_an_illegal_one_nothing()
 )
 def test_a_result_is_proven_once_the_bounds_leave_one(lower, upper, value):
     lower, upper = np.int16(lower), np.int16(upper)
-    assert is_proven(lower, upper) == (value is not None)
-    assert exact_value(lower, upper) == (value or 0)
+    assert is_proven(Bounds(lower, upper)) == (value is not None)
+    assert proven_value(Bounds(lower, upper)) == (value or 0)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_result_is_proven_once_the_bounds_leave_one(lower, upper, value):
     ],
 )
 def test_the_best_moves_win_soon_or_hold_or_lose_late(lower, upper, best):
-    found = jax.jit(best_moves)(np.int16([lower]), np.int16([upper]))[0]
+    found = jax.jit(best_moves)(Bounds(np.int16([lower]), np.int16([upper])))[0]
     np.testing.assert_array_equal(np.flatnonzero(found), best)
 
 
@@ -178,7 +178,7 @@ class Found:
         self.output = searching.search(config, NUM_SIMULATIONS, states, opinion=opinion)
         self.tree = self.output.search_tree
         self.used = self.tree.node_visits > 0
-        self.is_proven = is_proven(self.tree.lower, self.tree.upper)
+        self.is_proven = is_proven(Bounds(self.tree.lower, self.tree.upper))
         self.exact = exact_scores(self.tree.embeddings)
         #: `[B]`; what the chosen moves are worth.
         self.chosen = np.array(
@@ -235,7 +235,8 @@ def test_endgames_of_four_moves_are_all_solved(name, found):
     it = found(name, "end")
     assert it.is_proven[:, 0].all()
     np.testing.assert_array_equal(
-        exact_value(it.tree.lower[:, 0], it.tree.upper[:, 0]), np.sign(it.exact[:, 0])
+        proven_value(Bounds(it.tree.lower[:, 0], it.tree.upper[:, 0])),
+        np.sign(it.exact[:, 0]),
     )
     np.testing.assert_array_equal(np.sign(it.chosen), np.sign(it.exact[:, 0]))
 
@@ -422,7 +423,7 @@ def test_in_connect_four_the_nearest_win_is_taken_and_a_loss_put_off(
     # threatens column 1, and all else loses at once.
     lines = ("1 2 1 2 1 2", "3 3 4 4 5", "1 2 1 3 1")
     states = connect_four.positions(*lines)
-    config = SearchConfig(algorithm=algorithm, leaves_per_step=4, use_solver=True)
+    config = SearchConfig(algorithm=algorithm, use_solver=True)
     output = connect_four.search(config, 200, states)
     tree = output.search_tree
     assert output.action[0] == 0
@@ -478,7 +479,6 @@ def test_finished_positions_are_never_stepped_further():
             root_action_selection_fn=least_visited,
             interior_action_selection_fn=least_visited,
             num_simulations=300,
-            leaves_per_step=3,
             selects_on_update=True,
         )
     )()

@@ -530,7 +530,7 @@ def test_the_simulations_are_run_by_the_loop_that_is_passed():
 
 
 @pytest.mark.parametrize("number", [0, -1])
-@pytest.mark.parametrize("name", ["num_simulations", "max_depth", "leaves_per_step"])
+@pytest.mark.parametrize("name", ["num_simulations", "max_depth"])
 def test_a_number_below_1_is_refused(name, number):
     with pytest.raises(ValueError, match=f"{name} must be an int from 1 .*: {number}"):
         jax.eval_shape(lambda: search_dice(search, **{name: number}))

@@ -91,14 +91,13 @@ def test_the_traffic_of_all_phases_is_shared_by_the_positions_of_a_chunk():
     assert traffic_per_position(CONFIG, phases, num_chips=2) == pytest.approx(expected)
 
 
-def test_launching_takes_its_time_for_each_step_of_each_search():
+def test_launching_takes_its_time_for_each_simulation():
     launches = Launches(1, 2, 3, 4, (5,), 6)
     config = dataclasses.replace(
         CONFIG,
         self_play=SelfPlayConfig(num_simulations=(9, 30)),
-        search=dataclasses.replace(CONFIG.search, leaves_per_step=4),
     )
-    steps = 8 * config.self_play.moves_per_chunk
+    steps = 30 * config.self_play.moves_per_chunk
     seconds = launch_seconds(config, compiled(launches=launches))
     assert seconds == pytest.approx(steps * 21 * LAUNCH_SECONDS)
     assert launch_seconds(config, compiled()) == 0

@@ -31,10 +31,6 @@ from azjax.search import SearchSlice, tree_bytes
 STRENGTHS = (1, 25, 50, 100, 200, 400, 800, 1600, 3200, 6400)  # simulations
 TREE_COPIES = 3  # of a batch, while a slice is searched
 
-# Positions of one search that the network evaluates at once. A run may ask for
-# millions; fewer at once make a better search, not a worse one.
-MAX_LEAVES = 64
-
 
 def batch_sizes() -> tuple[int, ...]:
     """Returns the batch sizes that may be compiled.
@@ -224,27 +220,18 @@ class Slicer:
 
 
 def in_slices(player: Player, plan: Plan) -> AlphaZeroPlayer | MCTSPlayer | None:
-    """Returns a player whose `analyse` makes one slice; None if it does not search.
-
-    It evaluates no more than `MAX_LEAVES` positions at once.
-    """
-    if isinstance(player, MCTSPlayer):
-        leaves = 1
-    elif isinstance(player, AlphaZeroPlayer):
-        leaves = min(player.search.leaves_per_step, plan.capacity, MAX_LEAVES)
-    else:
-        return None
-    per_slice = -(-plan.per_slice // leaves) * leaves  # in whole steps
+    """Returns a player whose `analyse` makes one slice; None if it does not search."""
+    per_slice = plan.per_slice
     # All nodes before the last slice.
     tree_reuse_nodes = 1 + (plan.capacity - 1) // per_slice * per_slice
     if isinstance(player, MCTSPlayer):
         return dataclasses.replace(
             player, simulations=per_slice, tree_reuse_nodes=tree_reuse_nodes
         )
-    search = dataclasses.replace(
-        player.search, tree_reuse_nodes=tree_reuse_nodes, leaves_per_step=leaves
-    )
-    return dataclasses.replace(player, simulations=per_slice, search=search)
+    if isinstance(player, AlphaZeroPlayer):
+        search = dataclasses.replace(player.search, tree_reuse_nodes=tree_reuse_nodes)
+        return dataclasses.replace(player, simulations=per_slice, search=search)
+    return None
 
 
 def search_text(player: AnyPlayer) -> str | None:
@@ -252,7 +239,6 @@ def search_text(player: AnyPlayer) -> str | None:
 
     The text names the difference from the player itself, should there be one.
     """
-    leaves = 1
     if isinstance(player, MCTSPlayer):
         name, tree_reuse_nodes = (
             "UCT search with random rollouts",
@@ -264,22 +250,14 @@ def search_text(player: AnyPlayer) -> str | None:
             names[player.search.algorithm],
             player.search.tree_reuse_nodes,
         )
-        leaves = player.search.leaves_per_step
     else:
         return None
-    differences = []
-    if tree_reuse_nodes:
-        differences.append(
-            "Here each move starts from an empty tree; in the arena up to "
-            f"{tree_reuse_nodes} positions of the tree are kept from move to move."
-        )
-    if leaves > MAX_LEAVES:
-        differences.append(
-            f"Here it evaluates {MAX_LEAVES} positions at once, in the arena {leaves}."
-        )
-    if not differences:
+    if not tree_reuse_nodes:
         return f"It uses {name}, as in the arena."
-    return " ".join([f"It uses {name}.", *differences])
+    return (
+        f"It uses {name}. Here each move starts from an empty tree; in the arena up to "
+        f"{tree_reuse_nodes} positions of the tree are kept from move to move."
+    )
 
 
 def plan_for(simulations: int) -> Plan:

@@ -78,8 +78,6 @@ PLAYERS = {
 
 # How a run says that it searched, by its name: what the server must not follow.
 SEARCHES = {
-    "search-both": {"leaves_per_step": 10**7, "tree_reuse_nodes": 10**7},
-    "search-leaves": {"leaves_per_step": 10**7, "tree_reuse_nodes": 64},
     "search-kept": {"tree_reuse_nodes": 10**7},
 }
 

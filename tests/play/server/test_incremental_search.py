@@ -7,9 +7,7 @@ import pytest
 from azjax import games, players
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.play.server.incremental_search import (
-    MAX_LEAVES,
     MAX_STRENGTH,
-    PLANS,
     STRENGTHS,
     Batch,
     Plan,
@@ -138,36 +136,13 @@ def test_every_strength_has_a_plan_with_room_for_it():
         assert simulations <= plan_for(simulations).capacity <= MAX_STRENGTH
 
 
-def test_slices_keep_the_search_and_make_whole_steps(player):
-    search = dataclasses.replace(
-        player.search, leaves_per_step=4, tree_reuse_nodes=1000
-    )
+def test_slices_keep_the_search(player):
+    search = dataclasses.replace(player.search, tree_reuse_nodes=1000)
     sliced = in_slices(dataclasses.replace(player, search=search), PLAN)
-    assert sliced.search == dataclasses.replace(search, tree_reuse_nodes=17)
-    assert sliced.simulations == 8
-    assert sliced.search.num_nodes(sliced.simulations) == PLAN.capacity + 1
-
-
-@pytest.mark.parametrize("leaves", [PLAN.capacity + 1, 10_000_000])
-def test_leaves_beyond_the_whole_search_take_neither_memory_nor_time(player, leaves):
-    search = dataclasses.replace(
-        player.search, leaves_per_step=leaves, tree_reuse_nodes=64
-    )
-    sliced = in_slices(dataclasses.replace(player, search=search), PLAN)
-    assert sliced.search.leaves_per_step == sliced.simulations == PLAN.capacity
-    assert sliced.search.num_nodes(sliced.simulations) == PLAN.capacity + 1
-
-
-def test_no_search_evaluates_more_positions_at_once_than_the_server_allows(player):
-    search = dataclasses.replace(player.search, leaves_per_step=10_000_000)
-    greedy_run = dataclasses.replace(player, search=search)
-    for plan in PLANS:
-        sliced = in_slices(greedy_run, plan)
-        assert sliced.search.leaves_per_step <= MAX_LEAVES
-        assert sliced.simulations <= max(plan.per_slice, 2 * MAX_LEAVES)
-    assert "Here it evaluates 64 positions at once, in the arena 10000000." in (
-        search_text(greedy_run)
-    )
+    # Room for the nodes of all slices before the last one.
+    assert sliced.search == dataclasses.replace(search, tree_reuse_nodes=22)
+    assert sliced.simulations == PLAN.per_slice
+    assert sliced.search.num_nodes(sliced.simulations) > PLAN.capacity
 
 
 def test_a_search_is_named_with_its_difference_from_the_player_itself(player):
