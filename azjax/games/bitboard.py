@@ -136,13 +136,13 @@ def line_starts(board: Board, length: int, step: int) -> Board:
 def open_lines_lead(
     mine: Board, theirs: Board, cells: Board, length: int, steps: tuple[int, ...]
 ) -> jax.Array:
-    """Returns `[]` float32 in (-1, 1): who is nearer to `length` cells in a row.
+    """Returns `[]` float32 in (-1, 1): the lead towards `length` cells in a row.
 
     A line without cells of the opponent counts 1 for the first cell in it, four times
     as much for the second, and so on.
 
     Args:
-        mine: cells of the player who wants to know.
+        mine: cells of the player to evaluate for.
         theirs: cells of the opponent.
         cells: all cells of the board, which keeps its rows apart as for `has_line`.
         length: cells in a line that wins, at least 1.
@@ -157,7 +157,7 @@ def open_lines_lead(
 def _open_lines(
     mine: Board, room: Board, length: int, steps: tuple[int, ...]
 ) -> jax.Array:
-    """Returns `[]` int32, what the lines count that lie in `room`."""
+    """Returns `[]` int32, the sum of the counts of the lines within `room`."""
     total = jnp.int32(0)
     for step in steps:
         # The lines with at least so many cells of mine, found cell by cell.

@@ -32,7 +32,7 @@ class State:
     """A Breakthrough position, 19 bytes.
 
     men: the bitboards of the player to move and of the opponent, two `[]` uint32 words
-        each, row by row as the player to move sees them, whose men move up.
+        each, row by row from the view of the player to move, whose men move up.
     current_player: `[]` int8; the player to move, 0 moves first.
     outcome: `[]` int8; +1 or -1 for player 0 once `terminated`, 0 before.
     terminated: `[]` bool.
@@ -48,16 +48,16 @@ class State:
 class Breakthrough(Game[State]):
     """Breakthrough by the rules of its inventor (Dan Troyka, 2000).
 
-    The men of each player fill the two rows at home. A man moves one cell forward,
-    straight or diagonally, to an empty cell; diagonally it may also capture. Who
-    reaches the far row or captures the last man wins. There are no draws: the
-    foremost man of a player can always move diagonally, as no man of the own stands in
-    front of it.
+    The men of each player start on the two home rows. A man moves one cell forward,
+    straight or diagonally, to an empty cell; diagonally it may also capture. The player
+    who reaches the far row or captures the last man wins. There are no draws: the
+    foremost man of a player can always move diagonally, since no man of its own side is
+    in front of it.
 
-    Actions are seen by the player to move, who has the home rows at the bottom and the
-    same column on the left as the opponent. Action `3 * cell + direction` moves the man
-    in that cell, counted row by row from the top left, diagonally left (0), straight
-    (1) or diagonally right (2). Player 0 is at the bottom of the board as it is drawn.
+    Actions are relative to the player to move, whose home rows are at the bottom; both
+    players count columns from the same side. Action `3 * cell + direction` moves the
+    man in that cell, counted row by row from the top left, diagonally left (0),
+    straight (1) or diagonally right (2). Player 0 is drawn at the bottom.
 
     Args:
         height: rows, 4 to 8.
@@ -146,7 +146,7 @@ class Breakthrough(Game[State]):
         return zero_sum(state.outcome)
 
     def evaluate(self, state: State) -> jax.Array:
-        """Returns `[]` float32: who has more men."""
+        """Returns `[]` float32: the lead in pawns, scaled to [-1, 1]."""
         own, other = state.men
         lead = bitboard.count(own) - bitboard.count(other)
         return lead.astype(jnp.float32) / (HOME_ROWS * self.width)

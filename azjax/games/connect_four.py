@@ -117,7 +117,7 @@ class ConnectFour(Game[State]):
         return won - won[::-1]
 
     def evaluate(self, state: State) -> jax.Array:
-        """Returns `[]` float32: who has more discs in lines that can still be won."""
+        """Returns `[]` float32: the lead in discs on lines that can still be won."""
         mine, theirs = state.stones
         return bitboard.open_lines_lead(mine, theirs, FULL_BOARD, 4, DIRECTIONS)
 

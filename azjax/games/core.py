@@ -17,9 +17,9 @@ from azjax.games.symmetry import Symmetry, identity
 
 
 class State(Protocol):
-    """What every game's state has, beside the fields of its own.
+    """The fields that every game's state has.
 
-    current_player: `[]` int8; the player to move, 0 moves first.
+    current_player: `[]` int8; the player to move; player 0 moves first.
     terminated: `[]` bool; whether the game is over.
     """
 
@@ -37,19 +37,19 @@ T = TypeVar("T")
 class Game(abc.ABC, Generic[S]):
     """A two-player, zero-sum, turn-taking game of perfect information.
 
-    All methods are pure functions of one position; the caller vmaps them. A game has no
-    arrays of its own, and two games made with the same options are interchangeable.
+    All methods are pure functions of one position; the caller vmaps them. A game object
+    holds no arrays; two games with the same options are interchangeable.
 
-    `step` on a finished game changes nothing, and an illegal action ends the game as a
-    loss for the player who chose it.
+    `step` on a finished game returns the same state. An illegal action ends the game as
+    a loss for the player who chose it.
 
-    name: the name under which `make` knows the game.
-    num_actions: A, the number of actions, legal or not.
+    name: the name in the registry.
+    num_actions: A, the size of the action space.
     observation_shape: (H, W, C).
-    max_moves: no game is longer than this (moves).
-    pieces: a letter for each kind of piece, those of player 0 first.
-    style: how the board is drawn.
-    record_suffix: of files with finished games.
+    max_moves: upper bound of the length of a game (moves).
+    pieces: one letter for each kind of piece, those of player 0 first.
+    style: drawing style of the board.
+    record_suffix: file suffix of finished games.
     """
 
     name: ClassVar[str]
@@ -71,13 +71,13 @@ class Game(abc.ABC, Generic[S]):
         return hash((type(self), *sorted(self.options.items())))
 
     def __repr__(self) -> str:
-        """Returns the shortest text that `make` builds an equal game from, as `hex:5`
-        and `go:9,komi=6.5`."""
+        """Returns the shortest text from which `make` builds an equal game, such as
+        `hex:5` and `go:9,komi=6.5`."""
         parameters = inspect.signature(type(self)).parameters
         first = next(iter(parameters), None)
         options = [
             f"{value}"
-            # A number that stands first needs no name: it is the size.
+            # The first parameter, a size, is written without its name.
             if key == first and not isinstance(value, bool)
             else f"{key}={value}"
             for key, value in self._unusual_options(parameters).items()
@@ -87,13 +87,13 @@ class Game(abc.ABC, Generic[S]):
     def _unusual_options(
         self, parameters: Mapping[str, inspect.Parameter]
     ) -> Mapping[str, int | float | str | bool]:
-        """Returns the options that have other values than if they were left out."""
+        """Returns the options that differ from their defaults."""
         unusual = {
             key: value
             for key, value in self.options.items()
             if key not in parameters or parameters[key].default != value
         }
-        # None stands for what follows from the others, as a limit of moves may.
+        # A default of None is derived from the other options, like a move limit.
         for key in list(unusual):
             if key in parameters and parameters[key].default is None:
                 others = {name: unusual[name] for name in unusual if name != key}
@@ -126,12 +126,12 @@ class Game(abc.ABC, Generic[S]):
 
     @abc.abstractmethod
     def legal_action_mask(self, state: S) -> jax.Array:
-        """Returns `[A]` bool, True where the action is legal; for a finished game, the
+        """Returns `[A]` bool, True where the action is legal; in a finished game, the
         actions that the board alone would allow."""
 
     @abc.abstractmethod
     def observe(self, state: S) -> jax.Array:
-        """Returns `[H, W, C]` float32, seen by the player to move."""
+        """Returns `[H, W, C]` float32, from the view of the player to move."""
 
     @abc.abstractmethod
     def rewards(self, state: S) -> jax.Array:
@@ -139,22 +139,22 @@ class Game(abc.ABC, Generic[S]):
         zeros until the game is over."""
 
     def evaluate(self, state: S) -> jax.Array:
-        """Returns `[]` float32 in [-1, 1], a guess at the result for the player to
-        move in an unfinished game, by a rule of thumb; 0 from a game that has none."""
+        """Returns `[]` float32 in [-1, 1], a heuristic estimate of the result for the
+        player to move in an unfinished game; 0 by default."""
         del state
         return jnp.float32(0)
 
     def score(self, state: S) -> jax.Array | None:
-        """Returns `[2]` float32, the points of each player if the game ended here; None
+        """Returns `[2]` float32, the points of each player if the game ended now; None
         in games that are not decided by points."""
         del state
         return None
 
     @abc.abstractmethod
     def board(self, state: S) -> jax.Array:
-        """Returns `[H, W]` int8, the pieces as they lie, the top row first.
+        """Returns `[H, W]` int8, the pieces on the board, top row first.
 
-        -1 where a cell is empty, else the piece's place in `pieces`.
+        -1 for an empty cell, otherwise the index in `pieces`.
         """
 
     @property
@@ -168,10 +168,10 @@ class Game(abc.ABC, Generic[S]):
         return [str(row) for row in range(self.observation_shape[0], 0, -1)]
 
     def action_to_text(self, state: S, action: int) -> str:
-        """Returns an action of the player to move as people write it.
+        """Returns an action of the player to move in the game's notation.
 
-        As it stands here, for games in which action `a` is cell `a`, counted row by
-        row from the top left, and the action after the cells, if there is one, a pass.
+        The default is for games in which action `a` is cell `a`, counted row by row
+        from the top left, and the action after the cells, if there is one, is a pass.
         """
         height, width, _ = self.observation_shape
         if not 0 <= action < self.num_actions:
@@ -184,11 +184,11 @@ class Game(abc.ABC, Generic[S]):
         return f"{self.column_labels[column]}{self.row_labels[row]}"
 
     def text_to_action(self, state: S, text: str) -> int:
-        """Reads what `action_to_text` writes; capitals and spaces around are allowed.
+        """Parses the output of `action_to_text`, ignoring case and surrounding spaces.
 
         Raises:
-            ValueError: the text names no action, or one that is not legal here; the
-                message says which are.
+            ValueError: the text is no action, or an illegal one; the message lists the
+                legal actions.
         """
         wanted = text.strip().lower()
         legal = [] if state.terminated else np.flatnonzero(compiled_mask(self, state))
@@ -204,8 +204,8 @@ class Game(abc.ABC, Generic[S]):
         raise ValueError(f"{text.strip()!r} {what}; legal: {_enumerate(list(texts))}")
 
     def action_cells(self, state: S, action: int) -> tuple[rendering.Cell, ...]:
-        """Returns the (row, column) of the cells at which a person points, one after
-        the other, to choose a legal action; none where it has no place on the board."""
+        """Returns the (row, column) of the cells that a user clicks, in this order, to
+        choose a legal action; empty for actions without a cell."""
         height, width, _ = self.observation_shape
         is_cell = 0 <= action < height * width
         return (divmod(action, width),) if is_cell else ()
@@ -216,15 +216,14 @@ class Game(abc.ABC, Generic[S]):
         return self.action_cells(state, last_action)
 
     def result_text(self, state: S) -> str:
-        """Returns what there is to say about the end of a finished game beside who has
-        won: a score, as `34 to 30`, or a reason, as `stalemate`; else, and before the
-        end, an empty text."""
+        """Returns details of a finished game's result besides the winner: a score such
+        as `34 to 30`, or a reason such as `stalemate`; otherwise an empty text."""
         del state
         return ""
 
     def winning_cells(self, state: S) -> tuple[rendering.Cell, ...]:
-        """Returns the (row, column) of the cells that won the game, such as those of
-        four in a row; none where it was not won by cells, or not yet."""
+        """Returns the (row, column) of the cells that won the game, such as four in a
+        row; empty if there are none."""
         del state
         return ()
 
@@ -232,18 +231,18 @@ class Game(abc.ABC, Generic[S]):
         """Returns the points of a fixed handicap in the notation of the game.
 
         Raises:
-            ValueError: there is no handicap of so many stones.
+            ValueError: there is no handicap of that size.
         """
         raise ValueError(f"{self!r} has no handicap of {num_stones} stones")
 
     def without_move_limit(self) -> "Game[S]":
-        """Returns the game with the highest limit of moves that its states allow, for
-        front ends that know no limit."""
+        """Returns the game with the highest move limit that its states can represent,
+        for front ends without a move limit."""
         return self
 
     def records_to_text(self, records: Sequence[GameRecord]) -> str:
-        """Returns finished games in the format of `record_suffix`; lines of JSON unless
-        the game has a format of its own."""
+        """Returns finished games in the format of `record_suffix`; by default lines of
+        JSON."""
         return to_json_lines(self, records)
 
     def to_text(self, state: S, last_action: int | None = None) -> str:
@@ -262,10 +261,10 @@ class Game(abc.ABC, Generic[S]):
 
         Args:
             state: one position.
-            last_action: the move that led to it, to be marked.
+            last_action: the move that led to it; it is marked.
             policies: `[A]` probabilities of the next move, by a name such as `network`
-                or `search`, to be drawn on the board.
-            is_turned: whether the board is seen from the opposite side.
+                or `search`; they are drawn on the board.
+            is_turned: whether to draw the board from the opposite side.
 
         Raises:
             ValueError: `state` is a batch, or a policy does not have A entries.
@@ -275,7 +274,7 @@ class Game(abc.ABC, Generic[S]):
     def policies_on_board(
         self, state: S, policies: Mapping[str, np.ndarray]
     ) -> rendering.Policies:
-        """Returns what `to_svg` draws of policies.
+        """Returns the drawings of policies for `to_svg`.
 
         The default is for games whose actions are cells: a bar in each cell; actions
         without a cell, such as a pass, are added to the name.
@@ -299,7 +298,7 @@ def compiled_mask(game: Game[S], state: S) -> jax.Array:
 
 
 def _enumerate(texts: Sequence[str], most: int = 20) -> str:
-    """Returns the texts in a row, the middle ones left out where there are many."""
+    """Joins the texts, leaving out the middle of a long list."""
     if len(texts) <= most:
         return " ".join(texts)
     return f"{' '.join(texts[: most - 2])} ... {texts[-1]} ({len(texts)} in all)"

@@ -1,4 +1,4 @@
-"""Many games at once, each begun again as soon as it ends."""
+"""A batch of games with automatic reset."""
 
 import dataclasses
 import itertools
@@ -17,16 +17,15 @@ _MAX_ACTIONS = 2**16  # up to here a product of halves of the 32 bits does not o
 
 
 def random_action(rng_key: jax.Array, legal_action_mask: jax.Array) -> jax.Array:
-    """Draws a legal action in each position, all of them with the same probability.
+    """Samples a legal action in each position, uniformly.
 
-    It draws 32 random bits a position, where `jax.random.categorical` draws 32 for
-    each action and takes 3 to 40 times as long on a CPU. The probabilities differ by
-    at most `2**-32` from one another.
+    It draws 32 random bits per position; `jax.random.categorical` draws 32 per action
+    and takes 3 to 40 times as long on a CPU. The probabilities differ by at most
+    `2**-32`.
 
     Args:
         rng_key: one key, consumed.
-        legal_action_mask: `[..., A]` bool, at most 65,536 actions; one position, or
-            any number of them.
+        legal_action_mask: `[..., A]` bool, at most 65,536 actions.
 
     Returns:
         `[...]` int32; 0 where no action is legal.
@@ -57,7 +56,7 @@ def _legal_action(bits: jax.Array, legal_action_mask: jax.Array) -> jax.Array:
     counts_so_far = jnp.cumsum(counts, dtype=jnp.uint32)
     count = counts_so_far[-1]
     rank = _scale(bits, count)
-    # The action is the one with `rank` legal actions before it: first its block.
+    # Find the block of the action that has `rank` legal actions before it.
     is_before = counts_so_far <= rank
     block = is_before.sum(dtype=jnp.int32)
     rank -= jnp.where(is_before, counts, 0).sum(dtype=jnp.uint32)
@@ -66,8 +65,8 @@ def _legal_action(bits: jax.Array, legal_action_mask: jax.Array) -> jax.Array:
 
 
 def _running_counts(legal_action_mask: jax.Array) -> list[jax.Array]:
-    """Returns how many actions are legal up to each one, that one included."""
-    # Unrolled: XLA fuses these sums, a cumulative sum it would not.
+    """Returns the inclusive running counts of legal actions."""
+    # Unrolled, because XLA fuses these sums but not a cumulative sum.
     return list(itertools.accumulate(legal_action_mask.astype(jnp.uint32)))
 
 
@@ -87,11 +86,11 @@ def _scale(bits: jax.Array, count: jax.Array) -> jax.Array:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Openings(Generic[S]):
-    """The openings of the games to come, prepared one move a step.
+    """The openings of the next games, prepared by one move per step.
 
-    state: leaves `[B, ...]`; where each opening has got to.
-    num_moves: `[B]` int32; moves that have been made in it.
-    length: `[B]` int32; moves that it is to have.
+    state: leaves `[B, ...]`; the current position of each opening.
+    num_moves: `[B]` int32; moves made so far.
+    length: `[B]` int32; moves of the complete opening.
     """
 
     state: S
@@ -106,8 +105,8 @@ class EnvState(Generic[S]):
 
     state: leaves `[B, ...]`; the positions, none of them finished.
     num_steps: `[B]` int32; steps made in each game.
-    openings: of the games to come; None where games begin without random moves.
-    rng_key: for the random moves to come.
+    openings: of the next games; None without random moves.
+    rng_key: for the next random moves.
     """
 
     state: S
@@ -117,23 +116,22 @@ class EnvState(Generic[S]):
 
 
 class TimeStep(NamedTuple, Generic[S]):
-    """What a step of B games brought, and what is to be decided next.
+    """The outcome of a step of B games, and the next observation.
 
-    The first three are of the position in which an action is due: where a game has
-    just ended, that is the first position of the next one. The others are of the step
-    that was made.
+    The first three fields describe the position in which the next action is chosen:
+    after the end of a game, the first position of the next game. The other fields
+    describe the step.
 
-    observation: `[B, H, W, C]` float32, seen by the player to move.
+    observation: `[B, H, W, C]` float32, from the view of the player to move.
     legal_action_mask: `[B, A]` bool.
     current_player: `[B]` int8; the player to move.
-    reward: `[B, 2]` float32; what the step brought to players 0 and 1: 1 to the winner
-        and -1 to the loser in the step that ends a game, else 0.
+    reward: `[B, 2]` float32; rewards of players 0 and 1: 1 for the winner and -1 for
+        the loser in the last step of a game, otherwise 0.
     terminated: `[B]` bool; whether the step ended the game.
-    episode_length: `[B]` int32; steps made in the game, this one included, without the
-        random moves before them.
-    next_state: leaves `[B, ...]`; the position that the step led to, which is the last
-        one of its game where `terminated`, to be observed or drawn. It costs nothing
-        in a compiled function that does not look at it.
+    episode_length: `[B]` int32; steps of the game up to this one, without the random
+        moves before them.
+    next_state: leaves `[B, ...]`; the position after the step, before any reset. It
+        costs nothing in a compiled function that does not use it.
     """
 
     observation: jax.Array
@@ -146,20 +144,17 @@ class TimeStep(NamedTuple, Generic[S]):
 
     @property
     def episode_return(self) -> jax.Array:
-        """`[B, 2]` float32; what the game brought to each player, where `terminated`.
-
-        That is its last reward, for there are no others.
-        """
+        """`[B, 2]` float32; each player's return, where `terminated`: the last reward,
+        since there are no others."""
         return self.reward
 
 
 @dataclasses.dataclass(frozen=True)
 class VectorEnv(Generic[S]):
-    """Plays B games at once and begins each again in the step in which it ends.
+    """Plays B games at once and resets each game in the step that ends it.
 
-    Nothing is kept in the object: `reset` and `step` are pure functions, to be jitted
-    or scanned over by the caller. Where both are jitted, `step` may donate its
-    `EnvState`.
+    `reset` and `step` are pure functions for the caller to jit or scan. If both are
+    jitted, `step` may donate its `EnvState`.
 
     ```python
     import jax
@@ -182,12 +177,11 @@ class VectorEnv(Generic[S]):
     print("games:", terminated.sum(), "won by player 0:", (reward[..., 0] > 0).sum())
     ```
 
-    game: which game.
-    num_envs: B, games at once.
-    random_moves: uniformly random legal moves with which each game begins, so that
-        games differ. A game that ends in them begins again, with one less. They are
-        prepared while the game before is played, for the price of about one step of
-        the rules a step.
+    game: the game.
+    num_envs: B, the number of games.
+    random_moves: number of uniformly random legal moves at the start of each game. A
+        game that ends within them starts again with one move less. They are prepared
+        during the previous game, at the cost of about one step of the rules per step.
     """
 
     game: Game[S]
@@ -205,16 +199,14 @@ class VectorEnv(Generic[S]):
         check_int(name, self.random_moves, 0, self.game.max_moves - 1)
 
     def reset(self, rng_key: jax.Array) -> tuple[EnvState[S], TimeStep[S]]:
-        """Begins all games.
+        """Starts all games.
 
         Args:
-            rng_key: one key, consumed. It decides the random moves with which games
-                begin, now and in all steps to come; the same key brings the same
-                ones. Without `random_moves` it changes nothing, for there is no
-                chance in the games themselves.
+            rng_key: one key, consumed. It determines the random moves of all games, now
+                and in later steps. Without `random_moves` it has no effect.
 
         Returns:
-            the games, and a time step with zero rewards and nothing terminated.
+            The games, and a time step with zero rewards and nothing terminated.
         """
         states, zeros = self._first_states(), jnp.zeros(self.num_envs, jnp.int32)
         openings = None
@@ -230,15 +222,15 @@ class VectorEnv(Generic[S]):
     def step(
         self, env_state: EnvState[S], action: jax.Array
     ) -> tuple[EnvState[S], TimeStep[S]]:
-        """Makes one move in each game, and begins those again that it ends.
+        """Makes one move in each game, and resets the games that end.
 
         Args:
             env_state: the games.
-            action: `[B]` integers, for the players to move. An illegal one, -1 and A
-                included, loses the game for the player who chose it.
+            action: `[B]` integers, for the players to move. An illegal action,
+                including -1 and A, loses the game.
 
         Raises:
-            ValueError: the actions have another shape, or are no integers.
+            ValueError: the actions have another shape or are not integers.
         """
         action = jnp.asarray(action)
         is_integer = jnp.issubdtype(action.dtype, jnp.integer)
@@ -279,7 +271,7 @@ class VectorEnv(Generic[S]):
         return jax.vmap(lambda _: self.game.init())(jnp.arange(self.num_envs))
 
     def _begin(self, ended: jax.Array, env_state: EnvState[S]) -> EnvState[S]:
-        """Puts a new game in place of each one that `ended` (`[B]` bool)."""
+        """Replaces each game that `ended` (`[B]` bool) by a new one."""
         first, zeros = self._first_states(), jnp.zeros_like(env_state.num_steps)
         openings, rng_key = env_state.openings, env_state.rng_key
         begun = first
@@ -298,7 +290,7 @@ class VectorEnv(Generic[S]):
     def _prepare(
         self, openings: Openings[S], rng_key: jax.Array, needed: jax.Array
     ) -> tuple[Openings[S], jax.Array]:
-        """Makes a move in each opening, and more until those `needed` are complete."""
+        """Makes one move in each opening, and more until `needed` ones are complete."""
 
         def is_incomplete(carry) -> jax.Array:
             is_first, openings, _ = carry

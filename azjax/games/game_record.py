@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from azjax.games.core import Game
 
 RESULTS = {1: "1-0", 0: "1/2-1/2", -1: "0-1"}  # by the reward of player 0
-RESIGNED = "resigned"  # the fault of a player who resigned, which is no forfeit
+RESIGNED = "resigned"  # the fault of a resigned game, which is no forfeit
 
 
 class GameRecord(NamedTuple):
@@ -34,7 +34,7 @@ class GameRecord(NamedTuple):
 
     @property
     def is_forfeit(self) -> bool:
-        """Whether the loser broke the rules or stopped answering."""
+        """Whether the loser made an illegal move or stopped answering."""
         return is_forfeit(self.fault)
 
 
@@ -54,7 +54,7 @@ def score_text(lead: float) -> str:
 
 
 def to_json_lines(game: "Game", records: Sequence[GameRecord]) -> str:
-    """Returns one JSON object a line.
+    """Returns one line of JSON per game.
 
     Each has the `game`, the `players`, player 0 first, the `result` (`1-0`, `1/2-1/2`
     or `0-1`), the `moves` in the notation of the game, the number of random

@@ -133,7 +133,7 @@ class Gomoku(Game[State]):
         return zero_sum(state.outcome)
 
     def evaluate(self, state: State) -> jax.Array:
-        """Returns `[]` float32: who has more stones in lines that can still be won."""
+        """Returns `[]` float32: the lead in stones on lines that can still be won."""
         first, second = state.stones
         mine, theirs = select(
             state.current_player == 1, (second, first), (first, second)

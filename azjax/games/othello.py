@@ -132,8 +132,8 @@ class Othello(Game[State]):
         return zero_sum(state.outcome)
 
     def evaluate(self, state: State) -> jax.Array:
-        """Returns `[]` float32: who has more moves, and four times as much who has more
-        corners."""
+        """Returns `[]` float32: the lead in mobility plus four times that in corners,
+        scaled to [-1, 1]."""
         mine, theirs = _own_first(state)
         moves = [_placeable(mine, theirs), _placeable(theirs, mine)]
         corners = [bitboard.intersection(discs, CORNERS) for discs in (mine, theirs)]

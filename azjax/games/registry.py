@@ -14,7 +14,7 @@ G = TypeVar("G", bound=Game)
 
 
 class UnknownGameError(ValueError):
-    """No game is registered under a name.
+    """There is no game of this name.
 
     name: the name.
     """
@@ -29,15 +29,15 @@ class UnknownGameError(ValueError):
 
 _GAMES: dict[str, type[Game]] = {}
 
-# Games of other libraries: the modules that register them, imported when asked for.
+# Modules that register games of other libraries; imported on first use.
 _ADAPTERS = {"pgx": "azjax.games.adapters.pgx"}
 
 
 def register(game_class: type[G]) -> type[G]:
-    """Makes a game known to `make` under its name; usable as a class decorator.
+    """Registers a game class for `make`; usable as a class decorator.
 
-    The same class defined again, as when a notebook cell is executed again, replaces
-    the old one.
+    A class that is defined again, for example by running a notebook cell twice,
+    replaces the old one.
 
     Raises:
         ValueError: another class already has the name.
@@ -57,30 +57,30 @@ def _place(game_class: type[Game]) -> tuple[str, str]:
 
 
 def available() -> tuple[str, ...]:
-    """Returns the names of the registered games, sorted; `pgx:ID`, which stands for the
-    games of another library, is not among them."""
+    """Returns the sorted names of the registered games, without those of other
+    libraries (`pgx:ID`)."""
     return tuple(sorted(_GAMES.keys() - _ADAPTERS.keys()))
 
 
 def game_options(name: str) -> Mapping[str, inspect.Parameter]:
-    """Returns the options of a registered game, by name, in their order."""
+    """Returns the options of a registered game by name, in constructor order."""
     return inspect.signature(_find(name)).parameters
 
 
 def make(spec: str, **options: Any) -> Game:
     """Builds a game by name.
 
-    `make("go", size=5)`, `make("go:5")` and `make("go:size=5")` are the same: what
-    follows the colon are options, separated by commas, by position or by name. `repr`
-    gives the shortest text, `go:5`.
+    `make("go", size=5)`, `make("go:5")` and `make("go:size=5")` are equivalent: options
+    follow a colon, separated by commas, by position or by name. `repr` returns the
+    shortest text, `go:5`.
 
     Args:
-        spec: a name, as `available()` lists them, and possibly options.
+        spec: a name from `available()`, optionally with options.
         **options: arguments of the game's constructor; numbers may be NumPy's.
 
     Raises:
         UnknownGameError: there is no such game.
-        ValueError: an option is unknown, or its value is not allowed.
+        ValueError: an option is unknown or has an invalid value.
     """
     name, _, text = spec.partition(":")
     game_class = _find(name)

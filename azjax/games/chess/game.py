@@ -39,7 +39,7 @@ _WORTH = (1, 3, 3, 5, 9)  # pawns, of pawns, knights, bishops, rooks and queens
 class State:
     """A chess position, 56 bytes, and 800 more where repetitions count.
 
-    position: what stands on the board, as the player to move sees it.
+    position: the pieces, from the view of the player to move.
     halfmove_clock: `[]` uint8; half-moves since a pawn moved or a piece was captured.
     move_count: `[]` int16; half-moves since the beginning.
     current_player: `[]` int8; the player to move, 0 is White.
@@ -60,14 +60,14 @@ class State:
 
 @register
 class Chess(Game[State]):
-    """Chess by the rules of FIDE (2023), with draws that nobody has to claim.
+    """Chess by the rules of FIDE (2023), with automatic draws.
 
-    Drawn are stalemate, 50 moves of both players without a capture or the move of a
-    pawn (unless the last one mates), too little material to mate (bare kings and at
-    most a knight, or bishops on squares of one colour), if chosen the third occurrence
-    of a position, and the position after `max_moves`.
+    Draws are stalemate, 50 moves of both players without a capture or a pawn move
+    (unless the last one mates), insufficient material (bare kings and at most a knight,
+    or bishops on squares of one colour), optionally the third occurrence of a position,
+    and reaching `max_moves`.
 
-    Actions are those of AlphaZero, seen by the player to move, who plays up the board:
+    Actions are those of AlphaZero, from the view of the player to move, who plays up:
     action `73 * square + plane`, squares counted row by row from the top left. Planes
     0 to 55 are `8 * (distance - 1) + direction`, directions clockwise from straight
     ahead; 56 to 63 the knight's moves, clockwise; 64 to 72 the promotions to knight,
@@ -168,7 +168,7 @@ class Chess(Game[State]):
         return zero_sum(state.outcome)
 
     def evaluate(self, state: State) -> jax.Array:
-        """Returns `[]` float32: who has more material, where 10 pawns count 1/2."""
+        """Returns `[]` float32: the lead in material; a lead of 10 pawns is 1/2."""
         position = state.position
         lead = jnp.float32(0)
         for worth, pieces in zip(_WORTH, position.kinds[:-1], strict=True):

@@ -1,4 +1,4 @@
-"""Chess positions, and what a move makes of them.
+"""Chess positions, and moves on them.
 
 The board is always turned so that the player to move plays up: square 0 is the top left
 corner as that player sees it, squares are counted row by row. The files run from left
@@ -60,7 +60,7 @@ _CASTLING_SQUARES = [words_of(cells) for cells in ([60, 63], [60, 56], [4, 7], [
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Position:
-    """What stands on the board, as the player to move sees it, 50 bytes.
+    """The pieces on the board from the view of the player to move, 50 bytes.
 
     Sets of squares are `[2]` uint32.
 

@@ -68,8 +68,7 @@ class Go(Game[State]):
         a whole number makes draws possible.
     superko: whether no move but a pass may bring back any earlier board of the game;
         otherwise only the retaking of a ko at once is illegal.
-    max_moves: after so many moves the board is scored as it stands; 2 * size**2 unless
-        given.
+    max_moves: number of moves after which the board is scored; default: 2 * size**2.
     """
 
     name: ClassVar[str] = "go"
@@ -245,7 +244,7 @@ class Go(Game[State]):
 
     def rewards(self, state: State) -> jax.Array:
         """Returns `[2]` float32: 1 to the player with more points, -1 to the other."""
-        # Games that go on are not scored: without stones no region has to be flooded.
+        # Unfinished games are not scored: without stones no region is flooded.
         no_stones = bitboard.empty(self._grid.num_bits)
         stones = select(state.terminated, state.stones, (no_stones, no_stones))
         black, white = self._points(stones)
@@ -267,7 +266,7 @@ class Go(Game[State]):
         return bitboard.pieces(self._chains.areas(state.stones), self._grid.cells)
 
     def result_text(self, state: State) -> str:
-        """Returns who has won by how many points, as `B+12.5`; nothing for a draw."""
+        """Returns the winner and the margin, such as `B+12.5`; empty for a draw."""
         if not state.terminated or state.forfeited:
             return ""
         black, white = np.asarray(_score(self, state)).tolist()

@@ -35,15 +35,14 @@ class Style:
 
     ground: `(height, width) -> elements` of the empty board, in cells.
     pieces: for each kind of piece, `(x, y) -> element` drawn around that point.
-    names: for each kind of piece, what a reader is told it is, in the plural.
+    names: for each kind of piece, its name in the plural.
     mark: `(x, y) -> element` that marks a cell of the last move.
     mark_is_below: whether the pieces are drawn over the mark.
     centre: `(row, column) -> (x, y)`, where a cell's centre lies.
     size: `(height, width) -> (width, height)` of a board, in pixels.
     column_label: `(height, column) -> (x, y)`, the middle of a column's name.
     row_label: `row -> (x, y)`, the middle of a row's name.
-    is_two_sided: whether the players sit on opposite sides, so that the second one sees
-        the board turned.
+    is_two_sided: whether player 1 sees the board from the opposite side.
     """
 
     ground: Callable[[int, int], Sequence[str]]
@@ -59,7 +58,7 @@ class Style:
 
 
 def turned(style: Style, height: int, width: int) -> Style:
-    """Returns how a board looks from the opposite side; pieces stand upright there."""
+    """Returns the style of a board seen from the opposite side, with upright pieces."""
     return dataclasses.replace(
         style,
         centre=lambda row, column: style.centre(height - 1 - row, width - 1 - column),
