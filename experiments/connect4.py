@@ -18,7 +18,7 @@ from azjax import cli, train
 from azjax.commands.processes import join_if_asked
 from azjax.commands.train import parse_train_config, show_run
 from azjax.networks import ConvTrunkConfig, DenseTrunkConfig, NetworkConfig
-from azjax.search import SearchConfig
+from azjax.search import GumbelConfig
 from azjax.training import (
     EvaluationConfig,
     LearnerConfig,
@@ -56,7 +56,7 @@ CONFIG = TrainConfig(
     ),
     # What makes better moves of the network's. Gumbel search improves them with few
     # simulations for certain; AlphaZero's PUCT needs more.
-    search=SearchConfig(algorithm="gumbel", max_num_considered_actions=16),
+    search=GumbelConfig(max_num_considered_actions=16),
     # How games are made. Searches are short at first, when values are noise.
     self_play=SelfPlayConfig(
         num_games=256 if ON_CPU else 4096,  # played at once, in one batch

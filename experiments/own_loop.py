@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import optax
 
 from azjax import arena, games, networks, players, training
-from azjax.search import SearchConfig
+from azjax.search import GumbelConfig
 
 NUM_GAMES, MOVES, NUM_CHUNKS, UPDATES = 256, 8, 16, 32
 game = games.make("tic_tac_toe")
@@ -23,7 +23,7 @@ config = networks.NetworkConfig(trunk)
 network, variables = networks.init_network(
     jax.random.key(0), game.observation_shape, game.num_actions, config
 )
-search, optimizer = SearchConfig(), optax.adamw(2e-3)
+search, optimizer = GumbelConfig(), optax.adamw(2e-3)
 settings = training.SelfPlayConfig(num_games=NUM_GAMES, moves_per_chunk=MOVES)
 play = training.make_self_play(game, network, search, settings)
 store = jax.jit(training.insert, donate_argnums=0)

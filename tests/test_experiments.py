@@ -16,7 +16,7 @@ import pytest
 
 from azjax import games, players
 from azjax.networks import DenseTrunkConfig, NetworkConfig
-from azjax.search import SearchConfig
+from azjax.search import GumbelConfig
 from azjax.training import preset
 
 # What the scripts compile runs for a moment.
@@ -101,7 +101,7 @@ def test_a_player_can_be_shipped_at_half_its_size(tmp_path, monkeypatch):
     )
     network, variables = players.first_network(0, game, config)
     trained = players.TrainedPlayer(
-        game, network, variables, config, SearchConfig(), seed=0
+        game, network, variables, config, GumbelConfig(), seed=0
     )
     players.save_player(tmp_path / "run" / "player", trained)
     script = runpy.run_path(str(FOLDER / "ship_player.py"))

@@ -22,13 +22,14 @@ from azjax.players import (
 )
 from azjax.players.model import evaluate, make_recurrent_fn, make_root
 from azjax.search import (
-    SearchConfig,
+    GumbelConfig,
     find,
     gumbel_muzero_policy,
     improved_value,
     init_trees,
     muzero_policy,
     run_search,
+    search_class,
     subtree,
 )
 from azjax.training import (
@@ -143,7 +144,7 @@ def test_a_game_is_played_alike(name, num_moves):
     ],
 )
 def test_a_search_has_the_same_types(algorithm, settings):
-    config = SearchConfig(algorithm=algorithm, **settings)
+    config = search_class(algorithm)(**settings)
     network, variables = made_network()
 
     def search():
@@ -192,7 +193,7 @@ def players():
         "minimax": MinimaxPlayer(GAME, 2),
         "mcts": MCTSPlayer(GAME, 4),
         "network": NetworkPlayer(GAME, *network, temperature=0.5),
-        "alphazero": AlphaZeroPlayer(GAME, SearchConfig(), 4, *network),
+        "alphazero": AlphaZeroPlayer(GAME, GumbelConfig(), 4, *network),
     }
 
 
@@ -215,7 +216,7 @@ def test_self_play_has_the_same_types():
 
     def play():
         network, variables = first_network(0, GAME, NETWORK)
-        run = make_self_play(GAME, network, SearchConfig(), config)
+        run = make_self_play(GAME, network, GumbelConfig(), config)
         games_ = start_games(GAME, config.num_games, jax.random.key(0))
         return run(variables, jnp.int32(2), games_, jax.random.key(1))[:2]
 

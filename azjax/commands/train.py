@@ -17,6 +17,7 @@ from azjax.commands.processes import join_if_asked
 from azjax.networks import Parts
 from azjax.networks.trunks import trunk_class, trunk_name, trunk_names
 from azjax.players import TrainedPlayer
+from azjax.search import search_class, search_names
 from azjax.training import (
     Run,
     TrainConfig,
@@ -89,6 +90,7 @@ class _Length:
     minutes: float | None = None
     iterations: int | None = None
     trunk: str | None = None
+    algorithm: str | None = None
     from_run: Annotated[str | None, tyro.conf.arg(name="from")] = None
 
 
@@ -102,10 +104,10 @@ def parse_train_config(
 ) -> TrainConfig:
     """Reads a run's configuration from command-line arguments.
 
-    `--minutes`, `--iterations`, `--run-dir`, `--seed`, `--preset`, `--trunk`, `--from`
-    and `--plan` are the main ones; every other field of `TrainConfig` is an option too.
-    The defaults are the settings of the run in `--run-dir` if it has begun, or of the
-    run whose plan is followed.
+    `--minutes`, `--iterations`, `--run-dir`, `--seed`, `--preset`, `--trunk`,
+    `--algorithm`, `--from` and `--plan` are the main ones; every other field of
+    `TrainConfig` is an option too. The defaults are the settings of the run in
+    `--run-dir` if it has begun, or of the run whose plan is followed.
 
     Args:
         game: what is learnt.
@@ -130,6 +132,7 @@ def parse_train_config(
     if length.run_dir is not None:
         changes["run_dir"] = length.run_dir
     default = _with_trunk(_defaults(length, game, settings, changes), length.trunk)
+    default = _with_search(default, length.algorithm)
     config = parse(
         TrainConfig,
         rest,
@@ -145,7 +148,9 @@ def parse_train_config(
             + "--preset {auto,cpu,accelerator} chooses the defaults shown here for a "
             "machine; auto takes what JAX finds. --trunk "
             f"{{{','.join(trunk_names())}}} chooses the network's trunk, and "
-            "--network.trunk.... are its settings. --from RUN begins with the player "
+            "--network.trunk.... are its settings. --algorithm "
+            f"{{{','.join(search_names())}}} chooses the search algorithm, and "
+            "--search.... are its settings. --from RUN begins with the player "
             "that another run of the same network left; --plan RUN makes another run "
             "again, with its settings. --distributed makes this one of several "
             "processes that do a run together, all started with the same command and a "
@@ -168,6 +173,17 @@ def _with_trunk(config: TrainConfig, name: str | None) -> TrainConfig:
         return config
     network = dataclasses.replace(config.network, trunk=trunk_class(name)())
     return dataclasses.replace(config, network=network)
+
+
+def _with_search(config: TrainConfig, name: str | None) -> TrainConfig:
+    """Returns the settings with a search algorithm of this name, and its defaults."""
+    if name is None or config.search.algorithm == name:
+        return config
+    search = search_class(name)(
+        tree_reuse_nodes=config.search.tree_reuse_nodes,
+        use_solver=config.search.use_solver,
+    )
+    return dataclasses.replace(config, search=search)
 
 
 def _defaults(

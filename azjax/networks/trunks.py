@@ -3,7 +3,6 @@
 import abc
 import dataclasses
 import math
-import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -13,8 +12,7 @@ from flax import nnx
 from jax.typing import DTypeLike
 
 from azjax.checks import check_bool, check_int
-from azjax.records import checked_object, record_from_json
-from azjax.suggestions import did_you_mean
+from azjax.config_registry import ConfigRegistry
 
 _he = nnx.initializers.he_normal()
 _zeros = nnx.initializers.zeros_init()
@@ -22,7 +20,7 @@ _zeros = nnx.initializers.zeros_init()
 
 @dataclasses.dataclass(frozen=True)
 class TrunkConfig(abc.ABC):
-    """The settings of a trunk: a frozen dataclass that `register_trunk` has named.
+    """Settings of a trunk: a frozen dataclass registered by `register_trunk`.
 
     Its fields are numbers, booleans, texts, or tuples of them, with defaults.
     """
@@ -40,96 +38,62 @@ class TrunkConfig(abc.ABC):
         Args:
             observation_shape: (H, W, C).
             dtype: of the computation; parameters are float32.
-            rngs: for the first parameters.
+            rngs: for the initial parameters.
         """
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the settings and the name, as `json.dumps` takes them."""
-        return {"name": trunk_name(self), **dataclasses.asdict(self)}
+        """Returns name and settings as `json.dumps` takes them."""
+        return _TRUNKS.to_json(self)
 
     @staticmethod
     def from_json(values: object, prefix: str = "") -> "TrunkConfig":
-        """Returns the settings, of the trunk that they name, from JSON of any origin.
+        """Returns the settings in a JSON object of any origin.
 
         Raises:
-            ValueError: the trunk or one of its settings is unknown, or not allowed.
+            ValueError: the trunk or a setting is unknown, or a value is not allowed.
         """
-        settings = checked_object(values, prefix)
-        return record_from_json(
-            trunk_class(settings.pop("name", None)), settings, prefix
-        )
+        return _TRUNKS.from_json(values, prefix)
 
 
-_TRUNKS: dict[str, type[TrunkConfig]] = {}
+_TRUNKS = ConfigRegistry(TrunkConfig, "trunk", key="name")
 C = TypeVar("C", bound=type[TrunkConfig])
 
 
 def register_trunk(name: str) -> Callable[[C], C]:
-    """Names the settings of a trunk, so that a network of it can be written and loaded.
-
-    A program that loads such a network must have imported the class. The same class
-    defined again, as when a notebook cell is executed again, replaces the old one.
+    """Returns a decorator that registers the settings of a trunk, so that networks with
+    it can be saved and loaded. To load one, its module must be imported.
 
     Args:
         name: lower-case letters, digits and underscores; of no other trunk.
 
-    Returns:
-        A decorator of a frozen dataclass, a `TrunkConfig`.
-
     Raises:
-        ValueError: the name is taken or not allowed, or the class is no such dataclass.
+        ValueError: the name is taken or not allowed, or the class is not a frozen
+            dataclass and a `TrunkConfig`.
     """
-
-    def register(kind: C) -> C:
-        if not re.fullmatch("[a-z][a-z0-9_]*", name):
-            raise ValueError(f"a trunk is named in lower case, as own_trunk: {name!r}")
-        params = vars(kind).get("__dataclass_params__")
-        if not (params and params.frozen and issubclass(kind, TrunkConfig)):
-            raise ValueError(f"{kind} must be a frozen dataclass and a TrunkConfig")
-        old = _TRUNKS.get(name, kind)
-        if _place(old) != _place(kind):
-            raise ValueError(f"there is a trunk {name!r} already: {old}")
-        _TRUNKS[name] = kind
-        return kind
-
-    return register
-
-
-def _place(kind: type[TrunkConfig]) -> tuple[str, str]:
-    """Returns where a class is defined."""
-    return kind.__module__, kind.__qualname__
+    return _TRUNKS.register(name)
 
 
 def trunk_names() -> tuple[str, ...]:
     """Returns the names of all trunks."""
-    return tuple(_TRUNKS)
+    return _TRUNKS.names
 
 
 def trunk_name(config: TrunkConfig) -> str:
     """Returns the name of a trunk's settings.
 
     Raises:
-        ValueError: they are not registered.
+        ValueError: their class is not registered.
     """
-    for name, kind in _TRUNKS.items():
-        if type(config) is kind:
-            return name
-    raise ValueError(f"{type(config)} has no name: use register_trunk")
+    return _TRUNKS.name_of(config)
 
 
 def trunk_class(name: object) -> type[TrunkConfig]:
-    """Returns the settings of a trunk by its name.
+    """Returns the settings class of a trunk by its name.
 
     Raises:
         ValueError: there is none.
     """
-    if not isinstance(name, str) or name not in _TRUNKS:
-        close = did_you_mean(name, _TRUNKS) if isinstance(name, str) else ""
-        raise ValueError(
-            f"unknown trunk {str(name)[:40]!r}; trunks are {', '.join(_TRUNKS)}, and "
-            f"those whose modules have been imported{close}"
-        )
-    return _TRUNKS[name]
+    return _TRUNKS.find(name)
 
 
 @register_trunk("conv")

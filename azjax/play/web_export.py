@@ -10,6 +10,7 @@ import numpy as np
 from azjax.play.onnx_graph import onnx, to_onnx
 from azjax.play.page_files import RULES, browser_games, read_page
 from azjax.players import TrainedPlayer
+from azjax.search import AlphaZeroConfig
 
 DEFAULT_SIMULATIONS = 200
 CONFIG_FILE = "config.json"
@@ -123,6 +124,8 @@ def _config(
         return {"file": path, "bytes": len(files[path])}
 
     search = trained.search
+    if not isinstance(search, AlphaZeroConfig):
+        search = AlphaZeroConfig()
     return {
         "made_by": MADE_BY,
         "game": trained.game.name,

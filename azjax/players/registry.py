@@ -3,7 +3,7 @@
 import dataclasses
 import os
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from azjax.games import Game
 from azjax.networks import Parts
@@ -26,19 +26,22 @@ from azjax.players.serialization import (
     pretrained_directory,
 )
 from azjax.players.session import AnyPlayer, ExternalPlayer
-from azjax.search import SearchConfig
+from azjax.search import SearchConfig, search_class, search_names
 from azjax.suggestions import did_you_mean
 
 DEFAULT_SIMULATIONS = 64
 MAX_SIMULATIONS = 100_000
 MAX_TEMPERATURE = 100.0
 
-# What each way of searching has for itself.
-_CONSTANTS = {
-    "gumbel": ("max_num_considered_actions", "value_scale"),
-    "alphazero": ("c_init", "c_base", "first_play_reduction"),
+# Settings of the search in a player spec, by their lower bounds.
+_INT_SETTINGS = {"tree_reuse_nodes": 0, "max_num_considered_actions": 1}
+_FLOAT_SETTINGS = {
+    "value_scale": 0,
+    "c_init": 0,
+    "c_base": 1,
+    "first_play_reduction": 0,
 }
-_MAX_CONSTANT = 1e9
+_MAX_SETTING = 1e9
 
 
 class Kind(NamedTuple):
@@ -153,11 +156,9 @@ def _network(spec: PlayerSpec, game: Game | None) -> Player:
 
 def _alphazero(spec: PlayerSpec, game: Game | None) -> Player:
     simulations = spec.whole("simulations", 1, MAX_SIMULATIONS, DEFAULT_SIMULATIONS)
-    # This finds most mistakes before anything is loaded.
-    _changed(spec, SearchConfig(algorithm="alphazero"))
+    changes = _search_changes(spec)  # refuses most errors before anything is loaded
     trained = load_run(spec.argument, game, spec.parts)
-    search = _changed(spec, trained.search)
-    _check_constants(spec, search.algorithm)
+    search = _changed(spec, trained.search, changes)
     return AlphaZeroPlayer(
         game=trained.game,
         search=search,
@@ -189,14 +190,11 @@ KINDS = {
         "alphazero:RUN",
         _alphazero,
         (
-            *(
-                "simulations",
-                "algorithm",
-                "tree_reuse_nodes",
-                "use_solver",
-            ),
-            *_CONSTANTS["gumbel"],
-            *_CONSTANTS["alphazero"],
+            "simulations",
+            "algorithm",
+            "use_solver",
+            *_INT_SETTINGS,
+            *_FLOAT_SETTINGS,
         ),
     ),
     "q_learning": Kind("q_learning:RUN", _q_learning, ("epsilon",)),
@@ -239,42 +237,35 @@ def _check_is_for(
         raise ValueError(f"the player in {source} is for {found}, not for {wanted}")
 
 
-def _changed(spec: PlayerSpec, search: SearchConfig) -> SearchConfig:
-    """Returns the run's search with what the text says of it."""
-    algorithm = spec.one_of("algorithm", ("gumbel", "alphazero"), search.algorithm)
-    if algorithm == "gumbel":  # what is for PUCT alone goes with it
-        search = dataclasses.replace(
-            search, forced_playouts=0.0, first_play_reduction=None
+def _search_changes(spec: PlayerSpec) -> dict[str, Any]:
+    """Returns the search settings in a player spec, without the algorithm."""
+    spec.one_of("algorithm", search_names(), search_names()[0])
+    changes: dict[str, Any] = {}
+    for name in spec.settings:
+        if name in _INT_SETTINGS:
+            low = _INT_SETTINGS[name]
+            changes[name] = spec.whole(name, low, MAX_SIMULATIONS, low)
+        elif name in _FLOAT_SETTINGS:
+            changes[name] = spec.real(name, _FLOAT_SETTINGS[name], _MAX_SETTING, 0.0)
+        elif name == "use_solver":
+            changes[name] = spec.flag(name, False)
+    return changes
+
+
+def _changed(
+    spec: PlayerSpec, search: SearchConfig, changes: dict[str, Any]
+) -> SearchConfig:
+    """Returns a run's search settings with the changes of a player spec."""
+    algorithm = spec.one_of("algorithm", search_names(), search.algorithm)
+    if algorithm != search.algorithm:
+        search = search_class(algorithm)(
+            tree_reuse_nodes=search.tree_reuse_nodes, use_solver=search.use_solver
         )
-    first_play_reduction = search.first_play_reduction
-    if "first_play_reduction" in spec.settings:
-        first_play_reduction = spec.real("first_play_reduction", 0, _MAX_CONSTANT, 0)
-    return dataclasses.replace(
-        search,
-        algorithm=algorithm,
-        max_num_considered_actions=spec.whole(
-            "max_num_considered_actions",
-            1,
-            MAX_SIMULATIONS,
-            search.max_num_considered_actions,
-        ),
-        value_scale=spec.real("value_scale", 0, _MAX_CONSTANT, search.value_scale),
-        c_init=spec.real("c_init", 0, _MAX_CONSTANT, search.c_init),
-        c_base=spec.real("c_base", 1, _MAX_CONSTANT, search.c_base),
-        first_play_reduction=first_play_reduction,
-        use_solver=spec.flag("use_solver", search.use_solver),
-        tree_reuse_nodes=spec.whole(
-            "tree_reuse_nodes", 0, MAX_SIMULATIONS, search.tree_reuse_nodes
-        ),
-    )
-
-
-def _check_constants(spec: PlayerSpec, algorithm: str) -> None:
-    """Refuses constants that the search would not use."""
-    for other, constants in _CONSTANTS.items():
-        for name in constants:
-            if name in spec.settings and other != algorithm:
-                raise ValueError(
-                    f"{name} is for the algorithm {other}, not for {algorithm}, in "
-                    f"player {spec.text!r}"
-                )
+    known = {field.name for field in dataclasses.fields(search)}
+    for name in changes:
+        if name not in known:
+            raise ValueError(
+                f"{name} is not a setting of the algorithm {algorithm}, in player "
+                f"{spec.text!r}"
+            )
+    return dataclasses.replace(search, **changes)

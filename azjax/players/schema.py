@@ -65,13 +65,16 @@ def _from_3(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_4(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Version 5 removes two settings of the search, which is the same with one leaf per
-    step and float32 priors."""
-    if not isinstance(config.get("search"), dict):
+    """Version 5 removes two settings of the search and keeps those of its algorithm."""
+    search = config.get("search")
+    if not isinstance(search, dict):
         return dict(config)
-    removed = ("leaves_per_step", "prior_dtype")
-    search = {k: v for k, v in config["search"].items() if k not in removed}
-    return {**config, "search": search}
+    algorithm = search.get("algorithm", "gumbel")
+    removed = {"leaves_per_step", "prior_dtype"}
+    for other, names in _SEARCHES_OF_4.items():
+        removed |= set() if other == algorithm else set(names)
+    search = {name: search[name] for name in search if name not in removed}
+    return {**config, "search": {"algorithm": algorithm, **search}}
 
 
 def _q_from_2(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,6 +107,17 @@ def _nested_trunk(network: Any) -> Any:
     return {**rest, "trunk": {"name": network["trunk"], **trunk}}
 
 
+_SEARCHES_OF_4 = {
+    "gumbel": ("max_num_considered_actions", "value_scale", "rescale_values"),
+    "alphazero": (
+        "c_init",
+        "c_base",
+        "first_play_reduction",
+        "forced_playouts",
+        "dirichlet_alpha",
+        "dirichlet_fraction",
+    ),
+}
 _TRUNK_SETTINGS = {
     "conv": ("num_blocks", "channels", "global_pooling"),
     "dense": ("num_blocks", "width", "stem_channels", "window"),

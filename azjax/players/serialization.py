@@ -95,7 +95,7 @@ def save_player(
         "seed": player.seed,
         "has_own_parts": player.has_own_parts,
         "network": player.config.to_json(),
-        "search": dataclasses.asdict(player.search),
+        "search": player.search.to_json(),
     }
     write_files(directory, config, player.variables, dtype=dtype)
 
@@ -356,7 +356,7 @@ def _read_settings(config: Any, directory: Directory) -> _Settings:
         return _Settings(
             game=games.make(config["game"], **config["options"]),
             network=record_from_json(NetworkConfig, config["network"], "network."),
-            search=SearchConfig(**config["search"]),
+            search=SearchConfig.from_json(config["search"]),
             seed=config["seed"],
             has_own_parts=bool(config.get("has_own_parts", False)),
         )

@@ -6,17 +6,19 @@ the settings of `SearchConfig`, some of which mctx does not have; training and p
 use them through `run_search`. All four call `search`.
 """
 
-from azjax.search.config import MAX_NODES, SearchConfig
+from azjax.search.alphazero import AlphaZeroConfig, alphazero_policy
+from azjax.search.config import (
+    MAX_NODES,
+    SearchConfig,
+    register_search,
+    search_class,
+    search_names,
+)
 from azjax.search.conversion import ProvenTree
+from azjax.search.gumbel import GumbelConfig, gumbel_policy
 from azjax.search.memory import search_bytes, tree_bytes
 from azjax.search.muzero import gumbel_muzero_policy, muzero_policy
-from azjax.search.policies import (
-    alphazero_policy,
-    gumbel_policy,
-    improved_value,
-    init_trees,
-    run_search,
-)
+from azjax.search.policies import improved_value, init_trees, run_search
 from azjax.search.slices import SearchSlice
 from azjax.search.subtree import empty_tree, find, subtree
 from azjax.search.tree_search import search
@@ -25,6 +27,8 @@ from azjax.search.uct import uct_policy
 
 __all__ = [
     "MAX_NODES",
+    "AlphaZeroConfig",
+    "GumbelConfig",
     "ProvenTree",
     "SearchConfig",
     "SearchSlice",
@@ -37,9 +41,12 @@ __all__ = [
     "improved_value",
     "init_trees",
     "muzero_policy",
+    "register_search",
     "run_search",
     "search",
     "search_bytes",
+    "search_class",
+    "search_names",
     "subtree",
     "tree_bytes",
     "uct_policy",

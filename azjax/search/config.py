@@ -1,86 +1,104 @@
-"""Settings of the search."""
+"""Settings of the search, and the registry of search algorithms."""
 
+import abc
 import dataclasses
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
 
-from azjax.checks import check_bool, check_choice, check_int, check_number
+from azjax.checks import check_bool, check_int
+from azjax.config_registry import ConfigRegistry
+from azjax.search.types import PolicyOutput
 
 MAX_NODES = 10_000_000  # of one game's tree
 
 
 @dataclasses.dataclass(frozen=True)
-class SearchConfig:
-    """Settings of the search, except the number of simulations.
+class SearchConfig(abc.ABC):
+    """Settings of a search, except the number of simulations: a frozen dataclass
+    registered by `register_search`. `GumbelConfig` and `AlphaZeroConfig` are built in.
 
-    Attributes:
-        algorithm: `gumbel` (Danihelka et al. 2022, "Policy improvement by planning with
-            Gumbel"; learns with few simulations) or `alphazero` (Silver et al. 2018).
-        max_num_considered_actions: Gumbel: root actions that enter sequential halving.
-        value_scale: Gumbel: weight of the values against the prior logits.
-        rescale_values: Gumbel: whether to rescale the values of each node to [0, 1]
-            first; the paper does so for Atari, not for Go.
-        c_init: PUCT: exploration at few visits.
-        c_base: PUCT: visits at which exploration has grown markedly.
-        first_play_reduction: PUCT: the Q-value of an unvisited action is the node's
-            value minus this times sqrt(prior of the visited actions) (KataGo: 0.2);
-            None: a loss (AlphaZero).
-        forced_playouts: PUCT in self-play: visited root actions get at least
-            sqrt(this * prior * visits) visits, which the policy target leaves out
-            (KataGo: 2); 0: none.
-        dirichlet_alpha: PUCT: concentration of the root noise; None: 10 / the number of
-            legal moves, about AlphaZero's value.
-        dirichlet_fraction: PUCT: weight of the noise in the root prior.
-        tree_reuse_nodes: maximum number of nodes of a game's tree that are kept for its
-            next move; 0: every move starts from an empty tree.
-        use_solver: whether to back up proven wins, draws and losses: proven positions
-            are played perfectly, by the shortest win or longest loss found.
+    Its fields are numbers, booleans, texts or None, with defaults.
+
+    title: the algorithm's name for people.
+    tree_reuse_nodes: maximum number of nodes of a game's tree that are kept for its
+        next move; 0: every move starts from an empty tree.
+    use_solver: whether to back up proven wins, draws and losses: proven positions are
+        played perfectly, by the shortest win or longest loss found.
     """
 
-    algorithm: Literal["gumbel", "alphazero"] = "gumbel"
-    max_num_considered_actions: int = 16
-    value_scale: float = 0.1
-    rescale_values: bool = True
-    c_init: float = 1.25
-    c_base: float = 19652.0
-    first_play_reduction: float | None = None
-    forced_playouts: float = 0.0
-    dirichlet_alpha: float | None = None
-    dirichlet_fraction: float = 0.25
+    title: ClassVar[str]
+    _: dataclasses.KW_ONLY
     tree_reuse_nodes: int = 0
     use_solver: bool = False
 
     def __post_init__(self) -> None:
         """Checks the values."""
-        check_choice("search.algorithm", self.algorithm, ("gumbel", "alphazero"))
-        for name in ("rescale_values", "use_solver"):
-            check_bool(f"search.{name}", getattr(self, name))
-        for name, low in (
-            ("max_num_considered_actions", 1),
-            ("tree_reuse_nodes", 0),
-        ):
-            check_int(f"search.{name}", getattr(self, name), low, MAX_NODES)
-        for name, low in (
-            ("value_scale", 0),
-            ("c_init", 0),
-            ("c_base", 1),
-            ("forced_playouts", 0),
-        ):
-            check_number(f"search.{name}", getattr(self, name), at_least=low)
-        fraction = self.dirichlet_fraction
-        check_number("search.dirichlet_fraction", fraction, at_least=0, at_most=1)
-        reduction, alpha = self.first_play_reduction, self.dirichlet_alpha
-        if reduction is not None:
-            check_number("search.first_play_reduction", reduction, at_least=0)
-        if alpha is not None:
-            check_number("search.dirichlet_alpha", alpha, above=0)
-        if self.algorithm == "gumbel":
-            for name, off in ("forced_playouts", 0.0), ("first_play_reduction", None):
-                if getattr(self, name) != off:
-                    raise ValueError(
-                        f"search.{name} is for search.algorithm alphazero, not for "
-                        f"gumbel: {getattr(self, name)}"
-                    )
+        check_int("search.tree_reuse_nodes", self.tree_reuse_nodes, 0, MAX_NODES)
+        check_bool("search.use_solver", self.use_solver)
+
+    @property
+    def algorithm(self) -> str:
+        """The registered name."""
+        return _SEARCHES.name_of(self)
+
+    @abc.abstractmethod
+    def policy(self, explores: bool) -> Callable[..., PolicyOutput]:
+        """Returns a policy with these settings.
+
+        Its arguments are those of `gumbel_policy` before the algorithm's settings:
+        `(params, rng_key, root, recurrent_fn, num_simulations, *, invalid_actions)`,
+        and `max_depth`, `tree`, `use_solver` and `search_slice` of `search`.
+
+        Args:
+            explores: whether to add noise at the root, as in self-play.
+        """
 
     def num_nodes(self, num_simulations: int) -> int:
         """Returns N: the kept nodes, or the root, and the new ones."""
         return max(self.tree_reuse_nodes, 1) + num_simulations
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns name and settings as `json.dumps` takes them."""
+        return _SEARCHES.to_json(self)
+
+    @staticmethod
+    def from_json(values: object, prefix: str = "") -> "SearchConfig":
+        """Returns the settings in a JSON object of any origin.
+
+        Raises:
+            ValueError: the algorithm or a setting is unknown, or a value is not
+                allowed.
+        """
+        return _SEARCHES.from_json(values, prefix)
+
+
+_SEARCHES = ConfigRegistry(SearchConfig, "search", key="algorithm")
+C = TypeVar("C", bound=type[SearchConfig])
+
+
+def register_search(name: str) -> Callable[[C], C]:
+    """Returns a decorator that registers the settings of a search algorithm, so that
+    runs and players with it can be saved and loaded.
+
+    Args:
+        name: lower-case letters, digits and underscores; of no other algorithm.
+
+    Raises:
+        ValueError: the name is taken or not allowed, or the class is not a frozen
+            dataclass and a `SearchConfig`.
+    """
+    return _SEARCHES.register(name)
+
+
+def search_names() -> tuple[str, ...]:
+    """Returns the names of all search algorithms."""
+    return _SEARCHES.names
+
+
+def search_class(name: object) -> type[SearchConfig]:
+    """Returns the settings class of a search algorithm by its name.
+
+    Raises:
+        ValueError: there is none.
+    """
+    return _SEARCHES.find(name)

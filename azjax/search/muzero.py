@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import mctx
 
-from azjax.search.policies import search_by_gumbel
+from azjax.search.gumbel import search_by_gumbel
 from azjax.search.roots import (
     dirichlet_noise,
     in_float32,

@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 import mctx
 
+from azjax.search.conversion import ProvenTree, root_bounds
+from azjax.search.score_bounds import best_moves
 from azjax.search.types import PolicyOutput, RootFnOutput, Tree
 
 
@@ -80,3 +82,11 @@ def policy_output(action: jax.Array, weights: jax.Array, tree: Tree) -> PolicyOu
 def log_of(probabilities: jax.Array) -> jax.Array:
     """Returns finite logarithms of probabilities, which may be 0."""
     return jnp.log(jnp.maximum(probabilities, jnp.finfo(probabilities.dtype).tiny))
+
+
+def allowed_actions(tree: Tree) -> jax.Array:
+    """Returns `[B, A]` bool; the legal root actions, restricted to the best ones where
+    results are proven."""
+    if isinstance(tree, ProvenTree):
+        return best_moves(root_bounds(tree))
+    return ~tree.root_invalid_actions.astype(bool)

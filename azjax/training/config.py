@@ -10,7 +10,7 @@ from azjax import games
 from azjax.checks import check_int, check_number, check_seed
 from azjax.networks import NetworkConfig
 from azjax.remote import Directory, as_directory, as_run_directory
-from azjax.search import MAX_NODES, SearchConfig
+from azjax.search import MAX_NODES, GumbelConfig, SearchConfig
 from azjax.training.targets import horizon
 
 MAX_LENGTH = 10**9  # of a run, minutes or iterations
@@ -306,7 +306,7 @@ class TrainConfig:
     initial_player: str | None = None
     notes: str = ""
     network: NetworkConfig = dataclasses.field(default_factory=NetworkConfig)
-    search: SearchConfig = dataclasses.field(default_factory=SearchConfig)
+    search: SearchConfig = dataclasses.field(default_factory=GumbelConfig)
     self_play: SelfPlayConfig = SelfPlayConfig()
     replay: ReplayConfig = ReplayConfig()
     learner: LearnerConfig = LearnerConfig()
@@ -436,4 +436,5 @@ class TrainConfig:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the settings as `json.dumps` takes them."""
-        return {**dataclasses.asdict(self), "network": self.network.to_json()}
+        nested = {"network": self.network.to_json(), "search": self.search.to_json()}
+        return dataclasses.asdict(self) | nested

@@ -24,7 +24,7 @@ from timing import time_in_turns
 from azjax import games
 from azjax.networks import ConvTrunkConfig, NetworkConfig, predict
 from azjax.players import first_network
-from azjax.search import SearchConfig
+from azjax.search import GumbelConfig
 from azjax.training import SelfPlayConfig, preset
 from azjax.training.self_play import make_self_play, start_games
 
@@ -93,7 +93,7 @@ def self_play_run(game, network, variables, settings: Settings) -> Callable:
         moves_per_chunk=settings.moves,
         num_simulations=(settings.simulations,),
     )
-    play_chunk = make_self_play(game, network, SearchConfig(), config)
+    play_chunk = make_self_play(game, network, GumbelConfig(), config)
     in_progress = start_games(game, settings.games, jax.random.key(1))
     rng_key = jax.random.key(2)
 

@@ -11,7 +11,6 @@ each of them once with each colour. `mistakes` grades players on the solved posi
 that ship.
 """
 
-import dataclasses
 import json
 import time
 from typing import Literal
@@ -23,6 +22,7 @@ import tyro
 from azjax import games
 from azjax.arena import grade, play_match, shipped
 from azjax.players import load_compiled, load_run
+from azjax.search import search_class
 from azjax.training.config import SelfPlayConfig
 from azjax.training.self_play import make_self_play, start_games
 
@@ -53,9 +53,7 @@ def root_visits(  # noqa: PLR0917  # a command, called by name
     )
     result: dict[str, float] = {"simulations": simulations}
     for name, kept in (("kept", tree_reuse_nodes), ("not_kept", 0)):
-        search = dataclasses.replace(
-            trained.search, algorithm=algorithm, tree_reuse_nodes=kept
-        )
+        search = search_class(algorithm)(tree_reuse_nodes=kept)
         play_chunk = make_self_play(GAME, trained.network, search, config)
         start = time.perf_counter()
         _, _, metrics = play_chunk(

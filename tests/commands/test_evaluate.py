@@ -7,7 +7,7 @@ from flax import nnx
 from azjax import cli, games
 from azjax.networks import DenseTrunkConfig, NetworkConfig, Parts
 from azjax.players import TrainedPlayer, first_network, load, save_player
-from azjax.search import SearchConfig
+from azjax.search import GumbelConfig
 
 FEW = ["--games", "2", "--simulations", "2", "--json"]
 CONFIG = NetworkConfig(
@@ -35,7 +35,7 @@ def own_run(tmp_path, monkeypatch):
     game = games.make("tic_tac_toe")
     network, variables = first_network(0, game, CONFIG, PARTS)
     player = TrainedPlayer(
-        game, network, variables, CONFIG, SearchConfig(), seed=0, has_own_parts=True
+        game, network, variables, CONFIG, GumbelConfig(), seed=0, has_own_parts=True
     )
     save_player(tmp_path / "own run" / "player", player)
     return str(tmp_path / "own run")

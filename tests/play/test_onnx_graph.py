@@ -17,7 +17,7 @@ from azjax.networks import (
 )
 from azjax.networks.trunks import DenseTrunk
 from azjax.play import onnx_graph
-from azjax.search import SearchConfig
+from azjax.search import GumbelConfig
 
 DENSE = DenseTrunkConfig(width=16, stem_channels=8)
 TRUNKS = (
@@ -42,7 +42,7 @@ def make_player(config, game=None, parts=None):
         lambda leaf: np.asarray(leaf + 0.05 * rng.normal(size=leaf.shape), leaf.dtype),
         jax.device_get(variables),
     )
-    return players.TrainedPlayer(game, network, variables, config, SearchConfig(), 0)
+    return players.TrainedPlayer(game, network, variables, config, GumbelConfig(), 0)
 
 
 def run_onnx(exported, observation):

@@ -14,7 +14,7 @@ from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.play.onnx_graph import onnx, to_onnx
 from azjax.play.page_files import browser_games, page_files
 from azjax.play.web_export import export_web, site, small
-from azjax.search import SearchConfig
+from azjax.search import AlphaZeroConfig, GumbelConfig
 
 LARGEST_SITE = 5_000_000
 
@@ -31,7 +31,7 @@ def untrained(name, search=None):
     )
     network, variables = players.first_network(0, game, config)
     return players.TrainedPlayer(
-        game, network, variables, config, search or SearchConfig(), seed=0
+        game, network, variables, config, search or GumbelConfig(), seed=0
     )
 
 
@@ -124,9 +124,7 @@ def test_the_same_player_makes_the_same_files(shipped):
 
 
 def test_the_search_is_told_its_settings():
-    search = SearchConfig(
-        algorithm="alphazero", c_init=2.0, c_base=100.0, first_play_reduction=0.2
-    )
+    search = AlphaZeroConfig(c_init=2.0, c_base=100.0, first_play_reduction=0.2)
     files = site(untrained("tic_tac_toe", search), name="x")
     config = json.loads(files["config.json"])
     assert config["search"] == {

@@ -13,7 +13,7 @@ import pytest
 from azjax import games, players
 from azjax.networks import ConvTrunkConfig, DenseTrunkConfig, NetworkConfig
 from azjax.play.web_export import export_web
-from azjax.search import SearchConfig
+from azjax.search import AlphaZeroConfig
 
 HERE = pathlib.Path(__file__).parent
 SIMULATIONS = 40
@@ -27,9 +27,7 @@ pytestmark = pytest.mark.usefixtures("node")
 def trained():
     """The shipped player, with settings that are not the defaults."""
     shipped = players.load_run("pretrained", GAME)
-    search = SearchConfig(
-        algorithm="alphazero", c_init=2.0, c_base=50.0, first_play_reduction=0.3
-    )
+    search = AlphaZeroConfig(c_init=2.0, c_base=50.0, first_play_reduction=0.3)
     return dataclasses.replace(shipped, search=search)
 
 

@@ -7,7 +7,7 @@ import pytest
 from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import TrainedPlayer, first_network
-from azjax.search import SearchConfig
+from azjax.search import AlphaZeroConfig
 
 CONFIG = NetworkConfig(
     trunk=DenseTrunkConfig(num_blocks=1, width=5, stem_channels=8, window=2)
@@ -24,7 +24,7 @@ def trained() -> TrainedPlayer:
         network=network,
         variables=jax.tree.map(lambda leaf: leaf + 0.1, variables),
         config=CONFIG,
-        search=SearchConfig(algorithm="alphazero", c_init=2.5),
+        search=AlphaZeroConfig(c_init=2.5),
         seed=3,
     )
 

@@ -12,7 +12,7 @@ from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import AlphaZeroPlayer, MCTSPlayer, RandomPlayer, first_network
 from azjax.players.batches import Division, batch_layout
 from azjax.players.core import choose
-from azjax.search import SearchConfig
+from azjax.search import GumbelConfig
 
 GAME = games.make("tic_tac_toe")
 COLLECTIVES = re.compile(
@@ -25,7 +25,7 @@ def main() -> dict:
     """Returns what was found."""
     trunk = DenseTrunkConfig(width=16, num_blocks=1)
     network, variables = first_network(0, GAME, NetworkConfig(trunk))
-    search = SearchConfig(tree_reuse_nodes=4)
+    search = GumbelConfig(tree_reuse_nodes=4)
     searcher = AlphaZeroPlayer(GAME, search, 4, network, variables)
     used = note_devices()
     others = {

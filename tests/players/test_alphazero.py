@@ -7,7 +7,7 @@ import pytest
 
 from azjax.players import AlphaZeroPlayer, choose
 from azjax.players.core import start, think
-from azjax.search import SearchConfig
+from azjax.search import GumbelConfig, search_class
 
 ALGORITHMS = pytest.mark.parametrize(
     "algorithm", ["gumbel", pytest.param("alphazero", marks=pytest.mark.slow)]
@@ -43,7 +43,7 @@ def choice_of(trained):
 
     @functools.cache
     def choice(algorithm, seed=0):
-        config = SearchConfig(algorithm=algorithm)
+        config = search_class(algorithm)()
         player = AlphaZeroPlayer(game, config, 300, trained.network, variables)
         return jax.device_get(choose(player, jax.random.key(seed), states))
 
@@ -94,7 +94,7 @@ GAMES = 4
 @pytest.fixture(scope="module")
 def keeping(trained):
     """A player that keeps its trees; it is compiled once, for four games."""
-    search = SearchConfig(tree_reuse_nodes=KEPT_NODES, use_solver=True)
+    search = GumbelConfig(tree_reuse_nodes=KEPT_NODES, use_solver=True)
     return AlphaZeroPlayer(
         trained.game, search, SIMULATIONS, trained.network, trained.variables
     )
@@ -140,7 +140,7 @@ def answer(memory, action):
 
 def test_a_player_that_keeps_nothing_has_no_memory(trained, states):
     player = AlphaZeroPlayer(
-        trained.game, SearchConfig(), 4, trained.network, trained.variables
+        trained.game, GumbelConfig(), 4, trained.network, trained.variables
     )
     assert start(player, states) is None
 

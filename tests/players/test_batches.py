@@ -23,13 +23,13 @@ from azjax.players import (
     first_network,
 )
 from azjax.players.batches import NUM_PARTS, BatchLayout, Division, batch_layout
-from azjax.search import SearchConfig
+from azjax.search import AlphaZeroConfig
 
 GAME = games.make("tic_tac_toe")
 NETWORK, VARIABLES = first_network(
     0, GAME, NetworkConfig(DenseTrunkConfig(width=16, num_blocks=1))
 )
-PUCT = SearchConfig(algorithm="alphazero")
+PUCT = AlphaZeroConfig()
 PROGRAM = Path(__file__).with_name("four_devices.py")
 
 

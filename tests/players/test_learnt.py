@@ -25,7 +25,7 @@ from azjax.players import (
     save_q_player,
 )
 from azjax.players.learnt import load_learnt
-from azjax.search import SearchConfig
+from azjax.search import GumbelConfig
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def own_run(tmp_path):
     )
     network, variables = first_network(0, game, config, own_parts(3))
     player = TrainedPlayer(
-        game, network, variables, config, SearchConfig(), seed=0, has_own_parts=True
+        game, network, variables, config, GumbelConfig(), seed=0, has_own_parts=True
     )
     save_player(tmp_path / "own/player", player)
     return tmp_path / "own"

@@ -12,6 +12,7 @@ from azjax.players import (
     NetworkPlayer,
     RandomPlayer,
 )
+from azjax.search import GumbelConfig
 
 CONNECT_FOUR = games.make("connect_four")
 
@@ -118,7 +119,7 @@ def test_a_wrong_text_says_what_would_be_right(spec):
         (
             "alphazero:{run}?depth=2",
             "no setting 'depth'; its settings are simulations, algorithm, "
-            "tree_reuse_nodes, use_solver, "
+            "use_solver, tree_reuse_nodes, "
             "max_num_considered_actions, value_scale, c_init, c_base, "
             "first_play_reduction",
         ),
@@ -139,12 +140,7 @@ def test_the_search_can_be_given(run, trained):
         f"alphazero:{run}?algorithm=gumbel&tree_reuse_nodes=50&use_solver=true"
     )
     assert isinstance(player, AlphaZeroPlayer)
-    assert player.search == dataclasses.replace(
-        trained.search,
-        algorithm="gumbel",
-        tree_reuse_nodes=50,
-        use_solver=True,
-    )
+    assert player.search == GumbelConfig(tree_reuse_nodes=50, use_solver=True)
     assert player.simulations == players.DEFAULT_SIMULATIONS
 
 
@@ -158,22 +154,17 @@ def test_the_constants_of_the_search_can_be_given(run, trained):
     player = players.load(
         f"alphazero:{run}?algorithm=gumbel&value_scale=2&max_num_considered_actions=4"
     )
-    assert player.search == dataclasses.replace(
-        trained.search,
-        algorithm="gumbel",
-        value_scale=2.0,
-        max_num_considered_actions=4,
-    )
+    assert player.search == GumbelConfig(value_scale=2.0, max_num_considered_actions=4)
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ("value_scale=2", "value_scale is for .* gumbel, not for alphazero"),
-        ("max_num_considered_actions=2", "for .* gumbel, not for alphazero"),
-        ("algorithm=gumbel&c_init=1", "c_init is for .* alphazero, not for gumbel"),
-        ("algorithm=gumbel&c_base=9", "c_base is for .* alphazero, not for gumbel"),
-        ("algorithm=gumbel&first_play_reduction=0", "alphazero, not for gumbel"),
+        ("value_scale=2", "value_scale is not a setting of .* alphazero"),
+        ("max_num_considered_actions=2", "not a setting of .* alphazero"),
+        ("algorithm=gumbel&c_init=1", "c_init is not a setting of .* gumbel"),
+        ("algorithm=gumbel&c_base=9", "c_base is not a setting of .* gumbel"),
+        ("algorithm=gumbel&first_play_reduction=0", "not a setting of .* gumbel"),
         ("c_base=0", "c_base must be a number from 1"),
         ("c_init=much", "c_init must be a number from 0 .*'much'"),
     ],
@@ -201,8 +192,8 @@ def test_settings_not_given_are_those_of_the_run(trained, tmp_path):
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("algorithm=minimax", "algorithm must be gumbel or alphazero .*'minimax'"),
-        ("algorithm=", "algorithm must be gumbel or alphazero .*''"),
+        ("algorithm=minimax", "algorithm must be alphazero or gumbel .*'minimax'"),
+        ("algorithm=", "algorithm must be alphazero or gumbel .*''"),
         ("use_solver=1", "use_solver must be true or false .*'1'"),
         ("use_solver=True", "use_solver must be true or false .*'True'"),
         ("tree_reuse_nodes=two", "tree_reuse_nodes must be a whole number .*'two'"),

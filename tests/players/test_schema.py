@@ -74,12 +74,21 @@ def test_a_q_player_of_the_second_version_has_only_another_version():
 
 
 def test_settings_that_version_5_removed_are_dropped():
-    search = {"algorithm": "gumbel", "leaves_per_step": 8, "prior_dtype": "bfloat16"}
+    search = {"leaves_per_step": 8, "prior_dtype": "bfloat16", "use_solver": True}
     migrated = migrate({"format": 4, "game": "hex", "search": search})
-    assert migrated["search"] == {"algorithm": "gumbel"}
+    assert migrated["search"] == {"algorithm": "gumbel", "use_solver": True}
 
 
-@pytest.mark.parametrize("search", [None, [], "fast", {}, {"dirichlet_alpha": 1.0}])
+@pytest.mark.parametrize(
+    ("algorithm", "kept"), [("gumbel", "value_scale"), ("alphazero", "c_init")]
+)
+def test_version_5_keeps_the_settings_of_the_algorithm(algorithm, kept):
+    search = {"algorithm": algorithm, "c_init": 2.0, "value_scale": 0.5}
+    migrated = migrate({"format": 4, "game": "hex", "search": search})
+    assert migrated["search"] == {"algorithm": algorithm, kept: search[kept]}
+
+
+@pytest.mark.parametrize("search", [None, [], "fast"])
 def test_what_is_no_setting_is_left_to_who_reads_it(search):
     config = {"format": 1, "search": search}
     assert migrate(config) == {"format": VERSION, "search": search}

@@ -1,5 +1,6 @@
 """What a search is said to need, against what the compiler reserves."""
 
+import dataclasses
 import functools
 import re
 
@@ -11,7 +12,8 @@ import pytest
 from azjax import games
 from azjax.players.model import mover_reward
 from azjax.search import (
-    SearchConfig,
+    AlphaZeroConfig,
+    GumbelConfig,
     empty_tree,
     improved_value,
     run_search,
@@ -74,25 +76,23 @@ def is_close(number: float):
 
 
 @pytest.mark.parametrize(
-    ("name", "num_simulations", "settings"),
+    ("name", "num_simulations", "config"),
     [
-        ("tic_tac_toe", 64, {"use_solver": True}),
+        ("tic_tac_toe", 64, GumbelConfig(use_solver=True)),
         pytest.param(
             "tic_tac_toe",
             100,
-            {"algorithm": "alphazero", "use_solver": True},
+            AlphaZeroConfig(use_solver=True),
             marks=pytest.mark.slow,
         ),
-        pytest.param("connect_four", 64, {}, marks=pytest.mark.slow),
-        pytest.param(
-            "connect_four", 200, {"algorithm": "alphazero"}, marks=pytest.mark.slow
-        ),
+        pytest.param("connect_four", 64, GumbelConfig(), marks=pytest.mark.slow),
+        pytest.param("connect_four", 200, AlphaZeroConfig(), marks=pytest.mark.slow),
     ],
 )
 def test_a_search_takes_the_memory_that_it_is_said_to_take(
-    name, num_simulations, settings
+    name, num_simulations, config
 ):
-    game, config = games.make(name), SearchConfig(**settings)
+    game = games.make(name)
 
     def run(states):
         output = search(game, config, num_simulations, states)
@@ -107,22 +107,23 @@ def test_a_search_takes_the_memory_that_it_is_said_to_take(
 
 
 @pytest.mark.parametrize(
-    ("name", "settings"),
+    ("name", "config"),
     [
-        ("tic_tac_toe", {"use_solver": True}),
-        pytest.param("connect_four", {}, marks=pytest.mark.slow),
+        ("tic_tac_toe", GumbelConfig(use_solver=True)),
+        pytest.param("connect_four", GumbelConfig(), marks=pytest.mark.slow),
         pytest.param(
             "connect_four",
-            {"algorithm": "alphazero"},
+            AlphaZeroConfig(),
             marks=pytest.mark.slow,
         ),
     ],
 )
 def test_a_search_that_keeps_trees_takes_the_memory_that_it_is_said_to_take(
-    name, settings
+    name, config
 ):
     """The trees of two moves at a time, as in self-play."""
-    game, config = games.make(name), SearchConfig(tree_reuse_nodes=64, **settings)
+    game = games.make(name)
+    config = dataclasses.replace(config, tree_reuse_nodes=64)
 
     def run(states):
         tree = empty_tree(
@@ -158,7 +159,7 @@ def said():
     @functools.cache
     def of(num_simulations=64, max_depth=None, **settings):
         return search_bytes(
-            SearchConfig(**settings), states, 7, num_simulations, max_depth=max_depth
+            GumbelConfig(**settings), states, 7, num_simulations, max_depth=max_depth
         )
 
     return of
@@ -182,7 +183,7 @@ def test_nothing_is_allocated_to_find_out():
         lambda leaf: jax.ShapeDtypeStruct((2**20, *leaf.shape), leaf.dtype),
         jax.eval_shape(game.init),
     )
-    config = SearchConfig(tree_reuse_nodes=1000)
+    config = GumbelConfig(tree_reuse_nodes=1000)
     assert search_bytes(config, many, game.num_actions, 1000) > 2**37
     assert len(jax.live_arrays()) == before
 
@@ -203,7 +204,7 @@ def test_the_bytes_of_arrays_are_those_of_all_leaves():
 )
 def test_no_loop_copies_the_tree(settings):
     game, num_simulations = games.make("connect_four"), 300
-    config = SearchConfig(**settings)
+    config = GumbelConfig(**settings)
 
     def run(states):
         output = search(game, config, num_simulations, states)

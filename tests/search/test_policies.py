@@ -1,5 +1,6 @@
 import dataclasses
 import functools
+import json
 from typing import Any
 
 import chex
@@ -14,14 +15,17 @@ from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig, init_network
 from azjax.players.model import evaluate, make_recurrent_fn, make_root
 from azjax.search import (
+    AlphaZeroConfig,
+    GumbelConfig,
     SearchConfig,
     alphazero_policy,
     improved_value,
     run_search,
+    search_class,
 )
 
-GUMBEL = SearchConfig(algorithm="gumbel")
-ALPHAZERO = SearchConfig(algorithm="alphazero")
+GUMBEL = GumbelConfig()
+ALPHAZERO = AlphaZeroConfig()
 CONFIGS = pytest.mark.parametrize(
     "config",
     [
@@ -125,7 +129,7 @@ legal_in_tree = jax.jit(jax.vmap(jax.vmap(GAME.legal_action_mask)))
 
 
 def test_gumbel_search_is_mctx_with_the_settings_passed_on():
-    config = SearchConfig(
+    config = GumbelConfig(
         max_num_considered_actions=3, value_scale=0.2, rescale_values=False
     )
     ours = call(functools.partial(run_search, config), explores=True)
@@ -441,7 +445,6 @@ def test_the_improved_value_of_a_won_position_is_higher_than_of_a_lost_one(confi
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"algorithm": "minimax"}, "search.algorithm must be gumbel or alphazero"),
         (
             {"max_num_considered_actions": 0},
             "search.max_num_considered_actions must be an int from 1",
@@ -461,8 +464,8 @@ def test_the_improved_value_of_a_won_position_is_higher_than_of_a_lost_one(confi
         ({"tree_reuse_nodes": True}, "search.tree_reuse_nodes must be an int"),
         ({"use_solver": "yes"}, "search.use_solver must be True or False: 'yes'"),
         ({"c_init": float("inf")}, "search.c_init must be a finite number >= 0: inf"),
-        ({"forced_playouts": 2.0}, "forced_playouts is for .* alphazero, not .* 2.0"),
-        ({"first_play_reduction": 0.2}, "first_play_reduction is for .* alphazero"),
+        ({"forced_playouts": -1.0}, "forced_playouts must be a finite number >= 0"),
+        ({"first_play_reduction": -1}, "first_play_reduction must be .* >= 0: -1"),
         (
             {"dirichlet_alpha": 0.0},
             "dirichlet_alpha must be a finite number > 0",
@@ -474,12 +477,31 @@ def test_the_improved_value_of_a_won_position_is_higher_than_of_a_lost_one(confi
     ],
 )
 def test_a_wrong_setting_is_refused(setting, message):
+    is_gumbel = {*setting} & {"max_num_considered_actions", "value_scale"}
+    kind = GumbelConfig if is_gumbel else AlphaZeroConfig
     with pytest.raises(ValueError, match=message):
-        SearchConfig(**setting)
+        kind(**setting)
+
+
+def test_an_unknown_algorithm_is_refused():
+    with pytest.raises(ValueError, match="unknown search 'minimax'; known are"):
+        search_class("minimax")
+
+
+def test_settings_survive_json():
+    config = AlphaZeroConfig(c_init=2, tree_reuse_nodes=7)
+    read = SearchConfig.from_json(json.loads(json.dumps(config.to_json())))
+    assert read == config
+    assert read.algorithm == "alphazero"
+
+
+def test_a_setting_of_another_algorithm_is_refused():
+    with pytest.raises(ValueError, match=r"no setting search\.c_init"):
+        SearchConfig.from_json({"algorithm": "gumbel", "c_init": 2.0}, "search.")
 
 
 def test_a_whole_number_is_a_dirichlet_alpha_too():
-    config = SearchConfig(algorithm="alphazero", dirichlet_alpha=1)
+    config = AlphaZeroConfig(dirichlet_alpha=1)
     run = searcher(config, 2, explores=True)
     output = jax.eval_shape(run, init()[1], jax.random.key(0), positions(""))
     assert output.action.shape == (1,)

@@ -6,17 +6,25 @@ import numpy as np
 import pytest
 from quick_compilation import quick_jit
 
-from azjax.search import SearchConfig, SearchSlice, empty_tree, run_search, search
+from azjax.search import (
+    AlphaZeroConfig,
+    GumbelConfig,
+    SearchSlice,
+    empty_tree,
+    run_search,
+    search,
+    search_class,
+)
 from azjax.search.selection import puct_root_selection, puct_selection
 
 PER_SLICE = 6
 TOTALS = (24, 7)  # a multiple of the slice, and none
 LINES = ("", "b2 a1")
 CONFIGS = {
-    "gumbel": SearchConfig(),
-    "few actions": SearchConfig(max_num_considered_actions=3),
-    "alphazero": SearchConfig(algorithm="alphazero"),
-    "proofs": SearchConfig(use_solver=True),
+    "gumbel": GumbelConfig(),
+    "few actions": GumbelConfig(max_num_considered_actions=3),
+    "alphazero": AlphaZeroConfig(),
+    "proofs": GumbelConfig(use_solver=True),
 }
 
 
@@ -113,7 +121,7 @@ def test_a_short_search_is_the_same_in_a_program_for_a_longer_one(tic_tac_toe):
 
     def run(states, room, search_slice):
         return run_search(
-            SearchConfig(),
+            GumbelConfig(),
             1.0,
             jax.random.key(0),
             tic_tac_toe.root(1.0, states),
@@ -140,7 +148,7 @@ def test_a_short_search_from_kept_trees_is_the_same_in_a_program_for_a_longer_on
     tic_tac_toe, algorithm
 ):
     states = tic_tac_toe.positions(*LINES)
-    config = SearchConfig(algorithm=algorithm)
+    config = search_class(algorithm)()
     whole = SearchSlice(jnp.full(2, 9), jnp.zeros(2, jnp.int32))
 
     def run(states, tree, most, search_slice):

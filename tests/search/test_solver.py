@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 
 from azjax.arena.exhaustive import solve
-from azjax.search import ProvenTree, SearchConfig, empty_tree, search
+from azjax.search import (
+    AlphaZeroConfig,
+    GumbelConfig,
+    ProvenTree,
+    empty_tree,
+    search,
+    search_class,
+)
 from azjax.search.conversion import root_bounds
 from azjax.search.score_bounds import (
     ILLEGAL,
@@ -26,7 +33,7 @@ from azjax.search.score_bounds import (
 NUM_SIMULATIONS = 300
 NUM_POSITIONS = 48
 CONFIGS = {
-    algorithm: SearchConfig(algorithm=algorithm, use_solver=True)
+    algorithm: search_class(algorithm)(use_solver=True)
     for algorithm in ("alphazero", "gumbel")
 }
 NAMES = pytest.mark.parametrize("name", CONFIGS)
@@ -357,7 +364,7 @@ def test_a_refuted_move_gets_no_more_visits_while_others_are_left(
     algorithm, tic_tac_toe, solution
 ):
     states = select(solution, (solution.num_moves < 6) & ~solution.states.terminated)
-    config = SearchConfig(algorithm=algorithm, use_solver=True)
+    config = search_class(algorithm)(use_solver=True)
     trees = [empty_tree(states, 9, 300, use_solver=True)]
     for _ in range(2):
         output = tic_tac_toe.search(config, 100, states, tree=trees[-1])
@@ -390,7 +397,7 @@ def refuted(tree):
 def test_proofs_are_kept_from_search_to_search(tic_tac_toe, solution):
     """Bounds only ever become tighter."""
     states = select(solution, (solution.num_moves < 6) & ~solution.states.terminated)
-    config = SearchConfig(algorithm="alphazero", use_solver=True)
+    config = AlphaZeroConfig(use_solver=True)
     tree = empty_tree(states, 9, 300, use_solver=True)
     first = tic_tac_toe.search(config, 100, states, tree=tree).search_tree
     second = tic_tac_toe.search(
@@ -404,7 +411,7 @@ def test_proofs_are_kept_from_search_to_search(tic_tac_toe, solution):
 
 def test_a_search_that_proves_nothing_returns_a_plain_tree(tic_tac_toe):
     states = tic_tac_toe.positions("b2")
-    config = SearchConfig(use_solver=False)
+    config = GumbelConfig(use_solver=False)
     output = jax.eval_shape(
         tic_tac_toe.compiled(config, 4), 0.0, jax.random.key(0), states
     )
@@ -423,7 +430,7 @@ def test_in_connect_four_the_nearest_win_is_taken_and_a_loss_put_off(
     # threatens column 1, and all else loses at once.
     lines = ("1 2 1 2 1 2", "3 3 4 4 5", "1 2 1 3 1")
     states = connect_four.positions(*lines)
-    config = SearchConfig(algorithm=algorithm, use_solver=True)
+    config = search_class(algorithm)(use_solver=True)
     output = connect_four.search(config, 200, states)
     tree = output.search_tree
     assert output.action[0] == 0

@@ -10,11 +10,18 @@ import numpy as np
 import pytest
 from quick_compilation import quick_jit
 
-from azjax.search import ProvenTree, SearchConfig, empty_tree, find, subtree
+from azjax.search import (
+    AlphaZeroConfig,
+    GumbelConfig,
+    ProvenTree,
+    empty_tree,
+    find,
+    subtree,
+)
 
 NUM_SIMULATIONS = 60
-GUMBEL = SearchConfig(use_solver=True, tree_reuse_nodes=40)
-ALPHAZERO = SearchConfig(algorithm="alphazero", tree_reuse_nodes=40)
+GUMBEL = GumbelConfig(use_solver=True, tree_reuse_nodes=40)
+ALPHAZERO = AlphaZeroConfig(tree_reuse_nodes=40)
 CONFIGS = {"gumbel, proving": GUMBEL, "alphazero": ALPHAZERO}
 NUM_NODES = GUMBEL.num_nodes(NUM_SIMULATIONS)
 LINES = ["", "b2", "a3 b2", "a3 b2 c1 a1", "b2 a1 c3 a3", "a1 c3"]

@@ -14,7 +14,7 @@ from azjax.arena import matches, solved
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import RandomPlayer, TrainedPlayer, first_network
 from azjax.players.batches import Division
-from azjax.search import SearchConfig
+from azjax.search import GumbelConfig
 from azjax.training import EvaluationConfig
 from azjax.training.distributed import join_processes
 from azjax.training.evaluation import Evaluator
@@ -28,7 +28,7 @@ CONFIG = EvaluationConfig(num_positions=100, num_simulations=4, num_games=140)
 def main() -> dict:
     """Returns an evaluation, the games of two matches, and the sizes computed."""
     network, variables = first_network(0, GAME, NETWORK)
-    search = SearchConfig(tree_reuse_nodes=4)
+    search = GumbelConfig(tree_reuse_nodes=4)
     trained = TrainedPlayer(GAME, network, variables, NETWORK, search, seed=0)
     players = named_players(trained, CONFIG.num_simulations)
     division = Division(devices=jax.devices())

@@ -6,7 +6,7 @@ import pytest
 from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import TrainedPlayer, first_network
-from azjax.search import SearchConfig
+from azjax.search import GumbelConfig
 from azjax.training import EvaluationConfig, TrainConfig, train
 from azjax.training import evaluation as module
 from azjax.training.evaluation import Evaluator
@@ -27,7 +27,7 @@ RATES = ("network_mistakes", "search_mistakes")
 @pytest.fixture(scope="module")
 def graded():
     network, variables = first_network(0, GAME, NETWORK)
-    trained = TrainedPlayer(GAME, network, variables, NETWORK, SearchConfig(), seed=0)
+    trained = TrainedPlayer(GAME, network, variables, NETWORK, GumbelConfig(), seed=0)
     return named_players(trained, CONFIG.evaluation.num_simulations)
 
 

@@ -9,7 +9,7 @@ from flax import struct
 from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import first_network
-from azjax.search import SearchConfig
+from azjax.search import GumbelConfig
 from azjax.training import (
     EvaluationConfig,
     LearnerConfig,
@@ -184,8 +184,8 @@ def test_on_a_cpu_what_is_saved_needs_its_memory_twice(monkeypatch):
         ),
         ("the newest moves of self-play", {"games": 16}),
         ("the search of self-play", {"games": 16}),
-        ("the search of self-play", {"search": SearchConfig(tree_reuse_nodes=4)}),
-        ("the search of self-play", {"search": SearchConfig(use_solver=True)}),
+        ("the search of self-play", {"search": GumbelConfig(tree_reuse_nodes=4)}),
+        ("the search of self-play", {"search": GumbelConfig(use_solver=True)}),
         (
             "the search of self-play",
             {
@@ -279,7 +279,7 @@ def test_other_errors_of_the_device_stay_as_they_are():
     [
         ({"games": 2**30}, r"self_play.num_games \(1073741824\)"),
         (
-            {"games": 2**30, "search": SearchConfig(tree_reuse_nodes=100)},
+            {"games": 2**30, "search": GumbelConfig(tree_reuse_nodes=100)},
             r"self_play.num_games \(1073741824\)",
         ),
         (

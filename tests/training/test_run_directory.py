@@ -7,7 +7,6 @@ import pytest
 
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players.schema import VERSION
-from azjax.search import SearchConfig
 from azjax.training import LearnerConfig, ReplayConfig, TrainConfig
 from azjax.training.q_config import QConfig
 from azjax.training.run_directory import (
@@ -87,7 +86,7 @@ def test_another_configuration_is_refused_with_the_differences(tmp_path):
 
 
 def test_a_run_of_the_first_version_goes_on(tmp_path):
-    settings = config(tmp_path, num_lanes=1, search=SearchConfig(dirichlet_alpha=1.0))
+    settings = config(tmp_path, num_lanes=1)
     (tmp_path / "checkpoints" / "1").mkdir(parents=True)
     shutil.copy(CONFIGS / "run_1.json", tmp_path / "config.json")
     with pytest.raises(ValueError, match=r"\(seed was 0, is 4\)"):
@@ -178,7 +177,7 @@ def test_the_initial_player_need_not_be_given_again(tmp_path):
 
 
 def test_a_run_that_cannot_go_on_keeps_its_settings(tmp_path):
-    settings = config(tmp_path, num_lanes=1, search=SearchConfig(dirichlet_alpha=1.0))
+    settings = config(tmp_path, num_lanes=1)
     (tmp_path / "checkpoints" / "1").mkdir(parents=True)
     shutil.copy(CONFIGS / "run_1.json", tmp_path / "config.json")
     before = (tmp_path / "config.json").read_text()

@@ -7,7 +7,7 @@ from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import first_network
 from azjax.players.model import evaluate, make_root
-from azjax.search import SearchConfig
+from azjax.search import AlphaZeroConfig
 from azjax.training import SelfPlayConfig
 from azjax.training.searches import make_searches
 
@@ -25,7 +25,7 @@ def found():
     search_all = make_searches(
         GAME,
         network,
-        SearchConfig(algorithm="alphazero"),
+        AlphaZeroConfig(),
         SelfPlayConfig(num_games=NUM_GAMES),
     )
 

@@ -10,7 +10,7 @@ from quick_compilation import quick_options
 from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import first_network
-from azjax.search import SearchConfig, empty_tree
+from azjax.search import AlphaZeroConfig, GumbelConfig, empty_tree
 from azjax.training import SelfPlayConfig
 from azjax.training.self_play import (
     after_moves,
@@ -34,8 +34,8 @@ NETWORK = NetworkConfig(
     trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
 )
 SEARCHES = {
-    "gumbel": SearchConfig(),
-    "alphazero": SearchConfig(algorithm="alphazero"),
+    "gumbel": GumbelConfig(),
+    "alphazero": AlphaZeroConfig(),
 }
 
 first_games = jax.jit(start_games, static_argnums=(0, 1))
@@ -206,7 +206,7 @@ CAPPED = dataclasses.replace(
 def capped():
     """Two chunks from the same key, with sparse policies, and their metrics."""
     network, variables = first_network(0, GAME, NETWORK)
-    search = SearchConfig(tree_reuse_nodes=20, use_solver=True)
+    search = GumbelConfig(tree_reuse_nodes=20, use_solver=True)
     play = make_self_play(GAME, network, search, CAPPED, policy_entries=2)
     start = first_games(GAME, CAPPED.num_games, jax.random.key(1))
     rest = (jnp.int32(8), start, jax.random.key(2))
@@ -264,7 +264,7 @@ def test_cheap_searches_may_be_longer_than_full_ones_with_kept_trees():
     play = make_self_play(
         GAME,
         network,
-        SearchConfig(tree_reuse_nodes=4),
+        GumbelConfig(tree_reuse_nodes=4),
         dataclasses.replace(CAPPED, fast_simulations=8),
     )
     start = first_games(GAME, CAPPED.num_games, jax.random.key(1))
@@ -279,7 +279,7 @@ def test_cheap_searches_may_be_longer_than_full_ones_with_kept_trees():
 def test_a_move_rests_on_more_than_its_own_simulations():
     network, variables = first_network(0, GAME, NETWORK)
     config = dataclasses.replace(CONFIG, num_simulations=(8,))
-    search = SearchConfig(tree_reuse_nodes=20)
+    search = GumbelConfig(tree_reuse_nodes=20)
     play = make_self_play(GAME, network, search, config)
     start = first_games(GAME, CONFIG.num_games, jax.random.key(1))
     rest = (jnp.int32(8), start, jax.random.key(2))

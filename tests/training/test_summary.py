@@ -15,7 +15,7 @@ from azjax.networks import (
     init_q_network,
 )
 from azjax.players import Choice, TrainedPlayer, TrainedQ, first_network
-from azjax.search import SearchConfig
+from azjax.search import GumbelConfig
 from azjax.training import Run
 from azjax.training import summary as summaries
 from azjax.training.summary import print_q_run, print_run, print_summary
@@ -136,7 +136,7 @@ def summary_of(monkeypatch):
 def test_a_run_of_alphazero_says_how_to_go_on_with_it(summary_of, tmp_path, own, parts):
     network, variables = first_network(0, GAME, NETWORK)
     trained = TrainedPlayer(
-        GAME, network, variables, NETWORK, SearchConfig(), seed=0, has_own_parts=own
+        GAME, network, variables, NETWORK, GumbelConfig(), seed=0, has_own_parts=own
     )
     run_dir = tmp_path / "my run"
     text = summary_of(print_run, trained, run_dir)

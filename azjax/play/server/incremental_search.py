@@ -245,9 +245,8 @@ def search_text(player: AnyPlayer) -> str | None:
             player.tree_reuse_nodes,
         )
     elif isinstance(player, AlphaZeroPlayer):
-        names = {"gumbel": "Gumbel search", "alphazero": "PUCT search"}
         name, tree_reuse_nodes = (
-            names[player.search.algorithm],
+            player.search.title,
             player.search.tree_reuse_nodes,
         )
     else:

@@ -5,7 +5,7 @@ import pytest
 from azjax import games, players
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.play.gtp import Engine
-from azjax.search import SearchConfig
+from azjax.search import GumbelConfig
 
 
 class Scripted:
@@ -291,7 +291,7 @@ def run(tmp_path_factory):
     network, variables = players.first_network(0, game, config)
     directory = tmp_path_factory.mktemp("run")
     player = players.TrainedPlayer(
-        game, network, variables, config, SearchConfig(), seed=0
+        game, network, variables, config, GumbelConfig(), seed=0
     )
     players.save_player(directory, player)
     return directory

@@ -13,7 +13,7 @@ from azjax.play.server.catalog import (
     make_offers,
 )
 from azjax.players import DEFAULT_SIMULATIONS, TrainedPlayer, first_network, save_player
-from azjax.search import SearchConfig
+from azjax.search import GumbelConfig
 
 
 def make_run(directory, spec):
@@ -25,7 +25,7 @@ def make_run(directory, spec):
         NetworkConfig(trunk=DenseTrunkConfig(width=8, num_blocks=1)),
     )
     network, variables = first_network(0, game, config)
-    trained = TrainedPlayer(game, network, variables, config, SearchConfig(), seed=0)
+    trained = TrainedPlayer(game, network, variables, config, GumbelConfig(), seed=0)
     save_player(directory / "player", trained)
 
 

@@ -13,7 +13,7 @@ from azjax.play.server import House, Limits, make_offers
 from azjax.play.server.describing import describe_position
 from azjax.play.server.memory import PROGRAM_BYTES
 from azjax.players import TrainedPlayer, first_network, save_player
-from azjax.search import SearchConfig
+from azjax.search import GumbelConfig
 
 
 def save(directory, seed, width=8):
@@ -25,7 +25,7 @@ def save(directory, seed, width=8):
         NetworkConfig(trunk=DenseTrunkConfig(width=width, num_blocks=1)),
     )
     network, variables = first_network(seed, game, config)
-    trained = TrainedPlayer(game, network, variables, config, SearchConfig(), seed=seed)
+    trained = TrainedPlayer(game, network, variables, config, GumbelConfig(), seed=seed)
     save_player(directory / "player", trained)
     for path in (directory / "player").iterdir():  # as if some time had passed
         os.utime(path, ns=(seed, seed))

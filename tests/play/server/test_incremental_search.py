@@ -17,7 +17,7 @@ from azjax.play.server.incremental_search import (
     search_text,
 )
 from azjax.players import AlphaZeroPlayer, first_network
-from azjax.search import SearchConfig
+from azjax.search import AlphaZeroConfig, GumbelConfig
 
 PLAN = Plan(24, 7)
 WHOLE = 24  # simulations, in four slices, of which the last is shorter
@@ -147,9 +147,7 @@ def test_slices_keep_the_search(player):
 
 def test_a_search_is_named_with_its_difference_from_the_player_itself(player):
     assert search_text(player) == "It uses Gumbel search, as in the arena."
-    search = dataclasses.replace(
-        player.search, algorithm="alphazero", tree_reuse_nodes=500
-    )
+    search = AlphaZeroConfig(tree_reuse_nodes=500)
     text = search_text(dataclasses.replace(player, search=search))
     assert text.startswith("It uses PUCT search. Here each move starts from an empty")
     assert "up to 500 positions" in text
@@ -163,7 +161,7 @@ def test_a_newer_player_takes_the_place_of_one_like_it(connect_four):
     def made(seed, width):
         config = NetworkConfig(trunk=DenseTrunkConfig(width=width, num_blocks=1))
         network, variables = first_network(seed, game, config)
-        return AlphaZeroPlayer(game, SearchConfig(), 10, network, variables)
+        return AlphaZeroPlayer(game, GumbelConfig(), 10, network, variables)
 
     slicer = Slicer(made(0, 8), PLAN, game.init())
     assert slicer.fits(made(1, 8))

@@ -1,0 +1,108 @@
+"""Registries of settings classes, which are saved and loaded by name."""
+
+import dataclasses
+import re
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from azjax.records import checked_object, record_from_json
+from azjax.suggestions import did_you_mean
+
+C = TypeVar("C")
+K = TypeVar("K", bound=type)
+
+
+class ConfigRegistry(Generic[C]):
+    """The registered classes of one kind of settings.
+
+    Args:
+        base: the base class of the settings.
+        noun: the kind in messages, such as `trunk`.
+        key: the field of a settings' JSON object that holds the name.
+    """
+
+    def __init__(self, base: type[C], noun: str, key: str):
+        self._base, self._noun, self._key = base, noun, key
+        self._classes: dict[str, type[C]] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The registered names."""
+        return tuple(self._classes)
+
+    def register(self, name: str) -> Callable[[K], K]:
+        """Returns a decorator that registers a frozen dataclass.
+
+        A class that is defined again, for example by running a notebook cell twice,
+        replaces the old one.
+
+        Args:
+            name: lower-case letters, digits and underscores.
+
+        Raises:
+            ValueError: the name is taken or not allowed, or the class is not a frozen
+                dataclass of the base class.
+        """
+
+        def register(kind: K) -> K:
+            if not re.fullmatch("[a-z][a-z0-9_]*", name):
+                raise ValueError(
+                    f"a {self._noun} has a lower-case name such as own_{self._noun}: "
+                    f"{name!r}"
+                )
+            params = vars(kind).get("__dataclass_params__")
+            if not (params and params.frozen and issubclass(kind, self._base)):
+                raise ValueError(
+                    f"{kind} must be a frozen dataclass and a {self._base.__name__}"
+                )
+            old = self._classes.get(name, kind)
+            if _qualified_name(old) != _qualified_name(kind):
+                raise ValueError(f"there is a {self._noun} {name!r} already: {old}")
+            self._classes[name] = kind
+            return kind
+
+        return register
+
+    def name_of(self, config: C) -> str:
+        """Returns the name of a settings object's class.
+
+        Raises:
+            ValueError: the class is not registered.
+        """
+        for name, kind in self._classes.items():
+            if type(config) is kind:
+                return name
+        raise ValueError(f"{type(config)} has no name: use register_{self._noun}")
+
+    def find(self, name: object) -> type[C]:
+        """Returns the class of a name.
+
+        Raises:
+            ValueError: there is none.
+        """
+        if not isinstance(name, str) or name not in self._classes:
+            close = did_you_mean(name, self._classes) if isinstance(name, str) else ""
+            raise ValueError(
+                f"unknown {self._noun} {str(name)[:40]!r}; known are "
+                f"{', '.join(self._classes)}, and those of imported modules{close}"
+            )
+        return self._classes[name]
+
+    def to_json(self, config: C) -> dict[str, Any]:
+        """Returns the name and the settings as `json.dumps` takes them."""
+        settings = dataclasses.asdict(config)  # pyright: ignore
+        return {self._key: self.name_of(config), **settings}
+
+    def from_json(self, values: object, prefix: str) -> C:
+        """Returns the settings in a JSON object of any origin.
+
+        Raises:
+            ValueError: the name or a setting is unknown, or a value is not allowed.
+        """
+        settings = checked_object(values, prefix)
+        kind = self.find(settings.pop(self._key, None))
+        return record_from_json(kind, settings, prefix)
+
+
+def _qualified_name(kind: type) -> tuple[str, str]:
+    return kind.__module__, kind.__qualname__

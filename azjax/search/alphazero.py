@@ -1,0 +1,213 @@
+"""AlphaZero's search: PUCT with Dirichlet noise at the root."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import mctx
+
+from azjax.checks import check_number
+from azjax.search.config import SearchConfig, register_search
+from azjax.search.keys import draw, split_keys
+from azjax.search.roots import (
+    allowed_actions,
+    dirichlet_noise,
+    in_float32,
+    legal_actions,
+    log_of,
+    mask_invalid_actions,
+    policy_output,
+    sample_action,
+)
+from azjax.search.selection import pruned_visits, puct_root_selection, puct_selection
+from azjax.search.tree_search import search
+from azjax.search.types import PolicyOutput, RootFnOutput, Tree
+
+
+@register_search("alphazero")
+@dataclasses.dataclass(frozen=True)
+class AlphaZeroConfig(SearchConfig):
+    """Settings of AlphaZero's search (Silver et al. 2018), PUCT.
+
+    Attributes:
+        c_init: exploration at few visits.
+        c_base: visits at which exploration has grown markedly.
+        first_play_reduction: the Q-value of an unvisited action is the node's value
+            minus this times sqrt(prior of the visited actions) (KataGo: 0.2); None: a
+            loss (AlphaZero).
+        forced_playouts: in self-play, visited root actions get at least
+            sqrt(this * prior * visits) visits, which the policy target leaves out
+            (KataGo: 2); 0: none.
+        dirichlet_alpha: concentration of the root noise; None: 10 / the number of legal
+            moves, about AlphaZero's value.
+        dirichlet_fraction: weight of the noise in the root prior.
+        tree_reuse_nodes: see `SearchConfig`.
+        use_solver: see `SearchConfig`.
+    """
+
+    title: ClassVar[str] = "PUCT search"
+    c_init: float = 1.25
+    c_base: float = 19652.0
+    first_play_reduction: float | None = None
+    forced_playouts: float = 0.0
+    dirichlet_alpha: float | None = None
+    dirichlet_fraction: float = 0.25
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        super().__post_init__()
+        for name, low in ("c_init", 0), ("c_base", 1), ("forced_playouts", 0):
+            check_number(f"search.{name}", getattr(self, name), at_least=low)
+        fraction = self.dirichlet_fraction
+        check_number("search.dirichlet_fraction", fraction, at_least=0, at_most=1)
+        reduction, alpha = self.first_play_reduction, self.dirichlet_alpha
+        if reduction is not None:
+            check_number("search.first_play_reduction", reduction, at_least=0)
+        if alpha is not None:
+            check_number("search.dirichlet_alpha", alpha, above=0)
+
+    def policy(self, explores: bool) -> Callable[..., PolicyOutput]:
+        """Returns `alphazero_policy` with these settings; noise and forced playouts
+        only if it explores."""
+        return functools.partial(
+            alphazero_policy,
+            c_init=self.c_init,
+            c_base=self.c_base,
+            first_play_reduction=self.first_play_reduction,
+            forced_playouts=self.forced_playouts if explores else 0.0,
+            dirichlet_alpha=self.dirichlet_alpha,
+            dirichlet_fraction=self.dirichlet_fraction if explores else 0.0,
+            temperature=0.0,
+        )
+
+
+def alphazero_policy(
+    params: Any,
+    rng_key: jax.Array,
+    root: RootFnOutput,
+    recurrent_fn: mctx.RecurrentFn,
+    num_simulations: int,
+    *,
+    invalid_actions: jax.Array | None = None,
+    c_init: float = 1.25,
+    c_base: float = 19652.0,
+    first_play_reduction: float | None = None,
+    forced_playouts: float = 0.0,
+    dirichlet_alpha: float | None = None,
+    dirichlet_fraction: float | jax.Array = 0.25,
+    temperature: float | jax.Array = 1.0,
+    **search_settings: Any,
+) -> PolicyOutput:
+    """Searches by PUCT with Dirichlet noise at the root.
+
+    Silver et al. 2018, "A general reinforcement learning algorithm that masters chess,
+    shogi, and Go through self-play", and its pseudocode: values in [-1, 1] are mapped
+    to [0, 1]. The action weights are the normalised visit counts. Ties go to the action
+    with the lowest number.
+
+    Args:
+        params: passed on to `recurrent_fn`.
+        rng_key: consumed.
+        root: prior logits `[B, A]` and values `[B]`, converted to float32; states
+            `[B, ...]`.
+        recurrent_fn: the model; illegal actions have the lowest prior logits.
+        num_simulations: at least 1.
+        invalid_actions: `[B, A]`, nonzero where illegal at the root. Required where any
+            action is illegal: the noise is drawn over the legal actions.
+        c_init: exploration at few visits.
+        c_base: visits at which exploration has grown markedly.
+        first_play_reduction: the Q-value of an unvisited action is the node's value
+            minus this times sqrt(prior of the visited actions) (KataGo: 0.2); None: a
+            loss (AlphaZero).
+        forced_playouts: k of Wu 2019, "Accelerating Self-Play Learning in Go", section
+            3.2 (there 2): visited root actions get at least sqrt(k * prior * visits)
+            visits, and visits that were only forced are removed from the action
+            weights. 0: none.
+        dirichlet_alpha: concentration of the root noise; None: 10 / the number of
+            legal actions of each root.
+        dirichlet_fraction: weight of the noise in the prior of the legal root actions;
+            0 for evaluation.
+        temperature: of sampling from the visit counts; 0 takes the most visited.
+        **search_settings: `max_depth`, `tree`, `use_solver` and `search_slice` of
+            `search`. Trees that are kept from move to move start from `init_trees` or
+            `empty_tree`.
+
+    Returns:
+        The action, the policy (`action_weights`), and the tree.
+    """
+    settings: dict[str, Any] = {
+        "c_init": c_init,
+        "c_base": c_base,
+        "first_play_reduction": first_play_reduction,
+    }
+    AlphaZeroConfig(
+        forced_playouts=forced_playouts, dirichlet_alpha=dirichlet_alpha, **settings
+    )  # checks the values
+    action_key, dirichlet_key, search_key = split_keys(rng_key, 3)
+    root = _with_noise(
+        in_float32(root),
+        dirichlet_key,
+        invalid_actions,
+        alpha=dirichlet_alpha,
+        fraction=dirichlet_fraction,
+    )
+    tree = search(
+        params,
+        search_key,
+        root=root,
+        recurrent_fn=recurrent_fn,
+        root_action_selection_fn=functools.partial(
+            puct_root_selection, forced_playouts=forced_playouts, **settings
+        ),
+        interior_action_selection_fn=functools.partial(puct_selection, **settings),
+        num_simulations=num_simulations,
+        invalid_actions=invalid_actions,
+        selects_on_update=True,
+        **search_settings,
+    )
+    weights = _visit_weights(tree, forced_playouts, settings)
+    action = draw(
+        functools.partial(sample_action, temperature=temperature), action_key, weights
+    )
+    return policy_output(action, weights, tree)
+
+
+def _with_noise(
+    root: RootFnOutput,
+    rng_key: jax.Array,
+    invalid_actions: jax.Array | None,
+    *,
+    alpha: float | None,
+    fraction: float | jax.Array,
+) -> RootFnOutput:
+    """Mixes Dirichlet noise into the priors of the legal root actions."""
+    prior = jax.nn.softmax(mask_invalid_actions(root.prior_logits, invalid_actions))
+    noise = draw(
+        functools.partial(dirichlet_noise, alpha=alpha),
+        rng_key,
+        legal_actions(root, invalid_actions),
+    )
+    noisy = (1 - fraction) * prior + fraction * noise
+    return root.replace(
+        prior_logits=mask_invalid_actions(log_of(noisy), invalid_actions)
+    )
+
+
+def _visit_weights(
+    tree: Tree, forced_playouts: float, settings: dict[str, Any]
+) -> jax.Array:
+    """Returns `[B, A]` float32, the normalised visits of the roots' allowed actions."""
+    visits = tree.children_visits[:, tree.ROOT_INDEX].astype(jnp.float32)
+    if forced_playouts:
+        prune = functools.partial(
+            pruned_visits, forced_playouts=forced_playouts, **settings
+        )
+        visits = jax.vmap(prune, in_axes=(0, None))(tree, tree.ROOT_INDEX)
+    allowed = allowed_actions(tree)
+    visits = jnp.where(allowed, visits, 0.0)
+    # If no allowed action was visited, all of them get the same weight.
+    visits = jnp.where(visits.sum(axis=-1, keepdims=True) > 0, visits, allowed)
+    return visits / jnp.maximum(visits.sum(axis=-1, keepdims=True), 1.0)

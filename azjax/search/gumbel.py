@@ -1,0 +1,217 @@
+"""Gumbel search: sequential halving at the root, deterministic selection below it."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import mctx
+
+from azjax.checks import check_bool, check_int, check_number
+from azjax.search.config import MAX_NODES, SearchConfig, register_search
+from azjax.search.keys import draw, split_keys
+from azjax.search.roots import (
+    allowed_actions,
+    in_float32,
+    mask_invalid_actions,
+    policy_output,
+)
+from azjax.search.selection import (
+    GumbelRoot,
+    gumbel_root_selection,
+    sequential_halving_scores,
+)
+from azjax.search.tree_search import search
+from azjax.search.types import PolicyOutput, RootFnOutput
+
+
+@register_search("gumbel")
+@dataclasses.dataclass(frozen=True)
+class GumbelConfig(SearchConfig):
+    """Settings of Gumbel search (Danihelka et al. 2022, "Policy improvement by planning
+    with Gumbel"), which learns with few simulations.
+
+    Attributes:
+        max_num_considered_actions: root actions that enter sequential halving.
+        value_scale: weight of the values against the prior logits.
+        rescale_values: whether to rescale the values of each node to [0, 1] first; the
+            paper does so for Atari, not for Go.
+        tree_reuse_nodes: see `SearchConfig`.
+        use_solver: see `SearchConfig`.
+    """
+
+    title: ClassVar[str] = "Gumbel search"
+    max_num_considered_actions: int = 16
+    value_scale: float = 0.1
+    rescale_values: bool = True
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        super().__post_init__()
+        considered = self.max_num_considered_actions
+        check_int("search.max_num_considered_actions", considered, 1, MAX_NODES)
+        check_number("search.value_scale", self.value_scale, at_least=0)
+        check_bool("search.rescale_values", self.rescale_values)
+
+    def policy(self, explores: bool) -> Callable[..., PolicyOutput]:
+        """Returns `gumbel_policy` with these settings; noise only if it explores."""
+        return functools.partial(
+            gumbel_policy,
+            max_num_considered_actions=self.max_num_considered_actions,
+            gumbel_scale=1.0 if explores else 0.0,
+            value_scale=self.value_scale,
+            rescale_values=self.rescale_values,
+        )
+
+
+def gumbel_policy(
+    params: Any,
+    rng_key: jax.Array,
+    root: RootFnOutput,
+    recurrent_fn: mctx.RecurrentFn,
+    num_simulations: int,
+    *,
+    invalid_actions: jax.Array | None = None,
+    max_num_considered_actions: int = 16,
+    gumbel_scale: float | jax.Array = 1.0,
+    value_scale: float = 0.1,
+    rescale_values: bool = True,
+    **search_settings: Any,
+) -> PolicyOutput:
+    """Searches with Gumbel sequential halving at the root.
+
+    Danihelka et al. 2022, "Policy improvement by planning with Gumbel", sections 3 to
+    5. The root actions with the highest prior logits plus Gumbel noise get equally many
+    visits, the worse half is dropped, and so on. The improved policy (equation 11) is
+    softmax(prior logits + scaled completed Q-values); the scale grows with the visits.
+    The Q-value of an unvisited action is completed by the node's network value averaged
+    with the Q-values of the visited actions (appendix D). Below the root, the selected
+    action is the one whose visits are furthest behind this policy. The result is that
+    of `mctx.gumbel_muzero_policy`.
+
+    Args:
+        params: passed on to `recurrent_fn`.
+        rng_key: consumed.
+        root: prior logits `[B, A]` and values `[B]`, converted to float32; states
+            `[B, ...]`.
+        recurrent_fn: the model; illegal actions have the lowest prior logits.
+        num_simulations: at least 1.
+        invalid_actions: `[B, A]`, nonzero where illegal at the root.
+        max_num_considered_actions: root actions that enter sequential halving.
+        gumbel_scale: scale of the root's Gumbel noise; 0 for evaluation.
+        value_scale: weight of the values against the prior logits.
+        rescale_values: whether to rescale the values of each node to [0, 1] first.
+        **search_settings: `max_depth`, `tree`, `use_solver` and `search_slice` of
+            `search`. Trees that are kept from move to move start from `init_trees` or
+            `empty_tree`.
+
+    Returns:
+        The action, the improved policy (`action_weights`), and the tree.
+    """
+    GumbelConfig(
+        max_num_considered_actions=max_num_considered_actions,
+        value_scale=value_scale,
+        rescale_values=rescale_values,
+    )  # checks the values
+    return search_by_gumbel(
+        params,
+        rng_key,
+        root,
+        recurrent_fn,
+        num_simulations,
+        invalid_actions=invalid_actions,
+        qtransform=functools.partial(
+            mctx.qtransform_completed_by_mix_value,
+            value_scale=value_scale,
+            rescale_values=rescale_values,
+        ),
+        max_num_considered_actions=max_num_considered_actions,
+        gumbel_scale=gumbel_scale,
+        **search_settings,
+    )
+
+
+def search_by_gumbel(
+    params: Any,
+    rng_key: jax.Array,
+    root: RootFnOutput,
+    recurrent_fn: mctx.RecurrentFn,
+    num_simulations: int,
+    *,
+    invalid_actions: jax.Array | None,
+    qtransform: Callable[..., Any],
+    max_num_considered_actions: int,
+    gumbel_scale: float | jax.Array,
+    **search_settings: Any,
+) -> PolicyOutput:
+    """Searches like `gumbel_policy`, with any transformation of the Q-values.
+
+    Args:
+        params: passed on to `recurrent_fn`.
+        rng_key: consumed.
+        root: as in `gumbel_policy`.
+        recurrent_fn: the model.
+        num_simulations: at least 1.
+        invalid_actions: `[B, A]`, nonzero where illegal at the root.
+        qtransform: `(tree, node_index)` to the `[A]` completed Q-values of a node; it
+            reads the statistics of that node only.
+        max_num_considered_actions: as in `gumbel_policy`.
+        gumbel_scale: as in `gumbel_policy`.
+        **search_settings: of `search`.
+    """
+    root = in_float32(root)
+    root = root.replace(
+        prior_logits=mask_invalid_actions(root.prior_logits, invalid_actions)
+    )
+    rng_key, gumbel_key = split_keys(rng_key, 2)
+    gumbel = gumbel_scale * draw(_gumbel_like, gumbel_key, root.prior_logits)
+    start = search_settings.get("tree")
+    search_slice = search_settings.get("search_slice")
+    total = jnp.full(root.value.shape, num_simulations, jnp.int32)
+    kept_visits = jnp.zeros(gumbel.shape, jnp.int32)
+    if start is not None:
+        kept_visits = start.children_visits[:, start.ROOT_INDEX]
+    if search_slice is not None:
+        total = search_slice.total
+        is_first = (search_slice.made == 0)[:, None]
+        kept_visits = jnp.where(is_first, kept_visits, 0)
+    tree = search(
+        params,
+        rng_key,
+        root=root,
+        recurrent_fn=recurrent_fn,
+        root_action_selection_fn=functools.partial(
+            gumbel_root_selection,
+            max_num_considered_actions=max_num_considered_actions,
+            qtransform=qtransform,
+        ),
+        interior_action_selection_fn=functools.partial(
+            mctx.gumbel_muzero_interior_action_selection, qtransform=qtransform
+        ),
+        num_simulations=num_simulations,
+        invalid_actions=invalid_actions,
+        extra_data=GumbelRoot(
+            root_gumbel=gumbel, kept_visits=kept_visits, num_simulations=total
+        ),
+        selects_on_update=True,
+        **search_settings,
+    )
+    visits = tree.children_visits[:, tree.ROOT_INDEX] - kept_visits
+    qvalues = jnp.asarray(
+        jax.vmap(qtransform, in_axes=(0, None))(tree, tree.ROOT_INDEX)
+    )
+    allowed = allowed_actions(tree)
+    most_visits = jnp.where(allowed, visits, 0).max(axis=-1, keepdims=True)
+    scores = sequential_halving_scores(
+        most_visits, gumbel, root.prior_logits, qvalues, visits
+    )
+    scores = jnp.where(allowed, scores, -jnp.inf)
+    logits = mask_invalid_actions(root.prior_logits + qvalues, ~allowed)
+    action = jnp.argmax(scores, axis=-1).astype(jnp.int32)
+    return policy_output(action, jax.nn.softmax(logits), tree)
+
+
+def _gumbel_like(rng_key: jax.Array, logits: jax.Array) -> jax.Array:
+    return jax.random.gumbel(rng_key, logits.shape, logits.dtype)
