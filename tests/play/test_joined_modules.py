@@ -56,13 +56,13 @@ def test_what_cannot_be_joined_is_refused(tmp_path, text):
         joined(tmp_path, "main.js")
 
 
-def test_circles_are_refused(tmp_path):
+def test_import_cycles_are_rejected(tmp_path):
     write(
         tmp_path,
         one='import { two } from "./two.js";\n',
         two='import { one } from "./one.js";\n',
     )
-    with pytest.raises(ValueError, match=r"circle: one\.js two\.js one\.js"):
+    with pytest.raises(ValueError, match=r"cycle: one\.js two\.js one\.js"):
         joined(tmp_path, "one.js")
 
 

@@ -18,7 +18,7 @@ from azjax.play import notebook
 from azjax.players import Choice
 
 PATIENCE = 300.0  # seconds; the machine may have other things to do
-YOURS = "#board[data-turn=visitor]"
+YOURS = "#board[data-turn=user]"
 OVER = "#board[data-turn=nobody]"
 
 # What anywidget is to the board: its state, and messages to and from the kernel.
@@ -116,7 +116,7 @@ def test_the_opponent_thinks_about_the_position_that_it_is_asked_about():
     kernel = Kernel("connect_four")
     full = [0, 0, 0, 0, 0, 0]
     assert len(kernel.ask("position", actions=full)["moves"]) == 6
-    decision = kernel.ask("think", actions=full, simulations=None)
+    decision = kernel.ask("decide", actions=full, simulations=None)
     assert decision["action"] == 1
     assert decision["value"] == 0.25
 
@@ -137,25 +137,25 @@ def test_an_opponent_that_searches_has_strengths(searching):
     assert description["simulations"] == 60
     # A win in one, and no doubt about it.
     request = {"actions": [0, 3, 1, 4], "simulations": 100}
-    decision = kernel.ask("think", **request)
+    decision = kernel.ask("decide", **request)
     assert decision["action"] == 2
     assert sum(move["visits"] for move in decision["moves"]) >= 99
 
 
-def test_a_thought_that_is_given_up_is_answered_with_nothing(searching, monkeypatch):
+def test_a_thought_that_is_cancelled_is_answered_with_nothing(searching, monkeypatch):
     kernel, is_stopped = searching, threading.Event()
-    slicer = kernel.board._host.table(100)[0].slicer
-    search = slicer.search
+    search_ = kernel.board._opponent.worker(100)[0].search
+    search = search_.search
     monkeypatch.setattr(
-        slicer, "search", lambda *args: is_stopped.wait(PATIENCE) and search(*args)
+        search_, "search", lambda *args: is_stopped.wait(PATIENCE) and search(*args)
     )
     request = {"actions": [], "simulations": 100}
-    decision = kernel.tell("think", **request)
+    decision = kernel.tell("decide", **request)
     stopped = kernel.tell("stop")
     is_stopped.set()
     assert kernel.answer(decision) == ("answer", None)
     assert kernel.answer(stopped) == ("answer", None)
-    first, second = (kernel.tell("think", view=view, **request) for view in (1, 2))
+    first, second = (kernel.tell("decide", view=view, **request) for view in (1, 2))
     answers = [kernel.answer(first), kernel.answer(second)]
     assert all(kind == "answer" and value for kind, value in answers)
 
@@ -165,7 +165,7 @@ def test_what_makes_no_sense_is_refused():
     request = {"actions": [0, 0], "simulations": None}
     for id, says in [
         (kernel.tell("position", actions=[0, 0]), "action 0, number 2, is not legal"),
-        (kernel.tell("think", **request), "action 0, number 2, is not legal"),
+        (kernel.tell("decide", **request), "action 0, number 2, is not legal"),
         (kernel.tell("explode"), "unknown method"),
     ]:
         kind, text = kernel.answer(id)
@@ -277,11 +277,11 @@ def views(board):
 def test_a_display_is_kept_no_longer_than_its_thoughts():
     kernel = Kernel("tic_tac_toe")
     for view in range(3):
-        id = kernel.tell("think", view=view, actions=[0], simulations=None)
+        id = kernel.tell("decide", view=view, actions=[0], simulations=None)
         assert kernel.answer(id)[1]["action"] == 1
-    table, _ = kernel.board._host.table(None)
-    wait_until(lambda: not table.is_busy)  # its thread answers before it lets go
-    assert not kernel.board.decisions
+    worker, _ = kernel.board._opponent.worker(None)
+    wait_until(lambda: not worker.is_busy)  # its thread answers before it lets go
+    assert not kernel.board.pending
     gc.collect()
     assert views(kernel.board) == []
 
@@ -295,20 +295,20 @@ def test_a_display_without_a_number_is_not_answered(view):
 
 
 class Endless:
-    """A table where every thought goes on for ever."""
+    """A worker where every thought goes on for ever."""
 
-    def ask(self, job):
+    def submit(self, job):
         pass
 
 
 def test_a_board_that_is_closed_stops_its_thoughts(monkeypatch):
     kernel = Kernel("tic_tac_toe")
-    monkeypatch.setattr(kernel.board._host, "table", lambda _: (Endless(), 0))
-    kernel.tell("think", actions=[], simulations=None)
-    (decision,) = kernel.board.decisions.values()
+    monkeypatch.setattr(kernel.board._opponent, "worker", lambda _: (Endless(), 0))
+    kernel.tell("decide", actions=[], simulations=None)
+    (decision,) = kernel.board.pending.values()
     kernel.board.close()
-    assert decision.job.is_given_up
-    assert not kernel.board.decisions
+    assert decision.job.is_cancelled
+    assert not kernel.board.pending
 
 
 def test_an_unexpected_error_is_answered(monkeypatch, capsys):
@@ -320,6 +320,6 @@ def test_an_unexpected_error_is_answered(monkeypatch, capsys):
     id = kernel.tell("position", actions=[])
     assert kernel.answer(id) == (
         "error",
-        "the server could not do this; try again in a moment",
+        "internal server error; try again in a moment",
     )
     assert "MemoryError" in capsys.readouterr().err

@@ -1,7 +1,7 @@
 import pytest
 
 from azjax import games, players
-from azjax.play.background import Pump
+from azjax.play.background import CallbackQueue
 from azjax.play.plain import Plain
 from azjax.play.session import Session
 
@@ -28,12 +28,14 @@ def converse(opponent, noted):
                 raise line
             return line
 
-        pump = Pump()
-        session = Session(GAME, opponent, name="it", user=user, run=pump.background)
-        interface = Plain(session, pump, read, written.append, noted.append)
+        callbacks = CallbackQueue()
+        session = Session(
+            GAME, opponent, name="it", user=user, run=callbacks.background
+        )
+        interface = Plain(session, callbacks, read, written.append, noted.append)
         interface.begin(load)
         interface.run()
-        assert pump.background.close(seconds=60)
+        assert callbacks.background.close(seconds=60)
         return asked, written
 
     return call
@@ -113,7 +115,7 @@ def test_the_game_goes_on_after_its_end(converse):
 
 def test_help_names_the_commands(converse):
     _, written = converse(["help"])
-    assert "take your last move back" in written[-1]
+    assert "take back your last move" in written[-1]
 
 
 def test_an_opponent_that_dies_is_reported(converse, opponent):
@@ -127,7 +129,7 @@ def test_an_opponent_that_dies_is_reported(converse, opponent):
     opponent.start_session = start_session
     _, written = converse(["hint", "b2", "save /proc/nothing"])
     assert "no advice: the engine died" in written
-    assert "it cannot go on: the engine died" in written
+    assert "it forfeits: the engine died" in written
     assert "you win: the engine died" in written
     assert "/proc/nothing" in written[-1]
 

@@ -115,7 +115,7 @@ def test_sides_are_changed_and_changed_again(session):
 
 
 def test_the_opponent_plays_for_both_to_the_end(session):
-    assert session.do("auto") == "first-cell plays for both"
+    assert session.do("auto") == "first-cell plays both sides"
     assert session.controller.result == (1.0, -1.0)
     assert session.outcome() == "the crosses win"
     assert session.player_names == ("first-cell", "first-cell")
@@ -191,7 +191,7 @@ def test_what_is_no_saved_game_is_explained_and_the_game_goes_on(session, tmp_pa
     session.do("b2")
     for line, says in [
         (f"load {tmp_path}/nothing", "No such file or directory"),
-        (f"load {tmp_path}/thesis", "is no saved game of azjax"),
+        (f"load {tmp_path}/thesis", "is not a saved game of azjax"),
         (f"load {tmp_path}", "Is a directory"),
         (f"save {tmp_path}/thesis", "File exists"),
         (f"save {tmp_path}/nowhere/x", "No such file or directory"),

@@ -13,7 +13,7 @@ from azjax import games, players
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.play.onnx_graph import onnx, to_onnx
 from azjax.play.page_files import browser_games, page_files
-from azjax.play.web_export import export_web, site, small
+from azjax.play.web_export import export_web, halved, site
 from azjax.search import SearchConfig
 
 LARGEST_SITE = 5_000_000
@@ -98,7 +98,7 @@ def test_the_runtime_is_what_was_published():
 
 def test_smaller_numbers_lose_nothing(shipped):
     exact = to_onnx(shipped)
-    model = small(exact)
+    model = halved(exact)
     assert len(model.SerializeToString()) < 0.52 * len(exact.SerializeToString())
     shape = (8, *shipped.game.observation_shape)
     observation = np.random.default_rng(0).integers(0, 2, shape).astype(np.float32)
@@ -112,7 +112,7 @@ def test_numbers_that_need_32_bits_keep_them():
     trained = untrained("tic_tac_toe")
     variables = jax.tree.map(lambda leaf: leaf + 1 / 3, trained.variables)
     trained = dataclasses.replace(trained, variables=variables)
-    exact, model = to_onnx(trained), small(to_onnx(trained))
+    exact, model = to_onnx(trained), halved(to_onnx(trained))
     kept = {tensor.name: tensor for tensor in model.graph.initializer}
     for tensor in exact.graph.initializer:
         if onnx.numpy_helper.to_array(tensor).size > 1:
@@ -149,7 +149,7 @@ def test_only_an_earlier_export_is_written_over(tmp_path):
     other = tmp_path / "other"
     other.mkdir()
     (other / "config.json").write_text('{"mine": true}')
-    with pytest.raises(ValueError, match="holds something else than an earlier export"):
+    with pytest.raises(ValueError, match="must name a new or empty directory"):
         export_web(trained, other, name="x")
     assert [path.name for path in other.iterdir()] == ["config.json"]
     with pytest.raises(ValueError, match="not a file"):

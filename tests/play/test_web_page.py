@@ -17,7 +17,7 @@ from azjax.play.page_files import browser_games
 from azjax.play.saved_game import load
 from azjax.play.web_export import export_web
 
-YOURS = "#board[data-turn=visitor]"
+YOURS = "#board[data-turn=user]"
 OVER = "#board[data-turn=nobody]"
 
 
@@ -134,7 +134,7 @@ def test_the_score_is_kept_and_a_new_game_is_empty(visit):
     page.wait_for_turn()
     assert page.score() == [0, 0, 0]
     page.find("#new-game").click()
-    expect(page.find("#status")).to_have_text("You begin, with crosses.")
+    expect(page.find("#status")).to_have_text("You move first, with crosses.")
     assert page.pieces() == 0
     page.page.evaluate(
         "numbers => localStorage.setItem("
@@ -257,7 +257,7 @@ def test_the_tree_leads_to_positions_that_may_follow(visit):
     expect(page.find("#tree [aria-pressed=true]")).to_have_text("Now")
     best = page.find("#moves .best th").inner_text()
     branch(page, best).click()
-    expect(page.find("#status")).to_have_text(f"What if {best}? » to play on.")
+    expect(page.find("#status")).to_have_text(f"What if {best}? » to continue.")
     about = rf"{best}: [\d,]+ visits, prior \d+%; You .[01].\d\d"
     expect(page.find("#branch")).to_have_text(re.compile(about))
     expect(branch(page, best)).to_have_attribute("aria-label", re.compile(about))
@@ -268,7 +268,7 @@ def test_the_tree_leads_to_positions_that_may_follow(visit):
     # An earlier position has a tree as well; the game goes on from its own.
     page.find("#first").click()
     page.find("#next").click()
-    expect(page.find("#status")).to_have_text("Move 1 of 6: 4. » to play on.")
+    expect(page.find("#status")).to_have_text("Move 1 of 6: 4. » to continue.")
     choose_branch(page)
     expect(page.find("#status")).to_contain_text("What if")
     expect(page.find(".falls")).to_have_count(2)
@@ -307,7 +307,7 @@ def test_undo_ends_a_look_ahead(visit):
     analyse(page)
     page.find("#previous").click()
     page.find("#previous").click()
-    expect(page.find("#status")).to_have_text("Move 2 of 4: 4. » to play on.")
+    expect(page.find("#status")).to_have_text("Move 2 of 4: 4. » to continue.")
     choose_branch(page)
     expect(page.find("#status")).to_contain_text("What if")
     page.find("#undo").click()
@@ -356,7 +356,7 @@ def test_a_game_is_a_link_and_goes_on_after_a_reload(visit):
 def test_what_is_no_game_is_told_and_the_game_under_way_stays(visit):
     page = visit("tic_tac_toe", "#you=0&moves=4-4")
     expect(page.find("#notice")).to_have_text(
-        "The link holds no game: action 4, number 2, is not legal"
+        "The link has no valid game: action 4, number 2, is not legal"
     )
     assert "#" not in page.page.url
     page.play(4)
@@ -365,7 +365,7 @@ def test_what_is_no_game_is_told_and_the_game_under_way_stays(visit):
     for link, says in [
         ("#moves=4", "“you” must be 0, 1 or nobody"),
         ("#you=0&moves=4-x", "“moves” must be numbers, as in 3-3-2: “4-x”"),
-        ("#you=0&moves=" + 5000 * "4-", "no game is as long as that"),
+        ("#you=0&moves=" + 5000 * "4-", "“moves” is too long"),
         ("#you=0&moves=0-3-1-4-2-5", "action 5, number 6, is not legal"),
     ]:
         open_link(page, link)
@@ -397,7 +397,7 @@ def test_another_beginning_does_not_end_a_game_under_way(visit):
     page = visit("tic_tac_toe")
     page.play(4)
     page.find("label:has-text('Computer')").click()
-    expect(page.find("#begins-later")).to_have_text("From the next game on.")
+    expect(page.find("#begins-later")).to_have_text("Applies to the next game.")
     assert page.find("#board").get_attribute("data-moves") == "2"
     page.find("label:has-text('You')").click()
     expect(page.find("#begins-later")).to_be_hidden()
@@ -443,7 +443,7 @@ def test_a_game_is_looked_through_and_goes_on(visit):
     page.find("summary").click()
     expect(page.find("#moves tr")).to_have_count(7)
     page.find("#previous").click()
-    expect(page.find("#status")).to_have_text("Move 5 of 6: 3. » to play on.")
+    expect(page.find("#status")).to_have_text("Move 5 of 6: 3. » to continue.")
     assert page.find("#played button").all_inner_texts() == [*"444432"]
     expect(page.find("#played [aria-current]")).to_have_text("3")
     expect(page.find("#chances-text")).to_contain_text("%")
@@ -587,9 +587,9 @@ def test_the_page_may_not_ask_other_hosts(open_page, sites):
 @pytest.mark.parametrize(
     ("missing", "says"),
     [
-        ("network.onnx.gz", "The player cannot be used: .*network.onnx.gz: 404"),
-        ("config.json", "The player cannot be used: config.json: 404"),
-        ("search.js", "The player cannot be used"),
+        ("network.onnx.gz", "The player failed: .*network.onnx.gz: 404"),
+        ("config.json", "The player failed: config.json: 404"),
+        ("search.js", "The player failed"),
         ("analysis.js", "Part of the page did not load"),
     ],
 )
@@ -610,7 +610,7 @@ def test_a_damaged_network_is_told(open_page, sites):
     shutil.copytree(folder / "tic_tac_toe", broken)
     (broken / "network.onnx.gz").write_bytes(b"no network")
     page = open_page(f"{url}/{broken.name}/")
-    expect(page.find("#failure")).to_contain_text("The player cannot be used")
+    expect(page.find("#failure")).to_contain_text("The player failed")
 
 
 def test_opened_as_a_file_it_says_what_to_do(browser, sites):

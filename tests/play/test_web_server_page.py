@@ -23,7 +23,7 @@ from azjax.players.serialization import pretrained_directory
 
 GAMES = ("tic_tac_toe", "breakthrough:5,5", "go:9", "hex:3,true")
 LARGE_GAMES = ("othello", "chess", "go:19")
-YOURS = "#board[data-turn=visitor]"
+YOURS = "#board[data-turn=user]"
 OVER = "#board[data-turn=nobody]"
 LEGAL = ".targets button[aria-disabled=false]"
 PHONE = {
@@ -181,7 +181,7 @@ def test_the_first_page_tells_what_is_new_while_it_is_seen(visit, runs):
     page.page.evaluate("document.querySelector('#games > li').id = 'untouched'")
     with learning(runs):
         page.page.clock.fast_forward(10_000)
-        expect(page.find("#runs span")).to_have_text("learning now")
+        expect(page.find("#runs span")).to_have_text("training")
     expect(page.find("#runs a")).to_be_focused()
     expect(page.find("#untouched")).to_have_count(1)
 
@@ -238,8 +238,8 @@ def test_an_opponent_that_dies_is_told_and_another_can_be_met(visit):
     page = play(visit, "breakthrough:5,5", "dying")
     page.target(legal(page)[0]).click()
     page.target(next(cell for cell in legal(page) if cell < 15)).click()
-    expect(page.find("#notice")).to_have_text("the opponent could not go on")
-    expect(page.find("#status")).to_contain_text("cannot go on: choose another")
+    expect(page.find("#notice")).to_have_text("the opponent failed")
+    expect(page.find("#status")).to_contain_text("failed: choose another")
     page.find("#opponent").select_option("random")
     expect(page.find("#board")).to_have_attribute("data-moves", "2")
     expect(page.find("#status")).to_contain_text("Your turn")
@@ -410,13 +410,13 @@ def test_another_opponent_waits_for_the_next_game(visit):
     page = play(visit, "tic_tac_toe")
     point(page, legal(page)[0])
     page.find("#opponent").select_option("greedy")
-    expect(page.find("#opponent-later")).to_have_text("From the next game on.")
+    expect(page.find("#opponent-later")).to_have_text("Applies to the next game.")
     expect(page.find("#player")).to_have_text("random")
     point(page, legal(page)[0])
     page.find("#new-game").click()
     expect(page.find("#player")).to_have_text("greedy")
     expect(page.find("#opponent-later")).to_be_hidden()
-    expect(page.find("#status")).to_contain_text("You begin, with crosses")
+    expect(page.find("#status")).to_contain_text("You move first, with crosses")
     assert page.page.url.endswith("?player=greedy")
     # One that cannot be met leaves everything as it was.
     point(page, legal(page)[0])
@@ -470,7 +470,7 @@ def test_the_tree_is_told_by_the_server(visit):
     expect(page.find(".estimate").first).to_be_visible()
     page.find("#opponent").select_option("random")
     expect(page.find("#branches")).to_be_hidden()
-    expect(page.find("#status")).to_have_text("You begin, with crosses.")
+    expect(page.find("#status")).to_have_text("You move first, with crosses.")
 
 
 def test_a_game_is_watched_from_the_address(visit):
@@ -491,12 +491,12 @@ def test_a_run_is_shown_while_it_learns(visit, runs):
     with learning(runs):
         page = visit("runs/first/")
         expect(page.find("#title")).to_have_text("first: Tic Tac Toe")
-        expect(page.find("#state")).to_have_text("Learning now.")
+        expect(page.find("#state")).to_have_text("Training.")
         expect(page.find("#plot")).to_be_visible()
         expect(page.find("#latest")).to_contain_text(re.compile(r"Policy loss\s*0.512"))
         add_row(runs, iteration=1234)
         expect(page.find("#latest")).to_contain_text("1,234")
-    expect(page.find("#state")).to_contain_text("Stopped; the same command goes on")
+    expect(page.find("#state")).to_contain_text("Stopped; the same command resumes")
     page.find("#sample").click()
     page.wait_for("#board:not([data-moves='0'])")
     expect(page.find("#sample-status")).to_contain_text("Last move: ")

@@ -6,7 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from azjax.play.page_files import media_type, read_page
-from azjax.play.server import House, Limits, make_offers
+from azjax.play.server import Limits, PlayerRegistry, make_catalog
 from azjax.play.server.app import make_app
 from azjax.play.server.guard import HEADERS
 
@@ -26,8 +26,8 @@ def runs_directory(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client(runs_directory):
-    offers = make_offers(["tic_tac_toe", "go:size=5"], (), runs_directory)
-    app = make_app(House(offers, Limits()), names=NAMES)
+    catalog = make_catalog(["tic_tac_toe", "go:size=5"], (), runs_directory)
+    app = make_app(PlayerRegistry(catalog, Limits()), names=NAMES)
     with TestClient(app, base_url=URL, raise_server_exceptions=True) as client:
         yield client
 

@@ -6,11 +6,11 @@ import pytest
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from azjax.play.server import Catalog, House, Limits
+from azjax.play.server import Catalog, Limits, PlayerRegistry
 from azjax.play.server.app import make_app
 from azjax.play.server.catalog import GameOffer, PlayerOffer
-from azjax.play.server.connection import Pace
-from azjax.play.server.search_workers import SearchTable
+from azjax.play.server.connection import RateLimiter
+from azjax.play.server.search_workers import SearchWorker
 
 URL, SOCKET = "http://localhost:8000", "ws://localhost:8000/socket"
 
@@ -49,8 +49,8 @@ class Page:
 
 
 @contextlib.contextmanager
-def visiting(house):
-    app = make_app(house, names=["localhost"])
+def visiting(registry):
+    app = make_app(registry, names=["localhost"])
     with (
         TestClient(app, base_url=URL) as client,
         client.websocket_connect(SOCKET) as socket,
@@ -59,8 +59,8 @@ def visiting(house):
 
 
 @pytest.fixture(scope="module")
-def client(house):
-    with TestClient(make_app(house, names=["localhost"]), base_url=URL) as client:
+def client(registry):
+    with TestClient(make_app(registry, names=["localhost"]), base_url=URL) as client:
         yield client
 
 
@@ -86,7 +86,7 @@ def pair(client, started):
 
 
 def think(page, actions=(), simulations=None):
-    return page.ask("think", actions=list(actions), simulations=simulations)
+    return page.ask("decide", actions=list(actions), simulations=simulations)
 
 
 def test_start_describes_game_and_player(page):
@@ -99,24 +99,24 @@ def test_start_describes_game_and_player(page):
     assert told["search"] == "It uses Gumbel search, as in the arena."
 
 
-def test_the_board_is_sent_while_a_game_cannot_begin(offers, monkeypatch):
-    may_compile, house = threading.Event(), House(offers, Limits())
+def test_the_board_is_sent_while_a_game_cannot_begin(catalog, monkeypatch):
+    may_compile, registry = threading.Event(), PlayerRegistry(catalog, Limits())
 
-    def compile_rules(offer, rules=house.rules):
+    def compile_rules(offer, rules=registry.rules):
         assert may_compile.wait(60)
         return rules(offer)
 
-    monkeypatch.setattr(house, "rules", compile_rules)
-    with visiting(house) as page:
+    monkeypatch.setattr(registry, "rules", compile_rules)
+    with visiting(registry) as page:
         number = page.send("start", game="tic_tac_toe", player="random")
         assert page.receive(number)["kind"] == "stage"
         preview = page.receive(number)
         assert preview["kind"] == "progress"
-        assert house.num_starts == 1
+        assert registry.activity.num_starts == 1
         may_compile.set()
         answer = page.receive(number)
         assert answer["kind"] == "answer"
-        assert house.num_starts == 0
+        assert registry.activity.num_starts == 0
         described = preview["value"]["description"]
         assert described.items() <= answer["value"].items()
         _, position, _ = page.ask("position", actions=[])
@@ -125,10 +125,10 @@ def test_the_board_is_sent_while_a_game_cannot_begin(offers, monkeypatch):
         assert page.stages == []
 
 
-def test_a_thought_that_waits_for_the_compiler_says_so(offers, monkeypatch):
-    house = House(offers, Limits())
-    monkeypatch.setattr(SearchTable, "warm_up", lambda *_: None)
-    with visiting(house) as page:
+def test_a_thought_that_waits_for_the_compiler_says_so(catalog, monkeypatch):
+    registry = PlayerRegistry(catalog, Limits())
+    monkeypatch.setattr(SearchWorker, "warm_up", lambda *_: None)
+    with visiting(registry) as page:
         page.ask("start", game="tic_tac_toe", player="greedy")
         page.stages.clear()
         assert think(page)[0] == "answer"
@@ -168,7 +168,7 @@ def test_the_player_may_be_changed(started):
     assert len(position["cells"]) == 42
 
 
-@pytest.mark.parametrize("method", ["position", "think"])
+@pytest.mark.parametrize("method", ["position", "decide"])
 def test_nothing_is_answered_before_the_start(page, method):
     kind, error, _ = page.ask(method, actions=[], simulations=1)
     assert (kind, error) == ("error", "the first message must be start")
@@ -177,9 +177,17 @@ def test_nothing_is_answered_before_the_start(page, method):
 @pytest.mark.parametrize(
     ("game", "player", "error"),
     [
-        ("chess", "random", "unknown game 'chess'; there is tic_tac_toe, connect_four"),
+        (
+            "chess",
+            "random",
+            "unknown game 'chess'; known games: tic_tac_toe, con",
+        ),
         ("../tic_tac_toe", "random", "unknown game"),
-        ("tic_tac_toe", "gtp:sh", "unknown player 'gtp:sh'; there is alphazero:pre"),
+        (
+            "tic_tac_toe",
+            "gtp:sh",
+            "unknown player 'gtp:sh'; known players: alph",
+        ),
         ("tic_tac_toe", "alphazero:/etc", "unknown player"),
         ("tic_tac_toe", "human", "unknown player"),
     ],
@@ -192,7 +200,7 @@ def test_only_what_is_offered_can_be_chosen(page, game, player, error):
 
 
 def test_illegal_actions_are_told_and_the_connection_goes_on(started):
-    for method in ("position", "replay", "think"):
+    for method in ("position", "replay", "decide"):
         kind, error, _ = started.ask(method, actions=[4, 4], simulations=None)
         assert kind == "error"
         assert error.startswith("action 4, number 2, is not legal")
@@ -200,8 +208,8 @@ def test_illegal_actions_are_told_and_the_connection_goes_on(started):
 
 
 def test_moves_are_read_as_people_write_them(started):
-    assert started.ask("read", actions=[4], text=" A3 ")[:2] == ("answer", 0)
-    kind, error, _ = started.ask("read", actions=[4], text="b2")
+    assert started.ask("parse", actions=[4], text=" A3 ")[:2] == ("answer", 0)
+    kind, error, _ = started.ask("parse", actions=[4], text="b2")
     assert (kind, error[:24]) == ("error", "'b2' is not legal here; ")
 
 
@@ -216,7 +224,7 @@ def test_the_moves_of_a_game_are_told(started):
 
 def test_more_actions_than_a_game_can_have_are_refused(started):
     kind, error, _ = started.ask("position", actions=[0] * 10)
-    assert (kind, error) == ("error", "no game is longer than 9 actions: 10")
+    assert (kind, error) == ("error", "actions must have at most 9 entries: 10")
 
 
 def test_there_is_nothing_to_think_about_at_the_end(started):
@@ -235,8 +243,8 @@ def test_other_simulations_than_those_offered_are_refused(page):
 def test_a_newer_thought_replaces_an_older_one(page):
     page.ask("start", game="tic_tac_toe", player="alphazero:pretrained")
     params = {"actions": [], "simulations": 1600}
-    older = page.send("think", **params)
-    newer = page.send("think", **{**params, "simulations": 25})
+    older = page.send("decide", **params)
+    newer = page.send("decide", **{**params, "simulations": 25})
     answers = {}
     while len(answers) < 2:
         message = page.socket.receive_json()
@@ -249,18 +257,18 @@ def test_a_newer_thought_replaces_an_older_one(page):
 def test_the_tree_is_told_to_who_asks_for_it(page):
     page.ask("start", game="tic_tac_toe", player="alphazero:pretrained")
     params = {"actions": [0, 3, 1, 4], "simulations": 100}
-    _, decision, progress = page.ask("think", **params, tree=True)
+    _, decision, progress = page.ask("decide", **params, tree=True)
     assert not any("tree" in told for told in progress)
     won = max(decision["tree"], key=lambda node: node["visits"])
     assert (won["parent"], won["text"], won["value"]) == (-1, "c3", 1)
-    assert "tree" not in page.ask("think", **params)[1]
+    assert "tree" not in page.ask("decide", **params)[1]
     page.ask("start", game="tic_tac_toe", player="random")
-    assert page.ask("think", **params, tree=True)[1]["tree"] == []
+    assert page.ask("decide", **params, tree=True)[1]["tree"] == []
 
 
 def test_a_thought_can_be_stopped(page):
     page.ask("start", game="tic_tac_toe", player="alphazero:pretrained")
-    decision = page.send("think", actions=[], simulations=1600)
+    decision = page.send("decide", actions=[], simulations=1600)
     stop = page.send("stop")
     answers = {}
     while len(answers) < 2:
@@ -281,9 +289,9 @@ def test_what_is_no_message_is_answered_by_an_error(page):
     assert page.ask("stop")[0] == "answer"
 
 
-def test_who_says_nothing_sensible_is_dropped(client, house):
+def test_who_says_nothing_sensible_is_dropped(client, registry):
     with client.websocket_connect(SOCKET) as socket:
-        for _ in range(house.limits.bad_messages + 1):
+        for _ in range(registry.limits.bad_messages + 1):
             socket.send_text("{")
             socket.receive_json()
         with pytest.raises(WebSocketDisconnect) as closed:
@@ -316,56 +324,58 @@ def test_the_own_page_is_let_in(client):
 
 
 @pytest.fixture
-def offers_of(offers, dying, monkeypatch):
+def failing_catalog(catalog, dying, monkeypatch):
     """Catalog tic-tac-toe with a player that lives outside, and dies."""
-    monkeypatch.setattr("azjax.play.server.house.load_offered", lambda *_: dying)
+    monkeypatch.setattr("azjax.play.server.registry.load_offered", lambda *_: dying)
     player = PlayerOffer("dying", "A player that dies", "dying")
-    game = offers.games["tic_tac_toe"].game
+    game = catalog.games["tic_tac_toe"].game
     offer = GameOffer("tic_tac_toe", game, {"dying": player})
-    return Catalog({"tic_tac_toe": offer}, offers.runs_directory, has_all=False)
+    return Catalog({"tic_tac_toe": offer}, catalog.runs_directory, has_all=False)
 
 
-def test_a_player_that_forfeits_is_told_and_can_be_asked_again(offers_of, dying):
-    with visiting(House(offers_of, Limits())) as page:
+def test_a_player_that_forfeits_is_told_and_can_be_asked_again(failing_catalog, dying):
+    with visiting(PlayerRegistry(failing_catalog, Limits())) as page:
         page.ask("start", game="tic_tac_toe", player="dying")
         assert think(page)[1]["action"] == 0
         dying.is_dead = True
         kind, error, _ = think(page, [0])
-        assert (kind, error) == ("error", "the opponent could not go on")
+        assert (kind, error) == ("error", "the opponent failed")
         dying.is_dead = False
         assert think(page, [0])[1]["action"] == 1
-    assert dying.num_closed == dying.num_seats == 2
+    assert dying.num_closed == dying.num_sessions == 2
 
 
-def test_a_player_that_resigns_is_told_and_stays(offers_of, dying):
-    with visiting(House(offers_of, Limits())) as page:
+def test_a_player_that_resigns_is_told_and_stays(failing_catalog, dying):
+    with visiting(PlayerRegistry(failing_catalog, Limits())) as page:
         page.ask("start", game="tic_tac_toe", player="dying")
         dying.is_beaten = True
         assert think(page) == ("answer", {"resigns": True}, [])
         dying.is_beaten = False
         assert think(page)[1]["action"] == 0
-    assert dying.num_seats == dying.num_closed == 1
+    assert dying.num_sessions == dying.num_closed == 1
 
 
-def test_who_does_not_begin_is_dropped(offers_of):
+def test_who_does_not_begin_is_dropped(failing_catalog):
     with (
-        visiting(House(offers_of, Limits(begin_seconds=0.05))) as page,
+        visiting(PlayerRegistry(failing_catalog, Limits(start_seconds=0.05))) as page,
         pytest.raises(WebSocketDisconnect) as closed,
     ):
         page.socket.receive_json()
     assert closed.value.code == 1001
 
 
-def test_who_is_silent_for_long_is_dropped(offers_of):
-    with visiting(House(offers_of, Limits(idle_seconds=0.05))) as page:
+def test_who_is_silent_for_long_is_dropped(failing_catalog):
+    with visiting(PlayerRegistry(failing_catalog, Limits(idle_seconds=0.05))) as page:
         page.ask("start", game="tic_tac_toe", player="dying")
         with pytest.raises(WebSocketDisconnect) as closed:
             page.socket.receive_json()
     assert closed.value.code == 1001
 
 
-def test_where_it_is_full_those_leave_first_who_never_began(offers_of):
-    app = make_app(House(offers_of, Limits(visitors=2)), names=["localhost"])
+def test_where_it_is_full_those_leave_first_who_never_began(failing_catalog):
+    app = make_app(
+        PlayerRegistry(failing_catalog, Limits(connections=2)), names=["localhost"]
+    )
     with TestClient(app, base_url=URL) as client, contextlib.ExitStack() as stack:
 
         def connect():
@@ -388,8 +398,10 @@ def test_where_it_is_full_those_leave_first_who_never_began(offers_of):
         assert newcomer.ask("position", actions=[])[0] == "answer"
 
 
-def test_too_many_thoughts_are_refused(offers_of, dying):
-    app = make_app(House(offers_of, Limits(decisions=1)), names=["localhost"])
+def test_too_many_thoughts_are_refused(failing_catalog, dying):
+    app = make_app(
+        PlayerRegistry(failing_catalog, Limits(decisions=1)), names=["localhost"]
+    )
     with (
         TestClient(app, base_url=URL) as client,
         client.websocket_connect(SOCKET) as one,
@@ -399,11 +411,11 @@ def test_too_many_thoughts_are_refused(offers_of, dying):
         for page in (first, second):
             page.ask("start", game="tic_tac_toe", player="dying")
         dying.may_go_on.clear()
-        number = first.send("think", actions=[], simulations=None)
+        number = first.send("decide", actions=[], simulations=None)
         first.ask("position", actions=[])  # so that the thought was taken
         kind, error, _ = think(second)
         assert kind == "error"
-        assert error.startswith("too many thoughts are asked for")
+        assert error.startswith("the server is busy")
         dying.may_go_on.set()
         assert first.receive(number)["kind"] == "answer"
         deadline = time.monotonic() + 60
@@ -412,14 +424,14 @@ def test_too_many_thoughts_are_refused(offers_of, dying):
 
 
 def test_messages_come_no_faster_than_they_may():
-    pace = Pace(per_second=10, burst=3)
-    waits = [pace.wait() for _ in range(5)]
+    limiter = RateLimiter(per_second=10, burst=3)
+    waits = [limiter.wait() for _ in range(5)]
     assert waits[:3] == [0, 0, 0]
     assert 0 < waits[3] <= 0.1 < waits[4] <= 0.2
 
 
 START = ("start", {"game": "tic_tac_toe", "player": "greedy"})
-FAILED = "the server could not do this; try again in a moment"
+FAILED = "internal server error; try again in a moment"
 
 
 @pytest.mark.parametrize(
@@ -428,13 +440,16 @@ FAILED = "the server could not do this; try again in a moment"
 @pytest.mark.parametrize(
     ("place", "request_"),
     [
-        ("house.House.describe", START),
+        ("registry.PlayerRegistry.describe", START),
         ("connection.describe_position", ("position", {"actions": []})),
-        ("rules.Rules.state", ("think", {"actions": [], "simulations": None})),
-        ("house.Host.table", ("think", {"actions": [], "simulations": None})),
+        ("rules.Rules.state", ("decide", {"actions": [], "simulations": None})),
+        (
+            "loaded_player.LoadedPlayer.worker",
+            ("decide", {"actions": [], "simulations": None}),
+        ),
         (
             "connection.describe_decision",
-            ("think", {"actions": [], "simulations": None}),
+            ("decide", {"actions": [], "simulations": None}),
         ),
     ],
 )

@@ -164,9 +164,11 @@ def test_a_search_tells_its_moves_the_most_visited_first(rules):
     )
     policy = np.array([0.25, 0.75, 0, 0, 0, 0, 0], np.float32)
     decision = MoveDecision(1, policy, 0.25, analysis)
-    told = describe_decision(rules, rules.state(()), decision, 9, 0.5, is_cut=True)
+    told = describe_decision(
+        rules, rules.state(()), decision, 9, 0.5, is_timed_out=True
+    )
     told = json.loads(json.dumps(told))
-    assert told["isCut"] is True
+    assert told["isTimedOut"] is True
     assert [move["action"] for move in told["moves"]][:2] == [1, 0]
     assert len(told["moves"]) == 5  # two have neither visits nor prior
     assert told["moves"][0] == {

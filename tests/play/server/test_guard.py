@@ -2,7 +2,7 @@ import pytest
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from azjax.play.server import House, Limits, make_offers
+from azjax.play.server import Limits, PlayerRegistry, make_catalog
 from azjax.play.server.app import make_app
 from azjax.play.server.guard import HEADERS
 
@@ -13,8 +13,10 @@ TOKEN = "sesame & open; \u00e9\u00e8 0123"
 @pytest.fixture
 def client_of(tmp_path):
     def make(token):
-        offers = make_offers(["tic_tac_toe"], (), tmp_path)
-        app = make_app(House(offers, Limits()), names=["localhost"], token=token)
+        catalog = make_catalog(["tic_tac_toe"], (), tmp_path)
+        app = make_app(
+            PlayerRegistry(catalog, Limits()), names=["localhost"], token=token
+        )
         return TestClient(app, base_url=URL)
 
     return make
@@ -60,7 +62,7 @@ def test_its_own_names_and_addresses_are_let_in(free, host):
 def test_without_the_token_nothing_is_shown(guarded, path, query):
     answer = guarded.get(f"{path}{query}")
     assert answer.status_code == 401
-    assert answer.text == "this server needs its token: open it with ?token=TOKEN"
+    assert answer.text == "a token is required: add ?token=TOKEN to the address"
     assert {name: answer.headers[name] for name in HEADERS} == HEADERS
 
 

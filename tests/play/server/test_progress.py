@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from azjax.play.server.progress import describe_progress, newest_numbers
+from azjax.play.server.progress import describe_progress, latest_numbers
 from azjax.play.server.runs import find_runs
 from azjax.training import TrainConfig
 from azjax.training.run_directory import open_run_directory
@@ -36,7 +36,7 @@ def progress(directory):
 
 
 def numbers(directory):
-    return dict(newest_numbers(only_run(directory)))
+    return dict(latest_numbers(only_run(directory)))
 
 
 def test_a_run_learns_as_long_as_its_process_lives(tmp_path):

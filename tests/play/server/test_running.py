@@ -8,7 +8,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from azjax.play.server import House, Limits, make_offers
+from azjax.play.server import Limits, PlayerRegistry, make_catalog
 from azjax.play.server.app import make_app
 from azjax.play.server.running import listen, make_server
 
@@ -18,8 +18,8 @@ PATIENCE = 60.0  # seconds
 @contextlib.contextmanager
 def running(directory, limits):
     """Runs a server in a thread; gives its port."""
-    house = House(make_offers(["tic_tac_toe"], (), directory), limits)
-    app = make_app(house, names=["127.0.0.1"])
+    registry = PlayerRegistry(make_catalog(["tic_tac_toe"], (), directory), limits)
+    app = make_app(registry, names=["127.0.0.1"])
     listener = listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
     server = make_server(app, limits)
@@ -84,7 +84,11 @@ def test_an_unknown_address_has_no_websocket(tmp_path):
     [
         ("127.0.0.1", -1, "--port must be an int from 0 to 65535: -1"),
         ("127.0.0.1", 65536, "--port must be an int from 0 to 65535: 65536"),
-        ("no.such.host.invalid", 0, "cannot listen at --host no.such.host.invalid"),
+        (
+            "no.such.host.invalid",
+            0,
+            "cannot listen at --host no.such.host.invalid",
+        ),
         ("", 0, "cannot listen at --host"),
         ("\0", 0, "cannot listen at --host"),
     ],

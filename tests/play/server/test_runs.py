@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from azjax.play.server.runs import find_runs, plot_stamp, read_plot
+from azjax.play.server.runs import find_runs, plot_version, read_plot
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_a_run_that_has_just_begun_is_found(directory):
     assert (run.kind, run.minutes, run.iterations) == (None, None, None)
     assert not run.has_player
     assert read_plot(run) is None
-    assert plot_stamp(run) is None
+    assert plot_version(run) is None
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,9 @@ def test_the_plot_is_the_file_as_it_is(directory):
     path.write_bytes(b"PNG")
     run = only_run(directory)
     assert read_plot(run) == b"PNG"
-    before = plot_stamp(run)
+    before = plot_version(run)
     os.utime(path, (0, 0))
-    assert plot_stamp(run) != before
+    assert plot_version(run) != before
 
 
 def test_an_unreadable_run_is_logged_once_and_in_one_short_line(directory, caplog):
@@ -123,7 +123,7 @@ def test_a_plot_outside_the_run_is_not_read(directory, name):
     (directory / "first" / name).symlink_to(outside / name)
     run = only_run(directory)
     assert read_plot(run) is None
-    assert plot_stamp(run) is None
+    assert plot_version(run) is None
 
 
 def test_a_plot_that_is_no_file_or_too_large_is_not_read(directory):
@@ -135,4 +135,4 @@ def test_a_plot_that_is_no_file_or_too_large_is_not_read(directory):
     with path.open("wb") as file:
         file.truncate(10**12)  # takes no space on the disk
     assert read_plot(only_run(directory)) is None
-    assert plot_stamp(only_run(directory)) is None
+    assert plot_version(only_run(directory)) is None
