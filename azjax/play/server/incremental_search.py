@@ -226,7 +226,7 @@ class IncrementalSearch:
 def sliced_player(
     player: Player, plan: SlicePlan
 ) -> AlphaZeroPlayer | MCTSPlayer | None:
-    """Returns a player whose `analyse` searches one slice; None if it does not search."""
+    """Returns a player whose `analyse` searches one slice, None without a search."""
     per_slice = plan.per_slice
     # All nodes that exist before the last slice.
     tree_reuse_nodes = 1 + (plan.capacity - 1) // per_slice * per_slice
