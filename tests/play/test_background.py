@@ -4,7 +4,7 @@ from azjax.play.background import CallbackQueue
 from azjax.players import MoveDecision
 
 
-def test_work_is_done_elsewhere_and_its_outcome_is_taken_here():
+def test_work_runs_in_another_thread_and_callbacks_in_this_one():
     callbacks, threads, outcomes = CallbackQueue(), [], []
 
     def work():
@@ -18,7 +18,7 @@ def test_work_is_done_elsewhere_and_its_outcome_is_taken_here():
     assert callbacks.background.close(seconds=60)
 
 
-def test_nobody_waits_while_work_goes_on():
+def test_run_if_ready_does_not_wait_for_running_work():
     callbacks, may_end, outcomes = CallbackQueue(), threading.Event(), []
 
     def work():
@@ -34,7 +34,7 @@ def test_nobody_waits_while_work_goes_on():
     assert callbacks.background.close(seconds=60)
 
 
-def test_what_goes_wrong_is_in_the_outcome():
+def test_an_exception_is_in_the_future():
     callbacks, outcomes = CallbackQueue(), []
 
     def work():

@@ -92,7 +92,7 @@ class Kernel:
         return value
 
 
-def test_it_says_what_is_played_and_by_whom():
+def test_start_describes_the_game_and_the_opponent():
     description = Kernel("connect_four").ask("start", game="", player="")
     assert description["title"] == "Connect Four"
     assert description["player"] == "FirstLegalMove"
@@ -112,7 +112,7 @@ def test_without_an_opponent_it_is_the_one_of_the_terminal(monkeypatch):
         notebook.play("tic_tac_toe")
 
 
-def test_the_opponent_thinks_about_the_position_that_it_is_asked_about():
+def test_the_opponent_decides_in_the_requested_position():
     kernel = Kernel("connect_four")
     full = [0, 0, 0, 0, 0, 0]
     assert len(kernel.ask("position", actions=full)["moves"]) == 6
@@ -142,7 +142,7 @@ def test_an_opponent_that_searches_has_strengths(searching):
     assert sum(move["visits"] for move in decision["moves"]) >= 99
 
 
-def test_a_thought_that_is_cancelled_is_answered_with_nothing(searching, monkeypatch):
+def test_a_cancelled_decision_is_answered_with_none(searching, monkeypatch):
     kernel, is_stopped = searching, threading.Event()
     search_ = kernel.board._opponent.worker(100)[0].search
     search = search_.search
@@ -160,7 +160,7 @@ def test_a_thought_that_is_cancelled_is_answered_with_nothing(searching, monkeyp
     assert all(kind == "answer" and value for kind, value in answers)
 
 
-def test_what_makes_no_sense_is_refused():
+def test_invalid_requests_are_errors():
     kernel = Kernel("tic_tac_toe")
     request = {"actions": [0, 0], "simulations": None}
     for id, says in [
@@ -244,7 +244,7 @@ def test_a_game_is_played_to_its_end_in_a_cell(cell):
     assert one.visit.find("#moves tr").count() == 0, "nobody is to move"
 
 
-def test_the_opponent_begins_if_the_user_is_second(cell):
+def test_the_opponent_moves_first_if_the_user_is_second(cell):
     one = cell("tic_tac_toe", user_player=1)
     assert one.visit.status() == "Computer played a3. Your turn."
     one.visit.find("summary").click()
@@ -252,7 +252,7 @@ def test_the_opponent_begins_if_the_user_is_second(cell):
     assert re.match(r"Computer|You", one.visit.find("#chances-text").inner_text())
 
 
-def test_two_displays_of_a_board_do_not_disturb_each_other(cell):
+def test_two_views_of_a_board_are_independent(cell):
     one = cell("tic_tac_toe")
     one.point(4)
     one.page.evaluate("show()")
@@ -274,7 +274,7 @@ def views(board):
     return [view for view in found if view._board is board]
 
 
-def test_a_display_is_kept_no_longer_than_its_thoughts():
+def test_a_view_is_released_after_its_decisions():
     kernel = Kernel("tic_tac_toe")
     for view in range(3):
         id = kernel.tell("decide", view=view, actions=[0], simulations=None)
@@ -287,7 +287,7 @@ def test_a_display_is_kept_no_longer_than_its_thoughts():
 
 
 @pytest.mark.parametrize("view", [[], {}, None, "x", 1.5])
-def test_a_display_without_a_number_is_not_answered(view):
+def test_a_view_without_a_number_is_not_answered(view):
     kernel = Kernel("tic_tac_toe")
     kernel.tell("position", view=view, actions=[])
     kernel.answer(kernel.tell("position", actions=[]))
@@ -301,7 +301,7 @@ class Endless:
         pass
 
 
-def test_a_board_that_is_closed_stops_its_thoughts(monkeypatch):
+def test_closing_a_board_cancels_its_decisions(monkeypatch):
     kernel = Kernel("tic_tac_toe")
     monkeypatch.setattr(kernel.board._opponent, "worker", lambda _: (Endless(), 0))
     kernel.tell("decide", actions=[], simulations=None)

@@ -14,7 +14,7 @@ def test_a_player_of_another_size_does_not_ship():
     assert default_opponent(game) == default_minimax(game)
 
 
-def test_fewer_moves_to_choose_from_let_it_look_further_ahead():
+def test_games_with_fewer_moves_are_searched_deeper():
     depths = [
         int(default_minimax(games.make(name)).removeprefix("minimax:"))
         for name in ("gomoku", "breakthrough", "othello")
@@ -22,7 +22,7 @@ def test_fewer_moves_to_choose_from_let_it_look_further_ahead():
     assert depths == sorted(set(depths))
 
 
-def test_nobody_looks_further_than_the_game_is_long():
+def test_the_depth_is_at_most_the_length_of_the_game():
     assert default_minimax(games.make("gomoku:2,2,2")) == "minimax:4"
 
 

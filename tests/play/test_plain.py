@@ -68,7 +68,7 @@ def test_the_board_is_shown_before_each_move_and_at_the_end(converse):
 
 
 @pytest.mark.parametrize("wrong", ["z9", "", "b", "22", "b2b2", "née", "-1", "\x00"])
-def test_what_is_no_move_is_explained_and_asked_again(converse, wrong):
+def test_an_invalid_move_is_an_error_and_asked_again(converse, wrong):
     asked, written = converse([wrong, "b2", "c3", "a1"])
     assert written[-1] == "you win"
     assert asked[0] == asked[1]
@@ -134,13 +134,13 @@ def test_an_opponent_that_dies_is_reported(converse, opponent):
     assert "/proc/nothing" in written[-1]
 
 
-def test_it_is_said_that_the_opponent_is_compiled(converse, noted):
+def test_the_compilation_of_the_opponent_is_announced(converse, noted):
     asked, _ = converse(["b2"], opponent=players.RandomPlayer(GAME))
     assert noted == ["compiling it ..."]
     assert "your move" in asked[0]
 
 
-def test_nothing_is_said_where_nothing_is_compiled(converse, noted):
+def test_without_compilation_there_is_no_announcement(converse, noted):
     converse(["b2"])
     assert noted == []
 
@@ -157,6 +157,6 @@ def test_an_interrupt_is_left_to_the_command(converse):
         converse(["b2", KeyboardInterrupt])
 
 
-def test_a_saved_game_that_cannot_be_loaded_ends_it_all(converse, tmp_path):
+def test_a_saved_game_that_cannot_be_loaded_is_raised(converse, tmp_path):
     with pytest.raises(ValueError, match="No such file"):
         converse([], load=str(tmp_path / "nothing"))

@@ -52,14 +52,14 @@ def test_what_is_saved_is_loaded(tmp_path, spec, moves):
         state = next_state(game, state, action)
 
 
-def test_the_file_is_for_people(tmp_path):
+def test_a_saved_game_is_readable_text(tmp_path):
     path = tmp_path / "game.txt"
     moves = ["a3", "a2", "b3", "b2", "c3"]
     save(path, SavedGame("tic_tac_toe", ("human", "random"), "first wins", moves))
     assert path.read_text() == WHOLE
 
 
-def test_a_game_ends_too_if_a_side_cannot_go_on(tmp_path, read):
+def test_a_forfeit_is_saved(tmp_path, read):
     path = tmp_path / "forfeit.txt"
     saved = SavedGame("tic_tac_toe", ("human", "gtp:x"), "first wins", ["b2"], True)
     save(path, saved)
@@ -67,7 +67,7 @@ def test_a_game_ends_too_if_a_side_cannot_go_on(tmp_path, read):
     assert load(path, GAME) == (saved, [4])
 
 
-def test_a_name_does_not_talk_to_the_terminal(read):
+def test_control_characters_in_names_are_replaced(read):
     saved, _ = read(WHOLE.replace("random", "ra\x1b]0;x\x07ndom"))
     assert saved.players == ("human", "ra?]0;x?ndom")
 

@@ -45,7 +45,7 @@ def test_the_line_is_written_in_the_games_notation():
     assert found == ["e2e4", "e7e5"]
 
 
-def test_the_analysis_of_the_shipped_player_is_told():
+def test_the_analysis_of_a_shipped_player_has_all_columns():
     player = players.load("alphazero:pretrained?simulations=32", GAME)
     found = players.start_session(player, GAME, 0).choose(GAME.init(), [])
     lines = list(analysis_lines(GAME, GAME.init(), found))
@@ -55,7 +55,7 @@ def test_the_analysis_of_the_shipped_player_is_told():
     assert lines[-1].startswith("expects: ")
 
 
-def test_a_value_is_told_with_the_side_for_which_it_is():
+def test_a_value_names_its_side():
     second = GAME.step(GAME.init(), jnp.int32(0))
     lines = [next(analysis_lines(GAME, s, decision())) for s in (GAME.init(), second)]
     assert "+0.25 for the crosses" in lines[0]
@@ -64,13 +64,13 @@ def test_a_value_is_told_with_the_side_for_which_it_is():
     assert value_text(chess, 1, -0.5) == "-0.50 for the black pieces"
 
 
-def test_who_tells_nothing_is_said_to_tell_nothing():
+def test_a_decision_without_analysis_says_so():
     assert list(analysis_lines(GAME, GAME.init(), MoveDecision(0))) == [
         "this player provides no analysis"
     ]
 
 
-def test_nought_without_a_search_is_no_opinion():
+def test_a_zero_value_without_search_is_unknown():
     assert expected_value(MoveDecision(0, None, 0.0)) is None
     assert expected_value(MoveDecision(0)) is None
     assert expected_value(decision()) == 0.25

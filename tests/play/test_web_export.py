@@ -96,7 +96,7 @@ def test_the_runtime_is_what_was_published():
         assert hashlib.sha256(content).hexdigest() == checksum, name
 
 
-def test_smaller_numbers_lose_nothing(shipped):
+def test_exact_weights_are_stored_in_16_bits(shipped):
     exact = to_onnx(shipped)
     model = halved(exact)
     assert len(model.SerializeToString()) < 0.52 * len(exact.SerializeToString())
@@ -108,7 +108,7 @@ def test_smaller_numbers_lose_nothing(shipped):
         np.testing.assert_array_equal(ours, expected)
 
 
-def test_numbers_that_need_32_bits_keep_them():
+def test_other_weights_stay_in_32_bits():
     trained = untrained("tic_tac_toe")
     variables = jax.tree.map(lambda leaf: leaf + 1 / 3, trained.variables)
     trained = dataclasses.replace(trained, variables=variables)
@@ -119,7 +119,7 @@ def test_numbers_that_need_32_bits_keep_them():
             assert kept[tensor.name].raw_data == tensor.raw_data
 
 
-def test_the_same_player_makes_the_same_files(shipped):
+def test_the_export_is_reproducible(shipped):
     assert site(shipped, name="x") == site(shipped, name="x")
 
 

@@ -165,7 +165,7 @@ def test_undo_takes_back_both_moves(visit):
     assert page.find("#undo").is_disabled()
 
 
-def test_what_is_thought_of_a_game_that_is_given_up_does_not_reach_the_next(visit):
+def test_a_decision_of_an_abandoned_game_does_not_affect_the_next(visit):
     page = visit("tic_tac_toe")
     page.find("#strength").press("End")
     page.target(4).click()
@@ -180,7 +180,7 @@ def test_what_is_thought_of_a_game_that_is_given_up_does_not_reach_the_next(visi
     assert page.target(8).get_attribute("aria-label") == "Row 3, column 3: cross"
 
 
-def test_the_computer_begins_if_asked_to(visit):
+def test_the_computer_can_move_first(visit):
     page = visit("tic_tac_toe")
     page.find("label:has-text('Computer')").click()
     expect(page.find(".stroke.side-0")).to_have_count(1)
@@ -189,7 +189,7 @@ def test_the_computer_begins_if_asked_to(visit):
     assert page.find("body").get_attribute("data-you") == "1"
 
 
-def test_the_keyboard_is_enough(visit):
+def test_a_game_can_be_played_by_keyboard(visit):
     page = visit()
     page.target(0).focus()
     page.page.keyboard.press("ArrowRight")
@@ -206,7 +206,7 @@ def test_the_keyboard_is_enough(visit):
     expect(page.find(".falls")).to_have_count(0)
 
 
-def test_the_analysis_tells_what_the_computer_thinks(visit):
+def test_the_analysis_shows_the_decision(visit):
     page = visit()
     page.play(3)
     assert page.find(".estimate").count() == 0
@@ -251,7 +251,7 @@ def choose_branch(page):
     )
 
 
-def test_the_tree_leads_to_positions_that_may_follow(visit):
+def test_the_tree_shows_continuations(visit):
     page = visit("connect_four", "#you=0&moves=3-3-3-3-2-1")
     analyse(page)
     expect(page.find("#tree [aria-pressed=true]")).to_have_text("Now")
@@ -277,7 +277,7 @@ def test_the_tree_leads_to_positions_that_may_follow(visit):
     page.play(2)
 
 
-def test_the_tree_is_walked_through(visit):
+def test_arrow_keys_move_through_the_tree(visit):
     page = visit("connect_four", "#you=0&moves=3-3-3-3-2-1")
     analyse(page)
     status, marked = page.find("#status"), page.find("#tree [aria-pressed=true]")
@@ -302,7 +302,7 @@ def test_the_tree_is_walked_through(visit):
     assert page.pieces() == 6
 
 
-def test_undo_ends_a_look_ahead(visit):
+def test_undo_ends_a_continuation(visit):
     page = visit("connect_four", "#you=0&moves=3-3-2-2")
     analyse(page)
     page.find("#previous").click()
@@ -314,7 +314,7 @@ def test_undo_ends_a_look_ahead(visit):
     expect(page.find("#status")).to_have_text("Computer played 4. Your turn.")
 
 
-def test_a_look_ahead_at_the_end_tells_who_has_won(visit):
+def test_a_finished_continuation_shows_its_result(visit):
     page = visit("tic_tac_toe", "#you=0&moves=0-3-1-4")
     analyse(page)
     branch(page, "c3").click()
@@ -353,7 +353,7 @@ def test_a_game_is_a_link_and_goes_on_after_a_reload(visit):
     assert page.find("input[value=computer]").is_checked()
 
 
-def test_what_is_no_game_is_told_and_the_game_under_way_stays(visit):
+def test_an_invalid_link_is_an_error_and_keeps_the_current_game(visit):
     page = visit("tic_tac_toe", "#you=0&moves=4-4")
     expect(page.find("#notice")).to_have_text(
         "The link has no valid game: action 4, number 2, is not legal"
@@ -393,7 +393,7 @@ def test_a_game_is_counted_once(visit):
     assert page.score() == [1, 0, 0]
 
 
-def test_another_beginning_does_not_end_a_game_under_way(visit):
+def test_changing_who_moves_first_does_not_end_the_current_game(visit):
     page = visit("tic_tac_toe")
     page.play(4)
     page.find("label:has-text('Computer')").click()
@@ -405,12 +405,12 @@ def test_another_beginning_does_not_end_a_game_under_way(visit):
     page.find("#new-game").click()
     page.wait_for(f"{YOURS}[data-moves='1']")
     expect(page.find("#begins-later")).to_be_hidden()
-    # No move of the visitor's would be lost.
+    # No move of the user's would be lost.
     page.find("label:has-text('You')").click()
     page.wait_for(f"{YOURS}[data-moves='0']")
 
 
-def test_arrows_look_back_wherever_the_pointer_was(visit):
+def test_arrow_keys_step_through_the_game_after_a_click(visit):
     page = visit(hurries=False)
     page.target(3).click()
     page.wait_for(f"{YOURS}[data-moves='2']")
@@ -425,7 +425,7 @@ def test_arrows_look_back_wherever_the_pointer_was(visit):
     expect(page.find("[value=watch]")).to_be_checked()
 
 
-def test_a_move_on_its_way_is_not_lost_to_a_setting(visit):
+def test_a_changed_setting_does_not_cancel_a_move(visit):
     page = visit()
     page.page.evaluate(
         """() => {
@@ -438,7 +438,7 @@ def test_a_move_on_its_way_is_not_lost_to_a_setting(visit):
     assert page.page.url.split("moves=3-")[1].isdigit()
 
 
-def test_a_game_is_looked_through_and_goes_on(visit):
+def test_a_game_continues_after_stepping_through_it(visit):
     page = visit("connect_four", "#you=0&moves=3-3-3-3-2-1")
     page.find("summary").click()
     expect(page.find("#moves tr")).to_have_count(7)
@@ -469,7 +469,7 @@ def test_a_game_is_looked_through_and_goes_on(visit):
     assert page.pieces() == 6
 
 
-def test_a_game_can_be_taken_away(visit, tmp_path):
+def test_a_game_can_be_exported_as_link_and_file(visit, tmp_path):
     page = visit("tic_tac_toe", "#you=0&moves=0-3-1-4")
 
     def saved():
@@ -501,7 +501,7 @@ def test_a_game_can_be_taken_away(visit, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_look_ahead_pauses_what_is_watched(visit):
+def test_a_continuation_pauses_a_watched_game(visit):
     page = visit("tic_tac_toe", hurries=False)
     page.find("label:has-text('Just watch')").click()
     page.find("summary").click()
@@ -530,7 +530,7 @@ def test_a_game_can_be_watched(visit):
 @pytest.mark.slow
 @pytest.mark.parametrize(("width", "height"), [(320, 568), (390, 844), (844, 390)])
 @pytest.mark.parametrize("name", browser_games())
-def test_a_phone_is_wide_enough(visit, name, width, height):
+def test_the_page_fits_a_phone(visit, name, width, height):
     page = visit(
         name,
         viewport={"width": width, "height": height},
@@ -551,7 +551,7 @@ def test_a_phone_is_wide_enough(visit, name, width, height):
 
 
 @pytest.mark.slow
-def test_nothing_moves_about_while_a_game_is_played(visit):
+def test_the_layout_does_not_shift_during_a_game(visit):
     page = visit()
     page.weaken()
     for column in (3, 3, 2):
@@ -576,7 +576,7 @@ def test_every_request_goes_to_the_pages_own_host(visit):
     assert "connect_four.js" not in names
 
 
-def test_the_page_may_not_ask_other_hosts(open_page, sites):
+def test_the_policy_blocks_requests_to_other_hosts(open_page, sites):
     page = open_page(f"{sites[0]}/tic_tac_toe/")
     page.wait_for_turn()
     page.page.evaluate("fetch('https://example.org/').catch(() => null)")
@@ -604,7 +604,7 @@ def test_a_page_that_lacks_a_file_says_so(open_page, sites, missing, says):
     expect(page.find("#main")).to_be_hidden()
 
 
-def test_a_damaged_network_is_told(open_page, sites):
+def test_a_damaged_network_is_an_error(open_page, sites):
     url, folder = sites
     broken = folder / "damaged"
     shutil.copytree(folder / "tic_tac_toe", broken)
@@ -613,7 +613,7 @@ def test_a_damaged_network_is_told(open_page, sites):
     expect(page.find("#failure")).to_contain_text("The player failed")
 
 
-def test_opened_as_a_file_it_says_what_to_do(browser, sites):
+def test_a_page_opened_as_a_file_explains_how_to_serve_it(browser, sites):
     context = browser.new_context()
     page = context.new_page()
     page.goto((sites[1] / "tic_tac_toe" / "index.html").as_uri())
@@ -621,7 +621,7 @@ def test_opened_as_a_file_it_says_what_to_do(browser, sites):
     context.close()
 
 
-def test_the_players_name_is_text_whatever_it_is(open_page, sites):
+def test_the_players_name_is_escaped(open_page, sites):
     url, folder = sites
     odd = folder / "odd"
     shutil.copytree(folder / "tic_tac_toe", odd)

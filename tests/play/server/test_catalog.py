@@ -44,7 +44,7 @@ def test_the_player_that_ships_comes_first(tmp_path):
     assert list(catalog.games["go:5"].players) == ["mcts:1600", "greedy", "random"]
 
 
-def test_players_are_called_what_the_field_calls_them(tmp_path):
+def test_players_have_standard_titles(tmp_path):
     make_run(tmp_path / "first", "tic_tac_toe")
     catalog = make_catalog(["tic_tac_toe"], (), tmp_path)
     offered = catalog.with_runs(catalog.runs())["tic_tac_toe"].players
@@ -85,7 +85,7 @@ def test_every_offered_player_can_be_loaded(tmp_path):
             load_offered(player, offer.game)
 
 
-def test_further_players_come_before_all_others(tmp_path):
+def test_added_players_are_listed_first(tmp_path):
     specs = ("go:size=5=mcts:7?exploration=2", "go:size=5=random")
     catalog = make_catalog(["go:size=5"], specs, tmp_path)
     assert list(catalog.games["go:5"].players) == [
@@ -93,7 +93,7 @@ def test_further_players_come_before_all_others(tmp_path):
     ]
 
 
-def test_a_game_is_offered_once_however_it_is_spelled(tmp_path):
+def test_spellings_of_a_game_are_offered_once(tmp_path):
     specs = ("hex:size=3=my=random", "hex:3=random", "go:size=9=random")
     catalog = make_catalog(["hex:3", "hex:size=3", "go:size=9", "go"], specs, tmp_path)
     assert list(catalog.games) == ["hex:3", "go"]
@@ -101,7 +101,7 @@ def test_a_game_is_offered_once_however_it_is_spelled(tmp_path):
     assert catalog.key_of(games.make("hex", size=3)) == "hex:3"
 
 
-def test_visitors_see_names_and_neither_commands_nor_directories(tmp_path):
+def test_public_names_have_no_commands_or_paths(tmp_path):
     make_run(tmp_path / "first", "tic_tac_toe")
     specs = (
         "gtp:cat --key /secret/key",
@@ -135,12 +135,12 @@ def test_visitors_see_names_and_neither_commands_nor_directories(tmp_path):
         (["go"], ("go=perfect",), "perfect"),
     ],
 )
-def test_what_there_is_not_is_said(names, specs, error, tmp_path):
+def test_unknown_games_and_players_are_errors(names, specs, error, tmp_path):
     with pytest.raises(ValueError, match=error):
         make_catalog(names, specs, tmp_path)
 
 
-def test_what_the_command_line_adds_comes_before_what_ships_and_runs(tmp_path):
+def test_added_players_come_before_shipped_ones_and_runs(tmp_path):
     for name in ("first", "second"):
         make_run(tmp_path / "runs" / name, "tic_tac_toe")
     catalog = make_catalog(
@@ -153,7 +153,7 @@ def test_what_the_command_line_adds_comes_before_what_ships_and_runs(tmp_path):
     ]
 
 
-def test_the_players_of_runs_are_offered_as_soon_as_they_are_there(tmp_path):
+def test_players_of_new_runs_are_offered(tmp_path):
     catalog = make_catalog(["tic_tac_toe"], (), tmp_path / "runs")
     assert catalog.runs() == {}
     make_run(tmp_path / "runs/first", "tic_tac_toe")
@@ -185,9 +185,7 @@ def test_a_run_without_a_player_is_found_but_offers_none(tmp_path):
     assert catalog.with_runs(catalog.runs()) == catalog.games
 
 
-def test_a_game_of_a_run_that_cannot_be_offered_harms_no_other(
-    tmp_path, monkeypatch, caplog
-):
+def test_an_error_in_a_runs_game_does_not_affect_others(tmp_path, monkeypatch, caplog):
     def fail(game):
         raise RuntimeError("RESOURCE_EXHAUSTED: no memory")
 
@@ -204,7 +202,7 @@ def test_a_game_of_a_run_that_cannot_be_offered_harms_no_other(
 @pytest.mark.parametrize(
     "kind", ["gtp:sh -c 'touch {}' x", "gtp", "human", "q_learning:{}"]
 )
-def test_a_kind_that_a_run_names_never_becomes_a_command(tmp_path, kind):
+def test_the_kind_of_a_run_is_never_executed(tmp_path, kind):
     owned = tmp_path / "owned"
     config = {"format": 1, "game": "tic_tac_toe", "kind": kind.format(owned)}
     make_run(tmp_path / "runs/first", "tic_tac_toe")
@@ -214,7 +212,7 @@ def test_a_kind_that_a_run_names_never_becomes_a_command(tmp_path, kind):
     assert catalog.with_runs(catalog.runs()) == catalog.games
 
 
-def test_the_name_of_a_run_sets_nothing(tmp_path):
+def test_the_name_of_a_run_is_not_parsed_as_settings(tmp_path):
     make_run(tmp_path / "runs/first?temperature=9&simulations=7", "tic_tac_toe")
     catalog = make_catalog(["tic_tac_toe"], (), tmp_path / "runs")
     offer = catalog.with_runs(catalog.runs())["tic_tac_toe"]
@@ -260,7 +258,7 @@ def test_every_spelling_of_a_game_finds_it(some_games, text, key):
         *("go:" + "9" * 10_000, "go:komi=" + "1" * 10_000, "go:" + "," * 10_000),
     ],
 )
-def test_what_names_no_offered_game_finds_none(some_games, text):
+def test_other_texts_find_no_game(some_games, text):
     assert find_key(text, some_games) is None
 
 

@@ -49,7 +49,7 @@ class Page:
 
 
 @contextlib.contextmanager
-def visiting(registry):
+def connected(registry):
     app = make_app(registry, names=["localhost"])
     with (
         TestClient(app, base_url=URL) as client,
@@ -78,14 +78,14 @@ def started(page):
 
 @pytest.fixture
 def pair(client, started):
-    """Two visitors who have begun."""
+    """Two connections that have started."""
     with client.websocket_connect(SOCKET) as socket:
         other = Page(socket)
         other.ask("start", game="tic_tac_toe", player="random")
         yield started, other
 
 
-def think(page, actions=(), simulations=None):
+def decide(page, actions=(), simulations=None):
     return page.ask("decide", actions=list(actions), simulations=simulations)
 
 
@@ -99,7 +99,7 @@ def test_start_describes_game_and_player(page):
     assert told["search"] == "It uses Gumbel search, as in the arena."
 
 
-def test_the_board_is_sent_while_a_game_cannot_begin(catalog, monkeypatch):
+def test_the_first_position_is_sent_while_the_rules_compile(catalog, monkeypatch):
     may_compile, registry = threading.Event(), PlayerRegistry(catalog, Limits())
 
     def compile_rules(offer, rules=registry.rules):
@@ -107,7 +107,7 @@ def test_the_board_is_sent_while_a_game_cannot_begin(catalog, monkeypatch):
         return rules(offer)
 
     monkeypatch.setattr(registry, "rules", compile_rules)
-    with visiting(registry) as page:
+    with connected(registry) as page:
         number = page.send("start", game="tic_tac_toe", player="random")
         assert page.receive(number)["kind"] == "stage"
         preview = page.receive(number)
@@ -125,15 +125,15 @@ def test_the_board_is_sent_while_a_game_cannot_begin(catalog, monkeypatch):
         assert page.stages == []
 
 
-def test_a_thought_that_waits_for_the_compiler_says_so(catalog, monkeypatch):
+def test_a_decision_reports_that_the_search_is_compiled(catalog, monkeypatch):
     registry = PlayerRegistry(catalog, Limits())
     monkeypatch.setattr(SearchWorker, "warm_up", lambda *_: None)
-    with visiting(registry) as page:
+    with connected(registry) as page:
         page.ask("start", game="tic_tac_toe", player="greedy")
         page.stages.clear()
-        assert think(page)[0] == "answer"
+        assert decide(page)[0] == "answer"
         assert page.stages == ["Compiling the search"]
-        assert think(page)[0] == "answer"
+        assert decide(page)[0] == "answer"
         assert page.stages == ["Compiling the search"]
 
 
@@ -143,14 +143,14 @@ def test_a_player_without_a_search_has_no_strengths(page):
     assert told["simulations"] is None
 
 
-def test_a_whole_game_is_played_and_thought_about(page):
+def test_a_whole_game_is_played(page):
     page.ask("start", game="tic_tac_toe", player="alphazero:pretrained")
     actions = []
     while True:
         _, position, _ = page.ask("position", actions=actions)
         if position["isOver"]:
             break
-        kind, decision, progress = think(page, actions, 50)
+        kind, decision, progress = decide(page, actions, 50)
         assert kind == "answer"
         assert decision["simulations"] == 50
         assert sum(move["visits"] for move in decision["moves"]) == 50
@@ -169,7 +169,7 @@ def test_the_player_may_be_changed(started):
 
 
 @pytest.mark.parametrize("method", ["position", "decide"])
-def test_nothing_is_answered_before_the_start(page, method):
+def test_requests_before_the_start_are_errors(page, method):
     kind, error, _ = page.ask(method, actions=[], simulations=1)
     assert (kind, error) == ("error", "the first message must be start")
 
@@ -192,14 +192,14 @@ def test_nothing_is_answered_before_the_start(page, method):
         ("tic_tac_toe", "human", "unknown player"),
     ],
 )
-def test_only_what_is_offered_can_be_chosen(page, game, player, error):
+def test_only_offered_games_and_players_can_be_started(page, game, player, error):
     kind, text, _ = page.ask("start", game=game, player=player)
     assert kind == "error"
     assert text.startswith(error)
     assert page.ask("start", game="tic_tac_toe", player="random")[0] == "answer"
 
 
-def test_illegal_actions_are_told_and_the_connection_goes_on(started):
+def test_illegal_actions_are_errors_and_the_connection_stays_open(started):
     for method in ("position", "replay", "decide"):
         kind, error, _ = started.ask(method, actions=[4, 4], simulations=None)
         assert kind == "error"
@@ -207,13 +207,13 @@ def test_illegal_actions_are_told_and_the_connection_goes_on(started):
     assert started.ask("position", actions=[4])[0] == "answer"
 
 
-def test_moves_are_read_as_people_write_them(started):
+def test_moves_are_parsed_from_notation(started):
     assert started.ask("parse", actions=[4], text=" A3 ")[:2] == ("answer", 0)
     kind, error, _ = started.ask("parse", actions=[4], text="b2")
     assert (kind, error[:24]) == ("error", "'b2' is not legal here; ")
 
 
-def test_the_moves_of_a_game_are_told(started):
+def test_replay_returns_the_moves_of_a_game(started):
     kind, moves, _ = started.ask("replay", actions=[4, 0])
     assert kind == "answer"
     assert moves == [
@@ -222,25 +222,25 @@ def test_the_moves_of_a_game_are_told(started):
     ]
 
 
-def test_more_actions_than_a_game_can_have_are_refused(started):
+def test_more_actions_than_the_longest_game_are_rejected(started):
     kind, error, _ = started.ask("position", actions=[0] * 10)
     assert (kind, error) == ("error", "actions must have at most 9 entries: 10")
 
 
-def test_there_is_nothing_to_think_about_at_the_end(started):
-    kind, error, _ = think(started, [0, 3, 1, 4, 2])
+def test_a_decision_in_a_finished_game_is_an_error(started):
+    kind, error, _ = decide(started, [0, 3, 1, 4, 2])
     assert (kind, error) == ("error", "the game is over")
 
 
-def test_other_simulations_than_those_offered_are_refused(page):
+def test_numbers_of_simulations_that_are_not_offered_are_rejected(page):
     page.ask("start", game="tic_tac_toe", player="alphazero:pretrained")
     for simulations in (0, 7, 3200, 10**15):
-        kind, error, _ = think(page, (), simulations)
+        kind, error, _ = decide(page, (), simulations)
         assert kind == "error"
         assert error.startswith("simulations must be one of 1, 25, 50, 64, 100")
 
 
-def test_a_newer_thought_replaces_an_older_one(page):
+def test_a_newer_decision_request_cancels_the_older(page):
     page.ask("start", game="tic_tac_toe", player="alphazero:pretrained")
     params = {"actions": [], "simulations": 1600}
     older = page.send("decide", **params)
@@ -254,7 +254,7 @@ def test_a_newer_thought_replaces_an_older_one(page):
     assert answers[newer]["simulations"] == 25
 
 
-def test_the_tree_is_told_to_who_asks_for_it(page):
+def test_the_tree_is_sent_on_request(page):
     page.ask("start", game="tic_tac_toe", player="alphazero:pretrained")
     params = {"actions": [0, 3, 1, 4], "simulations": 100}
     _, decision, progress = page.ask("decide", **params, tree=True)
@@ -266,7 +266,7 @@ def test_the_tree_is_told_to_who_asks_for_it(page):
     assert page.ask("decide", **params, tree=True)[1]["tree"] == []
 
 
-def test_a_thought_can_be_stopped(page):
+def test_a_decision_can_be_cancelled(page):
     page.ask("start", game="tic_tac_toe", player="alphazero:pretrained")
     decision = page.send("decide", actions=[], simulations=1600)
     stop = page.send("stop")
@@ -278,7 +278,7 @@ def test_a_thought_can_be_stopped(page):
     assert answers == {decision: None, stop: None}
 
 
-def test_what_is_no_message_is_answered_by_an_error(page):
+def test_a_malformed_message_is_answered_by_an_error(page):
     for text in ("{", "[]", "\0", "x" * 1000):
         page.socket.send_text(text)
         message = page.socket.receive_json()
@@ -289,7 +289,7 @@ def test_what_is_no_message_is_answered_by_an_error(page):
     assert page.ask("stop")[0] == "answer"
 
 
-def test_who_says_nothing_sensible_is_dropped(client, registry):
+def test_too_many_malformed_messages_close_the_connection(client, registry):
     with client.websocket_connect(SOCKET) as socket:
         for _ in range(registry.limits.bad_messages + 1):
             socket.send_text("{")
@@ -309,7 +309,7 @@ def test_who_says_nothing_sensible_is_dropped(client, registry):
         {"host": "evil.example"},
     ],
 )
-def test_pages_of_others_are_refused(client, headers):
+def test_pages_of_other_origins_are_rejected(client, headers):
     with (
         pytest.raises(WebSocketDisconnect),
         client.websocket_connect(SOCKET, headers=headers),
@@ -317,7 +317,7 @@ def test_pages_of_others_are_refused(client, headers):
         pass
 
 
-def test_the_own_page_is_let_in(client):
+def test_the_servers_own_page_is_accepted(client):
     headers = {"host": "localhost:8000", "origin": "http://localhost:8000"}
     with client.websocket_connect(SOCKET, headers=headers) as socket:
         assert Page(socket).ask("stop")[0] == "answer"
@@ -333,46 +333,46 @@ def failing_catalog(catalog, dying, monkeypatch):
     return Catalog({"tic_tac_toe": offer}, catalog.runs_directory, has_all=False)
 
 
-def test_a_player_that_forfeits_is_told_and_can_be_asked_again(failing_catalog, dying):
-    with visiting(PlayerRegistry(failing_catalog, Limits())) as page:
+def test_a_forfeit_is_an_error_and_the_player_stays_usable(failing_catalog, dying):
+    with connected(PlayerRegistry(failing_catalog, Limits())) as page:
         page.ask("start", game="tic_tac_toe", player="dying")
-        assert think(page)[1]["action"] == 0
+        assert decide(page)[1]["action"] == 0
         dying.is_dead = True
-        kind, error, _ = think(page, [0])
+        kind, error, _ = decide(page, [0])
         assert (kind, error) == ("error", "the opponent failed")
         dying.is_dead = False
-        assert think(page, [0])[1]["action"] == 1
+        assert decide(page, [0])[1]["action"] == 1
     assert dying.num_closed == dying.num_sessions == 2
 
 
-def test_a_player_that_resigns_is_told_and_stays(failing_catalog, dying):
-    with visiting(PlayerRegistry(failing_catalog, Limits())) as page:
+def test_a_resignation_is_an_answer_and_the_session_stays_open(failing_catalog, dying):
+    with connected(PlayerRegistry(failing_catalog, Limits())) as page:
         page.ask("start", game="tic_tac_toe", player="dying")
         dying.is_beaten = True
-        assert think(page) == ("answer", {"resigns": True}, [])
+        assert decide(page) == ("answer", {"resigns": True}, [])
         dying.is_beaten = False
-        assert think(page)[1]["action"] == 0
+        assert decide(page)[1]["action"] == 0
     assert dying.num_sessions == dying.num_closed == 1
 
 
-def test_who_does_not_begin_is_dropped(failing_catalog):
+def test_a_connection_without_a_start_is_closed(failing_catalog):
     with (
-        visiting(PlayerRegistry(failing_catalog, Limits(start_seconds=0.05))) as page,
+        connected(PlayerRegistry(failing_catalog, Limits(start_seconds=0.05))) as page,
         pytest.raises(WebSocketDisconnect) as closed,
     ):
         page.socket.receive_json()
     assert closed.value.code == 1001
 
 
-def test_who_is_silent_for_long_is_dropped(failing_catalog):
-    with visiting(PlayerRegistry(failing_catalog, Limits(idle_seconds=0.05))) as page:
+def test_an_idle_connection_is_closed(failing_catalog):
+    with connected(PlayerRegistry(failing_catalog, Limits(idle_seconds=0.05))) as page:
         page.ask("start", game="tic_tac_toe", player="dying")
         with pytest.raises(WebSocketDisconnect) as closed:
             page.socket.receive_json()
     assert closed.value.code == 1001
 
 
-def test_where_it_is_full_those_leave_first_who_never_began(failing_catalog):
+def test_a_full_server_first_closes_connections_without_a_game(failing_catalog):
     app = make_app(
         PlayerRegistry(failing_catalog, Limits(connections=2)), names=["localhost"]
     )
@@ -398,7 +398,7 @@ def test_where_it_is_full_those_leave_first_who_never_began(failing_catalog):
         assert newcomer.ask("position", actions=[])[0] == "answer"
 
 
-def test_too_many_thoughts_are_refused(failing_catalog, dying):
+def test_too_many_decision_requests_are_rejected(failing_catalog, dying):
     app = make_app(
         PlayerRegistry(failing_catalog, Limits(decisions=1)), names=["localhost"]
     )
@@ -413,17 +413,17 @@ def test_too_many_thoughts_are_refused(failing_catalog, dying):
         dying.may_go_on.clear()
         number = first.send("decide", actions=[], simulations=None)
         first.ask("position", actions=[])  # so that the thought was taken
-        kind, error, _ = think(second)
+        kind, error, _ = decide(second)
         assert kind == "error"
         assert error.startswith("the server is busy")
         dying.may_go_on.set()
         assert first.receive(number)["kind"] == "answer"
         deadline = time.monotonic() + 60
-        while think(second)[0] == "error":
+        while decide(second)[0] == "error":
             assert time.monotonic() < deadline
 
 
-def test_messages_come_no_faster_than_they_may():
+def test_the_rate_limiter_delays_messages_after_the_burst():
     limiter = RateLimiter(per_second=10, burst=3)
     waits = [limiter.wait() for _ in range(5)]
     assert waits[:3] == [0, 0, 0]
@@ -453,7 +453,7 @@ FAILED = "internal server error; try again in a moment"
         ),
     ],
 )
-def test_every_failure_reaches_who_asked_and_nobody_else(
+def test_an_error_is_sent_only_to_the_client_that_caused_it(
     pair, monkeypatch, error, place, request_
 ):
     def fail(*_, **__):
@@ -465,12 +465,12 @@ def test_every_failure_reaches_who_asked_and_nobody_else(
         patch.setattr(f"azjax.play.server.{place}", fail)
         assert asking.ask(method, **params)[:2] == ("error", FAILED)
     for page in (asking, other):
-        assert think(page)[0] == "answer"
+        assert decide(page)[0] == "answer"
 
 
-def test_a_thought_that_cannot_be_sent_is_an_error(started, monkeypatch):
+def test_a_decision_that_is_not_json_is_an_error(started, monkeypatch):
     monkeypatch.setattr(
         "azjax.play.server.connection.describe_decision",
         lambda *_, **__: {"value": float("nan")},
     )
-    assert think(started)[0] == "error"
+    assert decide(started)[0] == "error"

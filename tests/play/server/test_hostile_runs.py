@@ -233,7 +233,7 @@ class Asking:
                 return answer["kind"], answer["value"]
 
 
-def test_hostile_runs_harm_nothing_and_a_good_one_is_served_beside_them(
+def test_hostile_runs_do_not_affect_a_valid_run(
     tmp_path, monkeypatch, processes, capsys
 ):
     directory = tmp_path / "runs"

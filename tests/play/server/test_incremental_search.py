@@ -25,14 +25,14 @@ NUM_SLICES = 4
 
 
 def batch(states, made, total=WHOLE):
-    """Returns positions in whose searches so many slices were made."""
+    """Returns positions; `made` are the slices of their searches so far."""
     stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *states)
     made = PLAN.per_slice * np.array(made, np.int32)
     return Batch(stacked, np.full(len(made), total, np.int32), made)
 
 
 def search(slices, state, total=WHOLE):
-    """Searches in slices; returns all thoughts."""
+    """Searches in slices; returns the decision after each."""
     trees, decisions = slices.empty_trees(1), []
     for number in range(-(-total // PLAN.per_slice)):
         found, trees = slices.search(number, batch([state], [number], total), trees)
@@ -40,7 +40,7 @@ def search(slices, state, total=WHOLE):
     return decisions
 
 
-def test_slices_add_up_to_the_search_of_the_player_itself_and_end_within_one(
+def test_slices_build_the_same_tree_as_one_search(
     slices, player, positions, found_alone
 ):
     assert player.search.algorithm == "gumbel"
@@ -67,7 +67,7 @@ def test_positions_searched_together_do_not_influence_each_other(
         assert decision.draw == pytest.approx(alone.draw, abs=1e-5)
 
 
-def test_a_newcomer_never_finds_the_tree_of_the_one_before(slices, positions):
+def test_a_new_search_does_not_reuse_the_previous_tree(slices, positions):
     (_, state), other = positions[1], positions[4][1]
     trees = slices.empty_trees(4)
     _, trees = slices.search(0, batch([state] * 4, [0] * 4), trees)
@@ -94,7 +94,7 @@ def test_trees_move_with_their_positions(slices, positions, visits_alone):
     np.testing.assert_array_equal(decision.analysis.visits, visits_alone[third])
 
 
-def test_a_batch_that_grows_has_room_for_newcomers(slices, positions, visits_alone):
+def test_a_batch_can_grow(slices, positions, visits_alone):
     states = dict(positions)
     trees = slices.empty_trees(1)
     for number in range(2):
@@ -109,7 +109,7 @@ def test_a_batch_that_grows_has_room_for_newcomers(slices, positions, visits_alo
     assert decisions[1].analysis.visits.sum() == 2 * PLAN.per_slice
 
 
-def test_random_playouts_add_up_as_well(connect_four, positions):
+def test_slices_of_random_playouts_add_up(connect_four, positions):
     slices = IncrementalSearch(
         players.load("mcts:400", connect_four), PLAN, connect_four.init()
     )
@@ -118,7 +118,7 @@ def test_random_playouts_add_up_as_well(connect_four, positions):
     assert [int(decision.analysis.visits.sum()) for decision in decisions] == [7, 10]
 
 
-def test_a_player_that_does_not_search_answers_at_once(connect_four, positions):
+def test_a_player_without_search_needs_no_tree(connect_four, positions):
     slices = IncrementalSearch(
         players.load("greedy", connect_four), None, connect_four.init()
     )
@@ -149,7 +149,7 @@ def test_slices_keep_the_search(player):
     assert sliced.search.num_nodes(sliced.simulations) > PLAN.capacity
 
 
-def test_a_search_is_named_with_its_difference_from_the_player_itself(player):
+def test_the_text_of_a_search_names_differences_from_the_arena(player):
     assert search_text(player) == "It uses Gumbel search, as in the arena."
     search = dataclasses.replace(
         player.search, algorithm="alphazero", tree_reuse_nodes=500
@@ -161,7 +161,7 @@ def test_a_search_is_named_with_its_difference_from_the_player_itself(player):
 
 
 @pytest.mark.slow
-def test_a_newer_player_takes_the_place_of_one_like_it(connect_four):
+def test_a_player_of_the_same_shapes_replaces_another(connect_four):
     game = games.make("tic_tac_toe")
 
     def made(seed, width):
@@ -181,7 +181,7 @@ def test_a_newer_player_takes_the_place_of_one_like_it(connect_four):
     assert before.value != after.value
 
 
-def test_players_of_two_kinds_are_not_taken_for_each_other(connect_four):
+def test_players_of_two_kinds_do_not_replace_each_other(connect_four):
     state = connect_four.init()
     for column in (3, 0, 3, 0, 3):  # greedy has but one answer
         state = connect_four.step(state, np.int32(column))

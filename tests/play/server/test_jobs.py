@@ -6,7 +6,7 @@ from azjax.play.server import Limits
 from azjax.play.server.jobs import Job, JobQueue
 
 
-def test_a_queue_without_a_thread_refuses_and_is_served_when_there_is_one(monkeypatch):
+def test_a_queue_that_cannot_start_a_thread_raises_and_recovers(monkeypatch):
     served = threading.Event()
 
     def serve():

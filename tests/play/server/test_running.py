@@ -67,10 +67,10 @@ def test_a_message_that_is_too_long_ends_the_connection(tmp_path):
     limits = Limits(message_bytes=1000)
     with contextlib.ExitStack() as stack:
         port = stack.enter_context(running(tmp_path, limits))
-        visitor = stack.enter_context(connect(f"ws://127.0.0.1:{port}/socket"))
-        visitor.send("x" * 1001)
+        client = stack.enter_context(connect(f"ws://127.0.0.1:{port}/socket"))
+        client.send("x" * 1001)
         with pytest.raises(ConnectionClosed) as closed:
-            visitor.recv(PATIENCE)
+            client.recv(PATIENCE)
     assert closed.value.rcvd.code == 1009
 
 
@@ -93,12 +93,12 @@ def test_an_unknown_address_has_no_websocket(tmp_path):
         ("\0", 0, "cannot listen at --host"),
     ],
 )
-def test_where_nobody_can_listen_is_said(host, port, error):
+def test_an_invalid_host_or_port_is_an_error(host, port, error):
     with pytest.raises(ValueError, match=error):
         listen(host, port)
 
 
-def test_a_port_that_is_taken_is_said():
+def test_a_port_in_use_is_an_error():
     with listen("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
         with pytest.raises(ValueError, match=f"--port {port}: Address already in use"):

@@ -17,7 +17,7 @@ LIMITS = Limits(progress_seconds=1e-9)
 
 
 class Waiting:
-    """A job, and what whoever waits for it was told."""
+    """A job, with its notifications."""
 
     def __init__(self, position, simulations, limits=LIMITS):
         self.actions, state = position
@@ -39,7 +39,7 @@ class Waiting:
 
 
 class Paced:
-    """A slices that searches a slice each time it is let, and notes the batches."""
+    """A search that waits for permission before each slice, and records batch sizes."""
 
     def __init__(self, slices):
         self._slicer = slices
@@ -68,7 +68,7 @@ def worker(slices, compiler):
     return SearchWorker(slices, TreeBudget(2**30), compiler)
 
 
-def test_visitors_who_come_and_go_think_as_if_they_were_alone(
+def test_a_shared_batch_gives_the_same_results_as_separate_searches(
     slices, compiler, positions, visits_alone
 ):
     paced = Paced(slices)
@@ -91,7 +91,7 @@ def test_visitors_who_come_and_go_think_as_if_they_were_alone(
     assert len(paced.batches) < 4 * len(waiting)
 
 
-def test_news_comes_after_every_slice(worker, positions):
+def test_progress_is_reported_after_every_slice(worker, positions):
     waiting = Waiting(positions[0], 24)
     worker.submit(waiting.job)
     waiting.result()
@@ -99,14 +99,14 @@ def test_news_comes_after_every_slice(worker, positions):
     assert not waiting.job.is_timed_out
 
 
-def test_news_comes_no_more_often_than_it_may(worker, positions):
+def test_progress_reports_are_rate_limited(worker, positions):
     waiting = Waiting(positions[0], 24, Limits(progress_seconds=1e9))
     worker.submit(waiting.job)
     waiting.result()
     assert waiting.simulations == [24]
 
 
-def test_a_thought_that_is_given_up_takes_no_further_slice(slices, compiler, positions):
+def test_a_cancelled_job_is_searched_no_further(slices, compiler, positions):
     paced = Paced(slices)
     worker = SearchWorker(paced, TreeBudget(2**30), compiler)
     stopped, other = Waiting(positions[0], 24), Waiting(positions[1], 24)
@@ -123,14 +123,14 @@ def test_a_thought_that_is_given_up_takes_no_further_slice(slices, compiler, pos
     assert not stopped.job.is_done
 
 
-def test_a_thought_that_takes_too_long_answers_with_what_it_has(worker, positions):
+def test_a_job_beyond_the_time_limit_returns_its_best_move(worker, positions):
     waiting = Waiting(positions[0], 24, Limits(decision_seconds=1e-9))
     worker.submit(waiting.job)
     assert waiting.result().simulations == 7
     assert waiting.job.is_timed_out
 
 
-def test_the_table_is_empty_when_all_are_gone(slices, compiler, positions):
+def test_an_idle_worker_releases_its_trees(slices, compiler, positions):
     budget = TreeBudget(2**30)
     worker = SearchWorker(slices, budget, compiler)
     for _ in range(2):  # it can be used again
@@ -143,7 +143,7 @@ def test_the_table_is_empty_when_all_are_gone(slices, compiler, positions):
         budget.release("another")
 
 
-def test_a_player_that_fails_tells_all_who_wait_and_can_be_asked_again(
+def test_an_error_fails_all_jobs_and_the_worker_stays_usable(
     slices, compiler, positions, capsys
 ):
     class Failing(Paced):
@@ -169,9 +169,7 @@ def test_a_player_that_fails_tells_all_who_wait_and_can_be_asked_again(
     assert again.result().simulations == 24
 
 
-def test_what_fails_because_all_ends_is_not_reported(
-    slices, compiler, positions, capsys
-):
+def test_errors_after_close_are_not_reported(slices, compiler, positions, capsys):
     class Ending(Paced):
         def search(self, seed, batch, memory):
             worker.close()
@@ -184,7 +182,7 @@ def test_what_fails_because_all_ends_is_not_reported(
     assert capsys.readouterr().err == ""
 
 
-def test_thoughts_compile_nothing_when_batches_grow_and_shrink(
+def test_changing_batch_sizes_compiles_nothing(
     slices, compiler, positions, compilations
 ):
     paced = Paced(slices)
@@ -204,7 +202,7 @@ def test_thoughts_compile_nothing_when_batches_grow_and_shrink(
 
 
 class Compiling:
-    """A slices whose larger batches are compiled for as long as a test wants."""
+    """A search that compiles larger batches until the test allows it to end."""
 
     def __init__(self, slices, sizes=(1,)):
         self._slicer, self.sizes = slices, list(sizes)
@@ -227,7 +225,7 @@ class Compiling:
         self.may_end.set()
 
 
-def test_no_thought_waits_for_the_compilation_of_a_larger_batch(slices, positions):
+def test_jobs_do_not_wait_for_a_larger_batch_to_compile(slices, positions):
     compiling = Compiling(slices)
     with ThreadPoolExecutor(1) as compiler, contextlib.closing(compiling):
         worker = SearchWorker(compiling, TreeBudget(2**30), compiler)
@@ -259,7 +257,7 @@ def test_larger_batches_are_compiled_only_if_half_full_and_if_they_fit(
 
 
 @pytest.mark.parametrize(("number", "size"), [(1, 1), (3, 1), (40, 8)])
-def test_what_is_compiled_first_serves_all_who_wait_for_a_game_to_begin(
+def test_the_first_compiled_size_fits_the_waiting_clients(
     connect_four, positions, number, size
 ):
     player = players.load("random", connect_four)
@@ -293,7 +291,7 @@ def test_larger_batches_are_used_once_they_are_compiled(connect_four, positions)
     assert 8 in paced.batches
 
 
-def test_a_table_without_room_waits_for_others(slices, compiler, positions):
+def test_a_worker_waits_for_memory_for_its_trees(slices, compiler, positions):
     budget = TreeBudget(slices.bytes(1))
     assert budget.reserve("another", 1)
     worker = SearchWorker(slices, budget, compiler)
@@ -304,7 +302,7 @@ def test_a_table_without_room_waits_for_others(slices, compiler, positions):
     assert waiting.result().simulations == 24
 
 
-def test_a_player_that_is_another_program_is_asked_one_at_a_time(
+def test_an_external_player_is_asked_one_position_at_a_time(
     dying, connect_four, positions
 ):
     worker = SessionWorker(dying, connect_four)
@@ -317,7 +315,7 @@ def test_a_player_that_is_another_program_is_asked_one_at_a_time(
     assert dying.num_closed == 1
 
 
-def test_a_player_that_forfeits_says_so_and_sits_down_again(
+def test_a_forfeit_fails_the_job_and_the_next_job_starts_a_session(
     dying, connect_four, positions, capsys
 ):
     worker = SessionWorker(dying, connect_four)
@@ -335,7 +333,7 @@ def test_a_player_that_forfeits_says_so_and_sits_down_again(
     assert dying.num_sessions == 2
 
 
-def test_a_player_that_fails_in_its_own_code_leaves_its_seat(
+def test_an_unexpected_error_closes_the_session(
     dying, connect_four, positions, capsys, monkeypatch
 ):
     worker = SessionWorker(dying, connect_four)
@@ -348,9 +346,7 @@ def test_a_player_that_fails_in_its_own_code_leaves_its_seat(
     assert (dying.num_sessions, dying.num_closed) == (1, 1)
 
 
-def test_what_was_given_up_before_its_turn_is_never_asked(
-    dying, connect_four, positions
-):
+def test_a_job_cancelled_while_waiting_is_never_run(dying, connect_four, positions):
     worker = SessionWorker(dying, connect_four)
     dying.may_go_on.clear()
     first, second, third = (Waiting(position, 0) for position in positions[:3])
@@ -363,7 +359,7 @@ def test_what_was_given_up_before_its_turn_is_never_asked(
     assert second.job.progress is None
 
 
-def test_who_was_just_let_in_is_told_when_there_is_no_memory_for_the_tree(
+def test_a_job_fails_if_its_tree_cannot_be_allocated(
     slices, compiler, positions, monkeypatch
 ):
     worker = SearchWorker(slices, TreeBudget(2**30), compiler)
@@ -378,7 +374,7 @@ def test_who_was_just_let_in_is_told_when_there_is_no_memory_for_the_tree(
     assert again.result().simulations == 24
 
 
-def test_a_batch_that_fails_harms_none_that_still_wait(slices, compiler, positions):
+def test_a_failed_batch_does_not_affect_waiting_jobs(slices, compiler, positions):
     class FailingOnce(Paced):
         num_calls = 0
 
@@ -403,7 +399,7 @@ def test_a_batch_that_fails_harms_none_that_still_wait(slices, compiler, positio
     assert second.result().simulations == 24
 
 
-def test_who_cannot_be_told_harms_no_other(worker, positions, capsys):
+def test_a_failing_notification_does_not_affect_other_jobs(worker, positions, capsys):
     def fail():
         raise OSError("the page is gone")
 
