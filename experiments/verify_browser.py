@@ -33,17 +33,17 @@ from azjax import games, players
 from azjax.play.web_export import export_web
 
 LEAST_AGREEMENT = 0.99
-THINK = """async ([positions, simulations]) => {
+DECIDE = """async ([positions, simulations]) => {
   const { WorkerEngine } = await import("./engine.js");
   const engine = new WorkerEngine((error) => { throw error; });
   await engine.start(() => {});
-  const thoughts = [];
+  const decisions = [];
   for (const actions of positions) {
     engine.forget();
     const request = { actions, simulations, purpose: "play" };
-    thoughts.push(await engine.think(request, () => {}));
+    decisions.push(await engine.decide(request, () => {}));
   }
-  return thoughts;
+  return decisions;
 }"""
 
 
@@ -83,7 +83,7 @@ def main(options: Options) -> None:
             ready_seconds = seconds_until_ready(page, url)
             # A page of the same site that has no player of its own.
             page.goto(f"{url}/config.json")
-            decisions = page.evaluate(THINK, [actions, options.simulations])
+            decisions = page.evaluate(DECIDE, [actions, options.simulations])
     found = browser_visits(decisions, game.num_actions)
     chosen = np.array([decision["action"] for decision in decisions])
     seconds = np.array([decision["seconds"] for decision in decisions])

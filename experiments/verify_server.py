@@ -5,7 +5,7 @@
 
 Starts the server on a free port. Visitors play whole games, mostly Connect Four against
 the network that ships, as fast as they are answered, and check every position, result
-and thought against the rules. Then they do so again while others send what is no JSON,
+and decision against the rules. Then they do so again while others send what is no JSON,
 huge messages and bodies, wrong moves and addresses, and leave thousands of sockets open
 that say nothing. Ends with an error if anything was answered wrongly, or a game was
 lost.
@@ -27,7 +27,7 @@ from server_load.visitors import Connection, load_pages, table_of
 
 from azjax import games
 from azjax.play.server.rules import Rules
-from azjax.play.server.running import allow_files
+from azjax.play.server.running import raise_file_limit
 
 SPARE_FILES = 100
 
@@ -54,7 +54,7 @@ class Options:
 
 def main(options: Options) -> None:
     """Starts the server, plays, and prints what happened."""
-    allow_files(options.visitors + options.idle_sockets + SPARE_FILES)
+    raise_file_limit(options.visitors + options.idle_sockets + SPARE_FILES)
     with served() as url:
         results = asyncio.run(play_all(options, url))
     if options.json:

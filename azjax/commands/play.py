@@ -13,9 +13,9 @@ from azjax.checks import check_seed
 from azjax.commands.common import INTERRUPTED, PIPE_CLOSED, note
 from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
-from azjax.play.background import Background
+from azjax.play.background import BackgroundExecutor, CallbackQueue
 from azjax.play.opponents import default_opponent
-from azjax.play.plain import Plain, Pump
+from azjax.play.plain import Plain
 from azjax.play.session import Session
 from azjax.play.typeahead import drop_typeahead
 from azjax.players import load as load_player_named
@@ -86,7 +86,7 @@ def _play_on_screen(sit_down: Callable[[Executor], Session], saved: str | None) 
         drop_typeahead()
         app.run()
     finally:
-        is_idle = _close(app.session, app.pump.background)
+        is_idle = _close(app.session, app.callbacks.background)
     _end(app.return_code or 0, is_idle)
 
 
@@ -94,11 +94,11 @@ def _play_plain(sit_down: Callable[[Executor], Session], saved: str | None) -> N
     for stream in (sys.stdin, sys.stdout):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    pump = Pump()
-    session = sit_down(pump.background)
+    callbacks = CallbackQueue()
+    session = sit_down(callbacks.background)
     status = 0
     try:
-        interface = Plain(session, pump, read=_read, write=_write, note=note)
+        interface = Plain(session, callbacks, read=_read, write=_write, note=note)
         interface.begin(saved)
         drop_typeahead()
         interface.run()
@@ -111,7 +111,7 @@ def _play_plain(sit_down: Callable[[Executor], Session], saved: str | None) -> N
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = PIPE_CLOSED
     finally:
-        is_idle = _close(session, pump.background)
+        is_idle = _close(session, callbacks.background)
     _end(status, is_idle)
 
 
@@ -130,7 +130,7 @@ def _write(text: str) -> None:
     print(text, flush=True)
 
 
-def _close(session: Session, background: Background) -> bool:
+def _close(session: Session, background: BackgroundExecutor) -> bool:
     """Gives back what a session holds; returns whether nobody thinks any more."""
     is_idle = background.close(PATIENCE)
     session.close()

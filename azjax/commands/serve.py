@@ -14,7 +14,7 @@ from azjax.checks import check_int
 from azjax.commands.common import INTERRUPTED
 from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
-from azjax.play.server import House, Limits, Warmer, make_offers
+from azjax.play.server import Limits, PlayerRegistry, Warmer, make_catalog
 
 MAX_MEMORY = 1e6  # GiB
 MIN_TOKEN = 16  # letters; nothing here limits how often somebody may guess
@@ -77,16 +77,16 @@ def serve_command(
     _tell("Loading the games.")
     enable_compilation_cache()
     limits = Limits(simulations=simulations_limit, memory_bytes=int(memory * 2**30))
-    offers = make_offers(games, player, Path(runs), read_parts(parts))
+    catalog = make_catalog(games, player, Path(runs), read_parts(parts))
     listener = listen(host, port)
     names = (*LOOPBACK, host, socket.gethostname(), *names)
-    house = House(offers, limits)
-    app = make_app(house, names=names, token=token)
+    registry = PlayerRegistry(catalog, limits)
+    app = make_app(registry, names=names, token=token)
     shown = f"[{host}]" if ":" in host else host
     query = "" if token is None else f"?token={quote(token, safe='')}"
     print(f"http://{shown}:{listener.getsockname()[1]}/{query}", flush=True)
     print("Ctrl-C ends it.", flush=True)
-    warmer = Warmer(house, _tell)
+    warmer = Warmer(registry, _tell)
     if warm_up:
         warmer.start()
         _tell("Compiling the games in the background; pages work meanwhile.")

@@ -1,1 +1,1 @@
-"""For people who play."""
+"""Interfaces for people: terminal, GTP, web server, notebook and exports."""

@@ -1,4 +1,4 @@
-"""Where seats think, so that an interface need not wait for them."""
+"""A background thread for players, and callbacks for the interface's thread."""
 
 import queue
 from collections.abc import Callable
@@ -8,49 +8,47 @@ from azjax.arena.executor import Then, Work
 from azjax.players import MoveDecision
 
 
-class Background:
-    """Works beside the interface's thread, at one thing after the other.
+class BackgroundExecutor:
+    """Runs functions one after the other in a background thread.
 
     Args:
-        post: has a function called by the interface's thread; called by any thread.
+        post: schedules a function in the interface's thread; thread-safe.
     """
 
     def __init__(self, post: Callable[[Callable[[], None]], object]):
         self._post = post
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="azjax-thinks")
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="azjax-player")
         self._last: Future[MoveDecision | None] | None = None
 
     def __call__(self, work: Work, then: Then) -> None:
-        """Begins to work, and returns."""
+        """Starts `work`, and passes its future to `then` in the interface's thread."""
         self._last = self._executor.submit(work)
-        self._last.add_done_callback(
-            lambda outcome: self._post(lambda: then(outcome))  # by the other thread
-        )
+        self._last.add_done_callback(lambda outcome: self._post(lambda: then(outcome)))
 
     def close(self, seconds: float) -> bool:
-        """Takes no more work, and returns whether all has ended within so many seconds.
+        """Stops accepting work; returns whether running work ended within `seconds`.
 
-        Python waits for what has not before it ends.
+        Python's exit waits for work that has not.
         """
         self._executor.shutdown(wait=False, cancel_futures=True)
         return self._last is None or not wait([self._last], timeout=seconds).not_done
 
 
-class Pump:
-    """Functions that the interface's thread is to call, when it gets round to it.
+class CallbackQueue:
+    """Callbacks that wait for the interface's thread.
 
-    background: works, and leaves here what comes then.
+    background: executor that posts its callbacks here.
     """
 
     def __init__(self):
         self._posted: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self.background = Background(self._posted.put)
+        self.background = BackgroundExecutor(self._posted.put)
 
-    def wait(self) -> None:
-        """Waits for the next function and calls it."""
+    def run_next(self) -> None:
+        """Waits for the next callback and calls it."""
         self._posted.get()()
 
-    def call(self) -> None:
-        """Calls the next function if there is one."""
+    def run_if_ready(self) -> None:
+        """Calls the next callback if there is one."""
         if not self._posted.empty():
             self._posted.get()()

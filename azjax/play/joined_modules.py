@@ -1,4 +1,4 @@
-"""Modules of the page joined into one, for those who want a single file."""
+"""Bundles the page's JavaScript modules into one module."""
 
 import re
 from pathlib import Path
@@ -7,23 +7,22 @@ _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+\.js)";\n', re.MULTILINE
 _EXPORT = re.compile(
     r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE
 )
-_LEFT = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
+_UNKNOWN = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 
 
 def joined(folder: Path, entry: str) -> str:
-    """Returns the text of one module that does what `entry` and its imports do.
+    """Returns a module with the code of `entry` and all its imports.
 
-    Each module becomes a function, called once, that returns what it exports, so that
-    the names of one mean nothing to another. `entry` comes last and may have a default
-    export.
+    Each imported module becomes a function, called once, that returns its exports; this
+    keeps their names apart. `entry` comes last and may have a default export.
 
     Args:
-        folder: where the modules lie; they import from each other as
-            `import { name, ... } from "./file.js";` and export declarations.
-        entry: the module that is wanted.
+        folder: of the modules. They must import by
+            `import { name, ... } from "./file.js";` and export declarations only.
+        entry: file name of the main module.
 
     Raises:
-        ValueError: a module imports or exports in another way, or in a circle.
+        ValueError: a module imports or exports in another form, or imports in a cycle.
     """
     names = _in_order(folder, entry, ())
     parts = [_as_function(folder, name) for name in names if name != entry]
@@ -33,9 +32,9 @@ def joined(folder: Path, entry: str) -> str:
 
 
 def _in_order(folder: Path, name: str, importers: tuple[str, ...]) -> list[str]:
-    """Returns a module after all that it imports, each once."""
+    """Returns a module after its imports, without duplicates."""
     if name in importers:
-        raise ValueError(f"modules import in a circle: {' '.join([*importers, name])}")
+        raise ValueError(f"modules import in a cycle: {' '.join([*importers, name])}")
     ordered: dict[str, None] = {}
     for _, imported in _IMPORT.findall((folder / name).read_text()):
         ordered |= dict.fromkeys(_in_order(folder, imported, (*importers, name)))
@@ -62,6 +61,6 @@ def _variable(name: str) -> str:
 
 
 def _check(name: str, text: str) -> None:
-    left = _LEFT.search(text)
-    if left is not None:
-        raise ValueError(f"{name} cannot be joined: {left[0]}")
+    unknown = _UNKNOWN.search(text)
+    if unknown is not None:
+        raise ValueError(f"{name} cannot be joined: {unknown[0]}")

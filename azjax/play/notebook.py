@@ -1,9 +1,8 @@
-"""A game against a player in a notebook: the page in a cell; needs anywidget."""
+"""The page in a notebook cell, as a widget; needs anywidget."""
 
 import functools
 import json
 import threading
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import anywidget
@@ -15,27 +14,26 @@ from azjax.games import Game
 from azjax.play.joined_modules import joined
 from azjax.play.opponents import default_opponent
 from azjax.play.page_files import page_files
-from azjax.play.server.catalog import Catalog, GameOffer
 from azjax.play.server.describing import (
     RESIGNATION,
     describe_decision,
+    describe_moves,
     describe_position,
     describe_start,
 )
-from azjax.play.server.house import Host, House
 from azjax.play.server.jobs import Job, report
 from azjax.play.server.limits import Limits
+from azjax.play.server.loaded_player import LoadedPlayer, SharedResources
 from azjax.play.server.messages import (
-    AskDecision,
-    AskMove,
-    AskMoves,
-    AskPosition,
+    DecisionRequest,
     Message,
     MessageError,
-    Start,
+    ParseRequest,
+    PositionRequest,
+    ReplayRequest,
+    StartRequest,
     parse,
 )
-from azjax.play.server.replaying import describe_moves
 from azjax.play.server.rules import Rules
 from azjax.players import AnyPlayer
 
@@ -47,22 +45,21 @@ def play(
     user_player: int = 0,
     seed: int = 0,
 ) -> "Board":
-    """Returns a board on which the user can play, for the notebook to display.
+    """Returns a widget to play a game against an opponent.
 
-    It is the board of `azjax serve`, with its analysis and settings; the opponent
-    thinks in the kernel. Compiling the game takes some seconds.
+    It shows the page of `azjax serve`, with analysis and settings; the opponent runs in
+    the kernel. Compiling the game takes some seconds.
 
     Args:
-        game: what is played, or its name as `azjax.games.make` takes it.
-        opponent: who answers, or a text as `azjax.players.load` takes it; without it
-            the player that ships for the game, or else a search. It searches as it
-            does everywhere, with as many simulations as the user chooses, at first its
-            own number.
-        user_player: 0 if the user begins the first game, 1 if the opponent does.
-        seed: of the opponent's chance.
+        game: a game, or a text for `azjax.games.make`.
+        opponent: a player, or a text for `azjax.players.load`; None means the shipped
+            player of the game, or else a search. The user chooses the number of
+            simulations; the default is the player's own.
+        user_player: the user's player in the first game: 0 moves first, 1 second.
+        seed: of the opponent's random choices.
 
     Raises:
-        ValueError: there is no such game or opponent.
+        ValueError: the game or the opponent is unknown.
     """
     enable_compilation_cache()
     if isinstance(game, str):
@@ -75,127 +72,125 @@ def play(
 
 
 class Board(anywidget.AnyWidget):
-    """A board in a notebook cell, which answers the messages of its displays.
+    """The widget; it answers the messages of its views (the displays of its cell).
 
-    thoughts: that its displays wait for.
+    pending: the decisions that its views wait for.
 
     Args:
-        game: what is played.
-        opponent: who answers.
-        user_player: who the user is in the first game.
-        seed: of the opponent's chance.
+        game: the game.
+        opponent: the player.
+        user_player: the user's player in the first game, 0 or 1.
+        seed: of the opponent's random choices.
     """
 
     _page = traitlets.Unicode().tag(sync=True)
     _style = traitlets.Unicode().tag(sync=True)
     _begins = traitlets.Unicode().tag(sync=True)
 
-    _house: House | None = None
-    _host: Host | None = None
+    _opponent: LoadedPlayer | None = None
+    _resources: SharedResources | None = None
 
     def __init__(self, game: Game, opponent: AnyPlayer, user_player: int, seed: int):
-        self.decisions = _Decisions()
+        self.pending = _PendingDecisions()
         self._esm, page, style = _page()
         begins = ("you", "computer")[user_player]
         super().__init__(_page=page, _style=style, _begins=begins)
         limits = Limits()
         rules = Rules(game, limits.positions)
-        house = House(Catalog({}, Path(), has_all=False), limits, seed=seed)
-        host = Host(GameOffer(repr(game), rules.game, {}), opponent, (), house, None)
-        host.warm_up()
+        resources = SharedResources(limits, seed)
+        loaded = LoadedPlayer(rules.game, opponent, resources)
+        loaded.warm_up()
+        title = type(opponent).__name__.removesuffix("Player") or "the opponent"
         description = {
             **describe_start(game, repr(game)).description,
-            "player": type(opponent).__name__.removesuffix("Player") or "the opponent",
-            "simulations": host.default_strength,
-            "strengths": host.strengths,
-            "search": host.search,
+            **loaded.describe(title),
         }
-        self._house, self._host = house, host
-        self._make_view = functools.partial(_View, self, rules, host, description)
-        self.on_msg(self._take)
+        self._opponent, self._resources = loaded, resources
+        self._make_view = functools.partial(_View, self, rules, loaded, description)
+        self.on_msg(self._receive)
         if self.comm is not None:
             self.comm.on_close(lambda _: self.close())
 
     def close(self) -> None:
-        """Takes the board away: the opponent thinks no more."""
-        self.decisions.close()
-        if self._house is not None and self._host is not None:
-            self._host.close()
-            self._house.close()
+        """Closes the widget and cancels its decisions."""
+        self.pending.close()
+        if self._opponent is not None and self._resources is not None:
+            self._opponent.close()
+            self._resources.close()
         super().close()
 
-    def _take(self, _: Any, content: dict[str, Any], buffers: Any) -> None:
+    def _receive(self, _: Any, content: dict[str, Any], buffers: Any) -> None:
         del buffers
         number = content.get("view")
         if isinstance(number, int):
-            self._make_view(number).take(content)
+            self._make_view(number).answer(content)
 
 
-class _Thought(NamedTuple):
+class _PendingDecision(NamedTuple):
     job: Job
-    id: int
+    id: int  # of the message
 
 
-class _Decisions(dict[int, _Thought]):
-    """The thoughts that displays wait for, by the numbers of the displays."""
+class _PendingDecisions(dict[int, _PendingDecision]):
+    """The decisions that views wait for, by view number."""
 
     def __init__(self):
         super().__init__()
         self._lock = threading.Lock()
 
     def end(self, number: int, job: Job) -> None:
-        """Forgets a thought, unless there is a newer one."""
+        """Removes a job's decision, unless a newer one has replaced it."""
         with self._lock:
             if number in self and self[number].job is job:
                 del self[number]
 
-    def give_up(self, number: int) -> _Thought | None:
-        """Gives up what is thought for a display; returns it if there is such."""
+    def cancel(self, number: int) -> _PendingDecision | None:
+        """Cancels the decision of a view; returns it if it was running."""
         with self._lock:
-            decision = self.pop(number, None)
-        if decision is None or decision.job.is_done:
+            pending = self.pop(number, None)
+        if pending is None or pending.job.is_done:
             return None
-        decision.job.give_up()
-        return decision
+        pending.job.cancel()
+        return pending
 
     def close(self) -> None:
-        """Gives up all."""
+        """Cancels all decisions."""
         for number in list(self):
-            self.give_up(number)
+            self.cancel(number)
 
 
 class _View:
-    """Answers a message of one display of a board.
+    """Answers the messages of one view of a widget.
 
     Args:
-        board: through which it is answered.
+        board: the widget.
         rules: of the game.
-        host: of the opponent.
-        description: of both, for the page.
-        number: of the display.
+        opponent: the opponent.
+        description: of the game and the opponent, for the page.
+        number: of the view.
     """
 
     def __init__(
         self,
         board: Board,
         rules: Rules,
-        host: Host,
+        opponent: LoadedPlayer,
         description: dict[str, Any],
         number: int,
     ):
-        self._board, self._rules, self._host = board, rules, host
+        self._board, self._rules, self._opponent = board, rules, opponent
         self._description, self._number = description, number
-        self._decisions = board.decisions
+        self._pending = board.pending
 
-    def take(self, content: dict[str, Any]) -> None:
-        """Answers a message; a thought is answered later, by another thread."""
+    def answer(self, content: dict[str, Any]) -> None:
+        """Answers a message; decisions are answered later, by another thread."""
         try:
             message = parse(json.dumps(content), self._rules.game.max_moves)
         except MessageError as error:
             return self._send(error.id, "error", str(error))
         try:
-            if isinstance(message, AskDecision):
-                return self._think(message)
+            if isinstance(message, DecisionRequest):
+                return self._decide(message)
             self._send(message.id, "answer", self._value(message))
         except ValueError as error:
             self._send(message.id, "error", str(error))
@@ -206,55 +201,55 @@ class _View:
         self, message: Message
     ) -> dict[str, Any] | list[dict[str, Any]] | int | None:
         match message:
-            case Start():
+            case StartRequest():
                 return self._description
-            case AskPosition():
+            case PositionRequest():
                 return describe_position(self._rules, message.actions)
-            case AskMoves():
+            case ReplayRequest():
                 return describe_moves(self._rules, message.actions)
-            case AskMove():
-                return self._rules.read(message.actions, message.text)
-        self._give_up()
+            case ParseRequest():
+                return self._rules.parse(message.actions, message.text)
+        self._cancel()
         return None
 
-    def _think(self, message: AskDecision) -> None:
-        self._give_up()
+    def _decide(self, message: DecisionRequest) -> None:
+        self._cancel()
         rules, state = self._rules, self._rules.state(message.actions)
         if state.terminated:
             raise ValueError("the game is over")
-        table, simulations = self._host.table(message.simulations)
+        worker, simulations = self._opponent.worker(message.simulations)
 
-        def tell() -> None:
+        def notify() -> None:
             if job.error is not None:
                 self._send(message.id, "error", job.error)
             elif job.is_resigned:
                 self._send(message.id, "answer", RESIGNATION)
-            elif job.found is not None:
+            elif job.progress is not None:
                 kind = "answer" if job.is_done else "progress"
                 with_tree = job.is_done and message.tree
                 decision = describe_decision(
                     rules,
                     state,
-                    *job.found,
+                    *job.progress,
                     with_tree=with_tree,
-                    is_cut=job.is_cut,
+                    is_timed_out=job.is_timed_out,
                 )
                 self._send(message.id, kind, decision)
             elif job.stage is not None:
                 self._send(message.id, "stage", job.stage)
             if job.is_done:
-                self._decisions.end(self._number, job)
+                self._pending.end(self._number, job)
 
         limits = Limits()
-        job = Job(state, message.actions, simulations, tell, limits)
-        self._decisions[self._number] = _Thought(job, message.id)
-        table.ask(job)
+        job = Job(state, message.actions, simulations, notify, limits)
+        self._pending[self._number] = _PendingDecision(job, message.id)
+        worker.submit(job)
 
-    def _give_up(self) -> None:
-        """Lets go of the thought that is under way, which the page then knows."""
-        decision = self._decisions.give_up(self._number)
-        if decision is not None:
-            self._send(decision.id, "answer", None)
+    def _cancel(self) -> None:
+        """Cancels the running decision and answers its request with None."""
+        pending = self._pending.cancel(self._number)
+        if pending is not None:
+            self._send(pending.id, "answer", None)
 
     def _send(self, id: int | None, kind: str, value: Any) -> None:
         self._board.send({"id": id, "kind": kind, "value": value, "view": self._number})
@@ -262,7 +257,7 @@ class _View:
 
 @functools.cache
 def _page() -> tuple[str, str, str]:
-    """Returns the page's program, elements and style."""
+    """Returns the page's JavaScript, HTML and CSS."""
     folder = page_files()
     page, style = (folder / name for name in ("index.html", "style.css"))
     return joined(folder, "widget.js"), page.read_text(), style.read_text()

@@ -1,7 +1,6 @@
-"""A trained network as an ONNX model, to run without JAX; needs the library onnx.
+"""Export of a trained network to ONNX; needs the library onnx.
 
-The graph is written node by node with onnx's own helper. It computes in float32 as in
-play, with the batch axis free.
+The graph is built node by node. It computes in float32 and accepts any batch size.
 """
 
 from pathlib import Path
@@ -23,21 +22,21 @@ except ModuleNotFoundError as error:
     ) from error
 
 OPSET = 17
-# The newest version of the file format that runtimes of the opset's age can read.
+# The newest file format that runtimes for this opset can read.
 IR_VERSION = 8
 TO_CHANNELS_FIRST = (0, 3, 1, 2)
 TO_CHANNELS_LAST = (0, 2, 3, 1)
 
 
 def export_onnx(trained: TrainedPlayer, path: Path) -> None:
-    """Writes a player's network into an ONNX file.
+    """Writes a player's network to an ONNX file.
 
     Input: `observation`, `[batch, H, W, C]` float32. Outputs: `policy_logits`,
-    `[batch, A]` float32, illegal moves not masked, and `result`, `[batch, 3]` float32,
-    the probabilities of win, draw and loss for the player to move.
+    `[batch, A]` float32, without a mask of illegal moves, and `result`, `[batch, 3]`
+    float32, the probabilities of win, draw and loss for the player to move.
 
     Raises:
-        ValueError: the network has modules that azjax does not know.
+        ValueError: the network has custom modules.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}")
@@ -46,7 +45,7 @@ def export_onnx(trained: TrainedPlayer, path: Path) -> None:
 
 
 def to_onnx(trained: TrainedPlayer) -> onnx.ModelProto:
-    """Returns a player's network as `export_onnx` writes it."""
+    """Returns a player's network as an ONNX model; see `export_onnx`."""
     model = nnx.merge(trained.network.eval_def, *trained.variables)
     game = trained.game
     writer = _Writer()
@@ -74,7 +73,7 @@ def _tensor(name: str, shape: tuple[int, ...]) -> onnx.ValueInfoProto:
 
 
 class _Writer:
-    """Collects nodes and constants; tensors are known by their names."""
+    """Collects nodes and constants; tensors are identified by name."""
 
     def __init__(self):
         self.nodes: list[onnx.NodeProto] = []
@@ -83,13 +82,13 @@ class _Writer:
     def add(
         self, op: str, *inputs: str, output: str | None = None, **attributes
     ) -> str:
-        """Adds a node and returns the name of its output."""
+        """Adds a node; returns the name of its output."""
         name = output or f"{op.lower()}_{len(self.nodes)}"
         self.nodes.append(helper.make_node(op, inputs, [name], **attributes))
         return name
 
     def constant(self, value) -> str:
-        """Adds an array of numbers, as float32 if they are no integers."""
+        """Adds an array, as float32 unless it has integers; returns its name."""
         array = np.asarray(value)
         if not np.issubdtype(array.dtype, np.integer):
             array = array.astype(np.float32)
@@ -110,7 +109,7 @@ def _write_network(writer: _Writer, model: nnx.Module, *, has_draws: bool) -> No
 
 def _write_trunk(writer: _Writer, observation: str, trunk: nnx.Module) -> str:
     """Returns features `[B, C, H, W]` of a `ConvTrunk`, `[B, F]` of a `DenseTrunk`."""
-    # Exactly these classes: one of the user's own may compute something else.
+    # Not subclasses: they may compute something else.
     if type(trunk) is ConvTrunk:
         x = writer.add("Transpose", observation, perm=TO_CHANNELS_FIRST)
         x = _write_conv(writer, x, trunk.stem)
@@ -195,7 +194,11 @@ def _write_linear(writer: _Writer, x: str, linear: nnx.Linear) -> str:
 
 
 def _numbers(variable: nnx.Variable | None) -> np.ndarray:
-    """Returns the numbers of a layer that has them."""
+    """Returns the array of a variable.
+
+    Raises:
+        ValueError: the variable is None.
+    """
     if variable is None:
         raise ValueError("a layer without a bias or scale cannot be exported")
     return np.asarray(variable[...])

@@ -1,5 +1,5 @@
-"""Who plays a game against people, if they ask for nobody: the player that ships, or a
-search that takes about a second for a move, at most, on two cores."""
+"""Default opponents: a shipped player, or a search of at most about a second a move on
+two cores."""
 
 import contextlib
 import functools
@@ -10,23 +10,23 @@ import jax
 from azjax.games import Game
 from azjax.players.serialization import CONFIG_FILE, PRETRAINED, pretrained_directory
 
-# What can be done in a second, measured on two cores of an AMD EPYC (Zen 4).
-POSITIONS = 8_000_000  # that alpha-beta would look at if it left nothing out
-PLAYOUT_ACTIONS = 13_000_000  # looked at in random playouts, legal or not
+# Work in one second, measured on two cores of an AMD EPYC (Zen 4).
+POSITIONS = 8_000_000  # of minimax without pruning
+PLAYOUT_ACTIONS = 13_000_000  # examined in random playouts, legal or not
 
-FEWEST_MOVES = 10  # to choose from, as most openings have fewer than what follows
+MIN_BRANCHING = 10  # assumed number of moves, where the first position has fewer
 SIMULATIONS = (1600, 800, 400, 200, 100, 50, 25)
 
 
 def default_opponent(game: Game) -> str:
-    """Returns who plays a game if nobody is asked for."""
+    """Returns the text of the default opponent for a game."""
     if is_shipped(game):
         return f"alphazero:{PRETRAINED}"
-    return lookahead(game) or playouts(game)
+    return default_minimax(game) or default_mcts(game)
 
 
 def is_shipped(game: Game) -> bool:
-    """Returns whether a trained player of exactly this game ships with azjax."""
+    """Returns whether a trained player for this game and its options ships."""
     with contextlib.suppress(ValueError):
         directory = pretrained_directory(game.name)
         config = json.loads((directory / CONFIG_FILE).read_text())
@@ -34,19 +34,19 @@ def is_shipped(game: Game) -> bool:
     return False
 
 
-def lookahead(game: Game) -> str | None:
-    """Returns the player that looks as many moves ahead as there is time for, None
-    where a game knows no guess at a position."""
+def default_minimax(game: Game) -> str | None:
+    """Returns a minimax player of the affordable depth, None if the game has no
+    evaluation function."""
     if type(game).evaluate is Game.evaluate:
         return None
-    breadth, depth = max(_num_first_moves(game), FEWEST_MOVES), 1
+    breadth, depth = max(_num_first_moves(game), MIN_BRANCHING), 1
     while breadth**depth * game.num_actions <= POSITIONS:
         depth += 1
     return f"minimax:{min(depth, game.max_moves)}"
 
 
-def playouts(game: Game) -> str:
-    """Returns the player that makes as many random playouts as there is time for."""
+def default_mcts(game: Game) -> str:
+    """Returns an MCTS player with the affordable number of random playouts."""
     most = PLAYOUT_ACTIONS // (game.max_moves * game.num_actions)
     number = next((n for n in SIMULATIONS if n <= most), SIMULATIONS[-1])
     return f"mcts:{number}"

@@ -1,4 +1,4 @@
-"""A game line by line, in any terminal or pipe."""
+"""The line-based interface of `azjax play`, for any terminal or pipe."""
 
 from collections.abc import Callable
 
@@ -11,73 +11,78 @@ from azjax.arena.events import (
     Jumped,
     Moved,
 )
-from azjax.play.background import Pump
+from azjax.play.background import CallbackQueue
 from azjax.play.session import Session
-from azjax.play.text_output import analysis_lines, opinion, side_names, value_text
+from azjax.play.text_output import (
+    analysis_lines,
+    expected_value,
+    side_names,
+    value_text,
+)
 
-EXAMPLES = 20  # moves that are shown when the user is asked for one
+MAX_SHOWN = 20  # moves in the prompt
 
 
 class Plain:
-    """Shows a session's games as lines, and does what the user's lines say.
+    """Prints the games of a session and executes the user's lines.
 
     Args:
-        session: whose seats think in `pump.background`.
-        pump: where to wait for them.
-        read: asks for a line and returns it; raises EOFError at the end.
-        write: shows a line.
-        note: shows a line that says why nothing happens for a while.
+        session: its opponent runs in `callbacks.background`.
+        callbacks: to wait for.
+        read: returns a line for a prompt; raises EOFError at the end of the input.
+        write: prints a line.
+        note: prints a progress message.
     """
 
     def __init__(
         self,
         session: Session,
-        pump: Pump,
+        callbacks: CallbackQueue,
         read: Callable[[str], str] = input,
         write: Callable[[str], object] = print,
         note: Callable[[str], object] = print,
     ):
-        self.session, self.pump = session, pump
+        self.session, self.callbacks = session, callbacks
         self.read, self.write, self.note = read, write, note
-        self.is_new = True  # whether the position has not been shown
-        session.controller.observe(self.tell)
+        self.is_new = True  # whether the position must be printed
+        session.controller.observe(self.observe)
 
     def begin(self, load: str | None = None) -> None:
-        """Begins, and waits until the game has started.
+        """Starts a game and waits until it has started.
 
         Args:
-            load: a saved game to begin with.
+            load: path of a saved game to continue.
 
         Raises:
-            ValueError: it cannot be loaded.
+            ValueError: the game cannot be loaded.
         """
-        said = self.session.begin(load)
+        message = self.session.begin(load)
         names = side_names(self.session.game)
         self.write(
             f"{self.session.game}: {names[0]} {self.session.player_names[0]}, "
             f"{names[1]} {self.session.player_names[1]}; `help` shows what you can type"
         )
-        if said:
-            self.write(said)
+        if message:
+            self.write(message)
         if not self.session.controller.is_started:
             self.note(f"compiling {self.session.name} ...")
         while not self.session.controller.is_started:
-            self.pump.wait()
+            self.callbacks.run_next()
 
     def run(self) -> None:
-        """Plays until the user leaves or there are no more lines."""
+        """Plays until the user quits or the input ends."""
         while not self.session.is_left:
             while self.session.controller.thinking:
-                self.pump.wait()
+                self.callbacks.run_next()
             self.show()
             try:
                 line = self.read(self.prompt())
             except EOFError:
                 return
-            self.obey(line)
+            self.execute(line)
 
     def show(self) -> None:
-        """Shows the position if it is another than the last time."""
+        """Prints the position if it has changed."""
         controller = self.session.controller
         if self.is_new:
             last_action = controller.moves[-1].action if controller.moves else None
@@ -87,32 +92,30 @@ class Plain:
         self.is_new = False
 
     def prompt(self) -> str:
-        """Returns the question for the next line."""
+        """Returns the prompt for the next line."""
         controller = self.session.controller
         if controller.result is not None:
             return "the game is over (new, back, save, quit): "
         legal = controller.legal_actions()
-        shown = (
-            legal if len(legal) <= EXAMPLES else legal[:: -(-len(legal) // EXAMPLES)]
-        )
+        shown = legal[:: max(1, -(-len(legal) // MAX_SHOWN))]
         state, game = controller.state, self.session.game
         moves = " ".join(game.action_to_text(state, action) for action in shown)
         whose = "your move"
-        if self.session.seat is None:
+        if self.session.opponent_session is None:
             whose = f"a move of the {side_names(game)[controller.player]}"
-        return f"{whose} ({moves}{'' if len(shown) == len(legal) else ' and others'}): "
+        return f"{whose} ({moves}{'' if len(shown) == len(legal) else ' ...'}): "
 
-    def obey(self, line: str) -> None:
-        """Does what a line says, or explains why not."""
+    def execute(self, line: str) -> None:
+        """Executes a line and prints its message or error."""
         try:
-            said = self.session.do(line)
+            message = self.session.do(line)
         except ValueError as error:
-            said = str(error)
-        if said:
-            self.write(said)
+            message = str(error)
+        if message:
+            self.write(message)
 
-    def tell(self, event: Event) -> None:
-        """Observes the game."""
+    def observe(self, event: Event) -> None:
+        """Prints an event of the game."""
         game, controller = self.session.game, self.session.controller
         match event:
             case Jumped():
@@ -120,28 +123,28 @@ class Plain:
             case Moved(player, move):
                 self.is_new = True
                 if move.decision is not None:
-                    value = opinion(move.decision)
+                    value = expected_value(move.decision)
                     expects = ""
                     if value is not None:
                         expects = f" (expects {value_text(game, player, value)})"
-                    name = self.session.addressed(player)
+                    name = self.session.name_of(player)
                     self.write(f"{name} plays {move.text}{expects}")
                     if self.session.is_analysing:
-                        self.explain()
+                        self.show_analysis()
             case Advised(decision):
                 text = game.action_to_text(controller.state, decision.action)
                 self.write(f"try {text}")
                 if self.session.is_analysing:
-                    self.explain()
+                    self.show_analysis()
             case AdviceFailed(reason):
                 self.write(f"no advice: {reason}")
             case Forfeited():
-                self.write(self.session.farewell(event))
+                self.write(self.session.forfeit_text(event))
             case GameOver():
                 self.is_new = True
 
-    def explain(self) -> None:
-        """Shows what was thought last."""
+    def show_analysis(self) -> None:
+        """Prints the latest decision."""
         latest = self.session.latest_decision()
         if latest is not None:
             ply, decision = latest

@@ -1,4 +1,4 @@
-"""One game in a text file that people can read, and write.
+"""Saved games: a text file that people can read and write.
 
     azjax game 1
     game: connect_four
@@ -9,9 +9,9 @@
     1. 4 4
     2. 3 2
 
-The first line says what the file is. Lines with a name and a value follow; those whose
-name is unknown are for people. After an empty line come the moves in the notation of
-the game, with their numbers, which may be left out.
+The first line names the format. Lines with a name and a value follow; unknown names
+are ignored. After an empty line come the moves in the notation of the game; their
+numbers are optional.
 """
 
 import itertools
@@ -30,20 +30,20 @@ FORMAT = 1
 MAX_BYTES = 1_000_000
 UNFINISHED = "unfinished"
 RESULTS = {(1.0, -1.0): "first wins", (-1.0, 1.0): "second wins", (0.0, 0.0): "drawn"}
-_FORFEIT = ", the other side could not go on"
+_FORFEIT = ", the other side could not go on"  # part of the file format
 _HEAD = "azjax game"
 _NEEDED = ("game", "first", "second", "result")
 
 
 class SavedGame(NamedTuple):
-    """A game, as it is saved.
+    """The content of a saved game.
 
-    game: the text that makes the game.
-    players: who played, the first to move first.
+    game: text for `games.make`.
+    players: names of players 0 and 1.
     result: one of `RESULTS`, or `UNFINISHED`.
     moves: in the game's notation.
-    is_forfeit: whether the game ended because a side could not go on.
-    result_text: what else there is to say about the end, for people.
+    is_forfeit: whether the game ended by a forfeit.
+    result_text: the reason of the result, for people.
     """
 
     game: str
@@ -58,8 +58,8 @@ def save(path: Path, saved: SavedGame, overwrite: bool = False) -> None:
     """Writes a game to a file.
 
     Raises:
-        OSError: it cannot be written; FileExistsError if there is one already that may
-            not be overwritten.
+        OSError: the file cannot be written; FileExistsError if it exists and
+            `overwrite` is False.
     """
     head = {
         "game": saved.game,
@@ -90,22 +90,22 @@ def load(path: Path, game: Game) -> tuple[SavedGame, list[int]]:
     """Reads a game from a file.
 
     Args:
-        path: where it lies.
-        game: what must have been played in it; quicker if it is `compiled`.
+        path: of the file.
+        game: the expected game; faster if it is `compiled`.
 
     Returns:
-        What the file says, and the actions.
+        The content and the actions.
 
     Raises:
-        ValueError: the file is no saved game, or a damaged one, or one of another
-            game, or a move is not legal; the message names the line.
-        OSError: it cannot be read.
+        ValueError: the file is malformed, has another game or an illegal move; the
+            message names the line.
+        OSError: the file cannot be read.
     """
     with path.open("rb") as file:
         content = file.read(MAX_BYTES + 1)
     first = content.split(b"\n", 1)[0].strip()
     if not first.startswith(_HEAD.encode()) or len(content) > MAX_BYTES:
-        raise ValueError(f"{path} is no saved game of azjax")
+        raise ValueError(f"{path} is not a saved game of azjax")
     if first != f"{_HEAD} {FORMAT}".encode():
         raise ValueError(
             f"{path}: line 1: this version of azjax reads `{_HEAD} {FORMAT}`: "
@@ -123,48 +123,50 @@ def load(path: Path, game: Game) -> tuple[SavedGame, list[int]]:
             raise ValueError(f"the game is {head['game']}, not {game}")
         moves = list(_words(lines[len(head) + 1 :]))
         actions, result = _replay(game, moves)
-        said = head["result"].removesuffix(_FORFEIT)
-        if said != head["result"] and result == UNFINISHED:
-            result = said  # the rules do not know who could not go on
-        if said != result:
-            raise ValueError(f"the result is {said!r}, but by its moves {result}")
+        stated = head["result"].removesuffix(_FORFEIT)
+        if stated != head["result"] and result == UNFINISHED:
+            result = stated  # the moves do not show a forfeit
+        if stated != result:
+            raise ValueError(f"the result is {stated!r}, but by its moves {result}")
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     saved = SavedGame(
         game=head["game"],
         players=(_printable(head["first"]), _printable(head["second"])),
-        result=said,
+        result=stated,
         moves=[text for _, text in moves],
-        is_forfeit=said != head["result"],
+        is_forfeit=stated != head["result"],
         result_text=head.get("ending", ""),
     )
     return saved, actions
 
 
 def _printable(name: str) -> str:
-    """Returns a name without what would lead a terminal astray."""
+    """Replaces control characters, which could manipulate a terminal."""
     return "".join(letter if letter.isprintable() else "?" for letter in name)
 
 
 def _read_head(lines: list[tuple[int, str]]) -> dict[str, str]:
-    """Returns the values by their names."""
+    """Returns the values by name."""
     head: dict[str, str] = {}
     for number, line in itertools.takewhile(lambda numbered: numbered[1], lines):
         name, colon, value = (part.strip() for part in line.partition(":"))
         if not colon or not name or name in head:
-            raise ValueError(f"line {number} is no `name: value`, new: {line[:60]!r}")
+            raise ValueError(
+                f"line {number} must be a new `name: value`: {line[:60]!r}"
+            )
         head[name] = value
     missing = [name for name in _NEEDED if name not in head]
     if missing:
-        raise ValueError(f"no line `{missing[0]}: ...` before the moves")
+        raise ValueError(f"missing line before the moves: `{missing[0]}: ...`")
     results = (*RESULTS.values(), UNFINISHED)
     if head["result"].removesuffix(_FORFEIT) not in results:
-        raise ValueError(f"the result is one of {results}: {head['result']!r}")
+        raise ValueError(f"the result must be one of {results}: {head['result']!r}")
     return head
 
 
 def _words(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Returns the moves, each with the number of its line."""
+    """Yields the moves with their line numbers."""
     for number, line in lines:
         for word in line.split():
             if not re.fullmatch(r"\d+\.", word):
@@ -172,7 +174,7 @@ def _words(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 
 
 def _replay(game: Game, moves: list[tuple[int, str]]) -> tuple[list[int], str]:
-    """Returns the actions, and the result by the rules."""
+    """Returns the actions and the result by the rules."""
     state, actions = game.init(), []
     for count, (line, text) in enumerate(moves, start=1):
         try:

@@ -1,7 +1,4 @@
-"""A person at a board with somebody to play against, and what they may ask for.
-
-All interfaces read the same commands, here, and have the same controller.
-"""
+"""A person's games against an opponent, and the commands of the terminal."""
 
 import datetime
 from concurrent.futures import Future
@@ -14,7 +11,7 @@ from azjax.arena.executor import Executor, InlineExecutor
 from azjax.games import Game
 from azjax.play import saved_game
 from azjax.play.saved_game import RESULTS, UNFINISHED, SavedGame
-from azjax.play.text_output import opinion, side_names
+from azjax.play.text_output import expected_value, side_names
 from azjax.players import (
     AnyPlayer,
     ExternalPlayer,
@@ -30,11 +27,11 @@ PERSON = "human"
 
 
 class Command(NamedTuple):
-    """Something that a person may ask for.
+    """A command that a person can type.
 
-    names: how it may be written, the first one as it is shown.
-    help: what it does.
-    argument: what may stand behind it.
+    names: accepted spellings; `help` shows the first.
+    help: description.
+    argument: its form in `help`; empty without an argument.
     """
 
     names: tuple[str, ...]
@@ -44,22 +41,21 @@ class Command(NamedTuple):
 
 COMMANDS = (
     Command(("hint",), "what the opponent would play in your place"),
-    Command(("back", "undo"), "take your last move back"),
-    Command(("forward", "redo"), "go forward again"),
+    Command(("back", "undo"), "take back your last move"),
+    Command(("forward", "redo"), "redo a move that was taken back"),
     Command(("sides",), "change sides"),
-    Command(("auto",), "let the opponent play for both; again: stop that"),
-    Command(("analysis",), "show what the opponent thinks; again: hide it"),
-    Command(("new",), "begin a new game"),
+    Command(("auto",), "let the opponent play both sides; again: stop"),
+    Command(("analysis",), "show the opponent's analysis; again: hide it"),
+    Command(("new",), "start a new game"),
     Command(("save",), "write the game to a file", "[FILE]"),
-    Command(("load",), "go on with a saved game", "FILE"),
-    Command(("help", "?"), "show this"),
+    Command(("load",), "continue a saved game", "FILE"),
+    Command(("help", "?"), "show this list"),
     Command(("quit", "exit", "q"), "leave"),
 )
 
 
 def parse(text: str) -> tuple[str, str] | None:
-    """Returns the name of the command that a line holds and what stands behind it, or
-    None if it holds none."""
+    """Returns the first name of a command and its argument, None for other lines."""
     word, _, argument = text.strip().partition(" ")
     argument = argument.strip()
     for command in COMMANDS:
@@ -69,7 +65,7 @@ def parse(text: str) -> tuple[str, str] | None:
 
 
 def help_lines() -> list[str]:
-    """Returns the commands with what they do."""
+    """Returns the commands with their descriptions, aligned."""
     shown = [
         (" or ".join((f"{c.names[0]} {c.argument}".strip(), *c.names[1:])), c.help)
         for c in COMMANDS
@@ -82,12 +78,12 @@ class Session:
     """A person, an opponent and the games between them.
 
     Args:
-        game: what is played.
-        opponent: who answers; a `HumanPlayer` is a second person at the same board.
-        name: what the opponent is called.
-        user: 0 if the person begins, 1 if the opponent does.
-        seed: of the opponent's chance.
-        run: has a seat think, beside the interface's thread or, by default, in it.
+        game: the game.
+        opponent: the player; a `HumanPlayer` is a second person at the same board.
+        name: of the opponent.
+        user: the person's player, 0 moves first.
+        seed: of the opponent's random choices.
+        run: executor of the opponent's decisions, by default the caller's thread.
 
     Raises:
         ValueError: the opponent cannot play this game, or does not start.
@@ -107,9 +103,9 @@ class Session:
         self.is_auto = self.is_analysing = self.is_left = False
         self._game, self._opponent, self._seed = game, opponent, seed
         self._run = run or InlineExecutor()
-        self._path: Path | None = None  # of the game, if it was saved or loaded
-        self._advice: MoveDecision | None = None  # for the position
-        self._values: dict[int, float] = {}  # for the first player, by moves before
+        self._path: Path | None = None  # of the saved or loaded game
+        self._advice: MoveDecision | None = None  # for the current position
+        self._values: dict[int, float] = {}  # for player 0, by ply
         self._commands = {
             "hint": self._hint,
             "back": self._back,
@@ -123,43 +119,43 @@ class Session:
             "help": self._help,
             "quit": self._quit,
         }
-        self.seat = self._sit()
-        self.controller = Controller(game, self._seats(), self._run)
-        self.controller.observe(self._follow)
+        self.opponent_session = self._start_opponent()
+        self.controller = Controller(game, self._player_sessions(), self._run)
+        self.controller.observe(self._observe)
 
     @property
     def game(self) -> Game:
-        """What is played, with compiled functions."""
+        """The game, with compiled functions."""
         return self.controller.game
 
     @property
     def player_names(self) -> tuple[str, str]:
-        """Who plays, by player."""
-        if self.seat is None:
+        """The names of players 0 and 1."""
+        if self.opponent_session is None:
             return (PERSON, PERSON)
         mine = self.name if self.is_auto else PERSON
         return (self.name, mine) if self.user else (mine, self.name)
 
-    def addressed(self, player: int) -> str:
-        """Returns what a player is called in a message."""
-        if self.seat is None:
+    def name_of(self, player: int) -> str:
+        """Returns the name of a player in messages."""
+        if self.opponent_session is None:
             return f"the player with the {side_names(self.game)[player]}"
         if player == self.user and not self.is_auto:
             return "you"
         return self.name
 
-    def farewell(self, forfeited: Forfeited) -> str:
-        """Returns what to tell when a side gives up."""
-        name = self.addressed(forfeited.player)
+    def forfeit_text(self, forfeited: Forfeited) -> str:
+        """Returns the message for a forfeit or resignation."""
+        name = self.name_of(forfeited.player)
         if forfeited.is_resignation:
             return f"{name} resigns"
-        return f"{name} cannot go on: {forfeited.reason}"
+        return f"{name} forfeits: {forfeited.reason}"
 
     def outcome(self) -> str:
-        """Returns how the game ended."""
+        """Returns the result of the game with its reason."""
         result = self.controller.result
         if result is None:
-            return "the game goes on"
+            return "the game is not over"
         if result[0] == result[1]:
             words = "a draw"
         else:
@@ -168,15 +164,14 @@ class Session:
         return f"{words}: {reason}" if reason else words
 
     def result_text(self) -> str:
-        """Returns what there is to say about the end beside who has won."""
+        """Returns the reason of the result, empty if there is nothing to add."""
         forfeit = self.controller.forfeit
         if forfeit is not None:
             return forfeit.reason
         return self.game.result_text(self.controller.state)
 
     def latest_decision(self) -> tuple[int, MoveDecision] | None:
-        """Returns what was thought last, and after how many moves: the advice for this
-        position, or what led to the last move of a seat."""
+        """Returns the ply and the decision of the latest advice or opponent's move."""
         moves = self.controller.moves
         if self._advice is not None:
             return len(moves), self._advice
@@ -187,33 +182,36 @@ class Session:
         return None
 
     def values(self) -> list[float]:
-        """Returns what was expected for the first player, from move to move."""
+        """Returns the expected results for player 0 up to the current position."""
         last = len(self.controller.moves)
         return [value for ply, value in sorted(self._values.items()) if ply <= last]
 
     def begin(self, saved: str | None = None) -> str:
-        """Begins the first game, or goes on with a saved one; returns what to tell.
+        """Starts the first game or continues a saved one; returns a message.
 
-        The game starts, and its clock, when the opponent's choice is compiled.
+        The clock starts when the opponent is compiled.
+
+        Args:
+            saved: path of a saved game.
 
         Raises:
-            ValueError: it cannot be loaded.
+            ValueError: the game cannot be loaded.
         """
-        said = "" if saved is None else self.do(f"load {saved}")
+        message = "" if saved is None else self.do(f"load {saved}")
         opponent = self._opponent
         if isinstance(opponent, ExternalPlayer):
             self.controller.start()
         else:
             self._run(lambda: compile_choice(opponent, self._game), self._start)
-        return said
+        return message
 
     def do(self, line: str) -> str:
-        """Does what a line says, a move or a command, and returns what to tell.
+        """Executes a move or a command; returns a message.
 
-        To leave is left to the interface, which looks at `is_left`.
+        `quit` only sets `is_left`; the interface must end.
 
         Raises:
-            ValueError: it says nothing that can be done; the message explains it.
+            ValueError: the line is invalid now; the error explains why.
         """
         command = parse(line)
         if command is None:
@@ -227,18 +225,18 @@ class Session:
             raise ValueError(f"{where}: {error.strerror or error}") from error
 
     def close(self) -> None:
-        """Drops the game, and gives back what the opponent holds."""
+        """Ends the game and closes the opponent."""
         self.controller.close()
-        if self.seat is not None:
-            self.seat.close()
+        if self.opponent_session is not None:
+            self.opponent_session.close()
 
     def _start(self, compilation: Future[MoveDecision | None]) -> None:
-        compilation.result()  # raises what went wrong
+        compilation.result()  # raises the error of a failed compilation
         self.controller.start()
 
     def _play(self, text: str) -> None:
         if not text.strip():
-            raise ValueError("type a move, or `help` for what else there is")
+            raise ValueError("type a move, or `help` for a list of commands")
         if self.controller.result is not None:
             raise ValueError(f"{text.strip()!r} cannot be played: the game is over")
         if not self.controller.is_persons_turn:
@@ -247,11 +245,11 @@ class Session:
         self.controller.play(self.game.text_to_action(state, text))
 
     def _hint(self, _: str) -> str:
-        self.controller.advise(self._adviser())
+        self.controller.advise(self._require_opponent())
         return ""
 
     def _back(self, _: str) -> str:
-        self._revive()
+        self._restart_opponent()
         self._stop_auto()
         self.controller.take_back()
         return ""
@@ -262,34 +260,34 @@ class Session:
         return ""
 
     def _sides(self, _: str) -> str:
-        self._adviser()
-        self._revive()
+        self._require_opponent()
+        self._restart_opponent()
         self.user, self.is_auto = 1 - self.user, False
-        self.controller.seat(self._seats())
+        self.controller.seat(self._player_sessions())
         return f"you have the {side_names(self.game)[self.user]}"
 
     def _auto(self, _: str) -> str:
-        self._adviser()
-        self._revive()
+        self._require_opponent()
+        self._restart_opponent()
         self.is_auto = not self.is_auto
-        self.controller.seat(self._seats())
+        self.controller.seat(self._player_sessions())
         if self.is_auto:
-            return f"{self.name} plays for both"
+            return f"{self.name} plays both sides"
         return "you play again"
 
     def _analysis(self, _: str) -> str:
-        self._adviser()
+        self._require_opponent()
         self.is_analysing = not self.is_analysing
-        self.controller.adviser = self.seat if self.is_analysing else None
+        self.controller.adviser = self.opponent_session if self.is_analysing else None
         if self.is_analysing and self.controller.is_persons_turn:
-            self.controller.advise(self._adviser())
+            self.controller.advise(self._require_opponent())
         return f"the analysis is {'on' if self.is_analysing else 'off'}"
 
     def _new(self, _: str) -> str:
-        self._revive()
+        self._restart_opponent()
         self.is_auto, self._path = False, None
         self._values = {}
-        self.controller.load([], self._seats())
+        self.controller.load([], self._player_sessions())
         return "a new game"
 
     def _save(self, argument: str) -> str:
@@ -303,23 +301,27 @@ class Session:
             is_forfeit=forfeit is not None,
             result_text="" if result is None else self.result_text(),
         )
-        path = Path(argument).expanduser() if argument else self._path or self._unused()
+        path = (
+            Path(argument).expanduser()
+            if argument
+            else self._path or self._default_path()
+        )
         saved_game.save(path, saved, overwrite=path == self._path)
         self._path = path
         return f"saved in {path}"
 
     def _load(self, argument: str) -> str:
         if not argument:
-            raise ValueError("load what? load FILE")
+            raise ValueError("load needs a file: load FILE")
         path = Path(argument).expanduser()
         saved, actions = saved_game.load(path, self.game)
-        self._revive()
+        self._restart_opponent()
         self.is_auto, self._path = False, path
         first, second = saved.players
         if (first == PERSON) != (second == PERSON):
             self.user = int(second == PERSON)
         self._values = {}
-        self.controller.load(actions, self._seats())
+        self.controller.load(actions, self._player_sessions())
         return f"loaded {path}: {first} against {second}, {len(actions)} moves"
 
     def _help(self, _: str) -> str:
@@ -329,8 +331,8 @@ class Session:
         self.is_left = True
         return ""
 
-    def _follow(self, event: Event) -> None:
-        """Observes the game: advice is for the position for which it was given."""
+    def _observe(self, event: Event) -> None:
+        """Updates the advice and the values; advice is valid for one position only."""
         ply = len(self.controller.moves)
         match event:
             case Moved(_, move):
@@ -344,33 +346,33 @@ class Session:
                 self._remember(ply, decision)
 
     def _remember(self, ply: int, decision: MoveDecision | None) -> None:
-        """Keeps what was expected after so many moves, for the first player."""
-        value = None if decision is None else opinion(decision)
+        """Stores the expected result at a ply for player 0."""
+        value = None if decision is None else expected_value(decision)
         if value is not None:
             player = int(self.controller.states[ply].current_player)
             self._values[ply] = -value if player else value
 
     def _victory(self, winner: int) -> str:
-        if self.seat is None or self.is_auto:
+        if self.opponent_session is None or self.is_auto:
             return f"the {side_names(self.game)[winner]} win"
         return "you win" if winner == self.user else "you lose"
 
-    def _adviser(self) -> PlayerSession:
-        if self.seat is None:
-            raise ValueError("two people play; there is no opponent to ask")
-        return self.seat
+    def _require_opponent(self) -> PlayerSession:
+        if self.opponent_session is None:
+            raise ValueError("this needs an opponent; two people play")
+        return self.opponent_session
 
-    def _seats(self) -> PlayerSessions:
-        seat = self.seat
+    def _player_sessions(self) -> PlayerSessions:
+        opponent = self.opponent_session
         if self.is_auto:
-            return (seat, seat)
-        return (seat, None) if self.user else (None, seat)
+            return (opponent, opponent)
+        return (opponent, None) if self.user else (None, opponent)
 
     def _stop_auto(self) -> None:
         if self.is_auto:
             self._auto("")
 
-    def _sit(self) -> PlayerSession | None:
+    def _start_opponent(self) -> PlayerSession | None:
         if isinstance(self._opponent, HumanPlayer):
             return None
         try:
@@ -378,16 +380,17 @@ class Session:
         except ForfeitError as error:
             raise ValueError(f"{self.name}: {error}") from error
 
-    def _revive(self) -> None:
-        """Gives an opponent that could not go on a new seat."""
-        if self.controller.forfeit is not None and self.seat is not None:
-            dead, self.seat = self.seat, self._sit()
-            dead.close()
+    def _restart_opponent(self) -> None:
+        """Replaces the session of an opponent that forfeited."""
+        failed = self.opponent_session
+        if self.controller.forfeit is not None and failed is not None:
+            self.opponent_session = self._start_opponent()
+            failed.close()
             if self.is_analysing:
-                self.controller.adviser = self.seat
-            self.controller.seat(self._seats())
+                self.controller.adviser = self.opponent_session
+            self.controller.seat(self._player_sessions())
 
-    def _unused(self) -> Path:
-        """Returns the name of a file that is not there."""
+    def _default_path(self) -> Path:
+        """Returns a file name with the current time."""
         now = datetime.datetime.now().strftime("%Y-%m-%d-%H%M%S")
         return Path(f"{self.game.name}-{now}.txt")

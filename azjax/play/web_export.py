@@ -1,4 +1,4 @@
-"""A trained player as a static site, which computes in the visitor's browser."""
+"""Export of a trained player as a static site that runs in the browser."""
 
 import gzip
 import json
@@ -17,7 +17,7 @@ CONFIG_FILE = "config.json"
 NETWORK_FILE = "network.onnx.gz"
 RUNTIME_FILE = "vendor/ort/ort-wasm-simd-threaded.wasm.gz"
 MADE_BY = "azjax export --web"
-FOR_SERVERS = (
+SERVER_FILES = (  # not part of an exported site
     "polling.js",
     "lobby.html",
     "lobby.js",
@@ -35,23 +35,23 @@ FOR_SERVERS = (
 
 
 def export_web(trained: TrainedPlayer, directory: Path, *, name: str) -> int:
-    """Writes a site that needs nothing but a web server for files.
+    """Writes a static site.
 
-    Files of an earlier export are replaced one by one, the configuration last; others
-    are left alone.
+    Files of an earlier export are replaced one by one, the configuration last; other
+    files are kept.
 
     Args:
-        trained: whom visitors play against. It searches there by PUCT, whatever it
-            did when it learnt.
-        directory: made if it is not there.
-        name: what the page calls the player.
+        trained: the player. On the site it uses PUCT search, also if it was trained
+            with another search.
+        directory: created if it does not exist.
+        name: of the player on the page.
 
     Returns:
-        The bytes of all files.
+        The total size of the files in bytes.
 
     Raises:
         ValueError: the page has no rules for the game, the network cannot be exported,
-            or the directory holds something else.
+            or the directory contains other files.
     """
     files = site(trained, name=name)
     _check_directory(directory)
@@ -65,8 +65,8 @@ def export_web(trained: TrainedPlayer, directory: Path, *, name: str) -> int:
 
 
 def site(trained: TrainedPlayer, *, name: str) -> dict[str, bytes]:
-    """Returns the files that `export_web` writes, by their paths; the last one is the
-    configuration."""
+    """Returns the files of the site by path, the configuration last; see
+    `export_web`."""
     game = trained.game
     if game.name not in browser_games() or game.options:
         raise ValueError(
@@ -76,24 +76,24 @@ def site(trained: TrainedPlayer, *, name: str) -> dict[str, bytes]:
     files = {
         path: content
         for path, content in read_page().items()
-        if path not in FOR_SERVERS
+        if path not in SERVER_FILES
     }
     for other in browser_games():
         if other != game.name:
             del files[f"{RULES}/{other}.js"]
-    model = small(to_onnx(trained)).SerializeToString()
-    # Without the time, so that the same player makes the same files.
+    model = halved(to_onnx(trained)).SerializeToString()
+    # Without a time stamp, so that the export is reproducible.
     files[NETWORK_FILE] = gzip.compress(model, mtime=0)
     config = _config(trained, name, files)
     files[CONFIG_FILE] = (json.dumps(config, indent=2) + "\n").encode()
     return files
 
 
-def small(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Returns the model with its numbers in 16 bits where they lose nothing by it.
+def halved(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Returns the model with float16 weights where the conversion is exact.
 
-    The network computes in float32 all the same: the runtime converts them when it
-    loads. The players that ship with azjax are kept in 16 bits.
+    The network still computes in float32: the runtime casts the weights when it loads.
+    The shipped players have float16 weights.
     """
     result = onnx.ModelProto()
     result.CopyFrom(model)
@@ -148,8 +148,8 @@ def _check_directory(directory: Path) -> None:
         raise ValueError(f"--web must name a directory, not a file: {directory}")
     if any(directory.iterdir()) and not _is_earlier_export(directory):
         raise ValueError(
-            f"{directory} holds something else than an earlier export: name an empty "
-            "or a new directory"
+            "--web must name a new or empty directory, or an earlier export: "
+            f"{directory}"
         )
 
 

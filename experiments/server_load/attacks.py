@@ -25,7 +25,7 @@ JUNK: tuple[str | bytes, ...] = (
     '{"id": 1, "method": "__init__", "params": {}}',
     '{"id": 1, "method": "start", "params": {"game": "../..", "player": 3}}',
     '{"id": 1, "method": "start", "params": {"game": "chess", "player": "gtp:sh"}}',
-    '{"id": 1e999, "method": "think", "params": {"actions": [NaN]}}',
+    '{"id": 1e999, "method": "decide", "params": {"actions": [NaN]}}',
 )
 WRONG: tuple[Any, ...] = ([99], [-1], [10**30], [0] * 8, [0] * 5000, [1.5], "0", None)
 
@@ -111,13 +111,13 @@ async def make_wrong_moves(url: str, tally: Tally) -> None:
         for number, (method, params) in enumerate(
             [("start", start)]
             + [("position", {"actions": actions}) for actions in WRONG]
-            + [("think", {"actions": a, "simulations": 25}) for a in WRONG]
+            + [("decide", {"actions": a, "simulations": 25}) for a in WRONG]
             + [
-                ("think", {"actions": [], "simulations": s})
+                ("decide", {"actions": [], "simulations": s})
                 for s in (0, 7, 10**9, -1, "1", 1.5)
             ]
             + [
-                ("think", {"actions": [], "simulations": 25, "tree": tree})
+                ("decide", {"actions": [], "simulations": 25, "tree": tree})
                 for tree in (None, 1, "yes", [])
             ]
         ):
@@ -139,7 +139,7 @@ async def ask_and_leave(url: str, tally: Tally) -> None:
         await socket.send(json.dumps({"id": 0, "method": "start", "params": start}))
         for number in range(1, 20):
             params = {"actions": [], "simulations": 1600}
-            message = {"id": number, "method": "think", "params": params}
+            message = {"id": number, "method": "decide", "params": params}
             await socket.send(json.dumps(message))
 
 

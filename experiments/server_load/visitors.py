@@ -90,7 +90,7 @@ class Connection:
         began = time.monotonic()
         simulations = self._table.simulations
         request = {"actions": actions, "simulations": simulations, "tree": True}
-        decision = await self._ask("think", request)
+        decision = await self._ask("decide", request)
         self._tally.move_seconds.append(time.monotonic() - began)
         legal = self._rules.legal_actions(self._rules.state(actions))
         assert decision["action"] in legal

@@ -4,7 +4,7 @@ import pytest
 
 from azjax import cli
 from azjax.games import make
-from azjax.play.opponents import playouts
+from azjax.play.opponents import default_mcts
 from azjax.players import RandomPlayer
 
 
@@ -30,7 +30,7 @@ def test_a_wrong_argument_is_refused(args, says, capsys):
 
 @pytest.mark.parametrize(
     ("game", "player"),
-    [("tic_tac_toe", "alphazero:pretrained"), ("go:2", playouts(make("go:2")))],
+    [("tic_tac_toe", "alphazero:pretrained"), ("go:2", default_mcts(make("go:2")))],
 )
 def test_without_a_player_the_usual_opponent_plays(game, player, monkeypatch, capsys):
     read_end, write_end = os.pipe()

@@ -5,7 +5,7 @@ import importlib
 import pytest
 
 TIMEOUT = 60_000  # ms; the machine may have other things to do
-YOURS = "#board[data-turn=visitor]"
+YOURS = "#board[data-turn=user]"
 OVER = "#board[data-turn=nobody]"
 
 # The pauses that the page makes for people pass five times as fast.

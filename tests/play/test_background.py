@@ -1,46 +1,46 @@
 import threading
 
-from azjax.play.background import Pump
+from azjax.play.background import CallbackQueue
 from azjax.players import MoveDecision
 
 
-def test_work_is_done_elsewhere_and_its_outcome_is_taken_here():
-    pump, threads, outcomes = Pump(), [], []
+def test_work_runs_in_another_thread_and_callbacks_in_this_one():
+    callbacks, threads, outcomes = CallbackQueue(), [], []
 
     def work():
         threads.append(threading.current_thread())
         return MoveDecision(3)
 
-    pump.background(work, lambda outcome: outcomes.append(outcome.result()))
-    pump.wait()
+    callbacks.background(work, lambda outcome: outcomes.append(outcome.result()))
+    callbacks.run_next()
     assert outcomes == [MoveDecision(3)]
     assert threads[0] is not threading.main_thread()
-    assert pump.background.close(seconds=60)
+    assert callbacks.background.close(seconds=60)
 
 
-def test_nobody_waits_while_work_goes_on():
-    pump, may_end, outcomes = Pump(), threading.Event(), []
+def test_run_if_ready_does_not_wait_for_running_work():
+    callbacks, may_end, outcomes = CallbackQueue(), threading.Event(), []
 
     def work():
         may_end.wait(60)
 
-    pump.background(work, outcomes.append)
-    pump.call()
+    callbacks.background(work, outcomes.append)
+    callbacks.run_if_ready()
     assert outcomes == []
-    assert not pump.background.close(seconds=0)
+    assert not callbacks.background.close(seconds=0)
     may_end.set()
-    pump.wait()
+    callbacks.run_next()
     assert len(outcomes) == 1
-    assert pump.background.close(seconds=60)
+    assert callbacks.background.close(seconds=60)
 
 
-def test_what_goes_wrong_is_in_the_outcome():
-    pump, outcomes = Pump(), []
+def test_an_exception_is_in_the_future():
+    callbacks, outcomes = CallbackQueue(), []
 
     def work():
         raise ZeroDivisionError
 
-    pump.background(work, outcomes.append)
-    pump.wait()
+    callbacks.background(work, outcomes.append)
+    callbacks.run_next()
     assert isinstance(outcomes[0].exception(), ZeroDivisionError)
-    pump.background.close(seconds=60)
+    callbacks.background.close(seconds=60)

@@ -16,7 +16,7 @@ def write(folder, **modules):
 
 
 @pytest.mark.usefixtures("node")
-def test_equal_names_in_two_modules_do_not_meet(tmp_path):
+def test_equal_names_in_two_modules_do_not_collide(tmp_path):
     write(
         tmp_path,
         numbers="const SIZE = 3;\nexport const big = SIZE * 100;\n",
@@ -48,7 +48,7 @@ def test_equal_names_in_two_modules_do_not_meet(tmp_path):
         "export let one = 1;\n",
     ],
 )
-def test_what_cannot_be_joined_is_refused(tmp_path, text):
+def test_unsupported_imports_and_exports_are_rejected(tmp_path, text):
     write(tmp_path, main='import { one } from "./part.js";\n', part=text, other="")
     with pytest.raises(
         ValueError, match=re.escape(f"part.js cannot be joined: {text}"[:40])
@@ -56,13 +56,13 @@ def test_what_cannot_be_joined_is_refused(tmp_path, text):
         joined(tmp_path, "main.js")
 
 
-def test_circles_are_refused(tmp_path):
+def test_import_cycles_are_rejected(tmp_path):
     write(
         tmp_path,
         one='import { two } from "./two.js";\n',
         two='import { one } from "./one.js";\n',
     )
-    with pytest.raises(ValueError, match=r"circle: one\.js two\.js one\.js"):
+    with pytest.raises(ValueError, match=r"cycle: one\.js two\.js one\.js"):
         joined(tmp_path, "one.js")
 
 

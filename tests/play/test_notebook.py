@@ -18,7 +18,7 @@ from azjax.play import notebook
 from azjax.players import Choice
 
 PATIENCE = 300.0  # seconds; the machine may have other things to do
-YOURS = "#board[data-turn=visitor]"
+YOURS = "#board[data-turn=user]"
 OVER = "#board[data-turn=nobody]"
 
 # What anywidget is to the board: its state, and messages to and from the kernel.
@@ -92,7 +92,7 @@ class Kernel:
         return value
 
 
-def test_it_says_what_is_played_and_by_whom():
+def test_start_describes_the_game_and_the_opponent():
     description = Kernel("connect_four").ask("start", game="", player="")
     assert description["title"] == "Connect Four"
     assert description["player"] == "FirstLegalMove"
@@ -112,11 +112,11 @@ def test_without_an_opponent_it_is_the_one_of_the_terminal(monkeypatch):
         notebook.play("tic_tac_toe")
 
 
-def test_the_opponent_thinks_about_the_position_that_it_is_asked_about():
+def test_the_opponent_decides_in_the_requested_position():
     kernel = Kernel("connect_four")
     full = [0, 0, 0, 0, 0, 0]
     assert len(kernel.ask("position", actions=full)["moves"]) == 6
-    decision = kernel.ask("think", actions=full, simulations=None)
+    decision = kernel.ask("decide", actions=full, simulations=None)
     assert decision["action"] == 1
     assert decision["value"] == 0.25
 
@@ -137,35 +137,35 @@ def test_an_opponent_that_searches_has_strengths(searching):
     assert description["simulations"] == 60
     # A win in one, and no doubt about it.
     request = {"actions": [0, 3, 1, 4], "simulations": 100}
-    decision = kernel.ask("think", **request)
+    decision = kernel.ask("decide", **request)
     assert decision["action"] == 2
     assert sum(move["visits"] for move in decision["moves"]) >= 99
 
 
-def test_a_thought_that_is_given_up_is_answered_with_nothing(searching, monkeypatch):
+def test_a_cancelled_decision_is_answered_with_none(searching, monkeypatch):
     kernel, is_stopped = searching, threading.Event()
-    slicer = kernel.board._host.table(100)[0].slicer
-    search = slicer.search
+    search_ = kernel.board._opponent.worker(100)[0].search
+    search = search_.search
     monkeypatch.setattr(
-        slicer, "search", lambda *args: is_stopped.wait(PATIENCE) and search(*args)
+        search_, "search", lambda *args: is_stopped.wait(PATIENCE) and search(*args)
     )
     request = {"actions": [], "simulations": 100}
-    decision = kernel.tell("think", **request)
+    decision = kernel.tell("decide", **request)
     stopped = kernel.tell("stop")
     is_stopped.set()
     assert kernel.answer(decision) == ("answer", None)
     assert kernel.answer(stopped) == ("answer", None)
-    first, second = (kernel.tell("think", view=view, **request) for view in (1, 2))
+    first, second = (kernel.tell("decide", view=view, **request) for view in (1, 2))
     answers = [kernel.answer(first), kernel.answer(second)]
     assert all(kind == "answer" and value for kind, value in answers)
 
 
-def test_what_makes_no_sense_is_refused():
+def test_invalid_requests_are_errors():
     kernel = Kernel("tic_tac_toe")
     request = {"actions": [0, 0], "simulations": None}
     for id, says in [
         (kernel.tell("position", actions=[0, 0]), "action 0, number 2, is not legal"),
-        (kernel.tell("think", **request), "action 0, number 2, is not legal"),
+        (kernel.tell("decide", **request), "action 0, number 2, is not legal"),
         (kernel.tell("explode"), "unknown method"),
     ]:
         kind, text = kernel.answer(id)
@@ -244,7 +244,7 @@ def test_a_game_is_played_to_its_end_in_a_cell(cell):
     assert one.visit.find("#moves tr").count() == 0, "nobody is to move"
 
 
-def test_the_opponent_begins_if_the_user_is_second(cell):
+def test_the_opponent_moves_first_if_the_user_is_second(cell):
     one = cell("tic_tac_toe", user_player=1)
     assert one.visit.status() == "Computer played a3. Your turn."
     one.visit.find("summary").click()
@@ -252,7 +252,7 @@ def test_the_opponent_begins_if_the_user_is_second(cell):
     assert re.match(r"Computer|You", one.visit.find("#chances-text").inner_text())
 
 
-def test_two_displays_of_a_board_do_not_disturb_each_other(cell):
+def test_two_views_of_a_board_are_independent(cell):
     one = cell("tic_tac_toe")
     one.point(4)
     one.page.evaluate("show()")
@@ -274,20 +274,20 @@ def views(board):
     return [view for view in found if view._board is board]
 
 
-def test_a_display_is_kept_no_longer_than_its_thoughts():
+def test_a_view_is_released_after_its_decisions():
     kernel = Kernel("tic_tac_toe")
     for view in range(3):
-        id = kernel.tell("think", view=view, actions=[0], simulations=None)
+        id = kernel.tell("decide", view=view, actions=[0], simulations=None)
         assert kernel.answer(id)[1]["action"] == 1
-    table, _ = kernel.board._host.table(None)
-    wait_until(lambda: not table.is_busy)  # its thread answers before it lets go
-    assert not kernel.board.decisions
+    worker, _ = kernel.board._opponent.worker(None)
+    wait_until(lambda: not worker.is_busy)  # its thread answers before it lets go
+    assert not kernel.board.pending
     gc.collect()
     assert views(kernel.board) == []
 
 
 @pytest.mark.parametrize("view", [[], {}, None, "x", 1.5])
-def test_a_display_without_a_number_is_not_answered(view):
+def test_a_view_without_a_number_is_not_answered(view):
     kernel = Kernel("tic_tac_toe")
     kernel.tell("position", view=view, actions=[])
     kernel.answer(kernel.tell("position", actions=[]))
@@ -295,20 +295,20 @@ def test_a_display_without_a_number_is_not_answered(view):
 
 
 class Endless:
-    """A table where every thought goes on for ever."""
+    """A worker where every thought goes on for ever."""
 
-    def ask(self, job):
+    def submit(self, job):
         pass
 
 
-def test_a_board_that_is_closed_stops_its_thoughts(monkeypatch):
+def test_closing_a_board_cancels_its_decisions(monkeypatch):
     kernel = Kernel("tic_tac_toe")
-    monkeypatch.setattr(kernel.board._host, "table", lambda _: (Endless(), 0))
-    kernel.tell("think", actions=[], simulations=None)
-    (decision,) = kernel.board.decisions.values()
+    monkeypatch.setattr(kernel.board._opponent, "worker", lambda _: (Endless(), 0))
+    kernel.tell("decide", actions=[], simulations=None)
+    (decision,) = kernel.board.pending.values()
     kernel.board.close()
-    assert decision.job.is_given_up
-    assert not kernel.board.decisions
+    assert decision.job.is_cancelled
+    assert not kernel.board.pending
 
 
 def test_an_unexpected_error_is_answered(monkeypatch, capsys):
@@ -320,6 +320,6 @@ def test_an_unexpected_error_is_answered(monkeypatch, capsys):
     id = kernel.tell("position", actions=[])
     assert kernel.answer(id) == (
         "error",
-        "the server could not do this; try again in a moment",
+        "internal server error; try again in a moment",
     )
     assert "MemoryError" in capsys.readouterr().err

@@ -71,12 +71,12 @@ def check_same(trained):
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=str)
-def test_the_exported_network_says_the_same(config):
+def test_the_exported_network_has_the_same_outputs(config):
     check_same(make_player(config))
 
 
 @pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four"])
-def test_the_shipped_players_say_the_same(name):
+def test_exported_shipped_players_have_the_same_outputs(name):
     check_same(players.load_run("pretrained", games.make(name)))
 
 

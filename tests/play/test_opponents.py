@@ -1,7 +1,7 @@
 import pytest
 
 from azjax import games, players
-from azjax.play.opponents import default_opponent, lookahead, playouts
+from azjax.play.opponents import default_mcts, default_minimax, default_opponent
 
 
 @pytest.mark.parametrize("name", ["connect_four", "tic_tac_toe"])
@@ -11,25 +11,25 @@ def test_the_player_that_ships_comes_first(name):
 
 def test_a_player_of_another_size_does_not_ship():
     game = games.make("gomoku:3,3,3")
-    assert default_opponent(game) == lookahead(game)
+    assert default_opponent(game) == default_minimax(game)
 
 
-def test_fewer_moves_to_choose_from_let_it_look_further_ahead():
+def test_games_with_fewer_moves_are_searched_deeper():
     depths = [
-        int(lookahead(games.make(name)).removeprefix("minimax:"))
+        int(default_minimax(games.make(name)).removeprefix("minimax:"))
         for name in ("gomoku", "breakthrough", "othello")
     ]
     assert depths == sorted(set(depths))
 
 
-def test_nobody_looks_further_than_the_game_is_long():
-    assert lookahead(games.make("gomoku:2,2,2")) == "minimax:4"
+def test_the_depth_is_at_most_the_length_of_the_game():
+    assert default_minimax(games.make("gomoku:2,2,2")) == "minimax:4"
 
 
 def test_longer_games_leave_time_for_fewer_playouts():
-    assert lookahead(games.make("go:5")) is None
+    assert default_minimax(games.make("go:5")) is None
     numbers = [
-        int(playouts(games.make(name)).removeprefix("mcts:"))
+        int(default_mcts(games.make(name)).removeprefix("mcts:"))
         for name in ("go:19", "go:13", "go:9", "go:5")
     ]
     assert numbers == sorted(set(numbers))

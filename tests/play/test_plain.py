@@ -1,7 +1,7 @@
 import pytest
 
 from azjax import games, players
-from azjax.play.background import Pump
+from azjax.play.background import CallbackQueue
 from azjax.play.plain import Plain
 from azjax.play.session import Session
 
@@ -28,12 +28,14 @@ def converse(opponent, noted):
                 raise line
             return line
 
-        pump = Pump()
-        session = Session(GAME, opponent, name="it", user=user, run=pump.background)
-        interface = Plain(session, pump, read, written.append, noted.append)
+        callbacks = CallbackQueue()
+        session = Session(
+            GAME, opponent, name="it", user=user, run=callbacks.background
+        )
+        interface = Plain(session, callbacks, read, written.append, noted.append)
         interface.begin(load)
         interface.run()
-        assert pump.background.close(seconds=60)
+        assert callbacks.background.close(seconds=60)
         return asked, written
 
     return call
@@ -66,7 +68,7 @@ def test_the_board_is_shown_before_each_move_and_at_the_end(converse):
 
 
 @pytest.mark.parametrize("wrong", ["z9", "", "b", "22", "b2b2", "née", "-1", "\x00"])
-def test_what_is_no_move_is_explained_and_asked_again(converse, wrong):
+def test_an_invalid_move_is_an_error_and_asked_again(converse, wrong):
     asked, written = converse([wrong, "b2", "c3", "a1"])
     assert written[-1] == "you win"
     assert asked[0] == asked[1]
@@ -113,7 +115,7 @@ def test_the_game_goes_on_after_its_end(converse):
 
 def test_help_names_the_commands(converse):
     _, written = converse(["help"])
-    assert "take your last move back" in written[-1]
+    assert "take back your last move" in written[-1]
 
 
 def test_an_opponent_that_dies_is_reported(converse, opponent):
@@ -127,18 +129,18 @@ def test_an_opponent_that_dies_is_reported(converse, opponent):
     opponent.start_session = start_session
     _, written = converse(["hint", "b2", "save /proc/nothing"])
     assert "no advice: the engine died" in written
-    assert "it cannot go on: the engine died" in written
+    assert "it forfeits: the engine died" in written
     assert "you win: the engine died" in written
     assert "/proc/nothing" in written[-1]
 
 
-def test_it_is_said_that_the_opponent_is_compiled(converse, noted):
+def test_the_compilation_of_the_opponent_is_announced(converse, noted):
     asked, _ = converse(["b2"], opponent=players.RandomPlayer(GAME))
     assert noted == ["compiling it ..."]
     assert "your move" in asked[0]
 
 
-def test_nothing_is_said_where_nothing_is_compiled(converse, noted):
+def test_without_compilation_there_is_no_announcement(converse, noted):
     converse(["b2"])
     assert noted == []
 
@@ -155,6 +157,6 @@ def test_an_interrupt_is_left_to_the_command(converse):
         converse(["b2", KeyboardInterrupt])
 
 
-def test_a_saved_game_that_cannot_be_loaded_ends_it_all(converse, tmp_path):
+def test_a_saved_game_that_cannot_be_loaded_is_raised(converse, tmp_path):
     with pytest.raises(ValueError, match="No such file"):
         converse([], load=str(tmp_path / "nothing"))

@@ -31,7 +31,7 @@ def test_a_column_is_all_that_is_pointed_at_in_connect_four():
     assert pointing.hints(None) == [(4 if c == 3 else 5, c) for c in range(7)]
 
 
-def test_a_man_is_pointed_at_before_its_target():
+def test_a_piece_is_selected_before_its_target():
     game, state, pointing = position("breakthrough")
     start = (6, 2)
     assert pointing.action((start,)) is None
@@ -41,7 +41,7 @@ def test_a_man_is_pointed_at_before_its_target():
     assert game.action_to_text(state, action) == "c2d3"
 
 
-def test_a_pawn_becomes_a_queen_unless_somebody_types():
+def test_a_pawn_becomes_a_queen_by_pointing():
     game = games.make("chess")
     state = game.from_fen("8/P6k/8/8/8/8/8/K7 w - - 0 1")
     pointing = Pointing(game, state, legal_actions(game, state))

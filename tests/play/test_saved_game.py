@@ -52,14 +52,14 @@ def test_what_is_saved_is_loaded(tmp_path, spec, moves):
         state = next_state(game, state, action)
 
 
-def test_the_file_is_for_people(tmp_path):
+def test_a_saved_game_is_readable_text(tmp_path):
     path = tmp_path / "game.txt"
     moves = ["a3", "a2", "b3", "b2", "c3"]
     save(path, SavedGame("tic_tac_toe", ("human", "random"), "first wins", moves))
     assert path.read_text() == WHOLE
 
 
-def test_a_game_ends_too_if_a_side_cannot_go_on(tmp_path, read):
+def test_a_forfeit_is_saved(tmp_path, read):
     path = tmp_path / "forfeit.txt"
     saved = SavedGame("tic_tac_toe", ("human", "gtp:x"), "first wins", ["b2"], True)
     save(path, saved)
@@ -67,7 +67,7 @@ def test_a_game_ends_too_if_a_side_cannot_go_on(tmp_path, read):
     assert load(path, GAME) == (saved, [4])
 
 
-def test_a_name_does_not_talk_to_the_terminal(read):
+def test_control_characters_in_names_are_replaced(read):
     saved, _ = read(WHOLE.replace("random", "ra\x1b]0;x\x07ndom"))
     assert saved.players == ("human", "ra?]0;x?ndom")
 
@@ -96,14 +96,14 @@ def test_numbers_may_be_missing_and_other_lines_and_values_are_for_people(read):
     ("old", "new", "says"),
     [
         ("azjax game 1", "azjax game 7", "line 1: this version of azjax reads"),
-        ("azjax game 1", "[Event]", "is no saved game of azjax"),
-        ("game: tic_tac_toe\n", "", "no line `game: ...` before the moves"),
-        ("result: first wins\n", "", "no line `result: ...`"),
-        ("first: human", "first human", "line 3 is no `name: value`"),
-        ("second:", "first:", "line 4 is no `name: value`, new: 'first: random'"),
+        ("azjax game 1", "[Event]", "is not a saved game of azjax"),
+        ("game: tic_tac_toe\n", "", "missing line before the moves: `game: ...`"),
+        ("result: first wins\n", "", "missing line before the moves: `result: ...`"),
+        ("first: human", "first human", "line 3 must be a new `name: value`"),
+        ("second:", "first:", "line 4 must be a new `name: value`: 'first: random'"),
         ("tic_tac_toe", "nim", "unknown game 'nim'"),
         ("tic_tac_toe", "connect_four", "the game is connect_four, not tic_tac_toe"),
-        ("first wins", "white wins", "the result is one of"),
+        ("first wins", "white wins", "the result must be one of"),
         ("first wins", "drawn", "the result is 'drawn', but by its moves first wins"),
         ("first wins", "unfinished", "'unfinished', but by its moves first wins"),
         ("3. c3", "", "the result is 'first wins', but by its moves unfinished"),
@@ -134,7 +134,7 @@ def test_bytes_that_are_no_text_are_refused(read, content):
 
 
 def test_a_huge_file_is_refused(read):
-    with pytest.raises(ValueError, match="is no saved game"):
+    with pytest.raises(ValueError, match="is not a saved game"):
         read(WHOLE + " " * 1_000_001)
 
 

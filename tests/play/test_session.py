@@ -76,7 +76,7 @@ def test_a_move_is_answered(session):
 
 
 @pytest.mark.parametrize("text", ["z9", "hint me", "née", "-1", "b2b2", "load"])
-def test_what_cannot_be_done_is_explained(session, text):
+def test_an_invalid_line_is_an_error(session, text):
     with pytest.raises(ValueError, match=r"no action of|load FILE"):
         session.do(text)
     assert moves(session) == ""
@@ -115,7 +115,7 @@ def test_sides_are_changed_and_changed_again(session):
 
 
 def test_the_opponent_plays_for_both_to_the_end(session):
-    assert session.do("auto") == "first-cell plays for both"
+    assert session.do("auto") == "first-cell plays both sides"
     assert session.controller.result == (1.0, -1.0)
     assert session.outcome() == "the crosses win"
     assert session.player_names == ("first-cell", "first-cell")
@@ -155,7 +155,7 @@ def test_expectations_are_those_of_the_first_player(session):
     assert session.values() == [0.5]
 
 
-def test_a_new_game_begins_anew(session):
+def test_a_new_game_has_no_moves_to_redo(session):
     session.do("b2")
     assert session.do("new") == "a new game"
     assert moves(session) == ""
@@ -186,12 +186,12 @@ def test_a_game_without_a_name_gets_one(session, tmp_path, monkeypatch):
     assert [path] == list(tmp_path.iterdir())
 
 
-def test_what_is_no_saved_game_is_explained_and_the_game_goes_on(session, tmp_path):
+def test_an_invalid_file_is_an_error_and_keeps_the_game(session, tmp_path):
     (tmp_path / "thesis").write_text("words")
     session.do("b2")
     for line, says in [
         (f"load {tmp_path}/nothing", "No such file or directory"),
-        (f"load {tmp_path}/thesis", "is no saved game of azjax"),
+        (f"load {tmp_path}/thesis", "is not a saved game of azjax"),
         (f"load {tmp_path}", "Is a directory"),
         (f"save {tmp_path}/thesis", "File exists"),
         (f"save {tmp_path}/nowhere/x", "No such file or directory"),
@@ -254,7 +254,7 @@ def test_a_saved_game_is_loaded_before_the_opponent_is_compiled(later, tmp_path)
     assert later.waiting == []
 
 
-def test_what_goes_wrong_when_the_opponent_is_compiled_is_raised(monkeypatch):
+def test_an_error_in_compilation_is_raised(monkeypatch):
     def fail(player, game):
         raise ZeroDivisionError
 
@@ -280,7 +280,7 @@ def test_two_persons_share_a_board():
     assert session.player_names == ("human", "human")
 
 
-def test_to_leave_is_left_to_the_interface(session, opponent):
+def test_quit_only_sets_a_flag(session, opponent):
     session.do("quit")
     assert session.is_left
     session.close()

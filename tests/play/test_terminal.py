@@ -322,4 +322,4 @@ def test_a_file_that_is_no_saved_game_is_refused_before_the_game(tmp_path, capsy
         cli.main(["play", "tic_tac_toe", "--opponent", "random", "--load", str(path)])
     assert error.value.code == 2
     error_lines = capsys.readouterr().err.splitlines()
-    assert error_lines[-1] == f"azjax: {path} is no saved game of azjax"
+    assert error_lines[-1] == f"azjax: {path} is not a saved game of azjax"

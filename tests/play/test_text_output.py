@@ -1,16 +1,14 @@
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from azjax import games, players
 from azjax.play.text_output import (
     analysis_lines,
-    candidates,
     clock,
-    curve,
-    line,
-    opinion,
+    expected_line,
+    expected_value,
     signed,
+    sparkline,
     value_text,
 )
 from azjax.players import Analysis, MoveDecision
@@ -27,20 +25,11 @@ def decision(action=4, visits=None):
     return MoveDecision(action, prior, 0.25, analysis)
 
 
-def test_what_a_search_tried_most_comes_after_what_it_chose():
-    found = candidates(GAME, GAME.init(), decision(4, [7, 0, 0, 0, 5, 0, 0, 0, 9]), 8)
-    assert [c.text for c in found] == ["b2", "c1", "a3"]
-    assert [c.visits for c in found] == [5, 9, 7]
-    assert [c.value for c in found] == [0.5] * 3
-    assert found[0].prior == pytest.approx(0.6)
-    assert len(candidates(GAME, GAME.init(), decision(4, [7] * 9), most=2)) == 2
-
-
-def test_a_network_alone_has_probabilities_only():
-    found = candidates(GAME, GAME.init(), decision(), 8)
-    assert [c.text for c in found] == ["b2", "c1", "a3"]
-    assert {c.visits for c in found} == {c.value for c in found} == {None}
-    assert line(GAME, GAME.init(), decision()) == []
+def test_without_a_search_there_is_no_line_and_no_visits():
+    assert expected_line(GAME, GAME.init(), decision()) == []
+    lines = list(analysis_lines(GAME, GAME.init(), decision()))
+    assert lines[1].split() == ["move", "prior"]
+    assert lines[2].split() == ["b2", "60.0%"]
 
 
 def test_the_line_is_written_in_the_games_notation():
@@ -52,11 +41,11 @@ def test_the_line_is_written_in_the_games_notation():
     moves = np.int32([first, second, *[-1] * 14])
     nothing = np.zeros(game.num_actions)
     analysis = Analysis(nothing, nothing.astype(int), nothing, moves)
-    found = line(game, state, MoveDecision(first, None, 0.0, analysis))
+    found = expected_line(game, state, MoveDecision(first, None, 0.0, analysis))
     assert found == ["e2e4", "e7e5"]
 
 
-def test_the_analysis_of_the_shipped_player_is_told():
+def test_the_analysis_of_a_shipped_player_has_all_columns():
     player = players.load("alphazero:pretrained?simulations=32", GAME)
     found = players.start_session(player, GAME, 0).choose(GAME.init(), [])
     lines = list(analysis_lines(GAME, GAME.init(), found))
@@ -66,7 +55,7 @@ def test_the_analysis_of_the_shipped_player_is_told():
     assert lines[-1].startswith("expects: ")
 
 
-def test_a_value_is_told_with_the_side_for_which_it_is():
+def test_a_value_names_its_side():
     second = GAME.step(GAME.init(), jnp.int32(0))
     lines = [next(analysis_lines(GAME, s, decision())) for s in (GAME.init(), second)]
     assert "+0.25 for the crosses" in lines[0]
@@ -75,21 +64,21 @@ def test_a_value_is_told_with_the_side_for_which_it_is():
     assert value_text(chess, 1, -0.5) == "-0.50 for the black pieces"
 
 
-def test_who_tells_nothing_is_said_to_tell_nothing():
+def test_a_decision_without_analysis_says_so():
     assert list(analysis_lines(GAME, GAME.init(), MoveDecision(0))) == [
-        "this player does not tell what it thinks"
+        "this player provides no analysis"
     ]
 
 
-def test_nought_without_a_search_is_no_opinion():
-    assert opinion(MoveDecision(0, None, 0.0)) is None
-    assert opinion(MoveDecision(0)) is None
-    assert opinion(decision()) == 0.25
-    assert opinion(decision(4, [1] * 9)._replace(value=0.0)) == 0.0
+def test_a_zero_value_without_search_is_unknown():
+    assert expected_value(MoveDecision(0, None, 0.0)) is None
+    assert expected_value(MoveDecision(0)) is None
+    assert expected_value(decision()) == 0.25
+    assert expected_value(decision(4, [1] * 9)._replace(value=0.0)) == 0.0
 
 
 def test_numbers_are_written_for_people():
     assert (signed(-0.001), signed(0.126), signed(-1)) == ("+0.00", "+0.13", "-1.00")
     assert (clock(0), clock(59.9), clock(3600)) == ("0:00", "0:59", "60:00")
-    assert curve([-1, 0, 1], 10) == "▁▅█"
-    assert curve([-1, 0, 1], 2) == "▅█"
+    assert sparkline([-1, 0, 1], 10) == "▁▅█"
+    assert sparkline([-1, 0, 1], 2) == "▅█"

@@ -5,7 +5,7 @@ import pty
 from azjax.play.typeahead import drop_typeahead
 
 
-def test_what_was_typed_into_a_terminal_is_dropped(monkeypatch):
+def test_unread_keys_are_discarded(monkeypatch):
     ours, theirs = pty.openpty()
     with open(theirs) as stdin, open(ours, "wb", buffering=0) as keys:
         monkeypatch.setattr("sys.stdin", stdin)

@@ -13,7 +13,7 @@ from azjax import games, players
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.play.onnx_graph import onnx, to_onnx
 from azjax.play.page_files import browser_games, page_files
-from azjax.play.web_export import export_web, site, small
+from azjax.play.web_export import export_web, halved, site
 from azjax.search import AlphaZeroConfig, GumbelConfig
 
 LARGEST_SITE = 5_000_000
@@ -96,9 +96,9 @@ def test_the_runtime_is_what_was_published():
         assert hashlib.sha256(content).hexdigest() == checksum, name
 
 
-def test_smaller_numbers_lose_nothing(shipped):
+def test_exact_weights_are_stored_in_16_bits(shipped):
     exact = to_onnx(shipped)
-    model = small(exact)
+    model = halved(exact)
     assert len(model.SerializeToString()) < 0.52 * len(exact.SerializeToString())
     shape = (8, *shipped.game.observation_shape)
     observation = np.random.default_rng(0).integers(0, 2, shape).astype(np.float32)
@@ -108,18 +108,18 @@ def test_smaller_numbers_lose_nothing(shipped):
         np.testing.assert_array_equal(ours, expected)
 
 
-def test_numbers_that_need_32_bits_keep_them():
+def test_other_weights_stay_in_32_bits():
     trained = untrained("tic_tac_toe")
     variables = jax.tree.map(lambda leaf: leaf + 1 / 3, trained.variables)
     trained = dataclasses.replace(trained, variables=variables)
-    exact, model = to_onnx(trained), small(to_onnx(trained))
+    exact, model = to_onnx(trained), halved(to_onnx(trained))
     kept = {tensor.name: tensor for tensor in model.graph.initializer}
     for tensor in exact.graph.initializer:
         if onnx.numpy_helper.to_array(tensor).size > 1:
             assert kept[tensor.name].raw_data == tensor.raw_data
 
 
-def test_the_same_player_makes_the_same_files(shipped):
+def test_the_export_is_reproducible(shipped):
     assert site(shipped, name="x") == site(shipped, name="x")
 
 
@@ -147,7 +147,7 @@ def test_only_an_earlier_export_is_written_over(tmp_path):
     other = tmp_path / "other"
     other.mkdir()
     (other / "config.json").write_text('{"mine": true}')
-    with pytest.raises(ValueError, match="holds something else than an earlier export"):
+    with pytest.raises(ValueError, match="must name a new or empty directory"):
         export_web(trained, other, name="x")
     assert [path.name for path in other.iterdir()] == ["config.json"]
     with pytest.raises(ValueError, match="not a file"):

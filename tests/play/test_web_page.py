@@ -17,7 +17,7 @@ from azjax.play.page_files import browser_games
 from azjax.play.saved_game import load
 from azjax.play.web_export import export_web
 
-YOURS = "#board[data-turn=visitor]"
+YOURS = "#board[data-turn=user]"
 OVER = "#board[data-turn=nobody]"
 
 
@@ -134,7 +134,7 @@ def test_the_score_is_kept_and_a_new_game_is_empty(visit):
     page.wait_for_turn()
     assert page.score() == [0, 0, 0]
     page.find("#new-game").click()
-    expect(page.find("#status")).to_have_text("You begin, with crosses.")
+    expect(page.find("#status")).to_have_text("You move first, with crosses.")
     assert page.pieces() == 0
     page.page.evaluate(
         "numbers => localStorage.setItem("
@@ -165,7 +165,7 @@ def test_undo_takes_back_both_moves(visit):
     assert page.find("#undo").is_disabled()
 
 
-def test_what_is_thought_of_a_game_that_is_given_up_does_not_reach_the_next(visit):
+def test_a_decision_of_an_abandoned_game_does_not_affect_the_next(visit):
     page = visit("tic_tac_toe")
     page.find("#strength").press("End")
     page.target(4).click()
@@ -180,7 +180,7 @@ def test_what_is_thought_of_a_game_that_is_given_up_does_not_reach_the_next(visi
     assert page.target(8).get_attribute("aria-label") == "Row 3, column 3: cross"
 
 
-def test_the_computer_begins_if_asked_to(visit):
+def test_the_computer_can_move_first(visit):
     page = visit("tic_tac_toe")
     page.find("label:has-text('Computer')").click()
     expect(page.find(".stroke.side-0")).to_have_count(1)
@@ -189,7 +189,7 @@ def test_the_computer_begins_if_asked_to(visit):
     assert page.find("body").get_attribute("data-you") == "1"
 
 
-def test_the_keyboard_is_enough(visit):
+def test_a_game_can_be_played_by_keyboard(visit):
     page = visit()
     page.target(0).focus()
     page.page.keyboard.press("ArrowRight")
@@ -206,7 +206,7 @@ def test_the_keyboard_is_enough(visit):
     expect(page.find(".falls")).to_have_count(0)
 
 
-def test_the_analysis_tells_what_the_computer_thinks(visit):
+def test_the_analysis_shows_the_decision(visit):
     page = visit()
     page.play(3)
     assert page.find(".estimate").count() == 0
@@ -251,13 +251,13 @@ def choose_branch(page):
     )
 
 
-def test_the_tree_leads_to_positions_that_may_follow(visit):
+def test_the_tree_shows_continuations(visit):
     page = visit("connect_four", "#you=0&moves=3-3-3-3-2-1")
     analyse(page)
     expect(page.find("#tree [aria-pressed=true]")).to_have_text("Now")
     best = page.find("#moves .best th").inner_text()
     branch(page, best).click()
-    expect(page.find("#status")).to_have_text(f"What if {best}? » to play on.")
+    expect(page.find("#status")).to_have_text(f"What if {best}? » to continue.")
     about = rf"{best}: [\d,]+ visits, prior \d+%; You .[01].\d\d"
     expect(page.find("#branch")).to_have_text(re.compile(about))
     expect(branch(page, best)).to_have_attribute("aria-label", re.compile(about))
@@ -268,7 +268,7 @@ def test_the_tree_leads_to_positions_that_may_follow(visit):
     # An earlier position has a tree as well; the game goes on from its own.
     page.find("#first").click()
     page.find("#next").click()
-    expect(page.find("#status")).to_have_text("Move 1 of 6: 4. » to play on.")
+    expect(page.find("#status")).to_have_text("Move 1 of 6: 4. » to continue.")
     choose_branch(page)
     expect(page.find("#status")).to_contain_text("What if")
     expect(page.find(".falls")).to_have_count(2)
@@ -277,7 +277,7 @@ def test_the_tree_leads_to_positions_that_may_follow(visit):
     page.play(2)
 
 
-def test_the_tree_is_walked_through(visit):
+def test_arrow_keys_move_through_the_tree(visit):
     page = visit("connect_four", "#you=0&moves=3-3-3-3-2-1")
     analyse(page)
     status, marked = page.find("#status"), page.find("#tree [aria-pressed=true]")
@@ -302,19 +302,19 @@ def test_the_tree_is_walked_through(visit):
     assert page.pieces() == 6
 
 
-def test_undo_ends_a_look_ahead(visit):
+def test_undo_ends_a_continuation(visit):
     page = visit("connect_four", "#you=0&moves=3-3-2-2")
     analyse(page)
     page.find("#previous").click()
     page.find("#previous").click()
-    expect(page.find("#status")).to_have_text("Move 2 of 4: 4. » to play on.")
+    expect(page.find("#status")).to_have_text("Move 2 of 4: 4. » to continue.")
     choose_branch(page)
     expect(page.find("#status")).to_contain_text("What if")
     page.find("#undo").click()
     expect(page.find("#status")).to_have_text("Computer played 4. Your turn.")
 
 
-def test_a_look_ahead_at_the_end_tells_who_has_won(visit):
+def test_a_finished_continuation_shows_its_result(visit):
     page = visit("tic_tac_toe", "#you=0&moves=0-3-1-4")
     analyse(page)
     branch(page, "c3").click()
@@ -353,10 +353,10 @@ def test_a_game_is_a_link_and_goes_on_after_a_reload(visit):
     assert page.find("input[value=computer]").is_checked()
 
 
-def test_what_is_no_game_is_told_and_the_game_under_way_stays(visit):
+def test_an_invalid_link_is_an_error_and_keeps_the_current_game(visit):
     page = visit("tic_tac_toe", "#you=0&moves=4-4")
     expect(page.find("#notice")).to_have_text(
-        "The link holds no game: action 4, number 2, is not legal"
+        "The link has no valid game: action 4, number 2, is not legal"
     )
     assert "#" not in page.page.url
     page.play(4)
@@ -365,7 +365,7 @@ def test_what_is_no_game_is_told_and_the_game_under_way_stays(visit):
     for link, says in [
         ("#moves=4", "“you” must be 0, 1 or nobody"),
         ("#you=0&moves=4-x", "“moves” must be numbers, as in 3-3-2: “4-x”"),
-        ("#you=0&moves=" + 5000 * "4-", "no game is as long as that"),
+        ("#you=0&moves=" + 5000 * "4-", "“moves” is too long"),
         ("#you=0&moves=0-3-1-4-2-5", "action 5, number 6, is not legal"),
     ]:
         open_link(page, link)
@@ -393,11 +393,11 @@ def test_a_game_is_counted_once(visit):
     assert page.score() == [1, 0, 0]
 
 
-def test_another_beginning_does_not_end_a_game_under_way(visit):
+def test_changing_who_moves_first_does_not_end_the_current_game(visit):
     page = visit("tic_tac_toe")
     page.play(4)
     page.find("label:has-text('Computer')").click()
-    expect(page.find("#begins-later")).to_have_text("From the next game on.")
+    expect(page.find("#begins-later")).to_have_text("Applies to the next game.")
     assert page.find("#board").get_attribute("data-moves") == "2"
     page.find("label:has-text('You')").click()
     expect(page.find("#begins-later")).to_be_hidden()
@@ -405,12 +405,12 @@ def test_another_beginning_does_not_end_a_game_under_way(visit):
     page.find("#new-game").click()
     page.wait_for(f"{YOURS}[data-moves='1']")
     expect(page.find("#begins-later")).to_be_hidden()
-    # No move of the visitor's would be lost.
+    # No move of the user's would be lost.
     page.find("label:has-text('You')").click()
     page.wait_for(f"{YOURS}[data-moves='0']")
 
 
-def test_arrows_look_back_wherever_the_pointer_was(visit):
+def test_arrow_keys_step_through_the_game_after_a_click(visit):
     page = visit(hurries=False)
     page.target(3).click()
     page.wait_for(f"{YOURS}[data-moves='2']")
@@ -425,7 +425,7 @@ def test_arrows_look_back_wherever_the_pointer_was(visit):
     expect(page.find("[value=watch]")).to_be_checked()
 
 
-def test_a_move_on_its_way_is_not_lost_to_a_setting(visit):
+def test_a_changed_setting_does_not_cancel_a_move(visit):
     page = visit()
     page.page.evaluate(
         """() => {
@@ -438,12 +438,12 @@ def test_a_move_on_its_way_is_not_lost_to_a_setting(visit):
     assert page.page.url.split("moves=3-")[1].isdigit()
 
 
-def test_a_game_is_looked_through_and_goes_on(visit):
+def test_a_game_continues_after_stepping_through_it(visit):
     page = visit("connect_four", "#you=0&moves=3-3-3-3-2-1")
     page.find("summary").click()
     expect(page.find("#moves tr")).to_have_count(7)
     page.find("#previous").click()
-    expect(page.find("#status")).to_have_text("Move 5 of 6: 3. » to play on.")
+    expect(page.find("#status")).to_have_text("Move 5 of 6: 3. » to continue.")
     assert page.find("#played button").all_inner_texts() == [*"444432"]
     expect(page.find("#played [aria-current]")).to_have_text("3")
     expect(page.find("#chances-text")).to_contain_text("%")
@@ -469,7 +469,7 @@ def test_a_game_is_looked_through_and_goes_on(visit):
     assert page.pieces() == 6
 
 
-def test_a_game_can_be_taken_away(visit, tmp_path):
+def test_a_game_can_be_exported_as_link_and_file(visit, tmp_path):
     page = visit("tic_tac_toe", "#you=0&moves=0-3-1-4")
 
     def saved():
@@ -501,7 +501,7 @@ def test_a_game_can_be_taken_away(visit, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_look_ahead_pauses_what_is_watched(visit):
+def test_a_continuation_pauses_a_watched_game(visit):
     page = visit("tic_tac_toe", hurries=False)
     page.find("label:has-text('Just watch')").click()
     page.find("summary").click()
@@ -530,7 +530,7 @@ def test_a_game_can_be_watched(visit):
 @pytest.mark.slow
 @pytest.mark.parametrize(("width", "height"), [(320, 568), (390, 844), (844, 390)])
 @pytest.mark.parametrize("name", browser_games())
-def test_a_phone_is_wide_enough(visit, name, width, height):
+def test_the_page_fits_a_phone(visit, name, width, height):
     page = visit(
         name,
         viewport={"width": width, "height": height},
@@ -551,7 +551,7 @@ def test_a_phone_is_wide_enough(visit, name, width, height):
 
 
 @pytest.mark.slow
-def test_nothing_moves_about_while_a_game_is_played(visit):
+def test_the_layout_does_not_shift_during_a_game(visit):
     page = visit()
     page.weaken()
     for column in (3, 3, 2):
@@ -576,7 +576,7 @@ def test_every_request_goes_to_the_pages_own_host(visit):
     assert "connect_four.js" not in names
 
 
-def test_the_page_may_not_ask_other_hosts(open_page, sites):
+def test_the_policy_blocks_requests_to_other_hosts(open_page, sites):
     page = open_page(f"{sites[0]}/tic_tac_toe/")
     page.wait_for_turn()
     page.page.evaluate("fetch('https://example.org/').catch(() => null)")
@@ -587,9 +587,9 @@ def test_the_page_may_not_ask_other_hosts(open_page, sites):
 @pytest.mark.parametrize(
     ("missing", "says"),
     [
-        ("network.onnx.gz", "The player cannot be used: .*network.onnx.gz: 404"),
-        ("config.json", "The player cannot be used: config.json: 404"),
-        ("search.js", "The player cannot be used"),
+        ("network.onnx.gz", "The player failed: .*network.onnx.gz: 404"),
+        ("config.json", "The player failed: config.json: 404"),
+        ("search.js", "The player failed"),
         ("analysis.js", "Part of the page did not load"),
     ],
 )
@@ -604,16 +604,16 @@ def test_a_page_that_lacks_a_file_says_so(open_page, sites, missing, says):
     expect(page.find("#main")).to_be_hidden()
 
 
-def test_a_damaged_network_is_told(open_page, sites):
+def test_a_damaged_network_is_an_error(open_page, sites):
     url, folder = sites
     broken = folder / "damaged"
     shutil.copytree(folder / "tic_tac_toe", broken)
     (broken / "network.onnx.gz").write_bytes(b"no network")
     page = open_page(f"{url}/{broken.name}/")
-    expect(page.find("#failure")).to_contain_text("The player cannot be used")
+    expect(page.find("#failure")).to_contain_text("The player failed")
 
 
-def test_opened_as_a_file_it_says_what_to_do(browser, sites):
+def test_a_page_opened_as_a_file_explains_how_to_serve_it(browser, sites):
     context = browser.new_context()
     page = context.new_page()
     page.goto((sites[1] / "tic_tac_toe" / "index.html").as_uri())
@@ -621,7 +621,7 @@ def test_opened_as_a_file_it_says_what_to_do(browser, sites):
     context.close()
 
 
-def test_the_players_name_is_text_whatever_it_is(open_page, sites):
+def test_the_players_name_is_escaped(open_page, sites):
     url, folder = sites
     odd = folder / "odd"
     shutil.copytree(folder / "tic_tac_toe", odd)

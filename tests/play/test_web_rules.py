@@ -117,7 +117,7 @@ WON = {"connect_four": [0, 6, 1, 6, 2, 6, 3], "tic_tac_toe": [0, 3, 1, 4, 2]}
 
 
 @pytest.mark.parametrize("name", browser_games())
-def test_the_page_is_told_the_same_by_a_server(name):
+def test_browser_and_server_describe_positions_equally(name):
     rules = Rules(games.make(name), 10)
     played = [WON[name][:ply] for ply in range(len(WON[name]) + 1)]
     told = run_node("describe.mjs", page_files(), name, given=played)

@@ -23,7 +23,7 @@ from azjax.players.serialization import pretrained_directory
 
 GAMES = ("tic_tac_toe", "breakthrough:5,5", "go:9", "hex:3,true")
 LARGE_GAMES = ("othello", "chess", "go:19")
-YOURS = "#board[data-turn=visitor]"
+YOURS = "#board[data-turn=user]"
 OVER = "#board[data-turn=nobody]"
 LEGAL = ".targets button[aria-disabled=false]"
 PHONE = {
@@ -129,7 +129,7 @@ def visits(open_page, server):
 
 
 def play(visit, game, player="random", **options):
-    """Opens a game's page, and waits for the visitor's turn."""
+    """Opens a game's page, and waits for the user's turn."""
     page = visit(f"play/{games.make(game)}/?player={player}", **options)
     page.wait_for_turn()
     return page
@@ -159,7 +159,7 @@ def status_of(page):
     return page.find("#status").inner_text()
 
 
-def test_the_first_page_leads_to_games_and_runs(visit):
+def test_the_lobby_links_to_games_and_runs(visit):
     page = visit("")
     expect(page.find("#games > li")).to_have_count(len(GAMES))
     for number in range(len(GAMES)):
@@ -172,7 +172,7 @@ def test_the_first_page_leads_to_games_and_runs(visit):
     assert page.page.title() == "Tic Tac Toe against random"
 
 
-def test_the_first_page_tells_what_is_new_while_it_is_seen(visit, runs):
+def test_the_lobby_refreshes_while_it_is_visible(visit, runs):
     page = visit("")
     page.page.clock.install()
     page.page.reload()
@@ -181,12 +181,12 @@ def test_the_first_page_tells_what_is_new_while_it_is_seen(visit, runs):
     page.page.evaluate("document.querySelector('#games > li').id = 'untouched'")
     with learning(runs):
         page.page.clock.fast_forward(10_000)
-        expect(page.find("#runs span")).to_have_text("learning now")
+        expect(page.find("#runs span")).to_have_text("training")
     expect(page.find("#runs a")).to_be_focused()
     expect(page.find("#untouched")).to_have_count(1)
 
 
-def test_the_board_is_drawn_while_the_game_cannot_begin(visit, server):
+def test_the_board_is_drawn_while_the_rules_compile(visit, server):
     page = visit("")
     game = games.make("tic_tac_toe")
     preview = describe_start(game, "tic_tac_toe")._asdict()
@@ -234,12 +234,12 @@ def test_the_board_is_drawn_while_the_game_cannot_begin(visit, server):
     expect(page.find(".entry")).to_have_count(1)
 
 
-def test_an_opponent_that_dies_is_told_and_another_can_be_met(visit):
+def test_another_opponent_can_replace_one_that_failed(visit):
     page = play(visit, "breakthrough:5,5", "dying")
     page.target(legal(page)[0]).click()
     page.target(next(cell for cell in legal(page) if cell < 15)).click()
-    expect(page.find("#notice")).to_have_text("the opponent could not go on")
-    expect(page.find("#status")).to_contain_text("cannot go on: choose another")
+    expect(page.find("#notice")).to_have_text("the opponent failed")
+    expect(page.find("#status")).to_contain_text("failed: choose another")
     page.find("#opponent").select_option("random")
     expect(page.find("#board")).to_have_attribute("data-moves", "2")
     expect(page.find("#status")).to_contain_text("Your turn")
@@ -268,7 +268,7 @@ def test_an_opponent_that_resigns_has_lost(visit, tmp_path):
     assert page.status() == "You win: resignation."
 
 
-def test_what_is_not_there_leads_back_to_all_games(visit, server):
+def test_a_missing_page_links_to_the_lobby(visit, server):
     page = visit("")
     page.page.goto(f"{server.url}runs/nothing/")
     page.find("a").click()
@@ -301,7 +301,7 @@ def test_a_first_cell_can_be_dropped_and_changed(visit):
     assert page.target(12).get_attribute("aria-label") == "c3: empty"
 
 
-def test_who_plays_second_sees_the_board_from_the_other_side(visit):
+def test_the_second_player_sees_the_board_turned(visit):
     page = play(visit, "breakthrough:5,5")
 
     def heights(*cells):
@@ -366,7 +366,7 @@ def test_on_a_phone_a_small_cell_is_confirmed_and_a_pass_has_a_button(visit):
     page.wait_for(f"{YOURS}[data-moves='4'], {OVER}")
 
 
-def test_the_keyboard_is_enough(visit):
+def test_a_game_can_be_played_by_keyboard(visit):
     page = play(visit, "tic_tac_toe")
     page.target(0).focus()
     for key in ("ArrowDown", "ArrowRight", "ArrowLeft", "ArrowLeft", "Enter"):
@@ -410,13 +410,13 @@ def test_another_opponent_waits_for_the_next_game(visit):
     page = play(visit, "tic_tac_toe")
     point(page, legal(page)[0])
     page.find("#opponent").select_option("greedy")
-    expect(page.find("#opponent-later")).to_have_text("From the next game on.")
+    expect(page.find("#opponent-later")).to_have_text("Applies to the next game.")
     expect(page.find("#player")).to_have_text("random")
     point(page, legal(page)[0])
     page.find("#new-game").click()
     expect(page.find("#player")).to_have_text("greedy")
     expect(page.find("#opponent-later")).to_be_hidden()
-    expect(page.find("#status")).to_contain_text("You begin, with crosses")
+    expect(page.find("#status")).to_contain_text("You move first, with crosses")
     assert page.page.url.endswith("?player=greedy")
     # One that cannot be met leaves everything as it was.
     point(page, legal(page)[0])
@@ -431,7 +431,7 @@ def test_another_opponent_waits_for_the_next_game(visit):
     page.wait_for(f"{YOURS}[data-moves='4'], {OVER}")
 
 
-def test_a_move_is_not_lost_to_an_opponent_who_comes(visit):
+def test_changing_the_opponent_does_not_cancel_a_move(visit):
     page = play(visit, "tic_tac_toe")
     page.page.evaluate(
         """() => {
@@ -470,7 +470,7 @@ def test_the_tree_is_told_by_the_server(visit):
     expect(page.find(".estimate").first).to_be_visible()
     page.find("#opponent").select_option("random")
     expect(page.find("#branches")).to_be_hidden()
-    expect(page.find("#status")).to_have_text("You begin, with crosses.")
+    expect(page.find("#status")).to_have_text("You move first, with crosses.")
 
 
 def test_a_game_is_watched_from_the_address(visit):
@@ -480,7 +480,7 @@ def test_a_game_is_watched_from_the_address(visit):
     expect(page.find("#status")).to_contain_text("Paused")
 
 
-def test_who_cannot_be_met_is_replaced(visit):
+def test_a_player_that_cannot_be_started_is_replaced(visit):
     page = play(visit, "tic_tac_toe", "somebody")
     expect(page.find("#notice")).to_contain_text("unknown player 'somebody'")
     assert page.find("#opponent").input_value() == "alphazero:pretrained"
@@ -491,12 +491,12 @@ def test_a_run_is_shown_while_it_learns(visit, runs):
     with learning(runs):
         page = visit("runs/first/")
         expect(page.find("#title")).to_have_text("first: Tic Tac Toe")
-        expect(page.find("#state")).to_have_text("Learning now.")
+        expect(page.find("#state")).to_have_text("Training.")
         expect(page.find("#plot")).to_be_visible()
         expect(page.find("#latest")).to_contain_text(re.compile(r"Policy loss\s*0.512"))
         add_row(runs, iteration=1234)
         expect(page.find("#latest")).to_contain_text("1,234")
-    expect(page.find("#state")).to_contain_text("Stopped; the same command goes on")
+    expect(page.find("#state")).to_contain_text("Stopped; the same command resumes")
     page.find("#sample").click()
     page.wait_for("#board:not([data-moves='0'])")
     expect(page.find("#sample-status")).to_contain_text("Last move: ")
@@ -505,7 +505,7 @@ def test_a_run_is_shown_while_it_learns(visit, runs):
     assert page.find("#player").inner_text() == "AlphaZero (run first)"
 
 
-def test_a_game_goes_on_when_the_server_was_away(open_page, server):
+def test_a_game_continues_after_a_lost_connection(open_page, server):
     page = open_page(f"{server.url}play/tic_tac_toe/?player=random")
     page.wait_for_turn()
     point(page, legal(page)[0])
@@ -564,7 +564,7 @@ def test_a_pawn_becomes_what_is_chosen(large_visit):
 @pytest.mark.slow
 @pytest.mark.parametrize(("width", "height"), [(320, 568), (390, 844), (844, 390)])
 @pytest.mark.parametrize("game", LARGE_GAMES)
-def test_a_phone_is_wide_enough(large_visit, game, width, height):
+def test_the_page_fits_a_phone(large_visit, game, width, height):
     page = play(
         large_visit, game, **{**PHONE, "viewport": {"width": width, "height": height}}
     )

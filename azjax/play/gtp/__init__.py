@@ -1,4 +1,4 @@
-"""GTP, the Go Text Protocol, version 2, for every game: the engine's side."""
+"""A GTP engine (Go Text Protocol, version 2) for all games."""
 
 from azjax.play.gtp.engine import Engine
 from azjax.play.gtp.protocol import Inbox, read_lines

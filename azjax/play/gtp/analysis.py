@@ -1,31 +1,30 @@
-"""What a player thinks, in the form of Leela Zero and of KataGo.
+"""Analysis lines in the formats of Leela Zero (lz) and KataGo (kata).
 
-Both are read by Sabaki, Lizzie and others. A line holds, for each move from the best
-one, `info move D4 visits 20 winrate 5512 prior 310 order 0 pv D4 E5`, where win rates
-and priors are in 1/10000; in KataGo's form they are fractions of 1. Win rates and
-utilities are those of the player to move, as in Leela Zero.
+Sabaki, Lizzie and others read both. A line holds, for each move, the best one first,
+`info move D4 visits 20 winrate 5512 prior 310 order 0 pv D4 E5`. Win rates and priors
+are in 1/10000; in KataGo's format they are fractions of 1. Win rates and utilities are
+for the player to move, as in Leela Zero.
 """
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-import numpy as np
-
 from azjax.games import Game, State
+from azjax.play.move_ranking import rank_moves
 from azjax.players import MoveDecision
 from azjax.players.gtp_notation import next_state, to_vertex
 
 MAX_MOVES = 20
 
 
-class Candidate(NamedTuple):
-    """A move that a player thought of.
+class AnalysedMove(NamedTuple):
+    """A move of an analysis line.
 
     action: the move.
-    visits: how often the search tried it.
-    value: its expected result for the player to move, in [-1, 1].
-    prior: its probability before the search, in [0, 1].
-    line: the move and what is expected to follow.
+    visits: of the search.
+    value: expected result for the player to move, in [-1, 1].
+    prior: probability before the search, in [0, 1].
+    line: the principal variation, with the move.
     """
 
     action: int
@@ -35,72 +34,66 @@ class Candidate(NamedTuple):
     line: list[int]
 
 
-def candidates(decision: MoveDecision) -> list[Candidate]:
-    """Returns the moves that a player thought of, the chosen one first.
+def analysed_moves(decision: MoveDecision) -> list[AnalysedMove]:
+    """Returns the visited moves in the order of `rank_moves`.
 
-    A player that did not search has visited its chosen move once, and expects of each
-    what it expects of the position.
+    GTP has no form for moves of players without a search: there the chosen move counts
+    as visited once, the others not at all, and each has the value of the position.
     """
-    analysis, chosen = decision.analysis, decision.action
-    if analysis is not None:
-        visits, values, prior = analysis.visits, analysis.action_values, analysis.prior
-        line = [action for action in analysis.line.tolist() if action >= 0]
-        order = np.argsort(-visits, kind="stable")[: np.count_nonzero(visits)]
-    else:
-        prior = np.zeros(chosen + 1) if decision.policy is None else decision.policy
-        visits = np.arange(prior.size) == chosen
-        values = np.full(prior.size, decision.value or 0.0)
-        line = [chosen]
-        order = np.argsort(-prior, kind="stable")[: np.count_nonzero(prior)]
-    actions = [chosen, *(action for action in order.tolist() if action != chosen)]
-    return [
-        Candidate(
-            action=action,
-            visits=int(visits[action]),
-            value=float(values[action]),
-            prior=float(prior[action]),
-            line=line if action == chosen else [action],
+    chosen, line = decision.action, [decision.action]
+    if decision.analysis is not None:
+        line = [action for action in decision.analysis.line.tolist() if action >= 0]
+    value = decision.value or 0.0
+    found = [
+        AnalysedMove(
+            action=move.action,
+            visits=int(move.action == chosen) if move.visits is None else move.visits,
+            value=value if move.value is None else move.value,
+            prior=move.prior,
+            line=line if move.action == chosen else [move.action],
         )
-        for action in actions
+        for move in rank_moves(decision)
+        if move.visits is None or move.visits > 0 or move.action == chosen
     ]
+    return found or [AnalysedMove(chosen, 1, value, 0.0, line)]
 
 
-def leela(game: Game, state: State, decision: MoveDecision, max_moves: int) -> str:
-    """Returns what a player thinks, as `lz-analyze` writes it."""
+def lz_line(game: Game, state: State, decision: MoveDecision, max_moves: int) -> str:
+    """Returns a decision in the format of `lz-analyze`."""
     return " ".join(
         f"info move {to_vertex(game, state, move.action)} visits {move.visits} "
         f"winrate {_of_ten_thousand(_win_rate(move))} "
         f"prior {_of_ten_thousand(move.prior)} "
         f"order {order} pv {_line(game, state, move)}"
-        for order, move in enumerate(candidates(decision)[:max_moves])
+        for order, move in enumerate(analysed_moves(decision)[:max_moves])
     )
 
 
-def kata(game: Game, state: State, decision: MoveDecision, max_moves: int) -> str:
-    """Returns what a player thinks, as `kata-analyze` writes it."""
+def kata_line(game: Game, state: State, decision: MoveDecision, max_moves: int) -> str:
+    """Returns a decision in the format of `kata-analyze`."""
     return " ".join(
         f"info move {to_vertex(game, state, move.action)} visits {move.visits} "
         f"utility {move.value:.6f} winrate {_win_rate(move):.6f} "
         f"prior {move.prior:.6f} order {order} pv {_line(game, state, move)}"
-        for order, move in enumerate(candidates(decision)[:max_moves])
+        for order, move in enumerate(analysed_moves(decision)[:max_moves])
     )
 
 
-def deeper(think: Callable[[], MoveDecision]) -> Iterator[MoveDecision]:
-    """Yields what a player thinks, for ever.
+def repeated(decide: Callable[[], MoveDecision]) -> Iterator[MoveDecision]:
+    """Yields decisions endlessly.
 
-    One that keeps its search goes on with it, as long as it sees more each time; of any
-    other the same thought comes again.
+    While each call of `decide` has more visits, because the player reuses its tree, it
+    is called again; otherwise the last decision is repeated.
     """
-    decision, visits = think(), -1
+    decision, visits = decide(), -1
     while True:
         yield decision
         if decision.analysis is not None and decision.analysis.visits.sum() > visits:
             visits = decision.analysis.visits.sum()
-            decision = think()
+            decision = decide()
 
 
-def _win_rate(move: Candidate) -> float:
+def _win_rate(move: AnalysedMove) -> float:
     return min(max((1 + move.value) / 2, 0.0), 1.0)
 
 
@@ -108,7 +101,7 @@ def _of_ten_thousand(share: float) -> int:
     return round(10_000 * share)
 
 
-def _line(game: Game, state: State, move: Candidate) -> str:
+def _line(game: Game, state: State, move: AnalysedMove) -> str:
     vertices = []
     for action in move.line:
         vertices.append(to_vertex(game, state, action))

@@ -1,4 +1,4 @@
-"""The words behind a command, read."""
+"""Parsing of the arguments of GTP commands."""
 
 import math
 from collections.abc import Sequence
@@ -11,10 +11,10 @@ SYNTAX_ERROR = "syntax error"
 
 
 def word(words: Sequence[str], place: int) -> str:
-    """Returns a word.
+    """Returns an argument by its place.
 
     Raises:
-        CommandError: there are not so many.
+        CommandError: it is missing.
     """
     if place >= len(words):
         raise CommandError(SYNTAX_ERROR)
@@ -22,10 +22,10 @@ def word(words: Sequence[str], place: int) -> str:
 
 
 def colour(words: Sequence[str], place: int) -> int:
-    """Returns the player whom a word names.
+    """Returns the player of a colour.
 
     Raises:
-        CommandError: it names none.
+        CommandError: the argument is missing or not a colour.
     """
     player = COLOURS.get(word(words, place).lower())
     if player is None:
@@ -34,10 +34,10 @@ def colour(words: Sequence[str], place: int) -> int:
 
 
 def whole(words: Sequence[str], place: int) -> int:
-    """Returns a word that is a whole number, not negative.
+    """Returns a non-negative integer.
 
     Raises:
-        CommandError: it is none.
+        CommandError: the argument is missing or not such a number.
     """
     digits = word(words, place)
     if not digits.isdecimal() or len(digits) > MAX_DIGITS:
@@ -46,10 +46,10 @@ def whole(words: Sequence[str], place: int) -> int:
 
 
 def real(words: Sequence[str], place: int) -> float:
-    """Returns a word that is a finite number.
+    """Returns a finite number.
 
     Raises:
-        CommandError: it is none.
+        CommandError: the argument is missing or not such a number.
     """
     try:
         value = float(word(words, place))

@@ -1,22 +1,22 @@
-"""The commands of GTP, carried out by any player in any game.
+"""The GTP commands for any player and game.
 
-Colours: `b` is player 0, who moves first, in every game. Moves are written as the game
-writes them.
+Colours: `b` is player 0, who moves first, in every game. Moves are in the game's
+notation.
 
-Two moves in a row of one colour: where the other player may pass, it passes in between;
-else the second move is illegal. Such a pass ends no game, and a pass of the player who
-is not to move changes nothing.
+Two moves in a row of one colour: the other player passes in between where that is
+legal; otherwise the second move is illegal. Such a pass does not end the game. A pass
+of the player who is not to move is ignored.
 
-Go: two passes end the game; the limit of moves does not, but with superko. All stones
-on the board are alive, and handicap stones give white no points. Other games have no
-komi: any is accepted, and changes nothing.
+Go: two passes end the game; the move limit applies only with superko. All stones on the
+board are alive, and handicap stones give white no points. Other games have no komi: any
+value is accepted and ignored.
 
-Size and komi: a player that cannot play with another size or komi, as a network that
-was trained for one alone, refuses it, and the game goes on as before.
+Size and komi: if the player does not support another size or komi, because its network
+was trained for one, the command fails and the game is unchanged.
 
-Time: the settings are accepted and change nothing; how long a move takes is a matter of
-the player's simulations. The first answer takes longer, because the player is compiled;
-the standard error says so.
+Time: time settings are accepted and ignored; the player's simulations determine the
+duration of a move. The first answer takes longer because the player is compiled; a
+message on the standard error says so.
 """
 
 import itertools
@@ -29,8 +29,8 @@ from azjax.games import Game, State
 from azjax.games.game_record import score_text
 from azjax.play.gtp import analysis
 from azjax.play.gtp.arguments import COLOURS, SYNTAX_ERROR, colour, real, whole, word
+from azjax.play.gtp.history import History, Position, with_option
 from azjax.play.gtp.protocol import CommandError
-from azjax.play.gtp.record import Position, Record, changed
 from azjax.players import (
     AnyPlayer,
     ExternalPlayer,
@@ -50,10 +50,10 @@ Writer = Callable[[Game, State, MoveDecision, int], str]
 
 
 class Report(NamedTuple):
-    """An answer that goes on until another command comes.
+    """A response that continues until the next line of input.
 
     interval: seconds between its lines.
-    lines: without end.
+    lines: endless.
     """
 
     interval: float
@@ -61,24 +61,24 @@ class Report(NamedTuple):
 
 
 class Engine:
-    """One player, and the game that it plays."""
+    """A player and its current game."""
 
     def __init__(self, game: Game, load: Callable[[Game], AnyPlayer], seed: int = 0):
-        """Begins a game.
+        """Starts a game.
 
         Args:
-            game: what is played; `boardsize` and `komi` may change its options.
-            load: makes the player for a game.
-            seed: of the player's chance.
+            game: the game; `boardsize` and `komi` can change its options.
+            load: loads the player for a game.
+            seed: of the player's random choices.
 
         Raises:
-            ValueError: the player is not for this game.
+            ValueError: the player does not support the game.
         """
         self._load, self._seed, self._num_games = load, seed, 0
         self._game, self._player = game, load(game)
         self._is_compiled = isinstance(self._player, ExternalPlayer)
-        self._seat: PlayerSession | None = None
-        self._record = Record(game)
+        self._session: PlayerSession | None = None
+        self._history = History(game)
         self._commands: dict[str, Callable[[list[str]], str | Report]] = {
             "protocol_version": lambda words: "2",
             "name": lambda words: "azjax",
@@ -99,7 +99,7 @@ class Engine:
             "showboard": self._showboard,
             "final_score": self._final_score,
         }
-        for name, write in (("lz", analysis.leela), ("kata", analysis.kata)):
+        for name, write in (("lz", analysis.lz_line), ("kata", analysis.kata_line)):
             self._commands |= {
                 f"{name}-analyze": lambda words, w=write: self._analyze(w, words),
                 f"{name}-genmove_analyze": (
@@ -115,24 +115,24 @@ class Engine:
             }
 
     def execute(self, name: str, words: list[str]) -> str | Report:
-        """Carries out a command and returns the answer.
+        """Executes a command; returns the response.
 
         Args:
             name: the command.
-            words: its arguments; more than it needs are left alone.
+            words: its arguments; excess arguments are ignored.
 
         Raises:
-            CommandError: it fails; the position is as before.
+            CommandError: the command failed; the position is unchanged.
         """
         if name not in self._commands:
             raise CommandError("unknown command")
         return self._commands[name](words)
 
     def close(self) -> None:
-        """Ends the game."""
-        if self._seat is not None:
-            self._seat.close()
-            self._seat = None
+        """Closes the player's session."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
 
     def _known_command(self, words: list[str]) -> str:
         return str(word(words, 0) in self._commands).lower()
@@ -141,43 +141,43 @@ class Engine:
         size = whole(words, 0)
         height, width, _ = self._game.observation_shape
         if (height, width) != (size, size):
-            self._change("size", size)
-        self._begin()
+            self._change_option("size", size)
+        self._new_game()
         return ""
 
     def _clear_board(self, words: list[str]) -> str:
         del words
-        self._begin()
+        self._new_game()
         return ""
 
     def _komi(self, words: list[str]) -> str:
         komi = real(words, 0)
         if self._game.options.get("komi", komi) != komi:
-            self._change("komi", komi)
-            self._record.change_rules(self._game)
+            self._change_option("komi", komi)
+            self._history.change_rules(self._game)
         return ""
 
     def _play(self, words: list[str]) -> str:
-        self._record.play(colour(words, 0), word(words, 1))
+        self._history.play(colour(words, 0), word(words, 1))
         return ""
 
     def _genmove(self, words: list[str]) -> str:
-        position = self._record.turn(colour(words, 0))
+        position = self._history.turn(colour(words, 0))
         try:
-            return self._make(position, self._think(position))
+            return self._play_decision(position, self._decide(position))
         except ResignError:
             return RESIGN
 
     def _reg_genmove(self, words: list[str]) -> str:
-        position = self._record.turn(colour(words, 0))
+        position = self._history.turn(colour(words, 0))
         try:
-            return self._vertex(position, self._think(position))
+            return self._vertex(position, self._decide(position))
         except ResignError:
             return RESIGN
 
     def _undo(self, words: list[str]) -> str:
         del words
-        self._record.undo()
+        self._history.undo()
         return ""
 
     def _time_settings(self, words: list[str]) -> str:
@@ -198,36 +198,36 @@ class Engine:
 
     def _showboard(self, words: list[str]) -> str:
         del words
-        moves, state, _ = self._record.position
-        return "\n" + self._record.game.to_text(state, moves[-1] if moves else None)
+        moves, state, _ = self._history.position
+        return "\n" + self._history.game.to_text(state, moves[-1] if moves else None)
 
     def _final_score(self, words: list[str]) -> str:
         del words
-        return score_text(self._record.score())
+        return score_text(self._history.score())
 
     def _analyze(self, write: Writer, words: list[str]) -> Report:
         player, interval, most = self._analysis_arguments(words)
-        position = self._record.turn(player)
-        decisions = analysis.deeper(lambda: self._think(position))
+        position = self._history.turn(player)
+        decisions = analysis.repeated(lambda: self._decide(position))
         try:
             first = next(decisions)
         except ResignError as error:
             raise CommandError(str(error)) from error
         lines = (
-            write(self._record.game, position.state, decision, most)
+            write(self._history.game, position.state, decision, most)
             for decision in itertools.chain([first], decisions)
         )
         return Report(interval / 100, lines)
 
     def _analyzed_move(self, write: Writer, words: list[str]) -> str:
         player, _, most = self._analysis_arguments(words)
-        position = self._record.turn(player)
+        position = self._history.turn(player)
         try:
-            decision = self._think(position)
+            decision = self._decide(position)
         except ResignError:
             return f"\nplay {RESIGN}"
-        line = write(self._record.game, position.state, decision, most)
-        return f"\n{line}\nplay {self._make(position, decision)}"
+        line = write(self._history.game, position.state, decision, most)
+        return f"\n{line}\nplay {self._play_decision(position, decision)}"
 
     def _fixed_handicap(self, words: list[str]) -> str:
         return self._set_handicap(whole(words, 0))
@@ -240,7 +240,7 @@ class Engine:
         points = {vertex.lower() for vertex in words}
         if len(points) < max(MIN_HANDICAP, len(words)) or PASS in points:
             raise CommandError("bad vertex list")
-        self._record.set_stones(words)
+        self._history.set_stones(words)
         return ""
 
     def _final_status_list(self, words: list[str]) -> str:
@@ -249,21 +249,21 @@ class Engine:
             raise CommandError(SYNTAX_ERROR)
         if status != "alive":
             return ""
-        return "\n".join(" ".join(self._record.stones(player)) for player in range(2))
+        return "\n".join(" ".join(self._history.stones(player)) for player in range(2))
 
-    def _begin(self) -> None:
-        """Begins another game."""
+    def _new_game(self) -> None:
+        """Starts a new game."""
         self.close()
         self._num_games += 1
-        self._record = Record(self._game)
+        self._history = History(self._game)
 
-    def _change(self, option: str, value: float) -> None:
-        """Changes an option of the game, and the player with it."""
+    def _change_option(self, option: str, value: float) -> None:
+        """Changes an option of the game and loads the player for it."""
         problem = CommandError(f"unacceptable {option}")
         if option not in self._game.options:
             raise problem
         try:
-            game = changed(self._game, option, value)
+            game = with_option(self._game, option, value)
             player = self._load(game)
         except ValueError as error:
             _note(str(error))
@@ -272,51 +272,50 @@ class Engine:
         self._game, self._player = game, player
         self._is_compiled = isinstance(player, ExternalPlayer)
 
-    def _think(self, position: Position) -> MoveDecision:
-        """Returns what the player chooses.
+    def _decide(self, position: Position) -> MoveDecision:
+        """Returns the player's decision.
 
         Raises:
-            ResignError: it resigns.
-            CommandError: it cannot go on.
+            ResignError: the player resigns.
+            CommandError: the player failed.
         """
         try:
-            if self._seat is None:
+            if self._session is None:
                 seed = (self._seed + self._num_games) % 2**32
-                self._seat = start_session(self._player, self._record.game, seed)
+                self._session = start_session(self._player, self._history.game, seed)
             if not self._is_compiled:
                 _note("compiling the player; its first answer takes longer")
             self._is_compiled = True
-            return self._seat.choose(position.state, position.moves)
+            return self._session.choose(position.state, position.moves)
         except ResignError:
             raise
         except (ForfeitError, ValueError) as error:
             raise CommandError(str(error)) from error
 
-    def _make(self, position: Position, decision: MoveDecision) -> str:
-        """Makes the move that the player chose."""
-        self._record.add(self._record.next(position, decision.action))
+    def _play_decision(self, position: Position, decision: MoveDecision) -> str:
+        """Plays the player's decision; returns its vertex."""
+        self._history.add(self._history.next(position, decision.action))
         return self._vertex(position, decision)
 
     def _vertex(self, position: Position, decision: MoveDecision) -> str:
-        return to_vertex(self._record.game, position.state, decision.action)
+        return to_vertex(self._history.game, position.state, decision.action)
 
     def _set_handicap(self, num_stones: int) -> str:
         try:
             points = self._game.handicap_points(num_stones)
         except ValueError:
             raise CommandError("invalid number of stones") from None
-        self._record.set_stones(points)
+        self._history.set_stones(points)
         return " ".join(points).upper()
 
     def _analysis_arguments(self, words: list[str]) -> tuple[int, int, int]:
         """Returns the player, the interval in 1/100 s and the number of moves."""
-        rest, player = list(words), self._record.position.player
+        rest, player = list(words), self._history.position.player
         if rest and rest[0].lower() in COLOURS:
             player = colour([rest.pop(0)], 0)
         if rest and rest[0].isdecimal():
             rest.insert(0, "interval")
-        # Moves to look at or to leave out would be disregarded, so they are refused;
-        # other settings ask for more than there is to tell.
+        # `avoid` and `allow` are not supported; other settings only add information.
         if len(rest) % 2 or "avoid" in rest or "allow" in rest:
             raise CommandError(SYNTAX_ERROR)
         settings = dict(zip(rest[::2], rest[1::2], strict=True))
@@ -326,5 +325,5 @@ class Engine:
 
 
 def _note(text: str) -> None:
-    """Tells people what the protocol has no place for."""
+    """Prints a message for people; the protocol has none."""
     print(f"azjax: {text}", file=sys.stderr, flush=True)

@@ -1,6 +1,6 @@
-"""The lines of GTP: commands, answers, and reading while something else goes on.
+"""Lines of GTP: parsing, formatting, and reading in the background.
 
-After the Go Text Protocol, version 2, draft 2, by Gunnar Farnebäck (2002).
+Follows the Go Text Protocol, version 2, draft 2, by Gunnar Farnebäck (2002).
 """
 
 import os
@@ -14,11 +14,11 @@ MAX_LINE = 1 << 16  # bytes
 
 
 class Command(NamedTuple):
-    """What a line asks for.
+    """A parsed line.
 
-    id: the digits before the command, empty where there are none.
-    name: the command, empty if the line has an id alone.
-    arguments: the words behind it.
+    id: the digits before the command, may be empty.
+    name: the command; empty if the line has only an id.
+    arguments: the remaining words.
     """
 
     id: str
@@ -27,13 +27,13 @@ class Command(NamedTuple):
 
 
 class CommandError(Exception):
-    """A command fails; the message is what the protocol or we say to it."""
+    """A failed command; the message is sent to the client."""
 
 
 def parse(line: bytes) -> Command | None:
-    """Reads a line; None if it is empty but for spaces and a comment.
+    """Parses a line; returns None if it has only spaces and a comment.
 
-    Control characters and what is no ASCII are left out.
+    Control characters and non-ASCII bytes are ignored.
     """
     text = line.decode("ascii", errors="ignore").replace("\t", " ")
     text = "".join(filter(str.isprintable, text)).partition("#")[0]
@@ -46,24 +46,24 @@ def parse(line: bytes) -> Command | None:
 
 
 def success(command_id: str, text: str) -> str:
-    """Returns an answer with all that ends it."""
+    """Returns a complete successful response."""
     first, *rest = text.split("\n")
-    # An empty line would end the answer.
+    # An empty line would end the response.
     lines = [f"={command_id} {first}", *(line for line in rest if line.strip())]
     return "\n".join(lines) + "\n\n"
 
 
 def failure(command_id: str, message: str) -> str:
-    """Returns the answer to a command that fails, with all that ends it."""
+    """Returns a complete error response."""
     return f"?{command_id} {' '.join(message.split())}\n\n"
 
 
 def read_lines(file_descriptor: int) -> Iterator[bytes]:
-    """Yields the lines of a file as they come, without their ends.
+    """Yields the lines of a file as they arrive, without line ends.
 
-    Of a line that is longer than `MAX_LINE` only so much is yielded.
+    Lines are truncated to `MAX_LINE` bytes.
     """
-    # A buffered file would be locked by the reading thread when the program ends.
+    # The reading thread would lock a buffered file at exit.
     line = b""
     while chunk := os.read(file_descriptor, CHUNK):
         *lines, rest = chunk.split(b"\n")
@@ -76,7 +76,7 @@ def read_lines(file_descriptor: int) -> Iterator[bytes]:
 
 
 class Inbox:
-    """Lines that come in while something else goes on."""
+    """Lines that a background thread reads."""
 
     def __init__(self, lines: Iterable[bytes]):
         self._lines: queue.Queue[bytes | None] = queue.Queue(maxsize=1000)
@@ -84,11 +84,11 @@ class Inbox:
         threading.Thread(target=self._read, args=(lines,), daemon=True).start()
 
     def get(self) -> bytes | None:
-        """Returns the next line, None after the last one, when it is there."""
+        """Waits for the next line; returns it, or None after the last one."""
         return self._next.pop() if self._next else self._lines.get()
 
     def wait(self, seconds: float) -> bool:
-        """Waits until a line or the end is there, and returns whether it is."""
+        """Waits for a line or the end; returns whether one arrived in time."""
         if not self._next:
             try:
                 self._next.append(self._lines.get(timeout=seconds))

@@ -1,4 +1,4 @@
-"""Commands come in, answers go out."""
+"""The main loop of the GTP engine."""
 
 from collections.abc import Callable
 
@@ -7,12 +7,12 @@ from azjax.play.gtp.protocol import CommandError, Inbox, failure, parse, success
 
 
 def serve(engine: Engine, inbox: Inbox, write: Callable[[str], object]) -> None:
-    """Answers all commands, until `quit` or the end of the input.
+    """Answers commands until `quit` or the end of the input.
 
     Args:
-        engine: what carries them out.
-        inbox: where they come from.
-        write: sends text, at once.
+        engine: executes the commands.
+        inbox: their lines.
+        write: sends text without buffering.
     """
     while (line := inbox.get()) is not None:
         command = parse(line)
@@ -34,7 +34,7 @@ def serve(engine: Engine, inbox: Inbox, write: Callable[[str], object]) -> None:
 def _report(
     report: Report, command_id: str, inbox: Inbox, write: Callable[[str], object]
 ) -> None:
-    """Sends line after line until another command, or an empty line, comes in."""
+    """Sends lines until the next line of input, which may be empty, arrives."""
     write(f"={command_id}\n")
     for line in report.lines:
         write(f"{line}\n")

@@ -1,4 +1,4 @@
-"""The full screen: a board, what stands beside it, a line to type in."""
+"""The full-screen interface: a board, a side panel and an input line."""
 
 import asyncio
 import contextlib
@@ -26,12 +26,12 @@ from azjax.arena.events import (
     Moved,
 )
 from azjax.arena.executor import Executor
-from azjax.play.background import Pump
+from azjax.play.background import CallbackQueue
 from azjax.play.screen.board import Board
 from azjax.play.screen.entry import Entry
-from azjax.play.screen.side import beside
+from azjax.play.screen.side_panel import side_panel
 from azjax.play.session import Session, help_lines, parse
-from azjax.play.text_output import opinion, side_names, value_text
+from azjax.play.text_output import expected_value, side_names, value_text
 
 INTERRUPTED = 130  # an exit status: 128 and the number of the signal
 STATUSES = {
@@ -39,13 +39,14 @@ STATUSES = {
     for name in ("SIGINT", "SIGTERM", "SIGHUP")
     if hasattr(signal, name)  # Windows has no SIGHUP
 }
-PACE = 0.4  # seconds at least between the moves of a game that plays itself
-SIDE, WIDE = 42, 42  # columns of what stands beside the board, and of a fair board
-TALL = 34  # rows in which there is room below the board
+MOVE_INTERVAL = 0.4  # least time between two moves when the opponent plays both sides
+PANEL_COLUMNS = 42  # of the side panel
+BOARD_COLUMNS = 42  # of a board of reasonable size
+PANEL_BELOW_ROWS = 34  # of the terminal, so that the panel fits below the board
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 KEYS = """\
-arrows  move the cursor      Enter  play there, or choose a piece
+arrows  move the cursor      Enter  play there, or select a piece
 F1      help                 F2     hint           F3  analysis
 F4      back                 F5     forward        F6  change sides
 F7      auto                 F8     new game       F9  save
@@ -57,10 +58,10 @@ Or type a move, or one of these:
 
 
 class PlayApp(App[None]):
-    """Shows a session's games on the full screen.
+    """Shows the games of a session on the full screen.
 
     Args:
-        sit_down: makes the session, whose seats think where it is told.
+        make_session: makes the session with the executor of its opponent.
     """
 
     ENABLE_COMMAND_PALETTE = False
@@ -80,58 +81,58 @@ class PlayApp(App[None]):
         Binding("ctrl+z", "suspend_process", show=False),
     ]
 
-    def __init__(self, sit_down: Callable[[Executor], Session]):
+    def __init__(self, make_session: Callable[[Executor], Session]):
         super().__init__()
-        self.pump = Pump()
-        self.session = sit_down(self.pump.background)
+        self.callbacks = CallbackQueue()
+        self.session = make_session(self.callbacks.background)
         self.title_line = Static(id="title", markup=False)
-        self.board = Board(self.session.controller, self.play, self.explain)
-        self.beside = Static(id="beside")
+        self.board = Board(self.session.controller, self.play, self.reject_click)
+        self.panel = Static(id="panel")
         self.message = Static(id="message", markup=False)
-        self.entry = Entry(self.session, self.board, self.obey)
+        self.entry = Entry(self.session, self.board, self.submit)
         self._last_move = 0.0
         self._frames = 0
-        self._is_asking = False  # whether the game that is on may be left
-        self.session.controller.observe(self.tell)
+        self._is_confirming = False  # whether F8 was pressed once
+        self.session.controller.observe(self.observe)
 
     def compose(self) -> ComposeResult:
-        """Returns the parts of the screen."""
+        """Yields the widgets of the screen."""
         yield self.title_line
         with Container(id="main"):
             yield self.board
             with VerticalScroll(id="side", can_focus=False):
-                yield self.beside
+                yield self.panel
         yield self.message
         yield self.entry
         yield Footer(show_command_palette=False, compact=True)
 
     def on_mount(self) -> None:
-        """Begins to show what happens."""
+        """Starts the timer and the signal handlers."""
         loop = asyncio.get_running_loop()
-        # Windows has no such handlers: the program's own end it there.
+        # Not on Windows; there the default handlers end the program.
         with contextlib.suppress(NotImplementedError):
             for number, status in STATUSES.items():
                 loop.add_signal_handler(number, lambda end=status: self.leave(end))
         self.set_interval(1 / 20, self.tick)
         self.entry.focus()
-        self.board.follow()  # a saved game may have been loaded
+        self.board.update()  # a saved game may be loaded
         self.show()
         if not self.session.controller.is_started:
             self.push_screen(Waiting(f"compiling {self.session.name} ..."))
 
     def tick(self) -> None:
-        """Takes what a seat has answered, and lets the clocks go on."""
+        """Runs callbacks and updates the clocks."""
         now = time.monotonic()
-        if not self.session.is_auto or now - self._last_move >= PACE:
-            self.pump.call()
+        if not self.session.is_auto or now - self._last_move >= MOVE_INTERVAL:
+            self.callbacks.run_if_ready()
         self._frames += 1
         if self._frames % 4 == 0:
             self.show_turn()
-            # Only the clocks change: the layout, which takes long, stays.
-            self.beside.update(beside(self.session), layout=False)
+            # Only the clocks change; a new layout would be slow.
+            self.panel.update(side_panel(self.session), layout=False)
 
-    def tell(self, event: Event) -> None:
-        """Observes the game."""
+    def observe(self, event: Event) -> None:
+        """Shows an event of the game."""
         if not self.is_running:
             return
         game, controller = self.session.game, self.session.controller
@@ -139,11 +140,11 @@ class PlayApp(App[None]):
             case Moved(player, move):
                 self._last_move = time.monotonic()
                 if move.decision is not None:
-                    value = opinion(move.decision)
+                    value = expected_value(move.decision)
                     expects = ""
                     if value is not None:
                         expects = f", expects {value_text(game, player, value)}"
-                    name = self.session.addressed(player)
+                    name = self.session.name_of(player)
                     self.say(f"{name} plays {move.text}{expects}")
                 else:
                     self.say("")
@@ -154,54 +155,55 @@ class PlayApp(App[None]):
             case AdviceFailed(reason):
                 self.say(f"no advice: {reason}", is_wrong=True)
             case Forfeited():
-                self.say(self.session.farewell(event), is_wrong=True)
+                self.say(self.session.forfeit_text(event), is_wrong=True)
         if isinstance(event, Moved | Jumped | GameOver):
-            self.board.follow()
+            self.board.update()
         if controller.is_started and isinstance(self.screen, Waiting):
             self.screen.dismiss()
         self.show()
 
     def say(self, text: str, is_wrong: bool = False) -> None:
-        """Tells the person something."""
+        """Shows a message."""
         self.message.set_class(is_wrong, "-wrong")
         self.message.update(text)
 
     def show(self) -> None:
-        """Shows everything that may have changed but the board."""
+        """Updates everything except the board."""
         self.arrange(self.size)
-        self.beside.update(beside(self.session))
-        self.entry.offer(self.board.unplaced)
+        self.panel.update(side_panel(self.session))
+        self.entry.complete_moves(self.board.unplaced)
         self.show_turn()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Puts things where there is room for them."""
+        """Adapts the layout to a new size."""
         self.arrange(event.size)
 
     def arrange(self, size: Size) -> None:
-        """Puts what stands beside the board there, or below it, or leaves it out."""
-        is_asked = self.session.is_analysing
-        columns = self.board.needs[1] if is_asked else WIDE
-        is_beside = size.width >= SIDE + columns
-        is_below = not is_beside and (is_asked or size.height >= TALL)
+        """Shows the side panel to the right of the board, below it, or not at all."""
+        is_needed = self.session.is_analysing
+        columns = self.board.smallest_size[1] if is_needed else BOARD_COLUMNS
+        is_right = size.width >= PANEL_COLUMNS + columns
+        is_tall = size.height >= PANEL_BELOW_ROWS
+        is_below = not is_right and (is_needed or is_tall)
         base = self.screen_stack[0]
-        base.set_class(is_beside, "-beside")
+        base.set_class(is_right, "-right")
         base.set_class(is_below, "-below")
 
     @property
     def spinner(self) -> str:
-        """A sign that turns as time goes by."""
+        """The current character of the spinner."""
         return SPINNER[self._frames // 2 % len(SPINNER)]
 
     def show_turn(self) -> None:
-        """Shows whose turn it is, or what the game waits for."""
+        """Shows whose turn it is, or what is running."""
         session, controller = self.session, self.session.controller
         if not controller.is_started:
             turn = f"{self.spinner} compiling {session.name}"
         elif controller.result is not None:
             turn = session.outcome()
         elif controller.thinking is not None:
-            turn = f"{self.spinner} {session.name} thinks"
-        elif session.seat is None:
+            turn = f"{self.spinner} {session.name} is thinking"
+        elif session.opponent_session is None:
             turn = f"the {side_names(session.game)[controller.player]} move"
         else:
             turn = f"your move, with the {side_names(session.game)[controller.player]}"
@@ -210,41 +212,41 @@ class PlayApp(App[None]):
         self.title_line.update(title, layout=False)  # it always has one row
 
     def do(self, line: str) -> None:
-        """Does what a line says, or explains why not."""
+        """Executes a line and shows its message or error."""
         self.say("")
         try:
-            said = self.session.do(line)
+            message = self.session.do(line)
         except ValueError as error:
             self.say(str(error), is_wrong=True)
         else:
-            if said:
-                self.say(said)
+            if message:
+                self.say(message)
         if self.session.is_left:
             self.leave(0)
         self.show()
 
     def leave(self, status: int) -> None:
-        """Ends the program with an exit status, the first one if there are several."""
+        """Ends the program with an exit status; later calls do not change it."""
         if self.return_code is None:
             self.exit(return_code=status)
 
     def play(self, action: int) -> None:
-        """Plays where the person pointed."""
+        """Plays an action chosen on the board."""
         game, state = self.session.game, self.session.controller.state
         self.do(game.action_to_text(state, action))
 
-    def explain(self) -> None:
-        """Says why nothing happens where the person pointed."""
+    def reject_click(self) -> None:
+        """Explains why a click on the board has no effect."""
         controller = self.session.controller
         if controller.result is not None:
-            self.say("the game is over: F8 begins a new one", is_wrong=True)
+            self.say("the game is over: F8 starts a new one", is_wrong=True)
         elif not controller.is_persons_turn:
             self.say("it is not your turn", is_wrong=True)
         else:
-            self.say("no move begins there", is_wrong=True)
+            self.say("no move starts there", is_wrong=True)
 
-    def obey(self, line: str) -> None:
-        """Does what was typed; an empty line plays at the cursor."""
+    def submit(self, line: str) -> None:
+        """Executes a typed line; an empty line plays at the cursor."""
         command = parse(line)
         name = command[0] if command else ""
         if not line.strip():
@@ -257,57 +259,57 @@ class PlayApp(App[None]):
             self.do(line)
 
     def action_do(self, line: str) -> None:
-        """Does what a key stands for."""
-        self._is_asking = False
+        """Executes the command of a key."""
+        self._is_confirming = False
         self.do(line)
 
     def action_new(self) -> None:
-        """Begins a new game, after asking whether the one that is on may be left."""
+        """Starts a new game; asks for confirmation if a game is running."""
         controller = self.session.controller
-        is_on = controller.result is None and len(controller.moves) > 0
-        self._is_asking = is_on and not self._is_asking
-        if self._is_asking:
-            self.say("F8 once more leaves this game and begins a new one")
+        is_running = controller.result is None and len(controller.moves) > 0
+        self._is_confirming = is_running and not self._is_confirming
+        if self._is_confirming:
+            self.say("press F8 again to leave this game and start a new one")
         else:
             self.do("new")
 
     def action_help(self) -> None:
-        """Shows the keys and commands, once."""
+        """Shows the help screen unless it is open."""
         if not isinstance(self.screen, Help):
             self.push_screen(Help())
 
     def action_interrupt(self) -> None:
-        """Leaves as Ctrl-C does."""
+        """Ends the program as an interrupt does."""
         self.leave(INTERRUPTED)
 
 
 class Help(ModalScreen[None]):
-    """The keys and the commands; any key leaves it."""
+    """The help screen; any key closes it."""
 
     def compose(self) -> ComposeResult:
         """Returns the text."""
         yield Static(KEYS + "\n".join(help_lines()), id="help", markup=False)
 
     def on_key(self, event: events.Key) -> None:
-        """Goes back to the game; the key does nothing else there."""
+        """Closes the screen; the key has no other effect."""
         event.stop()
         self._leave()
 
     def on_click(self) -> None:
-        """Goes back to the game."""
+        """Closes the screen."""
         self._leave()
 
     def _leave(self) -> None:
-        # Keys that were pressed quickly arrive here after the first one.
+        # Further keys may arrive before the screen is closed.
         if self.is_current:
             self.dismiss()
 
 
 class Waiting(ModalScreen[None]):
-    """Says what the game waits for before it starts, and drops keys meanwhile.
+    """Shows a message until the game starts, and discards keys.
 
     Args:
-        text: what is said.
+        text: the message.
     """
 
     def __init__(self, text: str):
@@ -316,11 +318,11 @@ class Waiting(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         """Returns the text."""
-        text = f"{self._text}\nkeys do nothing until then, but ^Q and ^C quit"
+        text = f"{self._text}\nuntil then only ^Q and ^C work: they quit"
         yield Static(text, id="waiting", markup=False)
 
     async def on_key(self, event: events.Key) -> None:
-        """Drops a key, also if the game has started since it was pressed."""
+        """Discards a key, also if the game has just started."""
         event.stop()
         if event.key == "ctrl+q":
             await self.run_action("app.do('quit')")

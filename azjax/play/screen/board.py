@@ -1,4 +1,4 @@
-"""The board on the screen, with a cursor and for the mouse."""
+"""The board widget, with a cursor and mouse input."""
 
 from collections.abc import Callable
 
@@ -11,16 +11,16 @@ from azjax.arena.controller import Controller
 from azjax.games.rendering import Cell
 from azjax.play.pointing import Pointing
 from azjax.play.screen.drawing import Frame, Scene, draw, frame, smallest
-from azjax.play.screen.themes import look_of
+from azjax.play.screen.themes import theme_of
 
 
 class Board(Widget):
-    """Shows a controller's position, and lets a person point at moves.
+    """Shows a controller's position; moves are chosen by pointing.
 
     Args:
         controller: of the game.
-        play: called with the move at which a person points.
-        miss: called when a person points at something that is no move.
+        play: called with a chosen action.
+        miss: called when the user points at a cell without a move.
     """
 
     def __init__(
@@ -31,15 +31,15 @@ class Board(Widget):
     ):
         super().__init__(id="board")
         self._controller, self._play, self._miss = controller, play, miss
-        self._look = look_of(controller.game)
+        self._theme = theme_of(controller.game)
         self._board = np.asarray(controller.game.board(controller.state))
         height, width = self._board.shape
         self._cursor: Cell = (height // 2, width // 2)
-        self._start: Cell | None = None  # of a move of two cells
-        self.follow()
+        self._start: Cell | None = None  # selected start of a move
+        self.update()
 
-    def follow(self) -> None:
-        """Shows the position that the controller has."""
+    def update(self) -> None:
+        """Shows the controller's current position."""
         controller, self._start = self._controller, None
         legal = controller.legal_actions() if controller.is_persons_turn else []
         self._board = np.asarray(controller.game.board(controller.state))
@@ -48,23 +48,23 @@ class Board(Widget):
 
     @property
     def unplaced(self) -> list[int]:
-        """The legal actions at which nobody can point."""
+        """The legal actions without a cell."""
         return self._pointing.unplaced
 
     @property
-    def needs(self) -> tuple[int, int]:
-        """The rows and columns that the smallest board has."""
-        return smallest(self._controller.game, self._look)
+    def smallest_size(self) -> tuple[int, int]:
+        """The rows and columns of the smallest drawing."""
+        return smallest(self._controller.game, self._theme)
 
     def render(self) -> Text:
-        """Returns the board in the middle of the room there is."""
+        """Returns the board, centred."""
         found = self._frame()
         if found is None:
-            rows, columns = self.needs
+            rows, columns = self.smallest_size
             return Text(
-                f"This window is too small for the board, which needs {columns} "
-                f"columns and {rows} rows here; there are {self.size.width} and "
-                f"{self.size.height}. You can make the window larger, or type moves."
+                f"This window is too small for the board: it needs {columns} columns "
+                f"and {rows} rows and has {self.size.width} and {self.size.height}. "
+                "Enlarge the window, or type moves."
             )
         top, left = self._offset(found)
         text = Text("\n" * top)
@@ -72,7 +72,7 @@ class Board(Widget):
             text.append_text(Text(" " * left).append_text(line)).append("\n")
         return text
 
-    def steer(self, down: int, right: int) -> None:
+    def move_cursor(self, down: int, right: int) -> None:
         """Moves the cursor."""
         height, width = self._board.shape
         row, column = self._cursor
@@ -83,8 +83,8 @@ class Board(Widget):
         """Points at the cell under the cursor."""
         self._point(self._cursor)
 
-    def forget(self) -> None:
-        """Chooses no piece."""
+    def deselect(self) -> None:
+        """Deselects the piece."""
         self._start = None
         self.refresh()
 
@@ -121,16 +121,16 @@ class Board(Widget):
             board=self._board,
             marked=marked,
             hinted=self._pointing.hints(self._start),
-            chosen=self._start,
+            selected=self._start,
             cursor=self._cursor,
         )
 
     def _frame(self) -> Frame | None:
         height, width = self.size.height, self.size.width
-        return frame(self._controller.game, self._look, height, width)
+        return frame(self._controller.game, self._theme, height, width)
 
     def _offset(self, found: Frame) -> tuple[int, int]:
-        """Returns the empty rows above the board, and the columns to its left."""
+        """Returns the number of empty rows above the board and columns to its left."""
         return (
             (self.size.height - found.rows) // 2,
             (self.size.width - found.columns) // 2,

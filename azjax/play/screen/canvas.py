@@ -1,4 +1,4 @@
-"""Pictures made of characters: each holds two square pixels, one above the other."""
+"""Pixel graphics in text: a character holds two pixels, one above the other."""
 
 import functools
 import itertools
@@ -12,19 +12,19 @@ NOTHING = -1
 
 
 class _Letter(NamedTuple):
-    """A character in place of two pixels.
+    """A character drawn over two pixels.
 
-    ground: where it is only seen on pixels of this colour, otherwise None.
+    background: it is only shown on pixels of this colour; None for all colours.
     """
 
     text: str
     colour: int
     is_bold: bool
-    ground: int | None
+    background: int | None
 
 
 class Canvas:
-    """Pixels, with letters over them. Colours are numbers like 0xff8000.
+    """Pixels with letters over them. Colours are integers such as 0xff8000.
 
     Args:
         rows: of characters.
@@ -37,7 +37,7 @@ class Canvas:
         self._letters: dict[tuple[int, int], _Letter] = {}
 
     def paint(self, y: int, x: int, shape: np.ndarray, colour: int) -> None:
-        """Paints the pixels of a `[H, W]` bool shape with its top left at (y, x)."""
+        """Paints the pixels of a `[H, W]` bool mask, with its top left at (y, x)."""
         height, width = shape.shape
         self.pixels[y : y + height, x : x + width][shape] = colour
 
@@ -49,21 +49,21 @@ class Canvas:
         colour: int,
         *,
         is_bold: bool = False,
-        ground: int | None = None,
+        background: int | None = None,
     ) -> None:
-        """Writes characters, over pixels of the colour `ground` alone if it is given.
+        """Writes characters.
 
         Args:
             row: of characters.
-            column: of the first one.
-            text: characters of width 1; spaces hide nothing.
+            column: of the first character.
+            text: characters of width 1; spaces are transparent.
             colour: of the characters.
-            is_bold: whether they are.
-            ground: the pixels' colour that they need.
+            is_bold: whether they are bold.
+            background: write only on pixels of this colour; None for all colours.
         """
         for offset, character in enumerate(text):
             if character != " ":
-                letter = _Letter(character, colour, is_bold, ground)
+                letter = _Letter(character, colour, is_bold, background)
                 self._letters[row, column + offset] = letter
 
     def lines(self) -> list[Text]:
@@ -73,7 +73,7 @@ class Canvas:
     def _line(self, row: int) -> Text:
         line = Text(no_wrap=True, end="")
         characters = (self._character(row, column) for column in range(self.columns))
-        # Textual takes as long for one character as for a long run of one style.
+        # One run for each style: Textual's time depends on the number of runs.
         for style, run in itertools.groupby(characters, key=lambda found: found[1]):
             line.append("".join(text for text, _ in run), style)
         return line
@@ -81,9 +81,11 @@ class Canvas:
     def _character(self, row: int, column: int) -> tuple[str, Style]:
         upper, lower = self.pixels[2 * row : 2 * row + 2, column].tolist()
         letter = self._letters.get((row, column))
-        if letter and (letter.ground is None or upper == lower == letter.ground):
-            ground = lower if upper == NOTHING else upper
-            return letter.text, _style(letter.colour, ground, letter.is_bold)
+        if letter and (
+            letter.background is None or upper == lower == letter.background
+        ):
+            background = lower if upper == NOTHING else upper
+            return letter.text, _style(letter.colour, background, letter.is_bold)
         if upper == lower:
             return " ", _style(NOTHING, upper)
         if upper == NOTHING:
@@ -92,9 +94,9 @@ class Canvas:
 
 
 @functools.cache
-def _style(colour: int, ground: int, is_bold: bool = False) -> Style:
+def _style(colour: int, background: int, is_bold: bool = False) -> Style:
     return Style(
         color=None if colour == NOTHING else f"#{colour:06x}",
-        bgcolor=None if ground == NOTHING else f"#{ground:06x}",
+        bgcolor=None if background == NOTHING else f"#{background:06x}",
         bold=is_bold,
     )

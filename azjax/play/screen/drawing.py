@@ -1,4 +1,4 @@
-"""A board drawn into a canvas, as large as its place allows."""
+"""Drawing of a board on a canvas, as large as possible."""
 
 import dataclasses
 import functools
@@ -11,9 +11,9 @@ from azjax.games import Game
 from azjax.games.rendering import Cell
 from azjax.games.rendering.styles import star_lines
 from azjax.play.screen.canvas import Canvas
-from azjax.play.screen.themes import Look, Piece, disc, dot
+from azjax.play.screen.themes import Piece, Theme, disc, dot
 
-SIZES = (12, 10, 8, 6, 4, 2)  # of a cell: its width in characters, twice its height
+SIZES = (12, 10, 8, 6, 4, 2)  # of a cell: width in characters, height in pixels
 ACCENT = 0x12A5A0
 LABEL = 0x8A949E
 HINT = 0x0B3B3A
@@ -22,33 +22,33 @@ MARKED_SIGN = 0x1D1D1F
 
 @dataclasses.dataclass(frozen=True)
 class Scene:
-    """What is to be seen on a board.
+    """The content of a board.
 
     board: `[H, W]` int, the number of a piece or -1.
     marked: the cells of the last move.
-    hinted: cells to which a piece may go.
-    chosen: the cell of the piece that is to move.
-    cursor: where the cursor is, None where it is hidden.
+    hinted: the cells where a piece can move.
+    selected: the cell of the selected piece.
+    cursor: the cell of the cursor, None if it is hidden.
     """
 
     board: np.ndarray
     marked: Collection[Cell] = ()
     hinted: Collection[Cell] = ()
-    chosen: Cell | None = None
+    selected: Cell | None = None
     cursor: Cell | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Frame:
-    """Where the cells of a board lie, in characters and pixels.
+    """The geometry of a board, in characters and pixels.
 
-    look: of the board.
-    column_labels, row_labels: as the game has them.
-    height, width: of the board, in cells.
-    cell: the width of a cell in characters, which is its height in pixels.
+    theme: of the board.
+    column_labels, row_labels: of the game.
+    height, width: of the board in cells.
+    cell: width of a cell in characters, equal to its height in pixels.
     """
 
-    look: Look
+    theme: Theme
     column_labels: Sequence[str]
     row_labels: Sequence[str]
     height: int
@@ -57,8 +57,8 @@ class Frame:
 
     @property
     def is_slanted(self) -> bool:
-        """Whether each row begins half a cell to the right of the one above."""
-        return self.look.edges is not None
+        """Whether each row is shifted by half a cell from the row above."""
+        return self.theme.edges is not None
 
     @property
     def rows(self) -> int:
@@ -73,41 +73,41 @@ class Frame:
 
     @property
     def _origin(self) -> int:
-        """The pixels above the board, for which pieces have a row of characters in
-        their middle."""
+        """The pixels above the board, so that a text row passes through the middle of
+        the cells."""
         return 1 if self.cell % 4 == 0 else 0
 
     @property
     def border(self) -> int:
-        """The characters on either side that show whose sides they are."""
+        """Characters of the coloured edge on either side."""
         return 2 if self.is_slanted else 0
 
     @property
     def _margin(self) -> int:
-        """The characters that the names of the rows need."""
+        """Characters of the row labels."""
         return max((len(label) + 1 for label in self.row_labels), default=0)
 
     def x(self, row: int) -> int:
-        """Returns the first column of characters of a row's cells."""
+        """Returns the first text column of a row's cells."""
         slant = row * self.cell // 2 if self.is_slanted else 0
         return self._margin + self.border + slant
 
     def y(self, row: int) -> int:
-        """Returns the first pixel of a row's cells."""
-        above = 4 if self.is_slanted else 0  # names and border
+        """Returns the first pixel row of a row's cells."""
+        above = 4 if self.is_slanted else 0  # labels and border
         return above + self._origin + row * self.cell
 
     def middle(self, row: int) -> int:
-        """Returns the row of characters through the middle of a row's cells."""
+        """Returns the text row through the middle of a row's cells."""
         return (self.y(row) + self.cell // 2 - 1) // 2
 
     @property
     def label_row(self) -> int:
-        """Returns the row of characters with the names of the columns."""
+        """The text row of the column labels."""
         return 0 if self.is_slanted else self.rows - 1
 
     def cell_at(self, row: int, column: int) -> Cell | None:
-        """Returns the cell at a character, None where there is none."""
+        """Returns the cell at a character, None outside the board."""
         board_row = (2 * row + 1 - self.y(0)) // self.cell
         if not 0 <= board_row < self.height:
             return None
@@ -115,26 +115,26 @@ class Frame:
         return (board_row, board_column) if 0 <= board_column < self.width else None
 
 
-def frame(game: Game, look: Look, rows: int, columns: int) -> Frame | None:
-    """Returns the largest frame that has room, None if even the smallest has not."""
+def frame(game: Game, theme: Theme, rows: int, columns: int) -> Frame | None:
+    """Returns the largest frame that fits, None if none does."""
     height, width = game.board(game.init()).shape
     for cell in SIZES:
-        found = Frame(look, game.column_labels, game.row_labels, height, width, cell)
+        found = Frame(theme, game.column_labels, game.row_labels, height, width, cell)
         has_room = found.rows <= rows and found.columns <= columns
-        if cell <= look.largest and has_room:
+        if cell <= theme.largest and has_room:
             return found
     return None
 
 
-def smallest(game: Game, look: Look) -> tuple[int, int]:
-    """Returns the rows and columns of characters that a board needs."""
+def smallest(game: Game, theme: Theme) -> tuple[int, int]:
+    """Returns the text rows and columns of the smallest frame."""
     height, width = game.board(game.init()).shape
-    least = Frame(look, game.column_labels, game.row_labels, height, width, SIZES[-1])
+    least = Frame(theme, game.column_labels, game.row_labels, height, width, SIZES[-1])
     return least.rows, least.columns
 
 
 def draw(frame: Frame, scene: Scene) -> Text:
-    """Returns the board as lines of text."""
+    """Returns the board as styled text."""
     painter = _Painter(frame)
     painter.labels()
     painter.edges()
@@ -154,7 +154,7 @@ class _Painter:
         self.is_small = frame.cell == SIZES[-1]
 
     def labels(self) -> None:
-        """Writes the names of columns and rows."""
+        """Writes the labels of columns and rows."""
         frame = self.frame
         for column, label in enumerate(frame.column_labels):
             left = frame.x(0) + column * frame.cell + (frame.cell - len(label)) // 2
@@ -164,42 +164,42 @@ class _Painter:
             self.canvas.write(frame.middle(row), left, label, LABEL)
 
     def edges(self) -> None:
-        """Paints the sides of a rhombus, which belong to the players."""
+        """Paints the edges of a rhombus in the players' colours."""
         frame, last = self.frame, self.frame.height - 1
-        if frame.look.edges is None:
+        if frame.theme.edges is None:
             return
         across = np.full((2, frame.width * frame.cell), True)
-        beside = np.full((frame.cell, frame.border), True)
-        upper_and_lower, others = frame.look.edges
+        vertical = np.full((frame.cell, frame.border), True)
+        upper_and_lower, others = frame.theme.edges
         self.canvas.paint(frame.y(0) - 2, frame.x(0), across, upper_and_lower)
         below = frame.y(last) + frame.cell
         self.canvas.paint(below, frame.x(last), across, upper_and_lower)
         for row in range(frame.height):
             y, x = frame.y(row), frame.x(row)
-            self.canvas.paint(y, x - frame.border, beside, others)
-            self.canvas.paint(y, x + frame.width * frame.cell, beside, others)
+            self.canvas.paint(y, x - frame.border, vertical, others)
+            self.canvas.paint(y, x + frame.width * frame.cell, vertical, others)
 
     def cell(self, cell: Cell, scene: Scene) -> None:
-        """Draws a cell with what is in it."""
-        look, size = self.frame.look, self.frame.cell
+        """Draws a cell with its content."""
+        theme, size = self.frame.theme, self.frame.cell
         y, x = self.place(cell)
-        # The cell at the bottom left is a dark one.
-        ground = look.grounds[(self.frame.height - sum(cell)) % 2]
-        if self.is_small and look.hole is not None:
-            ground = look.hole
+        # The cell at the bottom left is dark.
+        background = theme.backgrounds[(self.frame.height - sum(cell)) % 2]
+        if self.is_small and theme.hole is not None:
+            background = theme.hole
         is_marked = cell in scene.marked
-        if is_marked and look.mark_is_below:
-            ground = look.mark
-        if cell == scene.chosen or (cell == scene.cursor and self.is_small):
-            ground = ACCENT
-        self.canvas.paint(y, x, np.full((size, size), True), ground)
-        if look.has_lines:
-            self.lines(cell, ground)
+        if is_marked and theme.mark_is_below:
+            background = theme.mark
+        if cell == scene.selected or (cell == scene.cursor and self.is_small):
+            background = ACCENT
+        self.canvas.paint(y, x, np.full((size, size), True), background)
+        if theme.has_lines:
+            self.lines(cell, background)
         number = int(scene.board[cell])
         if number < 0:
             self.empty(cell)
         else:
-            self.piece(cell, look.pieces[number], is_marked)
+            self.piece(cell, theme.pieces[number], is_marked)
         if cell in scene.hinted:
             self.hint(cell, is_empty=number < 0)
         if cell == scene.cursor and not self.is_small:
@@ -210,8 +210,8 @@ class _Painter:
         row, column = cell
         return self.frame.y(row), self.frame.x(row) + column * self.frame.cell
 
-    def lines(self, cell: Cell, ground: int) -> None:
-        """Draws the lines that cross in a cell."""
+    def lines(self, cell: Cell, background: int) -> None:
+        """Draws the crossing lines of a cell."""
         row, column = cell
         height, width, size = self.frame.height, self.frame.width, self.frame.cell
         y, x = self.place(cell)
@@ -220,8 +220,8 @@ class _Painter:
         right = 0 if column == 0 else 2 if column == width - 1 else 1
         is_star = row in star_lines(height) and column in star_lines(width)
         crossing = "╋" if is_star else ("┌┬┐", "├┼┤", "└┴┘")[down][right]
-        write = functools.partial(self.canvas.write, ground=ground)
-        ink = self.frame.look.ink
+        write = functools.partial(self.canvas.write, background=background)
+        ink = self.frame.theme.ink
         if column > 0:
             write(middle, x, "─" * (centre - x), ink)
         if column < width - 1:
@@ -233,18 +233,18 @@ class _Painter:
         write(middle, centre, crossing, ink)
 
     def empty(self, cell: Cell) -> None:
-        """Draws what an empty cell holds."""
-        look = self.frame.look
+        """Draws an empty cell."""
+        theme = self.frame.theme
         y, x = self.place(cell)
-        if look.hole is not None and not self.is_small:
+        if theme.hole is not None and not self.is_small:
             shape = disc if self.frame.cell > 4 else dot
-            self.canvas.paint(y, x, shape(*self.points), look.hole)
-        elif self.is_small and not look.has_lines and not look.mark_is_below:
-            self.canvas.write(self.frame.middle(cell[0]), x, "·", look.ink)
+            self.canvas.paint(y, x, shape(*self.points), theme.hole)
+        elif self.is_small and not theme.has_lines and not theme.mark_is_below:
+            self.canvas.write(self.frame.middle(cell[0]), x, "·", theme.ink)
 
     def piece(self, cell: Cell, piece: Piece, is_marked: bool) -> None:
         """Draws a piece."""
-        look, middle = self.frame.look, self.frame.middle(cell[0])
+        theme, middle = self.frame.theme, self.frame.middle(cell[0])
         y, x = self.place(cell)
         centre = x + self.frame.cell // 2 - 1
         if piece.shape is None or self.frame.cell < piece.smallest:
@@ -254,23 +254,23 @@ class _Painter:
             return
         self.canvas.paint(y, x, piece.shape(*self.points), piece.colour)
         colour = piece.sign_colour
-        if is_marked and not look.mark_is_below:
-            self.canvas.paint(y, x, dot(*self.points), look.mark)
+        if is_marked and not theme.mark_is_below:
+            self.canvas.paint(y, x, dot(*self.points), theme.mark)
             colour = MARKED_SIGN
         self.canvas.write(middle, centre, piece.sign, colour, is_bold=True)
 
     def hint(self, cell: Cell, *, is_empty: bool) -> None:
-        """Shows that a piece may go to a cell."""
+        """Marks a cell where a piece can move."""
         y, x = self.place(cell)
         if self.is_small or not is_empty:
             column = x + self.frame.cell - 1
             letter = "•" if is_empty else "x"
             self.canvas.write(self.frame.middle(cell[0]), column, letter, HINT)
         else:
-            self.canvas.paint(y, x, dot(*self.points), self.frame.look.ink)
+            self.canvas.paint(y, x, dot(*self.points), self.frame.theme.ink)
 
     def corners(self) -> np.ndarray:
-        """Returns the `[size, size]` pixels in the corners of a cell."""
+        """Returns a `[size, size]` mask of the corners of a cell."""
         size, arm = self.frame.cell, max(1, self.frame.cell // 4)
         place = np.minimum(np.arange(size), np.arange(size)[::-1])
         is_near, is_rim = place < arm, place == 0

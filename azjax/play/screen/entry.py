@@ -1,4 +1,4 @@
-"""The line in which moves and commands are typed."""
+"""The input line for moves and commands."""
 
 from collections.abc import Callable
 from typing import ClassVar
@@ -13,25 +13,24 @@ from azjax.play.session import COMMANDS, Session
 
 
 class Entry(Input):
-    """The line for moves and commands, which completes them.
+    """The input line, with completion of moves and commands.
 
-    It always has the keyboard; as long as it is empty, the arrows move the cursor of
-    the board.
+    It always has the focus; while it is empty, the arrow keys move the board's cursor.
 
     Args:
-        session: whose moves and commands complete a line.
-        board: whose cursor is moved.
-        obey: called with each line.
+        session: provides the moves.
+        board: provides the cursor.
+        submit: called with each line.
     """
 
     BINDINGS: ClassVar = [
-        Binding("up", "steer(-1, 0)", show=False),
-        Binding("down", "steer(1, 0)", show=False),
+        Binding("up", "move_cursor(-1, 0)", show=False),
+        Binding("down", "move_cursor(1, 0)", show=False),
         Binding("tab", "complete", show=False),
-        Binding("escape", "forget", show=False),
+        Binding("escape", "clear", show=False),
     ]
 
-    def __init__(self, session: Session, board: Board, obey: Callable[[str], None]):
+    def __init__(self, session: Session, board: Board, submit: Callable[[str], None]):
         self.completions = Completions()
         super().__init__(
             id="entry",
@@ -39,31 +38,32 @@ class Entry(Input):
             suggester=self.completions,
             select_on_focus=False,
         )
-        self._session, self._board, self._obey = session, board, obey
+        self._session, self._board, self._submit = session, board, submit
 
-    def offer(self, unplaced: list[int]) -> None:
-        """Completes the moves of the position, and the commands.
+    def complete_moves(self, unplaced: list[int]) -> None:
+        """Sets the completions to the legal moves and the commands.
 
         Args:
-            unplaced: moves at which nobody can point, to be named.
+            unplaced: moves without a cell, which the placeholder names.
         """
         game, controller = self._session.game, self._session.controller
         state = controller.state
         legal = controller.legal_actions() if controller.is_persons_turn else []
         moves = [game.action_to_text(state, action) for action in legal]
-        self.completions.offer([*moves, *(command.names[0] for command in COMMANDS)])
-        placeholder = "type a move or a command; arrows and Enter play on the board"
+        commands = [command.names[0] for command in COMMANDS]
+        self.completions.set_texts([*moves, *commands])
+        placeholder = "type a move or a command, or use arrows and Enter"
         if unplaced:
             names = [game.action_to_text(state, action) for action in unplaced[:8]]
             more = " ..." if len(unplaced) > 8 else ""
-            placeholder = f"also possible: {' '.join(names)}{more}"
+            placeholder = f"also legal: {' '.join(names)}{more}"
         self.placeholder = placeholder
 
     async def on_key(self, event: events.Key) -> None:
-        """Does what a key is bound to, before the next key.
+        """Runs the binding of a key before the next key is handled.
 
-        Textual itself looks for bindings after the key has passed all parents of the
-        line; keys that are pressed quickly would overtake it.
+        Textual runs bindings after the key has passed all parents of the widget, so
+        quick keys could arrive out of order.
         """
         event.stop()
         active = self.screen.active_bindings.get(event.key)
@@ -75,56 +75,56 @@ class Entry(Input):
             await self.app.run_action(active.binding.action, active.node)
 
     async def action_submit(self) -> None:
-        """Empties the line and obeys it."""
+        """Clears the line and submits it."""
         line = self.value
         self.clear()
-        self._obey(line)
+        self._submit(line)
 
-    def action_steer(self, down: int, right: int) -> None:
+    def action_move_cursor(self, down: int, right: int) -> None:
         """Moves the cursor of the board."""
-        self._board.steer(down, right)
+        self._board.move_cursor(down, right)
 
     def action_cursor_left(self, select: bool = False) -> None:
         """Moves the cursor of the line, or of the board if nothing is typed."""
         if self.value:
             super().action_cursor_left(select)
         else:
-            self._board.steer(0, -1)
+            self._board.move_cursor(0, -1)
 
     def action_cursor_right(self, select: bool = False) -> None:
         """Moves the cursor of the line, or of the board if nothing is typed."""
         if self.value:
             super().action_cursor_right(select)
         else:
-            self._board.steer(0, 1)
+            self._board.move_cursor(0, 1)
 
     def action_complete(self) -> None:
-        """Takes the text that is suggested."""
+        """Accepts the suggested completion."""
         self.value = self.completions.find(self.value) or self.value
         self.action_end()
 
-    def action_forget(self) -> None:
-        """Forgets what was typed and the piece that was chosen."""
+    def action_clear(self) -> None:
+        """Clears the line and deselects the piece."""
         self.clear()
-        self._board.forget()
+        self._board.deselect()
 
 
 class Completions(Suggester):
-    """Ways to go on with what was typed."""
+    """Completions of a typed line."""
 
     def __init__(self):
         super().__init__(use_cache=False, case_sensitive=False)
         self._texts: list[str] = []
 
-    def offer(self, texts: list[str]) -> None:
-        """Sets what may be typed."""
+    def set_texts(self, texts: list[str]) -> None:
+        """Sets the texts that can be completed."""
         self._texts = texts
 
     async def get_suggestion(self, value: str) -> str | None:
-        """Returns the first text that begins with what was typed."""
+        """Returns the first text that starts with `value`; called by Textual."""
         return self.find(value)
 
     def find(self, value: str) -> str | None:
-        """Returns the same."""
+        """Returns the first text that starts with `value`, in any case."""
         matching = (t for t in self._texts if t.lower().startswith(value.lower()))
         return next(matching, None)

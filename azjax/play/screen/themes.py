@@ -1,4 +1,4 @@
-"""How boards and pieces look in a terminal, one look for each style of pictures."""
+"""Themes of boards and pieces in a terminal, one for each picture style."""
 
 import dataclasses
 import string
@@ -8,35 +8,36 @@ import numpy as np
 
 from azjax.games import Game, rendering
 
-Shape = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of points from -1 to 1
+# Maps coordinates in [-1, 1], downwards and to the right, to a mask.
+Shape = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def disc(down: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Returns which points are in a disc that almost fills the cell."""
+    """Returns the mask of a disc that almost fills the cell."""
     radius = 0.92 if len(down) < 8 else 0.87
     return down**2 + right**2 <= radius**2
 
 
 def dot(down: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Returns which points are in a small disc."""
+    """Returns the mask of a small disc."""
     radius = 0.36 if len(down) < 8 else 0.22
     return down**2 + right**2 <= radius**2
 
 
 def ring(down: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Returns which points are on a ring."""
+    """Returns the mask of a ring."""
     radius = down**2 + right**2
     return (radius >= 0.5**2) & (radius <= 0.9**2)
 
 
 def cross(down: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Returns which points are on a diagonal cross."""
+    """Returns the mask of a diagonal cross."""
     is_near = abs(abs(down) - abs(right)) <= 0.26
     return is_near & (np.maximum(abs(down), abs(right)) < 0.84)
 
 
 def pawn(down: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Returns which points are in a head above a body that widens to its foot."""
+    """Returns the mask of a pawn: a head above a body that widens downwards."""
     head = (down + 0.45) ** 2 + right**2 <= 0.55**2
     body = (abs(down - 0.35) < 0.45) & (abs(right) <= 0.28 + 0.5 * down)
     return head | body
@@ -44,15 +45,15 @@ def pawn(down: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class Piece:
-    """How a kind of piece looks.
+    """Appearance of a kind of piece.
 
-    colour: of its shape, and of the letter alone.
-    letter: what stands for it in a small cell, and in every cell without a shape.
-    marked_letter: the same for the piece that moved last.
-    shape: how it is painted in a larger cell.
-    sign: two characters on the shape, so that nobody needs the colours.
+    colour: of the shape or the letter.
+    letter: shown in small cells, and in all cells without a shape.
+    marked_letter: shown for the piece that moved last.
+    shape: painted in larger cells.
+    sign: two characters on the shape, which tell the sides apart without colours.
     sign_colour: of the sign.
-    smallest: the smallest cell in which the shape can be recognised (characters).
+    smallest: width of the smallest cell with the shape (characters).
     """
 
     colour: int
@@ -65,21 +66,21 @@ class Piece:
 
 
 @dataclasses.dataclass(frozen=True)
-class Look:
-    """How a kind of board looks.
+class Theme:
+    """Appearance of a kind of board.
 
-    grounds: the colours of the cells, which alternate.
-    ink: the colour of what is drawn on an empty cell.
-    pieces: by their number.
-    mark: the colour that marks the last move.
-    mark_is_below: whether it is the cell's colour, not that of a dot on the piece.
-    hole: the colour of an empty cell's disc, if it has one.
-    has_lines: whether pieces lie on crossing lines.
-    edges: of a rhombus the colours of its upper and lower sides, and of the others.
-    largest: no cell is wider (characters).
+    backgrounds: the two alternating colours of the cells.
+    ink: colour of drawings on empty cells.
+    pieces: by number.
+    mark: colour that marks the last move.
+    mark_is_below: whether the mark colours the cell, not a dot on the piece.
+    hole: colour of the disc in an empty cell, None without a disc.
+    has_lines: whether pieces stand on crossing lines.
+    edges: colours of the upper and lower, and of the other edges of a rhombus.
+    largest: width of the largest cell (characters).
     """
 
-    grounds: tuple[int, int]
+    backgrounds: tuple[int, int]
     ink: int
     pieces: tuple[Piece, ...]
     mark: int
@@ -95,15 +96,15 @@ _BLACK_AND_WHITE = (Piece(_BLACK, "●", "◉", disc), Piece(_WHITE, "●", "◉
 _CHEQUERS = (0x93A5B5, 0x6D8196)
 _GOLD = 0xB79B3A
 
-_MARKS = Look(
-    grounds=(0xF3EFE6, 0xE6DFD0),
+_MARKS = Theme(
+    backgrounds=(0xF3EFE6, 0xE6DFD0),
     ink=0xA79F8E,
     pieces=(Piece(0x0072B2, "X", "X", cross), Piece(0xD55E00, "O", "O", ring)),
     mark=0xFDE9A8,
     mark_is_below=True,
 )
-_MEN = Look(
-    grounds=_CHEQUERS,
+_MEN = Theme(
+    backgrounds=_CHEQUERS,
     ink=0x3D4C5A,
     pieces=(
         Piece(0xFFFFFF, "♟", "♟", pawn, smallest=6),
@@ -113,10 +114,10 @@ _MEN = Look(
     mark_is_below=True,
 )
 
-_LOOKS = {
+_THEMES = {
     rendering.MARKS: _MARKS,
-    rendering.DISCS: Look(
-        grounds=(0x2A66AD, 0x2A66AD),
+    rendering.DISCS: Theme(
+        backgrounds=(0x2A66AD, 0x2A66AD),
         ink=0x7FA9DB,
         pieces=(
             Piece(0xF0E442, "●", "◉", disc, "><", 0x8D7F00),
@@ -125,15 +126,15 @@ _LOOKS = {
         mark=0xFFFFFF,
         hole=0x123A69,
     ),
-    rendering.STONES: Look(
-        grounds=(0xDCB067, 0xDCB067),
+    rendering.STONES: Theme(
+        backgrounds=(0xDCB067, 0xDCB067),
         ink=0x7A5C2E,
         pieces=_BLACK_AND_WHITE,
         mark=0xE5484D,
         has_lines=True,
     ),
-    rendering.OTHELLO: Look(
-        grounds=(0x5FA87B, 0x559C71),
+    rendering.OTHELLO: Theme(
+        backgrounds=(0x5FA87B, 0x559C71),
         ink=0x2F6B49,
         pieces=_BLACK_AND_WHITE,
         mark=0xE5484D,
@@ -146,8 +147,8 @@ _LOOKS = {
         ),
         largest=4,  # a letter is lost in a larger cell
     ),
-    rendering.HEXAGONS: Look(
-        grounds=(0x55616D, 0x55616D),
+    rendering.HEXAGONS: Theme(
+        backgrounds=(0x55616D, 0x55616D),
         ink=0x8D98A3,
         pieces=(
             Piece(0x56B4E9, "●", "◉", disc, "><", 0x0B4F7A),
@@ -160,11 +161,11 @@ _LOOKS = {
 }
 
 
-def look_of(game: Game) -> Look:
-    """Returns how a game looks; pieces that no style knows are their letters."""
-    look = _LOOKS.get(game.style, _MARKS)
-    if len(game.pieces) == len(look.pieces):
-        return look
+def theme_of(game: Game) -> Theme:
+    """Returns the theme of a game; pieces without a theme are shown as letters."""
+    theme = _THEMES.get(game.style, _MARKS)
+    if len(game.pieces) == len(theme.pieces):
+        return theme
     colours = (0x0072B2, 0xD55E00)
     letters = tuple(
         Piece(colours[2 * number >= len(game.pieces)], letter)

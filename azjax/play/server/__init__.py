@@ -1,11 +1,12 @@
-"""Every game and player in the browser: `azjax serve`.
+"""The web server of `azjax serve`.
 
-`app` and `running` need the extra `web`; what is here, and all else, does not.
+`app`, `connection`, `guard` and `running` need the extra `web`; the other modules do
+not.
 """
 
-from azjax.play.server.catalog import Catalog, make_offers
-from azjax.play.server.house import House
+from azjax.play.server.catalog import Catalog, make_catalog
 from azjax.play.server.limits import Limits
+from azjax.play.server.registry import PlayerRegistry
 from azjax.play.server.warming import Warmer
 
-__all__ = ["Catalog", "House", "Limits", "Warmer", "make_offers"]
+__all__ = ["Catalog", "Limits", "PlayerRegistry", "Warmer", "make_catalog"]

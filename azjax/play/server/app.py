@@ -1,4 +1,4 @@
-"""The web application: which address shows what."""
+"""The web application: its routes and their responses."""
 
 import asyncio
 import contextlib
@@ -22,102 +22,103 @@ from starlette.websockets import WebSocket
 
 from azjax.play.page_files import media_type, read_page
 from azjax.play.server.catalog import GameOffer, find_key, run_players
-from azjax.play.server.connection import FULL, Connection
+from azjax.play.server.connection import TRY_AGAIN_LATER, Connection
 from azjax.play.server.describing import game_title
 from azjax.play.server.guard import Guard
-from azjax.play.server.house import House
-from azjax.play.server.progress import describe_progress, newest_numbers
-from azjax.play.server.runs import Run, plot_stamp, read_plot
-from azjax.play.server.workers import Workers
+from azjax.play.server.progress import describe_progress, latest_numbers
+from azjax.play.server.registry import PlayerRegistry
+from azjax.play.server.runs import RunInfo, plot_version, read_plot
+from azjax.play.server.thread_pools import ThreadPools
 
 SOCKET = "/socket"
 
 
 def make_app(
-    house: House, *, names: Collection[str], token: str | None = None
+    registry: PlayerRegistry, *, names: Collection[str], token: str | None = None
 ) -> Starlette:
     """Returns the application.
 
     Args:
-        house: what there is to play with; closed with the application.
-        names: by which visitors may call the server, without the port, beside any
-            IP address. With other names a foreign page could reach the server through
-            a visitor's browser (DNS rebinding).
-        token: which visitors must know, if there is one.
+        registry: the games and players; closed with the application.
+        names: allowed host names, without port; IP addresses are always allowed. Other
+            names are rejected, because with DNS rebinding a foreign page could reach
+            the server through a user's browser.
+        token: required from all clients; None requires none.
     """
-    site = _Site(house)
+    site = _Site(registry)
     routes = [
         Route("/", site.lobby),
         Route("/lobby.json", site.lobby_json),
-        Route("/play/{game}", _with_slash),
-        Route("/runs/{run}", _with_slash),
-        Route("/play/{game}/", site.play),
-        Route("/play/{game}/config.json", site.config),
+        Route("/play/{game}", _add_slash),
+        Route("/runs/{run}", _add_slash),
+        Route("/play/{game}/", site.game_page),
+        Route("/play/{game}/config.json", site.game_json),
         Route("/play/{game}/picture.svg", site.picture),
         Route("/play/{game}/{file:path}", site.file),
-        Route("/runs/{run}/", site.run),
+        Route("/runs/{run}/", site.run_page),
         Route("/runs/{run}/run.json", site.run_json),
         Route("/runs/{run}/learning.png", site.plot),
         Route("/runs/{run}/{file:path}", site.file),
-        WebSocketRoute(SOCKET, site.visit),
+        WebSocketRoute(SOCKET, site.connect),
         Route("/{file:path}", site.file),
     ]
     return Starlette(
         routes=routes,
-        exception_handlers={404: site.missing},
+        exception_handlers={404: site.not_found},
         middleware=[Middleware(Guard, names=names, token=token)],
         lifespan=site.lifespan,
     )
 
 
 class _Site:
-    def __init__(self, house: House):
-        self._house = house
+    """The responses of all routes."""
+
+    def __init__(self, registry: PlayerRegistry):
+        self._registry, self._catalog = registry, registry.catalog
         self._page = read_page()
-        self._visitors: set[Connection] = set()
-        self._farewells: set[asyncio.Task[None]] = set()
-        self._workers = Workers()
+        self._connections: set[Connection] = set()
+        self._closing: set[asyncio.Task[None]] = set()
+        self._pools = ThreadPools()
 
     @contextlib.asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """Draws the lobby's pictures before anybody asks; closes everything at the
-        end."""
+        """Draws the lobby's pictures in advance; closes everything at the end."""
         drawing = asyncio.ensure_future(self._draw_all())
         yield
         drawing.cancel()
-        self._workers.close()
-        self._house.close()
+        self._pools.close()
+        self._registry.close()
 
     async def lobby(self, request: Request) -> Response:
         del request
         return self._file("lobby.html")
 
-    async def play(self, request: Request) -> Response:
+    async def game_page(self, request: Request) -> Response:
         await self._game(request)
         return self._file("index.html")
 
-    async def run(self, request: Request) -> Response:
+    async def run_page(self, request: Request) -> Response:
         await self._run(request)
         return self._file("run.html")
 
     async def file(self, request: Request) -> Response:
         return self._file(request.path_params["file"])
 
-    async def missing(self, request: Request, _: Exception) -> Response:
-        """Says to people, and to programs, that there is no such thing."""
+    async def not_found(self, request: Request, _: Exception) -> Response:
+        """Returns an HTML page for browsers and plain text for other clients."""
         if "text/html" not in request.headers.get("accept", ""):
             return PlainTextResponse("not found", 404)
         return Response(self._page["missing.html"], 404, media_type="text/html")
 
     async def lobby_json(self, request: Request) -> Response:
         del request
-        return JSONResponse(await self._workers.do(self._describe_lobby))
+        return JSONResponse(await self._pools.run(self._describe_lobby))
 
     async def picture(self, request: Request) -> Response:
         picture = await self._draw(await self._game(request))
         return Response(picture, media_type="image/svg+xml")
 
-    async def config(self, request: Request) -> Response:
+    async def game_json(self, request: Request) -> Response:
         offer = await self._game(request)
         return JSONResponse(
             {
@@ -131,36 +132,36 @@ class _Site:
 
     async def run_json(self, request: Request) -> Response:
         run = await self._run(request)
-        return JSONResponse(await self._workers.do(self._describe_run, run))
+        return JSONResponse(await self._pools.run(self._describe_run, run))
 
     async def plot(self, request: Request) -> Response:
-        plot = await self._workers.do(read_plot, await self._run(request))
+        plot = await self._pools.run(read_plot, await self._run(request))
         if plot is None:
             raise HTTPException(404)
         return Response(plot, media_type="image/png")
 
-    async def visit(self, socket: WebSocket) -> None:
+    async def connect(self, socket: WebSocket) -> None:
         if not _is_same_origin(socket.headers):
             await socket.close()
             return
-        if len(self._visitors) >= self._house.limits.visitors:
-            idlest = min(self._visitors, key=lambda visitor: visitor.rank)
-            self._visitors.discard(idlest)
-            farewell = asyncio.create_task(
-                idlest.drop(FULL, "there are too many visitors")
+        if len(self._connections) >= self._registry.limits.connections:
+            idlest = min(self._connections, key=lambda connection: connection.rank)
+            self._connections.discard(idlest)
+            closing = asyncio.create_task(
+                idlest.close(TRY_AGAIN_LATER, "the server has too many connections")
             )
-            self._farewells.add(farewell)
-            farewell.add_done_callback(self._farewells.discard)
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
         await socket.accept()
-        visitor = Connection(socket, self._house, self._workers)
-        self._visitors.add(visitor)
+        connection = Connection(socket, self._registry, self._pools)
+        self._connections.add(connection)
         try:
-            await visitor.serve()
+            await connection.serve()
         finally:
-            self._visitors.discard(visitor)
+            self._connections.discard(connection)
 
     def _file(self, name: str) -> Response:
-        # The page lies in memory: no path is ever taken from a request.
+        # All files are in memory: no path of a request reaches the file system.
         content = self._page.get(name)
         if content is None:
             raise HTTPException(404)
@@ -170,10 +171,10 @@ class _Site:
         """Returns the game of an address.
 
         Raises:
-            HTTPException: there is no such game, or the address names it by another
-                text than its key, and leads to the page at the key.
+            HTTPException: 404 for an unknown game; 308 to the address with the game's
+                key, where the address has another text of the same game.
         """
-        offers = await self._workers.do(self._house.games)
+        offers = await self._pools.run(self._catalog.games)
         name = request.path_params["game"]
         key = find_key(name, offers)
         if key is None:
@@ -184,8 +185,8 @@ class _Site:
             raise HTTPException(308, headers={"location": location})
         return offers[key]
 
-    async def _run(self, request: Request) -> Run:
-        runs = await self._workers.do(self._house.runs)
+    async def _run(self, request: Request) -> RunInfo:
+        runs = await self._pools.run(self._catalog.runs)
         name = request.path_params["run"]
         if name not in runs:
             raise HTTPException(404)
@@ -199,22 +200,22 @@ class _Site:
                     "title": game_title(offer.key),
                     "players": _players(offer),
                 }
-                for offer in self._house.games().values()
+                for offer in self._catalog.games().values()
             ],
             "runs": [
                 {
                     "key": run.key,
-                    "game": self._house.key_of(run.game) or repr(run.game),
+                    "game": self._catalog.key_of(run.game) or repr(run.game),
                     "title": run.title,
                     **describe_progress(run),
                 }
-                for run in self._house.runs().values()
+                for run in self._catalog.runs().values()
             ],
         }
 
-    def _describe_run(self, run: Run) -> dict[str, Any]:
-        key = self._house.key_of(run.game)
-        offered = self._house.games()[key].players if key is not None else {}
+    def _describe_run(self, run: RunInfo) -> dict[str, Any]:
+        key = self._catalog.key_of(run.game)
+        offered = self._catalog.games()[key].players if key is not None else {}
         names = [player.name for player in run_players(run) if player.name in offered]
         play = None
         if key is not None and names:
@@ -224,25 +225,25 @@ class _Site:
             "game": key or repr(run.game),
             "title": run.title,
             **describe_progress(run),
-            "numbers": newest_numbers(run),
-            "plot": plot_stamp(run),
+            "numbers": latest_numbers(run),
+            "plot": plot_version(run),
             "players": names,
             "play": play,
         }
 
     async def _draw_all(self) -> None:
-        for offer in (await self._workers.do(self._house.games)).values():
+        for offer in (await self._pools.run(self._catalog.games)).values():
             await self._draw(offer)
 
     async def _draw(self, offer: GameOffer) -> str:
         """Returns the picture of a game's first position."""
         key = ("preview", offer.key)
-        preview = await self._workers.do_once(key, self._house.preview, offer)
+        preview = await self._pools.run_shared(key, self._registry.preview, offer)
         return preview.position["picture"]
 
 
-async def _with_slash(request: Request) -> Response:
-    """Leads to the page, whose files lie beside it."""
+async def _add_slash(request: Request) -> Response:
+    """Redirects to the address with a slash, as the page uses relative addresses."""
     name = quote(request.url.path.rsplit("/", 1)[1], safe="")
     return RedirectResponse(f"{name}/{_query(request)}", 308)
 
@@ -259,6 +260,6 @@ def _players(offer: GameOffer) -> list[dict[str, Any]]:
 
 
 def _is_same_origin(headers: Headers) -> bool:
-    """Returns whether a WebSocket comes from this server's own page, or from none."""
+    """Returns whether a WebSocket comes from this server's page, or from no page."""
     origin = headers.get("origin")
     return origin is None or urlsplit(origin).netloc == headers.get("host")

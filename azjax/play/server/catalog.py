@@ -1,4 +1,4 @@
-"""Which games, players and runs visitors find: every name from outside is a key."""
+"""The games and players that clients can choose; requests name them by key."""
 
 import dataclasses
 import functools
@@ -10,22 +10,22 @@ from typing import NamedTuple
 from azjax import games
 from azjax.games import Game, game_options
 from azjax.networks import Parts
-from azjax.play.opponents import is_shipped, lookahead, playouts
+from azjax.play.opponents import default_mcts, default_minimax, is_shipped
 from azjax.play.server.ratings import find_ratings, player_key
-from azjax.play.server.runs import Run, find_runs, one_line
+from azjax.play.server.runs import RunInfo, find_runs, one_line
 from azjax.players import AnyPlayer, load
 from azjax.players.learnt import load_learnt
 from azjax.players.names import public_name, split_name, unused_name
 from azjax.players.serialization import PRETRAINED
 
-KEPT_OFFERS = 1000
+CACHED_OFFERS = 1000
 
 _log = logging.getLogger(__name__)
 
-# In this order: what the command line adds, what ships, what was learnt here, others.
+# Order of the players: from the command line, shipped, from runs, others.
 ADDED, SHIPPED, LEARNT, STANDARD = range(4)
 
-# The players of a run by its kind, with their titles on the page.
+# The players of a run and their titles, by the kind of the run.
 _TITLES: Mapping[str | None, Mapping[str, str]] = {
     None: {"alphazero": "AlphaZero", "network": "AlphaZero's network, no search"},
     "q_learning": {"q_learning": "Q-learning"},
@@ -33,10 +33,10 @@ _TITLES: Mapping[str | None, Mapping[str, str]] = {
 
 
 class RunPlayer(NamedTuple):
-    """A player of a run, as `load_learnt` builds it.
+    """A player of a run; arguments of `load_learnt`.
 
     kind: one of `LEARNT_KINDS`.
-    directory: the run's.
+    directory: of the run.
     """
 
     kind: str
@@ -45,14 +45,14 @@ class RunPlayer(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PlayerOffer:
-    """A player that visitors may choose.
+    """A player that clients can choose.
 
-    name: by which they ask for it.
-    title: what people are told that it is.
-    source: a text for `players.load`, which only the operator and this program
-        write, or the player of a run, which may become newer.
-    rank: those with a lower one are offered first.
-    rating: Elo in the newest tournament that was saved, at the player's own strength.
+    name: key of the player.
+    title: text for people.
+    source: a text for `players.load`, from the operator or this program only; or the
+        player of a run, which may be replaced by a newer version.
+    rank: players with a lower rank are listed first.
+    rating: Elo in the newest tournament, at the player's own strength; None if unrated.
     """
 
     name: str
@@ -63,12 +63,12 @@ class PlayerOffer:
 
     @property
     def directory(self) -> Path | None:
-        """The directory of the run, None if it is no run's player."""
+        """The directory of the player's run, None without a run."""
         return None if isinstance(self.source, str) else self.source.directory
 
     @property
     def rating_key(self) -> str:
-        """The player's key in ratings; it is compared and never loaded."""
+        """The player's key in tournament results."""
         source = self.source
         is_text = isinstance(source, str)
         return player_key(source if is_text else f"{source.kind}:{source.directory}")
@@ -76,10 +76,11 @@ class PlayerOffer:
 
 @dataclasses.dataclass(frozen=True)
 class GameOffer:
-    """A game that visitors may play.
+    """A game that clients can choose.
 
-    key: by which they ask for it; the game's shortest text.
-    players: by name, the one that is met first at the top.
+    key: `repr(game)`.
+    game: the game.
+    players: by name; the first is the default.
     """
 
     key: str
@@ -89,12 +90,12 @@ class GameOffer:
 
 @dataclasses.dataclass(frozen=True)
 class Catalog:
-    """What there is to play with and to look at.
+    """The configured games and the directory with runs.
 
-    games: by key; without the runs' players, which come and go.
-    runs_directory: in which runs are looked for.
-    has_all: whether games that are learnt in runs are offered beside `games`.
-    parts: the operator's modules, for the networks that were made with them.
+    games: by key, without the players of runs.
+    runs_directory: contains the runs; it need not exist.
+    has_all: whether the games of runs are offered in addition to `games`.
+    parts: the operator's modules for custom networks.
     """
 
     games: Mapping[str, GameOffer]
@@ -102,13 +103,12 @@ class Catalog:
     has_all: bool
     parts: Parts | None = None
 
-    def runs(self) -> dict[str, Run]:
-        """Returns the runs that are there now, by key."""
+    def runs(self) -> dict[str, RunInfo]:
+        """Reads the runs; returns them by key."""
         return find_runs(self.runs_directory)
 
-    def with_runs(self, runs: Mapping[str, Run]) -> dict[str, GameOffer]:
-        """Returns all games by key, with the players that runs have now, and with the
-        ratings that are known now."""
+    def with_runs(self, runs: Mapping[str, RunInfo]) -> dict[str, GameOffer]:
+        """Returns all games by key, with the players of runs and with ratings."""
         offers = dict(self.games)
         for run in runs.values():
             if not run.has_player:
@@ -128,32 +128,32 @@ class Catalog:
         }
 
     def key_of(self, game: Game) -> str | None:
-        """Returns under which key a game is offered, None if it is not."""
+        """Returns the key of a game, None if it is not offered."""
         for key, offer in self.games.items():
             if offer.game == game:
                 return key
         return repr(game) if self.has_all else None
 
 
-def make_offers(
+def make_catalog(
     names: Sequence[str],
     specs: Sequence[str],
     runs_directory: Path,
     parts: Parts | None = None,
 ) -> Catalog:
-    """Returns what the command line says.
+    """Makes the catalog from the command line's arguments.
 
     Args:
-        names: of the games, all of them if there is none.
-        specs: further players, `GAME=SPEC` or `GAME=NAME=SPEC`.
-        runs_directory: in which runs are looked for; it need not be there.
-        parts: the operator's modules, for the networks that were made with them.
+        names: of the games; empty for all games.
+        specs: additional players, `GAME=SPEC` or `GAME=NAME=SPEC`.
+        runs_directory: contains the runs; it need not exist.
+        parts: the operator's modules for custom networks.
 
     Raises:
         ValueError: a game or a player is unknown.
     """
     offered: dict[str, GameOffer] = {}
-    keys: dict[str, str] = {}  # of the games as the command line may name them
+    keys: dict[str, str] = {}  # by the names allowed in `specs`
     for name in names or games.available():
         game = games.make(name)
         key = repr(game)
@@ -172,12 +172,9 @@ def make_offers(
 
 
 def find_key(text: str, offers: Mapping[str, GameOffer]) -> str | None:
-    """Returns the key of the offered game that a text such as `go:size=9` names.
+    """Returns the key of the game that a text such as `go:size=9` names, or None.
 
-    The text is compared with the options of the games: nothing is built from it.
-
-    Returns:
-        None if no offered game is meant.
+    The text is only compared with the options of the games; no game is built from it.
     """
     if text in offers:
         return text
@@ -191,7 +188,7 @@ def load_offered(
     """Loads a player.
 
     Raises:
-        ValueError: it cannot be loaded.
+        ValueError: the player cannot be loaded.
     """
     if isinstance(offer.source, str):
         return load(offer.source, game, parts)
@@ -199,16 +196,17 @@ def load_offered(
 
 
 def standard_players(game: Game) -> dict[str, PlayerOffer]:
-    """Returns the players that every visitor of a game finds, by name."""
+    """Returns the players that are always offered for a game, by name."""
     offers = []
     if is_shipped(game):
         offers += [
             _offer(f"alphazero:{PRETRAINED}", "AlphaZero", SHIPPED),
             _offer(f"network:{PRETRAINED}", "AlphaZero's network, no search", SHIPPED),
         ]
-    ahead, rollouts = lookahead(game), playouts(game)
-    if ahead is not None:
-        offers.append(_offer(ahead, f"minimax, depth {ahead.partition(':')[2]}"))
+    minimax, rollouts = default_minimax(game), default_mcts(game)
+    if minimax is not None:
+        depth = minimax.partition(":")[2]
+        offers.append(_offer(minimax, f"minimax, depth {depth}"))
     number = rollouts.partition(":")[2]
     offers += [
         _offer(rollouts, f"MCTS with random rollouts, {number}"),
@@ -218,10 +216,10 @@ def standard_players(game: Game) -> dict[str, PlayerOffer]:
     return _ranked(offers)
 
 
-@functools.lru_cache(KEPT_OFFERS)
+@functools.lru_cache(CACHED_OFFERS)
 def _run_offer(key: str, game: Game) -> GameOffer | None:
-    """Returns a game that only runs have, without their players; None if that fails,
-    which is logged."""
+    """Returns a game of a run with its standard players; logs and returns None if that
+    fails."""
     try:
         return GameOffer(key, game, standard_players(game))
     except Exception as error:  # any failure affects this game only
@@ -229,7 +227,7 @@ def _run_offer(key: str, game: Game) -> GameOffer | None:
         return None
 
 
-def run_players(run: Run) -> list[PlayerOffer]:
+def run_players(run: RunInfo) -> list[PlayerOffer]:
     """Returns the players of a run."""
     return [
         PlayerOffer(
@@ -247,8 +245,8 @@ def _offer(spec: str, title: str, rank: int = STANDARD) -> PlayerOffer:
 
 
 def _names_game(text: str, offer: GameOffer) -> bool:
-    """Returns whether a text gives all options that the game's key gives, and none
-    with another value."""
+    """Returns whether a text gives all options of the game's key, and only options with
+    the game's values."""
     name, _, given = text.partition(":")
     game_name, _, required = offer.key.partition(":")
     if name != game_name:
@@ -268,7 +266,7 @@ def _names_game(text: str, offer: GameOffer) -> bool:
 
 
 def _options(text: str, parameters: Sequence[str]) -> dict[str, str] | None:
-    """Returns options by name, as `games.make` reads them; None if it refuses them."""
+    """Returns options by name as `games.make` does; None if they are malformed."""
     options: dict[str, str] = {}
     for position, part in enumerate(text.split(",") if text else []):
         key, equals, value = part.rpartition("=")
@@ -290,12 +288,12 @@ def _is_value(text: str, value: int | float | str | bool) -> bool:
 
 
 def _ranked(players: Iterable[PlayerOffer]) -> dict[str, PlayerOffer]:
-    """Returns players by their names, in the order in which they are offered."""
+    """Returns players by name, sorted by rank."""
     return {p.name: p for p in sorted(players, key=lambda player: player.rank)}
 
 
 def _rated(offer: GameOffer, ratings: Mapping[str, float]) -> GameOffer:
-    """Returns a game whose players have the ratings of a tournament."""
+    """Returns a game with the ratings of its players."""
     if not ratings:
         return offer
     players = {
@@ -306,15 +304,15 @@ def _rated(offer: GameOffer, ratings: Mapping[str, float]) -> GameOffer:
 
 
 def _added_player(text: str, offer: GameOffer, parts: Parts | None) -> PlayerOffer:
-    """Returns the player that `NAME=SPEC` or `SPEC` says, by a name of its own.
+    """Returns the player of a text `NAME=SPEC` or `SPEC`, with an unused name.
 
     Raises:
-        ValueError: there is no such player.
+        ValueError: the player cannot be loaded.
     """
     alias, spec = split_name(text)
     if spec == "human":
-        raise ValueError("visitors play themselves: 'human' is no player for --player")
-    load(spec, offer.game, parts)  # to find out now whether there is one
+        raise ValueError("--player must not be 'human'")
+    load(spec, offer.game, parts)  # raises early if the player is invalid
     name = alias or public_name(spec)
     same = offer.players.get(name)
     if same is not None and same.source == spec:
@@ -324,7 +322,7 @@ def _added_player(text: str, offer: GameOffer, parts: Parts | None) -> PlayerOff
 
 
 def _split(text: str, keys: Sequence[str]) -> tuple[str, str]:
-    """Returns the game that a text `GAME=...` names, and what stands behind it."""
+    """Splits `GAME=PLAYER` into the name of the game and the player."""
     for key in sorted(keys, key=len, reverse=True):
         if text.startswith(f"{key}="):
             return key, text.removeprefix(f"{key}=")

@@ -1,4 +1,4 @@
-"""One visitor: a WebSocket over which a page asks and is answered."""
+"""One client: a WebSocket over which a page sends requests."""
 
 import asyncio
 import contextlib
@@ -14,49 +14,55 @@ from azjax.play.server.catalog import GameOffer, PlayerOffer
 from azjax.play.server.describing import (
     RESIGNATION,
     describe_decision,
+    describe_moves,
     describe_position,
 )
-from azjax.play.server.house import House
 from azjax.play.server.jobs import Job, report
 from azjax.play.server.messages import (
-    AskDecision,
-    AskMove,
-    AskMoves,
-    AskPosition,
+    DecisionRequest,
     Message,
     MessageError,
-    Start,
-    Stop,
+    ParseRequest,
+    PositionRequest,
+    ReplayRequest,
+    StartRequest,
+    StopRequest,
     parse,
 )
-from azjax.play.server.replaying import describe_moves
+from azjax.play.server.registry import PlayerRegistry
 from azjax.play.server.rules import Rules
-from azjax.play.server.workers import Workers
+from azjax.play.server.search_workers import SearchWorker, SessionWorker
+from azjax.play.server.thread_pools import ThreadPools
 
-MOST_ACTIONS = 10_000  # of a visitor that has not begun
+MAX_ACTIONS = 10_000  # of a request before a game has started
 PREPARING = "Loading the player and compiling the rules"
 LOADING = "Loading the newer player"
-FAREWELL = 2.0  # that a visitor has to say goodbye (seconds)
-GONE, ABUSE, FULL = 1001, 1008, 1013  # RFC 6455, section 7.4.1
+CLOSE_SECONDS = 2.0  # for the closing handshake
+GOING_AWAY, POLICY_VIOLATION, TRY_AGAIN_LATER = 1001, 1008, 1013  # RFC 6455, 7.4.1
 
 
-class Pace:
-    """Says how long a visitor must wait so that it asks no more often than it may."""
+class RateLimiter:
+    """A token bucket.
+
+    Args:
+        per_second: tokens that are added each second.
+        burst: capacity.
+    """
 
     def __init__(self, per_second: float, burst: int):
         self._per_second, self._burst = per_second, float(burst)
-        self._left, self._at = float(burst), time.monotonic()
+        self._tokens, self._updated = float(burst), time.monotonic()
 
     def wait(self) -> float:
-        """Counts a message; returns the seconds until the next one may be read."""
+        """Takes a token; returns the seconds until the next message may be read."""
         now = time.monotonic()
-        self._left += (now - self._at) * self._per_second
-        self._left, self._at = min(self._left, self._burst) - 1, now
-        return max(0.0, -self._left / self._per_second)
+        self._tokens += (now - self._updated) * self._per_second
+        self._tokens, self._updated = min(self._tokens, self._burst) - 1, now
+        return max(0.0, -self._tokens / self._per_second)
 
 
-class Met(NamedTuple):
-    """Whom a visitor plays against, and by which rules."""
+class StartedGame(NamedTuple):
+    """The game and player that a client has started."""
 
     offer: GameOffer
     player: PlayerOffer
@@ -64,93 +70,94 @@ class Met(NamedTuple):
 
 
 class Connection:
-    """Answers what comes over one WebSocket, until it ends.
+    """Answers the requests of one WebSocket until it closes.
 
-    began: whether a game was chosen.
-    heard_at: when the last message came.
+    has_started: whether a game was started.
+    last_message: time of the last message (seconds, monotonic clock).
 
     Args:
         socket: accepted.
-        house: what there is to play with.
-        workers: do what takes more than a moment.
+        registry: the players.
+        pools: run blocking functions.
     """
 
-    def __init__(self, socket: WebSocket, house: House, workers: Workers):
-        self.began = False
-        self.heard_at = time.monotonic()
-        self._socket, self._house, self._workers = socket, house, workers
-        self._limits = house.limits
-        self._met: Met | None = None
-        self._turn = 0  # of the newest thought; older ones are given up
+    def __init__(self, socket: WebSocket, registry: PlayerRegistry, pools: ThreadPools):
+        self.has_started = False
+        self.last_message = time.monotonic()
+        self._socket, self._registry, self._pools = socket, registry, pools
+        self._limits = registry.limits
+        self._game: StartedGame | None = None
+        self._turn = 0  # number of the newest decision; older ones are cancelled
         self._job: Job | None = None
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._decisions: set[asyncio.Task[None]] = set()
         self._sending = asyncio.Lock()
 
     async def serve(self) -> None:
-        """Answers until the visitor leaves or is dropped."""
+        """Answers requests until the connection closes."""
         try:
             await self._listen()
         except WebSocketDisconnect:
             pass
         finally:
-            self._give_up()
+            self._cancel_decision()
             for task in self._decisions:
                 task.cancel()
 
     @property
     def rank(self) -> tuple[bool, bool, float]:
-        """Who has the lowest is dropped first where there is no room for all."""
-        return self.began, bool(self._decisions), self.heard_at
+        """The connection with the lowest rank is closed first if there are too many."""
+        return self.has_started, bool(self._decisions), self.last_message
 
-    async def drop(self, code: int, reason: str) -> None:
-        """Ends the connection, whatever the visitor does."""
+    async def close(self, code: int, reason: str) -> None:
+        """Closes the connection, even if the client does not react."""
         with contextlib.suppress(RuntimeError, WebSocketDisconnect, TimeoutError):
-            async with asyncio.timeout(FAREWELL):
+            async with asyncio.timeout(CLOSE_SECONDS):
                 await self._socket.close(code, reason)
 
     async def _listen(self) -> None:
-        pace = Pace(self._limits.messages_per_second, self._limits.message_burst)
+        limits = self._limits
+        limiter = RateLimiter(limits.messages_per_second, limits.message_burst)
         num_bad = 0
         while True:
-            limits = self._limits
-            patience = limits.idle_seconds if self.began else limits.begin_seconds
+            has_started = self.has_started
+            patience = limits.idle_seconds if has_started else limits.start_seconds
             try:
                 async with asyncio.timeout(patience):
                     text = await self._receive()
             except TimeoutError:
-                return await self.drop(GONE, "nothing was heard for too long")
-            self.heard_at = time.monotonic()
+                return await self.close(GOING_AWAY, "the connection was idle too long")
+            self.last_message = time.monotonic()
             if not await self._answer(text):
                 num_bad += 1
                 if num_bad > limits.bad_messages:
-                    return await self.drop(ABUSE, "too much could not be understood")
-            await asyncio.sleep(pace.wait())
+                    reason = "too many malformed messages"
+                    return await self.close(POLICY_VIOLATION, reason)
+            await asyncio.sleep(limiter.wait())
 
     async def _receive(self) -> str | bytes:
         message = await self._socket.receive()
         if message["type"] == "websocket.disconnect":
-            raise WebSocketDisconnect(message.get("code", GONE))
+            raise WebSocketDisconnect(message.get("code", GOING_AWAY))
         return message.get("text") or message.get("bytes") or b""
 
     async def _answer(self, text: str | bytes) -> bool:
-        """Answers a message; returns whether it could be understood."""
-        most = self._met.rules.game.max_moves if self._met else MOST_ACTIONS
+        """Answers a message; returns whether it is well-formed."""
+        most = self._game.rules.game.max_moves if self._game else MAX_ACTIONS
         try:
             message = parse(text, most)
         except MessageError as error:
             await self._send(error.id, "error", str(error))
             return False
-        async with self._telling_errors(message.id):
-            value = await self._do(message)
-            if not isinstance(message, AskDecision):  # a thought comes later
+        async with self._sending_errors(message.id):
+            value = await self._execute(message)
+            if not isinstance(message, DecisionRequest):  # answered later
                 await self._send(message.id, "answer", value)
         return True
 
     @contextlib.asynccontextmanager
-    async def _telling_errors(self, id: int) -> AsyncIterator[None]:
-        """A context that sends every error to the visitor, except the end of the
-        connection."""
+    async def _sending_errors(self, id: int) -> AsyncIterator[None]:
+        """Sends all errors to the client, except that the connection is closed."""
         try:
             yield
         except WebSocketDisconnect:
@@ -160,160 +167,173 @@ class Connection:
         except Exception as error:
             await self._send(id, "error", report(error))
 
-    async def _do(self, message: Message) -> Any:
-        """Does what a message says; returns the answer, None for a thought, which
-        comes later."""
+    async def _execute(self, message: Message) -> Any:
+        """Executes a request; returns the answer, None for a decision request."""
         match message:
-            case Start():
+            case StartRequest():
                 return await self._start(message)
-            case Stop():
-                self._give_up()
+            case StopRequest():
+                self._cancel_decision()
                 return None
-        if self._met is None:
+        if self._game is None:
             raise ValueError("the first message must be start")
+        rules = self._game.rules
         match message:
-            case AskPosition():
-                rules = self._met.rules
-                return await self._workers.do(describe_position, rules, message.actions)
-            case AskMoves():
-                rules = self._met.rules
-                return await self._workers.do(describe_moves, rules, message.actions)
-            case AskMove():
-                rules = self._met.rules
-                return await self._workers.do(rules.read, message.actions, message.text)
-            case AskDecision():
-                self._give_up()
-                self._begin_to_think(message)
+            case PositionRequest():
+                return await self._pools.run(describe_position, rules, message.actions)
+            case ReplayRequest():
+                return await self._pools.run(describe_moves, rules, message.actions)
+            case ParseRequest():
+                return await self._pools.run(rules.parse, message.actions, message.text)
+            case DecisionRequest():
+                self._cancel_decision()
+                self._start_decision(message)
         return None
 
-    async def _start(self, message: Start) -> dict[str, Any]:
-        self._give_up()
-        house = self._house
-        offer, player = await self._workers.do(house.find, message.game, message.player)
+    async def _start(self, message: StartRequest) -> dict[str, Any]:
+        self._cancel_decision()
+        registry = self._registry
+        find = registry.catalog.find
+        offer, player = await self._pools.run(find, message.game, message.player)
 
-        def begin():
-            description = house.describe(offer, player)
-            return Met(offer, player, house.rules(offer)), description
+        def start():
+            description = registry.describe(offer, player)
+            return StartedGame(offer, player, registry.rules(offer)), description
 
-        house.num_starts += 1
+        registry.activity.num_starts += 1
         try:
-            if not house.is_ready(offer, player):
+            if not registry.is_ready(offer, player):
                 await self._preview(message.id, offer)
             key = ("start", message.game, message.player)
-            self._met, description = await self._workers.do_once(key, begin)
+            self._game, description = await self._pools.run_shared(key, start)
         finally:
-            house.num_starts -= 1
-            house.answered_at = time.monotonic()
-        self.began = True
+            registry.activity.num_starts -= 1
+            registry.activity.last_answer = time.monotonic()
+        self.has_started = True
         return description
 
     async def _preview(self, id: int, offer: GameOffer) -> None:
-        """Sends what can be drawn while the player is loaded and the rules compiled."""
+        """Sends the first position while the player loads and the rules compile."""
         key = ("preview", offer.key)
-        preview = await self._workers.do_once(key, self._house.preview, offer)
+        preview = await self._pools.run_shared(key, self._registry.preview, offer)
         await self._send(id, "stage", PREPARING)
         await self._send(id, "progress", preview._asdict())
 
-    def _begin_to_think(self, message: AskDecision) -> None:
-        if self._house.num_decisions >= self._limits.decisions:
-            raise ValueError("too many thoughts are asked for; try again in a moment")
+    def _start_decision(self, message: DecisionRequest) -> None:
+        activity = self._registry.activity
+        if activity.num_decisions >= self._limits.decisions:
+            raise ValueError("the server is busy; try again in a moment")
 
         def end(task):
             self._decisions.discard(task)
-            self._house.num_decisions -= 1
-            self._house.answered_at = time.monotonic()
+            activity.num_decisions -= 1
+            activity.last_answer = time.monotonic()
 
-        task = asyncio.create_task(self._think(message, self._turn))
+        task = asyncio.create_task(self._answer_decision(message, self._turn))
         self._decisions.add(task)
-        self._house.num_decisions += 1
+        activity.num_decisions += 1
         task.add_done_callback(end)
 
-    async def _think(self, message: AskDecision, turn: int) -> None:
-        """Sends what is thought from time to time, and at the end."""
+    async def _answer_decision(self, message: DecisionRequest, turn: int) -> None:
+        """Sends the decision, and its progress before."""
         with contextlib.suppress(WebSocketDisconnect):
-            async with self._telling_errors(message.id):
-                value = await self._thought(message, turn)
+            async with self._sending_errors(message.id):
+                value = await self._decide(message, turn)
                 await self._send(message.id, "answer", value)
 
-    async def _thought(self, message: AskDecision, turn: int) -> dict[str, Any] | None:
-        """Returns the thought, None if it was given up.
+    async def _decide(
+        self, message: DecisionRequest, turn: int
+    ) -> dict[str, Any] | None:
+        """Returns the decision, None if it was cancelled.
 
         Raises:
-            ValueError: there is none.
+            ValueError: the decision failed.
         """
-        assert self._met is not None
-        offer, player, rules = self._met
-        news = asyncio.Event()
+        changed = asyncio.Event()
         loop = asyncio.get_running_loop()
 
         def notify():
-            with contextlib.suppress(RuntimeError):  # the server has ended
-                loop.call_soon_threadsafe(news.set)
+            with contextlib.suppress(RuntimeError):  # the event loop is closed
+                loop.call_soon_threadsafe(changed.set)
 
-        host = self._house.loaded(offer, player)
-        if host is None:  # there is a newer one
-            await self._send(message.id, "stage", LOADING)
-            key = ("host", offer.key, player.name)
-            host = await self._workers.do_once(key, self._house.host, offer, player)
-
-        def ask():
-            state = rules.state(message.actions)
-            if state.terminated:
-                raise ValueError("the game is over")
-            table, simulations = host.table(message.simulations)
-            return table, Job(state, message.actions, simulations, notify, self._limits)
-
-        table, job = await self._workers.do(ask)
+        worker, job = await self._make_job(message, notify)
         if turn != self._turn:
             return None
-        self._job, self._news = job, news
-        table.ask(job)
+        self._job, self._changed = job, changed
+        worker.submit(job)
         while True:
-            await news.wait()
-            news.clear()
+            await changed.wait()
+            changed.clear()
             if turn != self._turn:
                 return None
             if job.error is not None:
                 raise ValueError(job.error)
             if job.is_resigned:
                 return RESIGNATION
-            is_done, found = job.is_done, job.found
-            if found is None:
+            is_done = job.is_done
+            if job.progress is None:
                 if job.stage is not None:
                     await self._send(message.id, "stage", job.stage)
                 continue
-            describe = functools.partial(
-                describe_decision,
-                with_tree=is_done and message.tree,
-                is_cut=job.is_cut,
-            )
-            value = await self._workers.do(describe, rules, job.state, *found)
+            value = await self._describe(job, with_tree=is_done and message.tree)
             if turn != self._turn:
                 return None
             if is_done:
                 return value
             await self._send(message.id, "progress", value)
 
-    def _give_up(self) -> None:
-        """Lets go of the thought that is under way."""
+    async def _make_job(
+        self, message: DecisionRequest, notify
+    ) -> tuple[SearchWorker | SessionWorker, Job]:
+        """Returns the worker and the job for a request; loads the player if needed."""
+        assert self._game is not None
+        offer, player, rules = self._game
+        loaded = self._registry.loaded(offer, player)
+        if loaded is None:  # evicted, or there is a newer version
+            await self._send(message.id, "stage", LOADING)
+            key = ("load", offer.key, player.name)
+            loaded = await self._pools.run_shared(
+                key, self._registry.load, offer, player
+            )
+
+        def make():
+            state = rules.state(message.actions)
+            if state.terminated:
+                raise ValueError("the game is over")
+            worker, simulations = loaded.worker(message.simulations)
+            job = Job(state, message.actions, simulations, notify, self._limits)
+            return worker, job
+
+        return await self._pools.run(make)
+
+    async def _describe(self, job: Job, *, with_tree: bool) -> dict[str, Any]:
+        assert self._game is not None
+        assert job.progress is not None
+        describe = functools.partial(
+            describe_decision, with_tree=with_tree, is_timed_out=job.is_timed_out
+        )
+        rules = self._game.rules
+        return await self._pools.run(describe, rules, job.state, *job.progress)
+
+    def _cancel_decision(self) -> None:
         self._turn += 1
         if self._job is not None:
-            self._job.give_up()
+            self._job.cancel()
             self._job = None
-            self._news.set()
+            self._changed.set()
 
     async def _send(self, id: int | None, kind: str, value: Any) -> None:
-        """Sends a message; a visitor that does not take it is dropped.
+        """Sends a message; closes the connection if the client does not receive it.
 
         Raises:
-            WebSocketDisconnect: there is nobody any more.
+            WebSocketDisconnect: the connection is closed.
         """
         text = json.dumps({"id": id, "kind": kind, "value": value}, allow_nan=False)
         try:
             async with asyncio.timeout(self._limits.send_seconds), self._sending:
                 await self._socket.send_text(text)
         except TimeoutError:
-            await self.drop(GONE, "nothing was taken for too long")
-            raise WebSocketDisconnect(GONE) from None
-        except RuntimeError:  # it was closed meanwhile
-            raise WebSocketDisconnect(GONE) from None
+            await self.close(GOING_AWAY, "the client does not receive messages")
+            raise WebSocketDisconnect(GOING_AWAY) from None
+        except RuntimeError:  # closed by another task
+            raise WebSocketDisconnect(GOING_AWAY) from None

@@ -1,10 +1,10 @@
-"""Games, positions and thoughts as the values of JSON that the page is told."""
+"""Games, positions, moves and decisions as JSON for the page."""
 
 import collections
 import copy
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -12,31 +12,32 @@ import numpy as np
 
 from azjax.games import Game, State
 from azjax.games.rendering import CELL_SIZE, Cell
+from azjax.play.move_ranking import rank_moves
 from azjax.play.server.rules import Rules, on_host
-from azjax.play.server.trees import describe_tree, number_of
-from azjax.play.text_output import opinion, side_names
+from azjax.play.server.trees import describe_tree, json_number
+from azjax.play.text_output import expected_value, side_names
 from azjax.players import MoveDecision
 
-MAX_MOVES = 60  # of a thought; the best ones
+MAX_MOVES = 60  # of a decision; the first ones of the ranking
 
 _SIZES = re.compile(r'(width|height)="([0-9.]+)')
 _VIEW_BOX = re.compile(r'viewBox="([-0-9. ]+)"')
 
 
 def game_title(key: str) -> str:
-    """Returns a game's name for people: `go:5` is "Go (5)"."""
+    """Returns the title of a game: "Go (5)" for `go:5`."""
     name, _, options = key.partition(":")
     title = name.replace("_", " ").title()
     return f"{title} ({options.replace(',', ', ')})" if options else title
 
 
 def draws_by_style(game: Game) -> bool:
-    """Returns whether a game's pictures are azjax's, and not another library's."""
+    """Returns whether azjax draws a game's pictures, not another library."""
     return type(game).to_svg is Game.to_svg
 
 
 def picture_of(game: Game, state: State, last_action: int | None) -> str:
-    """Returns a picture of a position, as an SVG document that can be scaled."""
+    """Returns a position as a scalable SVG document."""
     svg = game.to_svg(state, last_action)
     if _VIEW_BOX.search(svg):
         return svg
@@ -46,10 +47,10 @@ def picture_of(game: Game, state: State, last_action: int | None) -> str:
 
 
 class Preview(NamedTuple):
-    """What a page draws before the rules of its game are compiled.
+    """A game before its rules are compiled.
 
-    description: of the game, without its player.
-    position: the first one, without its moves.
+    description: of the game, without a player.
+    position: the first one, without moves.
     """
 
     description: dict[str, Any]
@@ -59,8 +60,8 @@ class Preview(NamedTuple):
 def describe_start(game: Game, key: str) -> Preview:
     """Returns the description of a game and of its first position.
 
-    One small program is compiled for it. Functions called one operation at a time
-    would take seconds, as each operation is compiled.
+    It compiles one small program; without `jit`, each operation would be compiled
+    separately, which takes seconds.
     """
     state, board = jax.jit(lambda: _first(game))()
     state, board = on_host(state), np.asarray(board)
@@ -105,7 +106,7 @@ def describe_position(rules: Rules, actions: tuple[int, ...]) -> dict[str, Any]:
     """Returns the position after some actions.
 
     Raises:
-        ValueError: one of them is not legal.
+        ValueError: an action is illegal.
     """
     game, state = rules.game, rules.state(actions)
     last = last_action = None
@@ -126,7 +127,23 @@ def describe_position(rules: Rules, actions: tuple[int, ...]) -> dict[str, Any]:
     }
 
 
-RESIGNATION = {"resigns": True}  # in place of a thought
+def describe_moves(rules: Rules, actions: Sequence[int]) -> list[dict[str, Any]]:
+    """Returns the notation and the player of each move of a game.
+
+    Raises:
+        ValueError: an action is illegal.
+    """
+    rules.state(actions)
+    moves = []
+    for ply, action in enumerate(actions):
+        before = rules.state(actions[:ply])
+        text = rules.game.action_to_text(before, action)
+        player = int(before.current_player)
+        moves.append({"action": action, "text": text, "player": player})
+    return moves
+
+
+RESIGNATION = {"resigns": True}  # in place of a decision
 
 
 def describe_decision(
@@ -137,73 +154,65 @@ def describe_decision(
     seconds: float,
     *,
     with_tree: bool = False,
-    is_cut: bool = False,
+    is_timed_out: bool = False,
 ) -> dict[str, Any]:
-    """Returns what a player thought about a position.
+    """Returns a player's decision in a position.
 
     Args:
         rules: of the game.
         state: the position.
-        thought: what the player chose and saw.
-        simulations: made for it.
-        seconds: that it took.
-        with_tree: whether to tell the most visited part of the tree, which takes a
-            step of the game for each position that something follows.
-        is_cut: whether the time was up before all simulations were made.
+        decision: the player's.
+        simulations: completed by the search.
+        seconds: duration of the search.
+        with_tree: whether to include the most visited part of the tree, which takes a
+            step of the game for each of its inner nodes.
+        is_timed_out: whether the time limit ended the search.
     """
     analysis, policy, game = decision.analysis, decision.policy, rules.game
-    value = opinion(decision)
-    if analysis is not None:
-        prior, visits, values = analysis.prior, analysis.visits, analysis.action_values
-        line = analysis.line.tolist()
-    else:
-        prior = np.zeros(0) if policy is None else policy
-        visits, values = np.zeros(len(prior), int), np.zeros(len(prior))
-        line = [decision.action]
-    order = np.lexsort((prior, visits))[::-1]
-    order = [a for a in order.tolist() if visits[a] > 0 or prior[a] > 0]
-    told = {
+    value = expected_value(decision)
+    line = [decision.action] if analysis is None else analysis.line.tolist()
+    described = {
         "action": decision.action,
         "moves": [
             {
-                "action": action,
-                "text": game.action_to_text(state, action),
-                "prior": number_of(prior[action]),
-                "visits": int(visits[action]),
-                "value": number_of(values[action]) if visits[action] else None,
-                "weight": None if policy is None else number_of(policy[action]),
+                "action": move.action,
+                "text": game.action_to_text(state, move.action),
+                "prior": json_number(move.prior),
+                "visits": move.visits or 0,
+                "value": None if move.value is None else json_number(move.value),
+                "weight": None if policy is None else json_number(policy[move.action]),
             }
-            for action in order[:MAX_MOVES]
+            for move in rank_moves(decision)[:MAX_MOVES]
         ],
-        "visits": int(visits.sum()) + 1 if analysis is not None else 0,
-        "value": None if value is None else number_of(value),
+        "visits": 0 if analysis is None else int(analysis.visits.sum()) + 1,
+        "value": None if value is None else json_number(value),
         "result": None if value is None else _result(value, decision.draw),
         "line": _line(rules, state, line),
         "simulations": simulations,
         "seconds": seconds,
-        "isCut": is_cut,
+        "isTimedOut": is_timed_out,
     }
     if with_tree:
         branches = None if analysis is None else analysis.branches
-        known = branches is not None
-        told["tree"] = describe_tree(rules, state, branches) if known else []
-    return told
+        has_tree = branches is not None
+        described["tree"] = describe_tree(rules, state, branches) if has_tree else []
+    return described
 
 
 def _result(value: float, draw: float | None) -> list[float] | None:
-    """Returns the chances of win, draw and loss, None where a draw's is not known.
+    """Returns the probabilities of win, draw and loss, None without a draw probability.
 
-    They agree with the value, which may leave less room for draws than there should be.
+    They agree with the value; the draw probability is reduced where necessary.
     """
     if draw is None:
         return None
     decided = 1 - min(draw, 1 - abs(value))
     chances = ((decided + value) / 2, 1 - decided, (decided - value) / 2)
-    return [number_of(chance) for chance in chances]
+    return [json_number(chance) for chance in chances]
 
 
 def _line(rules: Rules, state: State, actions: list[int]) -> list[dict[str, Any]]:
-    """Returns the moves of a line as people write them."""
+    """Returns the moves of a line with their notation."""
     moves = []
     for action in actions:
         if action < 0 or state.terminated:
@@ -216,8 +225,8 @@ def _line(rules: Rules, state: State, actions: list[int]) -> list[dict[str, Any]
 
 
 def _moves(rules: Rules, state: State) -> list[dict[str, Any]]:
-    """Returns the legal moves; of those with the same cells, such as promotions, each
-    tells which kind of piece it puts into the last one."""
+    """Returns the legal moves. Moves with the same cells, such as promotions, have a
+    field `becomes`: the kind of the piece in the last cell after the move."""
     game = rules.game
     moves = [_move(game, state, action) for action in rules.legal_actions(state)]
     counts = collections.Counter(tuple(move["cells"]) for move in moves)
@@ -237,21 +246,21 @@ def _move(game: Game, state: State, action: int) -> dict[str, Any]:
 
 
 def _numbers(game: Game, cells: Iterable[Cell]) -> list[int]:
-    """Returns cells as the page counts them, row by row."""
+    """Returns the numbers of cells, counted row by row."""
     width = len(game.column_labels)
     return [row * width + column for row, column in cells]
 
 
 def _turned_picture(game: Game, state: State, last_action: int | None) -> str | None:
-    """Returns the picture that the second player sees, None if it is the same."""
+    """Returns the picture from the second player's side, None if it is the same."""
     if not (draws_by_style(game) and game.style.is_two_sided):
         return None
     return game.to_svg(state, last_action, is_turned=True)
 
 
 def _figures(game: Game) -> list[str]:
-    """Returns a picture of each kind of piece, drawn around (0, 0); none of a game
-    that draws itself."""
+    """Returns a picture of each kind of piece, centred at (0, 0); none if another
+    library draws the game."""
     if not draws_by_style(game):
         return []
     half = CELL_SIZE // 2
@@ -263,7 +272,7 @@ def _figures(game: Game) -> list[str]:
 
 
 def _geometry(game: Game, state: State, height: int, width: int) -> dict[str, Any]:
-    """Returns where the cells are in a picture of the game (pixels)."""
+    """Returns the centres of the cells in a picture of the game (pixels)."""
     box = _VIEW_BOX.search(picture_of(game, state, None))
     assert box is not None
     left, top, wide, high = map(float, box[1].split())

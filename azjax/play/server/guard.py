@@ -1,4 +1,4 @@
-"""Who may ask the server: by which names, and with which token."""
+"""Access control: the host name and the token of each request."""
 
 import hashlib
 import ipaddress
@@ -16,7 +16,7 @@ COOKIE = "azjax-token"
 PARAMETER = "token"
 COOKIE_SECONDS = 30 * 24 * 3600
 HEADERS = {
-    # The policy of index.html, and nobody else's page may show this one in a frame.
+    # The policy of index.html; other sites must not frame this page.
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; "
         "img-src 'self'; connect-src 'self'; worker-src 'self'; base-uri 'none'; "
@@ -30,16 +30,16 @@ HEADERS = {
 
 
 class Guard:
-    """Refuses requests under a foreign name or without the token; adds the headers of
-    every answer.
+    """Middleware that rejects requests with a foreign host name or without the token,
+    and adds security headers.
 
-    A visitor gives the token once, as `?token=TOKEN` or in an `Authorization` header;
-    a cookie that no script can read holds a digest of it from then on.
+    A client sends the token once, as `?token=TOKEN` or in an `Authorization` header;
+    from then on an HTTP-only cookie holds its digest.
 
     Args:
-        app: what is guarded.
-        names: by which the server may be called, beside IP addresses.
-        token: which visitors must know; None asks for none.
+        app: the application.
+        names: allowed host names; IP addresses are always allowed.
+        token: required token; None requires none.
     """
 
     def __init__(self, app: ASGIApp, names: Collection[str], token: str | None):
@@ -47,7 +47,7 @@ class Guard:
         self._digest = None if token is None else _digest(token)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request, or has it answered."""
+        """Forwards or rejects a request."""
         if scope["type"] not in ("http", "websocket"):
             return await self._app(scope, receive, send)
 
@@ -56,56 +56,56 @@ class Guard:
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
-        refusal = self._refusal(HTTPConnection(scope))
-        if refusal is None:
+        rejection = self._rejection(HTTPConnection(scope))
+        if rejection is None:
             return await self._app(scope, receive, send_guarded)
         if scope["type"] == "websocket":
             return await WebSocket(scope, receive, send).close()
-        return await refusal(scope, receive, send_guarded)
+        return await rejection(scope, receive, send_guarded)
 
-    def _refusal(self, asked: HTTPConnection) -> Response | None:
-        """Returns what is answered instead, None if the request is let through."""
-        if not self._is_called_by_name(asked.headers.get("host", "")):
-            return PlainTextResponse("this server has other names", 421)
+    def _rejection(self, request: HTTPConnection) -> Response | None:
+        """Returns the rejecting response, None if the request is allowed."""
+        if not self._is_known_host(request.headers.get("host", "")):
+            return PlainTextResponse("unknown host name", 421)
         if self._digest is None:
             return None
-        if _is_same(asked.cookies.get(COOKIE, ""), self._digest):
+        if _is_same(request.cookies.get(COOKIE, ""), self._digest):
             return None
-        scheme, _, given = asked.headers.get("authorization", "").partition(" ")
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and _is_same(_digest(given), self._digest):
             return None
-        given = asked.query_params.get(PARAMETER, "")
+        given = request.query_params.get(PARAMETER, "")
         if _is_same(_digest(given), self._digest):
-            return self._welcome(asked)
+            return self._accept(request)
         return PlainTextResponse(
-            f"this server needs its token: open it with ?{PARAMETER}=TOKEN", 401
+            f"a token is required: add ?{PARAMETER}=TOKEN to the address", 401
         )
 
-    def _is_called_by_name(self, host: str) -> bool:
+    def _is_known_host(self, host: str) -> bool:
         try:
             name = urlsplit(f"//{host}").hostname
             if name is None or name in self._names:
                 return name is not None
-            ipaddress.ip_address(name)  # no name, so that it cannot lead elsewhere
+            ipaddress.ip_address(name)  # not a name, so no DNS rebinding
         except ValueError:
             return False
         return True
 
-    def _welcome(self, asked: HTTPConnection) -> Response:
-        """Returns an answer that leads to the same address without the token."""
-        query = asked.query_params.multi_items()
+    def _accept(self, request: HTTPConnection) -> Response:
+        """Sets the cookie and redirects to the address without the token."""
+        query = request.query_params.multi_items()
         rest = urlencode([(name, text) for name, text in query if name != PARAMETER])
-        path = quote(f"/{asked.scope['path'].lstrip('/')}")
-        answer = RedirectResponse(f"{path}?{rest}" if rest else path, 303)
-        answer.set_cookie(
+        path = quote(f"/{request.scope['path'].lstrip('/')}")
+        response = RedirectResponse(f"{path}?{rest}" if rest else path, 303)
+        response.set_cookie(
             COOKIE,
             self._digest or "",
             max_age=COOKIE_SECONDS,
             httponly=True,
             samesite="lax",
-            secure=asked.scope["scheme"] in ("https", "wss"),
+            secure=request.scope["scheme"] in ("https", "wss"),
         )
-        return answer
+        return response
 
 
 def _digest(token: str) -> str:
@@ -113,5 +113,5 @@ def _digest(token: str) -> str:
 
 
 def _is_same(one: str, other: str) -> bool:
-    """Compares in a time that does not depend on where the texts differ."""
+    """Compares in constant time."""
     return secrets.compare_digest(one.encode(), other.encode())

@@ -1,9 +1,9 @@
-"""Searches in slices, which add up to the search of the player itself.
+"""A batched search in slices of a few simulations, with progress in between.
 
-Eight slices of 25 simulations make the same search as one call with 200 simulations:
-sequential halving, too, is given the total from the first slice on. Between two slices
-the result so far can be shown, and a search can be given up. Several positions are
-searched at once, each with a tree of its own.
+Eight slices of 25 simulations build the same tree as one search with 200 simulations:
+sequential halving uses the total from the first slice on. Between two slices the
+intermediate result can be shown, and the search can be cancelled. Each position of the
+batch has its own tree.
 """
 
 import dataclasses
@@ -29,24 +29,24 @@ from azjax.players.session import to_move_decision
 from azjax.search import SearchSlice, tree_bytes
 
 STRENGTHS = (1, 25, 50, 100, 200, 400, 800, 1600, 3200, 6400)  # simulations
-TREE_COPIES = 3  # of a batch, while a slice is searched
+TREE_COPIES = 3  # of the trees of a batch, during a slice
 
 
 def batch_sizes() -> tuple[int, ...]:
     """Returns the batch sizes that may be compiled.
 
     Each takes seconds to compile. On 2 CPU cores a slice of Connect Four takes 2 ms for
-    1 position, 5 ms for 8 and 10 ms for 16: more than 8 gain little.
+    1 position, 5 ms for 8 and 10 ms for 16, so more than 8 gain little.
     """
     return (1, 8) if jax.default_backend() == "cpu" else (1, 8, 64)
 
 
-class Plan(NamedTuple):
-    """How thoughts of about the same length are cut, so that they share a batch.
+class SlicePlan(NamedTuple):
+    """Tree and slice size of searches that share a batch.
 
-    Each plan in use is compiled for each player, hence there are few.
+    Each plan in use is compiled for each player, so there are few.
 
-    capacity: simulations for which a tree has room.
+    capacity: largest number of simulations of a search.
     per_slice: simulations of one slice.
     """
 
@@ -54,18 +54,18 @@ class Plan(NamedTuple):
     per_slice: int
 
 
-# A thought with s simulations follows the first plan that has room for them.
-PLANS = (Plan(400, 25), Plan(1600, 50), Plan(6400, 100))
+# A search uses the first plan with sufficient capacity.
+PLANS = (SlicePlan(400, 25), SlicePlan(1600, 50), SlicePlan(6400, 100))
 MAX_STRENGTH = PLANS[-1].capacity
 
 
 class Batch(NamedTuple):
-    """Positions that are searched at once; leaves are arrays of the host.
+    """Positions to search together, as NumPy arrays.
 
-    states: the positions, leaves `[B, ...]`, none of them finished.
+    states: leaves `[B, ...]`, unfinished positions.
     total: `[B]` int32; simulations of each search; 0 for a player without search.
-    made: `[B]` int32; simulations of each search that earlier slices made; a search
-        without any starts from an empty tree.
+    made: `[B]` int32; simulations that earlier slices made; where 0, the search starts
+        from an empty tree.
     """
 
     states: State
@@ -73,70 +73,72 @@ class Batch(NamedTuple):
     made: np.ndarray
 
 
-class Slicer:
-    """A player's search in slices, compiled for each size of a batch when it is needed.
+class IncrementalSearch:
+    """A player's search in slices, compiled for several batch sizes.
 
-    Nothing but `compile` compiles.
+    Only `compile` and `compile_first` compile.
+
+    per_slice: simulations of one slice; 0 for a player without search.
+    tree_bytes: size of one tree.
 
     Args:
         player: a player that can be compiled.
-        plan: how its search is cut, None for a player that does not search.
+        plan: tree and slice size; None for a player that does not search.
         state: any position of its game.
     """
 
-    def __init__(self, player: Player, plan: Plan | None, state: State):
+    def __init__(self, player: Player, plan: SlicePlan | None, state: State):
         self.plan = plan
-        sliced = player if plan is None else in_slices(player, plan)
+        sliced = player if plan is None else sliced_player(player, plan)
         assert sliced is not None
-        # Simulations that a slice makes; 0 for a player without search.
         self.per_slice = getattr(sliced, "simulations", 0) if plan else 0
         self._type = type(sliced)
         self._leaves, self._treedef = jax.tree.flatten(sliced)
         self._state = state
-        self._programs: dict[int, Any] = {}  # by size
-        self._memories: dict[int, Any] = {}  # their shapes, by size
-        self._moves: dict[tuple[int, int], Any] = {}  # by the sizes before and after
+        self._programs: dict[int, Any] = {}  # by batch size
+        self._tree_shapes: dict[int, Any] = {}  # by batch size
+        self._moves: dict[tuple[int, int], Any] = {}  # by old and new batch size
         self._lock = threading.Lock()
-        self.tree_bytes = 0 if plan is None else tree_bytes(self._memory_shapes(1))
+        self.tree_bytes = 0 if plan is None else tree_bytes(self._trees_of(1))
 
     @property
     def sizes(self) -> list[int]:
-        """The sizes of a batch that are compiled."""
+        """The compiled batch sizes, ascending."""
         return sorted(self._programs)
 
     def fits(self, player: Player) -> bool:
-        """Returns whether another player can take the place of this one."""
-        other = player if self.plan is None else in_slices(player, self.plan)
+        """Returns whether `replace_player` accepts a player."""
+        other = player if self.plan is None else sliced_player(player, self.plan)
         leaves, treedef = jax.tree.flatten(other)
-        # To JAX, players of two kinds without leaves have the same structure.
+        # For JAX, players of two kinds without leaves have the same structure.
         is_same_kind = type(other) is self._type and treedef == self._treedef
         return is_same_kind and _shapes(leaves) == _shapes(self._leaves)
 
-    def take(self, player: Player) -> None:
-        """Goes on with another player that `fits`."""
-        other = player if self.plan is None else in_slices(player, self.plan)
+    def replace_player(self, player: Player) -> None:
+        """Replaces the player by another that `fits`, without compiling."""
+        other = player if self.plan is None else sliced_player(player, self.plan)
         self._leaves = jax.tree.leaves(other)
 
     def bytes(self, size: int) -> int:
-        """Returns about what the trees of a batch take."""
+        """Returns the estimated peak memory of the trees of a batch."""
         return TREE_COPIES * size * self.tree_bytes
 
     def compile(self, size: int) -> None:
-        """Compiles the programs for a size of the batch, which takes seconds."""
+        """Compiles the programs for a batch size, which takes seconds."""
         with self._lock:
             if size not in self._programs:
                 self._compile(size)
 
     def compile_first(self, size: int) -> None:
-        """Compiles the programs for a size of the batch, unless there are some for any
-        size, or another thread compiles some meanwhile."""
+        """Compiles the programs for a batch size unless any size is compiled; waits for
+        compilations of other threads."""
         with self._lock:
             if not self._programs:
                 self._compile(size)
 
     def _compile(self, size: int) -> None:
-        memory = self._memory_shapes(size)
-        # Not a static argument, by which JAX would take some players for others.
+        trees = self._trees_of(size)
+        # As a static argument, JAX would confuse some players.
         function = functools.partial(_search_slice, self._treedef)
         program = (
             jax.jit(function, donate_argnums=3)
@@ -144,65 +146,66 @@ class Slicer:
                 _shapes(self._leaves),
                 jax.ShapeDtypeStruct((), jnp.uint32),
                 _abstract(self._state, size),
-                memory,
+                trees,
                 jax.ShapeDtypeStruct((size,), jnp.int32),
                 jax.ShapeDtypeStruct((size,), jnp.int32),
             )
             .compile()
         )
-        self._memories[size] = memory
-        if memory is not None:
+        self._tree_shapes[size] = trees
+        if trees is not None:
             self._compile_moves(size)
-        self._programs[size] = program  # last: other threads may now use the size
+        self._programs[size] = program  # last: from now on other threads use the size
 
     def _compile_moves(self, size: int) -> None:
-        """Compiles what moves trees from batches to batches of a size, and back."""
+        """Compiles the moves of trees between a batch size and all others."""
         for other in (*self._programs, size):
-            # Within a batch of 1 nothing moves.
+            # A batch of 1 is never rearranged.
             for before, after in {(other, size), (size, other)} - {(1, 1)}:
                 rows = jax.ShapeDtypeStruct((after,), jnp.int32)
-                lowered = jax.jit(_take).lower(self._memories[before], rows)
+                lowered = jax.jit(_take).lower(self._tree_shapes[before], rows)
                 self._moves[before, after] = lowered.compile()
 
-    def memory(self, size: int) -> Any:
-        """Returns empty trees, None if none are kept; the size must be compiled."""
-        # JAX would compile a program for each shape.
+    def empty_trees(self, size: int) -> Any:
+        """Returns empty trees for a compiled batch size, None if the player keeps
+        none."""
+        # NumPy: JAX would compile a program for each shape.
         return jax.tree.map(
-            lambda leaf: np.zeros(leaf.shape, leaf.dtype), self._memories[size]
+            lambda leaf: np.zeros(leaf.shape, leaf.dtype), self._tree_shapes[size]
         )
 
-    def rearranged(self, memory: Any, rows: np.ndarray) -> Any:
+    def rearranged(self, trees: Any, rows: np.ndarray) -> Any:
         """Returns the trees of another batch.
 
         Args:
-            memory: the trees of a batch, None if none are kept.
-            rows: `[B]` int32; where each tree of the new batch was; beyond the end
-                where the position is new.
+            trees: of the present batch, None if the player keeps none.
+            rows: `[B]` int32; the present row of each tree of the new batch; beyond
+                the last row for an empty tree.
         """
-        if memory is None:
+        if trees is None:
             return None
-        size_before = len(jax.tree.leaves(memory)[0])
-        return self._moves[size_before, len(rows)](memory, rows)
+        size_before = len(jax.tree.leaves(trees)[0])
+        return self._moves[size_before, len(rows)](trees, rows)
 
     def search(
-        self, seed: int, batch: Batch, memory: Any
+        self, seed: int, batch: Batch, trees: Any
     ) -> tuple[list[MoveDecision], Any]:
-        """Searches a slice.
+        """Searches one slice.
 
         Args:
-            seed: of chance, another one each time.
-            batch: the positions; their size must be compiled.
-            memory: the trees of the batch; not to be used again.
+            seed: another one for each slice.
+            batch: the positions; their number must be a compiled batch size.
+            trees: of the batch; donated.
 
         Returns:
-            What was found until now in each position, and the trees.
+            The best moves so far, one for each position, and the trees.
         """
         program = self._programs[len(batch.made)]
-        found, memory = program(
+        found, trees = program(
             self._leaves,
             np.uint32(seed),
             batch.states,
-            memory,
+            trees,
             batch.total,
             batch.made,
         )
@@ -211,18 +214,21 @@ class Slicer:
             to_move_decision(*jax.tree.map(lambda leaf, row=row: leaf[row], found))
             for row in range(len(batch.made))
         ]
-        return decisions, memory
+        return decisions, trees
 
-    def _memory_shapes(self, size: int) -> Any:
+    def _trees_of(self, size: int) -> Any:
+        """Returns the shapes of the trees of a batch."""
         player = jax.tree.unflatten(self._treedef, self._leaves)
         states = _abstract(self._state, size)
         return jax.eval_shape(lambda: start(player, states))
 
 
-def in_slices(player: Player, plan: Plan) -> AlphaZeroPlayer | MCTSPlayer | None:
-    """Returns a player whose `analyse` makes one slice; None if it does not search."""
+def sliced_player(
+    player: Player, plan: SlicePlan
+) -> AlphaZeroPlayer | MCTSPlayer | None:
+    """Returns a player whose `analyse` searches one slice, None without a search."""
     per_slice = plan.per_slice
-    # All nodes before the last slice.
+    # All nodes that exist before the last slice.
     tree_reuse_nodes = 1 + (plan.capacity - 1) // per_slice * per_slice
     if isinstance(player, MCTSPlayer):
         return dataclasses.replace(
@@ -235,9 +241,9 @@ def in_slices(player: Player, plan: Plan) -> AlphaZeroPlayer | MCTSPlayer | None
 
 
 def search_text(player: AnyPlayer) -> str | None:
-    """Describes a player's search for the page; None if it does not search.
+    """Returns a description of a player's search for the page; None without a search.
 
-    The text names the difference from the player itself, should there be one.
+    It names the difference from the search in the arena, if there is one.
     """
     if isinstance(player, MCTSPlayer):
         name, tree_reuse_nodes = (
@@ -254,47 +260,45 @@ def search_text(player: AnyPlayer) -> str | None:
     if not tree_reuse_nodes:
         return f"It uses {name}, as in the arena."
     return (
-        f"It uses {name}. Here each move starts from an empty tree; in the arena up to "
-        f"{tree_reuse_nodes} positions of the tree are kept from move to move."
+        f"It uses {name}. Here each move starts from an empty tree; in the arena the "
+        f"search reuses up to {tree_reuse_nodes} positions of the previous move's tree."
     )
 
 
-def plan_for(simulations: int) -> Plan:
-    """Returns the plan of a thought with so many simulations, at most
-    `MAX_STRENGTH`."""
+def plan_for(simulations: int) -> SlicePlan:
+    """Returns the plan for a number of simulations, at most `MAX_STRENGTH`."""
     return next(plan for plan in PLANS if simulations <= plan.capacity)
 
 
-def _take(memory: Any, rows: jax.Array) -> Any:
+def _take(trees: Any, rows: jax.Array) -> Any:
     return jax.tree.map(
-        lambda leaf: leaf.at[rows].get(mode="fill", fill_value=0), memory
+        lambda leaf: leaf.at[rows].get(mode="fill", fill_value=0), trees
     )
 
 
-def _search_slice(  # noqa: PLR0917  # called by the compiler
+def _search_slice(  # noqa: PLR0917  # called by JAX
     treedef: Any,
     leaves: list[jax.Array],
     seed: jax.Array,
     states: State,
-    memory: Any,
+    trees: Any,
     total: jax.Array,
     made: jax.Array,
 ) -> tuple[Any, Any]:
     player = jax.tree.unflatten(treedef, leaves)
     rng_key = jax.random.key(seed)
-    if memory is not None:
-        # A tree without visits is as good as none: whatever was searched here before,
-        # for somebody else, is not found again.
-        visits = jnp.where((made == 0)[:, None], 0, memory.node_visits)
-        choice, analysis, memory = player.analyse(
+    if trees is not None:
+        # Without visits, the nodes of another client's search are not reused.
+        visits = jnp.where((made == 0)[:, None], 0, trees.node_visits)
+        choice, analysis, trees = player.analyse(
             rng_key,
             states,
-            memory.replace(node_visits=visits),
+            trees.replace(node_visits=visits),
             SearchSlice(total, made),
         )
-        return (choice, analysis), memory
-    choice, memory = think(player, rng_key, states, None)
-    return (choice, None), memory
+        return (choice, analysis), trees
+    choice, trees = think(player, rng_key, states, None)
+    return (choice, None), trees
 
 
 def _shapes(leaves: Any) -> Any:

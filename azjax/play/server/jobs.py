@@ -1,4 +1,4 @@
-"""Thoughts that visitors wait for, and the queues in which they stand."""
+"""Requested move decisions, and the queues in which they wait."""
 
 import collections
 import contextlib
@@ -13,22 +13,22 @@ from azjax.games import State
 from azjax.play.server.limits import Limits
 from azjax.players import MoveDecision
 
-FAILED = "the server could not do this; try again in a moment"
+FAILED = "internal server error; try again in a moment"
 
 
 def report(error: Exception) -> str:
-    """Prints an unexpected error; returns the message for the visitor."""
+    """Prints an unexpected error; returns the message for the client."""
     with contextlib.suppress(OSError, ValueError):  # the terminal was closed
         traceback.print_exception(error, file=sys.stderr)
     return FAILED
 
 
-class Found(NamedTuple):
-    """What was thought until now.
+class SearchProgress(NamedTuple):
+    """The latest result of a search.
 
-    thought: what the player would do.
-    simulations: made so far.
-    seconds: since it began; waiting and compiling do not count.
+    decision: the best move so far.
+    simulations: completed so far.
+    seconds: since the search started, without waiting and compiling.
     """
 
     decision: MoveDecision
@@ -37,20 +37,21 @@ class Found(NamedTuple):
 
 
 class Job:
-    """A thought that somebody waits for; filled by a table's thread.
+    """A requested move decision; updated by a worker's thread.
 
-    found: what there is until now.
-    error: why there will be nothing.
-    stage: what is done before the thought begins, for the visitor to read.
-    is_resigned: whether the player gives the game up.
-    is_done: whether `found`, `error` or a resignation is the end of it.
+    progress: the latest result, None before the first.
+    error: the error message of a failed job.
+    stage: what runs before the search, such as compiling; a text for the user.
+    is_resigned: whether the player resigned.
+    is_done: whether the result, error or resignation is final.
+    is_cancelled: whether the result is no longer wanted.
 
     Args:
-        state: the position, not a finished one.
-        actions: that led there.
-        simulations: to be made; 0 for players that do not search.
-        notify: called by the table's thread when there is news.
-        limits: for how long it may take, and how often there is news.
+        state: an unfinished position.
+        actions: the actions that lead to it.
+        simulations: to run; 0 for players that do not search.
+        notify: called by the worker's thread after each change.
+        limits: of the search time and of the notifications.
     """
 
     def __init__(
@@ -62,69 +63,70 @@ class Job:
         limits: Limits,
     ):
         self.state, self.actions, self.simulations = state, actions, simulations
-        self.found: Found | None = None
+        self.progress: SearchProgress | None = None
         self.error: str | None = None
         self.stage: str | None = None
         self.is_resigned = self.is_done = False
-        self.is_given_up = False
+        self.is_cancelled = False
         self._notify, self._limits = notify, limits
-        self._began = self._notified = time.monotonic()
+        self._started = self._notified = time.monotonic()
 
     @property
-    def is_cut(self) -> bool:
-        """Whether the time was up before all simulations were made."""
-        made = self.found.simulations if self.found else self.simulations
+    def is_timed_out(self) -> bool:
+        """Whether the time limit ended the search before all simulations."""
+        made = self.progress.simulations if self.progress else self.simulations
         return self.is_done and made < self.simulations
 
-    def announce(self, stage: str) -> None:
-        """Says what must be done before the thought begins."""
+    def set_stage(self, stage: str) -> None:
+        """Sets the text of the stage before the search."""
         self.stage = stage
         self._notify()
 
-    def begin(self) -> None:
-        """Notes that it is thought about from now on."""
-        self._began = time.monotonic()
+    def start(self) -> None:
+        """Starts the clock of the search."""
+        self._started = time.monotonic()
 
-    def give_up(self) -> None:
-        """Marks the job as given up, so that the table drops it."""
-        self.is_given_up = True
+    def cancel(self) -> None:
+        """Marks the job as unwanted; its worker drops it."""
+        self.is_cancelled = True
 
     def update(self, decision: MoveDecision, simulations: int) -> None:
-        """Takes what a slice found."""
+        """Stores a decision after `simulations` further simulations."""
         now = time.monotonic()
-        done = simulations + (self.found.simulations if self.found else 0)
-        self.found = Found(decision, done, now - self._began)
-        is_late = now - self._began > self._limits.thought_seconds
+        done = simulations + (self.progress.simulations if self.progress else 0)
+        self.progress = SearchProgress(decision, done, now - self._started)
+        is_late = now - self._started > self._limits.decision_seconds
         self.is_done = done >= self.simulations or is_late
         if self.is_done or now - self._notified >= self._limits.progress_seconds:
             self._notified = now
-            self._tell()
+            self._notify_safely()
 
     def resign(self) -> None:
-        """Ends it because the player gives the game up."""
+        """Ends the job with the player's resignation."""
         self.is_resigned = self.is_done = True
-        self._tell()
+        self._notify_safely()
 
     def fail(self, error: str) -> None:
-        """Ends it without a thought."""
+        """Ends the job with an error message."""
         self.error, self.is_done = error, True
-        self._tell()
+        self._notify_safely()
 
-    def _tell(self) -> None:
+    def _notify_safely(self) -> None:
         try:
             self._notify()
-        except Exception as error:  # others think in the same batch
+        except Exception as error:  # must not affect other jobs of the batch
             report(error)
 
 
-class Queue:
-    """Jobs that wait, and a thread that serves them as long as there are any.
+class JobQueue:
+    """Waiting jobs, and a thread that runs while there are any.
 
-    is_closed: whether nobody wants to know any more.
+    waiting: the jobs, the oldest first.
+    is_closed: whether the thread must end.
 
     Args:
-        serve: takes the jobs that wait, does some of the work, and returns whether
-            there is more to do.
+        serve: takes waiting jobs, does one step of the work, and returns whether there
+            is more to do.
         name: of the thread.
     """
 
@@ -135,10 +137,10 @@ class Queue:
         self._is_served = self.is_closed = False
 
     def put(self, job: Job) -> None:
-        """Has a job served.
+        """Adds a job.
 
         Raises:
-            RuntimeError: there is no thread that could; the job is dropped.
+            RuntimeError: no thread can be started; the job is dropped.
         """
         with self._lock:
             self.waiting.append(job)
@@ -154,20 +156,20 @@ class Queue:
 
     @property
     def is_busy(self) -> bool:
-        """Whether anybody waits or is served."""
+        """Whether a job waits or runs."""
         return self._is_served or bool(self.waiting)
 
     def take(self, most: int) -> list[Job]:
-        """Returns the jobs that have waited longest and are still wanted."""
+        """Removes the oldest jobs; returns at most `most` that are not cancelled."""
         taken = []
         while self.waiting and len(taken) < most:
             job = self.waiting.popleft()
-            if not job.is_given_up:
+            if not job.is_cancelled:
                 taken.append(job)
         return taken
 
     def close(self) -> None:
-        """Ends the thread after what it is doing."""
+        """Ends the thread after the current step."""
         self.is_closed = True
 
     def _run(self) -> None:

@@ -1,47 +1,45 @@
-"""How much loaded players take, and which of them go when it is too much."""
+"""Memory budgets: for loaded players and rules, and for search trees."""
 
 import gc
 import threading
 from collections.abc import Iterable, MutableMapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import jax
 
-# Of the code of a compiled program. XLA reports none on the CPU; the resident memory
+# Code size of a compiled program. XLA reports none on the CPU; the resident memory
 # grew by 3 to 60 MiB for each program of a search.
 PROGRAM_BYTES = 2**24
 
-K = TypeVar("K")
 
+class Evictable(Protocol):
+    """A cache entry that can be loaded again.
 
-class Item(Protocol):
-    """Something that is loaded and can be loaded again.
-
-    used: a larger number the later it was used.
+    last_used: time of the last use, by the clock of the `MemoryBudget`.
     """
 
-    used: int
+    last_used: int
 
     @property
     def bytes(self) -> int:
-        """About what it takes."""
+        """Estimated size."""
         ...
 
     @property
     def is_busy(self) -> bool:
-        """Whether it is at work."""
+        """Whether the entry is in use and cannot be evicted."""
         ...
 
     def shrink(self) -> None:
-        """Lets go of all parts that are not at work."""
+        """Frees the parts that are not in use."""
         ...
 
 
-class Memory:
-    """Lets go of what was not used for longest when all of it takes too much.
+class MemoryBudget:
+    """Evicts the least recently used entries of caches that exceed a total size.
 
     Args:
-        total: bytes that all may take.
+        total: bytes for all entries.
     """
 
     def __init__(self, total: int):
@@ -50,49 +48,83 @@ class Memory:
         self._clock = 0
 
     def now(self) -> int:
-        """Returns a larger number each time."""
+        """Returns a number greater than all earlier ones."""
         with self._lock:
             self._clock += 1
             return self._clock
 
-    def make_room(self, kept: Item, *loaded: MutableMapping[Any, Any]) -> bool:
-        """Drops items, the least recently used first, until the others fit.
+    def make_room(self, kept: Evictable, *caches: MutableMapping[Any, Any]) -> bool:
+        """Evicts entries, the least recently used first, until the others fit.
 
-        An item that is at work stays but shrinks. `kept` stays in any case.
+        Busy entries shrink instead. `kept` is never evicted.
 
         Args:
-            kept: what is needed now.
-            *loaded: all items, from which those that go are taken out.
+            kept: the entry that is needed now.
+            *caches: all entries; evicted ones are removed.
 
         Returns:
-            Whether what is left fits, or is `kept` alone.
+            Whether the remaining entries fit, or `kept` is the only one.
         """
         with self._lock:
             entries = [
-                (items, key, item)
-                for items in loaded
-                for key, item in list(items.items())
+                (cache, key, entry)
+                for cache in caches
+                for key, entry in list(cache.items())
             ]
-            if self._fits(item for *_, item in entries):
+            if self._fits(entry for *_, entry in entries):
                 return True
-            entries.sort(key=lambda entry: entry[2].used)
-            left = [item for *_, item in entries]
-            for items, key, item in entries:
-                if item is not kept:
-                    if item.is_busy:
-                        item.shrink()
+            entries.sort(key=lambda item: item[2].last_used)
+            remaining = [entry for *_, entry in entries]
+            for cache, key, entry in entries:
+                if entry is not kept:
+                    if entry.is_busy:
+                        entry.shrink()
                     else:
-                        items.pop(key, None)
-                        left.remove(item)
-                if self._fits(left):
+                        cache.pop(key, None)
+                        remaining.remove(entry)
+                if self._fits(remaining):
                     break
-            gc.collect()  # items hold themselves in cycles
-            return self._fits(left) or left == [kept]
+            gc.collect()  # entries contain reference cycles
+            return self._fits(remaining) or remaining == [kept]
 
-    def _fits(self, items: Iterable[Item]) -> bool:
-        return sum(item.bytes for item in items) <= self._total
+    def _fits(self, entries: Iterable[Evictable]) -> bool:
+        return sum(entry.bytes for entry in entries) <= self._total
+
+
+class TreeBudget:
+    """Limits the device memory of all search trees together.
+
+    Args:
+        total: bytes for all trees.
+    """
+
+    def __init__(self, total: int):
+        self._total = total
+        self._reserved: dict[object, int] = {}
+        self._lock = threading.Lock()
+
+    def could_reserve(self, num_bytes: int) -> bool:
+        """Returns whether `num_bytes` fit when nothing else is reserved."""
+        return num_bytes <= self._total
+
+    def reserve(self, owner: object, num_bytes: int) -> bool:
+        """Replaces an owner's reservation; returns whether it succeeded.
+
+        It always succeeds if no other owner has a reservation.
+        """
+        with self._lock:
+            others = sum(self._reserved.values()) - self._reserved.get(owner, 0)
+            if num_bytes and others and others + num_bytes > self._total:
+                return False
+            self._reserved[owner] = num_bytes
+            return True
+
+    def release(self, owner: object) -> None:
+        """Removes an owner's reservation."""
+        with self._lock:
+            self._reserved.pop(owner, None)
 
 
 def array_bytes(tree: Any) -> int:
-    """Returns what the arrays of a pytree take."""
+    """Returns the size of the arrays of a pytree."""
     return sum(leaf.nbytes for leaf in jax.tree.leaves(tree) if hasattr(leaf, "nbytes"))

@@ -1,18 +1,18 @@
-"""What a visitor says: JSON objects `{"id", "method", "params"}`, read and checked."""
+"""Client messages: JSON objects `{"id", "method", "params"}`, parsed and checked."""
 
 import json
 from typing import Any, NamedTuple
 
 from azjax.checks import is_int
 
-MAX_ID = 2**53 - 1  # the largest whole number that JavaScript is sure of
-MAX_SHOWN = 60  # characters of what was wrong
+MAX_ID = 2**53 - 1  # the largest integer that JavaScript represents exactly
+MAX_SHOWN = 60  # characters of a wrong value
 
 
 class MessageError(ValueError):
-    """A message that cannot be understood.
+    """A malformed message.
 
-    id: its number, as far as it has one.
+    id: its number, None if it has none.
     """
 
     def __init__(self, text: str, id: int | None = None):
@@ -20,33 +20,33 @@ class MessageError(ValueError):
         self.id = id
 
 
-class Start(NamedTuple):
-    """Which player of which game the visitor wants to meet."""
+class StartRequest(NamedTuple):
+    """Starts a game against a player."""
 
     id: int
     game: str
     player: str
 
 
-class AskPosition(NamedTuple):
-    """Which position the visitor wants to see, by the actions that lead there."""
+class PositionRequest(NamedTuple):
+    """Asks for the position after some actions."""
 
     id: int
     actions: tuple[int, ...]
 
 
-class AskMoves(NamedTuple):
-    """Of which game the visitor wants to know the moves, by their actions."""
+class ReplayRequest(NamedTuple):
+    """Asks for the notation of all actions of a game."""
 
     id: int
     actions: tuple[int, ...]
 
 
-class AskDecision(NamedTuple):
-    """Which position the player is to think about.
+class DecisionRequest(NamedTuple):
+    """Asks for the player's move after some actions.
 
-    simulations: how many; None for the player's own number.
-    tree: whether the visitor wants to see the tree at the end.
+    simulations: of the search; None for the player's default.
+    tree: whether the answer includes the search tree.
     """
 
     id: int
@@ -55,101 +55,110 @@ class AskDecision(NamedTuple):
     tree: bool = False
 
 
-class AskMove(NamedTuple):
-    """Which action a text means in the position after these actions."""
+class ParseRequest(NamedTuple):
+    """Asks for the action that a text names after some actions."""
 
     id: int
     actions: tuple[int, ...]
     text: str
 
 
-class Stop(NamedTuple):
-    """The visitor no longer wants to know."""
+class StopRequest(NamedTuple):
+    """Cancels the requested decision."""
 
     id: int
 
 
-Message = Start | AskPosition | AskMoves | AskDecision | AskMove | Stop
+Message = (
+    StartRequest
+    | PositionRequest
+    | ReplayRequest
+    | DecisionRequest
+    | ParseRequest
+    | StopRequest
+)
 
 
 def parse(text: str | bytes, max_actions: int) -> Message:
-    """Reads a message.
+    """Parses a message.
 
     Args:
-        text: as it came.
-        max_actions: of a position.
+        text: JSON.
+        max_actions: largest length of a list of actions.
 
     Raises:
-        MessageError: it is of another form; what it says is fit to be sent back.
+        MessageError: the message is malformed; the error may be sent to the client.
     """
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        raise MessageError(f"a message is a JSON object: {shown(text)}") from None
+        raise MessageError(f"a message must be a JSON object: {shown(text)}") from None
     if not isinstance(value, dict):
-        raise MessageError(f"a message is a JSON object: {shown(text)}")
+        raise MessageError(f"a message must be a JSON object: {shown(text)}")
     number = value.get("id")
-    if not _is_whole(number, MAX_ID):
-        raise MessageError(f"id must be a whole number >= 0: {shown(number)}")
+    if not _is_count(number, MAX_ID):
+        raise MessageError(f"id must be an integer >= 0: {shown(number)}")
     method, params = value.get("method"), value.get("params")
-    if not isinstance(method, str) or method not in _READERS:
-        known = ", ".join(_READERS)
+    if not isinstance(method, str) or method not in _PARSERS:
+        known = ", ".join(_PARSERS)
         raise MessageError(f"unknown method {shown(method)}; known: {known}", number)
     if not isinstance(params, dict):
         raise MessageError(f"params must be an object: {shown(params)}", number)
     try:
-        return _READERS[method](number, params, max_actions)
+        return _PARSERS[method](number, params, max_actions)
     except ValueError as error:
         raise MessageError(str(error), number) from None
 
 
 def shown(value: object) -> str:
-    """Returns a value for a message of one line, whatever it is."""
+    """Returns the `repr` of any value, shortened to one line."""
     text = value if isinstance(value, str | bytes) else repr(value)
     text = repr(text[: MAX_SHOWN + 1])
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
-def _start(number: int, params: dict[str, Any], _: int) -> Start:
-    return Start(number, _text(params, "game"), _text(params, "player"))
+def _start(number: int, params: dict[str, Any], _: int) -> StartRequest:
+    return StartRequest(number, _text(params, "game"), _text(params, "player"))
 
 
-def _position(number: int, params: dict[str, Any], max_actions: int) -> AskPosition:
-    return AskPosition(number, _actions(params, max_actions))
+def _position(number: int, params: dict[str, Any], max_actions: int) -> PositionRequest:
+    return PositionRequest(number, _actions(params, max_actions))
 
 
-def _replay(number: int, params: dict[str, Any], max_actions: int) -> AskMoves:
-    return AskMoves(number, _actions(params, max_actions))
+def _replay(number: int, params: dict[str, Any], max_actions: int) -> ReplayRequest:
+    return ReplayRequest(number, _actions(params, max_actions))
 
 
-def _think(number: int, params: dict[str, Any], max_actions: int) -> AskDecision:
+def _decide(number: int, params: dict[str, Any], max_actions: int) -> DecisionRequest:
     simulations = params.get("simulations")
-    if simulations is not None and not _is_whole(simulations, MAX_ID):
-        raise ValueError(f"simulations must be a whole number: {shown(simulations)}")
+    if simulations is not None and not _is_count(simulations, MAX_ID):
+        raise ValueError(f"simulations must be an integer: {shown(simulations)}")
     tree = params.get("tree", False)
     if not isinstance(tree, bool):
         raise ValueError(f"tree must be true or false: {shown(tree)}")
-    return AskDecision(number, _actions(params, max_actions), simulations, tree)
+    return DecisionRequest(number, _actions(params, max_actions), simulations, tree)
 
 
-def _read(number: int, params: dict[str, Any], max_actions: int) -> AskMove:
+def _parse(number: int, params: dict[str, Any], max_actions: int) -> ParseRequest:
     text = _text(params, "text")
     if len(text) > MAX_SHOWN:
-        raise ValueError(f"text must have at most {MAX_SHOWN} letters: {shown(text)}")
-    return AskMove(number, _actions(params, max_actions), text)
+        raise ValueError(
+            f"text must have at most {MAX_SHOWN} characters: {shown(text)}"
+        )
+    return ParseRequest(number, _actions(params, max_actions), text)
 
 
-def _stop(number: int, params: dict[str, Any], _: int) -> Stop:
+def _stop(number: int, params: dict[str, Any], _: int) -> StopRequest:
     del params
-    return Stop(number)
+    return StopRequest(number)
 
 
-_READERS = {
+_PARSERS = {
     "start": _start,
     "position": _position,
     "replay": _replay,
-    "think": _think,
-    "read": _read,
+    "decide": _decide,
+    "parse": _parse,
     "stop": _stop,
 }
 
@@ -157,7 +166,7 @@ _READERS = {
 def _text(params: dict[str, Any], name: str) -> str:
     value = params.get(name)
     if not isinstance(value, str):
-        raise ValueError(f"{name} must be a text: {shown(value)}")
+        raise ValueError(f"{name} must be a string: {shown(value)}")
     return value
 
 
@@ -166,12 +175,12 @@ def _actions(params: dict[str, Any], most: int) -> tuple[int, ...]:
     if not isinstance(actions, list):
         raise ValueError(f"actions must be a list: {shown(actions)}")
     if len(actions) > most:
-        raise ValueError(f"no game is longer than {most} actions: {len(actions)}")
+        raise ValueError(f"actions must have at most {most} entries: {len(actions)}")
     for action in actions:
-        if not _is_whole(action, MAX_ID):
-            raise ValueError(f"an action is a whole number >= 0: {shown(action)}")
+        if not _is_count(action, MAX_ID):
+            raise ValueError(f"an action must be an integer >= 0: {shown(action)}")
     return tuple(actions)
 
 
-def _is_whole(value: object, most: int) -> bool:
+def _is_count(value: object, most: int) -> bool:
     return is_int(value) and 0 <= value <= most

@@ -1,4 +1,4 @@
-"""How far a training run is, told for people."""
+"""Progress of a training run, as shown on the page."""
 
 import functools
 from collections.abc import Iterator
@@ -7,17 +7,17 @@ from typing import Any, NamedTuple, TypeGuard
 
 from azjax.checks import is_number
 from azjax.play.server.run_files import open_inside, stat_inside
-from azjax.play.server.runs import Run
+from azjax.play.server.runs import RunInfo
 from azjax.training.lock import is_at_work
 from azjax.training.metrics import METRICS_FILE, SCORES, parse_rows
 from azjax.training.reporting import duration
 
-TAIL = 256 * 1024  # bytes of the metrics that are read
-KEPT_RUNS = 1000  # whose newest metrics are kept
-MAX_QUANTITY = 1e15  # of what is shown; larger numbers are no measurements
-MAX_NAME = 80  # letters of a name in the metrics
+TAIL = 256 * 1024  # bytes read from the end of the metrics file
+KEPT_RUNS = 1000  # runs whose metrics are cached
+MAX_QUANTITY = 1e15  # larger numbers are not shown
+MAX_NAME = 80  # characters of a name in the metrics
 
-# What is shown of the newest row that has it, how it is called and written.
+# Label and format of the metrics that are shown.
 COUNTS = {
     "games": ("Games", "{:,.0f}"),
     "positions": ("Positions", "{:,.0f}"),
@@ -35,42 +35,41 @@ LOSSES = {
 }
 
 
-class Newest(NamedTuple):
-    """What the newest rows of a run's metrics say.
+class LatestMetrics(NamedTuple):
+    """The latest metrics of a run.
 
-    values: the newest of each name.
-    is_evaluated: whether the last row is an evaluation, as it is at a run's end.
+    values: the latest value by name.
+    is_evaluated: whether the last row is an evaluation, as at the end of a run.
     """
 
     values: dict[str, Any]
     is_evaluated: bool
 
 
-def describe_progress(run: Run) -> dict[str, Any]:
-    """Returns how far a run is.
+def describe_progress(run: RunInfo) -> dict[str, Any]:
+    """Returns the progress of a run as JSON.
 
     Returns:
-        `state`, one of `learning`, `finished` and `stopped` (it can go on, whether it
-        was interrupted or killed); `share`, the part of the run that is over, in
-        [0, 1], None if that is unknown.
+        `state`: `learning`, `finished` or `stopped` (interrupted or killed; it can be
+        resumed); `share`: the completed part of the run in [0, 1], None if unknown.
     """
-    newest = _newest_of(run)
-    share = _share(run, newest.values)
+    latest = _latest_metrics(run)
+    share = _share(run, latest.values)
     if is_at_work(run.directory):
         state = "learning"
-    elif share == 1 and newest.is_evaluated:
+    elif share == 1 and latest.is_evaluated:
         state = "finished"
     else:
         state = "stopped"
     return {"state": state, "share": share}
 
 
-def newest_numbers(run: Run) -> list[tuple[str, str]]:
-    """Returns the newest numbers worth showing, as names and texts."""
-    return list(_numbers(run, _newest_of(run).values))
+def latest_numbers(run: RunInfo) -> list[tuple[str, str]]:
+    """Returns the latest metrics to show, as labels and texts."""
+    return list(_numbers(run, _latest_metrics(run).values))
 
 
-def _numbers(run: Run, values: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _numbers(run: RunInfo, values: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if _is_number(values.get("seconds")):
         whole = f" of {duration(60 * run.minutes)}" if run.minutes else ""
         yield "Time", f"{duration(values['seconds'])}{whole}"
@@ -93,8 +92,8 @@ def _numbers(run: Run, values: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield label, form.format(values[key])
 
 
-def _share(run: Run, values: dict[str, Any]) -> float | None:
-    """Returns the part of the run that is over, as the run itself counts it."""
+def _share(run: RunInfo, values: dict[str, Any]) -> float | None:
+    """Returns the completed part of a run, by iterations or else by time."""
     seconds = run.minutes and 60 * run.minutes
     for key, length in (("iteration", run.iterations), ("seconds", seconds)):
         if length:
@@ -103,23 +102,23 @@ def _share(run: Run, values: dict[str, Any]) -> float | None:
     return None
 
 
-def _newest_of(run: Run) -> Newest:
+def _latest_metrics(run: RunInfo) -> LatestMetrics:
     try:
-        about = stat_inside(run.directory, METRICS_FILE)
-        return _read_newest(run.directory, about.st_mtime_ns, about.st_size)
+        status = stat_inside(run.directory, METRICS_FILE)
+        return _read_latest(run.directory, status.st_mtime_ns, status.st_size)
     except OSError:
-        return Newest({}, False)
+        return LatestMetrics({}, False)
 
 
 @functools.lru_cache(KEPT_RUNS)
-def _read_newest(directory: Path, changed: int, size: int) -> Newest:
-    """Returns what a run's metrics file says that changed then (nanoseconds)."""
-    del changed
+def _read_latest(directory: Path, modified: int, size: int) -> LatestMetrics:
+    """Reads a metrics file; the modification time is part of the cache's key."""
+    del modified
     with open_inside(directory, METRICS_FILE) as file:
         file.seek(max(0, size - TAIL))
         rows = parse_rows(file.read(TAIL))
     values = {key: value for row in rows for key, value in row.items()}
-    return Newest(values, bool(rows) and rows[-1].get("kind") == "evaluation")
+    return LatestMetrics(values, bool(rows) and rows[-1].get("kind") == "evaluation")
 
 
 def _is_number(value: object) -> TypeGuard[float]:

@@ -1,4 +1,4 @@
-"""Ratings of players, as `azjax arena --save` has written them."""
+"""Ratings of players, from the tournaments that `azjax arena --save` stored."""
 
 import functools
 import json
@@ -14,16 +14,16 @@ from azjax.training.run_directory import CONFIG_FILE
 RESULTS_FILE = "results.json"
 MAX_BYTES = 2**20  # of a file of results
 MAX_PLAYERS = 1000  # of a tournament
-MAX_LETTERS = 2000  # of a player's or a game's text
+MAX_LETTERS = 2000  # of a player's or a game's name
 MAX_RATING = 100_000  # Elo
 KEPT_TOURNAMENTS = 10_000
-PATH_KINDS = ("alphazero", "network", "q_learning")  # players in a directory
+PATH_KINDS = ("alphazero", "network", "q_learning")  # loaded from a directory
 
 
 class Tournament(NamedTuple):
     """Ratings of one tournament.
 
-    game: the text of the game.
+    game: text for `games.make`.
     ratings: Elo ratings by `player_key`.
     """
 
@@ -34,14 +34,14 @@ class Tournament(NamedTuple):
 def find_ratings(directory: Path) -> dict[str, Mapping[str, float]]:
     """Returns the ratings of the newest tournament of each game.
 
-    Ratings of different tournaments cannot be compared, hence one for each game.
+    Ratings of different tournaments are not comparable, so only one is used.
 
     Args:
-        directory: in whose directories tournaments were saved; anything else there,
-            such as runs, is left out.
+        directory: contains the directories of the tournaments; other directories, such
+            as runs, are ignored.
 
     Returns:
-        Elo ratings by the game's text and by `player_key`.
+        Elo ratings by `repr(game)` and by `player_key`.
     """
     try:
         paths = list(directory.iterdir())
@@ -49,14 +49,14 @@ def find_ratings(directory: Path) -> dict[str, Mapping[str, float]]:
         return {}
     found = []
     for path in paths:
-        # A run that was copied here must not rate the players of this server.
+        # An untrusted run must not set the ratings of this server.
         if os.path.lexists(path / CONFIG_FILE):
             continue
         try:
-            about = (path / RESULTS_FILE).lstat()
+            status = (path / RESULTS_FILE).lstat()
         except (OSError, ValueError):
             continue
-        version = (about.st_mtime_ns, about.st_ino, about.st_size)
+        version = (status.st_mtime_ns, status.st_ino, status.st_size)
         found.append((version, str(path)))
     ratings = {}
     for version, path in sorted(found):
@@ -67,7 +67,7 @@ def find_ratings(directory: Path) -> dict[str, Mapping[str, float]]:
 
 
 def player_key(text: str) -> str:
-    """Returns a player's text with an absolute path, to compare it with others."""
+    """Returns a player's text with an absolute path, for comparison."""
     kind, _, argument = text.partition(":")
     path, mark, settings = argument.partition("?")
     if kind not in PATH_KINDS or os.sep not in path:
@@ -77,18 +77,18 @@ def player_key(text: str) -> str:
 
 @functools.lru_cache(KEPT_TOURNAMENTS)
 def _read(path: str, *version: int) -> Tournament | None:
-    """Reads the results in a directory; None if they are not those of a tournament.
+    """Reads the results in a directory; None if they are not a tournament's.
 
     Args:
         path: the directory.
-        *version: numbers that change when its results do.
+        *version: numbers that change with the results.
     """
     del version
     try:
         return _parse(json.loads(read_inside(Path(path), RESULTS_FILE, MAX_BYTES)))
     except (OSError, ValueError, LookupError, RecursionError):
         return None
-    except (TypeError, AttributeError, OverflowError):  # of another form
+    except (TypeError, AttributeError, OverflowError):  # malformed
         return None
 
 
@@ -105,7 +105,7 @@ def _parse(results: Any) -> Tournament:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or len(value) > MAX_LETTERS:
-        raise ValueError(f"a text must have at most {MAX_LETTERS} letters")
+        raise ValueError(f"a name must be a string of at most {MAX_LETTERS} characters")
     return value
 
 

@@ -1,4 +1,4 @@
-"""A game's rules for visitors who name a position by the actions that lead there."""
+"""A game's compiled rules; positions are named by the actions that lead to them."""
 
 import collections
 import threading
@@ -14,46 +14,46 @@ from azjax.play.server.memory import PROGRAM_BYTES, array_bytes
 
 
 class Rules:
-    """Positions by their actions, the newest of which are kept; used by any thread.
+    """A compiled game with a cache of its latest positions; thread-safe.
 
     game: with compiled functions.
-    used: when it was used last; set by the `House`.
+    last_used: for the `MemoryBudget`; set by the `PlayerRegistry`.
 
     Args:
         game: compiled here, which takes some seconds.
-        num_positions: how many are kept, at most.
-        num_bytes: about what they may take.
+        num_positions: size of the cache, in positions.
+        num_bytes: size of the cache, in bytes.
     """
 
     is_busy = False
 
     def __init__(self, game: Game, num_positions: int, num_bytes: int = 2**26):
         self.game = compiled(game)
-        self.used = 0
+        self.last_used = 0
         self._lock = threading.Lock()
-        self._known: collections.OrderedDict[tuple[int, ...], State] = (
+        self._cache: collections.OrderedDict[tuple[int, ...], State] = (
             collections.OrderedDict()
         )
         self._first = on_host(self.game.init())
-        # The actions that lead to a position are kept with it.
+        # The key of a position, its actions, takes memory too.
         self._position_bytes = array_bytes(self._first) + 8 * game.max_moves
         self._num_positions = min(num_positions, num_bytes // self._position_bytes)
 
     @property
     def bytes(self) -> int:
-        """About what it takes."""
-        return PROGRAM_BYTES + len(self._known) * self._position_bytes
+        """Estimated size."""
+        return PROGRAM_BYTES + len(self._cache) * self._position_bytes
 
     def shrink(self) -> None:
-        """Forgets all positions."""
+        """Clears the cache of positions."""
         with self._lock:
-            self._known.clear()
+            self._cache.clear()
 
     def state(self, actions: Sequence[int]) -> State:
-        """Returns the position after some actions from the first one, on the host.
+        """Returns the position after some actions, in NumPy.
 
         Raises:
-            ValueError: one of them is not legal.
+            ValueError: an action is illegal.
         """
         actions = tuple(actions)
         ply, state = self._nearest(actions)
@@ -63,27 +63,27 @@ class Rules:
         return state
 
     def after(self, state: State, action: int) -> State:
-        """Returns the position after a legal action, on the host."""
-        # Compiled functions take NumPy's numbers sooner than `jnp.int32` makes its own.
+        """Returns the position after a legal action, in NumPy."""
+        # Passing a NumPy number is faster than making a `jnp.int32`.
         number: Any = np.int32(action)
         return on_host(self.game.step(state, number))
 
-    def read(self, actions: Sequence[int], text: str) -> int:
-        """Returns the action that a text means after some actions.
+    def parse(self, actions: Sequence[int], text: str) -> int:
+        """Returns the action that a text names after some actions.
 
         Raises:
-            ValueError: it means none that is legal there.
+            ValueError: the text names no legal action.
         """
         return self.game.text_to_action(self.state(actions), text)
 
     def legal_actions(self, state: State) -> list[int]:
-        """Returns what may be played; nothing once the game is over."""
+        """Returns the legal actions, none when the game is over."""
         if state.terminated:
             return []
         return np.flatnonzero(self.game.legal_action_mask(state)).tolist()
 
     def rewards(self, state: State) -> list[float]:
-        """Returns the results of both players."""
+        """Returns the rewards of both players."""
         return np.asarray(self.game.rewards(state)).tolist()
 
     def _step(self, state: State, number: int, action: int) -> State:
@@ -97,20 +97,20 @@ class Rules:
         return self.after(state, action)
 
     def _nearest(self, actions: tuple[int, ...]) -> tuple[int, State]:
-        """Returns the longest beginning of the actions that is known."""
+        """Returns the length and the position of the longest cached prefix."""
         with self._lock:
             for ply in range(len(actions), 0, -1):
-                state = self._known.get(actions[:ply])
+                state = self._cache.get(actions[:ply])
                 if state is not None:
-                    self._known.move_to_end(actions[:ply])
+                    self._cache.move_to_end(actions[:ply])
                     return ply, state
         return 0, self._first
 
     def _keep(self, actions: tuple[int, ...], state: State) -> None:
         with self._lock:
-            self._known[actions] = state
-            if len(self._known) > self._num_positions:
-                self._known.popitem(last=False)
+            self._cache[actions] = state
+            if len(self._cache) > self._num_positions:
+                self._cache.popitem(last=False)
 
 
 def on_host(state: State) -> State:

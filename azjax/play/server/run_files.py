@@ -1,11 +1,11 @@
-"""Files of a run's directory, which somebody else may have written or copied here."""
+"""Safe reading of untrusted run directories: no links, pipes or large files."""
 
 import os
 import stat
 from pathlib import Path
 from typing import BinaryIO
 
-# Nothing waits for the other end of a pipe, and no link is followed.
+# Does not block on pipes and does not follow links.
 _FLAGS = (
     os.O_RDONLY
     | getattr(os, "O_NOFOLLOW", 0)
@@ -18,24 +18,24 @@ def open_inside(directory: Path, name: str, most: int | None = None) -> BinaryIO
     """Opens a regular file of a directory for reading.
 
     Args:
-        directory: of a run; it may be a link itself.
-        name: of the file, relative to the directory.
-        most: bytes that the file may have; None if it may have any number.
+        directory: of a run; may be a link.
+        name: path of the file, relative to the directory.
+        most: largest allowed size in bytes; None allows any.
 
     Raises:
-        OSError: there is no such file, a link leads to it, it is no regular file, or
-            it is larger.
+        OSError: the file does not exist, is reached by a link, is not a regular file,
+            or is too large.
     """
     path = os.path.join(os.path.realpath(directory), *name.split("/"))
     if os.path.realpath(path) != path:
-        raise OSError(f"{name} is a link or lies behind one")
+        raise OSError(f"{name} is reached by a link")
     descriptor = os.open(path, _FLAGS)
     try:
-        about = os.fstat(descriptor)
-        if not stat.S_ISREG(about.st_mode):
-            raise OSError(f"{name} is no regular file")
-        if most is not None and about.st_size > most:
-            raise OSError(f"{name} has more than {most} bytes")
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(f"{name} is not a regular file")
+        if most is not None and status.st_size > most:
+            raise OSError(f"{name} is larger than {most} bytes")
         return os.fdopen(descriptor, "rb")
     except OSError:
         os.close(descriptor)
@@ -43,7 +43,7 @@ def open_inside(directory: Path, name: str, most: int | None = None) -> BinaryIO
 
 
 def read_inside(directory: Path, name: str, most: int) -> bytes:
-    """Returns what a regular file of a directory holds; see `open_inside`."""
+    """Returns the content of a regular file of a directory; see `open_inside`."""
     with open_inside(directory, name, most) as file:
         return file.read(most)
 
@@ -55,8 +55,7 @@ def stat_inside(directory: Path, name: str, most: int | None = None) -> os.stat_
 
 
 def is_inside(directory: Path, name: str) -> bool:
-    """Returns whether a directory has a regular file of this name; see
-    `open_inside`."""
+    """Returns whether a regular file of a directory exists; see `open_inside`."""
     try:
         open_inside(directory, name).close()
     except OSError:

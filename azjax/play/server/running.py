@@ -1,7 +1,7 @@
-"""The server itself: its socket, and how it runs until it is interrupted.
+"""The HTTP server: its socket and its main loop.
 
-Nothing here limits what a stranger may do below the level of requests, such as opening
-thousands of connections that say nothing: that is for the web server in front.
+It does not protect against attacks below HTTP, such as thousands of silent connections:
+put a web server in front of it.
 """
 
 import contextlib
@@ -14,16 +14,16 @@ from starlette.applications import Starlette
 from azjax.checks import check_int
 from azjax.play.server.limits import Limits
 
-SPARE_FILES = 2200  # for everything else than visitors, such as loading files
-QUEUE = 2048  # connections that wait to be let in
-GRACE = 1  # after an interruption, until visitors are cut off (seconds)
+SPARE_FILES = 2200  # open files in addition to the WebSockets
+QUEUE = 2048  # connections that are not accepted yet
+GRACE = 1  # from an interruption to closing the connections (seconds)
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Returns a socket to which visitors can connect.
+    """Returns a listening socket.
 
     Raises:
-        ValueError: there is no such host or port, or it is taken.
+        ValueError: the host or port is invalid or in use.
     """
     check_int("--port", port, 0, 65535)
     try:
@@ -45,14 +45,14 @@ def run_server(app: Starlette, listener: socket.socket, limits: Limits) -> None:
     """Serves until SIGINT or SIGTERM.
 
     Raises:
-        KeyboardInterrupt: it was SIGINT.
+        KeyboardInterrupt: SIGINT was received.
     """
-    allow_files(limits.visitors + SPARE_FILES)
+    raise_file_limit(limits.connections + SPARE_FILES)
     make_server(app, limits).run(sockets=[listener])
 
 
 def make_server(app: Starlette, limits: Limits) -> uvicorn.Server:
-    """Returns a server that has not begun to run."""
+    """Returns a configured server that is not running."""
     config = uvicorn.Config(
         app,
         http="h11",
@@ -69,10 +69,10 @@ def make_server(app: Starlette, limits: Limits) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
-def allow_files(needed: int) -> None:
-    """Raises the number of files that the process may open, as far as it may."""
+def raise_file_limit(needed: int) -> None:
+    """Raises the process's limit of open files to `needed`, or as far as allowed."""
     try:
-        import resource  # noqa: PLC0415  # there is none on Windows
+        import resource  # noqa: PLC0415  # missing on Windows
     except ImportError:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,7 +1,7 @@
-"""Training runs for the page, read from files in any state.
+"""Training runs for the page, read from untrusted files.
 
-A run may have been copied from somewhere: what its files say is checked here, and
-nothing of it is executed or becomes a part of a path.
+A run may have been copied from anywhere: the content of its files is checked here, and
+never executed or used in a path.
 """
 
 import functools
@@ -27,25 +27,25 @@ from azjax.training.plots import PLOT_FILE
 from azjax.training.run_directory import CONFIG_FILE
 
 KINDS = (None, KIND)
-MAX_LENGTH = 1e12  # of a run, minutes or iterations
+MAX_LENGTH = 1e12  # of a run (minutes or iterations)
 MAX_CONFIG_BYTES = 2**20
 MAX_PLOT_BYTES = 2**24
 KEPT_CONFIGS = 10_000
-MAX_MESSAGE = 300  # letters of an error
+MAX_MESSAGE = 300  # characters of an error message
 
 _log = logging.getLogger(__name__)
 
 
-class Run(NamedTuple):
-    """A run's directory.
+class RunInfo(NamedTuple):
+    """A training run on disk.
 
-    key: its name.
-    directory: where it is.
-    game: what is learnt there.
-    kind: None for AlphaZero, else the way of learning.
-    has_player: whether somebody can be played against yet.
-    minutes: that it lasts, if it is measured in them.
-    iterations: that it lasts, if it is measured in them.
+    key: the name of its directory.
+    directory: path.
+    game: the trained game.
+    kind: of learning; None for AlphaZero.
+    has_player: whether a player was saved.
+    minutes: length of the run, None if it is not given in minutes.
+    iterations: length of the run, None if it is not given in iterations.
     """
 
     key: str
@@ -58,15 +58,15 @@ class Run(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What it is called for people."""
+        """The name shown on the page."""
         return f"{self.key}: {game_title(repr(self.game))}"
 
 
-def find_runs(directory: Path) -> dict[str, Run]:
-    """Returns the runs in a directory by their names.
+def find_runs(directory: Path) -> dict[str, RunInfo]:
+    """Returns the runs in a directory by name.
 
-    What is no run is left out; a run that cannot be read is left out too, and logged
-    once for each version of its settings.
+    A run that cannot be read is omitted, and logged once for each version of its
+    configuration.
     """
     try:
         paths = sorted(directory.iterdir())
@@ -76,29 +76,29 @@ def find_runs(directory: Path) -> dict[str, Run]:
     return {run.key: run for run in found if run is not None}
 
 
-def plot_stamp(run: Run) -> int | None:
-    """Returns another number for each newer plot of a run, None if there is none."""
+def plot_version(run: RunInfo) -> int | None:
+    """Returns a number that changes with a run's plot, None without a plot."""
     try:
-        about = stat_inside(run.directory, PLOT_FILE, MAX_PLOT_BYTES)
+        status = stat_inside(run.directory, PLOT_FILE, MAX_PLOT_BYTES)
     except OSError:
         return None
-    return about.st_mtime_ns // 1_000_000
+    return status.st_mtime_ns // 1_000_000
 
 
-def read_plot(run: Run) -> bytes | None:
-    """Returns the newest plot of a run, None if there is none yet."""
+def read_plot(run: RunInfo) -> bytes | None:
+    """Returns the plot of a run as PNG, None without a plot."""
     try:
         return read_inside(run.directory, PLOT_FILE, MAX_PLOT_BYTES)
     except OSError:
         return None
 
 
-def _read_run(path: Path) -> Run | None:
+def _read_run(path: Path) -> RunInfo | None:
     try:
-        about = (path / CONFIG_FILE).lstat()
-    except (OSError, ValueError):  # there is none
+        status = (path / CONFIG_FILE).lstat()
+    except (OSError, ValueError):  # not a run
         return None
-    run = _read_config(path, about.st_ino, about.st_mtime_ns, about.st_size)
+    run = _read_config(path, status.st_ino, status.st_mtime_ns, status.st_size)
     if run is None:
         return None
     names = (f"player/{CONFIG_FILE}", f"player/{WEIGHTS_FILE}")
@@ -106,12 +106,12 @@ def _read_run(path: Path) -> Run | None:
 
 
 @functools.lru_cache(KEPT_CONFIGS)
-def _read_config(path: Path, *version: int) -> Run | None:
-    """Returns a run, but for its player; None if it cannot be read, which is logged.
+def _read_config(path: Path, *version: int) -> RunInfo | None:
+    """Returns a run without `has_player`; logs and returns None if it cannot be read.
 
     Args:
         path: the run's directory.
-        *version: numbers that change when its settings do.
+        *version: numbers that change with its configuration.
     """
     del version
     try:
@@ -121,35 +121,35 @@ def _read_config(path: Path, *version: int) -> Run | None:
         return None
 
 
-def _parse_config(path: Path) -> Run:
-    """Reads a run's settings.
+def _parse_config(path: Path) -> RunInfo:
+    """Reads a run's configuration.
 
     Raises:
-        ValueError, TypeError, KeyError, RecursionError: they are damaged.
-        OSError: they cannot be read.
+        ValueError, TypeError, KeyError, RecursionError: the file is malformed.
+        OSError: the file cannot be read.
     """
     if not path.name.isprintable():
-        raise ValueError("its name has letters that cannot be printed")
+        raise ValueError("its name has unprintable characters")
     config = json.loads(read_inside(path, CONFIG_FILE, MAX_CONFIG_BYTES))
     config = migrate(config)
     kind = config.get("kind")
     if kind not in KINDS:
         raise ValueError(f"unknown kind {shown(kind)}")
     if not isinstance(config["game"], str):
-        raise ValueError(f"game must be a text: {shown(config['game'])}")
+        raise ValueError(f"game must be a string: {shown(config['game'])}")
     game = games.make(config["game"])
     minutes, iterations = (
         _length(config.get(unit)) for unit in ("minutes", "iterations")
     )
-    return Run(path.name, path, game, kind, False, minutes, iterations)
+    return RunInfo(path.name, path, game, kind, False, minutes, iterations)
 
 
 def _length(value: Any) -> float | None:
-    """Returns how long a run lasts, None if that is not said."""
+    """Returns the length of a run, None if it is missing or out of range."""
     return value if is_number(value) and 0 < value < MAX_LENGTH else None
 
 
 def one_line(error: Exception) -> str:
-    """Returns what an error says, in one short line: it may hold a file's text."""
+    """Returns an error message as one short line, as it may quote a file."""
     text = " ".join((str(error) or type(error).__name__).split())
     return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]} ..."

@@ -1,14 +1,13 @@
-"""Thoughts of many visitors: those of the same player and length share a batch.
+"""Threads that compute the move decisions of many clients.
 
-Each table, one for a player and a length of thought, has a thread while somebody thinks
-there, so that a slow player, or one that is being compiled, keeps nobody waiting at
-other tables.
+Each worker serves one player and one range of simulations, with a thread that runs
+while it has jobs. A slow or compiling player therefore does not delay the others.
 """
 
 import sys
-import threading
 import time
 import traceback
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,227 +15,211 @@ import jax
 import numpy as np
 
 from azjax.games import Game
-from azjax.play.server.incremental_search import Batch, Slicer, batch_sizes
-from azjax.play.server.jobs import Job, Queue, report
+from azjax.play.server.incremental_search import (
+    Batch,
+    IncrementalSearch,
+    batch_sizes,
+)
+from azjax.play.server.jobs import Job, JobQueue, report
+from azjax.play.server.memory import TreeBudget
 from azjax.players import ExternalPlayer, ForfeitError, PlayerSession, ResignError
 
-CANNOT_GO_ON = "the opponent could not go on"
+PLAYER_FAILED = "the opponent failed"
 COMPILING = "Compiling the search"
+BUDGET_WAIT = 0.01  # between two attempts to reserve memory for trees (seconds)
 
 
-class TreeRoom:
-    """How much of the device's memory search trees may take, all together."""
-
-    def __init__(self, total: int):
-        self._total = total
-        self._taken: dict[object, int] = {}
-        self._lock = threading.Lock()
-
-    def could_take(self, wanted: int) -> bool:
-        """Returns whether there is room for so many bytes when nobody has any."""
-        return wanted <= self._total
-
-    def take(self, owner: object, wanted: int) -> bool:
-        """Returns whether an owner may have so many bytes, instead of what it had.
-
-        An owner may always have its bytes if no other owner has any.
-        """
-        with self._lock:
-            others = sum(self._taken.values()) - self._taken.get(owner, 0)
-            if wanted and others and others + wanted > self._total:
-                return False
-            self._taken[owner] = wanted
-            return True
-
-    def leave(self, owner: object) -> None:
-        """Takes back what an owner has."""
-        with self._lock:
-            self._taken.pop(owner, None)
-
-
-class SearchTable:
-    """Where a compiled player thinks about the positions of many visitors at once.
+class SearchWorker:
+    """Searches the positions of many clients in one batch.
 
     Args:
-        slicer: the player's search.
-        room: for its trees.
-        compiler: compiles for batches of other sizes, meanwhile.
-        seed: of the player's chance; None draws one.
+        search: the player's compiled search.
+        budget: of all search trees.
+        compiler: compiles other batch sizes in the background.
+        seed: of the player's random choices; None draws one.
     """
 
     def __init__(
         self,
-        slicer: Slicer,
-        room: TreeRoom,
+        search: IncrementalSearch,
+        budget: TreeBudget,
         compiler: ThreadPoolExecutor,
         seed: int | None = None,
     ):
-        self.slicer = slicer
-        self._room, self._compiler = room, compiler
-        self._seated: list[Job] = []
-        self._memory: Any = None
+        self.search = search
+        self._budget, self._compiler = budget, compiler
+        self._active: list[Job] = []  # one for each of the first rows of the batch
+        self._trees: Any = None
         self._size = 0
         self._seed = time.time_ns() if seed is None else seed
         self._compiling: set[int] = set()
         self._num_expected = 1
-        self._queue = Queue(self._serve, "azjax-search")
+        self._queue = JobQueue(self._serve, "azjax-search")
         self.close = self._queue.close
 
-    def ask(self, job: Job) -> None:
-        """Has a position thought about."""
-        if not self.slicer.sizes:
-            job.announce(COMPILING)
+    def submit(self, job: Job) -> None:
+        """Adds a job."""
+        if not self.search.sizes:
+            job.set_stage(COMPILING)
         self._queue.put(job)
 
-    def warm_up(self, num_visitors: int) -> None:
-        """Has the search compiled in another thread, so that about so many visitors
-        are served well by what is compiled first."""
-        self._num_expected = max(self._num_expected, num_visitors)
-        if not self.slicer.sizes:
+    def warm_up(self, num_clients: int) -> None:
+        """Compiles the search in the background, for a batch of about `num_clients`."""
+        self._num_expected = max(self._num_expected, num_clients)
+        if not self.search.sizes:
             size = self._useful_size(self._num_expected)
-            self._compiler.submit(self.slicer.compile_first, size)
+            self._compiler.submit(self.search.compile_first, size)
 
     @property
     def is_busy(self) -> bool:
-        """Whether anybody thinks here, or waits to."""
+        """Whether a job waits or runs."""
         return self._queue.is_busy
 
     def _serve(self) -> bool:
         try:
             return self._search_slice()
         except Exception as error:
-            if not self._queue.is_closed:  # what it needs may be closed as well
+            if not self._queue.is_closed:  # else other parts may be closed too
                 report(error)
-            # If nobody was let in yet, nobody who waits can be.
+            # If no job could be started, no waiting job can.
             waiting = len(self._queue.waiting)
-            for job in self._seated or self._queue.take(waiting):
-                job.fail(CANNOT_GO_ON)
-            self._leave()
+            for job in self._active or self._queue.take(waiting):
+                job.fail(PLAYER_FAILED)
+            self._release()
             return False
 
     def _search_slice(self) -> bool:
-        """Lets newcomers in, searches a slice, and lets those out who are done."""
-        rows = [row for row, job in enumerate(self._seated) if not job.is_given_up]
+        """Adds waiting jobs to the batch, searches a slice, and updates the jobs."""
+        rows = [row for row, job in enumerate(self._active) if not job.is_cancelled]
         if not rows and not self._queue.waiting:
-            self._leave()
+            self._release()
             return False
         size = self._next_size(len(rows))
         if size == 0:
-            time.sleep(0.01)  # until others give room for trees
+            time.sleep(BUDGET_WAIT)
             return True
-        jobs = [self._seated[row] for row in rows]
-        newcomers = self._queue.take(size - len(jobs))
-        self._seat(jobs + newcomers, rows, size)
-        if not self._seated:
+        jobs = [self._active[row] for row in rows]
+        added = self._queue.take(size - len(jobs))
+        self._set_batch(jobs + added, rows, size)
+        if not self._active:
             return True
-        for job in newcomers:
-            job.begin()
+        for job in added:
+            job.start()
         self._seed = (self._seed + 1) % 2**32
-        batch = _batch(self._seated, size)
-        decisions, self._memory = self.slicer.search(self._seed, batch, self._memory)
+        batch = _batch(self._active, size)
+        decisions, self._trees = self.search.search(self._seed, batch, self._trees)
         for job, decision, made in zip(
-            self._seated, decisions, batch.made, strict=False
+            self._active, decisions, batch.made, strict=False
         ):
             job.update(
-                decision, min(self.slicer.per_slice, job.simulations - int(made))
+                decision, min(self.search.per_slice, job.simulations - int(made))
             )
-            job.is_given_up |= job.is_done
+            job.is_cancelled |= job.is_done
         return True
 
-    def _seat(self, jobs: list[Job], rows: list[int], size: int) -> None:
-        """Gives everybody a row, those who were there before their own trees."""
-        self._seated = jobs  # they receive the error if this fails
+    def _set_batch(self, jobs: list[Job], rows: list[int], size: int) -> None:
+        """Sets the jobs of the batch.
+
+        Args:
+            jobs: the remaining jobs, then the added ones.
+            rows: the present rows of the remaining jobs, whose trees are kept.
+            size: of the new batch.
+        """
+        self._active = jobs  # they receive the error if this fails
         if size != self._size and not rows:
-            self._memory = self.slicer.memory(size)
+            self._trees = self.search.empty_trees(size)
         elif size != self._size or rows != list(range(len(rows))):
             source = np.full(size, max(self._size, 1), np.int32)
             source[: len(rows)] = rows
-            self._memory = self.slicer.rearranged(self._memory, source)
+            self._trees = self.search.rearranged(self._trees, source)
         self._size = size
 
-    def _next_size(self, num_seated: int) -> int:
-        """Returns the size of the next batch, at least the number of those who are
-        seated; 0 if there is no room for it."""
-        slicer = self.slicer
-        wanted = num_seated + len(self._queue.waiting)
-        if not slicer.sizes:
-            slicer.compile_first(self._useful_size(max(wanted, self._num_expected)))
+    def _next_size(self, num_active: int) -> int:
+        """Returns the size of the next batch, at least `num_active`; 0 if its trees
+        exceed the budget."""
+        search = self.search
+        wanted = num_active + len(self._queue.waiting)
+        if not search.sizes:
+            search.compile_first(self._useful_size(max(wanted, self._num_expected)))
         self._request(self._useful_size(wanted))
-        possible = [size for size in slicer.sizes if size >= num_seated]
+        possible = [size for size in search.sizes if size >= num_active]
         size = _smallest(possible, wanted)
-        while not self._room.take(self, slicer.bytes(size)):
+        while not self._budget.reserve(self, search.bytes(size)):
             smaller = [s for s in possible if s < size]
             if not smaller:
-                self._request(1)  # takes less room
-                return self._size if num_seated else 0
+                self._request(1)  # needs less memory
+                return self._size if num_active else 0
             size = smaller[-1]
         return size
 
     def _request(self, size: int) -> None:
-        """Has another size compiled in another thread; nobody waits for it."""
-        if size not in (*self.slicer.sizes, *self._compiling):
+        """Starts to compile a batch size in the background, once."""
+        if size not in (*self.search.sizes, *self._compiling):
             self._compiling.add(size)
             self._compiler.submit(self._compile, size)
 
     def _useful_size(self, wanted: int) -> int:
-        """Returns the largest size of which so many positions would fill half, if its
-        trees may have room."""
+        """Returns the largest batch size that `wanted` positions fill at least half and
+        whose trees fit the budget."""
         return max(
             size
             for size in batch_sizes()
             if size == 1
-            or (size <= 2 * wanted and self._room.could_take(self.slicer.bytes(size)))
+            or (
+                size <= 2 * wanted
+                and self._budget.could_reserve(self.search.bytes(size))
+            )
         )
 
     def _compile(self, size: int) -> None:
         try:
-            self.slicer.compile(size)
-        except Exception:  # it goes on in batches of other sizes
+            self.search.compile(size)
+        except Exception:  # the other batch sizes still work
             traceback.print_exc(file=sys.stderr)
 
-    def _leave(self) -> None:
-        self._seated, self._memory, self._size = [], None, 0
-        self._room.leave(self)
+    def _release(self) -> None:
+        self._active, self._trees, self._size = [], None, 0
+        self._budget.release(self)
 
 
-class SeatTable:
-    """Where a player that cannot be compiled thinks, about one position at a time.
+class SessionWorker:
+    """Asks a player that cannot be compiled, for one position at a time.
 
     Args:
         player: the player.
-        game: what is played.
-        seed: of the player's chance.
+        game: the game.
+        seed: of the player's random choices.
     """
 
     def __init__(self, player: ExternalPlayer, game: Game, seed: int = 0):
         self._player, self._game, self._seed = player, game, seed
-        self._seat: PlayerSession | None = None
-        self._queue = Queue(self._serve, "azjax-seat")
-        self.ask = self._queue.put
+        self._session: PlayerSession | None = None
+        self._queue = JobQueue(self._serve, "azjax-session")
+        self.submit = self._queue.put
 
     @property
     def is_busy(self) -> bool:
-        """Whether anybody thinks here, or waits to."""
+        """Whether a job waits or runs."""
         return self._queue.is_busy
 
     def close(self) -> None:
-        """Lets the player go; its last thought is dropped."""
+        """Closes the session; a running decision is dropped."""
         self._queue.close()
-        self._leave()
+        self._close_session()
 
     def _serve(self) -> bool:
         for job in self._queue.take(1):
-            job.begin()
+            job.start()
             try:
-                self._seat = self._seat or self._player.start_session(
+                self._session = self._session or self._player.start_session(
                     self._game, self._seed
                 )
-                job.update(self._seat.choose(job.state, job.actions), 0)
+                job.update(self._session.choose(job.state, job.actions), 0)
             except ResignError:
                 job.resign()
             except (ForfeitError, ValueError) as error:
-                # Visitors need not know which programs run here, nor where.
-                print(f"azjax: a player cannot go on: {error}", file=sys.stderr)
+                # The client must not learn which program runs here, nor its path.
+                print(f"azjax: a player failed: {error}", file=sys.stderr)
                 self._fail(job)
             except Exception as error:
                 report(error)
@@ -244,28 +227,28 @@ class SeatTable:
         return False
 
     def _fail(self, job: Job) -> None:
-        """Ends a job without a thought; the next one gets another seat."""
+        """Fails a job and closes the session; the next job starts another."""
         try:
-            self._leave()
+            self._close_session()
         finally:
-            job.fail(CANNOT_GO_ON)
+            job.fail(PLAYER_FAILED)
 
-    def _leave(self) -> None:
-        seat, self._seat = self._seat, None
-        if seat is not None:
-            seat.close()
+    def _close_session(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
 
 
 def _batch(jobs: list[Job], size: int) -> Batch:
-    """Returns the positions of all rows; those that nobody has repeat the first."""
+    """Returns the positions of a batch; unused rows repeat the first job."""
     filled = [*jobs, *jobs[:1] * (size - len(jobs))]
     states = jax.tree.map(lambda *leaves: np.stack(leaves), *(j.state for j in filled))
     total = np.array([job.simulations for job in filled], np.int32)
-    made = np.array([job.found.simulations if job.found else 0 for job in filled])
+    made = np.array([j.progress.simulations if j.progress else 0 for j in filled])
     made[len(jobs) :] = 0
     return Batch(states, total, made.astype(np.int32))
 
 
-def _smallest(sizes: Any, wanted: int) -> int:
-    """Returns the smallest size that is enough, or else the largest."""
+def _smallest(sizes: Sequence[int], wanted: int) -> int:
+    """Returns the smallest sufficient size, or else the largest."""
     return next((size for size in sizes if size >= wanted), sizes[-1])

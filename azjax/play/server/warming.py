@@ -1,4 +1,4 @@
-"""Compiling what visitors will need, before they come."""
+"""Compilation of the games before clients ask for them."""
 
 import contextlib
 import os
@@ -8,75 +8,75 @@ import traceback
 from collections.abc import Callable, Iterator
 
 from azjax.play.server.catalog import GameOffer, PlayerOffer
-from azjax.play.server.house import House
+from azjax.play.server.registry import PlayerRegistry
 
-NICENESS = 10  # of the thread, where threads have one
-LOOK_INTERVAL = 0.2  # between two looks whether visitors play (seconds)
+NICENESS = 10  # of the thread, on Linux
+POLL_INTERVAL = 0.2  # between two checks for active clients (seconds)
 
 
 class Warmer:
-    """Compiles the games that are offered, each with its first player.
+    """Compiles all games in the background, each with its first player.
 
-    It does one thing at a time, and begins none while visitors play: a visitor who
-    comes meanwhile competes with one compilation at most.
+    It pauses between two compilations while clients are active: a new client competes
+    with at most one compilation.
 
     Args:
-        house: what is offered.
+        registry: the games and players.
         tell: called with a line of progress.
     """
 
-    def __init__(self, house: House, tell: Callable[[str], object]):
-        self._house, self._tell = house, tell
+    def __init__(self, registry: PlayerRegistry, tell: Callable[[str], object]):
+        self._registry, self._tell = registry, tell
         self._is_closed = threading.Event()
 
     def start(self) -> None:
-        """Begins in a thread of its own."""
+        """Starts the background thread."""
         threading.Thread(target=self._run, name="azjax-warm-up", daemon=True).start()
 
     def close(self) -> None:
-        """Begins nothing more; by any thread."""
+        """Ends after the current compilation; callable from any thread."""
         self._is_closed.set()
 
     def _run(self) -> None:
-        if sys.platform == "linux":  # elsewhere it would be the whole process
+        if sys.platform == "linux":  # elsewhere this sets the whole process
             with contextlib.suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
         num_games = self.warm_up()
         if not self._is_closed.is_set():
-            number = f"{num_games} of {len(self._house.games())}"
+            number = f"{num_games} of {len(self._registry.catalog.games())}"
             self._tell(f"{number} games are compiled; their pages open at once.")
 
     def warm_up(self) -> int:
-        """Compiles everything; returns the number of games that are ready at the end,
-        when memory may not have sufficed for all."""
-        compiled = []
-        for key in list(self._house.games()):
+        """Compiles all games; returns the number of games that are ready at the end,
+        fewer if some were evicted from memory."""
+        compiled, activity = [], self._registry.activity
+        for key in list(self._registry.catalog.games()):
             try:
-                for do in self._steps(key):
-                    while self._house.is_busy and not self._is_closed.is_set():
-                        self._is_closed.wait(LOOK_INTERVAL)
+                for step in self._steps(key):
+                    while activity.is_busy and not self._is_closed.is_set():
+                        self._is_closed.wait(POLL_INTERVAL)
                     if self._is_closed.is_set():
                         return self._num_ready(compiled)
-                    do()
-            except Exception:  # visitors of that game get the error
+                    step()
+            except Exception:  # clients of that game receive the error
                 traceback.print_exc(file=sys.stderr)
             else:
                 compiled.append(key)
         return self._num_ready(compiled)
 
     def _num_ready(self, compiled: list[str]) -> int:
-        games = self._house.games()
+        games = self._registry.catalog.games()
         offers = [games[key] for key in compiled if key in games]
-        return sum(self._house.is_ready(offer, _first(offer)) for offer in offers)
+        return sum(self._registry.is_ready(offer, _first(offer)) for offer in offers)
 
     def _steps(self, key: str) -> Iterator[Callable[[], object]]:
-        house = self._house
-        offer = house.games().get(key)
-        if offer is None:  # its run is gone
+        registry = self._registry
+        offer = registry.catalog.games().get(key)
+        if offer is None:  # its run was deleted
             return
-        yield lambda: house.preview(offer)
-        yield lambda: house.rules(offer)
-        yield lambda: house.host(offer, _first(offer)).compile()
+        yield lambda: registry.preview(offer)
+        yield lambda: registry.rules(offer)
+        yield lambda: registry.load(offer, _first(offer)).compile()
 
 
 def _first(offer: GameOffer) -> PlayerOffer:

@@ -1,10 +1,10 @@
 /**
- * The page's address, which holds the game: `?player=NAME#you=0&moves=3-3-2`. The moves
- * are the numbers of the actions; `you` is who the visitor is: 0, 1 or `nobody`.
+ * The game in the page's address: `?player=NAME#you=0&moves=3-3-2`. The moves are actions;
+ * `you` is the user's player: 0, 1 or `nobody`.
  */
 import { RefusedError } from "./engine.js";
 
-const LONGEST = 8000; // letters, of any game's moves
+const LONGEST = 8000; // characters of the moves
 
 function replace(change) {
   const url = new URL(location);
@@ -13,7 +13,7 @@ function replace(change) {
   try {
     history.replaceState(null, "", url);
   } catch {
-    // Some browsers allow only so many in a while: the next move is written again.
+    // Browsers limit the rate; the next move writes the address again.
   }
 }
 
@@ -23,8 +23,8 @@ export const address = {
   },
 
   /**
-   * @returns {{you: number|null, actions: number[]}|null} null if there is no game
-   * @throws {RefusedError} what is there is none
+   * @returns {{you: number|null, actions: number[]}|null} null without a game
+   * @throws {RefusedError} the address has an invalid game
    */
   readGame() {
     if (location.hash === "") return null;
@@ -34,9 +34,9 @@ export const address = {
     const parts = new URLSearchParams(location.hash.slice(1));
     const [you, moves] = [parts.get("you"), parts.get("moves") ?? ""];
     if (!["0", "1", "nobody"].includes(you)) {
-      refuse(`“you” must be 0, 1 or nobody: ${you ?? "it is missing"}`.slice(0, 100));
+      refuse(`“you” must be 0, 1 or nobody: ${you ?? "missing"}`.slice(0, 100));
     }
-    if (moves.length > LONGEST) refuse("no game is as long as that");
+    if (moves.length > LONGEST) refuse("“moves” is too long");
     const texts = moves === "" ? [] : moves.split("-");
     if (!texts.every((text) => /^\d{1,9}$/.test(text))) {
       refuse(`“moves” must be numbers, as in 3-3-2: “${moves.slice(0, 40)}”`);
@@ -44,16 +44,16 @@ export const address = {
     return { you: you === "nobody" ? null : Number(you), actions: texts.map(Number) };
   },
 
-  /** Writes a game; nothing for one that the page begins by itself. */
+  /** Writes a game; nothing for a new game with the default settings. */
   writeGame(you, actions) {
-    const isPlain = you === 0 && actions.length === 0;
+    const isDefault = you === 0 && actions.length === 0;
     const text = `you=${you ?? "nobody"}&moves=${actions.join("-")}`;
     replace((url) => {
-      url.hash = isPlain ? "" : text;
+      url.hash = isDefault ? "" : text;
     });
   },
 
-  /** Writes whom the visitor plays against; who plays is said by the game from now on. */
+  /** Writes the opponent; removes `?watch`, which the game's `you` replaces. */
   writePlayer(name) {
     replace(({ searchParams }) => {
       searchParams.set("player", name);
@@ -61,7 +61,7 @@ export const address = {
     });
   },
 
-  /** Calls the listener when the visitor puts another game into the address. */
+  /** Calls the listener when the user changes the game in the address. */
   onOtherGame(listener) {
     addEventListener("hashchange", listener);
   },

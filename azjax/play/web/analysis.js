@@ -1,11 +1,11 @@
-/** What the computer thinks of the position, in numbers and lines. */
+/** The analysis panel. */
 import { percent } from "./move_overlay.js";
 import { svg } from "./svg.js";
 import { TreeView } from "./tree_view.js";
 import { signed } from "./text_output.js";
 
 const MOST_ROWS = 12;
-const SHORTEST = 0.005; // seconds, to tell a speed
+const SHORTEST = 0.005; // least duration for a speed (seconds)
 const CHART = { width: 320, height: 96, margin: 6 };
 
 export class Analysis {
@@ -25,8 +25,8 @@ export class Analysis {
   }
 
   /**
-   * Shows what was thought of the position that is shown; as long as the newest one is
-   * not thought about, what was thought before.
+   * Shows the decision in the shown position; for the latest position without one, the
+   * previous decision.
    * @param {import("./match.js").Match} match
    */
   show(match) {
@@ -37,20 +37,20 @@ export class Analysis {
       this.#showEnd(shown.position, you);
       return;
     }
-    const known = isLookingBack ? ply : steps.findLastIndex(({ thought }) => thought);
-    const { thought, player } = steps[known] ?? shown;
-    if (!thought) {
+    const index = isLookingBack ? ply : steps.findLastIndex(({ decision }) => decision);
+    const { decision, player } = steps[index] ?? shown;
+    if (!decision) {
       this.#showNothing();
       return;
     }
-    this.#showChances(thought, player, you);
-    this.#showMoves(thought);
-    this.find("expected").hidden = thought.line.length === 0;
-    this.find("line").textContent = thought.line.map(({ text }) => text).join(" ");
-    this.#showSpeed(thought);
+    this.#showChances(decision, player, you);
+    this.#showMoves(decision);
+    this.find("expected").hidden = decision.line.length === 0;
+    this.find("line").textContent = decision.line.map(({ text }) => text).join(" ");
+    this.#showSpeed(decision);
   }
 
-  /** Says what is done before a thought begins. */
+  /** Shows what runs before a search. */
   showStage(stage) {
     this.find("speed").textContent = stage;
     this.find("speed").hidden = false;
@@ -63,7 +63,7 @@ export class Analysis {
     this.find("branches").hidden = this.tree.isEmpty;
   }
 
-  /** Shows what is certain at the end; there are no moves to think about. */
+  /** Shows the result of a finished game. */
   #showEnd({ player, rewards }, you) {
     const value = rewards[player];
     const result = [value > 0, value === 0, value < 0].map(Number);
@@ -91,7 +91,7 @@ export class Analysis {
   #showChances({ result, value }, player, you) {
     this.find("chances").hidden = result === null && value === null;
     if (result === null && value === null) return;
-    // The visitor comes first, or the side that begins.
+    // The user comes first, or player 0.
     const first = you ?? 0;
     const [win, draw, loss] = result ?? [(1 + value) / 2, 0, (1 - value) / 2];
     const shares = player === first ? [win, draw, loss] : [loss, draw, win];
@@ -127,22 +127,22 @@ export class Analysis {
     );
   }
 
-  #showSpeed({ simulations, seconds, visits, isCut }) {
+  #showSpeed({ simulations, seconds, visits, isTimedOut }) {
     this.find("speed").hidden = simulations === 0 && visits === 0;
     const parts = [`${simulations} simulations`];
-    if (isCut) parts.push("the time for a move was up");
-    // What was known already, or over at once, takes no time to speak of.
+    if (isTimedOut) parts.push("stopped by the time limit");
+    // Very short searches have no meaningful speed.
     if (seconds > SHORTEST) {
       parts.push(`${Math.round(simulations / seconds).toLocaleString("en")} a second`);
     }
-    const known = visits - 1 - simulations;
-    if (known > 0) parts.push(`${known} kept from before`);
+    const reused = visits - 1 - simulations;
+    if (reused > 0) parts.push(`${reused} reused`);
     this.find("speed").textContent = parts.join(", ");
   }
 
   /**
-   * Draws how the value went, as the visitor sees it, or the side that begins, with a
-   * mark at the position that is shown.
+   * Draws the values of the game for the user, or for player 0, with a mark at the shown
+   * position.
    */
   #showChart({ steps, ply: shownPly, you }) {
     const { width, height, margin } = CHART;
@@ -150,9 +150,9 @@ export class Analysis {
     const longest = Math.max(10, steps.length - 1);
     const x = (ply) => margin + (ply / longest) * (width - 2 * margin);
     const y = (value) => height / 2 - value * (height / 2 - margin);
-    const points = steps.flatMap(({ player, position, thought }, ply) => {
+    const points = steps.flatMap(({ player, position, decision }, ply) => {
       if (position?.isOver) return [[x(ply), y(position.rewards[view])]];
-      const value = thought?.value ?? null;
+      const value = decision?.value ?? null;
       if (value === null) return [];
       return [[x(ply), y(player === view ? value : -value)]];
     });
@@ -180,7 +180,7 @@ export class Analysis {
   }
 }
 
-/** Returns all moves as they come, or if they are many, the most considered ones. */
+/** Returns all moves, or the first ones of the ranking if there are many. */
 function mostConsidered(moves, action) {
   if (moves.length <= MOST_ROWS) return moves;
   const isBest = (move) => Number(move.action === action);

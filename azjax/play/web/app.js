@@ -1,4 +1,4 @@
-/** Opens the page: with the computer in the visitor's browser, or on a server. */
+/** Entry point: opens the page with a computer in the browser or on a server. */
 import { address } from "./address.js";
 import { Board } from "./board.js";
 import { fetchJson } from "./download.js";
@@ -9,15 +9,15 @@ addEventListener("unhandledrejection", ({ reason }) => fail(reason));
 open().catch(fail);
 
 function fail(error) {
-  window.showFailure(`The player cannot be used: ${error.message}`);
+  window.showFailure(`The player failed: ${error.message}`);
 }
 
 async function open() {
   const config = await fetchJson("config.json");
-  await (config.engine === "server" ? openServed(config) : openHere());
+  await (config.engine === "server" ? openWithServer(config) : openWithWorker());
 }
 
-async function openHere() {
+async function openWithWorker() {
   const showTitle = ({ title, player }) => {
     document.title = `${title} against ${player}`;
   };
@@ -25,8 +25,8 @@ async function openHere() {
   await new Page(document.body, new WorkerEngine(fail), options, fail).open();
 }
 
-/** What only a server needs is not part of an exported site. */
-async function openServed(config) {
+/** Imports dynamically: these modules are not part of an exported site. */
+async function openWithServer(config) {
   const { PictureBoard } = await import("./picture_board.js");
   const { ServerEngine } = await import("./server_engine.js");
   for (const element of document.querySelectorAll(".here")) element.hidden = true;

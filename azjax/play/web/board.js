@@ -1,4 +1,4 @@
-/** The board: a picture, with a button over each thing that can be pointed at. */
+/** The board of an exported site: an SVG drawing, with a button over each target. */
 import { drawnEstimate, estimates } from "./move_overlay.js";
 import { svg } from "./svg.js";
 import { singular } from "./text_output.js";
@@ -6,7 +6,7 @@ import { singular } from "./text_output.js";
 const CELL = 64;
 const RADIUS = 26;
 
-/** How boards and pieces of a style look. Pieces of the two sides differ in form too. */
+/** Drawings by style. The pieces of the two sides also differ in shape. */
 const STYLES = {
   discs: {
     ground(height, width) {
@@ -107,7 +107,7 @@ export class Board {
   /**
    * Shows a position.
    * @param {import("./engine.js").Position} position
-   * @param {boolean} mayChoose whether it is the visitor's turn
+   * @param {boolean} mayChoose whether the user may move
    */
   show(position, mayChoose) {
     this.position = position;
@@ -118,13 +118,12 @@ export class Board {
   }
 
   /**
-   * Draws over the empty cells how much each move was tried, and what the network
-   * thought of it.
-   * @param {import("./engine.js").Thought|null} thought
+   * Draws the estimates of a decision.
+   * @param {import("./engine.js").Decision|null} decision
    */
-  showThought(thought) {
+  showDecision(decision) {
     this.overlay.replaceChildren(
-      ...estimates(thought).flatMap((estimate) => {
+      ...estimates(decision).flatMap((estimate) => {
         const move = this.position.moves.find(
           ({ action }) => action === estimate.action,
         );
@@ -135,18 +134,13 @@ export class Board {
     );
   }
 
-  /** Moves the keyboard's focus to the board. */
-  focus() {
-    this.buttons.find((button) => button.tabIndex === 0).focus();
-  }
-
   #makeButtons(number) {
     return Array.from({ length: number }, (_, target) => {
       const button = document.createElement("button");
       button.type = "button";
       button.tabIndex = target === 0 ? 0 : -1;
       button.onclick = () => this.#choose(target);
-      button.onkeydown = (event) => this.#walk(event, target);
+      button.onkeydown = (event) => this.#moveFocus(event, target);
       button.onpointerenter = ({ pointerType }) => {
         if (pointerType === "mouse") this.#preview(target);
       };
@@ -165,8 +159,8 @@ export class Board {
     if (move) this.onChoose(move.action);
   }
 
-  /** Arrow keys go from button to button. */
-  #walk(event, target) {
+  /** Moves the focus by arrow keys. */
+  #moveFocus(event, target) {
     const { width, targets } = this.description;
     const ways = { ArrowLeft: -1, ArrowRight: 1 };
     if (targets === "cells") Object.assign(ways, { ArrowUp: -width, ArrowDown: width });
@@ -180,7 +174,7 @@ export class Board {
     for (const other of this.buttons) other.tabIndex = other === button ? 0 : -1;
   }
 
-  /** Returns the legal move that a button stands for. */
+  /** Returns the legal move of a button. */
   #moveAt(target) {
     const { width, targets } = this.description;
     const place = ([cell]) => (targets === "columns" ? cell % width : cell);

@@ -1,4 +1,4 @@
-// Runs where modules do not, to say why there is no game.
+// A classic script: shows an error where modules do not work.
 (() => {
   const needs = {
     "module workers": () => typeof Worker === "function",
@@ -9,15 +9,15 @@
   const problem = () => {
     if (location.protocol === "file:") {
       return (
-        "This page does not work as a file: it must come from a web server. In its " +
+        "This page must be served by a web server. In its " +
         "folder run “python -m http.server”, then open http://localhost:8000."
       );
     }
     const missing = Object.keys(needs).filter((name) => !needs[name]());
     if (missing.length) {
       return (
-        `This browser is too old for the player: it lacks ${missing.join(", ")}. ` +
-        "Firefox 114, Chrome 91, Safari 16.4 or anything newer will do."
+        `This browser does not support ${missing.join(", ")}. ` +
+        "Use Firefox 114, Chrome 91, Safari 16.4 or newer."
       );
     }
     return null;
@@ -41,12 +41,12 @@
   if (message) {
     window.showFailure(message);
   } else {
-    // A script that does not arrive is told to its element only.
+    // Loading errors of scripts are dispatched to their elements only.
     document.addEventListener(
       "error",
       ({ target }) => {
         if (target.tagName === "SCRIPT") {
-          window.showFailure("Part of the page did not load. Try again in a while.");
+          window.showFailure("Part of the page did not load. Try again later.");
         }
       },
       true,

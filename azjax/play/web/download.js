@@ -1,6 +1,6 @@
-/** Files of the site; large ones are compressed, because not every server does that. */
+/** Downloads. Large files are compressed, because not every server does it. */
 
-/** Returns what a file in JSON says, as it is now. */
+/** Returns the current content of a JSON file. */
 export async function fetchJson(url) {
   const response = await fetch(url, { cache: "no-cache" });
   checkFound(url, response);
@@ -10,7 +10,7 @@ export async function fetchJson(url) {
 /**
  * Downloads files and inflates them.
  * @param {{url: URL|string, bytes: number}[]} files
- * @param {(share: number) => void} onLoading is told how much has arrived
+ * @param {(share: number) => void} onLoading receives the loaded share
  * @returns {Promise<Uint8Array[]>}
  */
 export async function download(files, onLoading) {
@@ -38,7 +38,7 @@ function checkFound(url, { ok, status, statusText }) {
   if (!ok) throw new Error(`${url}: ${status} ${statusText}`);
 }
 
-/** Inflates what is in gzip's format; some servers make the browser do that already. */
+/** Decompresses gzip; some servers make the browser do it. */
 async function inflate(blob) {
   const [first, second] = new Uint8Array(await blob.slice(0, 2).arrayBuffer());
   const isGzip = first === 0x1f && second === 0x8b;

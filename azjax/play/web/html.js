@@ -1,4 +1,4 @@
-/** Builds elements of HTML. */
+/** HTML elements. */
 
 /**
  * @param {string} name

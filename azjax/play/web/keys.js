@@ -1,25 +1,25 @@
-/** Keys that mean something wherever no control with a use for them has the focus. */
+/** Keyboard shortcuts. */
 
 const MOST_DIGITS = 9;
 const NEEDS_ARROWS = "input:not([type=radio], [type=checkbox]), .piece-choice, #tree";
-const WALKING = ["Tab", "ArrowUp", "ArrowDown"];
+const NAVIGATION = ["Tab", "ArrowUp", "ArrowDown"];
 
 /**
- * Lets digits press the board's buttons, if they are few, and ← and → look through the
- * game. On the board arrows walk from button to button, for those who came there by keyboard.
+ * Digits press the board's buttons if there are at most nine; ← and → step through the
+ * game. For users who navigate by keyboard, arrows on the board move the focus instead.
  * @param {HTMLElement} container
- * @param {HTMLButtonElement[]} buttons the board's
- * @param {(steps: number) => void} onLook wants to see an earlier or a later position
+ * @param {HTMLButtonElement[]} buttons of the board
+ * @param {(steps: number) => void} onLook called to show an earlier or later position
  */
 export function connectKeys(container, buttons, onLook) {
-  let walks = true; // whether the visitor goes from control to control by keyboard
-  container.addEventListener("pointerdown", () => (walks = false), { capture: true });
+  let navigates = true; // whether the user moves the focus by keyboard
+  container.addEventListener("pointerdown", () => (navigates = false), { capture: true });
   const onKey = (event) => {
     const { key, target, ctrlKey, altKey, metaKey } = event;
     if (ctrlKey || altKey || metaKey) return;
-    walks ||= WALKING.includes(key);
+    navigates ||= NAVIGATION.includes(key);
     const steps = { ArrowLeft: -1, ArrowRight: 1 }[key];
-    if (steps && !target.closest(walks ? `${NEEDS_ARROWS}, #board` : NEEDS_ARROWS)) {
+    if (steps && !target.closest(navigates ? `${NEEDS_ARROWS}, #board` : NEEDS_ARROWS)) {
       event.preventDefault();
       event.stopPropagation();
       onLook(steps);

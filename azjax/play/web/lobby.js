@@ -1,4 +1,4 @@
-/** What a server offers: games with their players, and training runs. */
+/** The lobby: games with their players, and training runs. */
 import { fetchJson } from "./download.js";
 import { poll, stateText } from "./polling.js";
 import { tag } from "./html.js";
@@ -7,9 +7,9 @@ import { playerText } from "./text_output.js";
 const REFRESH = 10_000; // milliseconds
 
 const element = (id) => document.getElementById(id);
-const shown = new Map(); // what each list shows: elements by what they were made of
+const shown = new Map(); // by list: its elements, by the JSON they show
 
-open().catch((error) => window.showFailure(`Nothing to show: ${error.message}`));
+open().catch((error) => window.showFailure(`The games did not load: ${error.message}`));
 
 async function open() {
   await refresh();
@@ -25,20 +25,20 @@ async function refresh() {
   element("runs-section").hidden = runs.length === 0;
 }
 
-/** Shows things in a list; what is shown already and has not changed stays untouched. */
-function showList(list, things, make) {
+/** Shows values in a list; keeps the elements of unchanged values. */
+function showList(list, values, make) {
   const before = shown.get(list) ?? new Map();
   const now = new Map();
-  for (const thing of things) {
-    const key = JSON.stringify(thing);
-    now.set(key, before.get(key) ?? make(thing));
+  for (const value of values) {
+    const key = JSON.stringify(value);
+    now.set(key, before.get(key) ?? make(value));
   }
   shown.set(list, now);
   const focused = list.contains(document.activeElement) && document.activeElement.href;
   for (const [key, old] of before) if (!now.has(key)) old.remove();
   [...now.values()].forEach((item, place) => {
-    const there = list.children[place] ?? null;
-    if (there !== item) list.insertBefore(item, there);
+    const current = list.children[place] ?? null;
+    if (current !== item) list.insertBefore(item, current);
   });
   if (focused && !list.contains(document.activeElement)) {
     [...list.querySelectorAll("a")].find(({ href }) => href === focused)?.focus();

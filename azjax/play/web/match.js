@@ -1,45 +1,45 @@
-/** One game after the other between the visitor and the computer. */
+/** The games between the user and the computer, one at a time. */
 
-const VARIED_MOVES = 6; // at the beginning of a game that is only watched
-const PAUSE = 350; // milliseconds a move is looked at, at least
+const SAMPLED_MOVES = 6; // first moves that are sampled when the computer plays itself
+const PAUSE = 350; // least time between two moves (milliseconds)
 const WATCH_PAUSE = 900;
 
 /**
  * @typedef {Object} Settings
- * @property {number|null} simulations of the computer's search, null if it has none
- * @property {boolean} analyses whether to think about the visitor's positions too
+ * @property {number|null} simulations of the computer's search, null without a search
+ * @property {boolean} analyses whether to search the user's positions too
  *
- * @typedef {Object} Step what is known after so many moves
- * @property {import("./engine.js").Move|null} move that led here
- * @property {number} player who is to move
- * @property {import("./engine.js").Position|null} position null if nobody asked for it yet
- * @property {import("./engine.js").Thought|null} thought
- * @property {import("./engine.js").Branch[]|null} tree the newest that was told
+ * @typedef {Object} Step the game after some moves
+ * @property {import("./engine.js").Move|null} move the previous move
+ * @property {number} player to move
+ * @property {import("./engine.js").Position|null} position null until it is requested
+ * @property {import("./engine.js").Decision|null} decision the latest
+ * @property {import("./engine.js").Branch[]|null} tree the latest
  */
 
 export class Match {
-  /** @type {Step[]} the first position, then one for each move; the last is known */
+  /** @type {Step[]} the first position, then one for each move; the last has a position */
   steps = [];
-  /** After how many moves the position is shown: mostly all. */
+  /** Index of the shown step, by default the last. */
   ply = 0;
-  /** Which player the visitor is; null if the computer plays both. */
+  /** The user's player; null if the computer plays both sides. */
   you = 0;
   isPaused = false;
   isThinking = false;
-  /** Whether the computer was to move and could not. */
+  /** Whether the computer failed to move. */
   isStuck = false;
 
-  #ahead = null; // as below, with the step that it follows
-  #looks = 0; // changes when another position is to be looked at
-  #hasMoves = false; // whether any was made since the game was taken up
-  #turn = 0; // changes when what is under way is no longer wanted
-  #moving = null; // the turn in which the visitor made a move
+  #ahead = null; // see `ahead`; with the step before it
+  #numLooks = 0; // counts the changes of the shown position
+  #hasMoves = false; // whether a move was made since the game was loaded
+  #turn = 0; // changes when running requests are cancelled
+  #moving = null; // the turn in which the user makes a move
 
   /**
    * @param {import("./engine.js").Engine} engine
-   * @param {Settings} settings read whenever they are needed
-   * @param {{onChange: () => void, onThought: () => void, onEnd: (reward: number) => void,
-   *     onTakenBack: (reward: number) => void}} page rewards are the visitor's
+   * @param {Settings} settings may change
+   * @param {{onChange: () => void, onDecision: () => void, onEnd: (reward: number) => void,
+   *     onTakenBack: (reward: number) => void}} page rewards are the user's
    */
   constructor(engine, settings, page) {
     this.engine = engine;
@@ -47,7 +47,7 @@ export class Match {
     this.page = page;
   }
 
-  /** The position of the game, whichever is shown. */
+  /** The latest position of the game, which may not be shown. */
   get position() {
     return this.steps.at(-1).position;
   }
@@ -57,7 +57,8 @@ export class Match {
   }
 
   /**
-   * What is looked at instead of the shown position: one that may follow it.
+   * A possible continuation that is shown instead of the shown step, null if there is
+   * none.
    * @returns {{moves: {action: number, text: string}[],
    *     position: import("./engine.js").Position}|null}
    */
@@ -81,23 +82,23 @@ export class Match {
     return !this.position.isOver && !this.isYourTurn && !this.isPaused;
   }
 
-  /** Whether there is a move of the visitor's to take back, or any when watching. */
+  /** Whether a move of the user can be taken back, or any move when watching. */
   get canUndo() {
     return this.#undone >= 0;
   }
 
-  /** Whether a game that the visitor plays would be lost if another began. */
+  /** Whether the user is playing a game that is not over. */
   get isUnderWay() {
     return this.you !== null && this.canUndo && !this.position.isOver;
   }
 
-  /** Begins a game; `you` is 0, 1 or null, as above. */
-  async begin(you) {
+  /** Starts a game; `you` is the user's player, 0, 1 or null. */
+  async start(you) {
     await this.load(you, []);
     await this.resume();
   }
 
-  /** Takes up a game after some actions, without going on with it yet. */
+  /** Loads a game; call `resume` to continue it. */
   async load(you, actions) {
     const [moves, position] = await Promise.all([
       this.engine.replay(actions),
@@ -111,28 +112,28 @@ export class Match {
       move: moves[ply - 1] ?? null,
       player,
       position: null,
-      thought: null,
+      decision: null,
       tree: null,
     }));
     this.steps.at(-1).position = position;
     this.ply = actions.length;
   }
 
-  /** Goes on with the game, also where the computer stopped thinking. */
+  /** Continues the game, also after an interruption. */
   async resume() {
-    if (!this.#isMoving) await this.#goOn(this.#interrupt());
+    if (!this.#isMoving) await this.#continue(this.#interrupt());
   }
 
-  /** Goes on with the game against another player, who has not thought yet. */
-  async meet() {
+  /** Continues the game against another computer player. */
+  async changePlayer() {
     this.engine.forget();
-    this.#lookAtGame();
-    Object.assign(this.steps.at(-1), { thought: null, tree: null });
+    this.#clearAhead();
+    Object.assign(this.steps.at(-1), { decision: null, tree: null });
     await this.resume();
   }
 
-  /** Makes the visitor's move. */
-  async choose(action) {
+  /** Plays the user's move. */
+  async play(action) {
     if (!this.isYourTurn || this.isLookingBack || this.ahead || this.#isMoving) return;
     const turn = this.#interrupt();
     this.#moving = turn;
@@ -141,52 +142,52 @@ export class Match {
     } finally {
       if (this.#isMoving) this.#moving = null;
     }
-    await this.#goOn(turn);
+    await this.#continue(turn);
   }
 
-  /** Takes back the visitor's last move, with what the computer answered. */
+  /** Takes back the user's last move and the computer's answer. */
   async undo() {
     if (!this.canUndo) return;
     const turn = this.#interrupt();
     const ply = this.#undone;
-    await this.#know(ply);
+    await this.#request(ply);
     if (turn !== this.#turn) return;
-    this.#lookAtGame();
+    this.#clearAhead();
     if (this.position.isOver && this.you !== null) {
       this.page.onTakenBack(this.position.rewards[this.you]);
     }
     this.steps.length = ply + 1;
     this.ply = ply;
     this.isPaused = this.you === null;
-    await this.#goOn(turn);
+    await this.#continue(turn);
   }
 
-  /** Stops or goes on when the computer plays against itself. */
+  /** Pauses or continues when the computer plays itself. */
   async pause(isPaused) {
     this.isPaused = isPaused;
-    this.#lookAtGame();
+    this.#clearAhead();
     if (!isPaused) this.ply = this.steps.length - 1;
     await this.resume();
   }
 
-  /** Shows the position after so many moves, until the game goes on. */
+  /** Shows the position after `ply` moves. */
   async look(ply) {
     if (!this.steps.length) return;
-    this.#lookAtGame();
+    this.#clearAhead();
     this.ply = Math.min(Math.max(ply, 0), this.steps.length - 1);
     if (this.isLookingBack && this.you === null) this.isPaused = true;
     const { shown } = this;
-    await this.#know(this.ply);
-    if (shown !== this.shown) return; // another one is wanted by now
+    await this.#request(this.ply);
+    if (shown !== this.shown) return; // another one was requested
     if (this.isComputersTurn || this.#isMoving) this.page.onChange();
     else await this.resume();
   }
 
-  /** Shows what these moves would lead to from a step, if that is the one shown. */
+  /** Shows the position after some moves from the shown step. */
   async lookAhead(step, moves) {
     const { ply } = this;
     if (step !== this.shown) return;
-    const mine = ++this.#looks;
+    const mine = ++this.#numLooks;
     const isWatching = this.you === null && !this.isPaused;
     if (isWatching) {
       this.isPaused = true;
@@ -194,29 +195,29 @@ export class Match {
     }
     const actions = [...this.actions.slice(0, ply), ...moves.map(({ action }) => action)];
     const position = await this.engine.position(actions);
-    if (mine !== this.#looks || step !== this.shown) return; // another one is wanted
+    if (mine !== this.#numLooks || step !== this.shown) return; // another was requested
     this.#ahead = moves.length ? { step, moves, position } : null;
     if (isWatching) await this.resume();
     else this.page.onChange();
   }
 
-  /** Shows no position any more that only may follow. */
-  #lookAtGame() {
+  /** Shows the game instead of a possible continuation. */
+  #clearAhead() {
     this.#ahead = null;
-    this.#looks++;
+    this.#numLooks++;
   }
 
-  /** Takes changed settings into account. */
+  /** Applies changed settings. */
   async refresh() {
     if (this.steps.length && !this.isComputersTurn) await this.resume();
   }
 
-  /** Whether a move of the visitor's is on its way. */
+  /** Whether the user's move is waiting for the engine. */
   get #isMoving() {
     return this.#moving === this.#turn;
   }
 
-  /** After how many moves the visitor can play otherwise; -1 if there is nothing to undo. */
+  /** The ply of the move to undo; -1 if there is none. */
   get #undone() {
     const before = this.steps.slice(0, -1);
     return before.findLastIndex(
@@ -224,7 +225,8 @@ export class Match {
     );
   }
 
-  async #know(ply) {
+  /** Requests the position of a step unless it is known. */
+  async #request(ply) {
     const step = this.steps[ply];
     step.position ??= await this.engine.position(this.actions.slice(0, ply));
   }
@@ -235,42 +237,42 @@ export class Match {
     return ++this.#turn;
   }
 
-  /** Lets the computer play until the visitor is to move or the game is over. */
-  async #goOn(turn) {
+  /** Plays the computer's moves until the user is to move or the game is over. */
+  async #continue(turn) {
     this.page.onChange();
     while (turn === this.#turn && this.isComputersTurn) {
       const shown = new Promise((resolve) => {
         setTimeout(resolve, this.you === null ? WATCH_PAUSE : PAUSE);
       });
-      const thought = await this.#think("play", this.steps.length - 1, turn);
+      const decision = await this.#decide("play", this.steps.length - 1, turn);
       await shown;
-      if (!thought) return;
-      if (thought.resigns) this.#resign();
-      else if (!(await this.#play(this.#choice(thought), turn))) return;
+      if (!decision) return;
+      if (decision.resigns) this.#resign();
+      else if (!(await this.#play(this.#choose(decision), turn))) return;
       this.page.onChange();
     }
     if (turn !== this.#turn || !this.settings.analyses) return;
-    const { position } = this.shown; // null as long as it is only asked for
-    if (position && !position.isOver) await this.#think("hint", this.ply, turn);
+    const { position } = this.shown; // null until it is answered
+    if (position && !position.isOver) await this.#decide("hint", this.ply, turn);
   }
 
-  async #think(purpose, ply, turn) {
+  async #decide(purpose, ply, turn) {
     const step = this.steps[ply];
-    const known = step.thought;
+    const previous = step.decision;
     const { simulations } = this.settings;
-    const isKnown = known?.simulations >= simulations && known.tree;
-    if (purpose === "hint" && isKnown) return known;
-    const keep = (thought) => {
+    const isSufficient = previous?.simulations >= simulations && previous.tree;
+    if (purpose === "hint" && isSufficient) return previous;
+    const keep = (decision) => {
       if (turn !== this.#turn) return;
-      step.thought = thought;
-      step.tree = thought?.tree ?? step.tree;
-      this.page.onThought();
+      step.decision = decision;
+      step.tree = decision?.tree ?? step.tree;
+      this.page.onDecision();
     };
     this.isThinking = true;
     this.page.onChange();
     const actions = this.actions.slice(0, ply);
     const request = { actions, simulations, purpose, tree: this.settings.analyses };
-    const thought = await this.engine.think(request, keep).catch((error) => {
+    const decision = await this.engine.decide(request, keep).catch((error) => {
       if (turn === this.#turn) {
         this.isThinking = false;
         this.isStuck = purpose === "play";
@@ -279,44 +281,44 @@ export class Match {
     });
     if (turn !== this.#turn) return null;
     this.isThinking = false;
-    if (!thought?.resigns) keep(thought);
+    if (!decision?.resigns) keep(decision);
     this.page.onChange();
-    return thought;
+    return decision;
   }
 
-  /** Returns the best move, or to vary games that are only watched, one tried often. */
-  #choice({ action, moves }) {
-    if (this.you !== null || this.steps.length > VARIED_MOVES) return action;
+  /** Returns the best move; samples the first moves when the computer plays itself. */
+  #choose({ action, moves }) {
+    if (this.you !== null || this.steps.length > SAMPLED_MOVES) return action;
     const isSearched = moves.some(({ visits }) => visits > 0);
     const weight = (move) => move.weight ?? (isSearched ? move.visits : move.prior);
     let rest = Math.random() * moves.reduce((sum, move) => sum + weight(move), 0);
-    const drawn = moves.find((move) => (rest -= weight(move)) < 0);
-    return drawn ? drawn.action : action;
+    const sampled = moves.find((move) => (rest -= weight(move)) < 0);
+    return sampled ? sampled.action : action;
   }
 
-  /** Returns whether the move was made, and not overtaken by something else. */
+  /** Plays a move; returns false if it was cancelled. */
   async #play(action, turn) {
     const position = await this.engine.position([...this.actions, action]);
     if (turn !== this.#turn) return false;
     const { last: move, player } = position;
-    this.steps.push({ move, player, position, thought: null, tree: null });
+    this.steps.push({ move, player, position, decision: null, tree: null });
     this.ply = this.steps.length - 1;
     this.#hasMoves = true;
-    this.#noteEnd();
+    this.#reportEnd();
     return true;
   }
 
-  /** Ends the game by resignation of the computer, which is to move. */
+  /** Ends the game by the computer's resignation. */
   #resign() {
     const step = this.steps.at(-1);
     const rewards = [0, 1].map((player) => (player === step.player ? -1 : 1));
     const end = { isOver: true, isResigned: true, rewards, resultText: "resignation" };
     step.position = { ...step.position, ...end, moves: [] };
     this.ply = this.steps.length - 1;
-    if (this.#hasMoves) this.#noteEnd(); // else it was noted when it was played
+    if (this.#hasMoves) this.#reportEnd(); // a loaded game was reported when it was played
   }
 
-  #noteEnd() {
+  #reportEnd() {
     const { isOver, rewards } = this.position;
     if (isOver && this.you !== null) this.page.onEnd(rewards[this.you]);
   }

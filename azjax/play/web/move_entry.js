@@ -1,10 +1,10 @@
-/** Moves that are made beside the board: by a button, or typed. */
+/** Input of moves by text or by buttons. */
 import { RefusedError } from "./engine.js";
 import { percent } from "./move_overlay.js";
 
 /** @typedef {import("./engine.js").Move} Move */
 
-const MOST_BUTTONS = 12; // more moves without a place on the board can only be typed
+const MOST_BUTTONS = 12; // if there are more moves without a cell, they must be typed
 
 export class MoveEntry {
   #moves = [];
@@ -14,12 +14,12 @@ export class MoveEntry {
 
   /**
    * @param {(action: number) => void} onChoose
-   * @param {(text: string) => Promise<number>} read returns the action that was typed
+   * @param {(text: string) => Promise<number>} parse returns the action of a text
    * @param {() => void} onCancel
    */
-  constructor(onChoose, read, onCancel) {
+  constructor(onChoose, parse, onCancel) {
     this.onChoose = onChoose;
-    this.read = read;
+    this.parse = parse;
     this.element = document.createElement("form");
     this.element.className = "entry";
     this.#buttons.className = "buttons";
@@ -31,7 +31,7 @@ export class MoveEntry {
     this.#input.oninput = () => this.#problem.replaceChildren();
     this.element.onsubmit = (event) => {
       event.preventDefault();
-      this.#read();
+      this.#submit();
     };
     this.element.onkeydown = ({ key }) => {
       if (key === "Escape") onCancel();
@@ -40,32 +40,32 @@ export class MoveEntry {
   }
 
   /**
-   * Offers the moves of a position: buttons for those without a place on the board.
+   * Shows buttons for the moves without a cell.
    * @param {Move[]} moves
    * @param {boolean} mayChoose
    */
-  offer(moves, mayChoose) {
+  show(moves, mayChoose) {
     this.#moves = mayChoose ? moves : [];
     this.#input.disabled = !mayChoose;
     const unplaced = moves.filter(({ cells }) => cells.length === 0);
     const shown = unplaced.length > MOST_BUTTONS ? [] : unplaced;
-    this.#show(shown, (text) => text[0].toUpperCase() + text.slice(1));
+    this.#showButtons(shown, (text) => text[0].toUpperCase() + text.slice(1));
     this.#problem.replaceChildren();
   }
 
   /**
-   * Asks which of several moves is meant.
+   * Shows buttons to choose one of several moves.
    * @param {Move[]} moves
-   * @param {string} verb put before each
+   * @param {string} verb precedes each move
    */
   choose(moves, verb = "") {
-    this.#show(moves, (text) => `${verb} ${text}`.trim());
+    this.#showButtons(moves, (text) => `${verb} ${text}`.trim());
     for (const button of this.#buttons.children) button.classList.add("primary");
     this.#buttons.firstChild.focus();
   }
 
   /**
-   * Writes on the buttons how much the moves were tried.
+   * Shows the estimates on the buttons.
    * @param {{share: number, move: Move}[]} estimates
    */
   showShares(estimates) {
@@ -75,7 +75,7 @@ export class MoveEntry {
     }
   }
 
-  #show(moves, title) {
+  #showButtons(moves, title) {
     this.#buttons.replaceChildren(
       ...moves.map(({ action, text }) => {
         const button = document.createElement("button");
@@ -89,13 +89,13 @@ export class MoveEntry {
     );
   }
 
-  async #read() {
+  async #submit() {
     const moves = this.#moves;
     const wanted = this.#input.value.trim();
     if (!wanted || !moves.length) return;
     try {
-      const action = await this.read(wanted);
-      if (moves !== this.#moves) return; // the position has changed meanwhile
+      const action = await this.parse(wanted);
+      if (moves !== this.#moves) return; // the position has changed
       this.#input.value = "";
       this.onChoose(action);
     } catch (error) {

@@ -1,18 +1,18 @@
-/** The moves of the game, and buttons to look through them. */
+/** The list of moves, with buttons to step through them. */
 import { tag } from "./html.js";
 import { outcomeText } from "./text_output.js";
 
-const MOST_AHEAD = 4; // moves that are named, the last ones
+const MOST_AHEAD = 4; // shown moves of a continuation, the last ones
 
 export class MoveList {
-  #moves = []; // that are listed
-  #buttons = []; // one for each of them
+  #moves = []; // listed
+  #buttons = []; // one for each listed move
   #ply = 0;
 
   /**
-   * @param {(id: string) => HTMLElement} find the elements of index.html
-   * @param {(ply: number) => void} onLook wants to see the position after so many moves
-   * @param {(steps: number) => void} onStep wants to see the next one, or the one before
+   * @param {(id: string) => HTMLElement} find finds elements of index.html by id
+   * @param {(ply: number) => void} onLook called to show the position after `ply` moves
+   * @param {(steps: number) => void} onStep called to show the next or previous position
    */
   constructor(find, onLook, onStep) {
     this.list = find("played");
@@ -26,10 +26,10 @@ export class MoveList {
   }
 
   /**
-   * Shows the moves; those that are listed already stay.
+   * Shows the moves; keeps the buttons of listed moves.
    * @param {import("./engine.js").Move[]} moves
-   * @param {number} ply after how many of them the position is shown
-   * @param {boolean} isAhead whether one that may follow is shown instead
+   * @param {number} ply index of the shown position
+   * @param {boolean} isAhead whether a possible continuation is shown
    */
   show(moves, ply, isAhead) {
     const isFirst = ply === 0 && !isAhead;
@@ -37,17 +37,17 @@ export class MoveList {
     for (const one of this.back) one.setAttribute("aria-disabled", String(isFirst));
     for (const one of this.forth) one.setAttribute("aria-disabled", String(isLast));
     const isSame = ply === this.#ply && moves.length === this.#moves.length;
-    const known = this.#moves.findIndex((move, index) => move !== moves[index]);
-    if (isSame && known < 0) return;
+    const changed = this.#moves.findIndex((move, index) => move !== moves[index]);
+    if (isSame && changed < 0) return;
     const isFocused = this.list.matches(":focus-within");
-    this.#cut(known < 0 ? this.#moves.length : known);
+    this.#truncate(changed < 0 ? this.#moves.length : changed);
     moves.slice(this.#buttons.length).forEach((move) => this.#append(move));
     this.#moves = moves;
     this.#mark(ply);
     if (isFocused) this.#buttons[Math.max(0, ply - 1)]?.focus({ preventScroll: true });
   }
 
-  #cut(length) {
+  #truncate(length) {
     for (const button of this.#buttons.splice(length)) {
       const item = button.parentElement;
       button.remove();
@@ -72,12 +72,12 @@ export class MoveList {
     this.#ply = ply;
     const button = this.#buttons[ply - 1];
     button?.setAttribute("aria-current", "true");
-    const reached = this.#buttons[Math.max(0, ply - 1)]; // by the Tab key
-    if (reached) reached.tabIndex = 0;
+    const focusable = this.#buttons[Math.max(0, ply - 1)];
+    if (focusable) focusable.tabIndex = 0;
     this.#reveal(button);
   }
 
-  /** Scrolls the list, and nothing but the list, to a move. */
+  /** Scrolls only the list to a move. */
   #reveal(button) {
     const { clientWidth, clientHeight } = this.list;
     if (!button) this.list.scrollTo(0, 0);
@@ -91,9 +91,9 @@ export class MoveList {
 }
 
 /**
- * Says which other position is shown than the game's, and how to go on.
+ * Describes the shown position if it is not the latest, and how to continue.
  * @param {import("./match.js").Match} match
- * @param {string[]} sides what the players are called
+ * @param {string[]} sides names of the players' pieces
  * @returns {string}
  */
 export function lookingText(match, sides) {
@@ -102,7 +102,7 @@ export function lookingText(match, sides) {
   const text = ahead ? whatIf(ahead) : `Move ${ply} of ${steps.length - 1}: ${what}.`;
   if (ahead?.position.isOver) return `${text} ${outcomeText(ahead.position, you, sides)}`;
   if (position.isOver || isComputersTurn) return text;
-  return isPaused ? `${text} Paused.` : `${text} » to play on.`;
+  return isPaused ? `${text} Paused.` : `${text} » to continue.`;
 }
 
 function whatIf({ moves }) {

@@ -1,24 +1,24 @@
-/** How much a move was tried, and what the network thought of it, drawn on the board. */
+/** Visits and priors of moves, drawn on the board. */
 import { svg } from "./svg.js";
 
-const SMALLEST = 0.01; // share of a move that is drawn
-const CELL = 64; // what the measures below are made for
+const SMALLEST = 0.01; // least share that is drawn
+const CELL = 64; // reference size of a cell
 
 /**
  * @typedef {Object} Estimate
  * @property {number} action
- * @property {number} share of the search, or of the network where nothing was searched
- * @property {number} prior of the network
+ * @property {number} share of the visits; without a search, the prior
+ * @property {number} prior
  */
 
 /**
- * @param {{moves: Object[], visits: number}|null} thought as in `engine.js`
- * @returns {Estimate[]} of the moves that are worth drawing
+ * @param {{moves: Object[], visits: number}|null} decision as in `engine.js`
+ * @returns {Estimate[]} of the moves to draw
  */
-export function estimates(thought) {
-  if (!thought) return [];
-  const total = Math.max(0, thought.visits - 1); // one was for the position itself
-  return thought.moves
+export function estimates(decision) {
+  if (!decision) return [];
+  const total = Math.max(0, decision.visits - 1); // without the root's own evaluation
+  return decision.moves
     .map(({ action, prior, visits }) => {
       return { action, prior, share: total ? visits / total : prior };
     })
@@ -29,7 +29,7 @@ export function estimates(thought) {
  * Draws an estimate at the centre of a cell.
  * @param {number[]} centre
  * @param {Estimate} estimate
- * @param {number} cell the size of the board's cells
+ * @param {number} cell size of a cell
  */
 export function drawnEstimate([x, y], { share, prior }, cell = CELL) {
   const transform = `translate(${x} ${y}) scale(${cell / CELL})`;
@@ -47,7 +47,7 @@ export function drawnEstimate([x, y], { share, prior }, cell = CELL) {
   return drawn;
 }
 
-/** Returns a share as people read it. */
+/** Returns a share as a percentage. */
 export function percent(share) {
   return `${Math.round(100 * share)}%`;
 }

@@ -1,10 +1,10 @@
-/** The network: onnxruntime-web's plain WebAssembly, on one thread. */
+/** The network, run by onnxruntime-web (WebAssembly, one thread). */
 import * as ort from "./vendor/ort/ort.wasm.bundle.min.js";
 
 /**
  * @param {Uint8Array} wasm the runtime
  * @param {Uint8Array} model in ONNX format
- * @param {Object} game whose positions it knows
+ * @param {Object} game its rules
  * @returns {Promise<import("./search.js").Evaluate>}
  */
 export async function loadNetwork(wasm, model, game) {

@@ -1,4 +1,4 @@
-/** The page: joins the game, the board and what is around it. */
+/** The page of a game: connects the game, the board and the panels. */
 import { Analysis } from "./analysis.js";
 import { SettingsPanel } from "./settings_panel.js";
 import { RefusedError } from "./engine.js";
@@ -8,33 +8,34 @@ import { lookingText, MoveList } from "./move_list.js";
 import { gameFile } from "./saved_game.js";
 import { Score } from "./score.js";
 import { GameExport } from "./export_game.js";
-import { thoughtAt } from "./tree_view.js";
+import { decisionAt } from "./tree_view.js";
 import { outcomeText } from "./text_output.js";
 
 /**
  * @typedef {Object} Options
- * @property {new (...parts) => Object} Board draws the description's style
- * @property {typeof import("./address.js").address} [address] holds the game, if the page
- *     has an address of its own
- * @property {{name: string, title: string, rating?: number|null}[]} [players] to choose
- *     from; ratings are Elo
- * @property {string} [player] the name of the first one
- * @property {"you"|"computer"|"watch"} [begins] the first game; you, if nothing is said
+ * @property {new (...parts) => Object} Board class of the board
+ * @property {typeof import("./address.js").address} [address] stores the game, if the page
+ *     has its own address
+ * @property {{name: string, title: string, rating?: number|null}[]} [players] offered
+ *     players; ratings are Elo
+ * @property {string} [player] name of the first player
+ * @property {"you"|"computer"|"watch"} [begins] who moves first in the first game; default
+ *     "you"
  * @property {(description: import("./engine.js").Description, player?: string) => void}
- *     [onStart] called for each player that is chosen
+ *     [onStart] called for each started player
  */
 
 export class Page {
   #problem = ""; // of the connection
-  #stage = ""; // what is done before an answer begins
+  #stage = ""; // what runs before an answer
   #isStarting = false; // whether a player is being loaded
-  #refusal = ""; // of what was asked for last
+  #refusal = ""; // error of the last action
 
   /**
-   * @param {HTMLElement} container holds the elements of index.html
+   * @param {HTMLElement} container of the elements of index.html
    * @param {import("./engine.js").Engine} engine
    * @param {Options} options
-   * @param {(error: Error) => void} onFailure called when nothing more can be done
+   * @param {(error: Error) => void} onFailure called after a fatal error
    */
   constructor(container, engine, options, onFailure) {
     this.container = container;
@@ -43,22 +44,22 @@ export class Page {
     this.onFailure = onFailure;
   }
 
-  /** Shows the board, with the game that the address holds, or else a new one. */
+  /** Shows the game in the address, or else a new one. */
   async open() {
     const { address, players = [], begins = "you" } = this.options;
     this.container.querySelector(`[value=${begins}]`).checked = true;
-    this.choices = new SettingsPanel(this.container, {
-      onGame: () => this.#do(() => this.#takeUpChoice()),
+    this.settings = new SettingsPanel(this.container, {
+      onGame: () => this.#do(() => this.#applySettings()),
       onStrength: () => this.#do(() => this.match.refresh()),
     });
-    this.choices.offer(players);
+    this.settings.setPlayers(players);
     this.engine.onStage = (stage) => this.#showStage(stage);
     await this.#startAny(players);
-    this.match = new Match(this.engine, this.#settings(), {
+    this.match = new Match(this.engine, this.#matchSettings(), {
       onChange: () => this.#show(),
-      onThought: () => {
+      onDecision: () => {
         if (this.#stage) this.#showStage("");
-        else this.#showThought();
+        else this.#showDecision();
       },
       onEnd: (reward) => this.score.count(reward, this.#gameText()),
       onTakenBack: (reward) => this.score.takeBack(reward, this.#gameText()),
@@ -69,7 +70,7 @@ export class Page {
       (ply) => this.#do(() => this.match.look(ply)),
       (steps) => this.#step(steps),
     );
-    this.sharing = new GameExport(this.find, address, () => this.#file());
+    this.gameExport = new GameExport(this.find, address, () => this.#file());
     this.analysis = new Analysis(this.find("analysis"), this.description, (step, moves) =>
       this.#lookAhead(step, moves),
     );
@@ -78,10 +79,10 @@ export class Page {
     address?.onOtherGame(() => this.#do(() => this.#openLinked()));
     await this.#attempt(() => this.#openLinked());
     if (this.match.steps.length) return;
-    await this.#attempt(() => this.match.begin(this.choices.you));
+    await this.#attempt(() => this.match.start(this.settings.you));
   }
 
-  /** Says what is wrong with the connection; "" for nothing. */
+  /** Shows a problem of the connection; "" for none. */
   showProblem(text) {
     this.#problem = text;
     this.#showNotice();
@@ -91,17 +92,17 @@ export class Page {
     return new this.options.Board(
       this.find("board"),
       description,
-      (action) => this.#do(() => this.match.choose(action)),
-      (text) => this.engine.read(this.match.actions, text),
+      (action) => this.#do(() => this.match.play(action)),
+      (text) => this.engine.parse(this.match.actions, text),
     );
   }
 
-  /** Draws the first position while the game cannot begin, unless a link holds another. */
+  /** Shows the first position until the game is ready, unless the address has a game. */
   #preview({ description, position }) {
     if (this.match || this.board || this.#isLinked) return;
     this.#describe(description);
     this.board = this.#makeBoard(description);
-    this.board.show(position, false, this.choices.you);
+    this.board.show(position, false, this.settings.you);
   }
 
   get #isLinked() {
@@ -112,7 +113,7 @@ export class Page {
     }
   }
 
-  /** Says what is done before an answer begins; "" when it has begun. */
+  /** Shows what runs before an answer; "" for nothing. */
   #showStage(stage) {
     this.#stage = stage;
     if (this.match) {
@@ -125,7 +126,7 @@ export class Page {
 
   find = (id) => this.container.querySelector(`#${id}`);
 
-  /** Starts the player that is wanted, or else the first one that can be used. */
+  /** Starts the wanted player, or else the first one that works. */
   async #startAny(players) {
     const names = new Set([this.options.player, ...players.map(({ name }) => name)]);
     for (const player of names) {
@@ -159,8 +160,8 @@ export class Page {
     this.#describe(description);
     this.find("player").textContent = description.player;
     this.find("search").textContent = description.search ?? "";
-    this.choices.player = player;
-    this.choices.offerStrengths(description);
+    this.settings.player = player;
+    this.settings.setStrengths(description);
     this.score = new Score(
       `${description.game}: ${description.player}`,
       this.find("score"),
@@ -168,14 +169,14 @@ export class Page {
     this.options.onStart?.(description, player);
   }
 
-  /** Shows what a game is. */
+  /** Shows the title and the colours of a game. */
   #describe(description) {
     this.container.dataset.style = description.style;
     this.find("title").textContent = description.title;
     this.#showColours(description);
   }
 
-  /** Gives the sides the colours of their pieces in the picture. */
+  /** Sets the colours of the sides to those of their pieces. */
   #showColours({ figures = [] }) {
     [figures[0], figures[figures.length / 2]].forEach((figure, side) => {
       const [, colour] =
@@ -184,12 +185,12 @@ export class Page {
     });
   }
 
-  #settings() {
-    const { choices } = this;
+  #matchSettings() {
+    const { settings } = this;
     const analysis = this.find("analysis");
     return {
       get simulations() {
-        return choices.simulations;
+        return settings.simulations;
       },
       get analyses() {
         return analysis.open;
@@ -197,14 +198,14 @@ export class Page {
     };
   }
 
-  /** Does what the visitor asked for. */
+  /** Runs an action of the user. */
   async #do(action) {
     this.#refusal = "";
     this.#showNotice();
     await this.#attempt(action);
   }
 
-  /** Does something; says so if it is refused. */
+  /** Runs an action; shows its error if the engine rejects it. */
   async #attempt(action) {
     try {
       await action();
@@ -225,10 +226,10 @@ export class Page {
     this.find("notice").hidden = text === "";
   }
 
-  /** Opens the game that the address holds; a new one if there is none. */
+  /** Opens the game in the address, or else a new one. */
   async #openLinked() {
     if (await this.#loadLinked()) await this.match.resume();
-    else await this.match.begin(this.choices.you);
+    else await this.match.start(this.settings.you);
   }
 
   async #loadLinked() {
@@ -236,56 +237,56 @@ export class Page {
       const game = this.options.address?.readGame();
       if (!game) return false;
       await this.match.load(game.you, game.actions);
-      this.choices.you = game.you;
+      this.settings.you = game.you;
       return true;
     } catch (error) {
       if (!(error instanceof RefusedError)) throw error;
-      throw new RefusedError(`The link holds no game: ${error.message}`);
+      throw new RefusedError(`The link has no valid game: ${error.message}`);
     }
   }
 
   /**
-   * Begins a game, unless one would be lost by it: then it is for the next one. Where
-   * nobody has moved, or the computer could not go on, another opponent does.
+   * Applies changed settings: starts a game unless one is under way. Before the first
+   * move, or after a failure, a new opponent continues the game.
    */
-  async #takeUpChoice() {
-    const { choices, match } = this;
-    const isUntouched = match.steps.length === 1 && match.you === choices.you;
+  async #applySettings() {
+    const { settings, match } = this;
+    const isUntouched = match.steps.length === 1 && match.you === settings.you;
     if (this.#isOpponentNew && (isUntouched || match.isStuck)) {
-      await this.#meetChosen();
-      await match.meet();
-    } else if (!match.isUnderWay) await this.#begin();
+      await this.#startOpponent();
+      await match.changePlayer();
+    } else if (!match.isUnderWay) await this.#startGame();
     else this.#show();
   }
 
-  /** Begins a game as the visitor chose; nothing has changed if that is refused. */
-  async #begin() {
-    if (this.#isOpponentNew) await this.#meetChosen();
-    await this.match.begin(this.choices.you);
+  /** Starts a game with the current settings; keeps the old game on an error. */
+  async #startGame() {
+    if (this.#isOpponentNew) await this.#startOpponent();
+    await this.match.start(this.settings.you);
   }
 
   get #isOpponentNew() {
-    const { player } = this.choices;
+    const { player } = this.settings;
     return Boolean(player) && player !== this.player;
   }
 
-  async #meetChosen() {
-    const { choices, match } = this;
+  async #startOpponent() {
+    const { settings, match } = this;
     try {
-      await this.#start(choices.player);
+      await this.#start(settings.player);
     } catch (error) {
-      choices.player = this.player;
-      if (error instanceof RefusedError) match.resume(); // a thought may be lost
+      settings.player = this.player;
+      if (error instanceof RefusedError) match.resume(); // the start cancelled a decision
       throw error;
     }
   }
 
-  /** Looks at the position before or after: of the game, or of the tree. */
+  /** Shows the next or previous position of the game or of the tree. */
   #step(steps) {
     this.#do(() => {
       const { ahead, shown, ply } = this.match;
       if (!ahead) return this.match.look(ply + steps);
-      const { moves } = thoughtAt(shown.tree ?? [], ahead.moves);
+      const { moves } = decisionAt(shown.tree ?? [], ahead.moves);
       const after = steps > 0 ? [...ahead.moves, ...moves.slice(0, 1)] : null;
       return this.match.lookAhead(shown, after ?? ahead.moves.slice(0, -1));
     });
@@ -296,7 +297,7 @@ export class Page {
     const [board, tree] = ["board", "tree"].map((id) =>
       this.find(id).getBoundingClientRect(),
     );
-    // Where the tree is far below the board, and not beside it.
+    // In the narrow layout the tree is far below the board.
     if (tree.left < board.right) this.find("status").scrollIntoView({ block: "nearest" });
   }
 
@@ -305,15 +306,15 @@ export class Page {
     const on = (id, event, action) => {
       this.find(id)[event] = () => this.#do(action);
     };
-    on("new-game", "onclick", () => this.#begin());
+    on("new-game", "onclick", () => this.#startGame());
     on("undo", "onclick", () => match.undo());
     on("pause", "onclick", () => match.pause(!match.isPaused));
     on("reset-score", "onclick", () => this.score.reset());
     on("analysis", "ontoggle", () => {
-      this.#showThought();
+      this.#showDecision();
       return match.refresh();
     });
-    on("on-board", "onchange", () => this.#showThought());
+    on("on-board", "onchange", () => this.#showDecision());
   }
 
   #gameText() {
@@ -328,7 +329,7 @@ export class Page {
   #show() {
     const { match } = this;
     const { shown, ahead } = match;
-    if (!shown?.position) return; // as long as it is only asked for
+    if (!shown?.position) return; // not answered yet
     this.find("main").classList.remove("preparing");
     const { sides } = this.description;
     const isWaiting = match.isThinking || this.#isStarting;
@@ -343,7 +344,7 @@ export class Page {
     this.find("undo").disabled = !match.canUndo;
     this.find("pause").hidden = match.you !== null;
     this.find("pause").disabled = match.position.isOver;
-    this.find("pause").textContent = match.isPaused ? "Go on" : "Pause";
+    this.find("pause").textContent = match.isPaused ? "Continue" : "Pause";
     this.container.dataset.you = match.you ?? "nobody";
     this.find("board").dataset.turn = turnOf(match);
     this.find("board").dataset.moves = match.steps.length - 1;
@@ -353,48 +354,48 @@ export class Page {
       match.ply,
       ahead !== null,
     );
-    this.choices.show(match.you, this.player);
+    this.settings.show(match.you, this.player);
     this.options.address?.writeGame(match.you, match.actions);
-    this.sharing.show();
-    this.#showThought();
+    this.gameExport.show();
+    this.#showDecision();
   }
 
-  #showThought() {
+  #showDecision() {
     const { match } = this;
     if (!match.shown?.position) return;
     const isShown = this.find("analysis").open;
     const isDrawn = isShown && this.find("on-board").checked;
-    this.board.showThought(isDrawn ? thoughtOn(match) : null);
+    this.board.showDecision(isDrawn ? shownDecision(match) : null);
     if (!isShown) return;
     this.analysis.show(match);
     if (match.isThinking && this.#stage) this.analysis.showStage(this.#stage);
   }
 }
 
-/** Returns what was thought of the moves in the position that is looked at. */
-function thoughtOn({ shown: { thought, tree }, ahead }) {
-  return ahead ? thoughtAt(tree ?? [], ahead.moves) : thought;
+/** Returns the decision in the shown position, from the tree for a continuation. */
+function shownDecision({ shown: { decision, tree }, ahead }) {
+  return ahead ? decisionAt(tree ?? [], ahead.moves) : decision;
 }
 
 function turnOf({ position, isYourTurn }) {
   if (position.isOver) return "nobody";
-  return isYourTurn ? "visitor" : "computer";
+  return isYourTurn ? "user" : "computer";
 }
 
-/** Says what happened last, and what is next. */
+/** Returns the last move and what happens next. */
 function statusText({ position, you, isPaused, isStuck }, sides, stage) {
   const { last, isOver, player } = position;
   if (isOver) return outcomeText(position, you, sides);
   const isYours = player === you;
   const mover = you === null ? capital(sides[1 - player]) : isYours ? "Computer" : "You";
   const news = last ? `${mover} played ${last.text}. ` : "";
-  if (isYours) return last ? `${news}Your turn.` : `You begin, with ${sides[you]}.`;
-  if (isStuck) return `${news}The computer cannot go on: choose another opponent, or begin a new game.`;
+  if (isYours) return last ? `${news}Your turn.` : `You move first, with ${sides[you]}.`;
+  if (isStuck) return `${news}The computer failed: choose another opponent, or start a new game.`;
   if (isPaused) return `${news}Paused.`;
   if (stage) return `${news}${stage}`;
   return you === null
     ? `${news}${capital(sides[player])} to move`
-    : `${news}The computer thinks`;
+    : `${news}The computer is thinking`;
 }
 
 function capital(text) {

@@ -1,4 +1,4 @@
-/** The board of any game: a picture of the position, with a button over each cell. */
+/** The board of any game: an SVG picture, with a button over each cell or column. */
 import { drawnEstimate, estimates } from "./move_overlay.js";
 import { MoveEntry } from "./move_entry.js";
 import { drawnArrow, drawnArrowLabel, drawnDot, drawnRing } from "./picture_marks.js";
@@ -8,20 +8,20 @@ import { parsedSvg, svg } from "./svg.js";
 import { singular } from "./text_output.js";
 
 const MOST_ARROWS = 6;
-const LARGEST = 2; // times the picture's own size
-const SMALL = 34; // pixels; a finger may miss smaller cells
-const LABEL = 15; // the size of labels in the picture
-const SMALLEST_LABEL = 10; // pixels
+const LARGEST = 2; // width relative to the picture's own
+const SMALL = 34; // touch on smaller cells needs a confirmation (pixels)
+const LABEL = 15; // font size in the picture
+const SMALLEST_LABEL = 10; // least font size on the screen (pixels)
 
-/** The page talks to it as to `Board`. */
+/** Has the interface of `Board`. */
 export class PictureBoard {
   /**
    * @param {HTMLElement} container
    * @param {import("./engine.js").Description} description
    * @param {(action: number) => void} onChoose
-   * @param {(text: string) => Promise<number>} read returns the action that was typed
+   * @param {(text: string) => Promise<number>} parse returns the action of a typed text
    */
-  constructor(container, description, onChoose, read) {
+  constructor(container, description, onChoose, parse) {
     const { picture, targets, width, height } = description;
     this.container = container;
     this.description = description;
@@ -29,21 +29,21 @@ export class PictureBoard {
     this.isByColumn = targets === "columns";
     this.figures = description.figures.map(parsedSvg);
     this.mayChoose = false;
-    this.isTurned = false; // seen from the side of player 1
+    this.isTurned = false; // shown from the side of player 1
     this.pointing = new Pointing([], (cell) => this.#targetOf(cell));
-    this.from = null; // the target that was pointed at first
-    this.aim = null; // the target that a finger touched, to be confirmed
-    this.over = null; // the target that the pointer or the focus is on
+    this.from = null; // selected start of a move
+    this.aim = null; // touched target that needs a confirmation
+    this.over = null; // target under the pointer or with the focus
     const viewBox = [picture.left, picture.top, picture.width, picture.height].join(" ");
     this.hints = svg("g", {});
     this.ghost = svg("g", { class: "ghost" });
-    this.thought = svg("g", {});
+    this.estimates = svg("g", {});
     this.marks = svg(
       "svg",
       { viewBox, "aria-hidden": "true", class: "marks" },
       this.hints,
       this.ghost,
-      this.thought,
+      this.estimates,
     );
     this.buttons = this.#makeButtons(this.isByColumn ? width : height * width);
     const layer = document.createElement("div");
@@ -53,7 +53,7 @@ export class PictureBoard {
     container.style.setProperty("--widest", `${LARGEST * picture.width}px`);
     this.choice = new PieceChoice(
       (action) => this.#play(action),
-      () => this.#begin(),
+      () => this.#reset(),
     );
     container.replaceChildren(
       svg("svg", { viewBox }),
@@ -64,8 +64,8 @@ export class PictureBoard {
     new ResizeObserver(() => this.#fitLabels()).observe(container);
     this.entry = new MoveEntry(
       (action) => this.#play(action),
-      read,
-      () => this.#begin(),
+      parse,
+      () => this.#reset(),
     );
     container.after(this.entry.element);
   }
@@ -73,11 +73,11 @@ export class PictureBoard {
   /**
    * Shows a position.
    * @param {import("./engine.js").Position} position
-   * @param {boolean} mayChoose whether it is the visitor's turn
-   * @param {number|null} you which player the visitor is, if any
+   * @param {boolean} mayChoose whether the user may move
+   * @param {number|null} you the user's player, if any
    */
   show(position, mayChoose, you = null) {
-    // What was pointed at first stays while only a thought came in between.
+    // Keeps the selection if the position is the same.
     if (position === this.position && mayChoose === this.mayChoose) return;
     if (position !== this.position) {
       const turned = you === 1 ? position.turnedPicture : null;
@@ -89,30 +89,30 @@ export class PictureBoard {
     this.pointing = new Pointing(mayChoose ? position.moves : [], (cell) =>
       this.#targetOf(cell),
     );
-    this.#begin();
+    this.#reset();
   }
 
   /**
-   * Draws what a player thought of the moves: in their cells, or as arrows.
-   * @param {import("./engine.js").Thought|null} thought
+   * Draws the estimates of a decision: in the cells, or as arrows.
+   * @param {import("./engine.js").Decision|null} decision
    */
-  showThought(thought) {
+  showDecision(decision) {
     const moves = new Map(this.position.moves.map((move) => [move.action, move]));
-    const shown = estimates(thought)
+    const shown = estimates(decision)
       .map((estimate) => ({ ...estimate, move: moves.get(estimate.action) }))
       .filter(({ move }) => move)
       .sort((a, b) => b.share - a.share);
-    const made = (number) => shown.filter(({ move }) => move.cells.length === number);
+    const withCells = (number) => shown.filter(({ move }) => move.cells.length === number);
     const { cell } = this.description.picture;
-    const arrows = made(2)
+    const arrows = withCells(2)
       .slice(0, MOST_ARROWS)
       .map((one) => [...one.move.cells.map(this.#centre), one, cell]);
-    this.thought.replaceChildren(
+    this.estimates.replaceChildren(
       ...arrows.map((arrow) => drawnArrow(...arrow)),
       ...arrows.map((arrow) => drawnArrowLabel(...arrow)),
-      ...made(1).map((one) => drawnEstimate(this.#centre(one.move.cells[0]), one, cell)),
+      ...withCells(1).map((one) => drawnEstimate(this.#centre(one.move.cells[0]), one, cell)),
     );
-    this.entry.showShares(made(0));
+    this.entry.showShares(withCells(0));
   }
 
   #centre = (cell) => {
@@ -130,7 +130,7 @@ export class PictureBoard {
     this.buttons.forEach((button, target) => this.#place(button, target));
   }
 
-  /** Keeps the names of rows and columns readable where the board is small. */
+  /** Keeps the labels readable on a small board. */
   #fitLabels() {
     const scale = this.container.clientWidth / this.description.picture.width;
     const size = Math.max(LABEL, SMALLEST_LABEL / scale);
@@ -148,7 +148,7 @@ export class PictureBoard {
         isTouched = pointerType !== "mouse";
       };
       button.onclick = ({ detail }) => this.#point(target, isTouched && detail > 0);
-      button.onkeydown = (event) => this.#walk(event, target);
+      button.onkeydown = (event) => this.#moveFocus(event, target);
       button.onpointerenter = ({ pointerType }) => {
         if (pointerType === "mouse") this.#preview((this.over = target));
       };
@@ -175,8 +175,8 @@ export class PictureBoard {
     classList.toggle("round", centres[0][0] !== lowest[0]); // hexagons
   }
 
-  /** Arrow keys go from button to button; Escape drops what was pointed at first. */
-  #walk(event, target) {
+  /** Moves the focus by arrow keys; Escape clears the selection. */
+  #moveFocus(event, target) {
     const { width } = this.description;
     const sign = this.isTurned ? -1 : 1;
     const [right, down] = {
@@ -188,18 +188,18 @@ export class PictureBoard {
     const column = (target % width) + right;
     const isStep = (right || down) && column >= 0 && column < width;
     const next = this.buttons[isStep ? target + right + down * width : -1];
-    if (event.key === "Escape") this.#begin();
+    if (event.key === "Escape") this.#reset();
     if (!next) return;
     event.preventDefault();
     next.focus();
   }
 
-  /** Waits for something to be pointed at. */
-  #begin() {
+  /** Clears the selection. */
+  #reset() {
     if (this.aim !== null) this.over = null;
     this.from = this.aim = null;
     this.choice.close();
-    this.entry.offer(this.position.moves, this.mayChoose);
+    this.entry.show(this.position.moves, this.mayChoose);
     this.#showHints();
     this.#preview(this.over);
   }
@@ -207,12 +207,12 @@ export class PictureBoard {
   #point(target, isTouched) {
     const moves = this.#movesAt(target);
     if (!moves.length) {
-      const canBegin = this.from !== target && this.pointing.ends(target).length > 0;
-      this.#begin();
-      if (canBegin) this.from = target;
+      const canStart = this.from !== target && this.pointing.ends(target).length > 0;
+      this.#reset();
+      if (canStart) this.from = target;
       this.#showHints();
     } else if (this.#makeDifferentPieces(moves)) {
-      this.#chooseAmong(moves);
+      this.#choosePiece(moves);
     } else if (isTouched && this.#isSmall() && this.aim !== target) {
       this.aim = this.over = target;
       this.entry.choose(moves, "Play");
@@ -224,23 +224,24 @@ export class PictureBoard {
     }
   }
 
+  /** Whether each move puts another kind of piece into the last cell. */
   #makeDifferentPieces(moves) {
     const kinds = new Set(moves.map(({ becomes }) => becomes));
     return moves.length > 1 && kinds.size === moves.length && !kinds.has(undefined);
   }
 
-  /** Asks which piece is wanted. */
-  #chooseAmong(moves) {
+  /** Shows a choice of pieces. */
+  #choosePiece(moves) {
     const pieces = moves.map(({ action, becomes }) => ({
       action,
       name: this.#pieceName(becomes),
       figure: this.figures[becomes],
     }));
     const { picture } = this.description;
-    this.choice.offer(pieces, this.#centre(moves[0].cells.at(-1)), picture);
+    this.choice.show(pieces, this.#centre(moves[0].cells.at(-1)), picture);
   }
 
-  /** Returns what pointing at a target would do now. */
+  /** Returns the moves that a click on a target makes now. */
   #movesAt(target) {
     const moves = this.from === null ? [] : this.pointing.between(this.from, target);
     return moves.length ? moves : this.pointing.at(target);
@@ -253,7 +254,7 @@ export class PictureBoard {
 
   #play(action) {
     this.mayChoose = false;
-    this.#begin();
+    this.#reset();
     this.onChoose(action);
   }
 
@@ -261,25 +262,25 @@ export class PictureBoard {
     const { cell } = this.description.picture;
     const empty = this.position.cells.filter((kind) => kind < 0).length;
     const { singles } = this.pointing;
-    const isTelling = !this.isByColumn && singles.length <= empty / 2;
+    const hasHints = !this.isByColumn && singles.length <= empty / 2;
     const ends = this.from === null ? [] : this.pointing.ends(this.from);
-    const hinted = this.from !== null ? [this.from, ...ends] : isTelling ? singles : [];
+    const hinted = this.from !== null ? [this.from, ...ends] : hasHints ? singles : [];
     this.hints.replaceChildren(
       ...hinted.map((one) => {
         const draw = this.position.cells[one] < 0 ? drawnDot : drawnRing;
         return draw(this.#centre(one), cell);
       }),
     );
-    const beginnings = new Set([...this.pointing.beginnings, ...ends]);
+    const starts = new Set([...this.pointing.starts, ...ends]);
     this.buttons.forEach((button, target) => {
-      button.setAttribute("aria-disabled", String(!beginnings.has(target)));
+      button.setAttribute("aria-disabled", String(!starts.has(target)));
       button.setAttribute("aria-label", this.#label(target));
       if (target === this.from) button.setAttribute("aria-pressed", "true");
       else button.removeAttribute("aria-pressed");
     });
   }
 
-  /** Shows faintly what pointing at a target would do. */
+  /** Shows a ghost of the move that a click on a target makes. */
   #preview(target) {
     const [move] = target === null ? [] : this.#movesAt(target);
     const drawn = [];

@@ -1,11 +1,11 @@
-/** What is drawn over the picture of a position. */
+/** Marks over the picture of a position. */
 import { percent } from "./move_overlay.js";
 import { svg } from "./svg.js";
 
-const CELL = 64; // what the measures below are made for
-const LABEL_AT = 0.7; // of an arrow's way
+const CELL = 64; // reference size of a cell
+const LABEL_AT = 0.7; // place of the label, as a share of the arrow
 
-/** Draws a ring around what lies in a cell. */
+/** Draws a ring around the piece in a cell. */
 export function drawnRing([cx, cy], cell) {
   return svg("circle", { cx, cy, r: 0.42 * cell, class: "ring" });
 }
@@ -16,11 +16,11 @@ export function drawnDot([cx, cy], cell) {
 }
 
 /**
- * Draws an arrow for a move from cell to cell, the wider the more it was tried.
- * @param {number[]} from a centre
- * @param {number[]} to a centre
+ * Draws an arrow for a move; its width shows the share of visits.
+ * @param {number[]} from centre of the start
+ * @param {number[]} to centre of the end
  * @param {import("./move_overlay.js").Estimate} estimate
- * @param {number} cell the size of the board's cells
+ * @param {number} cell size of a cell
  */
 export function drawnArrow([x, y], [toX, toY], { share }, cell) {
   const scale = cell / CELL;
@@ -40,7 +40,7 @@ export function drawnArrow([x, y], [toX, toY], { share }, cell) {
   );
 }
 
-/** Writes the numbers of an arrow on it; see `drawnArrow`. */
+/** Draws the label of an arrow; see `drawnArrow`. */
 export function drawnArrowLabel([x, y], [toX, toY], { share, prior }, cell) {
   const place = [x + LABEL_AT * (toX - x), y + LABEL_AT * (toY - y)];
   const width = Math.max(4, 36 * prior);

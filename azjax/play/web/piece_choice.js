@@ -1,10 +1,10 @@
-/** Asks which piece a move makes, by pictures at its cell. */
+/** A choice between pieces, such as promotions, shown at the cell. */
 import { tag } from "./html.js";
 
 const SIZE = 1.25; // cells
 
 export class PieceChoice {
-  #before = null; // what had the focus
+  #before = null; // the previously focused element
 
   /**
    * @param {(action: number) => void} onChoose
@@ -17,7 +17,7 @@ export class PieceChoice {
     this.element.setAttribute("aria-label", "Which piece?");
     this.element.onkeydown = (event) => {
       const steps = { ArrowLeft: -1, ArrowRight: 1 };
-      if (event.key in steps) this.#walk(steps[event.key]);
+      if (event.key in steps) this.#moveFocus(steps[event.key]);
       if (event.key === "Escape") {
         this.#before.focus();
         onCancel();
@@ -31,7 +31,7 @@ export class PieceChoice {
    * @param {number[]} centre
    * @param {{left: number, top: number, width: number, height: number, cell: number}} picture
    */
-  offer(pieces, [x, y], { left, top, width, height, cell }) {
+  show(pieces, [x, y], { left, top, width, height, cell }) {
     this.element.replaceChildren(
       ...pieces.map(({ action, name, figure }) => {
         const drawn = figure.cloneNode(true);
@@ -60,7 +60,7 @@ export class PieceChoice {
     this.element.hidden = true;
   }
 
-  #walk(step) {
+  #moveFocus(step) {
     const buttons = [...this.element.children];
     const focused = buttons.findIndex((button) => button.matches(":focus"));
     buttons[(focused + step + buttons.length) % buttons.length].focus();

@@ -1,30 +1,29 @@
-/** Moves made by pointing at the board: at one cell, or first from and then to. */
+/** Input of moves by clicking one cell, or the start and the end of a move. */
 
 /** @typedef {import("./engine.js").Move} Move */
 
 export class Pointing {
   /**
-   * @param {Move[]} moves the legal ones
-   * @param {(cell: number) => number} targetOf what is pointed at for a cell
+   * @param {Move[]} moves legal moves
+   * @param {(cell: number) => number} targetOf returns the clickable target of a cell
    */
   constructor(moves, targetOf) {
-    this.unplaced = moves.filter(({ cells }) => cells.length === 0);
     this.placed = moves
       .filter(({ cells }) => cells.length > 0)
       .map((move) => ({ move, targets: move.cells.map(targetOf) }));
   }
 
-  /** @returns {Move[]} the moves that pointing at one target makes */
+  /** @returns {Move[]} the moves of a single target */
   at(target) {
     return this.#moves(({ targets }) => targets.length === 1 && targets[0] === target);
   }
 
-  /** @returns {Move[]} the moves from one target to another, which may be several */
+  /** @returns {Move[]} the moves from one target to another */
   between(from, to) {
     return this.#moves(({ targets }) => targets[0] === from && targets[1] === to);
   }
 
-  /** @returns {number[]} where what is at a target may go */
+  /** @returns {number[]} the ends of the moves from a target */
   ends(from) {
     const ends = this.placed
       .filter(({ targets }) => targets.length > 1 && targets[0] === from)
@@ -32,18 +31,18 @@ export class Pointing {
     return [...new Set(ends)];
   }
 
-  /** @returns {number[]} what may be pointed at without having pointed before */
-  get beginnings() {
+  /** @returns {number[]} the first targets of all moves */
+  get starts() {
     return [...new Set(this.placed.map(({ targets }) => targets[0]))];
   }
 
-  /** @returns {number[]} the cells of moves that are made by pointing once */
+  /** @returns {number[]} the cells of the moves with a single target */
   get singles() {
     const single = this.placed.filter(({ targets }) => targets.length === 1);
     return single.map(({ move }) => move.cells[0]);
   }
 
-  #moves(isMeant) {
-    return this.placed.filter(isMeant).map(({ move }) => move);
+  #moves(condition) {
+    return this.placed.filter(condition).map(({ move }) => move);
   }
 }

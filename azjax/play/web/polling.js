@@ -1,16 +1,15 @@
-/** Keeps what a page shows up to date. */
+/** Regular updates of a page. */
 
 /**
- * Asks again and again, while the page is seen by somebody.
+ * Refreshes repeatedly while the page is visible.
  * @param {() => Promise<void>} refresh
- * @param {() => number} pause milliseconds until the next time
- * @param {(problem: string) => void} onProblem told what is wrong, and "" when it is
- *     right again
+ * @param {() => number} pause milliseconds before the next refresh
+ * @param {(problem: string) => void} onProblem receives the problem, "" when it is solved
  */
 export async function poll(refresh, pause, onProblem) {
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, pause()));
-    await seen();
+    await visible();
     try {
       await refresh();
       onProblem("");
@@ -20,8 +19,8 @@ export async function poll(refresh, pause, onProblem) {
   }
 }
 
-/** Waits until somebody sees the page. */
-export async function seen() {
+/** Resolves when the page is visible. */
+export async function visible() {
   while (document.hidden) {
     await new Promise((resolve) => {
       document.addEventListener("visibilitychange", resolve, { once: true });
@@ -29,10 +28,10 @@ export async function seen() {
   }
 }
 
-/** Says how far a training run is. */
+/** Returns the state of a training run as text. */
 export function stateText({ state, share }) {
   const percentage = share === null ? "" : `${Math.floor(100 * share)}%`;
-  if (state === "learning") return `learning now${percentage && `, ${percentage}`}`;
+  if (state === "learning") return `training${percentage && `, ${percentage}`}`;
   if (state === "finished") return "finished";
   return `stopped${percentage && ` at ${percentage}`}`;
 }

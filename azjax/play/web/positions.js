@@ -1,4 +1,4 @@
-/** A game's rules as the page asks about them: what `engine.js` calls a position. */
+/** Positions of games with rules in JavaScript, as in `engine.js`. */
 
 const STRENGTHS = [1, 25, 50, 100, 200, 400, 800, 1600]; // simulations a move
 
@@ -40,8 +40,7 @@ export function positionAfter(game, actions) {
 /**
  * @param {Object} game
  * @param {number[]} actions from the first position
- * @returns {(import("./engine.js").Move & {player: number})[]} what they are called, and
- *     who made them
+ * @returns {(import("./engine.js").Move & {player: number})[]} the moves and their players
  */
 export function replay(game, actions) {
   const { states, moves } = played(game, actions);

@@ -1,21 +1,21 @@
-/** A training run while it learns: its plot, its newest numbers, a sample game. */
+/** The page of a training run: its plot, its latest metrics and a sample game. */
 import { fetchJson } from "./download.js";
-import { poll, seen, stateText } from "./polling.js";
+import { poll, stateText, visible } from "./polling.js";
 import { tag } from "./html.js";
 import { Match } from "./match.js";
 import { PictureBoard } from "./picture_board.js";
 import { ServerEngine } from "./server_engine.js";
 
-const REFRESH = 5000; // milliseconds, while it learns
-const SLOW_REFRESH = 20000;
-const LOOK_AT_END = 4000; // milliseconds, before the next sample game
+const REFRESH = 5000; // of a running training (milliseconds)
+const SLOW_REFRESH = 20000; // of a stopped or finished one
+const END_PAUSE = 4000; // before the next sample game (milliseconds)
 
 const element = (id) => document.getElementById(id);
 
 let run;
-let plotted = null; // which plot is shown
+let plotted = null; // version of the shown plot
 
-open().catch((error) => window.showFailure(`Nothing to show: ${error.message}`));
+open().catch((error) => window.showFailure(`The run did not load: ${error.message}`));
 element("sample").onclick = () => playSample().catch(fail);
 
 async function open() {
@@ -43,11 +43,11 @@ function show({ title, state, share, numbers, plot, players, play }) {
 
 function sentence({ state, share }) {
   const text = stateText({ state, share });
-  const hint = state === "stopped" ? "; the same command goes on from there" : "";
+  const hint = state === "stopped" ? "; the same command resumes it" : "";
   return `${text[0].toUpperCase()}${text.slice(1)}${hint}.`;
 }
 
-/** Changes a text only where it is another, so that it is not read out again. */
+/** Sets a text only if it differs, so that screen readers do not repeat it. */
 function setText(place, text) {
   if (place.textContent !== text) place.textContent = text;
 }
@@ -61,7 +61,7 @@ function showNumbers(numbers) {
   element("latest").parentElement.hidden = numbers.length === 0;
 }
 
-/** Puts a newer plot in the place of the older one when it has arrived. */
+/** Replaces the plot when the new one has loaded. */
 function showPlot(plot) {
   const newer = new Image();
   newer.onload = () => {
@@ -74,7 +74,7 @@ function showPlot(plot) {
   newer.src = `learning.png?${plot}`;
 }
 
-/** Says why there is no sample game; it can be asked for again. */
+/** Shows why the sample game failed, and enables its button. */
 function fail({ message }) {
   showProblem(message);
   element("sample").disabled = false;
@@ -85,7 +85,7 @@ function showProblem(text) {
   element("notice").hidden = text === "";
 }
 
-/** Lets the newest player play against itself, one game after the other. */
+/** Shows games of the newest player against itself. */
 async function playSample() {
   element("sample").disabled = true;
   const config = { socket: "/socket", game: run.game };
@@ -103,18 +103,18 @@ async function playSample() {
       board.show(position, false);
       element("board").dataset.moves = ply;
       element("sample-status").textContent = statusText(position, description);
-      if (position.isOver) setTimeout(() => again().catch(fail), LOOK_AT_END);
+      if (position.isOver) setTimeout(() => again().catch(fail), END_PAUSE);
     },
-    onThought() {
-      board.showThought(match.shown.thought);
+    onDecision() {
+      board.showDecision(match.shown.decision);
     },
   });
   const again = async () => {
-    await seen();
-    await start(); // the player may be newer
-    await match.begin(null);
+    await visible();
+    await start(); // there may be a newer player
+    await match.start(null);
   };
-  await match.begin(null);
+  await match.start(null);
 }
 
 function statusText({ isOver, rewards, resultText, last }, { sides }) {

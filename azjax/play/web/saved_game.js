@@ -1,11 +1,11 @@
-/** A game as azjax saves games: `azjax play GAME --load FILE` goes on with it. */
+/** Saved games; `azjax play GAME --load FILE` continues them. */
 
 const RESULTS = { 1: "first wins", 0: "drawn", "-1": "second wins" };
 const FORFEIT = ", the other side could not go on";
 
 /**
- * @param {string} game its name
- * @param {string} computer the name of who plays against the visitor
+ * @param {string} game its key
+ * @param {string} computer name of the computer player
  * @param {import("./match.js").Match} match
  * @returns {{name: string, text: string}} of the file
  */

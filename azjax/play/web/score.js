@@ -1,11 +1,11 @@
-/** The score of all games against one player, kept in this browser if it allows that. */
+/** The score against one player, kept in the browser's storage if allowed. */
 
 const NAMES = ["you", "draws", "computer"];
 
 export class Score {
   /**
-   * @param {string} key tells one player from another
-   * @param {HTMLElement} container holds an element `score-NAME` for each number
+   * @param {string} key identifies the player
+   * @param {HTMLElement} container has an element `score-NAME` for each number
    */
   constructor(key, container) {
     this.key = `azjax score: ${key}`;
@@ -16,14 +16,14 @@ export class Score {
 
   /**
    * Adds a game.
-   * @param {number} reward the visitor's
-   * @param {string} game tells it from others
+   * @param {number} reward of the user
+   * @param {string} game identifies the game
    */
   count(reward, game) {
     this.#add(reward, 1, game);
   }
 
-  /** Takes a game out again, if it is the one that was added last. */
+  /** Removes a game if it was the last one added. */
   takeBack(reward, game) {
     const { kept } = this;
     if ((this.#stored() ?? kept).game === game) this.#add(reward, -1, null);
@@ -34,7 +34,7 @@ export class Score {
   }
 
   #add(reward, times, game) {
-    const kept = this.#stored() ?? this.kept; // another page may have counted
+    const kept = this.#stored() ?? this.kept; // another page may have changed it
     const name = NAMES[1 - reward];
     this.#keep({ ...kept, [name]: Math.max(0, kept[name] + times), game });
   }
@@ -44,7 +44,7 @@ export class Score {
       const kept = JSON.parse(localStorage.getItem(this.key));
       return NAMES.every((name) => Number.isInteger(kept[name])) ? kept : null;
     } catch {
-      return null; // nothing was kept, or nothing may be
+      return null; // nothing stored, or no access
     }
   }
 
@@ -53,7 +53,7 @@ export class Score {
     try {
       localStorage.setItem(this.key, JSON.stringify(kept));
     } catch {
-      // Not allowed: the score lasts as long as the page.
+      // No access: the score is lost with the page.
     }
     this.#show();
   }

@@ -1,40 +1,40 @@
 /**
- * PUCT tree search: the search of azjax's `alphazero:RUN?algorithm=alphazero`, without
- * noise, one position at a time.
+ * PUCT tree search without noise, as `alphazero:RUN?algorithm=alphazero` in Python, for
+ * one position at a time.
  *
- * Values are for the player to move at a node; numbers are rounded to 32 bits where
- * Python's are.
+ * Values are for the player to move at a node; numbers are rounded to float32 as in
+ * Python.
  *
  * @typedef {Object} Settings
  * @property {number} c_init exploration at few visits
- * @property {number} c_base visits at which exploration has grown markedly
- * @property {number|null} first_play_reduction an unvisited action is worth the node's
- *     value, less this times the root of the prior of the visited ones; null: a loss
+ * @property {number} c_base scale of visits at which exploration grows
+ * @property {number|null} first_play_reduction the value of an unvisited action is the
+ *     node's, minus this times the square root of the visited prior; null: -1 (a loss)
  *
  * @typedef {(state: Object) => Promise<{logits: Float32Array, result: Float32Array}>} Evaluate
- *     what the network says: a logit for each action, legal or not, and the
- *     probabilities of win, draw and loss for the player to move
+ *     the network: a logit for each action, legal or not, and the probabilities of win,
+ *     draw and loss for the player to move
  */
 
 const MAX_LINE = 16; // moves
-const MAX_BRANCHES = 63; // positions below the root that are shown
-const MAX_SLICE = 12; // milliseconds between two looks at what else is to do
+const MAX_BRANCHES = 63; // nodes below the root in a decision
+const MAX_SLICE = 12; // between two calls of `onSlice` (milliseconds)
 
 class Node {
-  /** A position in the tree, before its value is known. */
+  /** A node that is not evaluated yet. */
   constructor(state, actions, reward) {
     this.state = state;
-    this.actions = actions; // legal ones, the lowest number first; none at the end
-    this.prior = null; // of each of them
+    this.actions = actions; // legal, ascending; empty at the end of the game
+    this.prior = null; // of each action
     this.children = new Array(actions.length).fill(null);
-    this.visits = 0; // simulations that ended here or passed
-    this.value = 0; // mean of the values backed up
+    this.visits = 0; // simulations through this node
+    this.value = 0; // mean of the backed-up values
     this.draw = 0; // mean of the probabilities of a draw
-    this.reward = reward; // of the move that leads here, for the player who made it
+    this.reward = reward; // of the player who moved here
   }
 
-  /** What the node is worth to the player who moved here. */
-  get worth() {
+  /** Q of the action that leads here, for the player who made it. */
+  get actionValue() {
     return this.reward - this.value;
   }
 }
@@ -54,35 +54,34 @@ export class Search {
     this.settings = settings;
   }
 
-  /** Forgets the tree. */
+  /** Drops the tree. */
   reset() {
     this.#root = null;
   }
 
   /**
-   * Searches the position after some actions from the first one. What the tree knows
-   * of it from earlier searches is used; simulations are made in addition.
+   * Searches the position after some actions; reuses the tree of earlier searches.
    * @param {number[]} actions
-   * @param {number} simulations
-   * @param {(done: number) => Promise<boolean>} mayGoOn called every few milliseconds
-   * @returns {Promise<void>} when all is done, or `mayGoOn` said no
+   * @param {number} simulations to add
+   * @param {(done: number) => Promise<boolean>} onSlice called every few milliseconds;
+   *     returns whether to continue
    */
-  async run(actions, simulations, mayGoOn) {
+  async run(actions, simulations, onSlice) {
     await this.#setRoot(actions);
     if (!this.#root.actions.length) throw new Error("the game is over");
     let sliceStart = performance.now();
     for (let done = 0; done < simulations; done++) {
       await this.#simulate();
       if (performance.now() - sliceStart > MAX_SLICE) {
-        if (!(await mayGoOn(done + 1))) return;
+        if (!(await onSlice(done + 1))) return;
         sliceStart = performance.now();
       }
     }
   }
 
   /**
-   * Returns what the search saw at the root.
-   * @returns {import("./engine.js").Thought}
+   * Returns the result of the search at the root.
+   * @returns {import("./engine.js").Decision}
    */
   summary() {
     const root = this.#root;
@@ -93,12 +92,12 @@ export class Search {
         text: this.game.actionToText(action),
         prior: root.prior[index],
         visits: child ? child.visits : 0,
-        value: child ? child.worth : null,
+        value: child ? child.actionValue : null,
       };
     });
     const best = mostVisited(root);
     const child = root.children[best];
-    const value = child ? child.worth : root.value;
+    const value = child ? child.actionValue : root.value;
     const draw = child ? child.draw : root.draw;
     return {
       action: root.actions[best],
@@ -111,29 +110,29 @@ export class Search {
     };
   }
 
-  /** Makes the position after `actions` the root, with its tree if it is known. */
+  /** Sets the root to the position after `actions`; keeps its subtree. */
   async #setRoot(actions) {
-    const known = this.#rootActions;
-    let node = known.every((action, ply) => action === actions[ply])
+    const before = this.#rootActions;
+    let node = before.every((action, ply) => action === actions[ply])
       ? this.#root
       : null;
-    for (const action of actions.slice(known.length)) {
+    for (const action of actions.slice(before.length)) {
       node = node && node.children[node.actions.indexOf(action)];
     }
     if (!node) {
       const state = actions.reduce(
-        (before, action) => this.game.step(before, action),
+        (state, action) => this.game.step(state, action),
         this.game.init(),
       );
       node = this.#newNode(state, 0);
-      await this.#assess(node);
+      await this.#evaluateNode(node);
       node.visits = 1;
     }
     this.#root = node;
     this.#rootActions = [...actions];
   }
 
-  /** Goes down to a new position or to the end of the game, and takes its value up. */
+  /** Selects a leaf, expands and evaluates it, and backs up its value. */
   async #simulate() {
     const path = [this.#root];
     let node = this.#root;
@@ -144,7 +143,7 @@ export class Search {
       if (isNew) {
         const state = this.game.step(node.state, node.actions[index]);
         child = this.#newNode(state, this.game.rewards(state)[node.state.player]);
-        await this.#assess(child);
+        await this.#evaluateNode(child);
         node.children[index] = child;
       }
       path.push(child);
@@ -161,7 +160,7 @@ export class Search {
     }
   }
 
-  /** Returns which of a node's moves has the highest score, the first if several have. */
+  /** Returns the index of the action with the highest PUCT score, the first of equals. */
   #select(node) {
     const { c_init, c_base, first_play_reduction } = this.settings;
     const rate = c_init + Math.log((node.visits + c_base + 1) / c_base);
@@ -174,10 +173,10 @@ export class Search {
     let highest = -Infinity;
     for (let index = 0; index < node.actions.length; index++) {
       const child = node.children[index];
-      const worth = child ? child.worth : firstPlay;
+      const actionValue = child ? child.actionValue : firstPlay;
       const visits = child ? child.visits : 0;
       const score = Math.fround(
-        Math.fround((worth + 1) / 2) +
+        Math.fround((actionValue + 1) / 2) +
           Math.fround((exploration * node.prior[index]) / (visits + 1)),
       );
       if (score > highest) {
@@ -196,8 +195,8 @@ export class Search {
     );
   }
 
-  /** Gives a node its prior and value: the network's, or none at the end of a game. */
-  async #assess(node) {
+  /** Sets a node's prior and value by the network, or by the result of the game. */
+  async #evaluateNode(node) {
     if (node.state.terminated) {
       node.draw = node.reward === 0 ? 1 : 0;
       return;
@@ -208,7 +207,7 @@ export class Search {
     node.draw = result[1];
   }
 
-  /** Returns the most visited positions, each after the one that it follows. */
+  /** Returns the most visited nodes, parents before children. */
   #branches() {
     const shown = [];
     const open = childrenOf(this.#root, -1);
@@ -217,13 +216,13 @@ export class Search {
       const next = open.findIndex(({ child }) => child.visits === most);
       const [{ parent, action, prior, child }] = open.splice(next, 1);
       const text = this.game.actionToText(action);
-      shown.push({ parent, action, text, prior, visits: child.visits, value: child.worth });
+      shown.push({ parent, action, text, prior, visits: child.visits, value: child.actionValue });
       open.push(...childrenOf(child, shown.length - 1));
     }
     return shown;
   }
 
-  /** Returns the chosen move, then always the most visited one. */
+  /** Returns the principal variation: the most visited actions. */
   #line() {
     const line = [];
     let node = this.#root;
@@ -239,7 +238,7 @@ export class Search {
   }
 }
 
-/** Returns what follows a node; `parent` is the number by which it is known. */
+/** Returns the children of a node; `parent` is its index in the list of branches. */
 function childrenOf({ actions, prior, children }, parent) {
   return children.flatMap((child, index) =>
     child ? [{ parent, action: actions[index], prior: prior[index], child }] : [],
@@ -257,7 +256,7 @@ function visitedPrior(node) {
   );
 }
 
-/** Returns which move has the most visits: the first of them, or the likeliest if none has any. */
+/** Returns the index of the most visited action, the highest prior without visits. */
 function mostVisited(node) {
   const visits = node.children.map((child) => (child ? child.visits : 0));
   const most = Math.max(...visits);

@@ -1,28 +1,28 @@
-/** The player that thinks on a server. */
+/** The engine on a server. */
 import { MessageEngine } from "./engine.js";
 
-const FIRST_DELAY = 500; // milliseconds until the page connects again
+const FIRST_DELAY = 500; // before the page reconnects (milliseconds)
 const LONGEST_DELAY = 8000;
 
 /**
- * Asks over a WebSocket. Every question carries the whole game, so the server needs no
- * memory of a visitor: when the connection breaks, another is made, and what was open is
- * asked again.
+ * Sends requests over a WebSocket. Each request contains all actions of the game, so the
+ * server keeps no state: after a lost connection the page reconnects and sends the
+ * unanswered requests again.
  */
 export class ServerEngine extends MessageEngine {
   #url;
   #game;
   #onConnection;
   #socket = null;
-  #isReady = false; // whether this connection was told what is played
-  #params = null; // of the newest start
+  #isReady = false; // whether this connection has started a game
+  #params = null; // of the latest start request
   #delay = FIRST_DELAY;
 
   /**
-   * @param {{socket: string, game: string}} config where to connect, and what is played
-   * @param {(error: Error) => void} onFailure called when nothing more can be done
-   * @param {(problem: string) => void} onConnection told what is wrong with the
-   *     connection, and "" when it is right again
+   * @param {{socket: string, game: string}} config address of the socket and key of the game
+   * @param {(error: Error) => void} onFailure called after a fatal error
+   * @param {(problem: string) => void} onConnection receives the problem of the
+   *     connection, "" when it is solved
    */
   constructor({ socket, game }, onFailure, onConnection) {
     super((message) => this.#post(message), onFailure);
@@ -53,8 +53,8 @@ export class ServerEngine extends MessageEngine {
   #connect() {
     this.#isReady = false;
     this.#socket = new WebSocket(this.#url);
-    this.#socket.onopen = () => this.#greet();
-    this.#socket.onmessage = ({ data }) => this.#take(JSON.parse(data));
+    this.#socket.onopen = () => this.#startAgain();
+    this.#socket.onmessage = ({ data }) => this.#handle(JSON.parse(data));
     this.#socket.onclose = ({ reason }) => {
       this.#onConnection(
         `${reason || "The server does not answer"}. Trying again; the game is not lost.`,
@@ -64,17 +64,17 @@ export class ServerEngine extends MessageEngine {
     };
   }
 
-  /** Says first of all what is played, if that is not asked for already. */
-  #greet() {
+  /** Sends the pending start request, or else the latest one again. */
+  #startAgain() {
     const start = this.open.find(({ method }) => method === "start");
     if (start) this.#post(start);
     else this.ask("start", this.#params).catch((error) => this.fail(error));
   }
 
-  #take(message) {
-    const asked = this.open.find(({ id }) => id === message.id);
+  #handle(message) {
+    const request = this.open.find(({ id }) => id === message.id);
     this.receive(message);
-    if (asked?.method !== "start" || message.kind !== "answer" || this.#isReady) return;
+    if (request?.method !== "start" || message.kind !== "answer" || this.#isReady) return;
     this.#isReady = true;
     this.#delay = FIRST_DELAY;
     this.#onConnection("");

@@ -1,4 +1,4 @@
-/** What the visitor may choose: who begins, the opponent, and how strong it is. */
+/** The settings: who moves first, the opponent and its strength. */
 
 import { playerText } from "./text_output.js";
 
@@ -8,9 +8,9 @@ export class SettingsPanel {
   #strengths = [];
 
   /**
-   * @param {HTMLElement} container holds the elements of index.html
-   * @param {{onGame: () => void, onStrength: () => void}} page told of a choice that is
-   *     about games, or about every move
+   * @param {HTMLElement} container of the elements of index.html
+   * @param {{onGame: () => void, onStrength: () => void}} page called after a change that
+   *     concerns the next game, or the next move
    */
   constructor(container, { onGame, onStrength }) {
     this.container = container;
@@ -22,7 +22,7 @@ export class SettingsPanel {
     this.slider.onchange = onStrength;
   }
 
-  /** Who the visitor wants to be in the next game, 0 or 1; null for none. */
+  /** The user's player in the next game, 0 or 1; null to watch. */
   get you() {
     return this.#begins().find(({ input }) => input.checked).player;
   }
@@ -31,7 +31,7 @@ export class SettingsPanel {
     this.#begins().find(({ player }) => player === you).input.checked = true;
   }
 
-  /** The name of the opponent in the next game, "" where there is no choice. */
+  /** The name of the opponent in the next game, "" without a choice. */
   get player() {
     return this.opponents.value;
   }
@@ -44,15 +44,15 @@ export class SettingsPanel {
     return this.#strengths[this.slider.value] ?? null;
   }
 
-  /** Lets the visitor choose among the players, where there are several. */
-  offer(players) {
+  /** Sets the players to choose from. */
+  setPlayers(players) {
     const options = players.map((player) => new Option(playerText(player), player.name));
     this.opponents.replaceChildren(...options);
     this.container.querySelector(".opponent").hidden = players.length < 2;
   }
 
-  /** Sets up the slider, where the player has strengths. */
-  offerStrengths({ simulations, strengths }) {
+  /** Sets the strengths of the slider; hides it without strengths. */
+  setStrengths({ simulations, strengths }) {
     const all = strengths.length ? [...strengths, simulations] : [];
     this.#strengths = [...new Set(all)].sort((a, b) => a - b);
     this.container.querySelector(".strength").hidden = all.length === 0;
@@ -61,7 +61,7 @@ export class SettingsPanel {
     this.#showStrength();
   }
 
-  /** Says which choices are not those of the present game. */
+  /** Shows which settings differ from the current game. */
   show(you, player) {
     this.#find("begins-later").hidden = this.you === you;
     this.#find("opponent-later").hidden = !this.player || this.player === player;

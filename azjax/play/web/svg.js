@@ -1,4 +1,4 @@
-/** Elements of SVG: built, or read. */
+/** SVG elements. */
 
 const NAMESPACE = "http://www.w3.org/2000/svg";
 
@@ -17,7 +17,7 @@ export function svg(name, attributes, ...children) {
 }
 
 /**
- * Reads an SVG document; what it says about itself becomes a label.
+ * Parses an SVG document; its title becomes a label.
  * @param {string} text
  * @returns {SVGElement}
  */
@@ -28,7 +28,7 @@ export function parsedSvg(text) {
   const title = picture.querySelector(":scope > title");
   if (title) {
     picture.setAttribute("aria-label", title.textContent);
-    title.remove(); // a browser would show it wherever the pointer rests
+    title.remove(); // browsers show it as a tooltip
   }
   return picture;
 }

@@ -1,10 +1,10 @@
-/** What people are told. */
+/** Texts for people. */
 
 /**
- * Says who has won.
- * @param {import("./engine.js").Position} position the last one
- * @param {number|null} you which player the visitor is, if any
- * @param {string[]} sides what the players are called
+ * Returns the result of a game.
+ * @param {import("./engine.js").Position} position the last
+ * @param {number|null} you the user's player, if any
+ * @param {string[]} sides names of the players' pieces
  */
 export function outcomeText({ rewards, resultText }, you, sides) {
   const winner = rewards.indexOf(1);
@@ -15,7 +15,7 @@ export function outcomeText({ rewards, resultText }, you, sides) {
   return `The computer wins${reason}.`;
 }
 
-/** Returns what a player is called, with its rating where there is one. */
+/** Returns the title of a player with its rating, if it has one. */
 export function playerText({ title, rating = null }) {
   if (rating === null) return title;
   const elo = Math.round(rating);
@@ -28,7 +28,7 @@ export function signed(value) {
   return `${value < 0 && Number(size) > 0 ? "−" : "+"}${size}`;
 }
 
-/** Returns the name of one piece, from the name of several. */
+/** Returns the singular of a piece's name. */
 export function singular(name) {
   return name
     .replace(/\bmen\b/, "man")

@@ -1,33 +1,33 @@
 /**
- * The search's tree: the position on top, below it what may follow, each as wide as it has
- * visits and in the colour of the side that it is good for.
+ * The search tree: the root on top, children below their parents. The width of a node shows
+ * its visits, the colour the side that is ahead.
  */
 import { percent } from "./move_overlay.js";
 import { tag } from "./html.js";
 import { signed } from "./text_output.js";
 
-const NARROWEST = 0.015; // share of the visits that is shown
+const NARROWEST = 0.015; // shown share of the visits
 const MOST_ROWS = 9;
-const LETTER = 0.03; // share of the panel's width
-const WIDEST = 4; // times the panel, where there are many moves
-const SLACK = 1.3; // by which the first move is wider than its name, for those after it
-const HINT = "As wide as searched, coloured by who is ahead. Choose one to see it.";
+const LETTER = 0.03; // width of a letter relative to the panel
+const WIDEST = 4; // largest width relative to the panel
+const SLACK = 1.3; // width of the first move relative to its text
+const HINT = "Width: visits. Colour: who is ahead. Select a move to see its position.";
 
 /** @typedef {import("./engine.js").Branch} Branch */
 
 export class TreeView {
   #tree = [];
-  #keys = []; // of the branches: the actions that lead there
-  #step = null; // of the game, that the tree is of
-  #isOld = false; // whether another one is shown
+  #keys = []; // of the branches: their actions from the root
+  #step = null; // of the game, the root of the tree
+  #isOld = false; // whether another step is shown, which has no tree yet
   #buttons = new Map(); // by key; "" is the root
 
   /**
    * @param {HTMLElement} element
-   * @param {HTMLElement} about says what is known of the position that is looked at
+   * @param {HTMLElement} about shows the statistics of the selected branch
    * @param {(step: import("./match.js").Step,
-   *     moves: {action: number, text: string}[]) => void} onLook wants to see what these
-   *     moves lead to from a step of the game
+   *     moves: {action: number, text: string}[]) => void} onLook called to show the
+   *     position after these moves from a step of the game
    */
   constructor(element, about, onLook) {
     this.element = element;
@@ -38,10 +38,9 @@ export class TreeView {
   }
 
   /**
-   * Shows what is known of a step of the game; as long as there is no tree of it, the one
-   * that was shown before.
+   * Shows the tree of a step; until it has one, the previous tree.
    * @param {import("./match.js").Step} step
-   * @param {{action: number}[]} moves that lead to what is looked at, if any
+   * @param {{action: number}[]} moves that lead to the selected branch; may be empty
    * @param {string[]} names of the sides
    */
   show(step, moves, names) {
@@ -55,10 +54,10 @@ export class TreeView {
     }
     const marked = this.#isOld ? -1 : this.#keys.indexOf(key);
     this.about.textContent =
-      marked < 0 ? HINT : `${this.#tree[marked].text}: ${this.#told(marked)}`;
+      marked < 0 ? HINT : `${this.#tree[marked].text}: ${this.#statistics(marked)}`;
   }
 
-  /** Shows nothing. */
+  /** Removes the tree. */
   clear() {
     this.#draw([], null);
   }
@@ -67,7 +66,7 @@ export class TreeView {
     return this.#tree.length === 0;
   }
 
-  /** Draws a tree; buttons that are there already stay, also under a finger. */
+  /** Draws a tree; keeps existing buttons, which may be pressed or focused. */
   #draw(tree, step) {
     [this.#tree, this.#step] = [tree, step];
     this.#keys = tree.map((_, index) => keyOf(this.#pathTo(index)));
@@ -100,7 +99,7 @@ export class TreeView {
     const button = this.#button("");
     button.textContent = "Now";
     button.className = "root";
-    button.setAttribute("aria-label", "The position that is thought about");
+    button.setAttribute("aria-label", "The searched position");
     return put(button, { left: 0, width: 1, depth: 0 });
   }
 
@@ -109,7 +108,7 @@ export class TreeView {
     if (known) return known;
     const button = tag("button", { type: "button", tabIndex: -1 });
     button.onclick = () => this.#look(key);
-    button.onkeydown = (event) => this.#walk(event, key);
+    button.onkeydown = (event) => this.#moveFocus(event, key);
     return button;
   }
 
@@ -118,19 +117,19 @@ export class TreeView {
     const mover = this.#mover(index);
     const line = this.#pathTo(index).map((move) => move.text);
     button.textContent = text;
-    button.title = `${line.join(" ")}: ${this.#told(index)}`;
+    button.title = `${line.join(" ")}: ${this.#statistics(index)}`;
     button.setAttribute("aria-label", button.title);
     button.dataset.side = value >= 0 ? mover : 1 - mover;
     button.style.setProperty("--good", percent(Math.sqrt(Math.abs(value))));
   }
 
-  /** Returns who moves to a branch. */
+  /** Returns the player who moves to a branch. */
   #mover(index) {
     return (this.#step.player + this.#pathTo(index).length - 1) % 2;
   }
 
-  /** Returns what is known of a branch. */
-  #told(index) {
+  /** Returns the visits, prior and value of a branch. */
+  #statistics(index) {
     const { visits, prior, value } = this.#tree[index];
     const many = `${visits.toLocaleString("en")} ${visits === 1 ? "visit" : "visits"}`;
     const name = this.names[this.#mover(index)];
@@ -147,8 +146,8 @@ export class TreeView {
     for (const [other, button] of this.#buttons) button.tabIndex = other === key ? 0 : -1;
   }
 
-  /** Arrow keys go from position to position. */
-  #walk(event, key) {
+  /** Moves the focus by arrow keys. */
+  #moveFocus(event, key) {
     const next = this.#next(event.key, this.#keys.indexOf(key));
     if (next === null) return;
     event.preventDefault();
@@ -158,7 +157,7 @@ export class TreeView {
     this.#buttons.get(nextKey).scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
-  /** Returns the branch in some direction, -1 for the root; null for other keys. */
+  /** Returns the branch in the direction of a key, -1 for the root; null for other keys. */
   #next(key, index) {
     const parentOf = (one) => (one < 0 ? null : this.#tree[one].parent);
     const siblings = this.#childrenOf(parentOf(index));
@@ -189,13 +188,12 @@ export class TreeView {
 }
 
 /**
- * Returns what a tree says of the moves in a position.
+ * Returns the statistics of a position in a tree.
  * @param {Branch[]} tree
  * @param {{action: number}[]} moves that lead there
- * @returns {{moves: Branch[], visits: number}} the most visited moves, and the visits of
- *     the position
+ * @returns {{moves: Branch[], visits: number}} its children and its visits
  */
-export function thoughtAt(tree, moves) {
+export function decisionAt(tree, moves) {
   const at = moves.reduce((parent, { action }) => {
     const next = tree.findIndex((one) => one.parent === parent && one.action === action);
     return next < 0 ? null : next;
@@ -217,7 +215,7 @@ function put(button, { left, width, depth }) {
   return button;
 }
 
-/** Returns for each branch where it lies: shares of the width, and its row. */
+/** Returns the place of each branch: shares of the width, and its row. */
 function laidOut(tree) {
   const first = tree.filter(({ parent }) => parent < 0);
   const root = { left: 0, width: 1, depth: 0, used: 0 };
@@ -238,8 +236,8 @@ function laidOut(tree) {
   return places;
 }
 
-/** Returns how many times wider than the panel a tree is, so that its first moves have
- *  room for their names. */
+/** Returns the width of a tree relative to the panel, so that the first move's text
+ *  fits. */
 function scaleFor(tree, places) {
   if (!tree.length) return 1;
   const needed = (SLACK * tree[0].text.length * LETTER) / places[0].width;

@@ -1,11 +1,11 @@
-/** The page in a notebook's cell, in a shadow root; its questions go to the kernel. */
+/** The page as a notebook widget, in a shadow root. */
 import { MessageEngine } from "./engine.js";
 import { Page } from "./page.js";
 import { PictureBoard } from "./picture_board.js";
 
-const ELSEWHERE = "script, noscript, #failure, .here, .online";
+const UNUSED = "script, noscript, #failure, .here, .online";
 
-/** Asks the kernel, in which several views of a board are told apart. */
+/** The engine in the kernel; a view number distinguishes the views of a widget. */
 class ModelEngine extends MessageEngine {
   #model;
   #listener;
@@ -22,7 +22,7 @@ class ModelEngine extends MessageEngine {
 
   start(onLoading) {
     onLoading(1);
-    return this.ask("start", { game: "", player: "" }); // there is but one of each
+    return this.ask("start", { game: "", player: "" }); // fixed by the kernel
   }
 
   close() {
@@ -31,13 +31,13 @@ class ModelEngine extends MessageEngine {
   }
 }
 
-/** Shows the board; called by anywidget, which wants to know how to take it away. */
+/** Renders the widget; returns its clean-up function, as anywidget requires. */
 function render({ model, el }) {
   const container = makeContainer(model.get("_page"));
   const style = document.createElement("style");
   style.textContent = model.get("_style");
   el.attachShadow({ mode: "open" }).append(style, container);
-  // Keys that are pressed here are no commands to the notebook.
+  // Keeps key presses from the notebook's shortcuts.
   el.dataset.lmSuppressShortcuts = "true";
   el.addEventListener("keydown", (event) => event.stopPropagation());
   const fail = ({ message }) => page.showProblem(message);
@@ -52,15 +52,15 @@ function render({ model, el }) {
     },
     fail,
   );
-  page.showProblem("Waiting for the kernel. If it does not run, run this cell.");
+  page.showProblem("Waiting for the kernel. If it is not running, run this cell.");
   page.open().catch(fail);
   return () => engine.close();
 }
 
-/** Makes the elements of index.html, as far as they have a place in a notebook. */
+/** Returns the elements of index.html without those that a notebook does not need. */
 function makeContainer(html) {
   const { body } = new DOMParser().parseFromString(html, "text/html");
-  for (const element of body.querySelectorAll(ELSEWHERE)) element.remove();
+  for (const element of body.querySelectorAll(UNUSED)) element.remove();
   for (const element of body.querySelectorAll(".there")) element.hidden = false;
   const container = document.createElement("div");
   container.className = "page embedded";

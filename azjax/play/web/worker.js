@@ -1,6 +1,6 @@
 /**
- * The computer player: rules, search and network, away from the page, which so never
- * stands still. It answers `{id, method, params}` with `{id, kind, value}`.
+ * The computer player in a worker: rules, search and network. It answers
+ * `{id, method, params}` with `{id, kind, value}`.
  */
 import { download, fetchJson } from "./download.js";
 import { loadNetwork } from "./network.js";
@@ -10,9 +10,9 @@ import { Search } from "./search.js";
 const REPORT_INTERVAL = 100; // milliseconds
 
 let game;
-let searches; // a promise: the network arrives later than the rules
-let thinking = Promise.resolve();
-let turn = 0; // of the newest thought; older ones give up
+let searches; // a promise: the network loads after the rules
+let running = Promise.resolve(); // the latest search or reset
+let turn = 0; // of the newest request; older ones are cancelled
 
 const methods = {
   async start() {
@@ -31,14 +31,14 @@ const methods = {
     return replay(game, actions);
   },
 
-  think(request, report) {
+  decide(request, report) {
     const mine = ++turn;
     const isWanted = () => mine === turn;
-    const thought = thinking.then(() =>
-      isWanted() ? think(request, report, isWanted) : null,
+    const decision = running.then(() =>
+      isWanted() ? decide(request, report, isWanted) : null,
     );
-    thinking = thought.catch(() => {});
-    return thought;
+    running = decision.catch(() => {});
+    return decision;
   },
 
   stop() {
@@ -47,7 +47,7 @@ const methods = {
 
   forget() {
     turn++;
-    thinking = thinking.then(async () => {
+    running = running.then(async () => {
       for (const search of Object.values(await searches)) search.reset();
     });
   },
@@ -77,31 +77,31 @@ async function loadSearches({ runtime, network, search }) {
   };
 }
 
-/** Searches until all simulations are made, or nobody wants to know any more. */
-async function think({ actions, simulations, purpose }, report, isWanted) {
+/** Searches until all simulations are made or the request is cancelled. */
+async function decide({ actions, simulations, purpose }, report, isWanted) {
   const search = (await searches)[purpose];
   const start = performance.now();
   let nextReport = start + REPORT_INTERVAL;
-  const thought = (done) => ({
+  const decision = (done) => ({
     ...search.summary(),
     simulations: done,
     seconds: (performance.now() - start) / 1000,
   });
   await search.run(actions, simulations, async (done) => {
     if (performance.now() > nextReport) {
-      report(thought(done));
+      report(decision(done));
       nextReport = performance.now() + REPORT_INTERVAL;
     }
-    await othersHadTheirTurn();
+    await handleMessages();
     return isWanted();
   });
-  return isWanted() ? thought(simulations) : null;
+  return isWanted() ? decision(simulations) : null;
 }
 
 const channel = new MessageChannel();
 
-/** Lets messages in that have come meanwhile; a timer would wait longer. */
-function othersHadTheirTurn() {
+/** Lets the worker handle waiting messages; a timer would wait longer. */
+function handleMessages() {
   return new Promise((resolve) => {
     channel.port1.onmessage = resolve;
     channel.port2.postMessage(null);

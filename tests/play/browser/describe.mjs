@@ -1,5 +1,5 @@
-// What the page is told of a game: `node describe.mjs PAGE_FILES GAME < games.json`.
-// Reads a list of lists of actions; writes a description, and the position after each.
+// A game's description and positions for the page: `node describe.mjs PAGE_FILES GAME < games.json`.
+// Reads a list of lists of actions; writes the description and the position after each list.
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 

@@ -1,13 +1,13 @@
-// Plays recorded games by the page's rules: `node replay.mjs RULES.js < games.json`.
-// Reads a list of lists of actions; writes, for each position of each game, what the
-// rules say about it.
+// Replays games by the rules in JavaScript: `node replay.mjs RULES.js < games.json`.
+// Reads a list of lists of actions; writes the values of all rule functions for each
+// position of each game.
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
 const { game } = await import(pathToFileURL(process.argv[2]));
 const planes = new Float32Array(game.observationShape.reduce((a, b) => a * b));
 
-function look(state) {
+function describe(state) {
   game.observe(state, planes);
   return {
     player: state.player,
@@ -24,10 +24,10 @@ function look(state) {
 const games = JSON.parse(readFileSync(0, "utf8"));
 const played = games.map((actions) => {
   let state = game.init();
-  const seen = [look(state)];
+  const seen = [describe(state)];
   for (const action of actions) {
     state = game.step(state, action);
-    seen.push(look(state));
+    seen.push(describe(state));
   }
   return seen;
 });

@@ -1,7 +1,6 @@
-// Searches positions by the page's search: `node search.mjs SITE < steps.json`.
-// Reads a list of `{actions, simulations, isFresh}`; writes what the search thought of
-// each position, with the tree of the one before unless it is to be fresh, or
-// `{error}` where it refuses.
+// Searches positions by the search in JavaScript: `node search.mjs SITE < steps.json`.
+// Reads a list of `{actions, simulations, isFresh}`; writes the decision for each, or
+// `{error}`. The tree is reused unless `isFresh`.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -21,14 +20,14 @@ const evaluate = await loadNetwork(
   game,
 );
 const search = new Search(game, evaluate, config.search);
-const thoughts = [];
+const decisions = [];
 for (const step of JSON.parse(readFileSync(0, "utf8"))) {
   if (step.isFresh) search.reset();
   try {
     await search.run(step.actions, step.simulations, async () => true);
-    thoughts.push(search.summary());
+    decisions.push(search.summary());
   } catch (error) {
-    thoughts.push({ error: error.message });
+    decisions.push({ error: error.message });
   }
 }
-process.stdout.write(JSON.stringify(thoughts));
+process.stdout.write(JSON.stringify(decisions));

@@ -5,7 +5,13 @@ import numpy as np
 import pytest
 
 from azjax import games
-from azjax.play.gtp.analysis import MAX_MOVES, candidates, deeper, kata, leela
+from azjax.play.gtp.analysis import (
+    MAX_MOVES,
+    analysed_moves,
+    kata_line,
+    lz_line,
+    repeated,
+)
 from azjax.players import Analysis, MoveDecision
 from azjax.players.gtp_notation import first_state
 
@@ -13,7 +19,7 @@ GO = games.make("go:5")
 FIRST = first_state(GO)
 
 
-def thought_of_search(visits=(0, 30, 10, 0), line=(1, 24, 25)):
+def decision_of_search(visits=(0, 30, 10, 0), line=(1, 24, 25)):
     def full(values):
         return np.array([*values, *[0] * (26 - len(values))])
 
@@ -30,50 +36,50 @@ def thought_of_search(visits=(0, 30, 10, 0), line=(1, 24, 25)):
     )
 
 
-def test_moves_that_were_searched_are_told_as_leela_zero_does():
-    assert leela(GO, FIRST, thought_of_search(), MAX_MOVES) == (
+def test_lz_line_has_the_format_of_leela_zero():
+    assert lz_line(GO, FIRST, decision_of_search(), MAX_MOVES) == (
         "info move B5 visits 30 winrate 5500 prior 5000 order 0 pv B5 E1 pass "
         "info move C5 visits 10 winrate 2500 prior 1250 order 1 pv C5"
     )
 
 
-def test_moves_that_were_searched_are_told_as_katago_does():
-    assert kata(GO, FIRST, thought_of_search(), 1) == (
+def test_kata_line_has_the_format_of_katago():
+    assert kata_line(GO, FIRST, decision_of_search(), 1) == (
         "info move B5 visits 30 utility 0.100000 winrate 0.550000 prior 0.500000 "
         "order 0 pv B5 E1 pass"
     )
 
 
 def test_the_chosen_move_comes_first_even_if_another_was_visited_more():
-    found = candidates(thought_of_search(visits=(0, 5, 10, 5)))
+    found = analysed_moves(decision_of_search(visits=(0, 5, 10, 5)))
     assert [move.action for move in found] == [1, 2, 3]
 
 
-def test_a_player_that_does_not_search_tells_its_policy():
+def test_without_a_search_the_policy_is_reported():
     policy = np.zeros(26, np.float32)
     policy[[3, 7]] = 0.25, 0.75
-    found = candidates(MoveDecision(3, policy, 0.5))
+    found = analysed_moves(MoveDecision(3, policy, 0.5))
     assert [move.action for move in found] == [3, 7]
     assert [move.visits for move in found] == [1, 0]
     assert [move.value for move in found] == [0.5, 0.5]
     assert [move.line for move in found] == [[3], [7]]
 
 
-def test_a_player_without_a_policy_tells_its_move():
-    (found,) = candidates(MoveDecision(25))
+def test_without_a_policy_only_the_move_is_reported():
+    (found,) = analysed_moves(MoveDecision(25))
     assert (found.action, found.visits, found.value, found.prior) == (25, 1, 0, 0)
 
 
-def test_a_search_goes_on_while_it_sees_more():
-    decisions = iter([thought_of_search((0, n)) for n in (10, 20, 30, 30, 40)])
-    seen = itertools.islice(deeper(lambda: next(decisions)), 7)
+def test_a_search_is_repeated_while_its_visits_grow():
+    decisions = iter([decision_of_search((0, n)) for n in (10, 20, 30, 30, 40)])
+    seen = itertools.islice(repeated(lambda: next(decisions)), 7)
     visits = [int(decision.analysis.visits.sum()) for decision in seen]
     assert visits == [10, 20, 30, 30, 30, 30, 30]
 
 
-def test_what_is_not_searched_is_thought_once():
+def test_a_decision_without_search_is_not_repeated():
     decisions = iter([MoveDecision(3), MoveDecision(4)])
-    seen = itertools.islice(deeper(lambda: next(decisions)), 3)
+    seen = itertools.islice(repeated(lambda: next(decisions)), 3)
     assert [decision.action for decision in seen] == [3, 3, 3]
 
 
@@ -85,7 +91,7 @@ INFO = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tree_reuse_nodes", [0, 200])
-def test_an_analysis_goes_on_until_another_line_comes(talk, tree_reuse_nodes):
+def test_an_analysis_continues_until_the_next_line(talk, tree_reuse_nodes):
     player = f"alphazero:pretrained?simulations=32&tree_reuse_nodes={tree_reuse_nodes}"
     engine = talk("tic_tac_toe", player).engine
     report = engine.execute("lz-analyze", ["b", "interval", "20"])

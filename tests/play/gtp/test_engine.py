@@ -129,7 +129,7 @@ def test_a_move_is_generated_and_made(talk):
     ]
 
 
-def test_what_the_player_cannot_is_told(talk):
+def test_a_failing_player_fails_the_command(talk):
     engine = talk(
         "go:5",
         Scripted(
@@ -403,7 +403,7 @@ def test_every_game_is_played_in_its_own_notation(talk, name, moves):
     assert engine.ask(f"genmove {'bw'[len(moves) % 2]}")[0][:2] == "= "
 
 
-def test_each_game_has_other_chances(talk):
+def test_each_game_has_another_seed(talk):
     engine = talk("go:5", "random")
     asked = [line for _ in range(6) for line in ("clear_board", "genmove b")]
     assert len(set(engine.ask(*asked)[1::2])) > 1

@@ -33,7 +33,7 @@ def test_a_command_is_read_from_a_line(line, command):
 
 
 @pytest.mark.parametrize("line", [b"", b"  \t\r", b"# play b D4", b"\x00\xff", b" #"])
-def test_an_empty_line_asks_for_nothing(line):
+def test_an_empty_line_is_no_command(line):
     assert parse(line) is None
 
 

@@ -68,7 +68,7 @@ def drive(opponent):
             page = Page(app, pilot)
             await (page.settle() if settles else page.pass_on())
             await visit(page)
-        assert app.pump.background.close(seconds=60)
+        assert app.callbacks.background.close(seconds=60)
         return app
 
     def call(

@@ -31,7 +31,7 @@ def test_a_game_is_played_with_the_cursor(drive):
         await page.press("up", "right", "enter")
         assert page.moves == "b2 a3 c3 b3"
         await page.press("space")
-        assert page.message == "no move begins there"
+        assert page.message == "no move starts there"
         await page.press("down", "down", "left", "left", "enter")
         assert page.moves == "b2 a3 c3 b3 a1"
 
@@ -80,7 +80,7 @@ def test_what_is_no_move_is_explained(drive):
     drive(visit)
 
 
-def test_keys_take_back_and_change_sides_and_begin_anew(drive):
+def test_keys_take_back_and_change_sides_and_start_a_new_game(drive):
     async def visit(page):
         await page.press(*"b2", "enter")
         await page.press("f4")
@@ -91,7 +91,7 @@ def test_keys_take_back_and_change_sides_and_begin_anew(drive):
         assert page.moves == "b2 a3 b3"
         await page.press("f8")
         assert page.moves == "b2 a3 b3"
-        assert "once more" in page.message
+        assert "press F8 again" in page.message
         await page.press("f8")
         assert page.moves == "a3"
 
@@ -114,7 +114,7 @@ def test_the_game_plays_itself(drive, monkeypatch):
             await page.pilot.pause(0.02)
         assert "the crosses win" in page.title
 
-    monkeypatch.setattr("azjax.play.screen.app.PACE", 0.0)
+    monkeypatch.setattr("azjax.play.screen.app.MOVE_INTERVAL", 0.0)
     drive(visit)
 
 

@@ -4,7 +4,7 @@ import pytest
 from azjax import games
 from azjax.play.screen.canvas import Canvas
 from azjax.play.screen.drawing import Frame, Scene, draw, frame, smallest
-from azjax.play.screen.themes import look_of
+from azjax.play.screen.themes import theme_of
 from azjax.players.gtp_notation import first_state, next_state
 
 SPECS = [*games.available(), "go:19", "hex:19", "hex:2", "gomoku:19,19,5"]
@@ -17,7 +17,7 @@ def shown(name, *moves, room=HUGE, **scene):
     state = first_state(game)
     for text in moves:
         state = next_state(game, state, game.text_to_action(state, text))
-    found = frame(game, look_of(game), *room)
+    found = frame(game, theme_of(game), *room)
     assert found is not None
     return found, draw(found, Scene(np.asarray(game.board(state)), **scene))
 
@@ -26,9 +26,9 @@ def shown(name, *moves, room=HUGE, **scene):
 @pytest.mark.parametrize("room", [HUGE, (40, 100), (24, 80), (21, 45)])
 def test_a_board_fits_into_its_room_or_is_not_drawn(spec, room):
     game = games.make(spec)
-    look = look_of(game)
-    found = frame(game, look, *room)
-    rows, columns = smallest(game, look)
+    theme = theme_of(game)
+    found = frame(game, theme, *room)
+    rows, columns = smallest(game, theme)
     if found is None:
         assert rows > room[0] or columns > room[1]
         return
@@ -42,7 +42,7 @@ def test_a_board_fits_into_its_room_or_is_not_drawn(spec, room):
 def test_every_cell_is_found_again_where_it_is_drawn(spec):
     game = games.make(spec)
     for room in (HUGE, (24, 80)):
-        found = frame(game, look_of(game), *room)
+        found = frame(game, theme_of(game), *room)
         if found is None:
             continue
         for row, column in np.ndindex(found.height, found.width):
@@ -56,7 +56,7 @@ def test_every_cell_is_found_again_where_it_is_drawn(spec):
 def test_the_board_grows_with_its_room(spec):
     game = games.make(spec)
     rooms = [(20, 40), (30, 80), (60, 160), HUGE]
-    found = [frame(game, look_of(game), *room) for room in rooms]
+    found = [frame(game, theme_of(game), *room) for room in rooms]
     sizes = [0 if f is None else f.cell for f in found]
     assert sizes == sorted(sizes)
 
@@ -99,25 +99,25 @@ def test_the_last_move_the_cursor_and_hints_change_the_picture():
     for name in games.available():
         game = games.make(name)
         for cell in (4, 2):
-            room = Frame(look_of(game), "abc", "321", 3, 3, cell)
+            room = Frame(theme_of(game), "abc", "321", 3, 3, cell)
             plain = draw(room, Scene(board))
             for scene in (
                 Scene(board, marked=[(0, 0)]),
                 Scene(board, hinted=[(1, 1)]),
                 Scene(board, cursor=(1, 1)),
                 Scene(board, cursor=(0, 0)),
-                Scene(board, chosen=(0, 0)),
+                Scene(board, selected=(0, 0)),
             ):
                 assert draw(room, scene) != plain, (name, cell, scene)
 
 
-def test_pieces_that_no_look_knows_are_letters():
+def test_pieces_without_a_theme_are_letters():
     class Other(type(games.make("tic_tac_toe"))):
         pieces = "ABCD"
 
-    look = look_of(Other())
-    assert [piece.letter for piece in look.pieces] == list("ABCD")
-    assert look.pieces[0].colour == look.pieces[1].colour != look.pieces[2].colour
+    theme = theme_of(Other())
+    assert [piece.letter for piece in theme.pieces] == list("ABCD")
+    assert theme.pieces[0].colour == theme.pieces[1].colour != theme.pieces[2].colour
 
 
 def test_a_canvas_shows_two_pixels_in_a_character():
@@ -131,9 +131,9 @@ def test_a_canvas_shows_two_pixels_in_a_character():
     assert second.plain == "▀▀x"
 
 
-def test_a_letter_for_one_ground_is_hidden_by_others():
+def test_a_letter_for_one_background_is_hidden_on_others():
     canvas = Canvas(1, 2)
     canvas.paint(0, 0, np.full((2, 2), True), 0xFF0000)
-    canvas.write(0, 0, "ab", 0, ground=0xFF0000)
+    canvas.write(0, 0, "ab", 0, background=0xFF0000)
     canvas.paint(0, 1, np.full((1, 1), True), 0)
     assert canvas.lines()[0].plain == "a▀"

@@ -49,7 +49,7 @@ def test_a_pasted_text_makes_no_move_by_itself(drive, text):
 def test_the_line_keeps_the_keyboard(drive):
     async def visit(page):
         await page.pilot.click(page.app.message)
-        await page.pilot.click(page.app.beside)
+        await page.pilot.click(page.app.panel)
         await page.press(*"b2", "enter")
         assert page.moves == "b2 a3"
         assert isinstance(page.app.focused, Input)

@@ -1,6 +1,7 @@
-"""A house with two games, and players that are slow, or that die."""
+"""A registry with two games, and players that are slow, or that die."""
 
 import dataclasses
+import os
 import threading
 
 import jax
@@ -8,25 +9,34 @@ import numpy as np
 import pytest
 
 from azjax import games, players
-from azjax.play.server import House, Limits, make_offers
-from azjax.play.server.incremental_search import Plan, Slicer
-from azjax.players import ForfeitError, MoveDecision, ResignError
+from azjax.networks import DenseTrunkConfig, NetworkConfig
+from azjax.play.server import Limits, PlayerRegistry, make_catalog
+from azjax.play.server.incremental_search import IncrementalSearch, SlicePlan
+from azjax.players import (
+    ForfeitError,
+    MoveDecision,
+    ResignError,
+    TrainedPlayer,
+    first_network,
+    save_player,
+)
+from azjax.search import GumbelConfig
 
-# What a visitor may wait for, on a machine with much else to do (seconds).
+# Time limit of a test's waits, on a loaded machine (seconds).
 PATIENCE = 300.0
 
 
-class Dying:
-    """Plays the first legal action once it is let; dies or resigns when told to."""
+class FailingPlayer:
+    """Plays the first legal action; waits, forfeits or resigns on demand."""
 
     def __init__(self):
         self.is_dead = self.is_beaten = False
         self.may_go_on = threading.Event()
         self.may_go_on.set()
-        self.num_seats = self.num_closed = 0
+        self.num_sessions = self.num_closed = 0
 
     def start_session(self, game, seed):
-        self.num_seats += 1
+        self.num_sessions += 1
         self.game = game
         return self
 
@@ -43,29 +53,54 @@ class Dying:
         self.num_closed += 1
 
 
+def _save_run(directory, seed, width=8):
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "config.json").write_text('{"format": 1, "game": "tic_tac_toe"}')
+    game = games.make("tic_tac_toe")
+    config = NetworkConfig(trunk=DenseTrunkConfig(width=width, num_blocks=1))
+    network, variables = first_network(seed, game, config)
+    trained = TrainedPlayer(game, network, variables, config, GumbelConfig(), seed=seed)
+    save_player(directory / "player", trained)
+    for path in (directory / "player").iterdir():  # another time stamp for each seed
+        os.utime(path, ns=(seed, seed))
+
+
+@pytest.fixture(scope="session")
+def save_run():
+    """Writes a run of tic-tac-toe, or a newer player of it."""
+    return _save_run
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run of tic-tac-toe."""
+    _save_run(tmp_path / "first", seed=1)
+    return tmp_path / "first"
+
+
 @pytest.fixture(scope="session")
 def player(connect_four):
     return players.load("alphazero:pretrained", connect_four)
 
 
 @pytest.fixture(scope="session")
-def slicer(player, connect_four):
-    """A search of 24 simulations in four slices, compiled for one and for four."""
-    slicer = Slicer(player, Plan(24, 7), connect_four.init())
-    slicer.compile(1)
-    slicer.compile(4)
-    return slicer
+def slices(player, connect_four):
+    """A search in four slices, compiled for batches of 1 and 4."""
+    slices = IncrementalSearch(player, SlicePlan(24, 7), connect_four.init())
+    slices.compile(1)
+    slices.compile(4)
+    return slices
 
 
 @pytest.fixture(scope="session")
 def visits_alone(found_alone):
-    """The visits of the player's own search with 24 simulations, by actions."""
+    """Visits of an unsliced search with 24 simulations, by actions."""
     return {actions: visits for actions, (_, visits) in found_alone.items()}
 
 
 @pytest.fixture(scope="session")
 def found_alone(player, positions):
-    """The choice and visits of the player's own search with 24 simulations."""
+    """Action and visits of an unsliced search with 24 simulations, by actions."""
     whole = dataclasses.replace(player, simulations=24)
     analyse = jax.jit(lambda state: whole.analyse(jax.random.key(0), state, None)[:2])
     found = {}
@@ -77,7 +112,7 @@ def found_alone(player, positions):
 
 @pytest.fixture
 def compilations():
-    """The names of the threads that compiled a program, while the test runs."""
+    """Names of the threads that compile programs during the test."""
     threads = []
 
     def note(event, duration, **_):
@@ -91,21 +126,21 @@ def compilations():
 
 @pytest.fixture
 def dying():
-    return Dying()
+    return FailingPlayer()
 
 
 @pytest.fixture(scope="session")
-def offers(tmp_path_factory):
-    return make_offers(
+def catalog(tmp_path_factory):
+    return make_catalog(
         ["tic_tac_toe", "connect_four"], (), tmp_path_factory.mktemp("runs")
     )
 
 
 @pytest.fixture(scope="session")
-def house(offers):
-    house = House(offers, Limits())
-    yield house
-    house.close()
+def registry(catalog):
+    registry = PlayerRegistry(catalog, Limits())
+    yield registry
+    registry.close()
 
 
 @pytest.fixture(scope="session")
@@ -115,7 +150,7 @@ def connect_four():
 
 @pytest.fixture(scope="session")
 def positions(connect_four):
-    """Actions that lead to unfinished positions, and the positions."""
+    """Lists of actions with the unfinished positions to which they lead."""
     step = jax.jit(connect_four.step)
     found = []
     for actions in [(), (3,), (3, 3), (3, 2, 3), (0, 6, 1, 5), (3, 3, 3, 3, 3), (2, 3)]:

@@ -6,7 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from azjax.play.page_files import media_type, read_page
-from azjax.play.server import House, Limits, make_offers
+from azjax.play.server import Limits, PlayerRegistry, make_catalog
 from azjax.play.server.app import make_app
 from azjax.play.server.guard import HEADERS
 
@@ -26,8 +26,8 @@ def runs_directory(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client(runs_directory):
-    offers = make_offers(["tic_tac_toe", "go:size=5"], (), runs_directory)
-    app = make_app(House(offers, Limits()), names=NAMES)
+    catalog = make_catalog(["tic_tac_toe", "go:size=5"], (), runs_directory)
+    app = make_app(PlayerRegistry(catalog, Limits()), names=NAMES)
     with TestClient(app, base_url=URL, raise_server_exceptions=True) as client:
         yield client
 
@@ -76,7 +76,7 @@ def test_every_file_of_the_page_is_served_beside_every_page(client, folder):
 
 
 @pytest.mark.parametrize("address", ["/play/tic_tac_toe", "/runs/first"])
-def test_an_address_without_its_slash_leads_to_the_page(client, address):
+def test_an_address_without_slash_redirects_to_the_page(client, address):
     answer = client.get(f"{address}?watch", follow_redirects=True)
     assert answer.status_code == 200
     assert answer.url.path == f"{address}/"
@@ -85,7 +85,7 @@ def test_an_address_without_its_slash_leads_to_the_page(client, address):
 
 @pytest.mark.parametrize("spelling", ["go:size=5", "go:5,komi=7.5", "go%3A5%2C7.5"])
 @pytest.mark.parametrize("file", ["", "config.json", "picture.svg"])
-def test_another_spelling_of_a_game_leads_to_its_page(client, spelling, file):
+def test_another_spelling_of_a_game_redirects_to_its_key(client, spelling, file):
     answer = client.get(f"/play/{spelling}/{file}?player=a%26b", follow_redirects=False)
     assert answer.status_code == 308
     assert answer.headers["location"] == f"../go%3A5/{file}?player=a%26b"
@@ -95,7 +95,7 @@ def test_another_spelling_of_a_game_leads_to_its_page(client, spelling, file):
 
 
 @pytest.mark.parametrize("name", ["go", "go:19", "go:size", "hex:5", "tic_tac_toe:1"])
-def test_what_is_no_game_here_is_not_found(client, name):
+def test_an_unknown_game_is_not_found(client, name):
     assert client.get(f"/play/{name}/").status_code == 404
 
 
@@ -113,7 +113,7 @@ def test_the_addresses_of_games_and_runs_show_their_pages(client):
             assert client.get(address).content == read_page()[name]
 
 
-def test_a_run_that_has_just_begun_is_shown(client):
+def test_a_run_without_metrics_is_shown(client):
     told = client.get("/runs/first/run.json").json()
     assert told == {
         "game": "tic_tac_toe",
@@ -128,7 +128,7 @@ def test_a_run_that_has_just_begun_is_shown(client):
     assert client.get("/runs/first/learning.png").status_code == 404
 
 
-def test_the_plot_of_a_run_is_never_kept_by_the_browser(client, runs_directory):
+def test_the_plot_of_a_run_is_not_cached_by_the_browser(client, runs_directory):
     (runs_directory / "first/plots").mkdir()
     (runs_directory / "first/plots/learning.png").write_bytes(b"PNG")
     answer = client.get("/runs/first/learning.png")
@@ -184,14 +184,14 @@ def test_the_policy_is_that_of_the_page():
         "/" + "a" * 5000,
     ],
 )
-def test_what_is_no_address_is_not_found(client, address):
+def test_an_unknown_address_is_not_found(client, address):
     answer = client.get(URL + address)
     assert answer.status_code == 404
     assert "root:" not in answer.text
 
 
 @pytest.mark.parametrize("address", ["/play/draughts/", "/runs/<b>/", "/x", "//x"])
-def test_people_are_told_that_nothing_is_there_and_led_back(client, address):
+def test_browsers_receive_a_not_found_page(client, address):
     answer = client.get(URL + address, headers={"accept": "text/html,*/*;q=0.8"})
     assert answer.status_code == 404
     assert answer.headers["content-type"].startswith("text/html")
@@ -203,6 +203,6 @@ def test_people_are_told_that_nothing_is_there_and_led_back(client, address):
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
-def test_nothing_can_be_written(client, method):
+def test_only_reading_methods_are_allowed(client, method):
     answer = client.request(method, "/lobby.json", content=b"x" * 100_000)
     assert answer.status_code == 405

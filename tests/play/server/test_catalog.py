@@ -10,7 +10,7 @@ from azjax.play.server.catalog import (
     RunPlayer,
     find_key,
     load_offered,
-    make_offers,
+    make_catalog,
 )
 from azjax.players import DEFAULT_SIMULATIONS, TrainedPlayer, first_network, save_player
 from azjax.search import GumbelConfig
@@ -30,24 +30,24 @@ def make_run(directory, spec):
 
 
 def test_without_names_every_game_is_offered(tmp_path):
-    offers = make_offers((), (), tmp_path)
-    assert list(offers.games) == list(games.available())
-    assert list(offers.with_runs(offers.runs())) == list(games.available())
+    catalog = make_catalog((), (), tmp_path)
+    assert list(catalog.games) == list(games.available())
+    assert list(catalog.with_runs(catalog.runs())) == list(games.available())
 
 
 def test_the_player_that_ships_comes_first(tmp_path):
-    offers = make_offers(["connect_four", "go:5"], (), tmp_path)
-    assert list(offers.games["connect_four"].players) == [
+    catalog = make_catalog(["connect_four", "go:5"], (), tmp_path)
+    assert list(catalog.games["connect_four"].players) == [
         *("alphazero:pretrained", "network:pretrained", "minimax:7", "mcts:1600"),
         *("greedy", "random"),
     ]
-    assert list(offers.games["go:5"].players) == ["mcts:1600", "greedy", "random"]
+    assert list(catalog.games["go:5"].players) == ["mcts:1600", "greedy", "random"]
 
 
-def test_players_are_called_what_the_field_calls_them(tmp_path):
+def test_players_have_standard_titles(tmp_path):
     make_run(tmp_path / "first", "tic_tac_toe")
-    offers = make_offers(["tic_tac_toe"], (), tmp_path)
-    offered = offers.with_runs(offers.runs())["tic_tac_toe"].players
+    catalog = make_catalog(["tic_tac_toe"], (), tmp_path)
+    offered = catalog.with_runs(catalog.runs())["tic_tac_toe"].players
     assert [player.title for player in offered.values()] == [
         "AlphaZero",
         "AlphaZero's network, no search",
@@ -57,13 +57,13 @@ def test_players_are_called_what_the_field_calls_them(tmp_path):
         "greedy",
         "random",
     ]
-    minimax = make_offers(["othello"], (), tmp_path).games["othello"].players
+    minimax = make_catalog(["othello"], (), tmp_path).games["othello"].players
     assert next(iter(minimax.values())).title == "minimax, depth 6"
 
 
 def test_players_have_the_ratings_of_the_newest_tournament(tmp_path):
     make_run(tmp_path / "first", "tic_tac_toe")
-    offers = make_offers(["tic_tac_toe"], (), tmp_path)
+    catalog = make_catalog(["tic_tac_toe"], (), tmp_path)
     for age, elo in enumerate((100.0, 200.0)):
         (tmp_path / f"arena{age}").mkdir()
         rated = {"random": -elo, f"alphazero:{tmp_path}/first": elo, "mcts:50": 0.0}
@@ -72,7 +72,7 @@ def test_players_have_the_ratings_of_the_newest_tournament(tmp_path):
         path = tmp_path / f"arena{age}" / "results.json"
         path.write_text(json.dumps(results))
         os.utime(path, (1000 - age, 1000 - age))
-    offered = offers.with_runs(offers.runs())["tic_tac_toe"].players
+    offered = catalog.with_runs(catalog.runs())["tic_tac_toe"].players
     ratings = {name: player.rating for name, player in offered.items() if player.rating}
     name = f"alphazero:{tmp_path.name}/first"
     assert ratings == {"random": -100.0, name: 100.0}
@@ -80,28 +80,28 @@ def test_players_have_the_ratings_of_the_newest_tournament(tmp_path):
 
 @pytest.mark.slow
 def test_every_offered_player_can_be_loaded(tmp_path):
-    for offer in make_offers((), (), tmp_path).games.values():
+    for offer in make_catalog((), (), tmp_path).games.values():
         for player in offer.players.values():
             load_offered(player, offer.game)
 
 
-def test_further_players_come_before_all_others(tmp_path):
+def test_added_players_are_listed_first(tmp_path):
     specs = ("go:size=5=mcts:7?exploration=2", "go:size=5=random")
-    offers = make_offers(["go:size=5"], specs, tmp_path)
-    assert list(offers.games["go:5"].players) == [
+    catalog = make_catalog(["go:size=5"], specs, tmp_path)
+    assert list(catalog.games["go:5"].players) == [
         *("mcts:7?exploration=2", "random", "mcts:1600", "greedy")
     ]
 
 
-def test_a_game_is_offered_once_however_it_is_spelled(tmp_path):
+def test_spellings_of_a_game_are_offered_once(tmp_path):
     specs = ("hex:size=3=my=random", "hex:3=random", "go:size=9=random")
-    offers = make_offers(["hex:3", "hex:size=3", "go:size=9", "go"], specs, tmp_path)
-    assert list(offers.games) == ["hex:3", "go"]
-    assert list(offers.games["hex:3"].players)[:2] == ["my", "random"]
-    assert offers.key_of(games.make("hex", size=3)) == "hex:3"
+    catalog = make_catalog(["hex:3", "hex:size=3", "go:size=9", "go"], specs, tmp_path)
+    assert list(catalog.games) == ["hex:3", "go"]
+    assert list(catalog.games["hex:3"].players)[:2] == ["my", "random"]
+    assert catalog.key_of(games.make("hex", size=3)) == "hex:3"
 
 
-def test_visitors_see_names_and_neither_commands_nor_directories(tmp_path):
+def test_public_names_have_no_commands_or_paths(tmp_path):
     make_run(tmp_path / "first", "tic_tac_toe")
     specs = (
         "gtp:cat --key /secret/key",
@@ -111,7 +111,7 @@ def test_visitors_see_names_and_neither_commands_nor_directories(tmp_path):
         f"network:{tmp_path}/first",
     )
     texts = [f"tic_tac_toe={spec}" for spec in specs]
-    offered = make_offers(["tic_tac_toe"], texts, tmp_path).games["tic_tac_toe"]
+    offered = make_catalog(["tic_tac_toe"], texts, tmp_path).games["tic_tac_toe"]
     names = ["cat", "cat#2", "my-engine", "greedy#2", "network:first"]
     assert list(offered.players)[:5] == names
     assert [offered.players[name].title for name in names] == names
@@ -130,32 +130,34 @@ def test_visitors_see_names_and_neither_commands_nor_directories(tmp_path):
         ),
         (["go"], ("hex=random",), "--player must be GAME=PLAYER"),
         (["go"], ("go=nobody",), "unknown player 'nobody'"),
-        (["go"], ("go=human",), "'human' is no player for --player"),
+        (["go"], ("go=human",), "--player must not be 'human'"),
         (["go"], ("go=alphazero:nowhere",), "no player in nowhere"),
         (["go"], ("go=perfect",), "perfect"),
     ],
 )
-def test_what_there_is_not_is_said(names, specs, error, tmp_path):
+def test_unknown_games_and_players_are_errors(names, specs, error, tmp_path):
     with pytest.raises(ValueError, match=error):
-        make_offers(names, specs, tmp_path)
+        make_catalog(names, specs, tmp_path)
 
 
-def test_what_the_command_line_adds_comes_before_what_ships_and_runs(tmp_path):
+def test_added_players_come_before_shipped_ones_and_runs(tmp_path):
     for name in ("first", "second"):
         make_run(tmp_path / "runs" / name, "tic_tac_toe")
-    offers = make_offers(["tic_tac_toe"], ["tic_tac_toe=my=random"], tmp_path / "runs")
-    assert list(offers.with_runs(offers.runs())["tic_tac_toe"].players)[:7] == [
+    catalog = make_catalog(
+        ["tic_tac_toe"], ["tic_tac_toe=my=random"], tmp_path / "runs"
+    )
+    assert list(catalog.with_runs(catalog.runs())["tic_tac_toe"].players)[:7] == [
         *("my", "alphazero:pretrained", "network:pretrained"),
         *("alphazero:runs/first", "network:runs/first"),
         *("alphazero:runs/second", "network:runs/second"),
     ]
 
 
-def test_the_players_of_runs_are_offered_as_soon_as_they_are_there(tmp_path):
-    offers = make_offers(["tic_tac_toe"], (), tmp_path / "runs")
-    assert offers.runs() == {}
+def test_players_of_new_runs_are_offered(tmp_path):
+    catalog = make_catalog(["tic_tac_toe"], (), tmp_path / "runs")
+    assert catalog.runs() == {}
     make_run(tmp_path / "runs/first", "tic_tac_toe")
-    players = offers.with_runs(offers.runs())["tic_tac_toe"].players
+    players = catalog.with_runs(catalog.runs())["tic_tac_toe"].players
     assert list(players)[:4] == [
         *("alphazero:pretrained", "network:pretrained"),
         *("alphazero:runs/first", "network:runs/first"),
@@ -167,7 +169,7 @@ def test_the_players_of_runs_are_offered_as_soon_as_they_are_there(tmp_path):
 @pytest.mark.slow
 def test_a_run_of_another_game_is_offered_only_where_all_games_are(tmp_path):
     make_run(tmp_path / "first", "go:size=5")
-    one, every = make_offers(["go"], (), tmp_path), make_offers((), (), tmp_path)
+    one, every = make_catalog(["go"], (), tmp_path), make_catalog((), (), tmp_path)
     assert list(one.with_runs(one.runs())) == ["go"]
     new = set(every.with_runs(every.runs())) - set(games.available())
     (key,) = new
@@ -178,23 +180,21 @@ def test_a_run_of_another_game_is_offered_only_where_all_games_are(tmp_path):
 def test_a_run_without_a_player_is_found_but_offers_none(tmp_path):
     make_run(tmp_path / "first", "tic_tac_toe")
     (tmp_path / "first/player/config.json").unlink()
-    offers = make_offers(["tic_tac_toe"], (), tmp_path)
-    assert list(offers.runs()) == ["first"]
-    assert offers.with_runs(offers.runs()) == offers.games
+    catalog = make_catalog(["tic_tac_toe"], (), tmp_path)
+    assert list(catalog.runs()) == ["first"]
+    assert catalog.with_runs(catalog.runs()) == catalog.games
 
 
-def test_a_game_of_a_run_that_cannot_be_offered_harms_no_other(
-    tmp_path, monkeypatch, caplog
-):
+def test_an_error_in_a_runs_game_does_not_affect_others(tmp_path, monkeypatch, caplog):
     def fail(game):
         raise RuntimeError("RESOURCE_EXHAUSTED: no memory")
 
     make_run(tmp_path / "runs/first", "tic_tac_toe")
-    offer = make_offers(["hex:size=3"], (), tmp_path / "runs").games
-    offers = Catalog(offer, tmp_path / "runs", has_all=True)
-    monkeypatch.setattr("azjax.play.server.catalog.playouts", fail)
+    offer = make_catalog(["hex:size=3"], (), tmp_path / "runs").games
+    catalog = Catalog(offer, tmp_path / "runs", has_all=True)
+    monkeypatch.setattr("azjax.play.server.catalog.default_mcts", fail)
     for _ in range(2):
-        assert list(offers.with_runs(offers.runs())) == ["hex:3"]
+        assert list(catalog.with_runs(catalog.runs())) == ["hex:3"]
     (line,) = caplog.messages
     assert line.startswith("the game tic_tac_toe is not offered: RESOURCE_EXHAUSTED")
 
@@ -202,20 +202,20 @@ def test_a_game_of_a_run_that_cannot_be_offered_harms_no_other(
 @pytest.mark.parametrize(
     "kind", ["gtp:sh -c 'touch {}' x", "gtp", "human", "q_learning:{}"]
 )
-def test_a_kind_that_a_run_names_never_becomes_a_command(tmp_path, kind):
+def test_the_kind_of_a_run_is_never_executed(tmp_path, kind):
     owned = tmp_path / "owned"
     config = {"format": 1, "game": "tic_tac_toe", "kind": kind.format(owned)}
     make_run(tmp_path / "runs/first", "tic_tac_toe")
     (tmp_path / "runs/first/config.json").write_text(json.dumps(config))
-    offers = make_offers(["tic_tac_toe"], (), tmp_path / "runs")
-    assert offers.runs() == {}
-    assert offers.with_runs(offers.runs()) == offers.games
+    catalog = make_catalog(["tic_tac_toe"], (), tmp_path / "runs")
+    assert catalog.runs() == {}
+    assert catalog.with_runs(catalog.runs()) == catalog.games
 
 
-def test_the_name_of_a_run_sets_nothing(tmp_path):
+def test_the_name_of_a_run_is_not_parsed_as_settings(tmp_path):
     make_run(tmp_path / "runs/first?temperature=9&simulations=7", "tic_tac_toe")
-    offers = make_offers(["tic_tac_toe"], (), tmp_path / "runs")
-    offer = offers.with_runs(offers.runs())["tic_tac_toe"]
+    catalog = make_catalog(["tic_tac_toe"], (), tmp_path / "runs")
+    offer = catalog.with_runs(catalog.runs())["tic_tac_toe"]
     name = "runs/first?temperature=9&simulations=7"
     searching = load_offered(offer.players[f"alphazero:{name}"], offer.game)
     alone = load_offered(offer.players[f"network:{name}"], offer.game)
@@ -226,7 +226,7 @@ def test_the_name_of_a_run_sets_nothing(tmp_path):
 @pytest.fixture(scope="module")
 def some_games(tmp_path_factory):
     names = ["go", "go:5", "breakthrough:5,width=5", "gomoku:exact=true"]
-    return make_offers(names, (), tmp_path_factory.mktemp("runs")).games
+    return make_catalog(names, (), tmp_path_factory.mktemp("runs")).games
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_every_spelling_of_a_game_finds_it(some_games, text, key):
         *("go:" + "9" * 10_000, "go:komi=" + "1" * 10_000, "go:" + "," * 10_000),
     ],
 )
-def test_what_names_no_offered_game_finds_none(some_games, text):
+def test_other_texts_find_no_game(some_games, text):
     assert find_key(text, some_games) is None
 
 

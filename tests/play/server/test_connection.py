@@ -6,11 +6,11 @@ import pytest
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from azjax.play.server import Catalog, House, Limits
+from azjax.play.server import Catalog, Limits, PlayerRegistry
 from azjax.play.server.app import make_app
 from azjax.play.server.catalog import GameOffer, PlayerOffer
-from azjax.play.server.connection import Pace
-from azjax.play.server.search_workers import SearchTable
+from azjax.play.server.connection import RateLimiter
+from azjax.play.server.search_workers import SearchWorker
 
 URL, SOCKET = "http://localhost:8000", "ws://localhost:8000/socket"
 
@@ -49,8 +49,8 @@ class Page:
 
 
 @contextlib.contextmanager
-def visiting(house):
-    app = make_app(house, names=["localhost"])
+def connected(registry):
+    app = make_app(registry, names=["localhost"])
     with (
         TestClient(app, base_url=URL) as client,
         client.websocket_connect(SOCKET) as socket,
@@ -59,8 +59,8 @@ def visiting(house):
 
 
 @pytest.fixture(scope="module")
-def client(house):
-    with TestClient(make_app(house, names=["localhost"]), base_url=URL) as client:
+def client(registry):
+    with TestClient(make_app(registry, names=["localhost"]), base_url=URL) as client:
         yield client
 
 
@@ -78,15 +78,15 @@ def started(page):
 
 @pytest.fixture
 def pair(client, started):
-    """Two visitors who have begun."""
+    """Two connections that have started."""
     with client.websocket_connect(SOCKET) as socket:
         other = Page(socket)
         other.ask("start", game="tic_tac_toe", player="random")
         yield started, other
 
 
-def think(page, actions=(), simulations=None):
-    return page.ask("think", actions=list(actions), simulations=simulations)
+def decide(page, actions=(), simulations=None):
+    return page.ask("decide", actions=list(actions), simulations=simulations)
 
 
 def test_start_describes_game_and_player(page):
@@ -99,24 +99,24 @@ def test_start_describes_game_and_player(page):
     assert told["search"] == "It uses Gumbel search, as in the arena."
 
 
-def test_the_board_is_sent_while_a_game_cannot_begin(offers, monkeypatch):
-    may_compile, house = threading.Event(), House(offers, Limits())
+def test_the_first_position_is_sent_while_the_rules_compile(catalog, monkeypatch):
+    may_compile, registry = threading.Event(), PlayerRegistry(catalog, Limits())
 
-    def compile_rules(offer, rules=house.rules):
+    def compile_rules(offer, rules=registry.rules):
         assert may_compile.wait(60)
         return rules(offer)
 
-    monkeypatch.setattr(house, "rules", compile_rules)
-    with visiting(house) as page:
+    monkeypatch.setattr(registry, "rules", compile_rules)
+    with connected(registry) as page:
         number = page.send("start", game="tic_tac_toe", player="random")
         assert page.receive(number)["kind"] == "stage"
         preview = page.receive(number)
         assert preview["kind"] == "progress"
-        assert house.num_starts == 1
+        assert registry.activity.num_starts == 1
         may_compile.set()
         answer = page.receive(number)
         assert answer["kind"] == "answer"
-        assert house.num_starts == 0
+        assert registry.activity.num_starts == 0
         described = preview["value"]["description"]
         assert described.items() <= answer["value"].items()
         _, position, _ = page.ask("position", actions=[])
@@ -125,15 +125,15 @@ def test_the_board_is_sent_while_a_game_cannot_begin(offers, monkeypatch):
         assert page.stages == []
 
 
-def test_a_thought_that_waits_for_the_compiler_says_so(offers, monkeypatch):
-    house = House(offers, Limits())
-    monkeypatch.setattr(SearchTable, "warm_up", lambda *_: None)
-    with visiting(house) as page:
+def test_a_decision_reports_that_the_search_is_compiled(catalog, monkeypatch):
+    registry = PlayerRegistry(catalog, Limits())
+    monkeypatch.setattr(SearchWorker, "warm_up", lambda *_: None)
+    with connected(registry) as page:
         page.ask("start", game="tic_tac_toe", player="greedy")
         page.stages.clear()
-        assert think(page)[0] == "answer"
+        assert decide(page)[0] == "answer"
         assert page.stages == ["Compiling the search"]
-        assert think(page)[0] == "answer"
+        assert decide(page)[0] == "answer"
         assert page.stages == ["Compiling the search"]
 
 
@@ -143,14 +143,14 @@ def test_a_player_without_a_search_has_no_strengths(page):
     assert told["simulations"] is None
 
 
-def test_a_whole_game_is_played_and_thought_about(page):
+def test_a_whole_game_is_played(page):
     page.ask("start", game="tic_tac_toe", player="alphazero:pretrained")
     actions = []
     while True:
         _, position, _ = page.ask("position", actions=actions)
         if position["isOver"]:
             break
-        kind, decision, progress = think(page, actions, 50)
+        kind, decision, progress = decide(page, actions, 50)
         assert kind == "answer"
         assert decision["simulations"] == 50
         assert sum(move["visits"] for move in decision["moves"]) == 50
@@ -168,8 +168,8 @@ def test_the_player_may_be_changed(started):
     assert len(position["cells"]) == 42
 
 
-@pytest.mark.parametrize("method", ["position", "think"])
-def test_nothing_is_answered_before_the_start(page, method):
+@pytest.mark.parametrize("method", ["position", "decide"])
+def test_requests_before_the_start_are_errors(page, method):
     kind, error, _ = page.ask(method, actions=[], simulations=1)
     assert (kind, error) == ("error", "the first message must be start")
 
@@ -177,35 +177,43 @@ def test_nothing_is_answered_before_the_start(page, method):
 @pytest.mark.parametrize(
     ("game", "player", "error"),
     [
-        ("chess", "random", "unknown game 'chess'; there is tic_tac_toe, connect_four"),
+        (
+            "chess",
+            "random",
+            "unknown game 'chess'; known games: tic_tac_toe, con",
+        ),
         ("../tic_tac_toe", "random", "unknown game"),
-        ("tic_tac_toe", "gtp:sh", "unknown player 'gtp:sh'; there is alphazero:pre"),
+        (
+            "tic_tac_toe",
+            "gtp:sh",
+            "unknown player 'gtp:sh'; known players: alph",
+        ),
         ("tic_tac_toe", "alphazero:/etc", "unknown player"),
         ("tic_tac_toe", "human", "unknown player"),
     ],
 )
-def test_only_what_is_offered_can_be_chosen(page, game, player, error):
+def test_only_offered_games_and_players_can_be_started(page, game, player, error):
     kind, text, _ = page.ask("start", game=game, player=player)
     assert kind == "error"
     assert text.startswith(error)
     assert page.ask("start", game="tic_tac_toe", player="random")[0] == "answer"
 
 
-def test_illegal_actions_are_told_and_the_connection_goes_on(started):
-    for method in ("position", "replay", "think"):
+def test_illegal_actions_are_errors_and_the_connection_stays_open(started):
+    for method in ("position", "replay", "decide"):
         kind, error, _ = started.ask(method, actions=[4, 4], simulations=None)
         assert kind == "error"
         assert error.startswith("action 4, number 2, is not legal")
     assert started.ask("position", actions=[4])[0] == "answer"
 
 
-def test_moves_are_read_as_people_write_them(started):
-    assert started.ask("read", actions=[4], text=" A3 ")[:2] == ("answer", 0)
-    kind, error, _ = started.ask("read", actions=[4], text="b2")
+def test_moves_are_parsed_from_notation(started):
+    assert started.ask("parse", actions=[4], text=" A3 ")[:2] == ("answer", 0)
+    kind, error, _ = started.ask("parse", actions=[4], text="b2")
     assert (kind, error[:24]) == ("error", "'b2' is not legal here; ")
 
 
-def test_the_moves_of_a_game_are_told(started):
+def test_replay_returns_the_moves_of_a_game(started):
     kind, moves, _ = started.ask("replay", actions=[4, 0])
     assert kind == "answer"
     assert moves == [
@@ -214,29 +222,29 @@ def test_the_moves_of_a_game_are_told(started):
     ]
 
 
-def test_more_actions_than_a_game_can_have_are_refused(started):
+def test_more_actions_than_the_longest_game_are_rejected(started):
     kind, error, _ = started.ask("position", actions=[0] * 10)
-    assert (kind, error) == ("error", "no game is longer than 9 actions: 10")
+    assert (kind, error) == ("error", "actions must have at most 9 entries: 10")
 
 
-def test_there_is_nothing_to_think_about_at_the_end(started):
-    kind, error, _ = think(started, [0, 3, 1, 4, 2])
+def test_a_decision_in_a_finished_game_is_an_error(started):
+    kind, error, _ = decide(started, [0, 3, 1, 4, 2])
     assert (kind, error) == ("error", "the game is over")
 
 
-def test_other_simulations_than_those_offered_are_refused(page):
+def test_numbers_of_simulations_that_are_not_offered_are_rejected(page):
     page.ask("start", game="tic_tac_toe", player="alphazero:pretrained")
     for simulations in (0, 7, 3200, 10**15):
-        kind, error, _ = think(page, (), simulations)
+        kind, error, _ = decide(page, (), simulations)
         assert kind == "error"
         assert error.startswith("simulations must be one of 1, 25, 50, 64, 100")
 
 
-def test_a_newer_thought_replaces_an_older_one(page):
+def test_a_newer_decision_request_cancels_the_older(page):
     page.ask("start", game="tic_tac_toe", player="alphazero:pretrained")
     params = {"actions": [], "simulations": 1600}
-    older = page.send("think", **params)
-    newer = page.send("think", **{**params, "simulations": 25})
+    older = page.send("decide", **params)
+    newer = page.send("decide", **{**params, "simulations": 25})
     answers = {}
     while len(answers) < 2:
         message = page.socket.receive_json()
@@ -246,21 +254,21 @@ def test_a_newer_thought_replaces_an_older_one(page):
     assert answers[newer]["simulations"] == 25
 
 
-def test_the_tree_is_told_to_who_asks_for_it(page):
+def test_the_tree_is_sent_on_request(page):
     page.ask("start", game="tic_tac_toe", player="alphazero:pretrained")
     params = {"actions": [0, 3, 1, 4], "simulations": 100}
-    _, decision, progress = page.ask("think", **params, tree=True)
+    _, decision, progress = page.ask("decide", **params, tree=True)
     assert not any("tree" in told for told in progress)
     won = max(decision["tree"], key=lambda node: node["visits"])
     assert (won["parent"], won["text"], won["value"]) == (-1, "c3", 1)
-    assert "tree" not in page.ask("think", **params)[1]
+    assert "tree" not in page.ask("decide", **params)[1]
     page.ask("start", game="tic_tac_toe", player="random")
-    assert page.ask("think", **params, tree=True)[1]["tree"] == []
+    assert page.ask("decide", **params, tree=True)[1]["tree"] == []
 
 
-def test_a_thought_can_be_stopped(page):
+def test_a_decision_can_be_cancelled(page):
     page.ask("start", game="tic_tac_toe", player="alphazero:pretrained")
-    decision = page.send("think", actions=[], simulations=1600)
+    decision = page.send("decide", actions=[], simulations=1600)
     stop = page.send("stop")
     answers = {}
     while len(answers) < 2:
@@ -270,7 +278,7 @@ def test_a_thought_can_be_stopped(page):
     assert answers == {decision: None, stop: None}
 
 
-def test_what_is_no_message_is_answered_by_an_error(page):
+def test_a_malformed_message_is_answered_by_an_error(page):
     for text in ("{", "[]", "\0", "x" * 1000):
         page.socket.send_text(text)
         message = page.socket.receive_json()
@@ -281,9 +289,9 @@ def test_what_is_no_message_is_answered_by_an_error(page):
     assert page.ask("stop")[0] == "answer"
 
 
-def test_who_says_nothing_sensible_is_dropped(client, house):
+def test_too_many_malformed_messages_close_the_connection(client, registry):
     with client.websocket_connect(SOCKET) as socket:
-        for _ in range(house.limits.bad_messages + 1):
+        for _ in range(registry.limits.bad_messages + 1):
             socket.send_text("{")
             socket.receive_json()
         with pytest.raises(WebSocketDisconnect) as closed:
@@ -301,7 +309,7 @@ def test_who_says_nothing_sensible_is_dropped(client, house):
         {"host": "evil.example"},
     ],
 )
-def test_pages_of_others_are_refused(client, headers):
+def test_pages_of_other_origins_are_rejected(client, headers):
     with (
         pytest.raises(WebSocketDisconnect),
         client.websocket_connect(SOCKET, headers=headers),
@@ -309,63 +317,65 @@ def test_pages_of_others_are_refused(client, headers):
         pass
 
 
-def test_the_own_page_is_let_in(client):
+def test_the_servers_own_page_is_accepted(client):
     headers = {"host": "localhost:8000", "origin": "http://localhost:8000"}
     with client.websocket_connect(SOCKET, headers=headers) as socket:
         assert Page(socket).ask("stop")[0] == "answer"
 
 
 @pytest.fixture
-def offers_of(offers, dying, monkeypatch):
+def failing_catalog(catalog, dying, monkeypatch):
     """Catalog tic-tac-toe with a player that lives outside, and dies."""
-    monkeypatch.setattr("azjax.play.server.house.load_offered", lambda *_: dying)
+    monkeypatch.setattr("azjax.play.server.registry.load_offered", lambda *_: dying)
     player = PlayerOffer("dying", "A player that dies", "dying")
-    game = offers.games["tic_tac_toe"].game
+    game = catalog.games["tic_tac_toe"].game
     offer = GameOffer("tic_tac_toe", game, {"dying": player})
-    return Catalog({"tic_tac_toe": offer}, offers.runs_directory, has_all=False)
+    return Catalog({"tic_tac_toe": offer}, catalog.runs_directory, has_all=False)
 
 
-def test_a_player_that_forfeits_is_told_and_can_be_asked_again(offers_of, dying):
-    with visiting(House(offers_of, Limits())) as page:
+def test_a_forfeit_is_an_error_and_the_player_stays_usable(failing_catalog, dying):
+    with connected(PlayerRegistry(failing_catalog, Limits())) as page:
         page.ask("start", game="tic_tac_toe", player="dying")
-        assert think(page)[1]["action"] == 0
+        assert decide(page)[1]["action"] == 0
         dying.is_dead = True
-        kind, error, _ = think(page, [0])
-        assert (kind, error) == ("error", "the opponent could not go on")
+        kind, error, _ = decide(page, [0])
+        assert (kind, error) == ("error", "the opponent failed")
         dying.is_dead = False
-        assert think(page, [0])[1]["action"] == 1
-    assert dying.num_closed == dying.num_seats == 2
+        assert decide(page, [0])[1]["action"] == 1
+    assert dying.num_closed == dying.num_sessions == 2
 
 
-def test_a_player_that_resigns_is_told_and_stays(offers_of, dying):
-    with visiting(House(offers_of, Limits())) as page:
+def test_a_resignation_is_an_answer_and_the_session_stays_open(failing_catalog, dying):
+    with connected(PlayerRegistry(failing_catalog, Limits())) as page:
         page.ask("start", game="tic_tac_toe", player="dying")
         dying.is_beaten = True
-        assert think(page) == ("answer", {"resigns": True}, [])
+        assert decide(page) == ("answer", {"resigns": True}, [])
         dying.is_beaten = False
-        assert think(page)[1]["action"] == 0
-    assert dying.num_seats == dying.num_closed == 1
+        assert decide(page)[1]["action"] == 0
+    assert dying.num_sessions == dying.num_closed == 1
 
 
-def test_who_does_not_begin_is_dropped(offers_of):
+def test_a_connection_without_a_start_is_closed(failing_catalog):
     with (
-        visiting(House(offers_of, Limits(begin_seconds=0.05))) as page,
+        connected(PlayerRegistry(failing_catalog, Limits(start_seconds=0.05))) as page,
         pytest.raises(WebSocketDisconnect) as closed,
     ):
         page.socket.receive_json()
     assert closed.value.code == 1001
 
 
-def test_who_is_silent_for_long_is_dropped(offers_of):
-    with visiting(House(offers_of, Limits(idle_seconds=0.05))) as page:
+def test_an_idle_connection_is_closed(failing_catalog):
+    with connected(PlayerRegistry(failing_catalog, Limits(idle_seconds=0.05))) as page:
         page.ask("start", game="tic_tac_toe", player="dying")
         with pytest.raises(WebSocketDisconnect) as closed:
             page.socket.receive_json()
     assert closed.value.code == 1001
 
 
-def test_where_it_is_full_those_leave_first_who_never_began(offers_of):
-    app = make_app(House(offers_of, Limits(visitors=2)), names=["localhost"])
+def test_a_full_server_first_closes_connections_without_a_game(failing_catalog):
+    app = make_app(
+        PlayerRegistry(failing_catalog, Limits(connections=2)), names=["localhost"]
+    )
     with TestClient(app, base_url=URL) as client, contextlib.ExitStack() as stack:
 
         def connect():
@@ -388,8 +398,10 @@ def test_where_it_is_full_those_leave_first_who_never_began(offers_of):
         assert newcomer.ask("position", actions=[])[0] == "answer"
 
 
-def test_too_many_thoughts_are_refused(offers_of, dying):
-    app = make_app(House(offers_of, Limits(decisions=1)), names=["localhost"])
+def test_too_many_decision_requests_are_rejected(failing_catalog, dying):
+    app = make_app(
+        PlayerRegistry(failing_catalog, Limits(decisions=1)), names=["localhost"]
+    )
     with (
         TestClient(app, base_url=URL) as client,
         client.websocket_connect(SOCKET) as one,
@@ -399,27 +411,27 @@ def test_too_many_thoughts_are_refused(offers_of, dying):
         for page in (first, second):
             page.ask("start", game="tic_tac_toe", player="dying")
         dying.may_go_on.clear()
-        number = first.send("think", actions=[], simulations=None)
+        number = first.send("decide", actions=[], simulations=None)
         first.ask("position", actions=[])  # so that the thought was taken
-        kind, error, _ = think(second)
+        kind, error, _ = decide(second)
         assert kind == "error"
-        assert error.startswith("too many thoughts are asked for")
+        assert error.startswith("the server is busy")
         dying.may_go_on.set()
         assert first.receive(number)["kind"] == "answer"
         deadline = time.monotonic() + 60
-        while think(second)[0] == "error":
+        while decide(second)[0] == "error":
             assert time.monotonic() < deadline
 
 
-def test_messages_come_no_faster_than_they_may():
-    pace = Pace(per_second=10, burst=3)
-    waits = [pace.wait() for _ in range(5)]
+def test_the_rate_limiter_delays_messages_after_the_burst():
+    limiter = RateLimiter(per_second=10, burst=3)
+    waits = [limiter.wait() for _ in range(5)]
     assert waits[:3] == [0, 0, 0]
     assert 0 < waits[3] <= 0.1 < waits[4] <= 0.2
 
 
 START = ("start", {"game": "tic_tac_toe", "player": "greedy"})
-FAILED = "the server could not do this; try again in a moment"
+FAILED = "internal server error; try again in a moment"
 
 
 @pytest.mark.parametrize(
@@ -428,17 +440,20 @@ FAILED = "the server could not do this; try again in a moment"
 @pytest.mark.parametrize(
     ("place", "request_"),
     [
-        ("house.House.describe", START),
+        ("registry.PlayerRegistry.describe", START),
         ("connection.describe_position", ("position", {"actions": []})),
-        ("rules.Rules.state", ("think", {"actions": [], "simulations": None})),
-        ("house.Host.table", ("think", {"actions": [], "simulations": None})),
+        ("rules.Rules.state", ("decide", {"actions": [], "simulations": None})),
+        (
+            "loaded_player.LoadedPlayer.worker",
+            ("decide", {"actions": [], "simulations": None}),
+        ),
         (
             "connection.describe_decision",
-            ("think", {"actions": [], "simulations": None}),
+            ("decide", {"actions": [], "simulations": None}),
         ),
     ],
 )
-def test_every_failure_reaches_who_asked_and_nobody_else(
+def test_an_error_is_sent_only_to_the_client_that_caused_it(
     pair, monkeypatch, error, place, request_
 ):
     def fail(*_, **__):
@@ -450,12 +465,12 @@ def test_every_failure_reaches_who_asked_and_nobody_else(
         patch.setattr(f"azjax.play.server.{place}", fail)
         assert asking.ask(method, **params)[:2] == ("error", FAILED)
     for page in (asking, other):
-        assert think(page)[0] == "answer"
+        assert decide(page)[0] == "answer"
 
 
-def test_a_thought_that_cannot_be_sent_is_an_error(started, monkeypatch):
+def test_a_decision_that_is_not_json_is_an_error(started, monkeypatch):
     monkeypatch.setattr(
         "azjax.play.server.connection.describe_decision",
         lambda *_, **__: {"value": float("nan")},
     )
-    assert think(started)[0] == "error"
+    assert decide(started)[0] == "error"

@@ -84,7 +84,7 @@ def test_the_first_position_is_drawn_before_the_rules_are_compiled(name, monkeyp
 
 
 @pytest.mark.slow
-def test_a_game_that_draws_itself_is_described_as_well():
+def test_a_game_drawn_by_another_library_is_described():
     rules = Rules(games.make("pgx:animal_shogi"), 10)
     told = json.loads(
         json.dumps(describe_start(rules.game, "pgx:animal_shogi").description)
@@ -97,7 +97,7 @@ def test_a_game_that_draws_itself_is_described_as_well():
     assert 'viewBox="0 0 ' in position["picture"]
 
 
-def test_a_position_tells_the_board_the_moves_and_the_last_one(rules):
+def test_a_position_has_board_legal_moves_and_last_move(rules):
     told = json.loads(json.dumps(describe_position(rules, (3, 3))))
     assert told["player"] == 0
     assert told["cells"][38] == 0
@@ -124,19 +124,19 @@ def test_a_finished_game_has_a_result_and_no_moves(rules):
     assert told["winningCells"] == [14, 21, 28, 35]
 
 
-def test_a_finished_game_tells_its_score():
+def test_a_finished_game_has_its_score():
     rules = Rules(games.make("go:2,0.5"), 10)
     assert describe_position(rules, (0, 4))["resultText"] == ""
     assert describe_position(rules, (0, 4, 4))["resultText"] == "B+3.5"
 
 
-def test_a_move_from_cell_to_cell_has_both():
+def test_a_move_between_cells_has_two_cells():
     told = describe_position(Rules(games.make("breakthrough"), 10), ())
     assert all(len(move["cells"]) == 2 for move in told["moves"])
     assert not any("becomes" in move for move in told["moves"])
 
 
-def test_only_who_sits_opposite_sees_another_picture(rules):
+def test_two_sided_pieces_have_a_turned_picture(rules):
     assert describe_position(rules, ())["turnedPicture"] is None
     game = games.make("breakthrough:5,4")
     told = describe_position(Rules(game, 10), ())
@@ -145,7 +145,7 @@ def test_only_who_sits_opposite_sees_another_picture(rules):
     assert men not in told["picture"]
 
 
-def test_moves_with_the_same_cells_tell_which_piece_they_make():
+def test_moves_with_the_same_cells_name_the_resulting_piece():
     rules = Rules(Shogi(), 10)
     moves = describe_position(rules, ())["moves"]
     assert [(move["cells"], move.get("becomes")) for move in moves] == [
@@ -155,7 +155,7 @@ def test_moves_with_the_same_cells_tell_which_piece_they_make():
     ]
 
 
-def test_a_search_tells_its_moves_the_most_visited_first(rules):
+def test_the_moves_of_a_search_are_ranked(rules):
     analysis = Analysis(
         prior=np.array([0.5, 0.2, 0.1, 0.1, 0.1, 0, 0], np.float32),
         visits=np.array([3, 6, 0, 0, 0, 0, 0], np.int32),
@@ -164,9 +164,11 @@ def test_a_search_tells_its_moves_the_most_visited_first(rules):
     )
     policy = np.array([0.25, 0.75, 0, 0, 0, 0, 0], np.float32)
     decision = MoveDecision(1, policy, 0.25, analysis)
-    told = describe_decision(rules, rules.state(()), decision, 9, 0.5, is_cut=True)
+    told = describe_decision(
+        rules, rules.state(()), decision, 9, 0.5, is_timed_out=True
+    )
     told = json.loads(json.dumps(told))
-    assert told["isCut"] is True
+    assert told["isTimedOut"] is True
     assert [move["action"] for move in told["moves"]][:2] == [1, 0]
     assert len(told["moves"]) == 5  # two have neither visits nor prior
     assert told["moves"][0] == {
@@ -192,7 +194,7 @@ def test_a_search_tells_its_moves_the_most_visited_first(rules):
         (0.5, None, None),
     ],
 )
-def test_the_chances_agree_with_the_value(rules, value, draw, result):
+def test_the_result_probabilities_agree_with_the_value(rules, value, draw, result):
     policy = np.full(7, 1 / 7, np.float32)
     decision = MoveDecision(2, policy, value, draw=draw)
     told = describe_decision(rules, rules.state(()), decision, 0, 0.1)
@@ -210,7 +212,7 @@ def test_a_line_ends_with_the_game(rules):
     assert told["line"] == [{"action": 0, "text": "1"}]
 
 
-def test_a_player_without_an_opinion_tells_only_its_move(rules):
+def test_a_decision_without_analysis_has_only_its_move(rules):
     told = describe_decision(rules, rules.state(()), MoveDecision(5), 0, 0.1)
     assert told["action"] == 5
     assert told["moves"] == []
@@ -218,7 +220,7 @@ def test_a_player_without_an_opinion_tells_only_its_move(rules):
     assert told["line"] == [{"action": 5, "text": "6"}]
 
 
-def test_a_policy_is_told_without_visits(rules):
+def test_a_policy_has_no_visits(rules):
     policy = np.array([0, 0.25, 0.75, 0, 0, 0, 0], np.float32)
     told = describe_decision(
         rules, rules.state(()), MoveDecision(2, policy, 0.5), 0, 0.1

@@ -2,7 +2,7 @@ import pytest
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from azjax.play.server import House, Limits, make_offers
+from azjax.play.server import Limits, PlayerRegistry, make_catalog
 from azjax.play.server.app import make_app
 from azjax.play.server.guard import HEADERS
 
@@ -13,8 +13,10 @@ TOKEN = "sesame & open; \u00e9\u00e8 0123"
 @pytest.fixture
 def client_of(tmp_path):
     def make(token):
-        offers = make_offers(["tic_tac_toe"], (), tmp_path)
-        app = make_app(House(offers, Limits()), names=["localhost"], token=token)
+        catalog = make_catalog(["tic_tac_toe"], (), tmp_path)
+        app = make_app(
+            PlayerRegistry(catalog, Limits()), names=["localhost"], token=token
+        )
         return TestClient(app, base_url=URL)
 
     return make
@@ -43,7 +45,7 @@ def guarded(client_of):
         "::1",
     ],
 )
-def test_a_foreign_name_of_this_machine_is_refused(free, host):
+def test_a_foreign_host_name_is_rejected(free, host):
     answer = free.get("/lobby.json", headers={"host": host})
     assert answer.status_code == 421
 
@@ -51,16 +53,16 @@ def test_a_foreign_name_of_this_machine_is_refused(free, host):
 @pytest.mark.parametrize(
     "host", ["localhost", "LOCALHOST:1", "192.168.1.5:8000", "[::1]:80", "[fe80::1]"]
 )
-def test_its_own_names_and_addresses_are_let_in(free, host):
+def test_own_names_and_ip_addresses_are_accepted(free, host):
     assert free.get("/lobby.json", headers={"host": host}).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/", "/lobby.json", "/app.js", "/nothing"])
 @pytest.mark.parametrize("query", ["", "?token=", "?token=wrong", "?token=%ff"])
-def test_without_the_token_nothing_is_shown(guarded, path, query):
+def test_requests_without_the_token_are_rejected(guarded, path, query):
     answer = guarded.get(f"{path}{query}")
     assert answer.status_code == 401
-    assert answer.text == "this server needs its token: open it with ?token=TOKEN"
+    assert answer.text == "a token is required: add ?token=TOKEN to the address"
     assert {name: answer.headers[name] for name in HEADERS} == HEADERS
 
 
@@ -96,12 +98,12 @@ def test_a_program_sends_the_token_in_a_header(client_of):
 
 
 @pytest.mark.parametrize("cookie", ["", "x", TOKEN.encode().hex()])
-def test_a_cookie_that_is_made_up_is_refused(guarded, cookie):
+def test_a_forged_cookie_is_rejected(guarded, cookie):
     headers = {"cookie": f"azjax-token={cookie}"}
     assert guarded.get("/", headers=headers).status_code == 401
 
 
-def test_the_token_leads_to_no_other_server(guarded):
+def test_the_token_never_redirects_to_another_server(guarded):
     answer = guarded.get(
         f"{URL}//evil.example/", params={"token": TOKEN}, follow_redirects=False
     )

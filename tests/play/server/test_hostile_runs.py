@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from azjax.play.server import House, Limits, make_offers
+from azjax.play.server import Limits, PlayerRegistry, make_catalog
 from azjax.play.server.app import make_app
 from azjax.players.serialization import pretrained_directory
 
@@ -233,7 +233,7 @@ class Asking:
                 return answer["kind"], answer["value"]
 
 
-def test_hostile_runs_harm_nothing_and_a_good_one_is_served_beside_them(
+def test_hostile_runs_do_not_affect_a_valid_run(
     tmp_path, monkeypatch, processes, capsys
 ):
     directory = tmp_path / "runs"
@@ -247,8 +247,8 @@ def test_hostile_runs_harm_nothing_and_a_good_one_is_served_beside_them(
     fcntl.flock(at_work, fcntl.LOCK_EX)
     used = forget_peak()
 
-    offers = make_offers(["tic_tac_toe"], (), directory)
-    app = make_app(House(offers, Limits()), names=["localhost"])
+    catalog = make_catalog(["tic_tac_toe"], (), directory)
+    app = make_app(PlayerRegistry(catalog, Limits()), names=["localhost"])
     with TestClient(app, base_url=URL) as client:
         lobby = client.get("/lobby.json").json()
         shown = [run["key"] for run in lobby["runs"]]
@@ -275,7 +275,7 @@ def test_hostile_runs_harm_nothing_and_a_good_one_is_served_beside_them(
             players = [f"alphazero:runs/{name}" for name in SEARCHES]
             for player in ("network:runs/good", *players):
                 assert ask("start", game="tic_tac_toe", player=player)[0] == "answer"
-                kind, decision = ask("think", actions=[], simulations=None)
+                kind, decision = ask("decide", actions=[], simulations=None)
                 assert (kind, decision["action"] in range(9)) == ("answer", True)
 
     reported = capsys.readouterr().err.splitlines()

@@ -3,10 +3,10 @@ import threading
 import pytest
 
 from azjax.play.server import Limits
-from azjax.play.server.jobs import Job, Queue
+from azjax.play.server.jobs import Job, JobQueue
 
 
-def test_a_queue_without_a_thread_refuses_and_is_served_when_there_is_one(monkeypatch):
+def test_a_queue_that_cannot_start_a_thread_raises_and_recovers(monkeypatch):
     served = threading.Event()
 
     def serve():
@@ -17,7 +17,7 @@ def test_a_queue_without_a_thread_refuses_and_is_served_when_there_is_one(monkey
     def refuse(thread):
         raise RuntimeError("can't start new thread")
 
-    queue = Queue(serve, "test")
+    queue = JobQueue(serve, "test")
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", refuse)
         with pytest.raises(RuntimeError, match="can't start"):

@@ -3,12 +3,12 @@ import dataclasses
 import jax.numpy as jnp
 import pytest
 
-from azjax.play.server.memory import Memory, array_bytes
+from azjax.play.server.memory import MemoryBudget, TreeBudget, array_bytes
 
 
 @dataclasses.dataclass(eq=False)
 class Loaded:
-    used: int
+    last_used: int
     bytes: int = 10
     is_busy: bool = False
 
@@ -16,45 +16,58 @@ class Loaded:
         self.bytes = 4
 
 
-def test_what_was_not_used_for_longest_goes_first():
+def test_the_least_recently_used_entry_is_evicted_first():
     items = {"new": Loaded(3), "old": Loaded(1), "middle": Loaded(2)}
-    assert Memory(20).make_room(items["new"], items)
+    assert MemoryBudget(20).make_room(items["new"], items)
     assert list(items) == ["new", "middle"]
 
 
-def test_what_is_needed_now_stays_even_if_it_is_too_large():
+def test_the_needed_entry_stays_even_if_it_is_too_large():
     items = {"a": Loaded(1, bytes=50), "b": Loaded(2)}
-    assert Memory(20).make_room(items["a"], items)
+    assert MemoryBudget(20).make_room(items["a"], items)
     assert list(items) == ["a"]
 
 
-def test_what_is_at_work_stays_and_shrinks():
+def test_a_busy_entry_shrinks_and_stays():
     items = {"busy": Loaded(1, is_busy=True), "idle": Loaded(2), "kept": Loaded(3)}
-    assert Memory(15).make_room(items["kept"], items)
+    assert MemoryBudget(15).make_room(items["kept"], items)
     assert list(items) == ["busy", "kept"]
     assert items["busy"].bytes == 4
 
 
-def test_where_all_are_at_work_there_is_no_room():
+def test_there_is_no_room_if_all_entries_are_busy():
     items = {name: Loaded(1, is_busy=True) for name in "abc"} | {"kept": Loaded(3)}
-    assert not Memory(15).make_room(items["kept"], items)
+    assert not MemoryBudget(15).make_room(items["kept"], items)
     assert list(items) == ["a", "b", "c", "kept"]
 
 
-def test_several_collections_share_the_room():
+def test_caches_share_the_budget():
     first, second = {"a": Loaded(1)}, {"b": Loaded(2), "c": Loaded(3)}
-    assert Memory(20).make_room(second["c"], first, second)
+    assert MemoryBudget(20).make_room(second["c"], first, second)
     assert (list(first), list(second)) == ([], ["b", "c"])
 
 
-def test_what_fits_stays():
+def test_nothing_is_evicted_if_all_entries_fit():
     items = {"a": Loaded(1), "b": Loaded(2)}
-    assert Memory(20).make_room(items["b"], items)
+    assert MemoryBudget(20).make_room(items["b"], items)
     assert len(items) == 2
 
 
 @pytest.mark.parametrize(
     ("tree", "num_bytes"), [({"a": jnp.zeros(3), "b": 7}, 12), ((), 0)]
 )
-def test_arrays_are_counted(tree, num_bytes):
+def test_array_bytes_counts_arrays_only(tree, num_bytes):
     assert array_bytes(tree) == num_bytes
+
+
+def test_reservations_beyond_the_tree_budget_fail():
+    budget = TreeBudget(100)
+    assert budget.reserve("first", 80)
+    assert not budget.reserve("second", 40)
+    assert budget.reserve("second", 20)
+    assert budget.reserve("first", 60)
+    assert budget.reserve("second", 40)
+    budget.release("first")
+    budget.release("second")
+    assert budget.reserve("alone", 1000)
+    assert budget.reserve("without trees", 0)

@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from azjax.play.server.progress import describe_progress, newest_numbers
+from azjax.play.server.progress import describe_progress, latest_numbers
 from azjax.play.server.runs import find_runs
 from azjax.training import TrainConfig
 from azjax.training.run_directory import open_run_directory
@@ -36,10 +36,10 @@ def progress(directory):
 
 
 def numbers(directory):
-    return dict(newest_numbers(only_run(directory)))
+    return dict(latest_numbers(only_run(directory)))
 
 
-def test_a_run_learns_as_long_as_its_process_lives(tmp_path):
+def test_a_run_is_learning_while_its_process_holds_the_lock(tmp_path):
     config = TrainConfig(
         game="tic_tac_toe", iterations=4, run_dir=str(tmp_path / "first")
     )
@@ -73,14 +73,14 @@ def test_a_run_can_be_measured_in_iterations(directory):
     assert progress(directory)["state"] == "finished"
 
 
-def test_q_learning_lasts_two_minutes_if_nothing_else_is_said(directory):
+def test_q_learning_lasts_two_minutes_by_default(directory):
     write_config(directory, kind="q_learning", minutes=None, iterations=None)
     write_rows(directory, {"kind": "evaluation", "iteration": 9, "seconds": 60.0})
     assert progress(directory)["share"] == 0.5
 
 
 @pytest.mark.parametrize("length", ["long", None, -1, [], 0])
-def test_where_the_length_is_unknown_so_is_the_share(directory, length):
+def test_a_run_of_unknown_length_has_no_share(directory, length):
     write_config(directory, minutes=length)
     write_rows(directory, {"kind": "evaluation", "iteration": 1, "seconds": 60.0})
     assert progress(directory) == {"state": "stopped", "share": None}
@@ -120,13 +120,13 @@ def test_the_matches_of_q_learning_are_shown(directory):
 
 
 @pytest.mark.parametrize("line", ["{", "[]", "7", "\0\xff", '{"iteration": "x"}'])
-def test_a_broken_row_is_left_out(directory, line):
+def test_a_malformed_row_is_ignored(directory, line):
     write_rows(directory, {"iteration": 4, "positions": 10}, line)
     assert numbers(directory)["Positions"] == "10"
     assert progress(directory)["share"] == 0.0
 
 
-def test_numbers_that_are_none_are_left_out(directory):
+def test_values_that_are_not_numbers_are_ignored(directory):
     write_rows(directory, '{"iteration": 4, "positions": NaN, "games": Infinity}')
     assert numbers(directory) == {"Iteration": "4"}
 
@@ -148,7 +148,7 @@ def test_a_long_file_is_read_from_its_end(directory):
         '{"loss": NaN, "policy_loss": -Infinity, "iteration": []}',
     ],
 )
-def test_numbers_that_are_no_quantities_are_left_out(directory, row):
+def test_out_of_range_numbers_are_ignored(directory, row):
     write_rows(directory, row)
     json.dumps([progress(directory), numbers(directory)], allow_nan=False)
     assert numbers(directory) == {}
@@ -162,7 +162,7 @@ def test_a_name_in_the_metrics_is_shown_shortened(directory):
 
 
 @pytest.mark.parametrize("name", ["metrics.jsonl", ".lock"])
-def test_files_that_are_none_are_not_waited_for(directory, name):
+def test_pipes_do_not_block(directory, name):
     os.mkfifo(directory / "first" / name)
     assert progress(directory) == {"state": "stopped", "share": 0.0}
 

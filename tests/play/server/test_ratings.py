@@ -52,13 +52,13 @@ def test_without_tournaments_there_are_no_ratings(tmp_path):
         json.dumps(GOOD) + " " * MAX_BYTES,
     ],
 )
-def test_what_are_no_results_is_left_out(tmp_path, text):
+def test_malformed_results_are_ignored(tmp_path, text):
     save(tmp_path / "wrong", text)
     save(tmp_path / "arena", json.dumps(GOOD))
     assert list(find_ratings(tmp_path)) == ["go:size=9"]
 
 
-def test_a_run_rates_nobody(tmp_path):
+def test_results_in_a_run_are_ignored(tmp_path):
     save(tmp_path / "run", json.dumps(GOOD))
     (tmp_path / "run/config.json").write_text("{}")
     assert find_ratings(tmp_path) == {}

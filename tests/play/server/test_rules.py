@@ -50,18 +50,18 @@ def test_the_end_has_a_result_and_no_legal_actions(rules):
         ),
     ],
 )
-def test_an_illegal_action_is_told_with_the_legal_ones(rules, actions, error):
+def test_an_illegal_action_is_an_error_with_the_legal_ones(rules, actions, error):
     with pytest.raises(ValueError, match=error):
         rules.state(actions)
 
 
-def test_the_list_of_legal_actions_is_cut_where_there_are_many():
+def test_a_long_list_of_legal_actions_is_truncated():
     with pytest.raises(ValueError, match=r"legal: 0 1 2 .* \.\.\.$") as raised:
         Rules(games.make("gomoku"), 10).state((999,))
     assert len(str(raised.value)) < 300
 
 
-def test_a_known_position_is_not_replayed_and_the_oldest_are_forgotten(game):
+def test_positions_are_cached_and_the_oldest_evicted(game):
     rules = Rules(game, 3)
     steps = []
     step = rules.game.step
@@ -74,7 +74,7 @@ def test_a_known_position_is_not_replayed_and_the_oldest_are_forgotten(game):
     assert len(steps) == 5
 
 
-def test_positions_take_no_more_memory_than_they_may(game):
+def test_the_cache_of_positions_is_limited_in_bytes(game):
     rules = Rules(game, 1000, num_bytes=1000)
     before = rules.bytes
     for action in range(8):
@@ -85,7 +85,7 @@ def test_positions_take_no_more_memory_than_they_may(game):
     assert len(rules.legal_actions(rules.state((3, 4)))) == 7
 
 
-def test_a_position_larger_than_all_memory_is_not_kept(game):
+def test_a_position_larger_than_the_cache_is_not_cached(game):
     rules = Rules(game, 1000, num_bytes=1)
     before = rules.bytes
     assert len(rules.legal_actions(rules.state((3, 4)))) == 7

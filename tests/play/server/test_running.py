@@ -8,7 +8,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from azjax.play.server import House, Limits, make_offers
+from azjax.play.server import Limits, PlayerRegistry, make_catalog
 from azjax.play.server.app import make_app
 from azjax.play.server.running import listen, make_server
 
@@ -18,8 +18,8 @@ PATIENCE = 60.0  # seconds
 @contextlib.contextmanager
 def running(directory, limits):
     """Runs a server in a thread; gives its port."""
-    house = House(make_offers(["tic_tac_toe"], (), directory), limits)
-    app = make_app(house, names=["127.0.0.1"])
+    registry = PlayerRegistry(make_catalog(["tic_tac_toe"], (), directory), limits)
+    app = make_app(registry, names=["127.0.0.1"])
     listener = listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
     server = make_server(app, limits)
@@ -67,10 +67,10 @@ def test_a_message_that_is_too_long_ends_the_connection(tmp_path):
     limits = Limits(message_bytes=1000)
     with contextlib.ExitStack() as stack:
         port = stack.enter_context(running(tmp_path, limits))
-        visitor = stack.enter_context(connect(f"ws://127.0.0.1:{port}/socket"))
-        visitor.send("x" * 1001)
+        client = stack.enter_context(connect(f"ws://127.0.0.1:{port}/socket"))
+        client.send("x" * 1001)
         with pytest.raises(ConnectionClosed) as closed:
-            visitor.recv(PATIENCE)
+            client.recv(PATIENCE)
     assert closed.value.rcvd.code == 1009
 
 
@@ -84,17 +84,21 @@ def test_an_unknown_address_has_no_websocket(tmp_path):
     [
         ("127.0.0.1", -1, "--port must be an int from 0 to 65535: -1"),
         ("127.0.0.1", 65536, "--port must be an int from 0 to 65535: 65536"),
-        ("no.such.host.invalid", 0, "cannot listen at --host no.such.host.invalid"),
+        (
+            "no.such.host.invalid",
+            0,
+            "cannot listen at --host no.such.host.invalid",
+        ),
         ("", 0, "cannot listen at --host"),
         ("\0", 0, "cannot listen at --host"),
     ],
 )
-def test_where_nobody_can_listen_is_said(host, port, error):
+def test_an_invalid_host_or_port_is_an_error(host, port, error):
     with pytest.raises(ValueError, match=error):
         listen(host, port)
 
 
-def test_a_port_that_is_taken_is_said():
+def test_a_port_in_use_is_an_error():
     with listen("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
         with pytest.raises(ValueError, match=f"--port {port}: Address already in use"):

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from azjax.play.server.runs import find_runs, plot_stamp, read_plot
+from azjax.play.server.runs import find_runs, plot_version, read_plot
 
 
 @pytest.fixture
@@ -20,13 +20,13 @@ def only_run(directory):
     return run
 
 
-def test_a_run_that_has_just_begun_is_found(directory):
+def test_a_run_without_a_player_is_found(directory):
     run = only_run(directory)
     assert run.title == "first: Tic Tac Toe"
     assert (run.kind, run.minutes, run.iterations) == (None, None, None)
     assert not run.has_player
     assert read_plot(run) is None
-    assert plot_stamp(run) is None
+    assert plot_version(run) is None
 
 
 @pytest.mark.parametrize(
@@ -51,12 +51,12 @@ def test_a_run_that_has_just_begun_is_found(directory):
         '{"format": 2, "game": "' + "x" * 2_000_000 + '"}',
     ],
 )
-def test_a_directory_that_is_no_run_is_left_out(directory, content):
+def test_a_directory_that_is_not_a_run_is_ignored(directory, content):
     (directory / "first/config.json").write_text(content)
     assert find_runs(directory) == {}
 
 
-def test_runs_need_not_be_there(tmp_path):
+def test_a_missing_directory_has_no_runs(tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "empty").mkdir()
     assert find_runs(tmp_path) == {}
@@ -64,15 +64,15 @@ def test_runs_need_not_be_there(tmp_path):
     assert find_runs(tmp_path / "file") == {}
 
 
-def test_the_plot_is_the_file_as_it_is(directory):
+def test_the_plot_is_the_content_of_its_file(directory):
     path = directory / "first/plots/learning.png"
     path.parent.mkdir()
     path.write_bytes(b"PNG")
     run = only_run(directory)
     assert read_plot(run) == b"PNG"
-    before = plot_stamp(run)
+    before = plot_version(run)
     os.utime(path, (0, 0))
-    assert plot_stamp(run) != before
+    assert plot_version(run) != before
 
 
 def test_an_unreadable_run_is_logged_once_and_in_one_short_line(directory, caplog):
@@ -89,20 +89,20 @@ def test_an_unreadable_run_is_logged_once_and_in_one_short_line(directory, caplo
     assert len(line) < 400
 
 
-def test_a_run_whose_name_cannot_be_sent_is_left_out(directory):
+def test_a_run_with_an_unprintable_name_is_ignored(directory):
     (directory / "first").rename(os.fsdecode(os.fsencode(directory) + b"/\xff\n"))
     shutil.copytree(next(directory.iterdir()), directory / "first")
     assert list(find_runs(directory)) == ["first"]
 
 
 @pytest.mark.parametrize("length", ["1e999", "-1", '"2"', "true", "1" * 400, "[]"])
-def test_a_length_that_is_no_number_is_none(directory, length):
+def test_an_invalid_length_is_none(directory, length):
     config = f'{{"format": 2, "game": "tic_tac_toe", "minutes": {length}}}'
     (directory / "first/config.json").write_text(config)
     assert only_run(directory).minutes is None
 
 
-def test_a_config_that_is_no_file_is_no_run(directory):
+def test_a_config_that_is_not_a_file_is_ignored(directory):
     path = directory / "first/config.json"
     content = path.read_bytes()
     path.unlink()
@@ -123,10 +123,10 @@ def test_a_plot_outside_the_run_is_not_read(directory, name):
     (directory / "first" / name).symlink_to(outside / name)
     run = only_run(directory)
     assert read_plot(run) is None
-    assert plot_stamp(run) is None
+    assert plot_version(run) is None
 
 
-def test_a_plot_that_is_no_file_or_too_large_is_not_read(directory):
+def test_a_plot_that_is_not_a_file_or_too_large_is_not_read(directory):
     path = directory / "first/plots/learning.png"
     path.parent.mkdir()
     os.mkfifo(path)
@@ -135,4 +135,4 @@ def test_a_plot_that_is_no_file_or_too_large_is_not_read(directory):
     with path.open("wb") as file:
         file.truncate(10**12)  # takes no space on the disk
     assert read_plot(only_run(directory)) is None
-    assert plot_stamp(only_run(directory)) is None
+    assert plot_version(only_run(directory)) is None

@@ -8,16 +8,16 @@ import pytest
 
 from azjax import players
 from azjax.play.server import Limits
-from azjax.play.server.incremental_search import Slicer
+from azjax.play.server.incremental_search import IncrementalSearch
 from azjax.play.server.jobs import Job
-from azjax.play.server.search_workers import SearchTable, SeatTable, TreeRoom
+from azjax.play.server.search_workers import SearchWorker, SessionWorker, TreeBudget
 
 PATIENCE = 300.0  # seconds
 LIMITS = Limits(progress_seconds=1e-9)
 
 
 class Waiting:
-    """A job, and what whoever waits for it was told."""
+    """A job, with its notifications."""
 
     def __init__(self, position, simulations, limits=LIMITS):
         self.actions, state = position
@@ -27,22 +27,22 @@ class Waiting:
         self.job = Job(state, self.actions, simulations, self._notify, limits)
 
     def _notify(self):
-        if self.job.found is not None:
-            self.simulations.append(self.job.found.simulations)
+        if self.job.progress is not None:
+            self.simulations.append(self.job.progress.simulations)
         self.news.set()
         if self.job.is_done:
             self.is_over.set()
 
     def result(self):
         assert self.is_over.wait(PATIENCE)
-        return self.job.found
+        return self.job.progress
 
 
 class Paced:
-    """A slicer that searches a slice each time it is let, and notes the batches."""
+    """A search that waits for permission before each slice, and records batch sizes."""
 
-    def __init__(self, slicer):
-        self._slicer = slicer
+    def __init__(self, slices):
+        self._slicer = slices
         self.turns = threading.Semaphore(0)
         self.batches = []
 
@@ -64,19 +64,19 @@ def compiler():
 
 
 @pytest.fixture
-def table(slicer, compiler):
-    return SearchTable(slicer, TreeRoom(2**30), compiler)
+def worker(slices, compiler):
+    return SearchWorker(slices, TreeBudget(2**30), compiler)
 
 
-def test_visitors_who_come_and_go_think_as_if_they_were_alone(
-    slicer, compiler, positions, visits_alone
+def test_a_shared_batch_gives_the_same_results_as_separate_searches(
+    slices, compiler, positions, visits_alone
 ):
-    paced = Paced(slicer)
-    table = SearchTable(paced, TreeRoom(2**30), compiler)
+    paced = Paced(slices)
+    worker = SearchWorker(paced, TreeBudget(2**30), compiler)
     waiting = []
     for position in [*positions, *reversed(positions)]:
         waiting.append(Waiting(position, 24))
-        table.ask(waiting[-1].job)
+        worker.submit(waiting[-1].job)
         paced.turns.release()  # the others are in the midst of their thoughts
     for _ in range(4 * len(waiting)):
         paced.turns.release()
@@ -91,60 +91,60 @@ def test_visitors_who_come_and_go_think_as_if_they_were_alone(
     assert len(paced.batches) < 4 * len(waiting)
 
 
-def test_news_comes_after_every_slice(table, positions):
+def test_progress_is_reported_after_every_slice(worker, positions):
     waiting = Waiting(positions[0], 24)
-    table.ask(waiting.job)
+    worker.submit(waiting.job)
     waiting.result()
     assert waiting.simulations == [7, 14, 21, 24]
-    assert not waiting.job.is_cut
+    assert not waiting.job.is_timed_out
 
 
-def test_news_comes_no_more_often_than_it_may(table, positions):
+def test_progress_reports_are_rate_limited(worker, positions):
     waiting = Waiting(positions[0], 24, Limits(progress_seconds=1e9))
-    table.ask(waiting.job)
+    worker.submit(waiting.job)
     waiting.result()
     assert waiting.simulations == [24]
 
 
-def test_a_thought_that_is_given_up_takes_no_further_slice(slicer, compiler, positions):
-    paced = Paced(slicer)
-    table = SearchTable(paced, TreeRoom(2**30), compiler)
+def test_a_cancelled_job_is_searched_no_further(slices, compiler, positions):
+    paced = Paced(slices)
+    worker = SearchWorker(paced, TreeBudget(2**30), compiler)
     stopped, other = Waiting(positions[0], 24), Waiting(positions[1], 24)
-    table.ask(stopped.job)
+    worker.submit(stopped.job)
     paced.turns.release()
     assert stopped.news.wait(PATIENCE)
-    stopped.job.give_up()
-    table.ask(other.job)
+    stopped.job.cancel()
+    worker.submit(other.job)
     for _ in range(8):
         paced.turns.release()
     other.result()
     # One slice was under way when it was given up.
-    assert stopped.job.found.simulations <= 14
+    assert stopped.job.progress.simulations <= 14
     assert not stopped.job.is_done
 
 
-def test_a_thought_that_takes_too_long_answers_with_what_it_has(table, positions):
-    waiting = Waiting(positions[0], 24, Limits(thought_seconds=1e-9))
-    table.ask(waiting.job)
+def test_a_job_beyond_the_time_limit_returns_its_best_move(worker, positions):
+    waiting = Waiting(positions[0], 24, Limits(decision_seconds=1e-9))
+    worker.submit(waiting.job)
     assert waiting.result().simulations == 7
-    assert waiting.job.is_cut
+    assert waiting.job.is_timed_out
 
 
-def test_the_table_is_empty_when_all_are_gone(slicer, compiler, positions):
-    room = TreeRoom(2**30)
-    table = SearchTable(slicer, room, compiler)
+def test_an_idle_worker_releases_its_trees(slices, compiler, positions):
+    budget = TreeBudget(2**30)
+    worker = SearchWorker(slices, budget, compiler)
     for _ in range(2):  # it can be used again
         waiting = Waiting(positions[2], 24)
-        table.ask(waiting.job)
+        worker.submit(waiting.job)
         waiting.result()
         deadline = time.monotonic() + PATIENCE
-        while not room.take("another", 2**30):
+        while not budget.reserve("another", 2**30):
             assert time.monotonic() < deadline
-        room.leave("another")
+        budget.release("another")
 
 
-def test_a_player_that_fails_tells_all_who_wait_and_can_be_asked_again(
-    slicer, compiler, positions, capsys
+def test_an_error_fails_all_jobs_and_the_worker_stays_usable(
+    slices, compiler, positions, capsys
 ):
     class Failing(Paced):
         is_broken = True
@@ -154,44 +154,42 @@ def test_a_player_that_fails_tells_all_who_wait_and_can_be_asked_again(
                 raise RuntimeError("no memory left")
             return super().search(seed, batch, memory)
 
-    failing = Failing(slicer)
-    table = SearchTable(failing, TreeRoom(2**30), compiler)
+    failing = Failing(slices)
+    worker = SearchWorker(failing, TreeBudget(2**30), compiler)
     waiting = Waiting(positions[0], 24)
-    table.ask(waiting.job)
+    worker.submit(waiting.job)
     assert waiting.result() is None
-    assert waiting.job.error == "the opponent could not go on"
+    assert waiting.job.error == "the opponent failed"
     assert "no memory left" in capsys.readouterr().err
     failing.is_broken = False
     for _ in range(4):
         failing.turns.release()
     again = Waiting(positions[0], 24)
-    table.ask(again.job)
+    worker.submit(again.job)
     assert again.result().simulations == 24
 
 
-def test_what_fails_because_all_ends_is_not_reported(
-    slicer, compiler, positions, capsys
-):
+def test_errors_after_close_are_not_reported(slices, compiler, positions, capsys):
     class Ending(Paced):
         def search(self, seed, batch, memory):
-            table.close()
+            worker.close()
             raise RuntimeError("what it needs is closed as well")
 
-    table = SearchTable(Ending(slicer), TreeRoom(2**30), compiler)
+    worker = SearchWorker(Ending(slices), TreeBudget(2**30), compiler)
     waiting = Waiting(positions[0], 24)
-    table.ask(waiting.job)
+    worker.submit(waiting.job)
     assert waiting.result() is None
     assert capsys.readouterr().err == ""
 
 
-def test_thoughts_compile_nothing_when_batches_grow_and_shrink(
-    slicer, compiler, positions, compilations
+def test_changing_batch_sizes_compiles_nothing(
+    slices, compiler, positions, compilations
 ):
-    paced = Paced(slicer)
-    table = SearchTable(paced, TreeRoom(2**30), compiler)
+    paced = Paced(slices)
+    worker = SearchWorker(paced, TreeBudget(2**30), compiler)
     waiting = [Waiting(position, 24) for position in positions[:4]]
     for number, one in enumerate(waiting):
-        table.ask(one.job)
+        worker.submit(one.job)
         paced.turns.release()
         while len(paced.batches) <= number // 3:  # the others come in its midst
             time.sleep(0.001)
@@ -204,10 +202,10 @@ def test_thoughts_compile_nothing_when_batches_grow_and_shrink(
 
 
 class Compiling:
-    """A slicer whose larger batches are compiled for as long as a test wants."""
+    """A search that compiles larger batches until the test allows it to end."""
 
-    def __init__(self, slicer, sizes=(1,)):
-        self._slicer, self.sizes = slicer, list(sizes)
+    def __init__(self, slices, sizes=(1,)):
+        self._slicer, self.sizes = slices, list(sizes)
         self.asked, self.may_end = [], threading.Event()
 
     def __getattr__(self, name):
@@ -227,13 +225,13 @@ class Compiling:
         self.may_end.set()
 
 
-def test_no_thought_waits_for_the_compilation_of_a_larger_batch(slicer, positions):
-    compiling = Compiling(slicer)
+def test_jobs_do_not_wait_for_a_larger_batch_to_compile(slices, positions):
+    compiling = Compiling(slices)
     with ThreadPoolExecutor(1) as compiler, contextlib.closing(compiling):
-        table = SearchTable(compiling, TreeRoom(2**30), compiler)
+        worker = SearchWorker(compiling, TreeBudget(2**30), compiler)
         waiting = [Waiting(position, 24) for position in positions]
         for one in waiting:
-            table.ask(one.job)
+            worker.submit(one.job)
         for one in waiting:
             assert one.result().simulations == 24
         assert compiling.asked == [8]
@@ -244,152 +242,139 @@ def test_no_thought_waits_for_the_compilation_of_a_larger_batch(slicer, position
     ("number", "room", "sizes"), [(3, 2**30, []), (4, 2**30, [8]), (4, 1, [])]
 )
 def test_larger_batches_are_compiled_only_if_half_full_and_if_they_fit(
-    slicer, positions, number, room, sizes
+    slices, positions, number, room, sizes
 ):
-    compiling = Compiling(slicer)
+    compiling = Compiling(slices)
     compiling.close()
     with ThreadPoolExecutor(1) as compiler:
-        table = SearchTable(compiling, TreeRoom(room), compiler)
+        worker = SearchWorker(compiling, TreeBudget(room), compiler)
         waiting = [Waiting(position, 7) for position in positions[:number]]
-        table._queue.waiting.extend(one.job for one in waiting[1:])
-        table.ask(waiting[0].job)
+        worker._queue.waiting.extend(one.job for one in waiting[1:])
+        worker.submit(waiting[0].job)
         for one in waiting:
             one.result()
     assert compiling.asked == sizes
 
 
 @pytest.mark.parametrize(("number", "size"), [(1, 1), (3, 1), (40, 8)])
-def test_what_is_compiled_first_serves_all_who_wait_for_a_game_to_begin(
+def test_the_first_compiled_size_fits_the_waiting_clients(
     connect_four, positions, number, size
 ):
     player = players.load("random", connect_four)
-    compiling = Compiling(Slicer(player, None, connect_four.init()), sizes=())
+    compiling = Compiling(
+        IncrementalSearch(player, None, connect_four.init()), sizes=()
+    )
     compiling.close()
     with ThreadPoolExecutor(1) as compiler:
-        table = SearchTable(compiling, TreeRoom(2**30), compiler)
-        table.warm_up(number)
+        worker = SearchWorker(compiling, TreeBudget(2**30), compiler)
+        worker.warm_up(number)
         waiting = Waiting(positions[0], 0)
-        table.ask(waiting.job)
+        worker.submit(waiting.job)
         waiting.result()
     assert compiling.sizes[0] == size
 
 
 def test_larger_batches_are_used_once_they_are_compiled(connect_four, positions):
     player = players.load("random", connect_four)
-    slicer = Slicer(player, None, connect_four.init())
-    slicer.compile(1)
-    slicer.compile(8)
-    paced = Paced(slicer)
+    slices = IncrementalSearch(player, None, connect_four.init())
+    slices.compile(1)
+    slices.compile(8)
+    paced = Paced(slices)
     with ThreadPoolExecutor(1) as compiler:
-        table = SearchTable(paced, TreeRoom(2**30), compiler)
+        worker = SearchWorker(paced, TreeBudget(2**30), compiler)
         waiting = [Waiting(position, 0) for position in positions]
         for one in waiting:
-            table.ask(one.job)
+            worker.submit(one.job)
         paced.turns.release(len(waiting))
         for one in waiting:
             one.result()
     assert 8 in paced.batches
 
 
-def test_trees_have_no_more_room_than_there_is():
-    room = TreeRoom(100)
-    assert room.take("first", 80)
-    assert not room.take("second", 40)
-    assert room.take("second", 20)
-    assert room.take("first", 60)
-    assert room.take("second", 40)
-    room.leave("first")
-    room.leave("second")
-    assert room.take("alone", 1000)
-    assert room.take("without trees", 0)
-
-
-def test_a_table_without_room_waits_for_others(slicer, compiler, positions):
-    room = TreeRoom(slicer.bytes(1))
-    assert room.take("another", 1)
-    table = SearchTable(slicer, room, compiler)
+def test_a_worker_waits_for_memory_for_its_trees(slices, compiler, positions):
+    budget = TreeBudget(slices.bytes(1))
+    assert budget.reserve("another", 1)
+    worker = SearchWorker(slices, budget, compiler)
     waiting = Waiting(positions[0], 24)
-    table.ask(waiting.job)
+    worker.submit(waiting.job)
     assert not waiting.is_over.wait(0.2)
-    room.leave("another")
+    budget.release("another")
     assert waiting.result().simulations == 24
 
 
-def test_a_player_that_is_another_program_is_asked_one_at_a_time(
+def test_an_external_player_is_asked_one_position_at_a_time(
     dying, connect_four, positions
 ):
-    table = SeatTable(dying, connect_four)
+    worker = SessionWorker(dying, connect_four)
     waiting = [Waiting(position, 0) for position in positions[:3]]
     for one in waiting:
-        table.ask(one.job)
+        worker.submit(one.job)
     assert [one.result().decision.action for one in waiting] == [0, 0, 0]
-    assert dying.num_seats == 1
-    table.close()
+    assert dying.num_sessions == 1
+    worker.close()
     assert dying.num_closed == 1
 
 
-def test_a_player_that_forfeits_says_so_and_sits_down_again(
+def test_a_forfeit_fails_the_job_and_the_next_job_starts_a_session(
     dying, connect_four, positions, capsys
 ):
-    table = SeatTable(dying, connect_four)
+    worker = SessionWorker(dying, connect_four)
     dying.is_dead = True
     first = Waiting(positions[0], 0)
-    table.ask(first.job)
+    worker.submit(first.job)
     assert first.result() is None
-    assert first.job.error == "the opponent could not go on"
+    assert first.job.error == "the opponent failed"
     assert "the engine died" in capsys.readouterr().err
     assert dying.num_closed == 1
     dying.is_dead = False
     second = Waiting(positions[0], 0)
-    table.ask(second.job)
+    worker.submit(second.job)
     assert second.result().decision.action == 0
-    assert dying.num_seats == 2
+    assert dying.num_sessions == 2
 
 
-def test_a_player_that_fails_in_its_own_code_leaves_its_seat(
+def test_an_unexpected_error_closes_the_session(
     dying, connect_four, positions, capsys, monkeypatch
 ):
-    table = SeatTable(dying, connect_four)
+    worker = SessionWorker(dying, connect_four)
     monkeypatch.setattr(dying, "choose", None)
     waiting = Waiting(positions[0], 0)
-    table.ask(waiting.job)
+    worker.submit(waiting.job)
     assert waiting.result() is None
-    assert waiting.job.error == "the opponent could not go on"
+    assert waiting.job.error == "the opponent failed"
     assert "not callable" in capsys.readouterr().err
-    assert (dying.num_seats, dying.num_closed) == (1, 1)
+    assert (dying.num_sessions, dying.num_closed) == (1, 1)
 
 
-def test_what_was_given_up_before_its_turn_is_never_asked(
-    dying, connect_four, positions
-):
-    table = SeatTable(dying, connect_four)
+def test_a_job_cancelled_while_waiting_is_never_run(dying, connect_four, positions):
+    worker = SessionWorker(dying, connect_four)
     dying.may_go_on.clear()
     first, second, third = (Waiting(position, 0) for position in positions[:3])
     for one in (first, second, third):
-        table.ask(one.job)
-    second.job.give_up()
+        worker.submit(one.job)
+    second.job.cancel()
     dying.may_go_on.set()
     first.result()
     third.result()
-    assert second.job.found is None
+    assert second.job.progress is None
 
 
-def test_who_was_just_let_in_is_told_when_there_is_no_memory_for_the_tree(
-    slicer, compiler, positions, monkeypatch
+def test_a_job_fails_if_its_tree_cannot_be_allocated(
+    slices, compiler, positions, monkeypatch
 ):
-    table = SearchTable(slicer, TreeRoom(2**30), compiler)
+    worker = SearchWorker(slices, TreeBudget(2**30), compiler)
     waiting = Waiting(positions[0], 24)
     with monkeypatch.context() as patch:
-        patch.setattr(slicer, "memory", None)
-        table.ask(waiting.job)
+        patch.setattr(slices, "empty_trees", None)
+        worker.submit(waiting.job)
         assert waiting.result() is None
-    assert waiting.job.error == "the opponent could not go on"
+    assert waiting.job.error == "the opponent failed"
     again = Waiting(positions[0], 24)
-    table.ask(again.job)
+    worker.submit(again.job)
     assert again.result().simulations == 24
 
 
-def test_a_batch_that_fails_harms_none_that_still_wait(slicer, compiler, positions):
+def test_a_failed_batch_does_not_affect_waiting_jobs(slices, compiler, positions):
     class FailingOnce(Paced):
         num_calls = 0
 
@@ -400,28 +385,28 @@ def test_a_batch_that_fails_harms_none_that_still_wait(slicer, compiler, positio
                 raise RuntimeError("no memory left")
             return self._slicer.search(seed, batch, memory)
 
-    failing = FailingOnce(slicer)
-    table = SearchTable(failing, TreeRoom(2**30), compiler)
+    failing = FailingOnce(slices)
+    worker = SearchWorker(failing, TreeBudget(2**30), compiler)
     first, second = (Waiting(position, 24) for position in positions[:2])
-    table.ask(first.job)
+    worker.submit(first.job)
     deadline = time.monotonic() + PATIENCE
     while not failing.num_calls:
         assert time.monotonic() < deadline
         time.sleep(0.001)
-    table.ask(second.job)
+    worker.submit(second.job)
     failing.turns.release()
     assert first.result() is None
     assert second.result().simulations == 24
 
 
-def test_who_cannot_be_told_harms_no_other(table, positions, capsys):
+def test_a_failing_notification_does_not_affect_other_jobs(worker, positions, capsys):
     def fail():
         raise OSError("the page is gone")
 
     state = positions[0][1]
     gone = Job(state, positions[0][0], 24, fail, LIMITS)
     other = Waiting(positions[1], 24)
-    table.ask(gone)
-    table.ask(other.job)
+    worker.submit(gone)
+    worker.submit(other.job)
     assert other.result().simulations == 24
     assert "the page is gone" in capsys.readouterr().err

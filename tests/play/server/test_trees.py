@@ -12,7 +12,7 @@ def rules():
     return Rules(games.make("chess"), 10)
 
 
-def test_each_position_tells_its_move_as_people_write_it(rules):
+def test_each_node_has_the_notation_of_its_move(rules):
     state = rules.state(())
     moves = []
     for text in ("e2e4", "e7e5", "g1f3"):

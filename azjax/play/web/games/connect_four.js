@@ -4,7 +4,7 @@ import { RowGame } from "./rows.js";
 const HEIGHT = 6;
 const WIDTH = 7;
 
-/** Returns where a disc comes to lie, -1 if the column is full or there is none. */
+/** Returns the cell of a dropped disc, -1 if the column is full or does not exist. */
 function cellOf(cells, column) {
   if (!(column >= 0 && column < WIDTH)) return -1;
   for (let row = HEIGHT - 1; row >= 0; row--) {

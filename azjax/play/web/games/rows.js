@@ -1,15 +1,15 @@
 /**
- * Games in which two players place stones in turn and need some of them in a row.
+ * Games in which a number of stones in a row wins.
  *
- * The rules are those of azjax's Python games, with the same actions and observations:
- * player 0 begins, cells are counted row by row from the top left, a step after the end
- * changes nothing, and an illegal action ends the game as a loss for who chose it.
+ * Rules, actions and observations are the same as in Python: player 0 moves first, cells
+ * are numbered row by row from the top left, a step after the end changes nothing, and an
+ * illegal action loses the game.
  *
  * @typedef {Object} State
- * @property {Int8Array} cells the player whose stone lies there, -1 where empty
- * @property {number} player who is to move, 0 or 1
+ * @property {Int8Array} cells player of the stone in each cell, -1 where empty
+ * @property {number} player to move, 0 or 1
  * @property {boolean} terminated whether the game is over
- * @property {number} winner 0 or 1; -1 for none, or not yet
+ * @property {number} winner 0 or 1; -1 for none
  */
 
 const DIRECTIONS = [
@@ -23,15 +23,15 @@ export class RowGame {
   /**
    * @param {Object} rules
    * @param {string} rules.name as in Python
-   * @param {string} rules.title as people write it
+   * @param {string} rules.title for people
    * @param {number} rules.height
    * @param {number} rules.width
-   * @param {number} rules.rowLength how many in a row win
+   * @param {number} rules.rowLength stones in a row to win
    * @param {number} rules.numActions
-   * @param {(cells: Int8Array, action: number) => number} rules.cellOf where a stone
-   *     comes to lie, -1 if the action is illegal
-   * @param {(action: number) => string} rules.actionToText as people write it
-   * @param {Object} rules.look how the page shows it, see `Description` in engine.js
+   * @param {(cells: Int8Array, action: number) => number} rules.cellOf cell of a
+   *     placed stone, -1 if the action is illegal
+   * @param {(action: number) => string} rules.actionToText notation
+   * @param {Object} rules.look fields of the `Description` in engine.js
    */
   constructor(rules) {
     Object.assign(this, rules);
@@ -62,7 +62,7 @@ export class RowGame {
     return { cells, player: 1 - player, terminated, winner: wins ? player : -1 };
   }
 
-  /** @returns {number[]} the actions that the board allows, the lowest number first */
+  /** @returns {number[]} the legal actions, ascending */
   legalActions(state) {
     const actions = [];
     for (let action = 0; action < this.numActions; action++) {
@@ -72,8 +72,8 @@ export class RowGame {
   }
 
   /**
-   * Writes what the player to move sees: for each cell, whether it holds a stone of
-   * that player, and one of the opponent's.
+   * Writes the observation: for each cell, whether it has a stone of the player to move,
+   * and of the opponent.
    * @param {State} state
    * @param {Float32Array} planes `[height * width * 2]`
    */
@@ -84,7 +84,7 @@ export class RowGame {
     }
   }
 
-  /** @returns {number[]} the result for each player: 1 win, -1 loss, 0 draw or not over */
+  /** @returns {number[]} of each player: 1 win, -1 loss, 0 draw or not over */
   rewards(state) {
     if (state.winner < 0) return [0, 0];
     return state.winner === 0 ? [1, -1] : [-1, 1];
@@ -103,7 +103,7 @@ export class RowGame {
     return [...winning].sort((a, b) => a - b);
   }
 
-  /** Returns the cells of one colour in a row through `cell`, itself included. */
+  /** Returns the cells of one colour in a row through `cell`, including it. */
   #row(cells, cell, [down, right]) {
     const row = [cell];
     for (const sign of [1, -1]) {

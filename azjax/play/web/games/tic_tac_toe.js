@@ -3,7 +3,7 @@ import { RowGame } from "./rows.js";
 
 const SIZE = 3;
 
-/** Returns the cell that is marked, -1 if it is taken or there is none. */
+/** Returns the marked cell, -1 if it is not empty or does not exist. */
 function cellOf(cells, action) {
   return cells[action] === -1 ? action : -1;
 }

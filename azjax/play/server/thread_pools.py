@@ -1,4 +1,4 @@
-"""Threads for what takes more than a moment, so that no visitor waits for another's."""
+"""Thread pools that keep the event loop free."""
 
 import asyncio
 from collections.abc import Callable, Hashable
@@ -8,39 +8,41 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Workers:
-    """Two kinds of threads: for what takes milliseconds, and for what takes seconds.
+class ThreadPools:
+    """Two thread pools: for functions of milliseconds, and of seconds.
 
-    Used by the thread that serves the visitors.
+    Used by the event loop's thread only.
     """
 
     def __init__(self) -> None:
         self._quick = ThreadPoolExecutor(4, "azjax-quick")
         self._slow = ThreadPoolExecutor(8, "azjax-slow")
-        self._under_way: dict[Hashable, asyncio.Future[Any]] = {}
+        self._running: dict[Hashable, asyncio.Future[Any]] = {}
 
-    async def do(self, function: Callable[..., T], *args: Any) -> T:
-        """Returns what a function returns within milliseconds."""
+    async def run(self, function: Callable[..., T], *args: Any) -> T:
+        """Returns the result of a function that takes milliseconds."""
         return await _run(self._quick, function, *args)
 
-    async def do_once(self, key: Hashable, function: Callable[..., T], *args: Any) -> T:
-        """Returns what a function returns after seconds; those who ask for the same
-        meanwhile get the same."""
-        task = self._under_way.get(key)
+    async def run_shared(
+        self, key: Hashable, function: Callable[..., T], *args: Any
+    ) -> T:
+        """Returns the result of a function that takes seconds; concurrent calls with
+        the same key share one execution."""
+        task = self._running.get(key)
         if task is None:
             task = asyncio.ensure_future(_run(self._slow, function, *args))
-            self._under_way[key] = task
+            self._running[key] = task
             task.add_done_callback(lambda done: self._end(key, done))
-        # Who leaves takes nothing away from the others.
+        # A cancelled caller must not cancel the others.
         return await asyncio.shield(task)
 
     def _end(self, key: Hashable, done: asyncio.Future[Any]) -> None:
-        del self._under_way[key]
+        del self._running[key]
         if not done.cancelled():
-            done.exception()  # is looked at, should all have left who asked
+            done.exception()  # marks it as retrieved if all callers were cancelled
 
     def close(self) -> None:
-        """Begins nothing more."""
+        """Cancels the functions that have not started."""
         for pool in (self._quick, self._slow):
             pool.shutdown(wait=False, cancel_futures=True)
 

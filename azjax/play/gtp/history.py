@@ -1,4 +1,4 @@
-"""A game as GTP sees it: colours may move twice in a row, and all may be undone."""
+"""The game of a GTP engine, in which a colour may move twice in a row."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,11 +14,11 @@ ILLEGAL_MOVE = "illegal move"
 
 
 class Position(NamedTuple):
-    """Where a game stands.
+    """A position with its history.
 
-    moves: the actions that led here from the first position.
+    moves: the actions that lead to it.
     state: in NumPy.
-    before: the position before the last move, None for the first one.
+    before: the previous position, None for the first.
     """
 
     moves: tuple[int, ...]
@@ -31,64 +31,63 @@ class Position(NamedTuple):
         return int(self.state.current_player)
 
 
-class Record:
-    """The positions of one game, the first one first.
+class History:
+    """The positions of one game.
 
     game: its rules.
     """
 
     def __init__(self, game: Game):
-        """Begins a game without a limit of moves, if its states allow: GTP has none."""
+        """Starts a game, without a move limit where possible, as GTP has none."""
         self.game = game.without_move_limit()
         self._positions = [Position((), first_state(self.game))]
 
     @property
     def position(self) -> Position:
-        """Where the game stands."""
+        """The current position."""
         return self._positions[-1]
 
     def change_rules(self, game: Game) -> None:
-        """Goes on from here by other rules, whose positions are the same."""
+        """Replaces the rules by others with the same states."""
         self.game = game.without_move_limit()
 
     def add(self, position: Position) -> None:
-        """Makes this the position in which the game stands."""
+        """Appends a position."""
         self._positions.append(position)
 
     def undo(self) -> None:
-        """Takes back what was added last.
+        """Removes the last position.
 
         Raises:
-            CommandError: nothing was.
+            CommandError: there is no move.
         """
         if len(self._positions) == 1:
             raise CommandError("cannot undo")
         self._positions.pop()
 
     def turn(self, player: int) -> Position:
-        """Returns the position in which this player is to move now.
+        """Returns the position with this player to move, after a pass if necessary.
 
         Raises:
-            CommandError: the game is over, or the other player, whose turn it is, may
-                not pass.
+            CommandError: the game is over, or the pass is illegal.
         """
         if self.position.state.terminated:
             raise CommandError("the game is over")
         return self._turn(self.position, player)
 
     def play(self, player: int, vertex: str) -> None:
-        """Adds a move of this player.
+        """Plays a move.
 
         Raises:
-            CommandError: it is illegal.
+            CommandError: the move is illegal.
         """
         self.add(self._after(self.position, player, vertex))
 
     def set_stones(self, vertices: Sequence[str]) -> None:
-        """Adds stones of player 0, all at once, before anything else.
+        """Places handicap stones of player 0 as one step.
 
         Raises:
-            CommandError: there is something else, or they cannot lie there.
+            CommandError: the board is not empty, or a point is illegal.
         """
         if len(self._positions) > 1:
             raise CommandError("board not empty")
@@ -103,11 +102,11 @@ class Record:
         return Position((*position.moves, action), state, position)
 
     def score(self) -> float:
-        """Returns by how much player 0 wins: in points, with all stones alive, if the
-        game is decided by points; otherwise 1, 0 or -1.
+        """Returns the margin of player 0: in points, with all stones alive, if the game
+        has points; else 1, 0 or -1.
 
         Raises:
-            CommandError: the game has no points, and is not over.
+            CommandError: the game has no points and is not over.
         """
         game, state = self.game, self.position.state
         points = game.score(state)
@@ -118,7 +117,7 @@ class Record:
         return float(game.rewards(state)[0])
 
     def stones(self, player: int) -> list[str]:
-        """Returns the points where this player has stones."""
+        """Returns the vertices of a player's stones."""
         columns, rows = self.game.column_labels, self.game.row_labels
         cells = np.argwhere(np.asarray(self.game.board(self.position.state)) == player)
         return [f"{columns[column]}{rows[row]}".upper() for row, column in cells]
@@ -130,7 +129,7 @@ class Record:
             return position
         passed = self._moved(position, PASS)
         if passed.state.terminated and position.before is not None:
-            # The other one has just passed: without both passes the board is the same.
+            # The opponent has just passed: this removes both passes instead.
             return position.before
         return passed
 
@@ -147,13 +146,13 @@ class Record:
         return self.next(position, action)
 
 
-def changed(game: Game, option: str, value: float) -> Game:
-    """Returns a game with another value of an option, and those of its others that are
-    not the usual ones.
+def with_option(game: Game, option: str, value: float) -> Game:
+    """Returns a game with another value of an option; options with default values get
+    the defaults for that value.
 
     Raises:
         ValueError: the value is not allowed.
     """
-    usual = games.make(game.name, **{option: game.options[option]}).options
-    chosen = {key: old for key, old in game.options.items() if old != usual[key]}
+    defaults = games.make(game.name, **{option: game.options[option]}).options
+    chosen = {key: old for key, old in game.options.items() if old != defaults[key]}
     return games.make(game.name, **{**chosen, option: value})

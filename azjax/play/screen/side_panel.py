@@ -1,4 +1,4 @@
-"""What stands beside the board: who plays, what was played, what was thought."""
+"""The side panel: players, moves and analysis."""
 
 from collections.abc import Iterator
 
@@ -6,27 +6,27 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from azjax.play.move_ranking import RankedMove, rank_moves
 from azjax.play.session import Session
 from azjax.play.text_output import (
-    candidates,
+    SHOWN_MOVES,
     clock,
-    curve,
-    line,
-    opinion,
+    expected_line,
+    expected_value,
     side_names,
     signed,
+    sparkline,
     value_text,
 )
 
-MOVES = 60  # that are shown
-CANDIDATES = 8
-BAR = 8  # characters
-QUIET = "#8a949e"
-LOUD = "#12a5a0"
+MAX_MOVES = 60  # of the list of played moves
+BAR_WIDTH = 8  # characters
+MUTED = "#8a949e"
+ACCENT = "#12a5a0"
 
 
-def beside(session: Session) -> RenderableType:
-    """Returns all that stands beside the board."""
+def side_panel(session: Session) -> RenderableType:
+    """Returns the content of the side panel."""
     parts: list[RenderableType] = [_players(session)]
     if session.is_analysing:
         parts += [Text(), *_analysis(session)]
@@ -44,9 +44,9 @@ def _players(session: Session) -> Table:
     for player in (0, 1):
         is_turn = controller.result is None and controller.player == player
         who = Text(names[player], "bold" if is_turn else "")
-        who.append(f" {sides[player]}", QUIET)
+        who.append(f" {sides[player]}", MUTED)
         table.add_row(
-            Text("▶" if is_turn else " ", LOUD),
+            Text("▶" if is_turn else " ", ACCENT),
             who,
             clock(controller.seconds(player)),
         )
@@ -55,11 +55,11 @@ def _players(session: Session) -> Table:
 
 def _moves(session: Session) -> Text:
     moves = session.controller.moves
-    first = max(0, len(moves) - MOVES) // 2 * 2
-    text = Text("… " if first else "", QUIET)
+    first = max(0, len(moves) - MAX_MOVES) // 2 * 2
+    text = Text("… " if first else "", MUTED)
     for ply in range(first, len(moves)):
         if ply % 2 == 0:
-            text.append(f"{ply // 2 + 1}.\N{NO-BREAK SPACE}", QUIET)
+            text.append(f"{ply // 2 + 1}.\N{NO-BREAK SPACE}", MUTED)
         is_last = ply == len(moves) - 1
         text.append(moves[ply].text, "bold" if is_last else "not dim")
         text.append("  " if ply % 2 else " ")
@@ -69,28 +69,31 @@ def _moves(session: Session) -> Text:
 def _analysis(session: Session) -> Iterator[RenderableType]:
     latest = session.latest_decision()
     if latest is None:
-        yield Text("nothing was thought yet", QUIET)
+        yield Text("no analysis yet", MUTED)
         return
     ply, decision = latest
     game, state = session.game, session.controller.states[ply]
     player = int(state.current_player)
-    about = Text(f"{session.name} on move {ply + 1}", QUIET)
-    value = opinion(decision)
+    about = Text(f"{session.name} on move {ply + 1}", MUTED)
+    value = expected_value(decision)
     if value is not None:
         about.append(f": expects {value_text(game, player, value)}", "bold not dim")
     yield about
-    shown = candidates(game, state, decision, CANDIDATES)
-    if shown:
-        yield _table(shown, has_search=decision.analysis is not None)
-    expected = line(game, state, decision)
-    if expected:
-        yield Text("then ", QUIET).append(" ".join(expected), "not dim")
+    ranked = rank_moves(decision)[:SHOWN_MOVES]
+    if ranked:
+        texts = [game.action_to_text(state, move.action) for move in ranked]
+        yield _table(texts, ranked, has_search=decision.analysis is not None)
+    line = expected_line(game, state, decision)
+    if line:
+        yield Text("then ", MUTED).append(" ".join(line), "not dim")
     values = session.values()
     if values:
-        yield Text(f"{side_names(game)[0]}: ", QUIET).append(curve(values, 24), LOUD)
+        yield Text(f"{side_names(game)[0]}: ", MUTED).append(
+            sparkline(values, 24), ACCENT
+        )
 
 
-def _table(shown, *, has_search: bool) -> Table:
+def _table(texts: list[str], ranked: list[RankedMove], *, has_search: bool) -> Table:
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True)
     headings = ["move", "prior"]
@@ -99,13 +102,14 @@ def _table(shown, *, has_search: bool) -> Table:
     for _ in headings[1:]:
         table.add_column(justify="right", no_wrap=True)
     table.add_column(no_wrap=True)
-    table.add_row(*(Text(heading, QUIET) for heading in headings), "")
-    weights = [c.visits if has_search else c.prior for c in shown]
-    for number, (candidate, weight) in enumerate(zip(shown, weights, strict=True)):
-        row = [candidate.text, f"{100 * candidate.prior:.1f}%"]
+    table.add_row(*(Text(heading, MUTED) for heading in headings), "")
+    weights = [m.prior if m.visits is None else m.visits for m in ranked]
+    largest = max(*weights, 1e-9)
+    for number, (text, move) in enumerate(zip(texts, ranked, strict=True)):
+        row = [text, f"{100 * move.prior:.1f}%"]
         if has_search:
-            value = candidate.value
-            row += [str(candidate.visits), "" if value is None else signed(value)]
-        bar = Text("█" * round(BAR * weight / max(*weights, 1e-9)), LOUD)
+            value = "" if move.value is None else signed(move.value)
+            row += [str(move.visits), value]
+        bar = Text("█" * round(BAR_WIDTH * weights[number] / largest), ACCENT)
         table.add_row(*(Text(t, "" if number else "bold") for t in row), bar)
     return table

@@ -3,86 +3,86 @@ import threading
 
 import pytest
 
-from azjax.play.server.workers import Workers
+from azjax.play.server.thread_pools import ThreadPools
 
 PATIENCE = 60.0  # seconds
 
 
-def test_those_who_ask_for_the_same_at_a_time_share_the_work():
+def test_concurrent_calls_with_one_key_share_one_execution():
     async def ask():
-        workers, calls, may_end = Workers(), [], threading.Event()
+        pools, calls, may_end = ThreadPools(), [], threading.Event()
 
         def work():
             calls.append(None)
             assert may_end.wait(PATIENCE)
             return len(calls)
 
-        asked = [asyncio.create_task(workers.do_once("key", work)) for _ in range(20)]
+        asked = [asyncio.create_task(pools.run_shared("key", work)) for _ in range(20)]
         await asyncio.sleep(0.05)
         may_end.set()
         together = await asyncio.gather(*asked)
-        again = await workers.do_once("key", work)
-        workers.close()
+        again = await pools.run_shared("key", work)
+        pools.close()
         return together, again
 
     assert asyncio.run(ask()) == ([1] * 20, 2)
 
 
-def test_who_leaves_takes_nothing_away_from_the_others():
+def test_a_cancelled_call_does_not_cancel_the_others():
     async def ask():
-        workers, may_end = Workers(), threading.Event()
+        pools, may_end = ThreadPools(), threading.Event()
         asked = [
-            asyncio.create_task(workers.do_once("key", may_end.wait, PATIENCE))
+            asyncio.create_task(pools.run_shared("key", may_end.wait, PATIENCE))
             for _ in range(2)
         ]
         await asyncio.sleep(0.05)
         asked[0].cancel()
         may_end.set()
         result = await asked[1]
-        workers.close()
+        pools.close()
         return result
 
     assert asyncio.run(ask()) is True
 
 
-def test_all_who_ask_are_told_what_went_wrong():
+def test_an_error_reaches_all_calls_that_share_it():
     async def ask():
-        workers = Workers()
+        pools = ThreadPools()
 
         def fail():
             raise ValueError("nothing there")
 
-        asked = (workers.do_once("key", fail) for _ in range(3))
+        asked = (pools.run_shared("key", fail) for _ in range(3))
         errors = await asyncio.gather(*asked, return_exceptions=True)
-        workers.close()
+        pools.close()
         return [str(error) for error in errors]
 
     assert asyncio.run(ask()) == ["nothing there"] * 3
 
 
-def test_slow_work_does_not_keep_quick_work_waiting():
+def test_slow_functions_do_not_delay_quick_ones():
     async def ask():
-        workers, may_end = Workers(), threading.Event()
+        pools, may_end = ThreadPools(), threading.Event()
         slow = [
-            asyncio.create_task(workers.do_once(key, may_end.wait, PATIENCE))
+            asyncio.create_task(pools.run_shared(key, may_end.wait, PATIENCE))
             for key in range(100)
         ]
         async with asyncio.timeout(PATIENCE):
-            assert await workers.do(sum, [1, 2]) == 3
+            assert await pools.run(sum, [1, 2]) == 3
         may_end.set()
         await asyncio.gather(*slow)
-        workers.close()
+        pools.close()
 
     asyncio.run(ask())
 
 
-def test_an_error_reaches_whoever_asked():
+def test_an_error_of_a_quick_function_is_raised():
     async def ask():
-        workers = Workers()
+        pools = ThreadPools()
         try:
-            await workers.do(int, "x")
+            await pools.run(int, "x")
         finally:
-            workers.close()
+            pools.close()
 
     with pytest.raises(ValueError, match="invalid literal"):
         asyncio.run(ask())

@@ -1,0 +1,215 @@
+"""A loaded player with its search workers."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from azjax.games import Game
+from azjax.play.server.activity import Activity
+from azjax.play.server.incremental_search import (
+    MAX_STRENGTH,
+    STRENGTHS,
+    IncrementalSearch,
+    SlicePlan,
+    batch_sizes,
+    plan_for,
+    search_text,
+    sliced_player,
+)
+from azjax.play.server.limits import Limits
+from azjax.play.server.memory import (
+    PROGRAM_BYTES,
+    MemoryBudget,
+    TreeBudget,
+    array_bytes,
+)
+from azjax.play.server.search_workers import SearchWorker, SessionWorker
+from azjax.players import AnyPlayer, ExternalPlayer
+
+Worker = SearchWorker | SessionWorker
+FileTimes = tuple[int, ...]
+
+
+class SharedResources:
+    """Resources that all loaded players share.
+
+    limits: of client requests.
+    activity: open requests.
+    memory: budget of loaded players and rules.
+    trees: budget of search trees.
+    compiler: thread that compiles in the background.
+
+    Args:
+        limits: see above.
+        seed: of the players' random choices; None draws one.
+    """
+
+    def __init__(self, limits: Limits, seed: int | None = None):
+        self.limits, self.seed = limits, seed
+        self.activity = Activity()
+        self.memory = MemoryBudget(limits.memory_bytes)
+        self.trees = TreeBudget(limits.search_bytes)
+        self.compiler = ThreadPoolExecutor(1, thread_name_prefix="azjax-compile")
+
+    def close(self) -> None:
+        """Stops the background compilations."""
+        self.compiler.shutdown(wait=False, cancel_futures=True)
+
+
+class LoadedPlayer:
+    """A loaded player and its workers, one for each slice plan.
+
+    strengths: allowed numbers of simulations, ascending; empty if the player does not
+        search or cannot be given a number.
+    default_strength: the largest allowed number up to the player's own; None if
+        `strengths` is empty.
+    file_times: modification times of the files from which it was loaded.
+    last_used: for the `MemoryBudget`.
+
+    Args:
+        game: the game.
+        player: the player.
+        resources: shared with other players.
+        file_times: see above.
+        previous: an older version of the player, whose compiled programs are reused
+            where the shapes agree.
+        make_room: called before a search with this object; frees memory.
+
+    Raises:
+        ValueError: the player searches and the tree budget is too small for any
+            search.
+    """
+
+    def __init__(
+        self,
+        game: Game,
+        player: AnyPlayer,
+        resources: SharedResources,
+        *,
+        file_times: FileTimes = (),
+        previous: "LoadedPlayer | None" = None,
+        make_room: Callable[["LoadedPlayer"], None] = lambda _: None,
+    ):
+        self.file_times = file_times
+        self._game, self._player, self._resources = game, player, resources
+        self._make_room = make_room
+        self._lock = threading.Lock()
+        self._workers: dict[SlicePlan | None, Worker] = {}
+        self._previous_workers = previous._workers if previous else {}
+        self._weight_bytes = array_bytes(player)
+        self.last_used = resources.memory.now()
+        self.strengths = self._find_strengths()
+        self.default_strength = self._find_default()
+
+    def describe(self, title: str) -> dict[str, Any]:
+        """Returns the description of the player for the page, named `title`."""
+        return {
+            "player": title,
+            "simulations": self.default_strength,
+            "strengths": self.strengths,
+            "search": search_text(self._player),
+        }
+
+    def worker(self, simulations: int | None) -> tuple[Worker, int]:
+        """Returns the worker for a decision, and its number of simulations.
+
+        Args:
+            simulations: the requested number; None means the default.
+
+        Raises:
+            ValueError: the number is not allowed.
+        """
+        self.last_used = self._resources.memory.now()
+        if not self.strengths:
+            return self._worker(None), 0
+        simulations = self.default_strength if simulations is None else simulations
+        if simulations not in self.strengths:
+            allowed = ", ".join(map(str, self.strengths))
+            raise ValueError(f"simulations must be one of {allowed}: {simulations}")
+        return self._worker(plan_for(simulations)), simulations
+
+    def warm_up(self) -> None:
+        """Compiles the default search in the background."""
+        worker, _ = self.worker(None)
+        if isinstance(worker, SearchWorker):
+            worker.warm_up(self._resources.activity.num_starts)
+
+    def compile(self) -> None:
+        """Compiles the default search for the smallest batch, in this thread."""
+        worker, _ = self.worker(None)
+        if isinstance(worker, SearchWorker):
+            worker.search.compile(batch_sizes()[0])
+
+    @property
+    def bytes(self) -> int:
+        """Estimated size of the weights and compiled programs, at least one program
+        for each worker."""
+        workers = [*self._workers.values(), *self._previous_workers.values()]
+        searches = [w.search for w in workers if isinstance(w, SearchWorker)]
+        num_programs = sum(max(1, len(search.sizes)) for search in searches)
+        return self._weight_bytes + PROGRAM_BYTES * num_programs
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a worker is busy; an external program is never evicted."""
+        is_external = isinstance(self._player, ExternalPlayer)
+        return is_external or any(w.is_busy for w in list(self._workers.values()))
+
+    def shrink(self) -> None:
+        """Drops idle workers. A worker that a request already holds still serves it."""
+        if isinstance(self._player, ExternalPlayer):
+            return
+        self._previous_workers = {}
+        for plan, worker in list(self._workers.items()):
+            if not worker.is_busy:
+                self._workers.pop(plan, None)
+
+    def close(self) -> None:
+        """Closes the workers."""
+        for worker in list(self._workers.values()):
+            worker.close()
+
+    def _worker(self, plan: SlicePlan | None) -> Worker:
+        with self._lock:
+            worker = self._workers.get(plan)
+            if worker is None:
+                worker = self._workers[plan] = self._new_worker(plan)
+        self._make_room(self)
+        return worker
+
+    def _new_worker(self, plan: SlicePlan | None) -> Worker:
+        shared, player = self._resources, self._player
+        if isinstance(player, ExternalPlayer):
+            return SessionWorker(player, self._game, shared.seed or 0)
+        previous = self._previous_workers.pop(plan, None)
+        if isinstance(previous, SearchWorker) and previous.search.fits(player):
+            previous.search.replace_player(player)
+            return previous
+        search = self._search(plan)
+        return SearchWorker(search, shared.trees, shared.compiler, shared.seed)
+
+    def _search(self, plan: SlicePlan | None) -> IncrementalSearch:
+        assert not isinstance(self._player, ExternalPlayer)
+        return IncrementalSearch(self._player, plan, self._game.init())
+
+    def _find_strengths(self) -> list[int]:
+        if isinstance(self._player, ExternalPlayer):
+            return []
+        if sliced_player(self._player, plan_for(1)) is None:
+            return []
+        limits = self._resources.limits
+        own = getattr(self._player, "simulations", 1)
+        strengths = [
+            number
+            for number in sorted({*STRENGTHS, own})
+            if number <= min(limits.simulations, MAX_STRENGTH)
+            and self._search(plan_for(number)).bytes(1) <= limits.search_bytes
+        ]
+        if not strengths:
+            raise ValueError("the player's search exceeds the memory for search trees")
+        return strengths
+
+    def _find_default(self) -> int | None:
+        own = getattr(self._player, "simulations", 0)
+        return max((n for n in self.strengths if n <= own), default=None)

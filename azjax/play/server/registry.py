@@ -1,0 +1,172 @@
+"""Players and rules, loaded on demand and shared by all clients.
+
+The first use of a game or a player loads and compiles it, which takes seconds: call the
+methods outside the event loop's thread, except where noted.
+"""
+
+import contextlib
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from azjax.networks import Parts
+from azjax.play.server.catalog import Catalog, GameOffer, PlayerOffer, load_offered
+from azjax.play.server.describing import (
+    Preview,
+    describe_position,
+    describe_start,
+)
+from azjax.play.server.limits import Limits
+from azjax.play.server.live_catalog import LiveCatalog
+from azjax.play.server.loaded_player import FileTimes, LoadedPlayer, SharedResources
+from azjax.play.server.rules import Rules
+from azjax.play.server.runs import one_line
+from azjax.players import AnyPlayer
+from azjax.players.serialization import CONFIG_FILE, WEIGHTS_FILE
+
+
+class PlayerRegistry:
+    """Caches of loaded players, compiled rules and previews; thread-safe.
+
+    catalog: the games, players and runs that exist now.
+    limits: of client requests.
+    activity: open requests.
+
+    Args:
+        catalog: the games, players and the directory with runs.
+        limits: see above.
+        seed: of the players' random choices; None draws one.
+    """
+
+    def __init__(self, catalog: Catalog, limits: Limits, seed: int | None = None):
+        self.catalog = LiveCatalog(catalog)
+        self.limits = limits
+        self._resources = SharedResources(limits, seed)
+        self.activity = self._resources.activity
+        self._lock = threading.Lock()
+        self._loading = threading.Lock()
+        self._locks: dict[object, threading.Lock] = {}
+        self._previews: dict[str, Preview] = {}
+        self._rules: dict[str, Rules] = {}
+        self._players: dict[tuple[str, str], LoadedPlayer] = {}
+
+    def is_ready(self, offer: GameOffer, player: PlayerOffer) -> bool:
+        """Returns whether a game can start at once; does not block."""
+        return offer.key in self._rules and self.loaded(offer, player) is not None
+
+    def preview(self, offer: GameOffer) -> Preview:
+        """Returns the description of a game before its rules are compiled."""
+        with self._lock_of(("preview", offer.key)):
+            if offer.key not in self._previews:
+                self._previews[offer.key] = describe_start(offer.game, offer.key)
+            return self._previews[offer.key]
+
+    def rules(self, offer: GameOffer) -> Rules:
+        """Returns the compiled rules of a game."""
+        limits = self.limits
+        with self._lock_of(offer.key):
+            rules = self._rules.get(offer.key)
+            if rules is None:
+                rules = Rules(offer.game, limits.positions, limits.position_bytes)
+                describe_position(rules, ())  # compiles the remaining small programs
+                self._rules[offer.key] = rules
+            rules.last_used = self._resources.memory.now()
+            return rules
+
+    def loaded(self, offer: GameOffer, player: PlayerOffer) -> LoadedPlayer | None:
+        """Returns a player if its newest version is loaded; does not block."""
+        found = self._players.get((offer.key, player.name))
+        if found is not None and found.file_times == _file_times(player.directory):
+            return found
+        return None
+
+    def load(self, offer: GameOffer, player: PlayerOffer) -> LoadedPlayer:
+        """Returns a player; loads it unless its newest version is loaded.
+
+        Raises:
+            ValueError: it cannot be loaded, or its search needs too much memory.
+        """
+        with self._lock_of((offer.key, player.name)):
+            found = self.loaded(offer, player)
+            if found is None:
+                found = self._load(offer, player)
+            found.last_used = self._resources.memory.now()
+            return found
+
+    def _load(self, offer: GameOffer, player: PlayerOffer) -> LoadedPlayer:
+        """Loads one player at a time, so that at most one exceeds the memory budget."""
+        key = (offer.key, player.name)
+        with self._loading:
+            file_times = _file_times(player.directory)
+            loaded = LoadedPlayer(
+                offer.game,
+                _load_or_raise(offer, player, self.catalog.parts),
+                self._resources,
+                file_times=file_times,
+                previous=self._players.get(key),
+                make_room=self._make_room,
+            )
+            self._players[key] = loaded
+            try:
+                self._make_room(loaded)
+            except ValueError:
+                self._players.pop(key, None)
+                raise
+            return loaded
+
+    def _make_room(self, kept: LoadedPlayer) -> None:
+        """Evicts the least recently used players and rules, except `kept`.
+
+        Raises:
+            ValueError: all entries are busy and exceed the memory budget.
+        """
+        if not self._resources.memory.make_room(kept, self._players, self._rules):
+            raise ValueError(
+                "the server's memory is in use by other players; try again in a moment"
+            )
+
+    def describe(self, offer: GameOffer, player: PlayerOffer) -> dict[str, Any]:
+        """Returns the description of a game and a player for the page.
+
+        Raises:
+            ValueError: the player cannot be loaded, or its search needs too much
+                memory.
+        """
+        loaded = self.load(offer, player)
+        self.rules(offer)  # first: the search may compile until the first move
+        loaded.warm_up()
+        return {**self.preview(offer).description, **loaded.describe(player.title)}
+
+    def close(self) -> None:
+        """Closes all players; running decisions are dropped."""
+        for player in self._players.values():
+            player.close()
+        self._resources.close()
+
+    def _lock_of(self, key: object) -> threading.Lock:
+        with self._lock:
+            return self._locks.setdefault(key, threading.Lock())
+
+
+def _load_or_raise(
+    offer: GameOffer, player: PlayerOffer, parts: Parts | None
+) -> AnyPlayer:
+    try:
+        return load_offered(player, offer.game, parts)
+    except Exception as error:  # also out of memory: the server must go on
+        # The client must not learn the path of the run.
+        reason = one_line(error)
+        print(f"azjax: {player.name} cannot be loaded: {reason}", file=sys.stderr)
+        raise ValueError(f"{player.title} cannot be loaded") from None
+
+
+def _file_times(directory: Path | None) -> FileTimes:
+    """Returns the modification times of a run's player, () without a run."""
+    if directory is None:
+        return ()
+    times = []
+    for name in (CONFIG_FILE, WEIGHTS_FILE):
+        with contextlib.suppress(OSError):
+            times.append((directory / "player" / name).stat().st_mtime_ns)
+    return tuple(times)
