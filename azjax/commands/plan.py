@@ -189,8 +189,8 @@ def _work(found: Forecast) -> list[str]:
     ]
     lines.append(f"  together {_short(work.forward_flops)}FLOP")
     lines.append(
-        f"learning from a position: {work.uses:g} uses * {_short(work.update)}FLOP = "
-        f"{_short(work.uses * work.update)}FLOP"
+        f"updates, one position: {work.replay_ratio:g} samples * "
+        f"{_short(work.update)}FLOP = {_short(work.replay_ratio * work.update)}FLOP"
     )
     lines.append(
         f"moved for a position, loops of unknown length once: {_short(found.traffic)}B"

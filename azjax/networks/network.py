@@ -43,7 +43,7 @@ class NetworkConfig:
         check_choice("network.dtype", self.dtype, ("float32", "bfloat16"))
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the settings as `json.dumps` takes them."""
+        """Returns the settings as JSON values."""
         return {
             "trunk": self.trunk.to_json(),
             "value_head": self.value_head,

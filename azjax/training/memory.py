@@ -1,4 +1,4 @@
-"""Memory needed by a run, computed before anything is compiled or written."""
+"""Device memory of a run, computed before anything is compiled or written."""
 
 import contextlib
 import functools
@@ -28,9 +28,9 @@ _CGROUP_LIMITS = (
 
 
 def available_bytes() -> int | None:
-    """Returns the memory of the first device, None if it does not tell.
+    """Returns the bytes that the first device can allocate; None if unknown.
 
-    For a CPU that is the machine's memory, or what the process's group may use of it.
+    For a CPU: the machine's memory, or the limit of the process's control group.
     """
     device = jax.local_devices()[0]
     statistics = device.memory_stats() or {}
@@ -52,10 +52,10 @@ def available_bytes() -> int | None:
 class Part(NamedTuple):
     """Memory that a run needs for one purpose.
 
-    name: what needs it, in words.
-    size: bytes, about; compilers need some more or, where they fuse, less.
-    stage: when it is needed; None if always.
-    settings: names of the settings that lower it.
+    name: the purpose.
+    size: approximate bytes.
+    stage: when it is needed; None: always.
+    settings: settings that lower it.
     """
 
     name: str
@@ -76,65 +76,52 @@ def required_parts(
     parts: Parts | None = None,
     loss: Loss | None = None,
 ) -> list[Part]:
-    """Returns the memory that a run needs on each device, by purpose, without
-    allocating any.
+    """Returns the memory that a run needs on each device; allocates nothing.
 
     Args:
         config: the run's settings.
-        game: what is learnt.
+        game: the game.
         network: its structure.
         variables: its parameters.
-        init: returns the run's state, a `TrainState`; it is not called.
-        num_devices: that the lanes are spread over; the devices of a CPU share its
-            memory.
-        is_cpu: whether they are a CPU's; by default what the devices at hand are.
-        parts: the user's own modules of the network.
-        loss: the user's own.
+        init: returns the `TrainState`; only traced.
+        num_devices: devices of the lanes; the devices of a CPU share its memory.
+        is_cpu: whether they are a CPU's; by default that of the available devices.
+        parts: custom network modules.
+        loss: custom loss.
     """
     auxiliary = (parts or Parts()).auxiliary
     is_cpu = _is_cpu() if is_cpu is None else is_cpu
     num_devices = 1 if is_cpu else num_devices
     state = jax.eval_shape(init)
-    replay = tree_bytes(state.replay) // num_devices
-    rest = tree_bytes(state) - tree_bytes(state.replay)
-    # On a CPU the arrays of a checkpoint stay in its memory while they are written, and
-    # the run goes on with others.
-    copies, saved = (2, " (with the copy that is saved)") if is_cpu else (1, "")
-    policy = state.replay.chunk.policy
-    entries = () if policy.action is None else ("replay.policy_entries",)
+    # A CPU keeps the arrays of a checkpoint while they are written.
+    copies, saved = (2, " (with the copy being saved)") if is_cpu else (1, "")
+    replay = copies * tree_bytes(state.replay) // num_devices
+    rest = copies * (tree_bytes(state) - tree_bytes(state.replay))
+    is_sparse = state.replay.chunk.policy.action is not None
+    entries = ("replay.policy_entries",) if is_sparse else ()
+    index = _index_bytes(state.replay, finds_ends=bool(auxiliary)) // num_devices
+    trajectory = tree_bytes(state.replay.chunk) // config.replay_chunks // num_devices
+    updates = update_bytes(
+        game,
+        network,
+        variables,
+        loss or make_loss(config.learner, parts),
+        batch_size=config.learner.batch_size // num_devices,
+        auxiliary=auxiliary,
+    )
     return [
+        Part(f"the replay{saved}", replay, None, ("replay.capacity", *entries)),
         Part(
-            f"the replay{saved}", copies * replay, None, ("replay.capacity", *entries)
-        ),
-        Part(
-            f"the network and its optimizer{saved}",
-            copies * rest,
-            None,
+            *(f"the network and its optimizer{saved}", rest, None),
             ("network.trunk.num_blocks",),
         ),
+        Part("the replay index", index, "updates", ("replay.capacity",)),
         Part(
-            "the index of the replay",
-            _index_bytes(state.replay, finds_ends=bool(auxiliary)) // num_devices,
-            "updates",
-            ("replay.capacity",),
-        ),
-        Part(
-            "the batch and its gradient",
-            update_bytes(
-                game,
-                network,
-                variables,
-                loss or make_loss(config.learner, parts),
-                batch_size=config.learner.batch_size // num_devices,
-                auxiliary=auxiliary,
-            ),
-            "updates",
+            *("the batch and its gradient", updates, "updates"),
             ("learner.batch_size", "network.trunk.num_blocks"),
         ),
         Part(
-            "the newest moves of self-play",
-            tree_bytes(state.replay.chunk) // config.replay_chunks // num_devices,
-            "self-play",
+            *("the trajectory of a chunk", trajectory, "self-play"),
             ("self_play.num_games", "self_play.moves_per_chunk"),
         ),
         *_search_parts(config, game, num_devices),
@@ -167,7 +154,7 @@ def _search_parts(config: TrainConfig, game: Game, num_devices: int) -> Iterator
             "search.tree_reuse_nodes",
         ),
     )
-    if shipped(game) is not None:  # else nothing is searched in evaluations
+    if shipped(game) is not None:  # without solved positions nothing is searched
         yield Part(
             "the search of evaluations",
             bytes_of_search(GRADED_AT_ONCE, config.evaluation.num_simulations),
@@ -181,18 +168,18 @@ def _is_cpu() -> bool:
 
 
 def _index_bytes(replay: Replay, *, finds_ends: bool) -> int:
-    """Returns the bytes of the index and of the marks from which it is counted."""
+    """Returns the bytes of the index and of `was_eligible`."""
     zero = jax.ShapeDtypeStruct((), jnp.int32)
     index = functools.partial(
         make_index, value_target=lambda_target(1.0, 1), finds_ends=finds_ends
     )
     of_lanes = jax.vmap(index, (0, None, None))
-    _, found, _ = jax.eval_shape(of_lanes, replay, zero, zero)
-    return tree_bytes(found) + tree_bytes(replay.was_eligible)
+    _, indices, _ = jax.eval_shape(of_lanes, replay, zero, zero)
+    return tree_bytes(indices) + tree_bytes(replay.was_eligible)
 
 
 def needed_at_once(parts: Sequence[Part]) -> list[Part]:
-    """Returns the parts of the stage that needs most, the largest first."""
+    """Returns the parts of the stage that needs most memory, the largest first."""
     stages = [
         [part for part in parts if part.stage in (None, stage)]
         for stage in {part.stage for part in parts}
@@ -202,10 +189,10 @@ def needed_at_once(parts: Sequence[Part]) -> list[Part]:
 
 
 def check_memory(config: TrainConfig, parts: Sequence[Part]) -> None:
-    """Refuses a run that cannot fit.
+    """Checks that a run fits into the available device.
 
     Raises:
-        ValueError: it needs more than the device has.
+        ValueError: it needs more memory.
     """
     check_fits(config, parts, available_bytes())
 
@@ -213,15 +200,15 @@ def check_memory(config: TrainConfig, parts: Sequence[Part]) -> None:
 def check_fits(
     config: TrainConfig, parts: Sequence[Part], available: int | None
 ) -> None:
-    """Refuses a run that cannot fit into a device.
+    """Checks that a run fits into a device.
 
     Args:
         config: the run's settings.
-        parts: of `required_parts`.
-        available: bytes that the device has; None if that is not known.
+        parts: returned by `required_parts`.
+        available: bytes of the device; None if unknown.
 
     Raises:
-        ValueError: it needs more than the device has.
+        ValueError: it needs more memory.
     """
     needed = sum(part.size for part in needed_at_once(parts))
     if available is not None and needed > available:
@@ -233,7 +220,7 @@ def check_fits(
 
 @contextlib.contextmanager
 def memory_errors(config: TrainConfig, parts: Sequence[Part]) -> Iterator[None]:
-    """A context in which running out of memory is a ValueError that says what to do."""
+    """A context that turns out-of-memory errors into a ValueError with advice."""
     try:
         yield
     except (MemoryError, jax.errors.JaxRuntimeError) as error:
@@ -241,7 +228,7 @@ def memory_errors(config: TrainConfig, parts: Sequence[Part]) -> Iterator[None]:
         if not is_memory:
             raise
         raise ValueError(
-            "the device ran out of memory; begin again in another run directory, and "
+            "the device ran out of memory; start a new run in another directory and "
             f"{advice(config, parts)}"
         ) from error
 
@@ -249,7 +236,7 @@ def memory_errors(config: TrainConfig, parts: Sequence[Part]) -> Iterator[None]:
 def advice(config: TrainConfig, parts: Sequence[Part]) -> str:
     """Returns which settings to lower, for the largest parts first.
 
-    Left out are settings at their least, and parts of less than a hundredth.
+    Omits settings at their minimum, and parts below 1% of the total.
     """
     most = needed_at_once(parts)
     total = sum(part.size for part in most)
@@ -267,11 +254,12 @@ def advice(config: TrainConfig, parts: Sequence[Part]) -> str:
         if lower and part.size >= total / 100:
             size = _gigabytes(part.size)
             advice.append(f"{' or '.join(lower)} for {part.name}, {size}")
-    return "lower " + "; ".join(advice) if advice else "take a larger device"
+    return "lower " + "; ".join(advice) if advice else "use a larger device"
 
 
 def _settings(config: TrainConfig) -> dict[str, tuple[int, int]]:
-    """Returns value and least value of the settings that decide the memory needed."""
+    """Returns the value and the minimum of each setting that lowers the memory
+    needed."""
     return {
         "replay.capacity": (config.replay.capacity, config.least_replay["capacity"]),
         "replay.policy_entries": (config.replay.policy_entries, 1),
@@ -286,7 +274,7 @@ def _settings(config: TrainConfig) -> dict[str, tuple[int, int]]:
 
 
 def _trunk_settings(trunk: TrunkConfig) -> dict[str, tuple[int, int]]:
-    """Returns the height of a trunk, if it has that setting."""
+    """Returns the number of blocks of a trunk, if it has that setting."""
     num_blocks = getattr(trunk, "num_blocks", None)
     return {} if num_blocks is None else {"network.trunk.num_blocks": (num_blocks, 0)}
 

@@ -55,7 +55,7 @@ def test_a_run_is_planned_for_the_device_at_hand(planned, capsys):
 def test_the_arithmetic_of_the_speed_is_shown(planned, capsys):
     out = printed(planned, capsys, chip=CHIPS["h100"], num_chips=8)
     flops, update = planned.work.forward_flops, planned.work.update
-    position = 3 * flops + planned.work.uses * update
+    position = 3 * flops + planned.work.replay_ratio * update
     speed = 0.4 * 8 * CHIPS["h100"].float32 / position
     assert "0.4 * 8 * 495 TFLOP/s" in out
     assert f"= {speed:,.0f} positions/s" in out

@@ -28,9 +28,10 @@ from azjax.training import (
     make_algorithm,
     train_iteration,
 )
-from azjax.training.checkpoints import Checkpoints, digest
-from azjax.training.config import MAX_LENGTH
+from azjax.training.checkpoint_integrity import digest
+from azjax.training.checkpoints import Checkpoints
 from azjax.training.lanes import abstract_state
+from azjax.training.run_config import MAX_LENGTH
 
 COLLECTIVES = re.compile(
     r" (all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter)"

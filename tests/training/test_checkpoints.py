@@ -15,7 +15,8 @@ import pytest
 from flax import struct
 
 from azjax.training import checkpoints as module
-from azjax.training.checkpoints import Checkpoints, digest
+from azjax.training.checkpoint_integrity import digest
+from azjax.training.checkpoints import Checkpoints
 
 
 @struct.dataclass

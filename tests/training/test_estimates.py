@@ -58,7 +58,7 @@ def test_the_network_is_counted_as_it_is_traced():
     dense = Product("product", (1, width), (width, width), (1, width), terms=width)
     assert found.forward[dense] == 2 * trunk.num_blocks  # pyright: ignore
     assert found.update == 2 * 2**3 / CONFIG.learner.batch_size
-    assert found.uses == pytest.approx(CONFIG.learner.replay_ratio, rel=0.01)
+    assert found.replay_ratio == pytest.approx(CONFIG.learner.replay_ratio, rel=0.01)
     numbers = [1 + number for number in CONFIG.self_play.num_simulations]
     assert found.evaluations == tuple(numbers)
 

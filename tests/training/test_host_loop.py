@@ -10,10 +10,10 @@ import pytest
 from flax import struct
 
 from azjax.training import host_loop
-from azjax.training.config import CheckpointConfig
-from azjax.training.host_loop import Learning, Progress, run_loop
+from azjax.training.host_loop import Progress, RunFunctions, run_loop
 from azjax.training.plan import new_plan, read_plan
 from azjax.training.q_config import QConfig, QEvaluationConfig
+from azjax.training.run_config import CheckpointConfig
 
 pytestmark = pytest.mark.usefixtures("quick_plots")
 
@@ -51,7 +51,7 @@ def config(run_dir, **changes):
 
 
 def run(run_dir, settings=None, hooks=None, plan=None, **changes):
-    learning = Learning(
+    functions = RunFunctions(
         config=settings or config(run_dir),
         state_version=1,
         positions=32,
@@ -66,7 +66,7 @@ def run(run_dir, settings=None, hooks=None, plan=None, **changes):
     )
     run_dir.mkdir(exist_ok=True)
     return run_loop(
-        learning._replace(**changes),
+        functions._replace(**changes),
         run_dir,
         notes=[],
         started=host_loop.time.monotonic(),

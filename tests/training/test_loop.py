@@ -29,8 +29,8 @@ from azjax.training import (
     train,
 )
 from azjax.training import loop as module
+from azjax.training.algorithm import make_algorithm
 from azjax.training.checkpoints import Checkpoints
-from azjax.training.iteration import make_algorithm
 from azjax.training.plan import read_plan
 from azjax.training.reporting import Reporter
 

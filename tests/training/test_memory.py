@@ -155,8 +155,8 @@ def test_what_a_run_needs_is_told_by_its_parts():
     assert parts["the network and its optimizer"].size == GIB // 2
     stages = {
         None: {"the replay", "the network and its optimizer"},
-        "updates": {"the index of the replay", "the batch and its gradient"},
-        "self-play": {"the newest moves of self-play", "the search of self-play"},
+        "updates": {"the replay index", "the batch and its gradient"},
+        "self-play": {"the trajectory of a chunk", "the search of self-play"},
         "evaluation": {"the search of evaluations"},
     }
     for stage, names in stages.items():
@@ -167,7 +167,7 @@ def test_on_a_cpu_what_is_saved_needs_its_memory_twice(monkeypatch):
     monkeypatch.setattr(module, "_is_cpu", lambda: True)
     parts = parts_of(config())
     assert parts[
-        "the network and its optimizer (with the copy that is saved)"
+        "the network and its optimizer (with the copy being saved)"
     ].size == (GIB)
 
 
@@ -176,13 +176,13 @@ def test_on_a_cpu_what_is_saved_needs_its_memory_twice(monkeypatch):
     ("name", "changes"),
     [
         ("the replay", {"replay": ReplayConfig(capacity=2**17)}),
-        ("the index of the replay", {"replay": ReplayConfig(capacity=2**17)}),
+        ("the replay index", {"replay": ReplayConfig(capacity=2**17)}),
         ("the batch and its gradient", {"learner": LearnerConfig(batch_size=17)}),
         (
             "the batch and its gradient",
             {"network": NetworkConfig(trunk=DenseTrunkConfig(num_blocks=2))},
         ),
-        ("the newest moves of self-play", {"games": 16}),
+        ("the trajectory of a chunk", {"games": 16}),
         ("the search of self-play", {"games": 16}),
         ("the search of self-play", {"search": SearchConfig(tree_reuse_nodes=4)}),
         ("the search of self-play", {"search": SearchConfig(use_solver=True)}),
