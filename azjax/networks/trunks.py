@@ -1,4 +1,4 @@
-"""Trunks: from observations `[B, H, W, C]` to features."""
+"""Trunks: map observations `[B, H, W, C]` to features."""
 
 import abc
 import dataclasses
@@ -22,9 +22,9 @@ _zeros = nnx.initializers.zeros_init()
 
 @dataclasses.dataclass(frozen=True)
 class TrunkConfig(abc.ABC):
-    """The settings of a trunk: a frozen dataclass that `register_trunk` has named.
+    """Trunk settings: a frozen dataclass, registered with `register_trunk`.
 
-    Its fields are numbers, booleans, texts, or tuples of them, with defaults.
+    Its fields are numbers, booleans, strings, or tuples of them, with defaults.
     """
 
     @abc.abstractmethod
@@ -35,24 +35,25 @@ class TrunkConfig(abc.ABC):
         dtype: DTypeLike,
         rngs: nnx.Rngs,
     ) -> nnx.Module:
-        """Makes a module that maps `[B, H, W, C]` observations to features `[B, ...]`.
+        """Returns a module that maps `[B, H, W, C]` observations to features `[B,
+        ...]`.
 
         Args:
             observation_shape: (H, W, C).
             dtype: of the computation; parameters are float32.
-            rngs: for the first parameters.
+            rngs: for the initial parameters.
         """
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the settings and the name, as `json.dumps` takes them."""
+        """Returns the settings and the name as JSON values."""
         return {"name": trunk_name(self), **dataclasses.asdict(self)}
 
     @staticmethod
     def from_json(values: object, prefix: str = "") -> "TrunkConfig":
-        """Returns the settings, of the trunk that they name, from JSON of any origin.
+        """Returns the settings of the named trunk, from JSON of any origin.
 
         Raises:
-            ValueError: the trunk or one of its settings is unknown, or not allowed.
+            ValueError: the trunk or a setting is unknown or not allowed.
         """
         settings = checked_object(values, prefix)
         return record_from_json(
@@ -65,30 +66,31 @@ C = TypeVar("C", bound=type[TrunkConfig])
 
 
 def register_trunk(name: str) -> Callable[[C], C]:
-    """Names the settings of a trunk, so that a network of it can be written and loaded.
+    """Registers trunk settings by name, so that such networks can be saved and loaded.
 
-    A program that loads such a network must have imported the class. The same class
-    defined again, as when a notebook cell is executed again, replaces the old one.
+    A program that loads such a network must import the class first. A redefinition of
+    the same class, as in a notebook cell that is run again, replaces the old one.
 
     Args:
-        name: lower-case letters, digits and underscores; of no other trunk.
+        name: lower-case letters, digits and underscores; unique.
 
     Returns:
         A decorator of a frozen dataclass, a `TrunkConfig`.
 
     Raises:
-        ValueError: the name is taken or not allowed, or the class is no such dataclass.
+        ValueError: the name is taken or not allowed, or the class is not such a
+            dataclass.
     """
 
     def register(kind: C) -> C:
         if not re.fullmatch("[a-z][a-z0-9_]*", name):
-            raise ValueError(f"a trunk is named in lower case, as own_trunk: {name!r}")
+            raise ValueError(f"a trunk's name must be like my_trunk: {name!r}")
         params = vars(kind).get("__dataclass_params__")
         if not (params and params.frozen and issubclass(kind, TrunkConfig)):
             raise ValueError(f"{kind} must be a frozen dataclass and a TrunkConfig")
         old = _TRUNKS.get(name, kind)
         if _place(old) != _place(kind):
-            raise ValueError(f"there is a trunk {name!r} already: {old}")
+            raise ValueError(f"trunk {name!r} is already registered: {old}")
         _TRUNKS[name] = kind
         return kind
 
@@ -106,7 +108,7 @@ def trunk_names() -> tuple[str, ...]:
 
 
 def trunk_name(config: TrunkConfig) -> str:
-    """Returns the name of a trunk's settings.
+    """Returns the registered name of trunk settings.
 
     Raises:
         ValueError: they are not registered.
@@ -114,20 +116,20 @@ def trunk_name(config: TrunkConfig) -> str:
     for name, kind in _TRUNKS.items():
         if type(config) is kind:
             return name
-    raise ValueError(f"{type(config)} has no name: use register_trunk")
+    raise ValueError(f"{type(config)} is not registered: use register_trunk")
 
 
 def trunk_class(name: object) -> type[TrunkConfig]:
-    """Returns the settings of a trunk by its name.
+    """Returns the settings class of a trunk by name.
 
     Raises:
-        ValueError: there is none.
+        ValueError: the name is unknown.
     """
     if not isinstance(name, str) or name not in _TRUNKS:
         close = did_you_mean(name, _TRUNKS) if isinstance(name, str) else ""
         raise ValueError(
-            f"unknown trunk {str(name)[:40]!r}; trunks are {', '.join(_TRUNKS)}, and "
-            f"those whose modules have been imported{close}"
+            f"unknown trunk {str(name)[:40]!r}; known trunks are {', '.join(_TRUNKS)}; "
+            f"import the module of a custom trunk first{close}"
         )
     return _TRUNKS[name]
 
@@ -139,8 +141,8 @@ class ConvTrunkConfig(TrunkConfig):
 
     Attributes:
         num_blocks: residual blocks, at most 64 (AlphaZero: 19).
-        channels: its width, at most 2048 (AlphaZero: 256).
-        global_pooling: whether every third block sees the whole board at once.
+        channels: width, at most 2048 (AlphaZero: 256).
+        global_pooling: whether every third block pools over the whole board.
     """
 
     num_blocks: int = 3
@@ -160,7 +162,7 @@ class ConvTrunkConfig(TrunkConfig):
         dtype: DTypeLike,
         rngs: nnx.Rngs,
     ) -> "ConvTrunk":
-        """Makes the tower; see `TrunkConfig.make`."""
+        """Returns a `ConvTrunk`; see `TrunkConfig.make`."""
         return ConvTrunk(
             observation_shape, **dataclasses.asdict(self), dtype=dtype, rngs=rngs
         )
@@ -175,8 +177,7 @@ class DenseTrunkConfig(TrunkConfig):
     Attributes:
         num_blocks: residual blocks, at most 64.
         width: of the dense layers, at most 8192.
-        stem_channels: features of each window, at most 2048; the second layer halves
-            them.
+        stem_channels: features per window, at most 2048; the second layer halves them.
         window: height and width of the windows (cells), at most 64.
     """
 
@@ -202,7 +203,7 @@ class DenseTrunkConfig(TrunkConfig):
         dtype: DTypeLike,
         rngs: nnx.Rngs,
     ) -> "DenseTrunk":
-        """Makes the layers; see `TrunkConfig.make`."""
+        """Returns a `DenseTrunk`; see `TrunkConfig.make`."""
         return DenseTrunk(
             observation_shape, **dataclasses.asdict(self), dtype=dtype, rngs=rngs
         )
@@ -212,15 +213,15 @@ class ConvTrunk(nnx.Module):
     """A tower of residual 3x3 convolutions without normalisation.
 
     He et al. 2016, "Identity mappings in deep residual networks" (pre-activation). In
-    place of normalisation every block starts as the identity and its input is scaled
-    down by the square root of its height in the tower, as KataGo does after Zhang et
-    al. 2019, "Fixup initialization"; nothing differs between training and play.
+    place of normalisation every block is initialised to the identity and its input is
+    scaled by 1 / sqrt(its height in the tower), as KataGo does after Zhang et al. 2019,
+    "Fixup initialization"; training and play compute the same.
 
     observation_shape: (H, W, C).
-    num_blocks: the tower's height.
-    channels: its width.
-    global_pooling: whether every third block sees the whole board's mean and maximum
-        (Wu 2019, "Accelerating self-play learning in Go", section 3.3).
+    num_blocks: number of blocks.
+    channels: width.
+    global_pooling: whether every third block pools mean and maximum over the whole
+        board (Wu 2019, "Accelerating self-play learning in Go", section 3.3).
     dtype: of the computation; parameters are float32.
     """
 
@@ -264,9 +265,9 @@ class ConvTrunk(nnx.Module):
 
 
 class ConvBlock(nnx.Module):
-    """Two convolutions added to what came in; see `ConvTrunk`.
+    """Two convolutions with a residual connection; see `ConvTrunk`.
 
-    scale: by which what comes in is multiplied before the first convolution.
+    scale: factor of the input of the first convolution.
     """
 
     def __init__(
@@ -303,17 +304,16 @@ class ConvBlock(nnx.Module):
 
 
 class DenseTrunk(nnx.Module):
-    """Two layers on every window of the board, then residual dense layers on them all.
+    """Two layers on every window of the board, then residual dense layers.
 
-    Where a line of four is what matters, a window of 4x4 cells holds whole lines. On a
-    CPU several times faster than a convolutional tower of the same strength.
+    A window of 4x4 cells contains whole lines of four. On a CPU several times faster
+    than a convolutional tower of the same strength.
 
     observation_shape: (H, W, C).
     num_blocks: residual blocks of two dense layers.
     width: of the dense layers.
-    stem_channels: features of each window, of which the second layer makes half as
-        many.
-    window: height and width of a window (cells), cut to the board's.
+    stem_channels: features per window; the second layer halves them.
+    window: height and width of a window (cells), at most the board's.
     dtype: of the computation; parameters are float32.
     """
 
@@ -361,10 +361,8 @@ class DenseTrunk(nnx.Module):
 
 
 class DenseBlock(nnx.Module):
-    """Two dense layers added to what came in, which is normalised first.
-
-    Layer normalisation (Ba et al. 2016) is the same in training and in play.
-    """
+    """Two dense layers with a residual connection, after layer normalisation (Ba et al.
+    2016), which is the same in training and play."""
 
     def __init__(self, width: int, *, dtype: DTypeLike, rngs: nnx.Rngs):
         self.norm = nnx.LayerNorm(width, dtype=dtype, rngs=rngs)

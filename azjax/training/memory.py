@@ -84,8 +84,8 @@ def required_parts(
         network: its structure.
         variables: its parameters.
         init: returns the `TrainState`; only traced.
-        num_devices: devices of the lanes; the devices of a CPU share its memory.
-        is_cpu: whether they are a CPU's; by default that of the available devices.
+        num_devices: devices of the lanes; those of a CPU share its memory.
+        is_cpu: whether they are a CPU's; by default as the available ones.
         parts: custom network modules.
         loss: custom loss.
     """
@@ -97,15 +97,12 @@ def required_parts(
     copies, saved = (2, " (with the copy being saved)") if is_cpu else (1, "")
     replay = copies * tree_bytes(state.replay) // num_devices
     rest = copies * (tree_bytes(state) - tree_bytes(state.replay))
-    is_sparse = state.replay.chunk.policy.action is not None
-    entries = ("replay.policy_entries",) if is_sparse else ()
+    is_dense = state.replay.chunk.policy.action is None
+    entries = () if is_dense else ("replay.policy_entries",)
     index = _index_bytes(state.replay, finds_ends=bool(auxiliary)) // num_devices
     trajectory = tree_bytes(state.replay.chunk) // config.replay_chunks // num_devices
     updates = update_bytes(
-        game,
-        network,
-        variables,
-        loss or make_loss(config.learner, parts),
+        *(game, network, variables, loss or make_loss(config.learner, parts)),
         batch_size=config.learner.batch_size // num_devices,
         auxiliary=auxiliary,
     )

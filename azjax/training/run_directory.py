@@ -295,7 +295,7 @@ def _comparable(
         saved["optimizer"], wanted["optimizer"] = comparable(old, new)
         if old.get("versions") != new.get("versions"):
             report(
-                f"the run started with {_texts(old.get('versions'))} and continues with "
+                f"the run started with {_texts(old.get('versions'))}, continues with "
                 f"{_texts(new.get('versions'))}: only the state and the constants of "
                 "the optimizer were compared"
             )
