@@ -68,8 +68,8 @@ def train(
     current iteration and save it. An evaluation in progress is discarded and repeated
     when the run continues. A second signal ends the process at once.
 
-    A run continues only with the same optimizer, and with the same ones of `loss`,
-    `value_target` and `sampler` replaced; what these compute is not compared.
+    A run continues only with the same optimizer, and only if the same ones of `loss`,
+    `value_target` and `sampler` are given; these functions are not compared.
 
     Args:
         config: the run's settings.

@@ -318,7 +318,7 @@ def make_batch(
     )
     num_symmetries = len(game.symmetries)
     if sample.row.size < num_symmetries:
-        return _under_drawn_symmetries(batch, game.symmetries, auxiliary, rng_key)
+        return _under_random_symmetries(batch, game.symmetries, auxiliary, rng_key)
     parts = [
         _transform(_every(batch, first, num_symmetries), symmetry, auxiliary)
         for first, symmetry in enumerate(game.symmetries)
@@ -359,7 +359,7 @@ def _auxiliary_targets(
     return has_ended, targets
 
 
-def _under_drawn_symmetries(
+def _under_random_symmetries(
     batch: Batch,
     symmetries: Sequence[Symmetry],
     auxiliary: Sequence[AuxiliaryHead],

@@ -132,13 +132,13 @@ def test_a_cpu_has_the_machines_memory_unless_a_group_is_limited(monkeypatch, tm
 
 @cpu_only
 @pytest.mark.parametrize("texts", [["1048576\n"], ["max\n", "1048576\n"]])
-def test_the_limit_of_the_processs_group_is_kept(texts, monkeypatch, tmp_path):
+def test_available_bytes_respects_the_control_group(texts, monkeypatch, tmp_path):
     limit(monkeypatch, tmp_path, *texts)
     assert available_bytes() == 1048576
 
 
 @cpu_only
-def test_a_limit_above_the_machines_memory_is_none(monkeypatch, tmp_path):
+def test_available_bytes_is_at_most_the_machines_memory(monkeypatch, tmp_path):
     limit(monkeypatch, tmp_path, f"{2**63 - 1}\n")
     assert available_bytes() == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
@@ -150,7 +150,7 @@ def on_a_device(monkeypatch):
 
 
 @pytest.mark.usefixtures("on_a_device")
-def test_what_a_run_needs_is_told_by_its_parts():
+def test_required_parts_match_the_arrays():
     parts = parts_of(config())
     assert parts["the network and its optimizer"].size == GIB // 2
     stages = {
@@ -163,7 +163,7 @@ def test_what_a_run_needs_is_told_by_its_parts():
         assert {name for name, part in parts.items() if part.stage == stage} == names
 
 
-def test_on_a_cpu_what_is_saved_needs_its_memory_twice(monkeypatch):
+def test_a_cpu_needs_saved_arrays_twice(monkeypatch):
     monkeypatch.setattr(module, "_is_cpu", lambda: True)
     parts = parts_of(config())
     assert parts[
@@ -239,7 +239,7 @@ def test_the_setting_of_the_largest_part_is_named_first(monkeypatch):
 
 
 @pytest.mark.usefixtures("on_a_device")
-def test_settings_at_their_least_are_not_to_be_lowered(monkeypatch):
+def test_advice_omits_settings_at_their_minimum(monkeypatch):
     smallest = config(
         games=1,
         network=NetworkConfig(
@@ -250,10 +250,10 @@ def test_settings_at_their_least_are_not_to_be_lowered(monkeypatch):
         evaluation=EvaluationConfig(num_simulations=1),
     )
     message = refusal(smallest, monkeypatch)
-    assert message.endswith("the device has 0.00 GiB: take a larger device")
+    assert message.endswith("the device has 0.00 GiB: use a larger device")
 
 
-def test_running_out_of_memory_is_one_line_with_what_to_lower():
+def test_out_of_memory_is_one_line_with_advice():
     parts = [Part("the batch", GIB, None, ("learner.batch_size",))]
     with (
         pytest.raises(ValueError, match="the device ran out of memory") as error,
@@ -265,7 +265,7 @@ def test_running_out_of_memory_is_one_line_with_what_to_lower():
     assert "\n" not in message
 
 
-def test_other_errors_of_the_device_stay_as_they_are():
+def test_other_device_errors_pass_unchanged():
     with (
         pytest.raises(jax.errors.JaxRuntimeError, match="INTERNAL: broken"),
         memory_errors(config(), []),
@@ -288,14 +288,14 @@ def test_other_errors_of_the_device_stay_as_they_are():
         ),
     ],
 )
-def test_training_refuses_at_once_and_leaves_nothing_behind(changes, setting, tmp_path):
+def test_training_that_cannot_fit_raises_and_writes_nothing(changes, setting, tmp_path):
     directory = tmp_path / "run"
     with pytest.raises(ValueError, match=setting):
         train(config(directory, **changes))
     assert not directory.exists()
 
 
-def test_training_that_runs_out_of_memory_says_what_to_lower(monkeypatch, tmp_path):
+def test_training_that_runs_out_of_memory_raises_with_advice(monkeypatch, tmp_path):
     def evaluate(self, trained, poll):
         jnp.zeros(2**47, jnp.int8).block_until_ready()
 
