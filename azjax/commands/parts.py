@@ -33,8 +33,8 @@ def read_parts(text: str | None) -> Parts | None:
             if not f"{module_name}.".startswith(f"{error.name}."):
                 raise
             raise ValueError(
-                f"--parts {text}: no module {error.name!r} in {os.getcwd()} or on "
-                "Python's path"
+                f"--parts {text}: there is no module {error.name!r} in "
+                f"{os.getcwd()} or on Python's path"
             ) from None
     parts = getattr(module, name, None)
     if not isinstance(parts, Parts):

@@ -99,7 +99,7 @@ def working_directory(directory: Directory) -> Iterator[WorkingDirectory]:
             working.publish()
         except OSError as error:
             names = ", ".join(working.changed())
-            _warn(f"not copied to {directory} ({error}): {names}; still in {path}")
+            _warn(f"not copied to {directory}, still in {path} ({error}): {names}")
         else:
             shutil.rmtree(path)
 

@@ -48,7 +48,7 @@ def test_a_run_is_planned_for_the_device_at_hand(planned, capsys):
     assert "tic_tac_toe on cpu, 1 device" in out
     for phase in ("self-play, 2 simulations", "insertion", "index", "update"):
         assert out.count(phase) >= 2
-    assert "the peak speed of this device is not known" in out
+    assert "the peak speed of this device is unknown" in out
     assert "kernels" not in out
 
 
@@ -80,7 +80,7 @@ def test_a_run_that_does_not_fit_is_shown_and_refused(planned, capsys, monkeypat
         cli.main(["plan", "tic_tac_toe", *TINY])
     assert error.value.code == 2
     out, err = capsys.readouterr()
-    assert "of 10 B a chip" in out
+    assert "of 10 B, with all code" in out
     assert "GiB of each chip" in err
     assert err.endswith("lower this (3)\n")
 

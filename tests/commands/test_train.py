@@ -100,7 +100,7 @@ def test_a_plan_has_a_length_of_its_own(run, length):
 
 
 def test_the_game_is_given_once(run):
-    with pytest.raises(ValueError, match="contradicts the game: tic_tac_toe, not"):
+    with pytest.raises(ValueError, match="contradicts the game tic_tac_toe"):
         parsed("--run-dir", "runs/none", "--game", "connect_four")
 
 
@@ -112,7 +112,7 @@ def test_a_run_is_made_again_with_its_settings_and_its_plan(run):
 
 
 def test_a_run_of_another_game_is_not_made_again(run):
-    with pytest.raises(ValueError, match="learnt tic_tac_toe"):
+    with pytest.raises(ValueError, match="is of tic_tac_toe"):
         parse_train_config("hex:3", ["--plan", run.run_dir], prog="test")
 
 
@@ -132,7 +132,7 @@ def test_an_experiment_has_defaults_of_its_own():
 def test_a_trunk_is_chosen_by_its_name_and_has_its_own_settings():
     config = parsed("--run-dir", "runs/none", "--trunk", "conv", *CHANNELS)
     assert config.network == NetworkConfig(ConvTrunkConfig(channels=8))
-    with pytest.raises(ValueError, match="unknown trunk 'cnn'; trunks are conv, dense"):
+    with pytest.raises(ValueError, match="unknown trunk 'cnn'; known trunks are conv, dense"):
         parsed("--run-dir", "runs/none", "--trunk", "cnn")
     with pytest.raises(ValueError, match=r"unknown option --network.trunk.channels"):
         parsed("--run-dir", "runs/none", *CHANNELS)

@@ -98,7 +98,7 @@ def test_a_run_of_alphazero_is_named(tmp_path):
         (["--minutes", "3", "tic_tac_toe"], "the game must come first: azjax train-q GAME"),
         (
             ["tic_tac_toe", "--game", "hex:3"],
-            "contradicts the game: tic_tac_toe",
+            "contradicts the game tic_tac_toe",
         ),
         ([], "missing: GAME"),
     ],

@@ -243,7 +243,7 @@ WRONG = [
     (
         TrainConfig,
         {"iterations": 1, "replay": ReplayConfig(min_positions=65_537)},
-        "replay.min_window must be >= 73728: 65536; for a position can be drawn only "
+        "replay.min_window must be >= 73728: 65536; a position can be sampled only "
         "once updates have begun (replay.min_positions 65537)",
     ),
 ]

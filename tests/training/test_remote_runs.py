@@ -211,9 +211,9 @@ def test_an_upload_of_metrics_that_is_refused_is_reported_once(
     monkeypatch.setattr(store, "refused", r"full/(metrics|plots|tensorboard)")
     assert train(config("gs://bucket/full", iterations=2)).finished
     said = capfd.readouterr()
-    assert said.out.count("the run goes on, but writing to the run directory") == 1
+    assert said.out.count("writing to the run directory failed, the run continues") == 1
     (kept,) = tmp_path.iterdir()
-    assert f"in {kept} stays what gs://bucket/full did not take" in said.err
+    assert f"not copied to gs://bucket/full, still in {kept}" in said.err
     lines = (kept / "metrics.jsonl").read_text().splitlines()
     assert json.loads(lines[-1])["iteration"] == 2
 

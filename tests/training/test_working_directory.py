@@ -71,6 +71,6 @@ def test_uncopied_files_remain_and_are_named(
         (files.path / "player").mkdir()
         (files.path / "player" / "weights.npz").write_text("1")
     said = capfd.readouterr().err
-    assert f"in {files.path} stays what {run_dir} did not take" in said
+    assert f"not copied to {run_dir}, still in {files.path}" in said
     assert said.endswith("player/weights.npz\n")
     assert (files.path / "player" / "weights.npz").read_text() == "1"
