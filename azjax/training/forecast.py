@@ -26,7 +26,7 @@ from azjax.training.memory import (
     advice,
     available_bytes,
     check_fits,
-    required_parts,
+    required_memory,
 )
 from azjax.training.phases import (
     CompiledPhase,
@@ -185,7 +185,7 @@ def _forecast(
     network, variables = first_network(config.seed, game, config.network, parts)
     algorithm = make_algorithm(config, game, network, parts=parts, devices=devices)
     mesh = algorithm.lanes.mesh
-    needed = required_parts(
+    needed = required_memory(
         *(config, game, network, variables),
         lambda: algorithm.init(variables),
         num_devices=mesh.size,

@@ -40,7 +40,12 @@ from azjax.training.initial_player import initial_variables
 from azjax.training.iteration import train_iteration
 from azjax.training.lanes import on_one_device
 from azjax.training.learner import Loss, learning_rate
-from azjax.training.memory import Part, check_memory, memory_errors, required_parts
+from azjax.training.memory import (
+    MemoryItem,
+    check_memory,
+    memory_errors,
+    required_memory,
+)
 from azjax.training.metrics import Row
 from azjax.training.optimizer_identity import DEFAULT, optimizer_identity
 from azjax.training.plan import Plan, plan_to_follow
@@ -136,7 +141,7 @@ class _Setup(NamedTuple):
 
     functions: RunFunctions[TrainState, TrainedPlayer]
     plan: Plan | None
-    memory: list[Part]
+    memory: list[MemoryItem]
     optimizer: dict[str, Any] | str
 
 
@@ -160,7 +165,7 @@ def _set_up(config: TrainConfig, custom: _Custom) -> _Setup:
         make_player=make_player,
         has_own_optimizer=custom.optimizer is not None,
     )
-    memory = required_parts(
+    memory = required_memory(
         *(config, game, network, variables, functions.init),
         num_devices=algorithm.lanes.mesh.size,
         parts=custom.parts,

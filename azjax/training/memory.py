@@ -49,7 +49,7 @@ def available_bytes() -> int | None:
     return min(limits, default=None)
 
 
-class Part(NamedTuple):
+class MemoryItem(NamedTuple):
     """Memory that a run needs for one purpose.
 
     name: the purpose.
@@ -64,7 +64,7 @@ class Part(NamedTuple):
     settings: tuple[str, ...]
 
 
-def required_parts(
+def required_memory(
     config: TrainConfig,
     game: Game,
     network: Network,
@@ -75,7 +75,7 @@ def required_parts(
     is_cpu: bool | None = None,
     parts: Parts | None = None,
     loss: Loss | None = None,
-) -> list[Part]:
+) -> list[MemoryItem]:
     """Returns the memory that a run needs on each device; allocates nothing.
 
     Args:
@@ -107,17 +107,17 @@ def required_parts(
         auxiliary=auxiliary,
     )
     return [
-        Part(f"the replay{saved}", replay, None, ("replay.capacity", *entries)),
-        Part(
+        MemoryItem(f"the replay{saved}", replay, None, ("replay.capacity", *entries)),
+        MemoryItem(
             *(f"the network and its optimizer{saved}", rest, None),
             ("network.trunk.num_blocks",),
         ),
-        Part("the replay index", index, "updates", ("replay.capacity",)),
-        Part(
+        MemoryItem("the replay index", index, "updates", ("replay.capacity",)),
+        MemoryItem(
             *("the batch and its gradient", updates, "updates"),
             ("learner.batch_size", "network.trunk.num_blocks"),
         ),
-        Part(
+        MemoryItem(
             *("the trajectory of a chunk", trajectory, "self-play"),
             ("self_play.num_games", "self_play.moves_per_chunk"),
         ),
@@ -125,7 +125,9 @@ def required_parts(
     ]
 
 
-def _search_parts(config: TrainConfig, game: Game, num_devices: int) -> Iterator[Part]:
+def _search_parts(
+    config: TrainConfig, game: Game, num_devices: int
+) -> Iterator[MemoryItem]:
     def bytes_of_search(num_games: int, num_simulations: int) -> int:
         positions = jax.eval_shape(
             lambda: jax.vmap(lambda _: game.init())(jnp.arange(num_games))
@@ -138,7 +140,7 @@ def _search_parts(config: TrainConfig, game: Game, num_devices: int) -> Iterator
             max_depth=game.max_moves,
         )
 
-    yield Part(
+    yield MemoryItem(
         "the search of self-play",
         bytes_of_search(
             config.self_play.num_games // num_devices,
@@ -152,7 +154,7 @@ def _search_parts(config: TrainConfig, game: Game, num_devices: int) -> Iterator
         ),
     )
     if shipped(game) is not None:  # without solved positions nothing is searched
-        yield Part(
+        yield MemoryItem(
             "the search of evaluations",
             bytes_of_search(GRADED_AT_ONCE, config.evaluation.num_simulations),
             "evaluation",
@@ -175,7 +177,7 @@ def _index_bytes(replay: Replay, *, finds_ends: bool) -> int:
     return tree_bytes(indices) + tree_bytes(replay.was_eligible)
 
 
-def needed_at_once(parts: Sequence[Part]) -> list[Part]:
+def needed_at_once(parts: Sequence[MemoryItem]) -> list[MemoryItem]:
     """Returns the parts of the stage that needs most memory, the largest first."""
     stages = [
         [part for part in parts if part.stage in (None, stage)]
@@ -185,7 +187,7 @@ def needed_at_once(parts: Sequence[Part]) -> list[Part]:
     return sorted(most, key=lambda part: -part.size)
 
 
-def check_memory(config: TrainConfig, parts: Sequence[Part]) -> None:
+def check_memory(config: TrainConfig, parts: Sequence[MemoryItem]) -> None:
     """Checks that a run fits into the available device.
 
     Raises:
@@ -195,13 +197,13 @@ def check_memory(config: TrainConfig, parts: Sequence[Part]) -> None:
 
 
 def check_fits(
-    config: TrainConfig, parts: Sequence[Part], available: int | None
+    config: TrainConfig, parts: Sequence[MemoryItem], available: int | None
 ) -> None:
     """Checks that a run fits into a device.
 
     Args:
         config: the run's settings.
-        parts: returned by `required_parts`.
+        parts: returned by `required_memory`.
         available: bytes of the device; None if unknown.
 
     Raises:
@@ -216,7 +218,7 @@ def check_fits(
 
 
 @contextlib.contextmanager
-def memory_errors(config: TrainConfig, parts: Sequence[Part]) -> Iterator[None]:
+def memory_errors(config: TrainConfig, parts: Sequence[MemoryItem]) -> Iterator[None]:
     """A context that turns out-of-memory errors into a ValueError with advice."""
     try:
         yield
@@ -230,7 +232,7 @@ def memory_errors(config: TrainConfig, parts: Sequence[Part]) -> Iterator[None]:
         ) from error
 
 
-def advice(config: TrainConfig, parts: Sequence[Part]) -> str:
+def advice(config: TrainConfig, parts: Sequence[MemoryItem]) -> str:
     """Returns which settings to lower, for the largest parts first.
 
     Omits settings at their minimum, and parts below 1% of the total.

@@ -110,8 +110,7 @@ class Batch(NamedTuple):
     observation: `[N, H, W, C]` float32.
     legal_action_mask: `[N, A]` bool.
     targets: of all heads.
-    has_ended: `[N]` bool; whether the final position of the game is known; otherwise
-        the auxiliary heads have no target. All False without auxiliary heads.
+    has_ended: `[N]` bool; whether the auxiliary heads have a target.
     sample: the sampled positions, in the order of the batch.
     """
 
@@ -298,17 +297,16 @@ def make_batch(
     state, stored = jax.tree.map(
         lambda leaf: leaf[position], (replay.chunk.state, replay.chunk.policy)
     )
-    targets = Targets(
-        policy=expand_policy(stored, game.num_actions),
-        value=index.value_target[position].astype(jnp.float32),
-        auxiliary={},
-    )
-    has_ended = jnp.zeros_like(sample.weight, bool)
+    has_ended, auxiliary_targets = jnp.zeros_like(sample.weight, bool), {}
     if auxiliary:
         has_ended, auxiliary_targets = _auxiliary_targets(
             game, replay, index, sample, auxiliary
         )
-        targets = targets._replace(auxiliary=auxiliary_targets)
+    targets = Targets(
+        policy=expand_policy(stored, game.num_actions),
+        value=index.value_target[position].astype(jnp.float32),
+        auxiliary=auxiliary_targets,
+    )
     batch = Batch(
         observation=jax.vmap(game.observe)(state),
         legal_action_mask=jax.vmap(game.legal_action_mask)(state),
@@ -327,7 +325,6 @@ def make_batch(
 
 
 def _every(batch: Batch, first: int, stride: int) -> Batch:
-    """Returns the positions `first`, `first + stride`, ... of a batch."""
     return jax.tree.map(lambda leaf: leaf[first::stride], batch)
 
 

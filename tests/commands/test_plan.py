@@ -102,8 +102,14 @@ def test_an_accelerator_has_the_settings_of_its_preset(planned, monkeypatch):
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (["tic_tac_toe", "--device", "v9"], "unknown device 'v9'; known devices are v3, v4"),
-        (["--device", "h100", "tic_tac_toe"], "the game must come first: azjax plan GAME"),
+        (
+            ["tic_tac_toe", "--device", "v9"],
+            "unknown device 'v9'; known devices are v3, v4",
+        ),
+        (
+            ["--device", "h100", "tic_tac_toe"],
+            "the game must come first: azjax plan GAME",
+        ),
         (["nim", "--device", "h100"], "unknown game 'nim'"),
         (["tic_tac_toe", "--devise", "h100"], "unknown option --devise; see"),
         (

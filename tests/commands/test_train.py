@@ -78,9 +78,7 @@ def test_a_run_of_another_algorithm_is_named(run):
         parsed("--run-dir", run.run_dir)
 
 
-def test_a_run_that_follows_a_plan_continues_with_its_current_length(
-    run, tmp_path
-):
+def test_a_run_that_follows_a_plan_continues_with_its_current_length(run, tmp_path):
     follower = dataclasses.replace(
         run, minutes=None, iterations=40, plan=run.run_dir, run_dir=str(tmp_path / "b")
     )
@@ -132,7 +130,9 @@ def test_an_experiment_has_defaults_of_its_own():
 def test_a_trunk_is_chosen_by_its_name_and_has_its_own_settings():
     config = parsed("--run-dir", "runs/none", "--trunk", "conv", *CHANNELS)
     assert config.network == NetworkConfig(ConvTrunkConfig(channels=8))
-    with pytest.raises(ValueError, match="unknown trunk 'cnn'; known trunks are conv, dense"):
+    with pytest.raises(
+        ValueError, match="unknown trunk 'cnn'; known trunks are conv, dense"
+    ):
         parsed("--run-dir", "runs/none", "--trunk", "cnn")
     with pytest.raises(ValueError, match=r"unknown option --network.trunk.channels"):
         parsed("--run-dir", "runs/none", *CHANNELS)

@@ -95,7 +95,10 @@ def test_a_run_of_alphazero_is_named(tmp_path):
         (["tic_tac_toe", "--network.form", "table"], "'state', 'pair'"),
         (["tic_tac_toe", "--opponent", "god"], "unknown player 'god'"),
         (["tic_tac_toe", "--sweeps", "1"], "did you mean --fit.sweeps?"),
-        (["--minutes", "3", "tic_tac_toe"], "the game must come first: azjax train-q GAME"),
+        (
+            ["--minutes", "3", "tic_tac_toe"],
+            "the game must come first: azjax train-q GAME",
+        ),
         (
             ["tic_tac_toe", "--game", "hex:3"],
             "contradicts the game tic_tac_toe",

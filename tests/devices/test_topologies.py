@@ -25,7 +25,10 @@ def test_a_device_has_a_kind_and_a_size(name, chip, shape):
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("", "unknown device ''; known devices are v3, v4, v5e, v5p, v6e, h100, h200, a100"),
+        (
+            "",
+            "unknown device ''; known devices are v3, v4, v5e, v5p, v6e, h100, h200",
+        ),
         ("tpu:2x4", "unknown device 'tpu:2x4'"),
         ("v5e", "for example v5e:2x4: 'v5e'"),
         ("v4:8", "for example v4:2x2x2: 'v4:8'"),

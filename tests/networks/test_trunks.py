@@ -218,7 +218,10 @@ def test_the_settings_of_a_trunk_survive_json(config):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"name": "tower"}, "unknown trunk 'tower'; known trunks are conv, dense, sum; "),
+        (
+            {"name": "tower"},
+            "unknown trunk 'tower'; known trunks are conv, dense, sum; ",
+        ),
         ({"name": "sun"}, "did you mean sum"),
         ({}, "unknown trunk 'None'"),
         ({"name": ["conv"]}, "unknown trunk"),

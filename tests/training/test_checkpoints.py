@@ -154,7 +154,9 @@ def change_progress(directory):
 
 
 @pytest.mark.parametrize("damage", [truncate, empty, flip_bit, change_progress])
-def test_a_damaged_checkpoint_is_renamed_and_the_previous_one_restored(tmp_path, damage):
+def test_a_damaged_checkpoint_is_renamed_and_the_previous_one_restored(
+    tmp_path, damage
+):
     save(tmp_path, [1, 2])
     damage(tmp_path / "2")
     (state, progress), reports = restore(tmp_path)

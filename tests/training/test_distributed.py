@@ -175,7 +175,9 @@ def test_two_processes_give_the_run_of_one_and_can_continue_it(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_full_disk_in_one_of_two_processes_ends_both_and_the_run_can_continue(tmp_path):
+def test_a_full_disk_in_one_of_two_processes_ends_both_and_the_run_can_continue(
+    tmp_path,
+):
     """A limit on the size of files stands for the full disk."""
     resource = pytest.importorskip("resource")
     lengths = ("--iterations=5000", "--checkpoint.every-minutes=0")

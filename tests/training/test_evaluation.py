@@ -81,7 +81,9 @@ def test_an_error_of_the_poll_ends_the_evaluation(graded):
     assert len(polls) == 3  # after a batch of each player, in the match
 
 
-def test_a_game_without_solved_positions_has_match_scores_only(row, graded, monkeypatch):
+def test_a_game_without_solved_positions_has_match_scores_only(
+    row, graded, monkeypatch
+):
     monkeypatch.setattr(module, "shipped", lambda game: None)
     unsolved = evaluator().evaluate(graded)
     assert unsolved["scores"] == row["scores"]

@@ -21,12 +21,12 @@ from azjax.training import (
 from azjax.training import memory as module
 from azjax.training.evaluation import Evaluator
 from azjax.training.memory import (
-    Part,
+    MemoryItem,
     available_bytes,
     check_memory,
     memory_errors,
     needed_at_once,
-    required_parts,
+    required_memory,
 )
 from azjax.training.replay import Replay, empty_replay
 
@@ -64,7 +64,7 @@ def made_network(network):
     return first_network(0, games.make("tic_tac_toe"), network)
 
 
-def parts_of(settings: TrainConfig) -> dict[str, Part]:
+def parts_of(settings: TrainConfig) -> dict[str, MemoryItem]:
     """The parts by name; the network's half a gibibyte is made up."""
     return _parts_of(settings, module._is_cpu())
 
@@ -88,7 +88,7 @@ def _parts_of(settings, is_cpu):
             weights=jnp.zeros(2**27, jnp.float32),
         )
 
-    parts = required_parts(settings, game, network, variables, init)
+    parts = required_memory(settings, game, network, variables, init)
     return {part.name: part for part in parts}
 
 
@@ -150,7 +150,7 @@ def on_a_device(monkeypatch):
 
 
 @pytest.mark.usefixtures("on_a_device")
-def test_required_parts_match_the_arrays():
+def test_required_memory_match_the_arrays():
     parts = parts_of(config())
     assert parts["the network and its optimizer"].size == GIB // 2
     stages = {
@@ -166,9 +166,9 @@ def test_required_parts_match_the_arrays():
 def test_a_cpu_needs_saved_arrays_twice(monkeypatch):
     monkeypatch.setattr(module, "_is_cpu", lambda: True)
     parts = parts_of(config())
-    assert parts[
-        "the network and its optimizer (with the copy being saved)"
-    ].size == (GIB)
+    assert parts["the network and its optimizer (with the copy being saved)"].size == (
+        GIB
+    )
 
 
 @pytest.mark.usefixtures("on_a_device")
@@ -216,10 +216,10 @@ def test_a_run_that_fits_is_accepted(monkeypatch):
 
 def test_stages_that_do_not_run_together_are_not_added():
     parts = [
-        Part("always", 1, None, ()),
-        Part("play", 7, "self-play", ()),
-        Part("one", 4, "updates", ()),
-        Part("other", 5, "updates", ()),
+        MemoryItem("always", 1, None, ()),
+        MemoryItem("play", 7, "self-play", ()),
+        MemoryItem("one", 4, "updates", ()),
+        MemoryItem("other", 5, "updates", ()),
     ]
     assert [part.name for part in needed_at_once(parts)] == ["other", "one", "always"]
 
@@ -254,7 +254,7 @@ def test_advice_omits_settings_at_their_minimum(monkeypatch):
 
 
 def test_out_of_memory_is_one_line_with_advice():
-    parts = [Part("the batch", GIB, None, ("learner.batch_size",))]
+    parts = [MemoryItem("the batch", GIB, None, ("learner.batch_size",))]
     with (
         pytest.raises(ValueError, match="the device ran out of memory") as error,
         memory_errors(config(), parts),

@@ -66,9 +66,7 @@ def test_phases_list_the_calls_of_an_iteration(state_and_phases):
     }
 
 
-def test_phases_have_abstract_arguments_with_shardings(
-    state_and_phases, mesh
-):
+def test_phases_have_abstract_arguments_with_shardings(state_and_phases, mesh):
     for phase in state_and_phases[1]:
         for leaf in jax.tree.leaves(phase.arguments):
             assert isinstance(leaf, jax.ShapeDtypeStruct)
@@ -111,7 +109,9 @@ def test_one_device_has_no_collectives(compiled):
     assert [phase.collectives for phase in compiled] == [{}] * 5
 
 
-def test_self_play_traffic_is_that_of_the_longest_search(compiled, state_and_phases, mesh):
+def test_self_play_traffic_is_that_of_the_longest_search(
+    compiled, state_and_phases, mesh
+):
     shortened = compile_phase(state_and_phases[1][0]._replace(steps=1), mesh)
     assert compiled[0].traffic > shortened.traffic
 

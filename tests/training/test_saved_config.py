@@ -65,7 +65,9 @@ def test_a_directory_without_a_run_is_named(tmp_path):
 )
 def test_a_run_of_another_algorithm_raises(tmp_path, file, load):
     shutil.copy(CONFIGS / file, tmp_path / "config.json")
-    with pytest.raises(ValueError, match=f"{tmp_path} holds a run of another algorithm"):
+    with pytest.raises(
+        ValueError, match=f"{tmp_path} holds a run of another algorithm"
+    ):
         load(tmp_path)
 
 

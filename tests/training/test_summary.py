@@ -102,9 +102,7 @@ class Nim(games.TicTacToe):
     name = "nim"
 
 
-def test_the_summary_of_a_custom_game_names_the_running_program(
-    tmp_path, monkeypatch
-):
+def test_the_summary_of_a_custom_game_names_the_running_program(tmp_path, monkeypatch):
     monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)
     monkeypatch.setattr(sys.modules["__main__"], "__file__", "nim.py", raising=False)
     monkeypatch.setattr(sys, "argv", ["nim.py", "train", "nim"])

@@ -51,7 +51,9 @@ def test_a_file_that_is_still_written_is_not_copied(files):
     assert files.changed() == []
 
 
-def test_remote_metrics_are_continued_and_no_local_files_remain(run_dir, tmp_path, monkeypatch):
+def test_remote_metrics_are_continued_and_no_local_files_remain(
+    run_dir, tmp_path, monkeypatch
+):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     (run_dir / "metrics.jsonl").write_text("1\n")
     with working_directory(run_dir) as files:
@@ -62,9 +64,7 @@ def test_remote_metrics_are_continued_and_no_local_files_remain(run_dir, tmp_pat
     assert os.listdir(tmp_path) == ["run"]
 
 
-def test_uncopied_files_remain_and_are_named(
-    run_dir, tmp_path, monkeypatch, capfd
-):
+def test_uncopied_files_remain_and_are_named(run_dir, tmp_path, monkeypatch, capfd):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     (run_dir / "player").write_text("in the way")
     with working_directory(run_dir) as files:
