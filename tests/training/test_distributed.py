@@ -32,8 +32,8 @@ SECONDS = ("seconds", "positions_per_second", "self_play_seconds", "update_secon
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--coordinator here:1", "are given together with --distributed"),
-        ("--distributed --process-id 0", "are given together"),
+        ("--coordinator here:1", "--process-id need --distributed"),
+        ("--distributed --process-id 0", "must be given together"),
         (
             "--distributed --coordinator here --num-processes 2 --process-id 0",
             "--coordinator must be HOST:PORT: 'here'",
@@ -187,7 +187,7 @@ def test_a_full_disk_in_one_of_two_processes_ends_both_and_the_run_can_continue(
     resource.prlimit(processes[1].pid, resource.RLIMIT_FSIZE, limits)
     statuses, said = ended(processes)
     assert statuses == [2, 2], said
-    problem = "File too large; the run cannot be saved there, what was saved before"
+    problem = "File too large; the run cannot be saved there, earlier checkpoints"
     assert any(problem in line for line in said[1]), said
     assert said[0][-1].startswith(f"azjax: process 1: {tmp_path}")
     assert problem in said[0][-1]
@@ -260,8 +260,11 @@ def wait_for_metrics(directory):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (("--seed=0", "--seed=3"), "it has other settings than process 0: seed is 3"),
-        (("--run-dir={}/a", "--run-dir={}/b"), "/b is another directory than that of"),
+        (
+            ("--seed=0", "--seed=3"),
+            "its settings differ from those of process 0: seed is 3",
+        ),
+        (("--run-dir={}/a", "--run-dir={}/b"), "/b is not the directory of process 0"),
     ],
     ids=["settings", "directories"],
 )

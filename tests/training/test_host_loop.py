@@ -317,7 +317,7 @@ def test_a_finished_run_is_extended(tmp_path, clock, capsys):
     found, shares = run_on(clock, tmp_path, minutes(tmp_path, 4.0))
     out = capsys.readouterr().out
     assert "from 2 minutes to 4 minutes: 5" in out
-    assert "in place of 100%" in out
+    assert "instead of 100%" in out
     assert shares[0] == pytest.approx(0.5, abs=0.02)
     assert shares[-1] > 0.9
     assert found.last["seconds"] == pytest.approx(240, abs=3)
