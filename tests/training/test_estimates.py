@@ -42,7 +42,9 @@ def compiled(name="update", *, runs=1, **changes):
 
 def test_work_counts_evaluations_and_updates_per_position():
     product = Product("product", (1, 2), (2, 3), (1, 3), terms=2)
-    found = Work(Counter({product: 5}), evaluations=(3.0,), update=100.0, uses=4.0)
+    found = Work(
+        Counter({product: 5}), evaluations=(3.0,), update=100.0, replay_ratio=4.0
+    )
     assert found.forward_flops == 5 * 2 * 3 * 2
     assert found.flops(3.0) == 3 * 60 + 4 * 100
 
