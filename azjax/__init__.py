@@ -1,7 +1,6 @@
 """AlphaZero, vectorised, in JAX.
 
-The parts are imported when they are first used, so that who wants the games alone does
-not wait for the rest.
+Subpackages are imported at first use, so that using the games alone starts fast.
 """
 
 import importlib

@@ -1,7 +1,7 @@
 """Checks of settings and arguments.
 
-A failed check raises a ValueError of one line: the name, what is allowed, and the
-value, cut after 80 characters.
+A failed check raises a one-line ValueError: the name, the allowed values, and the
+value, truncated to 80 characters.
 """
 
 import sys
@@ -39,7 +39,7 @@ def check_number(
     below: float | None = None,
     at_most: float | None = None,
 ) -> None:
-    """Checks a finite number, which a float can hold.
+    """Checks a finite number within the range of a float.
 
     Raises:
         ValueError: it is not a finite number within the given limits.
@@ -73,17 +73,17 @@ def check_bool(name: str, value: object) -> None:
 
 
 def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
-    """Checks a text.
+    """Checks that a string is allowed.
 
     Raises:
-        ValueError: it is not an allowed text.
+        ValueError: it is not an allowed string.
     """
     if value not in allowed:
         _refuse(name, " or ".join(allowed), value)
 
 
 def check_seed(name: str, value: object) -> None:
-    """Checks a number that `jax.random.key` takes.
+    """Checks a seed of `jax.random.key`.
 
     Raises:
         ValueError: it is not an int from 0 to 2**32 - 1.

@@ -13,29 +13,29 @@ from azjax.program import NAME, USAGE_ERROR, error_line, program
 from azjax.suggestions import did_you_mean
 
 HELP_OPTIONS = ("-h", "--help")
-COMPLETION_OPTIONS = "--tyro-"  # they print what completes commands in a shell
+COMPLETION_OPTIONS = "--tyro-"  # they print shell completions
 
-# The commands, each with a line for `azjax --help`. The module of a command is imported
-# when it is called: `train-q` is `train_q_command` in `azjax.commands.train_q`.
+# The commands, with a line each for `azjax --help`. A command's module is imported when
+# it is called: `train-q` is `train_q_command` in `azjax.commands.train_q`.
 COMMANDS = {
     "games": "List the games, their sizes and options.",
-    "plan": "Compile a run for a device that need not be there.",
+    "plan": "Forecast memory and speed of a run on a device, which may be absent.",
     "train": "Learn a game by self-play.",
     "train-q": "Learn a small game by Q-learning, as a baseline.",
-    "evaluate": "Count a player's mistakes, and let it play matches.",
-    "arena": "Let players play each other, and rate them.",
+    "evaluate": "Measure a player's mistakes and match scores.",
+    "arena": "Play a tournament and rate the players.",
     "play": "Play a game in the terminal.",
     "gtp": "Speak the Go Text Protocol on standard input and output.",
     "export": "Write a trained player as an ONNX file or as a web page.",
-    "serve": "Serve a web page to play on, and to watch runs learn.",
+    "serve": "Serve a web page to play on and to follow runs.",
 }
-# Commands whose options are all settings of a run, with defaults that depend on the
-# run: `train_with_settings` in `azjax.commands.train`.
+# Commands that take the settings of a run, whose defaults depend on the run:
+# `train_with_settings` in `azjax.commands.train`.
 WITH_SETTINGS = ("plan", "train", "train-q")
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Runs the command that the arguments name."""
+    """Runs the command given by the arguments."""
     prog = program() if args is None else NAME
     args = list(sys.argv[1:] if args is None else args)
     with ends_in_order(), one_line_errors():
@@ -48,7 +48,7 @@ def main(args: Sequence[str] | None = None) -> None:
 
 
 def _help(prog: str) -> str:
-    """Returns the commands, a line each."""
+    """Returns the help text, a line per command."""
     width = max(map(len, COMMANDS))
     lines = (f"  {name:{width}}  {purpose}" for name, purpose in COMMANDS.items())
     return "\n".join(
@@ -64,8 +64,8 @@ def _help(prog: str) -> str:
 
 
 def _complete(args: Sequence[str], prog: str) -> None:
-    """Prints or writes what completes the commands in a shell, and ends."""
-    import tyro  # noqa: PLC0415, help does without it
+    """Prints or writes shell completions, and exits."""
+    import tyro  # noqa: PLC0415, not needed for help
 
     app = tyro.extras.SubcommandApp()
     for name in COMMANDS:
@@ -86,7 +86,7 @@ def _run(name: str, args: Sequence[str], prog: str) -> None:
 
 
 def _function(name: str, suffix: str) -> Callable[..., None]:
-    """Imports the module of a command and returns its function with this suffix."""
+    """Imports a command's module and returns its function with this suffix."""
     name = name.replace("-", "_")
     module = importlib.import_module(f"azjax.commands.{name}")
     return getattr(module, f"{name}_{suffix}")
@@ -96,7 +96,7 @@ def _command_name(args: Sequence[str], prog: str) -> tuple[str, Sequence[str]]:
     """Returns the command's name and its arguments.
 
     Raises:
-        ValueError: there is no such command.
+        ValueError: the command is unknown.
     """
     known = f"commands are {', '.join(COMMANDS)}; see {prog} --help"
     if not args:
@@ -109,27 +109,27 @@ def _command_name(args: Sequence[str], prog: str) -> tuple[str, Sequence[str]]:
 
 
 def ending_signals() -> tuple[signal.Signals, ...]:
-    """Returns the signals that end a program from outside, beside Ctrl-C: SIGHUP where
-    terminals send it, SIGBREAK where closing a console of Windows does."""
+    """Returns the signals, besides SIGINT, that end a program: SIGTERM, SIGHUP when its
+    terminal closes, SIGBREAK when a console of Windows does."""
     names = ("SIGTERM", "SIGHUP", "SIGBREAK")
     return tuple(getattr(signal, name) for name in names if hasattr(signal, name))
 
 
 @contextlib.contextmanager
 def ends_in_order() -> Iterator[None]:
-    """A context in which the signals that end a program end it as Ctrl-C does, so that
-    the programs that it started end with it."""
+    """A context in which ending signals raise SystemExit, so that cleanup runs and
+    child processes end."""
 
     previous = {}
 
     def end(number: int, _frame: object) -> None:
-        for other in previous:  # once is enough
+        for other in previous:  # ignore further signals
             signal.signal(other, signal.SIG_IGN)
         raise SystemExit(128 + number)
 
     if threading.current_thread() is threading.main_thread():
         for number in ending_signals():
-            if signal.getsignal(number) is signal.SIG_DFL:  # not under nohup
+            if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP
                 previous[number] = signal.signal(number, end)
     try:
         yield
@@ -142,16 +142,16 @@ def ends_in_order() -> Iterator[None]:
 def one_line_errors() -> Iterator[None]:
     """A context in which a user's mistake ends the program with one line and status 2.
 
-    Mistakes are what azjax or its script refuses by a ValueError, and what the file
-    system refuses; everything else is a fault of the program and keeps its traceback.
+    Mistakes are ValueErrors raised in azjax or its script, and file system errors; all
+    other exceptions are bugs and keep their traceback.
     """
     try:
         try:
             yield
         finally:
-            sys.stdout.flush()  # now, while a closed pipe can still be answered
+            sys.stdout.flush()  # here, where a closed pipe is handled
     except BrokenPipeError:
-        # Nobody reads any more; neither will what Python writes at its end.
+        # Python flushes at exit; without a reader that would fail too.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(PIPE_CLOSED) from None
     except OSError as error:

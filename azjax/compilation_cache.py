@@ -1,4 +1,4 @@
-"""The persistent compilation cache: a second start compiles nothing again."""
+"""The persistent compilation cache, which avoids recompilation at later starts."""
 
 import os
 from pathlib import Path
@@ -7,10 +7,10 @@ import jax
 
 
 def enable_compilation_cache() -> None:
-    """Lets JAX keep what it compiles in the user's cache directory.
+    """Enables JAX's compilation cache in the user's cache directory.
 
-    A directory that was chosen before, by `JAX_COMPILATION_CACHE_DIR` or in
-    `jax.config`, stays chosen; the variable set to nothing means no cache.
+    Keeps a directory set by `JAX_COMPILATION_CACHE_DIR` or in `jax.config`; an empty
+    variable disables the cache.
     """
     is_chosen = jax.config.values["jax_compilation_cache_dir"] is not None
     if is_chosen or "JAX_COMPILATION_CACHE_DIR" in os.environ:

@@ -47,8 +47,7 @@ class ConfigRegistry(Generic[C]):
         def register(kind: K) -> K:
             if not re.fullmatch("[a-z][a-z0-9_]*", name):
                 raise ValueError(
-                    f"a {self._noun} has a lower-case name such as own_{self._noun}: "
-                    f"{name!r}"
+                    f"the name of a {self._noun} must be like my_name: {name!r}"
                 )
             params = vars(kind).get("__dataclass_params__")
             if not (params and params.frozen and issubclass(kind, self._base)):
@@ -57,7 +56,7 @@ class ConfigRegistry(Generic[C]):
                 )
             old = self._classes.get(name, kind)
             if _qualified_name(old) != _qualified_name(kind):
-                raise ValueError(f"there is a {self._noun} {name!r} already: {old}")
+                raise ValueError(f"{self._noun} {name!r} is already registered: {old}")
             self._classes[name] = kind
             return kind
 
@@ -72,7 +71,7 @@ class ConfigRegistry(Generic[C]):
         for name, kind in self._classes.items():
             if type(config) is kind:
                 return name
-        raise ValueError(f"{type(config)} has no name: use register_{self._noun}")
+        raise ValueError(f"{type(config)} is not a registered {self._noun}")
 
     def find(self, name: object) -> type[C]:
         """Returns the class of a name.
@@ -83,8 +82,9 @@ class ConfigRegistry(Generic[C]):
         if not isinstance(name, str) or name not in self._classes:
             close = did_you_mean(name, self._classes) if isinstance(name, str) else ""
             raise ValueError(
-                f"unknown {self._noun} {str(name)[:40]!r}; known are "
-                f"{', '.join(self._classes)}, and those of imported modules{close}"
+                f"unknown {self._noun} {str(name)[:40]!r}; known {self._noun}s "
+                f"are {', '.join(self._classes)}; import the module of a custom "
+                f"{self._noun} first{close}"
             )
         return self._classes[name]
 

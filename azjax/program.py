@@ -1,4 +1,4 @@
-"""How the command line was started, for commands that are printed."""
+"""The name by which the program was started, for printed commands."""
 
 import shlex
 import sys
@@ -9,7 +9,7 @@ USAGE_ERROR = 2  # the exit status after a user's mistake
 
 
 def program() -> str:
-    """Returns how the running program was started: `azjax`, `python nim.py` or `python
+    """Returns the command that started the program: `azjax`, `python nim.py` or `python
     -m my_games.nim`; in a notebook, `azjax`."""
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
@@ -23,14 +23,14 @@ def program() -> str:
 
 
 def error_line(error: BaseException) -> str:
-    """Returns what the program says of an error with which it ends."""
+    """Returns the one-line message for an error that ends the program."""
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
     return str(error)
 
 
 def program_for(game: object) -> str:
-    """Returns the program whose commands know a game: `azjax`, or for a game of the
-    user's own the program that runs."""
+    """Returns the program that knows a game: `azjax`, or the running one for a user's
+    game."""
     is_own = type(game).__module__.partition(".")[0] != NAME
     return program() if is_own else NAME

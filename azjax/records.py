@@ -1,4 +1,4 @@
-"""Dataclasses read from JSON, which may hold anything."""
+"""Reads dataclasses from JSON of any content."""
 
 import dataclasses
 import types
@@ -9,24 +9,24 @@ T = TypeVar("T")
 
 
 def record_from_json(kind: type[T], values: object, prefix: str = "") -> T:
-    """Returns a dataclass from what `json.loads` made of `dataclasses.asdict`.
+    """Returns a dataclass from parsed JSON in the form of `dataclasses.asdict`.
 
     Args:
-        kind: the dataclass; its fields are numbers, texts, None, tuples of them, or
-            dataclasses. Missing fields have their defaults. A field whose class has a
-            static method `from_json(values, prefix)` is read by it.
+        kind: the dataclass; its fields are numbers, strings, None, tuples of them, or
+            dataclasses. Missing fields get their defaults. A field's class may define a
+            static method `from_json(values, prefix)`.
         values: anything.
-        prefix: of the names of the fields in errors, with a dot at its end.
+        prefix: of field names in errors, with a trailing dot.
 
     Raises:
-        ValueError: a field is unknown or missing, or its value is of another type or
+        ValueError: a field is unknown or missing, or its value has the wrong type or is
             not allowed.
     """
     hints = typing.get_type_hints(kind)
     values = checked_object(values, prefix)
     unknown = [name for name in values if name not in hints]
     if unknown:
-        raise ValueError(f"there is no setting {prefix}{unknown[0][:40]}")
+        raise ValueError(f"unknown setting {prefix}{unknown[0][:40]}")
     try:
         return kind(
             **{
@@ -39,10 +39,10 @@ def record_from_json(kind: type[T], values: object, prefix: str = "") -> T:
 
 
 def checked_object(values: object, prefix: str) -> dict[str, Any]:
-    """Returns what must be a JSON object.
+    """Returns a JSON object with string keys.
 
     Raises:
-        ValueError: it is no object.
+        ValueError: the value is not an object.
     """
     if not isinstance(values, dict):
         name = prefix.rstrip(".") or "the settings"
@@ -60,18 +60,18 @@ def _value(hint: Any, value: Any, name: str) -> Any:
             item_hint = typing.get_args(option)[0]
             return tuple(_value(item_hint, item, name) for item in value)
     if not any(_is(option, value) for option in _options(hint)):
-        raise ValueError(f"{name} is of another type: {_short(value)}")
+        raise ValueError(f"{name} has the wrong type: {_short(value)}")
     return value
 
 
 def _options(hint: Any) -> tuple[Any, ...]:
-    """Returns the types that a union allows, or the only one."""
+    """Returns the members of a union type, or the type itself."""
     is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
     return typing.get_args(hint) if is_union else (hint,)
 
 
 def _is(hint: Any, value: Any) -> bool:
-    """Returns whether a value from JSON is of a type, which is no union."""
+    """Returns whether a JSON value has a type, which is not a union."""
     if typing.get_origin(hint) is Literal:
         return type(value) is str and value in typing.get_args(hint)
     if hint is float:

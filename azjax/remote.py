@@ -1,7 +1,7 @@
 """Directories on this machine, or in an object store under a URL: `gs://bucket/run`.
 
-An object store has no locks, and nothing is appended to there; an object is replaced as
-a whole. `etils.epath` reads and writes the objects by a library of each store.
+Object stores have no locks and no appending; objects are replaced as a whole.
+`etils.epath` accesses them through a library per store.
 """
 
 import contextlib
@@ -17,13 +17,13 @@ from typing import BinaryIO, TypeAlias
 from etils import epath
 
 LIBRARIES = {"gs": "gcsfs", "s3": "s3fs", "az": "adlfs", "hf": "huggingface_hub"}
-RUN_SCHEME = "gs"  # the one that Orbax writes checkpoints to
+RUN_SCHEME = "gs"  # the scheme that Orbax can write checkpoints to
 
 Directory: TypeAlias = Path | epath.Path
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _LOST_SLASH = re.compile(rf"({'|'.join(LIBRARIES)}):/[^/]")
-# Errors of the libraries, and what TensorStore says of an object store.
+# Modules of the libraries' errors, and TensorStore's statuses.
 _LIBRARY_MODULES = {
     *("aiohttp", "azure", "botocore", "fsspec", "gcsfs", "google"),
     *("httpx", "huggingface_hub", "requests"),
@@ -38,22 +38,22 @@ def as_directory(name: str | os.PathLike[str]) -> Directory:
     """Returns the path of a directory to read from.
 
     Args:
-        name: a path of this machine, or the URL of a directory in an object store.
+        name: a local path, or the URL of a directory in an object store.
 
     Raises:
-        ValueError: the URL's scheme is unknown, its library is not installed, or it
-            names no bucket.
+        ValueError: the URL's scheme is unknown, its library is not installed, or it has
+            no bucket.
     """
     text = os.fspath(name)
     url = _URL.fullmatch(text)
     if url is None and _LOST_SLASH.match(text):
-        raise ValueError(f"{text} is no URL: a pathlib.Path drops a slash, give a text")
+        raise ValueError(f"{text} is not a URL: pathlib.Path drops a slash, use a str")
     if url is None:
         return Path(text)
     scheme, place = url.groups()
     if scheme not in LIBRARIES:
         known = ", ".join(f"{known}://" for known in LIBRARIES)
-        raise ValueError(f"unknown scheme in {text}: a directory is local, or {known}")
+        raise ValueError(f"unknown scheme in {text}: use a local directory, or {known}")
     if importlib.util.find_spec(LIBRARIES[scheme]) is None:
         library = LIBRARIES[scheme]
         raise ValueError(
@@ -66,16 +66,16 @@ def as_directory(name: str | os.PathLike[str]) -> Directory:
 
 
 def as_run_directory(name: str | os.PathLike[str]) -> Directory:
-    """Returns the path of a run's directory, to read from and to write to.
+    """Returns the path of a run directory, to read and write.
 
     Raises:
-        ValueError: as in `as_directory`, or no checkpoints can be written there.
+        ValueError: as in `as_directory`, or Orbax cannot write checkpoints there.
     """
     scheme, slashes, _ = os.fspath(name).partition("://")
     if slashes and scheme in LIBRARIES and scheme != RUN_SCHEME:
         raise ValueError(
-            f"a run is written to a local directory or to {RUN_SCHEME}://, where Orbax "
-            f"writes checkpoints: {name}"
+            "a run directory must be local or in "
+            f"{RUN_SCHEME}://, where Orbax can write checkpoints: {name}"
         )
     return as_directory(name)
 
@@ -86,7 +86,7 @@ def is_remote(directory: Directory) -> bool:
 
 
 def resolved(directory: Directory) -> Directory:
-    """Returns the same directory from the root, by which two names can be compared."""
+    """Returns the absolute path of a directory, which can be compared."""
     return directory if is_remote(directory) else directory.resolve()
 
 
@@ -94,22 +94,22 @@ def open_object(path: epath.Path, most: int) -> BinaryIO:
     """Reads an object of a store.
 
     Raises:
-        OSError: there is none, it has more than `most` bytes, or cannot be read.
+        OSError: it is missing, larger than `most` bytes, or cannot be read.
     """
     with store_errors(path):
         about = path.stat()
         if about.is_directory:
-            raise OSError(f"{path.name} is no regular file")
+            raise OSError(f"{path.name} is not a regular file")
         if about.length > most:
             raise OSError(f"{path.name} has more than {most} bytes")
-        with path.open("rb") as file:  # no more, should it grow meanwhile
+        with path.open("rb") as file:  # it may have grown
             return io.BytesIO(file.read(about.length))
 
 
 @contextlib.contextmanager
 def store_errors(path: Directory) -> Iterator[None]:
-    """A context in which what an object store refuses is an OSError of one line that
-    names the path; nothing changes for a local path."""
+    """A context that turns errors of an object store into a one-line OSError with the
+    path; it does nothing for a local path."""
     try:
         yield
     except Exception as error:
@@ -123,14 +123,14 @@ def store_errors(path: Directory) -> Iterator[None]:
 
 
 def store_problem(error: BaseException) -> str | None:
-    """Returns in one line what an object store refused; None if that is not why the
-    exception was raised."""
+    """Returns the one-line message of an object store's error; None for other
+    exceptions."""
     reason = getattr(error, "strerror", None) or str(error).strip()
     text = reason or type(error).__name__
     is_of_store = isinstance(error, OSError) or (
         type(error).__module__.partition(".")[0] in _LIBRARY_MODULES
     )
-    # JAX's own errors, which are RuntimeErrors, begin in the same way.
+    # JAX's own errors start alike, but are RuntimeErrors.
     if isinstance(error, ValueError) and _STATUS.match(text):
         is_of_store = True
     if isinstance(error, FileNotFoundError) and error.errno is None:

@@ -13,7 +13,7 @@ import tyro
 
 from azjax import games
 
-# What is played, a caption, and the moves, as people write them.
+# The game spec, a caption, and the moves.
 POSITIONS = (
     ("tic_tac_toe", "Tic-tac-toe", "b2 a3 c3 a1 a2"),
     ("connect_four", "Connect Four", "4 4 4 4 3 5 2 1 5 3 3 6"),
@@ -35,16 +35,16 @@ COLUMNS = 4
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What is drawn.
+    """Options.
 
-    file: where the SVG is written.
+    file: the SVG to write.
     """
 
     file: Path = Path("games.svg")
 
 
 def draw(spec: str, moves: str) -> str:
-    """Returns the picture of the position that moves lead to.
+    """Returns the picture of the position after some moves.
 
     Raises:
         ValueError: a move is not legal.
@@ -59,7 +59,7 @@ def draw(spec: str, moves: str) -> str:
 
 
 def place(svg: str, index: int, caption: str) -> str:
-    """Returns a picture in its place on the sheet, with a caption below."""
+    """Returns a picture at its place on the sheet, with a caption."""
     row, column = divmod(index, COLUMNS)
     left, top = column * SIDE, row * (SIDE + CAPTION)
     inner = re.sub(

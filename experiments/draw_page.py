@@ -1,9 +1,9 @@
-"""Draws the page of a player as a visitor sees it, with the search's tree.
+"""Takes a screenshot of a player's page, with the search tree.
 
 python experiments/draw_page.py --file experiments/images/page.png
 
-Exports the player as a static site, opens a game in Chromium, lets the player think and
-looks at a position of its tree. Needs playwright and a Chromium.
+Exports the player as a static site, opens a game in Chromium, starts a search and opens
+a position of its tree. Needs playwright and a Chromium.
 """
 
 import dataclasses
@@ -22,14 +22,14 @@ WIDTH, HEIGHT = 1100, 900  # pixels
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What is drawn.
+    """Options.
 
-    file: where the picture goes, a PNG.
+    file: the PNG to write.
     run: a run's directory, a player's directory, or `pretrained`.
-    game: which player is meant, for `pretrained`.
-    moves: the game, as the page's address holds it.
-    line: which position of the tree is looked at, by its moves as people write them.
-    chromium: the browser's program; Playwright's own if there is none.
+    game: the game, for `pretrained`.
+    moves: the game's moves, as in the page's address.
+    line: moves to the position of the tree that is opened.
+    chromium: the browser's program; by default Playwright's own.
     """
 
     file: Path

@@ -1,12 +1,11 @@
-"""Makes the table of what every game and preset needs on some accelerators.
+"""Makes the table of forecasts for every game and preset on some accelerators.
 
     python experiments/draw_plans.py --cells plans --file docs/plan.md
 
-Every cell is what `azjax plan GAME --preset PRESET --device DEVICE --json` prints, in a
-file of its own in the folder `--cells`; those that are there are not computed again, so
-that the script goes on where it was stopped. A cell takes minutes: it is compiled by
-the compiler of the device, which need not be there (for TPUs: the extra `tpu`). Cells
-that are not there are written as "not computed".
+Every cell is the output of `azjax plan GAME --preset PRESET --device DEVICE --json`, in
+a file in the folder `--cells`. Existing files are not computed again, so that a stopped
+script can continue. A cell takes minutes of compilation for the device, which may be
+absent (for TPUs: the extra `tpu`). Missing cells are written as "not computed".
 """
 
 import dataclasses
@@ -32,14 +31,14 @@ PRESETS: tuple[Preset, ...] = ("accelerator", "cpu")
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What is drawn.
+    """Options.
 
     cells: folder of the cells.
-    file: where the table is written.
+    file: the table to write.
     games: rows, together with the presets; all games by default.
     presets: see above.
     devices: columns.
-    compute: whether cells that are missing are computed.
+    compute: whether to compute missing cells.
     """
 
     cells: Path = Path("plans")
@@ -51,7 +50,7 @@ class Settings:
 
 
 def cell_path(cells: Path, game: str, preset: str, device: str) -> Path:
-    """Returns where a cell is kept."""
+    """Returns the file of a cell."""
     name = f"{game}-{preset}-{device}".replace(":", "_").replace(",", "_")
     return cells / f"{name}.json"
 
@@ -60,7 +59,7 @@ def compute(path: Path, game: str, preset: str, device: str) -> None:
     """Computes a cell.
 
     Raises:
-        RuntimeError: `azjax plan` failed, other than by refusing the run.
+        RuntimeError: `azjax plan` failed, except by rejecting the run.
     """
     command = [sys.executable, "-m", "azjax", "plan", game, "--preset", preset]
     _, shape = parse_device(device)
@@ -74,14 +73,14 @@ def compute(path: Path, game: str, preset: str, device: str) -> None:
     message = (done.stderr.strip().splitlines() or [""])[-1]
     if done.returncode not in (0, 2) or "needs JAX's" in message:
         raise RuntimeError(f"{' '.join(command[1:])}: {message}")
-    found = json.loads(done.stdout) if done.stdout else {}
-    found |= {
+    cell = json.loads(done.stdout) if done.stdout else {}
+    cell |= {
         "refusal": message if done.returncode else None,
         "processor_seconds": used,
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(".new")
-    new.write_text(json.dumps(found, indent=2) + "\n")
+    new.write_text(json.dumps(cell, indent=2) + "\n")
     new.replace(path)
     print(f"{game}, {preset}, {device}: {time.monotonic() - started:.0f} s", flush=True)
 
@@ -92,30 +91,30 @@ def processor_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def cell_text(found: dict[str, Any] | None) -> str:
-    """Returns a cell for people."""
-    if found is None:
+def cell_text(cell: dict[str, Any] | None) -> str:
+    """Returns the text of a cell."""
+    if cell is None:
         return "not computed"
-    if not found.get("fits", False):
+    if not cell.get("fits", False):
         return "refused"
-    speeds = found["positions_per_second"]
+    speeds = cell["positions_per_second"]
     mean = len(speeds) / sum(1 / speed for speed in speeds)
-    needed = found["needed_bytes"] / 2**30
-    return f"{mean:,.0f} / {needed:.2f} / {found['processor_seconds']:.0f}"
+    needed = cell["needed_bytes"] / 2**30
+    return f"{mean:,.0f} / {needed:.2f} / {cell['processor_seconds']:.0f}"
 
 
 def usable(rows: list[list[dict[str, Any] | None]], column: int) -> str:
-    """Returns the heading's note of how much memory the chips of a column have."""
+    """Returns the number of chips and their memory, for the heading of a column."""
     for row in rows:
-        found = row[column]
-        if found is not None and "usable_bytes" in found:
-            chips = f"{found['chips']} chip{'s'[: found['chips'] > 1]}"
-            return f", {chips} of {found['usable_bytes'] / 2**30:.2f} GiB"
+        cell = row[column]
+        if cell is not None and "usable_bytes" in cell:
+            chips = f"{cell['chips']} chip{'s'[: cell['chips'] > 1]}"
+            return f", {chips} of {cell['usable_bytes'] / 2**30:.2f} GiB"
     return ""
 
 
 def table(settings: Settings) -> str:
-    """Returns the page with the table of the cells that are there."""
+    """Returns the page with the table."""
     cells = []
     for game in settings.games:
         for preset in settings.presets:
@@ -136,10 +135,10 @@ def table(settings: Settings) -> str:
     for name, row in zip(names, cells, strict=True):
         lines.append(f"| {name} | {' | '.join(map(cell_text, row))} |")
     refusals = [
-        f"- {name.replace(' | ', ', ')}, {device}: {found['refusal']}"
+        f"- {name.replace(' | ', ', ')}, {device}: {cell['refusal']}"
         for name, row in zip(names, cells, strict=True)
-        for device, found in zip(settings.devices, row, strict=True)
-        if found is not None and found["refusal"]
+        for device, cell in zip(settings.devices, row, strict=True)
+        if cell is not None and cell["refusal"]
     ]
     text = "\n".join([*lines, "", *refusals]).rstrip()
     return f"""# What a run needs, and how fast it can be
@@ -156,14 +155,14 @@ stand below. Nothing was measured on these devices. Made by
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """Returns a cell, None if it is not there."""
+    """Reads a cell; None if it is missing."""
     return json.loads(path.read_text()) if path.exists() else None
 
 
 def main(settings: Settings) -> None:
-    """Computes the cells that are missing and writes the table after each."""
+    """Computes the missing cells and writes the table after each."""
     settings.file.parent.mkdir(parents=True, exist_ok=True)
-    # The columns of accelerators' own preset first.
+    # The columns of the accelerator preset first.
     for preset in settings.presets:
         for device in settings.devices:
             for game in settings.games:

@@ -1,9 +1,9 @@
-"""Makes the Connect Four positions with known values that come with azjax.
+"""Makes the solved Connect Four positions that azjax contains.
 
     pip install -e '.[solver]' && python experiments/make_solved_positions.py
 
-The positions come from games of our own between players of every strength, and the
-solver BitBully says what each move is worth. The same seed makes the same file.
+The positions come from games between players of different strengths; the solver
+BitBully computes the value of each move. The same seed makes the same file.
 """
 
 import csv
@@ -22,19 +22,19 @@ STAGES = {
     "late": range(22, 29),
     "end": range(29, 42),
 }
-# The chance that a player moves at random and not best; 1 is uniformly random play.
+# Probabilities of a random move in place of the best one.
 NOISES = (0.0, 0.1, 0.3, 1.0)
 MAX_RANDOM_OPENING = 16
 
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """What to make.
+    """Options.
 
     output: the CSV file to write.
-    positions_per_stage: distinct positions for each stage of the game; the opening has
-        no more than a few thousand.
-    seed: of the games played.
+    positions_per_stage: distinct positions per stage of the game; the opening has only
+        a few thousand.
+    seed: of the games.
     """
 
     output: Path = Path("azjax/arena/data/connect_four.csv")
@@ -58,7 +58,7 @@ def main(config: Config) -> None:
         for stage, rows in sets.items():
             if len(rows) == config.positions_per_stage:
                 continue
-            # One position a stage: neighbours in a game have much in common.
+            # One position per stage, because neighbouring positions are correlated.
             counts = [count for count in STAGES[stage] if count < len(moves)]
             for count in rng.sample(counts, len(counts)):
                 board = Board(moves[:count])
@@ -72,7 +72,7 @@ def main(config: Config) -> None:
 
 
 def play_game(solver: BitBully, rng: random.Random) -> list[int]:
-    """Returns the moves of a finished game: random ones, then best ones with noise."""
+    """Returns the moves of a game: random ones, then best ones with noise."""
     board, moves = Board(), []
     noise, num_random = rng.choice(NOISES), rng.randint(0, MAX_RANDOM_OPENING)
     while not board.is_game_over():
@@ -88,7 +88,7 @@ def play_game(solver: BitBully, rng: random.Random) -> list[int]:
 
 
 def action_values(solver: BitBully, board: Board) -> dict[int, int]:
-    """Returns what each legal move is worth to the mover: 1 win, 0 draw, -1 loss."""
+    """Returns the value of each legal move for the mover: 1 win, 0 draw, -1 loss."""
     scores = solver.score_all_moves(board)
     return {move: (score > 0) - (score < 0) for move, score in scores.items()}
 

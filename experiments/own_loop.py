@@ -1,9 +1,9 @@
-"""A training loop of one's own, from the parts that `azjax.training` exports.
+"""A custom training loop, built from the functions of `azjax.training`.
 
     python experiments/own_loop.py                  learns tic-tac-toe in a minute
 
-It plays, stores, samples, updates and averages; every tenth iteration it prints how
-often a search with the averaged network misses the best move.
+It plays, stores, samples, updates and averages; every tenth iteration it prints the
+mistake rate of a search with the averaged network.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def learn(learner, replay, index, rng_key):
 
 
 def mistakes(variables) -> float:
-    """Returns the share of positions in which the search misses the best move."""
+    """Returns the fraction of positions in which the search misses the best move."""
     player = players.AlphaZeroPlayer(game, search, 64, network, variables)
     positions = arena.shipped(game)
     assert positions is not None
@@ -62,8 +62,8 @@ def main(num_iterations: int) -> None:
     )
     for iteration in range(1, num_iterations + 1):
         play_key, learn_key = jax.random.split(jax.random.key(1 + iteration))
-        in_progress, chunk, _ = play(learner.averaged, 32, in_progress, play_key)
-        replay = store(replay, chunk, jnp.int32(iteration - 1))
+        in_progress, trajectory, _ = play(learner.averaged, 32, in_progress, play_key)
+        replay = store(replay, trajectory, jnp.int32(iteration - 1))
         replay, index, _ = find(replay, iteration * MOVES, NUM_CHUNKS * MOVES)
         metrics = {}
         for key in jax.random.split(learn_key, UPDATES):

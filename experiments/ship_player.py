@@ -1,4 +1,4 @@
-"""Puts a run's player among those that ship with azjax, with weights of half the size.
+"""Adds a run's player to the pretrained players, with float16 weights.
 
 python experiments/ship_player.py runs/connect_four
 """
@@ -10,7 +10,7 @@ from azjax.players import load_run, save_player, shipped_players
 
 
 def main(run: tyro.conf.Positional[str], /) -> None:
-    """Writes the player that `pretrained` names for its game.
+    """Writes the player that `pretrained` loads for its game.
 
     Args:
         run: the run's directory.
@@ -18,8 +18,7 @@ def main(run: tyro.conf.Positional[str], /) -> None:
     player = load_run(run)
     if player.has_own_parts:
         raise ValueError(
-            f"the player in {run} has modules of its maker's own, without which nobody "
-            "can load it"
+            f"the player in {run} has custom modules and cannot be loaded without them"
         )
     directory = shipped_players() / player.game.name
     save_player(directory, player, dtype="float16")

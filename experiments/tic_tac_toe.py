@@ -1,10 +1,10 @@
-"""Learns tic-tac-toe from nothing to perfect play, in two minutes on a laptop.
+"""Learns tic-tac-toe from scratch to perfect play, in two minutes on a laptop.
 
     python experiments/tic_tac_toe.py
     python experiments/tic_tac_toe.py --help           all settings
 
-Every position that can occur is solved by exhaustive search, and the network is graded
-against all of them while it learns.
+The positions are solved by exhaustive search; the network is graded on all of them
+during the run.
 """
 
 import dataclasses
@@ -44,7 +44,7 @@ CONFIG = TrainConfig(
 
 
 def main() -> None:
-    """Reads options that differ, trains, and reports."""
+    """Reads options, trains, and prints the results."""
     config = parse_train_config(
         "tic_tac_toe",
         prog="tic_tac_toe.py",

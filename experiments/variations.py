@@ -1,12 +1,12 @@
-"""AlphaZero with a part exchanged, through the arguments of `azjax.train`.
+"""Variations of AlphaZero, through the arguments of `azjax.train`.
 
     python experiments/variations.py pure_z
     python experiments/variations.py five_steps --game connect_four
     python experiments/variations.py prioritised --minutes 10
     python experiments/variations.py ownership --game go:5
 
-Each function below returns the arguments of one variation; the README says which other
-parts can be exchanged.
+Each function below returns the arguments of one variation; the README lists the other
+replaceable parts.
 """
 
 import argparse
@@ -24,12 +24,12 @@ def pure_z(game: games.Game) -> dict:
 
 
 def five_steps(game: games.Game, num_steps: int = 5) -> dict:
-    """The value target is the search's value five moves later, or the result."""
+    """The value target is the search's value `num_steps` moves later, or the result."""
 
     def compute(reward, terminated, value, draw):
         target = training.soft_result(value, draw)
         for _ in range(num_steps):
-            # Of the next position, seen by the other player; the newest has no next.
+            # The next position's target, flipped; the newest position keeps its own.
             after = jnp.concatenate([jnp.flip(target[1:], axis=-1), target[-1:]])
             result = training.one_hot_result(reward)
             target = jnp.where(terminated[..., None], result, after)

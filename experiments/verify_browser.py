@@ -4,9 +4,9 @@
     python experiments/verify_browser.py --run runs/connect_four --positions 200
 
 Exports the player as a static site, opens it in Chromium, and lets both search random
-positions with the same settings, without noise. Ends with an error if they choose
-different moves in more than one of a hundred positions, or if the page asks another
-host for anything. Needs playwright and a Chromium.
+positions with the same settings, without noise. Exits with an error if they choose
+different moves in more than 1% of the positions, or if the page sends requests to other
+hosts. Needs playwright and a Chromium.
 """
 
 import contextlib
@@ -49,14 +49,14 @@ DECIDE = """async ([positions, simulations]) => {
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What is compared.
+    """Options.
 
     run: a run's directory, a player's directory, or `pretrained`.
-    game: which player is meant, for `pretrained`.
-    positions: how many.
-    simulations: of each search.
+    game: the game, for `pretrained`.
+    positions: number of positions.
+    simulations: per search.
     seed: of the positions.
-    chromium: the browser's program; Playwright's own if there is none.
+    chromium: the browser's program; by default Playwright's own.
     json: print one JSON object.
     """
 
@@ -70,7 +70,7 @@ class Options:
 
 
 def main(options: Options) -> None:
-    """Compares and prints; ends with an error if the two differ."""
+    """Compares and prints; exits with an error if the two differ."""
     game = games.make(options.game)
     trained = players.load_run(options.run, game)
     actions, states = random_positions(game, options.positions, options.seed)
@@ -81,7 +81,7 @@ def main(options: Options) -> None:
             foreign: list[str] = []
             page.on("request", functools.partial(note_foreign, foreign, url))
             ready_seconds = seconds_until_ready(page, url)
-            # A page of the same site that has no player of its own.
+            # A page of the site without a player.
             page.goto(f"{url}/config.json")
             decisions = page.evaluate(DECIDE, [actions, options.simulations])
     found = browser_visits(decisions, game.num_actions)
@@ -111,15 +111,15 @@ def main(options: Options) -> None:
 def random_positions(
     game: games.Game, number: int, seed: int
 ) -> tuple[list[list[int]], Any]:
-    """Returns different unfinished positions of random games: the actions that led
-    there, and the states, leaves `[B, ...]`."""
+    """Returns distinct unfinished positions of random games: their actions, and the
+    states, leaves `[B, ...]`."""
     rng = np.random.default_rng(seed)
     step, legal = jax.jit(game.step), jax.jit(game.legal_action_mask)
     found: dict[tuple[int, ...], Any] = {}
     while len(found) < number:
         state, actions = game.init(), []
         while not state.terminated and len(found) < number:
-            if rng.random() < 1 / 8:  # not all positions of a game: they are alike
+            if rng.random() < 1 / 8:  # positions of a game are correlated
                 found.setdefault(tuple(actions), state)
             action = int(rng.choice(np.flatnonzero(legal(state))))
             state = step(state, action)
@@ -129,7 +129,7 @@ def random_positions(
 
 
 def python_visits(options: Options, game: games.Game, states: Any) -> np.ndarray:
-    """Returns `[B, A]`, how often Python's search visits each move."""
+    """Returns `[B, A]`, the visits of each move in Python's search."""
     spec = f"alphazero:{options.run}?algorithm=alphazero&tree_reuse_nodes=0"
     settings = f"&use_solver=false&simulations={options.simulations}"
     player = players.load(spec + settings, game)
@@ -139,7 +139,7 @@ def python_visits(options: Options, game: games.Game, states: Any) -> np.ndarray
 
 
 def browser_visits(decisions: list[dict], num_actions: int) -> np.ndarray:
-    """Returns `[B, A]`, how often the browser's search visits each move."""
+    """Returns `[B, A]`, the visits of each move in the browser's search."""
     visits = np.zeros((len(decisions), num_actions), np.int32)
     for row, decision in zip(visits, decisions, strict=True):
         for move in decision["moves"]:
@@ -154,7 +154,7 @@ class _QuietHandler(http.server.SimpleHTTPRequestHandler):
 
 @contextlib.contextmanager
 def served(directory: Path) -> Iterator[str]:
-    """Serves a directory as `python -m http.server` does; gives its address."""
+    """Serves a directory as `python -m http.server` does; yields its address."""
     handler = functools.partial(_QuietHandler, directory=str(directory))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -164,7 +164,7 @@ def served(directory: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def browser_page(chromium: str | None) -> Iterator[Page]:
-    """Opens a browser without a window; gives an empty page."""
+    """Opens a headless browser; yields an empty page."""
     with sync_playwright() as playwright:
         args = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
         browser = playwright.chromium.launch(executable_path=chromium, args=args)
@@ -175,13 +175,13 @@ def browser_page(chromium: str | None) -> Iterator[Page]:
 
 
 def note_foreign(foreign: list[str], url: str, request: Request) -> None:
-    """Notes a request that goes elsewhere."""
+    """Records a request to another host."""
     if not request.url.startswith(url):
         foreign.append(request.url)
 
 
 def seconds_until_ready(page: Page, url: str) -> float:
-    """Opens the site; returns how long it took until the computer could move."""
+    """Opens the site; returns the seconds until the player is ready."""
     start = time.perf_counter()
     page.goto(f"{url}/index.html")
     page.wait_for_selector("#loading.done", state="attached")

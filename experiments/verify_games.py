@@ -1,12 +1,12 @@
-"""Checks the rules against other engines and published counts, move by move.
+"""Compares the rules with other engines and published counts, move by move.
 
     python experiments/verify_games.py
     python experiments/verify_games.py --names othello go_9x9 --games 1000
 
 Random games are played by azjax and replayed by other engines. At every position the
 legal actions, the player to move, whether the game is over, the rewards and the board
-must agree. Deliberate differences between engines are told in `engines/`. Ends with an
-error if anything disagrees.
+must agree. Deliberate differences between engines are documented in `engines/`. Exits
+with an error if anything disagrees.
 """
 
 import collections
@@ -39,12 +39,12 @@ from azjax import games
 class Check(NamedTuple):
     """Random games that are compared with another engine.
 
-    game: what `azjax.games.make` takes.
-    engine: its name.
-    compare: `(game, record) -> counts` for recorded games, or where the engine plays
-        on the device itself, `game -> (keys -> counts)`.
-    on_device: which of the two.
-    games: how many, unless the user says.
+    game: game spec.
+    engine: the engine's name.
+    compare: `(game, record) -> counts` for recorded games; with `on_device`, `game ->
+        (keys -> counts)`.
+    on_device: whether the engine runs on the device.
+    games: default number of games.
     batch_size: games at once.
     """
 
@@ -57,7 +57,7 @@ class Check(NamedTuple):
 
 
 def small(game: str, engine: str, compare: Callable, on_device: bool = False) -> Check:
-    """Returns the check of a game that is over soon, in larger numbers."""
+    """Returns the check of a short game, with more games."""
     return Check(game, engine, compare, on_device, games=100_000, batch_size=5000)
 
 
@@ -116,10 +116,10 @@ NAMES = (*CHECKS, "chess")
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What is checked.
+    """Options.
 
-    games: random games of each kind, in place of the usual numbers.
-    names: the games that are checked.
+    games: random games per check, in place of the defaults.
+    names: the games to check.
     seed: of the random games.
     """
 
@@ -134,7 +134,7 @@ class Settings:
 
 
 def run_check(check: Check, settings: Settings) -> bool:
-    """Compares one kind of games, reports, and returns whether everything agrees."""
+    """Runs and reports a check; returns whether everything agrees."""
     game, begin = games.make(check.game), time.perf_counter()
     num_games = settings.games or check.games
     batch_size = min(check.batch_size, num_games)
@@ -149,8 +149,8 @@ def run_check(check: Check, settings: Settings) -> bool:
     keys = jax.random.split(jax.random.key(settings.seed), num_games)
     counts = collections.Counter()
     for start in range(0, num_games, batch_size):
-        found = jax.device_get(count(keys[start : start + batch_size]))
-        counts.update({fact: int(number) for fact, number in found.items()})
+        batch = jax.device_get(count(keys[start : start + batch_size]))
+        counts.update({fact: int(number) for fact, number in batch.items()})
     wrong = {fact: counts.pop(fact) for fact in FACTS}
     print(
         f"{check.game} and {check.engine}: {num_games:,} games, "
@@ -162,7 +162,7 @@ def run_check(check: Check, settings: Settings) -> bool:
 
 
 def count_positions(name: str) -> bool:
-    """Counts positions and ways to play, and returns whether they are as published."""
+    """Counts positions and lines; returns whether they are as published."""
     num_moves = len(perft.NUM_LINES[name]) - 1
     plies = perft.enumerate_plies(games.make(name), num_moves)
     lines = [ply.num_lines() for ply in plies]
@@ -177,7 +177,7 @@ def count_positions(name: str) -> bool:
 
 
 def check_chess(settings: Settings) -> bool:
-    """Compares chess with python-chess, and counts its moves as published."""
+    """Compares chess with python-chess, and its counts with published ones."""
     checks = (
         chess_rules.Settings(games=settings.games or 5000, seed=settings.seed),
         chess_rules.Settings(

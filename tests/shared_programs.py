@@ -6,7 +6,7 @@ import functools
 
 import pytest
 
-from azjax.training import EvaluationConfig, iteration, loop
+from azjax.training import EvaluationConfig, algorithm, loop
 
 
 @contextlib.contextmanager
@@ -19,10 +19,10 @@ def shared_programs():
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop, "first_network", functools.cache(loop.first_network))
-        for name in ("required_parts", "make_algorithm"):
+        for name in ("required_memory", "make_algorithm"):
             patch.setattr(loop, name, _once_for_settings(getattr(loop, name)))
-        make_self_play = functools.cache(iteration.make_self_play)
-        patch.setattr(iteration, "make_self_play", make_self_play)
+        make_self_play = functools.cache(algorithm.make_self_play)
+        patch.setattr(algorithm, "make_self_play", make_self_play)
         yield
 
 

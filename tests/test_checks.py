@@ -14,7 +14,7 @@ def test_an_int_within_its_limits_passes(value):
 
 
 @pytest.mark.parametrize("value", [0, 4, 2.0, True, None, "2", math.nan, np.int64(2)])
-def test_what_is_no_int_within_the_limits_is_refused(value):
+def test_check_int_rejects_other_values(value):
     message = f"size must be an int from 1 to 3: {value!r}"
     with pytest.raises(ValueError, match=re.escape(message)):
         check_int("size", value, 1, 3)

@@ -90,9 +90,9 @@ def test_games_are_listed_with_their_sizes(capsys):
     assert "42 moves" in out
 
 
-def test_training_says_what_it_came_to_and_how_to_play(trained):
+def test_training_prints_results_and_commands(trained):
     directory, out = trained
-    assert "learn tic_tac_toe for 2 iterations" in out
+    assert "train tic_tac_toe for 2 iterations" in out
     assert "azjax play tic_tac_toe" in out
     assert (directory / "player" / "weights.npz").exists()
 
@@ -157,7 +157,7 @@ def test_a_finished_run_may_be_started_again(run, capsys):
         ),
         (
             ["train", "--minutes", "3", "tic_tac_toe"],
-            "the game comes first: azjax train GAME [OPTIONS]",
+            "the game must come first: azjax train GAME [OPTIONS]",
         ),
         (["play", "nim"], "unknown game 'nim'"),
         (["play", "tic_tac_toe", "--opponent", "god"], "unknown player 'god'; players"),
@@ -210,7 +210,7 @@ def test_another_configuration_is_refused_with_the_differences(run, refused):
     before = content(run)
     message = refused(train, run, "--seed", "3")
     assert "seed was 0, is 3" in message
-    assert "give the same one to go on, or another --run-dir" in message
+    assert "give the same one to continue it, or another --run-dir" in message
     assert content(run) == before
 
 
@@ -230,7 +230,7 @@ def test_a_run_directory_that_cannot_be_written_is_refused(refused):
 
 def test_a_directory_with_something_else_in_it_is_refused(tmp_path, refused):
     (tmp_path / "thesis.tex").write_text("words")
-    assert "is not empty and holds no run" in refused(train, tmp_path)
+    assert "is not empty and not a run" in refused(train, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
@@ -272,7 +272,7 @@ def test_a_checkpoint_of_another_version_is_refused_and_kept(run, tmp_path, refu
     assert f"has format 9; this version of azjax reads format {STATE_VERSION}:" in (
         message
     )
-    assert "or start in another run directory" in message
+    assert "or start a new run in another directory" in message
     assert content(directory / "checkpoints") == before
 
 
@@ -318,7 +318,7 @@ def test_a_full_disk_ends_the_run_which_then_goes_on(small_disk, monkeypatch, re
         patch.setattr(Reporter, "iteration", fill)
         message = refused(train, run_dir, *length)
     assert "No space left on device; the run cannot be saved there" in message
-    assert "make room, or give another --run-dir" in message
+    assert "free space, or give another --run-dir" in message
     filler.unlink()
     train(run_dir, *length)
     rows = map(json.loads, (run_dir / "metrics.jsonl").read_text().splitlines())
@@ -365,7 +365,7 @@ def test_a_hangup_and_a_closed_console_end_a_command_too(monkeypatch):
     assert cli.ending_signals() == (signal.SIGTERM, 1)
 
 
-def test_a_reader_that_leaves_ends_a_command_without_a_word(monkeypatch, capsys):
+def test_a_closed_pipe_ends_a_command_silently(monkeypatch, capsys):
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "w") as pipe, monkeypatch.context() as patch:

@@ -34,7 +34,7 @@ def test_a_cache_that_was_chosen_stays():
 
 
 @pytest.mark.usefixtures("no_cache")
-def test_the_variable_set_to_nothing_means_no_cache(monkeypatch):
+def test_an_empty_variable_disables_the_cache(monkeypatch):
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "")
     enable_compilation_cache()
     assert jax.config.values[DIRECTORY] is None

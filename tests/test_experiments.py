@@ -63,7 +63,7 @@ def test_every_script_is_tested_here():
         ("connect4.py", "connect_four"),
     ],
 )
-def test_a_training_script_learns_and_says_how_to_play(script, name, tmp_path):
+def test_a_training_script_learns_and_prints_commands(script, name, tmp_path):
     out = run(script, *TINY, folder=tmp_path)
     assert f"azjax play {name}" in out
     assert (tmp_path / "runs" / name / "player" / "weights.npz").exists()
@@ -380,7 +380,7 @@ def test_the_options_of_the_search_are_measured(options, measured, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_loop_of_ones_own_learns(tmp_path):
+def test_a_custom_loop_learns(tmp_path):
     out = run("own_loop.py", "--iterations", 20, folder=tmp_path)
     last = out.splitlines()[-1]
     assert last.startswith("20: ")

@@ -82,4 +82,4 @@ def test_the_commands_for_one_machine_do_what_the_guide_says(tmp_path):
         timeout=900,
     )
     assert result.stdout.splitlines()[-1] == "status 75", result
-    assert "going on after iteration 5" in result.stdout
+    assert "continuing after iteration 5" in result.stdout

@@ -27,8 +27,8 @@ def test_a_url_keeps_its_slashes():
     [
         ("foo://b/run", "unknown scheme in foo://b/run: .* gs://, s3://, az://, hf://"),
         ("gs://", "gs:// names no bucket"),
-        (pathlib.Path("gs://b/run"), "gs:/b/run is no URL: a pathlib.Path drops"),
-        ("s3://b/run", "a run is written to a local directory or to gs://"),
+        (pathlib.Path("gs://b/run"), "gs:/b/run is not a URL: pathlib.Path drops"),
+        ("s3://b/run", "a run directory must be local or in gs://"),
     ],
 )
 @pytest.mark.parametrize("settings", [TrainConfig, QConfig])
@@ -53,7 +53,7 @@ def test_a_library_that_is_missing_is_named(scheme, monkeypatch):
         remote.as_directory(f"{scheme}://b/run")
 
 
-def test_an_object_is_read_up_to_its_limit(tmp_path):
+def test_open_object_reads_up_to_its_limit(tmp_path):
     path = epath.Path(tmp_path) / "object"
     path.write_bytes(b"1234")
     with open_regular(path, 4) as file:
@@ -63,9 +63,9 @@ def test_an_object_is_read_up_to_its_limit(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["nothing", ""])
-def test_what_is_no_object_is_not_read(tmp_path, name):
+def test_open_object_rejects_directories(tmp_path, name):
     path = epath.Path(tmp_path) / name
-    with pytest.raises(OSError, match=r"No such file|no regular file") as error:
+    with pytest.raises(OSError, match=r"No such file|(no|not a) regular file") as error:
         open_regular(path, 4)
     assert error.value.filename == str(path)
 
@@ -78,7 +78,7 @@ def test_what_is_no_object_is_not_read(tmp_path, name):
         type("HttpError", (Exception,), {"__module__": "gcsfs.retry"})("may not"),
     ],
 )
-def test_what_a_store_refuses_is_an_os_error_of_one_line(error):
+def test_store_errors_raises_a_one_line_os_error(error):
     path = epath.Path("gs://b/run")
     with pytest.raises(OSError, match="may not") as found, remote.store_errors(path):
         raise error
@@ -89,7 +89,7 @@ def test_what_a_store_refuses_is_an_os_error_of_one_line(error):
 @pytest.mark.parametrize(
     "error", [ValueError("seed was 0, is 1"), RuntimeError("INTERNAL: of a device")]
 )
-def test_what_no_store_refused_passes_unchanged(error):
+def test_store_errors_passes_other_exceptions(error):
     with pytest.raises(type(error)) as found, remote.store_errors(epath.Path("gs://b")):
         raise error
     assert found.value is error

@@ -1,4 +1,4 @@
-"""What `azjax arena` prints."""
+"""Tables that `azjax arena` prints."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ def print_standings(
     table: Sequence[Standing],
     anchor: tuple[str, float] | None,
 ) -> None:
-    """Prints the players, strongest first, and what each scored against each."""
+    """Prints the ratings, strongest player first, and the scores of all pairs."""
     grid = Table(box=None, header_style="cyan", padding=(0, 2, 0, 0))
     grid.add_column("", justify="right", no_wrap=True)
     grid.add_column("player", overflow="fold")
@@ -59,7 +59,7 @@ def _percent(tournament: Tournament, player: Standing, opponent: Standing) -> st
 
 
 def print_match(console: Console, name: str, opponent: str, match: MatchResult) -> None:
-    """Prints what a match came to, and which games were forfeited."""
+    """Prints the result of a match, and its forfeited games."""
     print_line(console, f"{name} against {opponent}: {score_text(match.total)}")
     games = match.finished((name, opponent))
     forfeits = [ended for ended in games if ended.is_forfeit]
@@ -72,10 +72,10 @@ def print_match(console: Console, name: str, opponent: str, match: MatchResult) 
 
 
 def openings_text(match: MatchResult) -> str:
-    """Returns where the games of a match began."""
+    """Returns a description of a match's start positions."""
     number = len(match.moves) // 2
     if not match.opening_moves:
-        return "the first position"
+        return "the initial position"
     moves = "random move" if match.opening_moves == 1 else "random moves"
     return f"{number} different positions after {match.opening_moves} {moves}"
 
@@ -89,5 +89,5 @@ def score_text(record: Record) -> str:
 
 
 def print_line(console: Console, text: str) -> None:
-    """Prints a line as it is, without markup."""
+    """Prints a line without markup."""
     console.print(Text(text), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`azjax export`: a trained player for use without JAX."""
+"""`azjax export`: writes a trained player for use without JAX."""
 
 from pathlib import Path
 from typing import Annotated
@@ -27,14 +27,13 @@ def export_command(
         onnx: the file to write. Its input is `observation` `[batch, H, W, C]`, its
             outputs are `policy_logits` `[batch, A]` and `result` `[batch, 3]`, the
             probabilities of win, draw and loss for the player to move.
-        web: the directory to write: a static site on which anybody plays against the
-            player, which searches and computes in the visitor's browser.
-        game: which player is meant, for `pretrained`.
-        parts: MODULE:NAME, the azjax.networks.Parts with which the network was made, if
-            it has modules of your own.
+        web: the directory to write: a static site with the player, which computes in
+            the visitor's browser.
+        game: the game, for `pretrained`.
+        parts: MODULE:NAME, the azjax.networks.Parts of a network with custom modules.
     """
     if onnx is None and web is None:
-        raise ValueError("say what to write: azjax export RUN --onnx FILE or --web DIR")
+        raise ValueError("give --onnx FILE or --web DIR: azjax export RUN --web DIR")
     try:
         from azjax.play.onnx_graph import export_onnx  # noqa: PLC0415  # an extra
         from azjax.play.web_export import export_web  # noqa: PLC0415
@@ -56,6 +55,6 @@ def export_command(
 
 
 def _player_name(run: str) -> str:
-    """Returns what visitors are told about whom they play against."""
+    """Returns the player's name on the page."""
     name = run if run == "pretrained" else resolved(as_directory(run)).name
     return f"AlphaZero ({name})"

@@ -1,4 +1,4 @@
-"""`azjax games`: what can be played."""
+"""`azjax games`: lists the games."""
 
 from rich.console import Console
 from rich.table import Table
@@ -21,6 +21,6 @@ def games_command() -> None:
     console = Console()
     console.print(table)
     console.print(
-        "Options follow a colon: go:19 or go:19,komi=6.5. pgx:ID is one of pgx, "
-        "for example pgx:animal_shogi, if it is installed."
+        "Options follow a colon: go:19 or go:19,komi=6.5. pgx:ID is a game of pgx, if "
+        "installed, for example pgx:animal_shogi."
     )

@@ -1,4 +1,4 @@
-"""Parsing of command-line arguments, with refusals of one line."""
+"""Parses command-line arguments, with one-line errors."""
 
 import contextlib
 import dataclasses
@@ -14,27 +14,27 @@ import tyro
 
 from azjax.suggestions import did_you_mean
 
-_RULE = re.compile(r"[─-]{8,}")  # between the parts of a message of tyro
+_RULE = re.compile(r"[─-]{8,}")  # separates the parts of tyro's messages
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
-_INDENT = 5  # of an argument in a list of them; what is said of it stands deeper
+_INDENT = 5  # of an argument in a list; its description is indented further
 _OPTION = re.compile(r"--[\w.-]+")
 
 
 def parse(
     target: Callable[..., Any], args: Sequence[str], *, prog: str, **settings: Any
 ) -> Any:
-    """Calls `target` with the arguments of a command line, as `tyro.cli` does.
+    """Calls `target` with command-line arguments, as `tyro.cli` does.
 
     Args:
         target: a function or a dataclass.
-        args: the arguments. Every boolean option is accepted as a bare flag and
-            followed by `true` or `false`.
+        args: the arguments. A boolean option may be a bare flag or be followed by
+            `true` or `false`.
         prog: the program's name, for help and messages.
         **settings: further arguments of `tyro.cli`.
 
     Raises:
-        ValueError: the arguments are refused; the message is one line that says what
-            is accepted.
+        ValueError: the arguments are invalid; the message is one line with the allowed
+            ones.
     """
     written = io.StringIO()
     default = settings.get("default")
@@ -46,28 +46,28 @@ def parse(
     except SystemExit as end:
         if not end.code:  # help
             raise
-    # Otherwise the caller reads the options that `target` does not have.
+    # With unknown arguments allowed, the caller parses the rest.
     checked = [] if settings.get("return_unknown_args") else args
     names = [name for name, _ in options(target, default)]
-    raise ValueError(_refusal(written.getvalue(), names, checked, prog))
+    raise ValueError(_error_text(written.getvalue(), names, checked, prog))
 
 
 def split_game(args: Sequence[str], prog: str) -> tuple[str, Sequence[str]]:
-    """Returns the game that the first argument names, and the other arguments.
+    """Returns the game, which is the first argument, and the other arguments.
 
     Raises:
         ValueError: the first argument is an option.
     """
     game, *rest = args
     if game.startswith("-"):
-        raise ValueError(f"the game comes first: {prog} GAME [OPTIONS]")
+        raise ValueError(f"the game must come first: {prog} GAME [OPTIONS]")
     return game, rest
 
 
 def bind(
     command: Callable[..., None], args: Sequence[str], *, prog: str
 ) -> Callable[[], None]:
-    """Returns a call of a command with the arguments of a command line.
+    """Returns a call of a command with command-line arguments.
 
     Raises:
         ValueError: as in `parse`.
@@ -88,8 +88,8 @@ def options(
 
     Args:
         target: the function or the dataclass.
-        default: an instance of the dataclass; its parts may be of more special classes
-            than their annotations say, with arguments of their own.
+        default: an instance of the dataclass; its fields may have subclasses of the
+            annotated types, with more arguments.
         prefix: of the names.
     """
     for name, hint in typing.get_type_hints(target, include_extras=True).items():
@@ -110,8 +110,7 @@ def _is_annotated(hint: Any) -> bool:
 
 
 def _bare_flags(args: Sequence[str], names: set[str]) -> list[str]:
-    """Returns the arguments with `--flag true` as `--flag`, `--flag false` as
-    `--no-flag`."""
+    """Rewrites `--flag true` as `--flag`, and `--flag false` as `--no-flag`."""
     bare: list[str] = []
     rest = list(args)
     while rest:
@@ -124,18 +123,21 @@ def _bare_flags(args: Sequence[str], names: set[str]) -> list[str]:
         if not equals and rest and rest[0].lower() in ("true", "false"):
             value = rest.pop(0)
         elif not equals and "." in name and rest and not rest[0].startswith("-"):
-            raise ValueError(f"{option} is true or false: {rest[0]!r}")
+            raise ValueError(f"{option} must be true or false: {rest[0]!r}")
         elif equals and value.lower() not in ("true", "false"):
-            raise ValueError(f"{option} is true or false: {value!r}")
+            raise ValueError(f"{option} must be true or false: {value!r}")
         path, dot, last = name.rpartition(".")
         is_on = value.lower() != "false"
         bare.append(option if is_on else f"--{path}{dot}no-{last}")
     return bare
 
 
-def _refusal(text: str, names: Sequence[str], args: Sequence[str], prog: str) -> str:
-    """Returns in one line why tyro refuses arguments; `text` is what it writes, a box
-    with several parts, and `names` are those of the options."""
+def _error_text(text: str, names: Sequence[str], args: Sequence[str], prog: str) -> str:
+    """Returns tyro's error in one line.
+
+    `text` is tyro's output, a box with several parts; `names` are the names of the
+    options.
+    """
     parts: list[list[str]] = [[]]
     for framed in text.splitlines()[1:-1]:  # the first one is a title
         line = _STYLE.sub("", framed)[1:].removesuffix("│").rstrip()  # without frame
@@ -143,8 +145,8 @@ def _refusal(text: str, names: Sequence[str], args: Sequence[str], prog: str) ->
             parts.append([])
         else:
             parts[-1].append(line)
-    # Where there is no UTF-8, a line stands below the title and none at the sides.
-    parts = [part for part in parts if part] or [["the arguments are refused"]]
+    # Without UTF-8 the box has a line below its title and no sides.
+    parts = [part for part in parts if part] or [["invalid arguments"]]
     reason, help_text = _paragraph(parts[0]).removesuffix("."), f"see {prog} --help"
     if reason.startswith("Missing from"):
         return f"missing: {', '.join(_missing(parts[0], names))}; {help_text}"
@@ -156,21 +158,21 @@ def _refusal(text: str, names: Sequence[str], args: Sequence[str], prog: str) ->
                 "mean ", "mean --"
             )
             return f"unknown option {option}; {help_text}{close}"
-    # What a settings class refuses names the setting.
-    said = [re.sub(r"^Error parsing (--[\w.-]+: )?.*?(?(1)|: )", r"\1", reason)]
+    # The error of a settings class contains the setting's name.
+    texts = [re.sub(r"^Error parsing (--[\w.-]+: )?.*?(?(1)|: )", r"\1", reason)]
     for first, *rest in parts[1:]:
         if first.strip() == "Argument helptext:":
-            said.append(f"write {rest[0].strip()}")
-    return "; ".join([*said, help_text])
+            texts.append(f"write {rest[0].strip()}")
+    return "; ".join([*texts, help_text])
 
 
 def _suggested(parts: Sequence[Sequence[str]]) -> str:
-    """Returns the options that tyro suggests."""
+    """Returns tyro's suggested options."""
     for first, *rest in parts:
         if first.strip() == "Perhaps you meant:":
-            found = [_OPTION.match(line.strip()) for line in rest]
+            matches = [_OPTION.match(line.strip()) for line in rest]
             return (
-                f"; did you mean {' or '.join(match[0] for match in found if match)}?"
+                f"; did you mean {' or '.join(match[0] for match in matches if match)}?"
             )
     return ""
 
@@ -181,7 +183,7 @@ def _paragraph(lines: Sequence[str]) -> str:
 
 
 def _missing(lines: Sequence[str], names: Sequence[str]) -> Iterator[str]:
-    """Yields the arguments that are missing; tyro calls those without a name STR."""
+    """Yields the missing arguments; tyro calls positional ones STR."""
     unnamed = iter(names)
     for line in lines[1:]:
         indent, text = len(line) - len(line.lstrip()), line.strip()

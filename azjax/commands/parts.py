@@ -1,4 +1,4 @@
-"""`--parts MODULE:NAME`: modules of the user's own in a network."""
+"""`--parts MODULE:NAME`: custom network modules."""
 
 import importlib
 import os
@@ -9,13 +9,13 @@ from azjax.networks import Parts
 
 
 def read_parts(text: str | None) -> Parts | None:
-    """Returns the modules of the user's own that `--parts MODULE:NAME` names.
+    """Imports the custom modules that `--parts MODULE:NAME` names.
 
-    MODULE is imported from the working directory or from where Python finds it. The
-    user asks for that; no file of a run has a say in it.
+    MODULE is imported from the working directory or Python's path. Only the user's
+    command names it, never a file of a run.
 
     Raises:
-        ValueError: there is no such module, or NAME in it is no `Parts`.
+        ValueError: the module is missing, or NAME in it is not a `Parts`.
     """
     if text is None:
         return None
@@ -23,7 +23,7 @@ def read_parts(text: str | None) -> Parts | None:
     if not name or not all(map(str.isidentifier, module_name.split("."))):
         raise ValueError(f"--parts must be MODULE:NAME, such as my_net:PARTS: {text!r}")
     module = sys.modules["__main__"]
-    # The program itself may define them: it is not run a second time.
+    # The main program may define them; it is not imported again.
     if Path(getattr(module, "__file__", None) or "").stem != module_name:
         if os.getcwd() not in sys.path:
             sys.path.insert(0, os.getcwd())
@@ -34,7 +34,7 @@ def read_parts(text: str | None) -> Parts | None:
                 raise
             raise ValueError(
                 f"--parts {text}: there is no module {error.name!r} in "
-                f"{os.getcwd()} or where Python looks for modules"
+                f"{os.getcwd()} or on Python's path"
             ) from None
     parts = getattr(module, name, None)
     if not isinstance(parts, Parts):

@@ -1,4 +1,4 @@
-"""`azjax plan`: whether a run fits into a device, and how fast it can be there."""
+"""`azjax plan`: forecasts whether a run fits into a device, and its speed there."""
 
 import dataclasses
 import json
@@ -30,15 +30,14 @@ def plan_command(
     parts: str | None = None,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> None:
-    """Compile a run for a device that need not be there; `azjax plan GAME --help` lists
-    the settings of the run.
+    """Forecast memory and speed of a run on a device, which may be absent; `azjax plan
+    GAME --help` lists the settings of the run.
 
     Args:
-        game: one of those that `azjax games` lists.
+        game: a game that `azjax games` lists.
         device: a TPU slice, for example v5e:2x4, v4:2x2x2 or v6e:2x4, or NVIDIA GPUs:
-            h100, h100:8, h200, a100, l4 or t4; by default the devices at hand.
-        parts: MODULE:NAME, the azjax.networks.Parts of a network with modules of your
-            own.
+            h100, h100:8, h200, a100, l4 or t4; by default the available devices.
+        parts: MODULE:NAME, the azjax.networks.Parts of a network with custom modules.
         as_json: print one JSON object.
     """
     own = _Own(device, parts, as_json)
@@ -47,11 +46,10 @@ def plan_command(
 
 
 def plan_with_settings(args: Sequence[str], prog: str) -> None:
-    """Plans the run of the game that the first argument names.
+    """Plans a run with settings.
 
     Args:
-        args: the game, options of `azjax plan` and settings as `azjax train` takes
-            them.
+        args: the game, options of `azjax plan`, and settings as in `azjax train`.
         prog: the program's name with that of the command.
 
     Raises:
@@ -63,17 +61,17 @@ def plan_with_settings(args: Sequence[str], prog: str) -> None:
         _Own, settings, prog=prog, return_unknown_args=True, add_help=False
     )
     _check_device(own)
-    parts = read_parts(own.parts)  # first: it may register the trunk of the settings
+    parts = read_parts(own.parts)  # first, as it may register a trunk
     config = parse_train_config(
         game,
         settings,
         prog=prog,
         settings=lambda **changes: _default(game, own.device, **changes),
         purpose=(
-            f"Compile what learns {game} for --device, which need not be there "
-            "(v5e:2x4, h100:8 and others; by default the devices at hand), and show "
-            "memory, work and speed; --json prints one JSON object. The settings are "
-            "those of `azjax train`: "
+            f"Compile a run of {game} for --device, which may be absent (v5e:2x4, "
+            "h100:8 and others; by default the available devices), and print memory, "
+            "work and speed; --json prints one JSON object. The settings are those of "
+            "`azjax train`: "
         ),
     )
     _plan(config, own, parts)
@@ -89,51 +87,51 @@ class _Own:
 
 
 def _check_device(own: _Own) -> None:
-    """Checks the name of the device, before anything is imported for it."""
+    """Checks the device's name, before anything is imported for it."""
     if own.device is not None:
         parse_device(own.device)
-        # The process needs no accelerator of its own, and takes none.
+        # The process needs no accelerator.
         jax.config.update("jax_platforms", "cpu")
 
 
 def _default(game: str, device: str | None, **changes: object) -> TrainConfig:
-    """Returns the default settings, those of the preset for accelerators where the
-    device is one."""
+    """Returns the default settings; for a given device, those of the accelerator
+    preset."""
     return preset("auto" if device is None else "accelerator", game, **changes)
 
 
 def _plan(config: TrainConfig, own: _Own, parts: Parts | None) -> None:
-    found = forecast(
+    result = forecast(
         config,
         own.device,
         parts=parts,
         enter=lambda phase: note(f"compiling {phase} ..."),
     )
     if own.as_json:
-        print(json.dumps(found.to_json()))
+        print(json.dumps(result.to_json()))
     else:
-        print_forecast(Console(), found)
-    found.check()
+        print_forecast(Console(), result)
+    result.check()
 
 
-def print_forecast(console: Console, found: Forecast) -> None:
+def print_forecast(console: Console, result: Forecast) -> None:
     """Prints memory, work, traffic and speed of a run, with the arithmetic."""
-    chip, count = found.chip, found.num_chips
-    title = f"{found.config.game} on {found.device}, {count} device{'s'[: count > 1]}"
-    if chip is not None and found.peak is not None:
+    chip, count = result.chip, result.num_chips
+    title = f"{result.config.game} on {result.device}, {count} device{'s'[: count > 1]}"
+    if chip is not None and result.peak is not None:
         title += (
-            f" of {_short(found.peak)}FLOP/s in {found.config.network.dtype}, "
+            f" of {_short(result.peak)}FLOP/s in {result.config.network.dtype}, "
             f"{_short(chip.bandwidth)}B/s"
         )
     console.print(f"{title}\n", highlight=False, soft_wrap=True)
-    console.print(_memory_table(found))
+    console.print(_memory_table(result))
     console.print()
-    console.print(_traffic_table(found))
-    for line in (*_memory(found), *_work(found), *_speed(found), *_launches(found)):
+    console.print(_traffic_table(result))
+    for line in (*_memory(result), *_work(result), *_speed(result), *_launches(result)):
         console.print(line, highlight=False, soft_wrap=True)
 
 
-def _memory_table(found: Forecast) -> Table:
+def _memory_table(result: Forecast) -> Table:
     table = Table(
         "bytes of each chip",
         *(
@@ -142,58 +140,58 @@ def _memory_table(found: Forecast) -> Table:
         ),
         box=None,
     )
-    for phase in found.phases:
+    for phase in result.phases:
         sizes = (phase.arguments, phase.outputs, phase.temporaries, phase.code)
         table.add_row(phase.name, *map(_short, sizes), f"{phase.seconds:.0f} s")
     return table
 
 
-def _traffic_table(found: Forecast) -> Table:
+def _traffic_table(result: Forecast) -> Table:
     table = Table(
-        "a chunk of self-play",
+        "per chunk of self-play",
         *(Column(name, justify="right") for name in ("runs", "bytes moved")),
-        "among chips",
+        "between chips",
         box=None,
     )
-    for phase in found.phases:
+    for phase in result.phases:
         collectives = [f"{number} {name}" for name, number in phase.collectives.items()]
         table.add_row(
             phase.name,
             str(phase.runs or "-"),
             _short(phase.traffic),
-            ", ".join(collectives) or "nothing",
+            ", ".join(collectives) or "none",
         )
     return table
 
 
-def _memory(found: Forecast) -> list[str]:
-    parts = (f"{name} {_short(size)}B" for name, size in found.state.items())
-    needed, phase = found.needed
-    usable = "" if found.usable is None else f" of {_short(found.usable)}B"
-    seconds = sum(one.seconds for one in found.phases)
+def _memory(result: Forecast) -> list[str]:
+    parts = (f"{name} {_short(size)}B" for name, size in result.state.items())
+    needed, phase = result.needed
+    usable = "" if result.usable is None else f" of {_short(result.usable)}B"
+    seconds = sum(one.seconds for one in result.phases)
     return [
-        f"\ncompiled in {seconds:.0f} s in all; other numbers of simulations are "
-        "compiled when the run comes to them",
+        f"\ncompiled in {seconds:.0f} s in total",
         f"always on a chip: {', '.join(parts)}; of self-play's temporaries about "
-        f"{_short(found.trees)}B are trees",
-        f"needed at most: {_short(needed)}B{usable} a chip, with all code, in {phase}",
+        f"{_short(result.trees)}B are trees",
+        f"peak per chip: {_short(needed)}B{usable}, with all code, in {phase}",
     ]
 
 
-def _work(found: Forecast) -> list[str]:
-    work = found.work
-    lines = ["\nthe network, one position:"]
+def _work(result: Forecast) -> list[str]:
+    work = result.work
+    lines = ["\nnetwork, one position:"]
     lines += [
         f"  {number} * {_product(product)} = {_short(number * product.flops)}FLOP"
         for product, number in work.forward.items()
     ]
-    lines.append(f"  together {_short(work.forward_flops)}FLOP")
+    lines.append(f"  total {_short(work.forward_flops)}FLOP")
     lines.append(
-        f"learning from a position: {work.uses:g} uses * {_short(work.update)}FLOP = "
-        f"{_short(work.uses * work.update)}FLOP"
+        f"updates, one position: {work.replay_ratio:g} samples * "
+        f"{_short(work.update)}FLOP = {_short(work.replay_ratio * work.update)}FLOP"
     )
     lines.append(
-        f"moved for a position, loops of unknown length once: {_short(found.traffic)}B"
+        f"memory traffic per position, loops of unknown length once: "
+        f"{_short(result.traffic)}B"
     )
     return lines
 
@@ -206,41 +204,41 @@ def _product(product: Product) -> str:
     )
 
 
-def _speed(found: Forecast) -> list[str]:
-    if found.chip is None or found.peak is None:
-        return ["\nthe peak speed of this device is not known"]
-    work, count = found.work, found.num_chips
+def _speed(result: Forecast) -> list[str]:
+    if result.chip is None or result.peak is None:
+        return ["\nthe peak speed of this device is unknown"]
+    work, count = result.work, result.num_chips
     lines = [f"\nat {UTILIZATION:.0%} of the peak:"]
     stages = zip(
-        found.config.self_play.num_simulations,
+        result.config.self_play.num_simulations,
         work.evaluations,
-        found.speeds,
+        result.speeds,
         strict=True,
     )
     for simulations, number, speed in dict.fromkeys(stages):
         lines.append(
             f"  {simulations} simulations: {number:g} evaluations * "
-            f"{_short(work.forward_flops)}FLOP + learning = "
+            f"{_short(work.forward_flops)}FLOP + updates = "
             f"{_short(work.flops(number))}FLOP; {UTILIZATION:g} * {count} * "
-            f"{_short(found.peak)}FLOP/s / {_short(work.flops(number))}FLOP = "
+            f"{_short(result.peak)}FLOP/s / {_short(work.flops(number))}FLOP = "
             f"{speed:,.0f} positions/s"
         )
-    mean = len(found.speeds) / sum(1 / speed for speed in found.speeds)
-    lines.append(f"  over the whole run {mean:,.0f} positions/s")
-    total = count * found.chip.bandwidth
+    mean = len(result.speeds) / sum(1 / speed for speed in result.speeds)
+    lines.append(f"  mean of the run: {mean:,.0f} positions/s")
+    total = count * result.chip.bandwidth
     lines.append(
-        f"the memory allows {count} * {_short(found.chip.bandwidth)}B/s / "
-        f"{_short(found.traffic)}B = {total / found.traffic:,.0f} positions/s"
+        f"memory bandwidth allows {count} * {_short(result.chip.bandwidth)}B/s / "
+        f"{_short(result.traffic)}B = {total / result.traffic:,.0f} positions/s"
     )
     return lines
 
 
-def _launches(found: Forecast) -> list[str]:
-    launches = found.phases[0].launches
-    if found.chip is None or found.chip.gpu is None or launches is None:
+def _launches(result: Forecast) -> list[str]:
+    launches = result.phases[0].launches
+    if result.chip is None or result.chip.gpu is None or launches is None:
         return []
     portions = " + ".join(map(str, launches.portion))
-    speed = found.config.chunk_positions / found.launch_seconds
+    speed = result.config.chunk_positions / result.launch_seconds
     return [
         f"\nkernels of a simulation: network {launches.network}, descent "
         f"{launches.descent} + {launches.level} a level, backup {launches.backup} + "
@@ -251,7 +249,7 @@ def _launches(found: Forecast) -> list[str]:
 
 
 def _short(number: float) -> str:
-    """Returns a number with three digits and the beginning of its unit: `1.25 G`."""
+    """Formats a number with three digits and a prefix of its unit: `1.25 G`."""
     for factor, prefix in (
         (1e15, "P"),
         (1e12, "T"),

@@ -1,4 +1,4 @@
-"""The options of a command that is one of several processes of a run."""
+"""Options of a command that is one of several processes of a run."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from azjax.training.distributed import join_processes
 
 @dataclasses.dataclass(frozen=True)
 class _Processes:
-    """Which process of a run this is; see `join_processes`."""
+    """The processes of a run and this one's index; see `join_processes`."""
 
     distributed: bool = False
     coordinator: str | None = None
@@ -18,15 +18,15 @@ class _Processes:
 
 
 def join_if_asked(args: Sequence[str], *, prog: str) -> Sequence[str]:
-    """Joins the other processes of a run if `--distributed` is among the arguments; to
-    be called before JAX computes. Returns the other arguments.
+    """Joins the other processes of a run if the arguments contain `--distributed`; call
+    it before JAX computes. Returns the other arguments.
 
     Args:
         args: of the command line.
         prog: the program's name, for its help.
 
     Raises:
-        ValueError: an argument is not allowed, or the processes do not find each other.
+        ValueError: an argument is invalid, or the processes do not connect.
     """
     processes, rest = parse(
         _Processes, args, prog=prog, return_unknown_args=True, add_help=False
@@ -36,7 +36,6 @@ def join_if_asked(args: Sequence[str], *, prog: str) -> Sequence[str]:
         join_processes(*where)
     elif any(value is not None for value in where):
         raise ValueError(
-            "--coordinator, --num-processes and --process-id are given together with "
-            "--distributed"
+            "--coordinator, --num-processes and --process-id need --distributed"
         )
     return rest

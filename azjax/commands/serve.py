@@ -1,11 +1,11 @@
-"""`azjax serve`: every game and player in the browser."""
+"""`azjax serve`: serves every game and player in the browser."""
 
 import contextlib
 import os
 import socket
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 from urllib.parse import quote
 
 import tyro
@@ -17,7 +17,7 @@ from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.server import Limits, PlayerRegistry, Warmer, make_catalog
 
 MAX_MEMORY = 1e6  # GiB
-MIN_TOKEN = 16  # letters; nothing here limits how often somebody may guess
+MIN_TOKEN = 16  # letters; guesses are not rate-limited
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -40,40 +40,25 @@ def serve_command(
     warm_up: bool = True,
     memory: float = 2.0,
 ) -> None:
-    """Serve a web page on which visitors play, and watch players think and learn.
+    """Serve a web page to play on, to watch games and to follow runs.
 
     Args:
-        games: what is played, as `azjax games` lists it; all of it by default.
-        player: a further player of a game, for example chess=mcts:1000 or, with the
-            name that visitors see, go=gnu=gtp:COMMAND; may be given several times.
-        runs: the directory with the runs whose players and progress are shown.
-        parts: MODULE:NAME, the azjax.networks.Parts of the networks that were made with
-            modules of your own.
-        host: the address at which visitors connect; 0.0.0.0 lets other machines in.
-        port: the same; 0 takes any that is free.
-        names: by which visitors call this server besides IP addresses, localhost, the
-            host and this machine's own name; for example its domain, behind another
-            web server.
-        token: which visitors must know: they open the address with ?token=TOKEN once.
-        simulations_limit: of a move, at most.
-        warm_up: whether to compile all games in the background, so that their pages
-            open at once.
-        memory: GiB that loaded players, their compiled searches, rules and positions
-            may take, at most (a compiled program counts as 16 MiB); what was not used
-            for longest goes first. Search trees may take 2 GiB besides.
+        games: game specs, as in `azjax games`; all games by default.
+        player: a further player of a game, for example chess=mcts:1000 or, with its
+            name on the page, go=gnu=gtp:COMMAND; repeatable.
+        runs: directory of the runs whose players and progress are shown.
+        parts: MODULE:NAME, the azjax.networks.Parts of custom modules.
+        host: address to listen on; 0.0.0.0 accepts other machines.
+        port: port to listen on; 0: any free one.
+        names: further host names of this server, for example its domain behind a proxy.
+        token: secret of the visitors, who open the address with ?token=TOKEN once.
+        simulations_limit: maximum simulations per move.
+        warm_up: compile all games in the background, so that pages open at once.
+        memory: GiB for players, compiled searches (16 MiB each), rules and positions;
+            the least recently used are dropped. Search trees may take 2 GiB more.
     """
-    try:
-        from azjax.play.server.app import make_app  # noqa: PLC0415  # an extra
-        from azjax.play.server.running import listen, run_server  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f"{error.name} is not installed: pip install 'azjax[web]'"
-        ) from None
-    check_int("--simulations-limit", simulations_limit, 1)
-    if token is not None and len(token) < MIN_TOKEN:
-        raise ValueError(f"--token must have {MIN_TOKEN} letters or more: {len(token)}")
-    if not 0.1 <= memory <= MAX_MEMORY:
-        raise ValueError(f"--memory must be from 0.1 to {MAX_MEMORY:g} GiB: {memory:g}")
+    make_app, listen, run_server = _server_functions()
+    _check_arguments(simulations_limit, token, memory)
     _tell("Loading the games.")
     enable_compilation_cache()
     limits = Limits(simulations=simulations_limit, memory_bytes=int(memory * 2**30))
@@ -82,10 +67,8 @@ def serve_command(
     names = (*LOOPBACK, host, socket.gethostname(), *names)
     registry = PlayerRegistry(catalog, limits)
     app = make_app(registry, names=names, token=token)
-    shown = f"[{host}]" if ":" in host else host
-    query = "" if token is None else f"?token={quote(token, safe='')}"
-    print(f"http://{shown}:{listener.getsockname()[1]}/{query}", flush=True)
-    print("Ctrl-C ends it.", flush=True)
+    print(_address(host, listener.getsockname()[1], token), flush=True)
+    print("Ctrl-C stops the server.", flush=True)
     warmer = Warmer(registry, _tell)
     if warm_up:
         warmer.start()
@@ -97,9 +80,40 @@ def serve_command(
     except SystemExit as ended:  # by another signal
         status = int(ended.code or 0)
     warmer.close()
-    # Searches know no stop, and Python would wait for their threads.
+    _exit(status)
+
+
+def _address(host: str, port: int, token: str | None) -> str:
+    """Returns the URL that visitors open."""
+    shown = f"[{host}]" if ":" in host else host
+    query = "" if token is None else f"?token={quote(token, safe='')}"
+    return f"http://{shown}:{port}/{query}"
+
+
+def _exit(status: int) -> NoReturn:
+    """Exits at once: searches cannot be interrupted, and Python would join them."""
     sys.stdout.flush()
     os._exit(status)
+
+
+def _server_functions():
+    """Imports `make_app`, `listen` and `run_server`, which need an extra."""
+    try:
+        from azjax.play.server.app import make_app  # noqa: PLC0415
+        from azjax.play.server.running import listen, run_server  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"{error.name} is not installed: pip install 'azjax[web]'"
+        ) from None
+    return make_app, listen, run_server
+
+
+def _check_arguments(simulations_limit: int, token: str | None, memory: float) -> None:
+    check_int("--simulations-limit", simulations_limit, 1)
+    if token is not None and len(token) < MIN_TOKEN:
+        raise ValueError(f"--token must have {MIN_TOKEN} letters or more: {len(token)}")
+    if not 0.1 <= memory <= MAX_MEMORY:
+        raise ValueError(f"--memory must be from 0.1 to {MAX_MEMORY:g} GiB: {memory:g}")
 
 
 def _tell(text: str) -> None:

@@ -37,14 +37,15 @@ def train_command(game: tyro.conf.Positional[str]) -> None:
     """Learn a game by self-play; `azjax train GAME --help` lists the settings.
 
     Args:
-        game: one of those that `azjax games` lists.
+        game: a game that `azjax games` lists.
     """
     _train(preset("auto", game))
 
 
 def train_with_settings(args: Sequence[str], prog: str) -> None:
-    """Learns the game that the first argument names; the others are settings. `prog` is
-    the program's name with that of the command.
+    """Learns the game of the first argument with the settings of the others.
+
+    `prog` is the program's name with that of the command.
 
     Raises:
         ValueError: the first argument is an option.
@@ -56,7 +57,7 @@ def train_with_settings(args: Sequence[str], prog: str) -> None:
         text, settings = parse(
             _parts_option, settings, prog=prog, return_unknown_args=True, add_help=False
         )
-        parts = read_parts(text)  # first: it may register the trunk of the settings
+        parts = read_parts(text)  # first, as it may register a trunk
         _train(parse_train_config(game, settings, prog=prog), parts)
 
 
@@ -72,8 +73,8 @@ def _train(config: TrainConfig, parts: Parts | None = None) -> None:
 
 
 def show_run(run: Run[TrainedPlayer]) -> None:
-    """Prints what a run left, once for all its processes; if it was stopped, the
-    program ends with status `STOPPED`."""
+    """Prints the results of a run, in the first process; if the run was stopped, exits
+    with status `STOPPED`."""
     if is_first():
         print_run(Console(), run)
     if not run.finished:
@@ -82,7 +83,7 @@ def show_run(run: Run[TrainedPlayer]) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Length:
-    """Options that decide the defaults of all others."""
+    """Options on which the defaults of all others depend."""
 
     preset: PresetName = "auto"
     run_dir: str | None = None
@@ -104,18 +105,18 @@ def parse_train_config(
 ) -> TrainConfig:
     """Reads a run's configuration from command-line arguments.
 
-    `--minutes`, `--iterations`, `--run-dir`, `--seed`, `--preset`, `--trunk`,
-    `--algorithm`, `--from` and `--plan` are the main ones; every other field of
-    `TrainConfig` is an option too. The defaults are the settings of the run in
-    `--run-dir` if it has begun, or of the run whose plan is followed.
+    The main options are `--minutes`, `--iterations`, `--run-dir`, `--seed`, `--preset`,
+    `--trunk`, `--algorithm`, `--from` and `--plan`; every field of `TrainConfig` is an
+    option. The defaults are the settings of the run in `--run-dir` if it has begun, or
+    of the run in `--plan`.
 
     Args:
-        game: what is learnt.
+        game: game spec.
         args: the arguments, `sys.argv[1:]` by default.
         prog: the program's name, for its help.
-        settings: returns the defaults of a new run, with the fields of `TrainConfig`
-            that it is given; by default `preset("auto", game, ...)`.
-        purpose: for its help, what the settings are for; by default learning.
+        settings: returns the defaults of a new run, given changed fields of
+            `TrainConfig`; by default `preset("auto", game, ...)`.
+        purpose: first sentence of the help.
 
     Raises:
         ValueError: a value is not allowed.
@@ -138,37 +139,38 @@ def parse_train_config(
         rest,
         default=default,
         prog=prog,
-        description=(
-            (
-                purpose
-                or f"Learn {game} by self-play, or go on where this run stopped: with "
-                "its own settings, and for more --minutes or --iterations if they are "
-                "given. "
-            )
-            + "--preset {auto,cpu,accelerator} chooses the defaults shown here for a "
-            "machine; auto takes what JAX finds. --trunk "
-            f"{{{','.join(trunk_names())}}} chooses the network's trunk, and "
-            "--network.trunk.... are its settings. --algorithm "
-            f"{{{','.join(search_names())}}} chooses the search algorithm, and "
-            "--search.... are its settings. --from RUN begins with the player "
-            "that another run of the same network left; --plan RUN makes another run "
-            "again, with its settings. --distributed makes this one of several "
-            "processes that do a run together, all started with the same command and a "
-            "--run-dir that all of them see: JAX finds them on a TPU pod, under Slurm "
-            "and under Open MPI; elsewhere give --coordinator HOST:PORT (where process "
-            "0 runs, and a free port there), --num-processes and --process-id (from "
-            "0). A run that a signal stopped is saved and ends with status "
-            f"{STOPPED}. `azjax train` takes --parts MODULE:NAME, the "
-            "azjax.networks.Parts of your own."
-        ),
+        description=_description(game, purpose),
     )
     if config.game != default.game:
-        raise ValueError(f"the game is given once: {game}, not --game {config.game}")
+        raise ValueError(f"--game {config.game} contradicts the game {game}")
     return config
 
 
+def _description(game: str, purpose: str) -> str:
+    """Returns the help text above the options."""
+    purpose = purpose or (
+        f"Learn {game} by self-play, or continue a stopped run with its own settings, "
+        "and for more --minutes or --iterations if given. "
+    )
+    return purpose + (
+        "--preset {auto,cpu,accelerator} selects defaults for a machine; auto uses the "
+        f"backend that JAX finds. --trunk {{{','.join(trunk_names())}}} selects the "
+        "network's trunk, and --network.trunk.* are its settings. --algorithm "
+        f"{{{','.join(search_names())}}} selects the search algorithm, and --search.* "
+        "are its settings. --from RUN starts "
+        "with the weights of another run of the same network; --plan RUN reproduces "
+        "another run with its settings. --distributed makes this one of several "
+        "processes of a run, all started with the same command and a shared --run-dir: "
+        "JAX finds them on a TPU pod, under Slurm and under Open MPI; elsewhere give "
+        "--coordinator HOST:PORT (the host of process 0, and a free port), "
+        "--num-processes and --process-id (from 0). A run stopped by a signal is saved "
+        f"and exits with status {STOPPED}. `azjax train` takes --parts MODULE:NAME, an "
+        "azjax.networks.Parts with custom modules."
+    )
+
+
 def _with_trunk(config: TrainConfig, name: str | None) -> TrainConfig:
-    """Returns the settings with a trunk of this name, and its own settings."""
+    """Returns the settings with the named trunk and its defaults."""
     if name is None or trunk_name(config.network.trunk) == name:
         return config
     network = dataclasses.replace(config.network, trunk=trunk_class(name)())
@@ -192,7 +194,7 @@ def _defaults(
     settings: Callable[..., TrainConfig] | None,
     changes: dict[str, Any],
 ) -> TrainConfig:
-    """Returns the settings of the run that goes on or is made again, or a preset."""
+    """Returns the settings of the run to continue or to reproduce, or a preset."""
     if length.preset != "auto":
         return preset(length.preset, game, **changes)
     if length.plan is not None:
@@ -200,10 +202,10 @@ def _defaults(
     settings = settings or functools.partial(preset, "auto", game)
     new = settings(**changes)
     if new.game != repr(games.make(game)):
-        raise ValueError(f"the run in {length.plan} learnt {new.game}, not {game}")
+        raise ValueError(f"the run in {length.plan} is of {new.game}, not of {game}")
     if not has_begun(new.directory):
         return new
     old = load_config(new.directory)
     if old.game != new.game:
-        return new  # refused by `train`
+        return new  # rejected by `train`
     return dataclasses.replace(old, plan=length.plan, **changes)

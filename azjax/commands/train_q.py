@@ -18,18 +18,19 @@ from azjax.training.summary import print_q_run
 
 
 def train_q_command(game: tyro.conf.Positional[str]) -> None:
-    """Learn what every action of a small game is worth, as a baseline, on one device;
-    `azjax train-q GAME --help` lists the settings.
+    """Learn the action values of a small game, as a baseline, on one device; `azjax
+    train-q GAME --help` lists the settings.
 
     Args:
-        game: one of those that `azjax games` lists.
+        game: a game that `azjax games` lists.
     """
     _train(QConfig(game))
 
 
 def train_q_with_settings(args: Sequence[str], prog: str) -> None:
-    """Learns the game that the first argument names; the others are settings. `prog` is
-    the program's name with that of the command.
+    """Learns the game of the first argument with the settings of the others.
+
+    `prog` is the program's name with that of the command.
 
     Raises:
         ValueError: the first argument is an option.
@@ -48,7 +49,7 @@ def _train(config: QConfig) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Given:
-    """Options that decide the defaults of all others."""
+    """Options on which the defaults of all others depend."""
 
     run_dir: str | None = None
     minutes: float | None = None
@@ -62,7 +63,7 @@ def parse_q_config(game: str, args: Sequence[str], *, prog: str) -> QConfig:
     `--run-dir` if it has begun.
 
     Args:
-        game: what is learnt.
+        game: game spec.
         args: the arguments.
         prog: the program's name, for its help.
 
@@ -79,19 +80,19 @@ def parse_q_config(game: str, args: Sequence[str], *, prog: str) -> QConfig:
         default=default,
         prog=prog,
         description=(
-            f"Learn what every action of {game} is worth, as a baseline, or go on "
-            "where this run stopped: with its own settings, and for more --minutes or "
-            "--iterations if they are given. It plays and learns on one device, in one "
-            "process; evaluations use all devices of the process."
+            f"Learn the action values of {game}, as a baseline, or continue a stopped "
+            "run with its own settings, and for more --minutes or --iterations if "
+            "given. It plays and learns on one device, in one process; evaluations use "
+            "all devices of the process."
         ),
     )
     if config.game != default.game:
-        raise ValueError(f"the game is given once: {game}, not --game {config.game}")
+        raise ValueError(f"--game {config.game} contradicts the game {game}")
     return config
 
 
 def _defaults(game: str, given: _Given) -> QConfig:
-    """Returns the settings of the run that goes on, or of a new one."""
+    """Returns the settings of the run to continue, or of a new one."""
     changes: dict[str, Any] = {}
     if given.minutes is not None or given.iterations is not None:
         changes |= {"minutes": given.minutes, "iterations": given.iterations}
@@ -100,5 +101,5 @@ def _defaults(game: str, given: _Given) -> QConfig:
         return new
     old = load_q_config(new.directory)
     if old.game != new.game:
-        return new  # refused by `train_q`
+        return new  # rejected by `train_q`
     return dataclasses.replace(old, run_dir=given.run_dir, **changes)

@@ -1,4 +1,4 @@
-"""Accelerators: their speed and memory, and compiling for those that are not there."""
+"""Accelerators: their speed and memory, and compilation for absent ones."""
 
 from azjax.devices.chips import CHIPS, Chip, chip_of
 from azjax.devices.hlo import Instruction, Program, read_program

@@ -4,8 +4,8 @@ Sources of the figures:
 
 TPU: the "system architecture" pages of the Cloud TPU documentation (v3, v4, v5e, v5p,
 v6e). A JAX device of a v3 is one of the chip's two cores and has half of its figures.
-The memory is what libtpu 0.0.42 leaves to a program ("available HBM" of its message
-when a program is too large).
+The memory is that available to a program in libtpu 0.0.42 ("available HBM" in its
+message about a program that is too large).
 
 NVIDIA: data sheets of the SXM cards (H100, H200, A100 80 GB) and of L4 and T4, without
 sparsity; compute capability, memory and limits as XLA lists them for these cards
@@ -32,10 +32,10 @@ class Gpu:
         kind: JAX's `device_kind`.
         capability: compute capability.
         cores: streaming multiprocessors.
-        fpus: float32 units of each.
-        threads: resident threads of each, at most.
-        shared: bytes of shared memory of each.
-        shared_block: bytes of shared memory of a block, at most.
+        fpus: float32 units per multiprocessor.
+        threads: maximum resident threads per multiprocessor.
+        shared: bytes of shared memory per multiprocessor.
+        shared_block: maximum bytes of shared memory per block.
         cache: bytes of the L2 cache.
         clock: GHz.
         memory: bytes.
@@ -61,9 +61,9 @@ class Chip:
         name: for example `v5e`.
         kinds: values of JAX's `device_kind`.
         bfloat16: peak speed of bfloat16 matrix products (FLOP/s).
-        float32: the same for float32 (FLOP/s).
+        float32: peak speed of float32 matrix products (FLOP/s).
         bandwidth: of its memory (bytes/s).
-        memory: that a program may use (bytes); of a GPU all of it.
+        memory: available to a program (bytes); all of a GPU's memory.
         gpu: properties for the compiler; None for a TPU.
     """
 
@@ -81,8 +81,8 @@ class Chip:
 
     @property
     def usable_memory(self) -> int:
-        """Memory that JAX allocates (bytes): on a GPU the share of it that
-        `XLA_PYTHON_CLIENT_MEM_FRACTION` names, three quarters by default."""
+        """Memory that JAX allocates (bytes): on a GPU the fraction
+        `XLA_PYTHON_CLIENT_MEM_FRACTION`, 0.75 by default."""
         if self.gpu is None:
             return self.memory
         text = os.environ.get("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.75")
@@ -203,7 +203,7 @@ CHIPS = {chip.name: chip for chip in (*_TPUS, *_GPUS)}
 
 
 def chip_of(device: Any) -> Chip | None:
-    """Returns the chip that a device of JAX is, None if it is not in the catalogue."""
+    """Returns the chip of a JAX device; None if it is not in the catalogue."""
     return next(
         (chip for chip in CHIPS.values() if device.device_kind in chip.kinds), None
     )

@@ -1,4 +1,4 @@
-"""What a compiled program consists of, read from its HLO text."""
+"""Reads the HLO text of a compiled program."""
 
 import collections
 import dataclasses
@@ -16,7 +16,7 @@ COLLECTIVES = (
     "ragged-all-to-all",
     "reduce-scatter",
 )
-# Instructions that compute nothing of their own.
+# Instructions that launch no kernel.
 _FREE = {
     "add-dependency",
     "after-all",
@@ -48,16 +48,16 @@ _TABLE = re.compile(r"(\d+) (?:\"(.*)\"|\{(.*)\})$")
 class Instruction(NamedTuple):
     """An instruction of a computation.
 
-    name: in the program.
+    name: unique in the program.
     opcode: for example `fusion`.
-    shape: of the result, as written.
+    shape: of the result, as HLO text.
     operands: names of other instructions.
-    parameter: the number of a parameter, None for others.
+    parameter: index of a parameter; None for others.
     is_root: whether it is the computation's result.
-    called: computations that it runs, by the attribute that names them.
-    value: of an integer constant, None for others.
-    trips: how often a loop is run, where XLA says it; None for others.
-    functions: Python functions that made it, the innermost first.
+    called: called computations, by attribute.
+    value: of an integer constant; None for others.
+    trips: known trip count of a loop; None for others.
+    functions: Python functions that created it, the innermost first.
     """
 
     name: str
@@ -73,27 +73,27 @@ class Instruction(NamedTuple):
 
     @property
     def is_kernel(self) -> bool:
-        """Whether it computes or moves something; on a GPU it is launched."""
+        """Whether it computes or moves data; a GPU launches a kernel for it."""
         return self.opcode not in _FREE and not self.opcode.endswith("-done")
 
     @property
     def body(self) -> str:
-        """The computation that a loop runs."""
+        """The computation that a loop repeats."""
         return self.called["body"][0]
 
     @property
     def collective(self) -> str | None:
-        """The name of a collective operation, None for other instructions."""
+        """The name of a collective operation; None for other instructions."""
         name = self.opcode.removesuffix("-start")
         return name if name in COLLECTIVES else None
 
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """The computations of a compiled program, by their names.
+    """The computations of a compiled program.
 
-    computations: the instructions of each.
-    entry: the name of the one that is run.
+    computations: instructions of each computation, by name.
+    entry: name of the entry computation.
     """
 
     computations: dict[str, dict[str, Instruction]]
@@ -101,7 +101,7 @@ class Program:
 
     @functools.cached_property
     def instructions(self) -> dict[str, Instruction]:
-        """The instructions of all computations by their names."""
+        """All instructions by name."""
         return {
             name: instruction
             for computation in self.computations.values()
@@ -111,11 +111,11 @@ class Program:
     def executed(
         self, lengths: Mapping[str, int] | None = None
     ) -> Iterator[tuple[Instruction, int]]:
-        """Yields the kernels that are run, each with how often.
+        """Yields the executed kernels, each with its number of executions.
 
         Args:
-            lengths: of loops whose length depends on the data, by their names; the
-                bodies of others count once.
+            lengths: trip counts of loops of data-dependent length, by name; 1 by
+                default.
         """
         yield from self._executed(self.entry, 1, lengths or {})
 
@@ -127,11 +127,11 @@ class Program:
             yield from self._executed(loop.body, times * trips, lengths)
 
     def kernels(self, computation: str) -> Iterator[Instruction]:
-        """Yields the kernels that a computation runs, without those of its loops."""
+        """Yields the kernels of a computation, without those of its loops."""
         return (one for one in self._run_by(computation) if one.is_kernel)
 
     def loops(self, computation: str) -> Iterator[Instruction]:
-        """Yields the loops that a computation runs, without those within them."""
+        """Yields the loops of a computation, without nested ones."""
         return (one for one in self._run_by(computation) if one.opcode == "while")
 
     def _run_by(self, computation: str) -> Iterator[Instruction]:
@@ -143,10 +143,10 @@ class Program:
                         yield from self._run_by(name)
 
     def trips(self, loop: Instruction) -> int | None:
-        """Returns how often a loop is run, None if that depends on the data."""
+        """Returns the trip count of a loop; None if it depends on the data."""
         if loop.trips is not None:
             return loop.trips
-        # TPU programs do not say it, but compare the counter with a constant.
+        # TPU programs compare the loop counter with a constant instead.
         condition = self.computations[loop.called["condition"][0]]
         end = next(one for one in condition.values() if one.is_root)
         values = [condition[name].value for name in end.operands if name in condition]
@@ -155,14 +155,14 @@ class Program:
         return None
 
     def collectives(self) -> dict[str, int]:
-        """Returns how many collective operations there are of each kind, those in the
-        body of a loop once."""
-        found = (one.collective for one in self.instructions.values())
-        return dict(sorted(collections.Counter(filter(None, found)).items()))
+        """Counts the collective operations by name; those in the body of a loop count
+        once."""
+        names = (one.collective for one in self.instructions.values())
+        return dict(sorted(collections.Counter(filter(None, names)).items()))
 
 
 def read_program(text: str) -> Program:
-    """Returns the program that `jax.stages.Compiled.as_text` describes."""
+    """Parses the text of `jax.stages.Compiled.as_text`."""
     functions = _functions(text)
     computations: dict[str, dict[str, Instruction]] = {}
     entry, current = "", None
@@ -173,8 +173,8 @@ def read_program(text: str) -> Program:
             entry = header[2] if header[1] else entry
         elif line == "}":
             current = None
-        elif current is not None and (found := _INSTRUCTION.match(line)):
-            instruction = _instruction(found[2], found[3], bool(found[1]), functions)
+        elif current is not None and (match := _INSTRUCTION.match(line)):
+            instruction = _instruction(match[2], match[3], bool(match[1]), functions)
             current[instruction.name] = instruction
     return Program(computations, entry)
 
@@ -211,7 +211,7 @@ def _word(text: str) -> tuple[str, str]:
 
 
 def _balanced(text: str) -> tuple[str, str]:
-    """Returns a text up to the bracket that closes its first one, and the rest."""
+    """Splits a text after the bracket that closes its first one."""
     depth = 0
     for place, character in enumerate(text):
         depth += (character == "(") - (character == ")")
@@ -231,12 +231,12 @@ def _functions(text: str) -> dict[int, tuple[str, ...]]:
 
     @functools.cache
     def chain(number: int) -> tuple[str, ...]:
-        found = []
+        functions = []
         while number in frames:
             row = frames[number]
-            found.append(names.get(_field(row, "file_location_id"), ""))
+            functions.append(names.get(_field(row, "file_location_id"), ""))
             number = _field(row, "parent_frame_id") - 1  # 0 has no parent
-        return tuple(found)
+        return tuple(functions)
 
     return {number: chain(number) for number in frames}
 
@@ -253,5 +253,5 @@ def _table(text: str, name: str) -> dict[int, str]:
 
 
 def _field(row: str, name: str) -> int:
-    found = re.search(rf"\b{name}=(\d+)", row)
-    return int(found[1]) if found else 0
+    match = re.search(rf"\b{name}=(\d+)", row)
+    return int(match[1]) if match else 0

@@ -1,4 +1,4 @@
-"""Floating-point operations of the matrix products of a traced function."""
+"""Counts the matrix products of a traced function."""
 
 import collections
 import math
@@ -14,9 +14,9 @@ class Product(NamedTuple):
 
     kind: `product` or `convolution`.
     left: shape of the left argument.
-    right: shape of the right argument, of a convolution the kernel.
+    right: shape of the right argument; of a convolution the kernel.
     output: shape of the result.
-    terms: products that are added up for each number of the result.
+    terms: number of products summed for each element of the result.
     """
 
     kind: str
@@ -27,43 +27,43 @@ class Product(NamedTuple):
 
     @property
     def flops(self) -> int:
-        """Multiplications and additions, those with padding included."""
+        """Multiplications and additions, padding included."""
         return 2 * math.prod(self.output) * self.terms
 
 
 def products(
     function: Callable[..., Any], *arguments: Any
 ) -> collections.Counter[Product]:
-    """Returns the matrix products of a function, each with how often it is computed.
+    """Counts the matrix products of a function.
 
     Args:
-        function: it is traced, not run.
-        *arguments: arrays, or `jax.ShapeDtypeStruct` in their place.
+        function: only traced.
+        *arguments: arrays or `jax.ShapeDtypeStruct`s.
     """
     return products_of(jax.make_jaxpr(function)(*arguments).jaxpr)
 
 
 def products_of(jaxpr: core.Jaxpr) -> collections.Counter[Product]:
-    """Returns the matrix products of a traced function on all devices together.
+    """Counts the matrix products of a traced function on all devices together.
 
-    The body of a `scan` counts as often as it is run, that of a `while_loop` once.
+    The body of a `scan` counts once per iteration, that of a `while_loop` once.
     """
-    found: collections.Counter[Product] = collections.Counter()
+    counts: collections.Counter[Product] = collections.Counter()
     for equation in jaxpr.eqns:
         name = equation.primitive.name
         if name == "dot_general":
-            found[_dot(equation)] += 1
+            counts[_dot(equation)] += 1
         elif name == "conv_general_dilated":
-            found[_convolution(equation)] += 1
+            counts[_convolution(equation)] += 1
         times = _times(name, equation.params)
         for inner in _inner(equation.params.values()):
             for product, number in products_of(inner).items():
-                found[product] += times * number
-    return found
+                counts[product] += times * number
+    return counts
 
 
 def _times(name: str, params: dict[str, Any]) -> int:
-    """Returns how often the inner functions of an equation are run."""
+    """Returns how often the inner functions of an equation are executed."""
     if name == "scan":
         return params["length"]
     if name == "shard_map":  # written for one device

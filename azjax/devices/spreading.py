@@ -1,4 +1,4 @@
-"""Functions whose arrays are divided among the devices of a mesh."""
+"""Functions whose arrays are sharded over the devices of a mesh."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ REPLICATED, DIVIDED = PartitionSpec(), PartitionSpec(AXIS)
 
 
 def mesh_of(devices: Sequence[Any]) -> Mesh:
-    """Returns the mesh of some devices, with one axis, `data`."""
+    """Returns a mesh of devices with one axis, `data`."""
     return Mesh(np.array(devices), (AXIS,))
 
 
@@ -23,13 +23,12 @@ def spread(
     num_replicated: int = 0,
     out_specs: Any = DIVIDED,
 ) -> Callable[..., Any]:
-    """Returns a function to be jitted, of which each device computes its part.
+    """Returns a function for `jax.jit`; each device computes its own shard.
 
     Args:
-        function: of arrays that are replicated and then of arrays that are divided
-            along their first axis.
+        function: takes replicated arrays, then arrays sharded along their first axis.
         mesh: the devices; None returns the function itself.
-        num_replicated: the arguments that are replicated.
+        num_replicated: number of replicated arguments.
         out_specs: of the results, `DIVIDED` or `REPLICATED`.
     """
     if mesh is None:
@@ -42,7 +41,7 @@ def spread(
             mesh=mesh,
             in_specs=(REPLICATED,) * num_replicated + (DIVIDED,) * num_divided,
             out_specs=out_specs,
-            check_vma=False,  # mctx has branches that it refuses
+            check_vma=False,  # it rejects branches in mctx
         )(*args)
 
     return divided

@@ -1,4 +1,4 @@
-"""For which platform programs are traced now."""
+"""The platform for which programs are traced."""
 
 import contextlib
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ _targets: list[str] = []
 
 @contextlib.contextmanager
 def tracing_for(platform: str) -> Iterator[None]:
-    """What is traced in this context is for a platform: `cpu`, `gpu` or `tpu`."""
+    """A context in which programs are traced for a platform: `cpu`, `gpu` or `tpu`."""
     _targets.append(platform)
     try:
         yield
@@ -19,9 +19,9 @@ def tracing_for(platform: str) -> Iterator[None]:
 
 
 def target_platform() -> str:
-    """Returns the platform that a program traced now is for: the default backend's
-    outside of `tracing_for`.
+    """Returns the platform of the program being traced; outside `tracing_for` that of
+    the default backend.
 
-    For code with a faster form for some platforms; all forms have the same result.
+    For code with a faster variant on some platforms; all variants return the same.
     """
     return _targets[-1] if _targets else jax.default_backend()

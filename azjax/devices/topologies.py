@@ -1,7 +1,7 @@
-"""Devices to compile for that need not be there: TPU slices and NVIDIA GPUs.
+"""Absent devices to compile for: TPU slices and NVIDIA GPUs.
 
-XLA's compilers run without the device: libtpu has that of TPUs, JAX's CUDA plugin that
-of NVIDIA GPUs.
+XLA's compilers need no device: libtpu contains that of TPUs, JAX's CUDA plugin that of
+NVIDIA GPUs.
 """
 
 import math
@@ -20,10 +20,10 @@ from azjax.devices.target import tracing_for
 MAX_TPUS = 1024
 MAX_GPUS = 8  # of one node
 _SLICE = re.compile(r"\d{1,3}x\d{1,3}(x\d{1,3})?")
-# The GPU's own measurements choose among kernels, and there is no GPU.
+# Autotuning measures kernels on the GPU, which is absent.
 _GPU_OPTIONS = {"xla_gpu_autotune_level": "0"}
-# The cloud's metadata server is not asked which machine this is, nobody else is kept
-# from libtpu while it only compiles, and it says nothing of a machine without a TPU.
+# No query of the cloud's metadata server, no exclusive lock on libtpu, and no warnings
+# about the missing TPU.
 _LIBTPU = {
     "TPU_SKIP_MDS_QUERY": "1",
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
@@ -35,18 +35,18 @@ _LIBTPU = {
 
 
 def parse_device(name: str) -> tuple[Chip, str]:
-    """Returns the chip and the topology that `v5e:2x4` or `h100:8` names: the sizes of
-    a TPU slice, or the number of GPUs.
+    """Parses `v5e:2x4` or `h100:8`; returns the chip and the topology: the sizes of a
+    TPU slice, or the number of GPUs.
 
     Raises:
-        ValueError: it names none.
+        ValueError: the name is invalid.
     """
     chip_name, colon, shape = name.partition(":")
     chip = CHIPS.get(chip_name)
     if chip is None:
         raise ValueError(
-            f"unknown device {name!r}; devices are {', '.join(CHIPS)}, for example "
-            "v5e:2x4, a TPU slice of 2x4 chips, or h100:8"
+            f"unknown device {name!r}; known devices are {', '.join(CHIPS)}, for "
+            "example v5e:2x4, a TPU slice of 2x4 chips, or h100:8"
         )
     if chip.gpu is not None:
         shape = shape if colon else "1"
@@ -77,7 +77,7 @@ def topology_mesh(name: str) -> jax.sharding.Mesh:
         name: as `parse_device` takes it.
 
     Raises:
-        ValueError: there is no such topology, or its compiler is not installed.
+        ValueError: the topology does not exist, or its compiler is not installed.
     """
     chip, shape = parse_device(name)
     if chip.gpu is None:
@@ -93,10 +93,9 @@ def compile_for(
     """Compiles a jitted function for the devices of a mesh.
 
     Args:
-        mesh: of devices that are here, or of `topology_mesh`.
+        mesh: of available devices, or of `topology_mesh`.
         function: returned by `jax.jit`.
-        *arguments: with `jax.ShapeDtypeStruct` in place of arrays, each with its
-            sharding over the mesh.
+        *arguments: `jax.ShapeDtypeStruct`s with shardings over the mesh.
     """
     device = mesh.devices.flat[0]
     with tracing_for(device.platform):
@@ -123,7 +122,7 @@ def _tpu_devices(name: str, chip: Chip, shape: str) -> Sequence[Any]:
     except (RuntimeError, NotImplementedError) as error:
         if "not installed" in str(error):
             raise _is_missing(name, "TPU", "tpu") from None
-        raise ValueError(f"there is no device {name!r}: {_reason(error)}") from None
+        raise ValueError(f"unknown device {name!r}: {_reason(error)}") from None
 
 
 def _gpu_devices(name: str, chip: Chip, shape: str) -> Sequence[Any]:
@@ -137,31 +136,29 @@ def _gpu_devices(name: str, chip: Chip, shape: str) -> Sequence[Any]:
     except NotImplementedError:
         raise _is_missing(name, "NVIDIA GPU", "cuda") from None
     except RuntimeError as error:
-        raise ValueError(f"there is no device {name!r}: {_reason(error)}") from None
+        raise ValueError(f"unknown device {name!r}: {_reason(error)}") from None
 
 
 def _is_missing(name: str, kind: str, extra: str) -> ValueError:
     return ValueError(
-        f"to compile for {name} needs JAX's {kind} support: "
-        f"pip install 'azjax[{extra}]'"
+        f"compiling for {name} needs JAX's {kind} support: pip install 'azjax[{extra}]'"
     )
 
 
 def _reason(error: Exception) -> str:
-    """Returns the first line of a message of XLA without its status."""
+    """Returns the first line of an XLA message without its status."""
     return str(error).partition("\n")[0].partition(": ")[2] or str(error)
 
 
 def target_config(chip: Chip) -> str:
-    """Returns what XLA's compiler needs to know of an NVIDIA GPU, a
-    `GpuTargetConfigProto` as text.
+    """Returns the `GpuTargetConfigProto` of an NVIDIA GPU, as text.
 
     Raises:
-        ValueError: the chip is no GPU.
+        ValueError: the chip is not a GPU.
     """
     gpu = chip.gpu
     if gpu is None:
-        raise ValueError(f"{chip.name} is no GPU")
+        raise ValueError(f"{chip.name} is not a GPU")
     major, minor = gpu.capability
     return (
         "gpu_device_info { threads_per_block_limit: 1024 threads_per_warp: 32 "

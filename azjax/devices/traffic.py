@@ -1,10 +1,9 @@
-"""Bytes that a compiled program reads from and writes to the device's main memory.
+"""Main memory traffic of a compiled program (bytes read and written).
 
-Counted as XLA's own cost analysis counts them, which however counts the body of a loop
-once: every kernel reads its arguments and writes its results, of an array that it
-gathers from only what it gathers, and of one that it updates in place only the update.
-Arrays are counted without the padding of a TPU's tiles, and not at all where the
-compiler keeps them in on-chip memory.
+Counted as in XLA's cost analysis, but with trip counts of loops: every kernel reads its
+arguments and writes its results; a gather reads only the gathered part, an in-place
+update writes only the update. Padding of TPU tiles is not counted, nor are arrays in
+on-chip memory.
 """
 
 import math
@@ -27,13 +26,13 @@ class _Array(NamedTuple):
 
 
 def _arrays(shape: str) -> list[_Array]:
-    found = []
+    arrays = []
     for dtype, sizes, layout in _ARRAY.findall(shape):
         number = _BITS.match(dtype)
         bits = int(number[1]) if number and dtype != "pred" else 8
         size = math.prod(int(size) for size in sizes.split(",") if size) * bits // 8
-        found.append(_Array(size, not _ON_CHIP.search(layout)))
-    return found
+        arrays.append(_Array(size, not _ON_CHIP.search(layout)))
+    return arrays
 
 
 def _main(shape: str) -> int:
@@ -46,11 +45,11 @@ def _size(shape: str) -> int:
 
 
 def traffic(program: Program, lengths: Mapping[str, int] | None = None) -> int:
-    """Returns the bytes that a run of a program reads and writes.
+    """Returns the bytes that a call of a program reads and writes.
 
     Args:
         program: compiled.
-        lengths: of loops, as `Program.executed` takes them.
+        lengths: trip counts of loops, as `Program.executed` takes them.
     """
     return sum(
         times * kernel_bytes(program, kernel)
@@ -60,7 +59,7 @@ def traffic(program: Program, lengths: Mapping[str, int] | None = None) -> int:
 
 def kernel_bytes(program: Program, kernel: Instruction) -> int:
     """Returns the bytes that a kernel reads and writes."""
-    if kernel.opcode.endswith("-start"):  # what is moved, and other arrays
+    if kernel.opcode.endswith("-start"):  # the first two arrays are moved
         first, second = (*_arrays(kernel.shape), *[_Array(0, False)] * 2)[:2]
         return min(first.size, second.size) * (first.is_main + second.is_main)
     arguments = [program.instructions.get(name) for name in kernel.operands]
@@ -87,7 +86,7 @@ def _least(whole: int, part: int | None) -> int:
 
 
 def _part_read(users: Sequence[Instruction], name: str) -> int | None:
-    """Returns the bytes of an array that some instructions read; None for all."""
+    """Returns the bytes of an array that some instructions read; None: all."""
     total = 0
     for user in users:
         if name not in user.operands:
@@ -124,7 +123,7 @@ def _behind_bitcasts(
 
 
 def _part_written(scope: dict[str, Instruction], result: Instruction) -> int | None:
-    """Returns the bytes that an instruction writes; None for all of its result."""
+    """Returns the bytes that an instruction writes; None: its whole result."""
     if result.opcode not in _WRITES_PART:
         return _size(result.shape) if result.opcode != "fusion" else None
     arrays = [scope[name].shape for name in result.operands if name in scope]

@@ -1,4 +1,4 @@
-"""Heads and their losses: policy, value, and auxiliary heads of the user's own."""
+"""Policy, value and auxiliary heads, and their losses."""
 
 import dataclasses
 import math
@@ -15,9 +15,9 @@ HEAD_CHANNELS = 32
 
 
 class Head(nnx.Module):
-    """A linear layer on the features, after a 1x1 convolution where they are a board.
+    """A linear layer, after a 1x1 convolution if the features are a board.
 
-    features_shape: the features' shape without the batch axis, `(H, W, C)` or `(F,)`.
+    features_shape: without the batch axis, `(H, W, C)` or `(F,)`.
     num_outputs: K.
     dtype: of the convolution; the linear layer computes in float32.
     """
@@ -49,14 +49,14 @@ class Head(nnx.Module):
 
 
 class PolicyHead(Head):
-    """The policy head: logits `[B, A]` of the moves."""
+    """The policy head: logits `[B, A]` of the actions."""
 
 
 class ValueHead(Head):
     """The value head: logits of the result for the player to move.
 
-    kind: `wdl`: `[B, 3]` logits of win, draw and loss; `scalar`: `[B, 1]`, the logit
-        of the expected score, where a draw is half a win.
+    kind: `wdl`: `[B, 3]` logits of win, draw and loss; `scalar`: `[B, 1]` logit of the
+        expected score, where a draw is half a win.
     """
 
     def __init__(
@@ -73,22 +73,22 @@ class ValueHead(Head):
 
 @dataclasses.dataclass(frozen=True)
 class AuxiliaryHead:
-    """A head that is trained beside policy and value and not used in play.
+    """A head that is trained besides policy and value and not used in play.
 
-    Its target is computed when a position is sampled, from the position and the final
-    position of its game, so that it takes no storage; other moves of the game cannot be
-    targets. Positions of games that have not ended have no target and no loss.
+    Its target is computed at sampling, from the position and the final position of its
+    game, and needs no storage; other moves of the game are not available. Positions of
+    unfinished games have no target and no loss.
 
     Attributes:
-        name: an identifier; `NAME_loss` is in the metrics.
+        name: an identifier; the metrics contain `NAME_loss`.
         make: `make(features_shape, rngs)` returns a module that maps the trunk's
             features to outputs `[B, ...]`.
         target: `target(state, final_state)` returns the target of one position, a
             pytree of arrays; it is vmapped.
         loss: `loss(outputs, targets)` returns the loss of each position, `[N]`.
-        transform: `transform(symmetry, targets)` returns the targets of the positions
-            that an `azjax.games.Symmetry` makes of N positions, which a target with
-            the shape of the board needs; by default the targets stay the same.
+        transform: `transform(symmetry, targets)` returns the targets of N positions
+            under an `azjax.games.Symmetry`; needed for targets in the shape of the
+            board. By default the targets do not change.
         weight: of the loss in the sum of all losses.
     """
 
@@ -114,13 +114,12 @@ def policy_loss(
 ) -> jax.Array:
     """Computes KL(target || policy), `[B]`, over legal actions.
 
-    It has the gradient of the cross-entropy; its least value is 0, also where there is
-    no target.
+    Its gradient is that of the cross-entropy; its minimum is 0, also without a target.
 
     Args:
         policy_logits: `[B, A]`.
         legal_action_mask: `[B, A]` bool.
-        policy_target: `[B, A]` probabilities; all 0 where there is no target.
+        policy_target: `[B, A]` probabilities; all 0 without a target.
     """
     lowest = jnp.finfo(jnp.float32).min
     log_policy = jax.nn.log_softmax(jnp.where(legal_action_mask, policy_logits, lowest))
@@ -131,7 +130,7 @@ def result_probabilities(value_logits: jax.Array) -> jax.Array:
     """Returns `[..., 3]` probabilities of win, draw and loss.
 
     Args:
-        value_logits: `[..., 3]`, or `[..., 1]`, which knows of no draws.
+        value_logits: `[..., 3]`, or `[..., 1]` for a network without draws.
     """
     if value_logits.shape[-1] == 3:
         return jax.nn.softmax(value_logits)
@@ -140,7 +139,8 @@ def result_probabilities(value_logits: jax.Array) -> jax.Array:
 
 
 def expected_value(result: jax.Array) -> jax.Array:
-    """Returns `[...]` in [-1, 1] of `[..., 3]` win, draw and loss probabilities."""
+    """Returns the expected value `[...]` in [-1, 1] of `[..., 3]` probabilities of win,
+    draw and loss."""
     return result[..., 0] - result[..., 2]
 
 

@@ -13,17 +13,17 @@ from azjax.checks import check_choice
 from azjax.networks.heads import AuxiliaryHead, PolicyHead, ValueHead
 from azjax.networks.trunks import DenseTrunkConfig, TrunkConfig
 
-# Two, so that a module that mixes up the batch axis with another one is found.
+# Two, so that the check finds modules that confuse the batch axis with another one.
 CHECKED_BATCH = 2
 
 
 @dataclasses.dataclass(frozen=True)
 class NetworkConfig:
-    """The network's make.
+    """Network settings.
 
     Attributes:
-        trunk: the settings of the trunk, with which it is chosen: `DenseTrunkConfig`,
-            `ConvTrunkConfig`, or a registered class of your own.
+        trunk: trunk settings: `DenseTrunkConfig`, `ConvTrunkConfig` or a registered
+            class.
         value_head: `wdl` (win, draw and loss) or `scalar` (the expected score).
         dtype: of the computation, `float32` or `bfloat16`; parameters are float32.
     """
@@ -43,7 +43,7 @@ class NetworkConfig:
         check_choice("network.dtype", self.dtype, ("float32", "bfloat16"))
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the settings as `json.dumps` takes them."""
+        """Returns the settings as JSON values."""
         return {
             "trunk": self.trunk.to_json(),
             "value_head": self.value_head,
@@ -57,15 +57,15 @@ HeadFactory = Callable[[tuple[int, ...], nnx.Rngs], nnx.Module]
 
 @dataclasses.dataclass(frozen=True)
 class Parts:
-    """Modules of the user's own, in place of those that a `NetworkConfig` describes.
+    """Custom modules, in place of those that a `NetworkConfig` describes.
 
-    trunk: `trunk(observation_shape, rngs)` makes a module that maps `[B, H, W, C]`
+    trunk: `trunk(observation_shape, rngs)` returns a module that maps `[B, H, W, C]`
         observations to features `[B, ...]`.
-    policy_head: `policy_head(features_shape, rngs)` makes a module that maps features
+    policy_head: `policy_head(features_shape, rngs)` returns a module that maps features
         to `[B, A]` logits.
-    value_head: `value_head(features_shape, rngs)` makes a module that maps features
+    value_head: `value_head(features_shape, rngs)` returns a module that maps features
         to `[B, 3]` or `[B, 1]` logits (see `ValueHead`).
-    auxiliary: heads that are trained too.
+    auxiliary: auxiliary heads.
     """
 
     trunk: TrunkFactory | None = None
@@ -77,7 +77,7 @@ class Parts:
         """Checks the auxiliary heads.
 
         Raises:
-            ValueError: they are not a sequence of `AuxiliaryHead`, or have one name.
+            ValueError: they are not a sequence of `AuxiliaryHead`, or share a name.
         """
         if isinstance(self.auxiliary, AuxiliaryHead) or not all(
             isinstance(head, AuxiliaryHead) for head in self.auxiliary
@@ -94,7 +94,7 @@ class Network(NamedTuple):
     """The network's structure, without arrays.
 
     train_def: computes as in training.
-    eval_def: computes as in play; differs only where a module has two modes.
+    eval_def: computes as in play; differs only for modules with two modes.
     """
 
     train_def: nnx.GraphDef
@@ -104,7 +104,7 @@ class Network(NamedTuple):
 class Variables(NamedTuple):
     """The network's arrays.
 
-    params: what is learnt, float32.
+    params: trained parameters, float32.
     batch_stats: running averages of modules that have them; empty otherwise.
     """
 
@@ -113,9 +113,9 @@ class Variables(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """What the network says of B positions.
+    """The network's outputs for B positions.
 
-    policy_logits: `[B, A]` float32, illegal moves not masked.
+    policy_logits: `[B, A]` float32; illegal actions are not masked.
     value_logits: `[B, 3]` or `[B, 1]` float32, for the player to move.
     auxiliary: `[B, ...]` outputs of the auxiliary heads, by name.
     """
@@ -139,7 +139,7 @@ class AlphaZeroNetwork(nnx.Module):
         self.policy_head = policy_head
         self.value_head = value_head
         self.names = tuple(auxiliary)
-        # Without the ending a head's name could be that of a method.
+        # The suffix avoids collisions with names of methods.
         self.auxiliary = nnx.Dict(
             {f"{name}_head": head for name, head in auxiliary.items()}
         )
@@ -167,12 +167,12 @@ def init_network(
         rng_key: consumed.
         observation_shape: (H, W, C).
         num_actions: A.
-        config: the network's make.
-        parts: modules to use instead.
+        config: network settings.
+        parts: custom modules.
 
     Raises:
-        ValueError: a module in `parts` returns something of the wrong shape, or has
-            variables that are neither parameters nor batch statistics.
+        ValueError: a module in `parts` returns the wrong shape, or has variables that
+            are neither parameters nor batch statistics.
     """
     parts = parts or Parts()
     rngs = nnx.Rngs(rng_key)
@@ -226,7 +226,7 @@ def predict_in_training(
 
 
 def _inference(module: nnx.Module) -> nnx.Module:
-    """Returns the module as it computes in play, sharing its arrays."""
+    """Returns the module in inference mode, sharing its arrays."""
     return nnx.view(
         module,
         use_running_average=True,
@@ -238,8 +238,8 @@ def _inference(module: nnx.Module) -> nnx.Module:
 def _features_shape(features: jax.Array) -> tuple[int, ...]:
     if features.ndim < 2 or features.shape[0] != CHECKED_BATCH:
         raise ValueError(
-            "the trunk must return features [B, ...] of a batch of observations; of "
-            f"{CHECKED_BATCH} observations it made {features.shape}"
+            "the trunk must return features [B, ...]; for "
+            f"{CHECKED_BATCH} observations it returned {features.shape}"
         )
     return features.shape[1:]
 
@@ -252,7 +252,7 @@ def _check_nothing_else(rest: nnx.State) -> None:
     if names:
         raise ValueError(
             "a network's variables must be nnx.Param or nnx.BatchStat; others, such "
-            f"as Dropout's, are not kept: {', '.join(names)}"
+            f"as Dropout's, are not supported: {', '.join(names)}"
         )
 
 
@@ -260,12 +260,12 @@ def _check_shapes(prediction: Prediction, num_actions: int) -> None:
     policy_shape = prediction.policy_logits.shape
     if policy_shape != (CHECKED_BATCH, num_actions):
         raise ValueError(
-            f"the policy head must return [B, {num_actions}] logits; of "
-            f"{CHECKED_BATCH} observations it made {policy_shape}"
+            f"the policy head must return [B, {num_actions}] logits; for "
+            f"{CHECKED_BATCH} observations it returned {policy_shape}"
         )
     value_shape = prediction.value_logits.shape
     if value_shape not in ((CHECKED_BATCH, 1), (CHECKED_BATCH, 3)):
         raise ValueError(
-            "the value head must return [B, 3] or [B, 1] logits; of "
-            f"{CHECKED_BATCH} observations it made {value_shape}"
+            "the value head must return [B, 3] or [B, 1] logits; for "
+            f"{CHECKED_BATCH} observations it returned {value_shape}"
         )

@@ -1,4 +1,4 @@
-"""Networks that say what every action of a position is worth: Q(s, a)."""
+"""Networks of action values: Q(s, a)."""
 
 import dataclasses
 import itertools
@@ -13,7 +13,7 @@ from flax import nnx
 from azjax.checks import check_bool, check_choice, check_int
 
 _he = nnx.initializers.he_normal()
-# Nothing is known in the beginning: all actions are worth 0.
+# The initial value of all actions is 0.
 _zeros = nnx.initializers.zeros_init()
 
 MAX_LAYERS = 64
@@ -22,15 +22,14 @@ _HIDDEN = {"state": (128, 128), "pair": (64, 64, 64, 64)}
 
 @dataclasses.dataclass(frozen=True)
 class QNetworkConfig:
-    """The make of a network of action values.
+    """Settings of a network of action values.
 
     Attributes:
-        form: `state` takes the position and returns a value for each action; `pair`
-            takes the position and one action, one-hot, and returns one value.
-        hidden: units of each hidden layer, at most 8192; (128, 128) for `state`
-            and (64, 64, 64, 64) for `pair` if it is not given.
-        separate: whether the first and the second player have a network each, or
-            share one.
+        form: `state` maps the position to a value for each action; `pair` maps the
+            position and one action, one-hot, to one value.
+        hidden: units of each hidden layer, at most 8192; by default (128, 128) for
+            `state` and (64, 64, 64, 64) for `pair`.
+        separate: whether the first and the second player have separate networks.
     """
 
     form: Literal["state", "pair"] = "state"
@@ -56,11 +55,10 @@ class QNetworkConfig:
         return tuple(self.hidden or _HIDDEN[self.form])
 
 
-# The structure of a network, without arrays.
+# A network's structure, without arrays.
 QNetwork = nnx.GraphDef
 
-# The arrays of the one network that both players share, or of the first player's and
-# of the second player's.
+# The parameters of the shared network, or of one network per player.
 QParams = tuple[nnx.State, ...]
 
 
@@ -88,7 +86,7 @@ class Layers(nnx.Module):
 
 
 class StateNetwork(nnx.Module):
-    """A network that takes the position and returns a value for each action."""
+    """A network that maps the position to a value for each action."""
 
     def __init__(
         self, num_features: int, num_actions: int, hidden: Sequence[int], rngs: nnx.Rngs
@@ -96,7 +94,7 @@ class StateNetwork(nnx.Module):
         self.layers = Layers((num_features, *hidden, num_actions), rngs)
 
     def every(self, observation: jax.Array) -> jax.Array:
-        """Maps `[B, F]` to the logits `[B, A]` of every action."""
+        """Maps `[B, F]` to the logits `[B, A]` of all actions."""
         return self.layers(observation)
 
     def one(self, observation: jax.Array, action: jax.Array) -> jax.Array:
@@ -106,10 +104,10 @@ class StateNetwork(nnx.Module):
 
 
 class PairNetwork(nnx.Module):
-    """A network that takes the position and an action and returns one value.
+    """A network that maps the position and an action to one value.
 
-    Its first layer is on the two side by side, the action one-hot; it is computed in
-    parts, so that the position's is shared by all actions.
+    The first layer takes the concatenated position and one-hot action; it is computed
+    in two parts, so that all actions share the position's.
     """
 
     def __init__(
@@ -132,7 +130,8 @@ class PairNetwork(nnx.Module):
         return self.layers(nnx.relu(of_observation + of_action[action]))[..., 0]
 
     def _first_parts(self, observation: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Returns what the first layer makes of `[B, F]` and of each action, `[A]`."""
+        """Returns the first layer's outputs for `[B, F]`, and for each action, `[A,
+        hidden]`."""
         kernel, num_features = self.first.kernel[...], observation.shape[1]
         bias = self.first.bias[...]  # pyright: ignore[reportOptionalSubscript]
         return observation @ kernel[:num_features] + bias, kernel[num_features:]
@@ -144,13 +143,13 @@ def init_q_network(
     num_actions: int,
     config: QNetworkConfig,
 ) -> tuple[QNetwork, QParams]:
-    """Builds a network with random parameters; its first values are all 0.
+    """Builds a network with random parameters; its initial values are all 0.
 
     Args:
         rng_key: consumed.
         observation_shape: (H, W, C).
         num_actions: A.
-        config: the network's make.
+        config: network settings.
     """
     make = StateNetwork if config.form == "state" else PairNetwork
     num_features = math.prod(observation_shape)
@@ -165,13 +164,13 @@ def init_q_network(
 def every_action_value(
     network: QNetwork, params: QParams, observation: jax.Array, player: jax.Array
 ) -> jax.Array:
-    """Returns `[B, A]` in [-1, 1], what every action is worth to the player to move.
+    """Returns `[B, A]` in [-1, 1], the value of every action for the player to move.
 
     Args:
         network: its structure.
-        params: its arrays.
+        params: its parameters.
         observation: `[B, H, W, C]`.
-        player: `[B]` int8, the player to move, whose network it is that is asked.
+        player: `[B]` int8, the player to move, which selects the network.
     """
     flat = observation.reshape(observation.shape[0], -1)
     outputs = [nnx.merge(network, own).every(flat) for own in params]
@@ -185,8 +184,8 @@ def action_value(
     player: jax.Array,
     action: jax.Array,
 ) -> jax.Array:
-    """Returns `[B]` in [-1, 1], what one action in each position is worth to the player
-    to move; as `every_action_value` does, but `action` (`[B]` int32) alone."""
+    """Returns `[B]` in [-1, 1], the value of `action` (`[B]` int32) for the player to
+    move; see `every_action_value`."""
     flat = observation.reshape(observation.shape[0], -1)
     outputs = [nnx.merge(network, own).one(flat, action) for own in params]
     return jnp.tanh(jnp.where(player == 1, outputs[-1], outputs[0]))

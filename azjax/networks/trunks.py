@@ -1,4 +1,4 @@
-"""Trunks: from observations `[B, H, W, C]` to features."""
+"""Trunks: map observations `[B, H, W, C]` to features."""
 
 import abc
 import dataclasses
@@ -20,9 +20,9 @@ _zeros = nnx.initializers.zeros_init()
 
 @dataclasses.dataclass(frozen=True)
 class TrunkConfig(abc.ABC):
-    """Settings of a trunk: a frozen dataclass registered by `register_trunk`.
+    """Trunk settings: a frozen dataclass, registered with `register_trunk`.
 
-    Its fields are numbers, booleans, texts, or tuples of them, with defaults.
+    Its fields are numbers, booleans, strings, or tuples of them, with defaults.
     """
 
     @abc.abstractmethod
@@ -33,7 +33,8 @@ class TrunkConfig(abc.ABC):
         dtype: DTypeLike,
         rngs: nnx.Rngs,
     ) -> nnx.Module:
-        """Makes a module that maps `[B, H, W, C]` observations to features `[B, ...]`.
+        """Returns a module that maps `[B, H, W, C]` observations to features `[B,
+        ...]`.
 
         Args:
             observation_shape: (H, W, C).
@@ -64,7 +65,7 @@ def register_trunk(name: str) -> Callable[[C], C]:
     it can be saved and loaded. To load one, its module must be imported.
 
     Args:
-        name: lower-case letters, digits and underscores; of no other trunk.
+        name: lower-case letters, digits and underscores; unique.
 
     Raises:
         ValueError: the name is taken or not allowed, or the class is not a frozen
@@ -79,7 +80,7 @@ def trunk_names() -> tuple[str, ...]:
 
 
 def trunk_name(config: TrunkConfig) -> str:
-    """Returns the name of a trunk's settings.
+    """Returns the registered name of trunk settings.
 
     Raises:
         ValueError: their class is not registered.
@@ -91,7 +92,7 @@ def trunk_class(name: object) -> type[TrunkConfig]:
     """Returns the settings class of a trunk by its name.
 
     Raises:
-        ValueError: there is none.
+        ValueError: the name is unknown.
     """
     return _TRUNKS.find(name)
 
@@ -103,8 +104,8 @@ class ConvTrunkConfig(TrunkConfig):
 
     Attributes:
         num_blocks: residual blocks, at most 64 (AlphaZero: 19).
-        channels: its width, at most 2048 (AlphaZero: 256).
-        global_pooling: whether every third block sees the whole board at once.
+        channels: width, at most 2048 (AlphaZero: 256).
+        global_pooling: whether every third block pools over the whole board.
     """
 
     num_blocks: int = 3
@@ -124,7 +125,7 @@ class ConvTrunkConfig(TrunkConfig):
         dtype: DTypeLike,
         rngs: nnx.Rngs,
     ) -> "ConvTrunk":
-        """Makes the tower; see `TrunkConfig.make`."""
+        """Returns a `ConvTrunk`; see `TrunkConfig.make`."""
         return ConvTrunk(
             observation_shape, **dataclasses.asdict(self), dtype=dtype, rngs=rngs
         )
@@ -139,8 +140,7 @@ class DenseTrunkConfig(TrunkConfig):
     Attributes:
         num_blocks: residual blocks, at most 64.
         width: of the dense layers, at most 8192.
-        stem_channels: features of each window, at most 2048; the second layer halves
-            them.
+        stem_channels: features per window, at most 2048; the second layer halves them.
         window: height and width of the windows (cells), at most 64.
     """
 
@@ -166,7 +166,7 @@ class DenseTrunkConfig(TrunkConfig):
         dtype: DTypeLike,
         rngs: nnx.Rngs,
     ) -> "DenseTrunk":
-        """Makes the layers; see `TrunkConfig.make`."""
+        """Returns a `DenseTrunk`; see `TrunkConfig.make`."""
         return DenseTrunk(
             observation_shape, **dataclasses.asdict(self), dtype=dtype, rngs=rngs
         )
@@ -176,15 +176,15 @@ class ConvTrunk(nnx.Module):
     """A tower of residual 3x3 convolutions without normalisation.
 
     He et al. 2016, "Identity mappings in deep residual networks" (pre-activation). In
-    place of normalisation every block starts as the identity and its input is scaled
-    down by the square root of its height in the tower, as KataGo does after Zhang et
-    al. 2019, "Fixup initialization"; nothing differs between training and play.
+    place of normalisation every block is initialised to the identity and its input is
+    scaled by 1 / sqrt(its height in the tower), as KataGo does after Zhang et al. 2019,
+    "Fixup initialization"; training and play compute the same.
 
     observation_shape: (H, W, C).
-    num_blocks: the tower's height.
-    channels: its width.
-    global_pooling: whether every third block sees the whole board's mean and maximum
-        (Wu 2019, "Accelerating self-play learning in Go", section 3.3).
+    num_blocks: number of blocks.
+    channels: width.
+    global_pooling: whether every third block pools mean and maximum over the whole
+        board (Wu 2019, "Accelerating self-play learning in Go", section 3.3).
     dtype: of the computation; parameters are float32.
     """
 
@@ -228,9 +228,9 @@ class ConvTrunk(nnx.Module):
 
 
 class ConvBlock(nnx.Module):
-    """Two convolutions added to what came in; see `ConvTrunk`.
+    """Two convolutions with a residual connection; see `ConvTrunk`.
 
-    scale: by which what comes in is multiplied before the first convolution.
+    scale: factor of the input of the first convolution.
     """
 
     def __init__(
@@ -267,17 +267,16 @@ class ConvBlock(nnx.Module):
 
 
 class DenseTrunk(nnx.Module):
-    """Two layers on every window of the board, then residual dense layers on them all.
+    """Two layers on every window of the board, then residual dense layers.
 
-    Where a line of four is what matters, a window of 4x4 cells holds whole lines. On a
-    CPU several times faster than a convolutional tower of the same strength.
+    A window of 4x4 cells contains whole lines of four. On a CPU several times faster
+    than a convolutional tower of the same strength.
 
     observation_shape: (H, W, C).
     num_blocks: residual blocks of two dense layers.
     width: of the dense layers.
-    stem_channels: features of each window, of which the second layer makes half as
-        many.
-    window: height and width of a window (cells), cut to the board's.
+    stem_channels: features per window; the second layer halves them.
+    window: height and width of a window (cells), at most the board's.
     dtype: of the computation; parameters are float32.
     """
 
@@ -325,10 +324,8 @@ class DenseTrunk(nnx.Module):
 
 
 class DenseBlock(nnx.Module):
-    """Two dense layers added to what came in, which is normalised first.
-
-    Layer normalisation (Ba et al. 2016) is the same in training and in play.
-    """
+    """Two dense layers with a residual connection, after layer normalisation (Ba et al.
+    2016), which is the same in training and play."""
 
     def __init__(self, width: int, *, dtype: DTypeLike, rngs: nnx.Rngs):
         self.norm = nnx.LayerNorm(width, dtype=dtype, rngs=rngs)

@@ -72,7 +72,7 @@ class SearchConfig(abc.ABC):
         return _SEARCHES.from_json(values, prefix)
 
 
-_SEARCHES = ConfigRegistry(SearchConfig, "search", key="algorithm")
+_SEARCHES = ConfigRegistry(SearchConfig, "search algorithm", key="algorithm")
 C = TypeVar("C", bound=type[SearchConfig])
 
 

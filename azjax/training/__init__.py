@@ -1,21 +1,21 @@
-"""Learning by self-play: `train`, and the parts that it is made of.
+"""AlphaZero by self-play: `train` and its parts.
 
-Letters of the shapes: `B` game slots, each of which holds one game after the other;
-`T` moves of a chunk of self-play; `R` rows of the replay; `N` positions of a batch; `A`
-actions; `K` stored entries of a policy; `H, W, C` height, width and planes of an
-observation. In `azjax.search`, `N` is the number of nodes of a tree and `K` that of the
-leaves evaluated in one step.
+Shapes: `B` game slots, each of which holds one game after the other; `T` moves of a
+    chunk of self-play; `R` rows of the replay; `N` positions of a batch; `A` actions;
+    `K` stored entries of a policy; `H, W, C` height, width and planes of an
+    observation. In `azjax.search`, `N` is the number of nodes of a tree.
 
-JAX words: a pytree is a nested structure of arrays, its leaves. A jitted function is
-compiled at its first call, and again for other shapes. `vmap` makes a function of one
-position a function of a batch; `lax.scan` is a compiled loop that stacks its outputs. A
-donated argument must not be used again: its memory is reused for the result. Nor must a
-random key that was consumed: `split` makes several keys of one, `fold_in` another key
-of a key and a number. A write with an index beyond the end is ignored (`mode="drop"`).
+JAX terms: a pytree is a nested structure of arrays, its leaves. A jitted function is
+compiled at its first call, and again for other shapes. `vmap` turns a function of one
+position into a function of a batch; `lax.scan` is a compiled loop that stacks its
+outputs. A donated argument must not be used again: its memory is reused for the result.
+Nor must a consumed random key: `split` makes several keys from one, `fold_in` makes a
+key from a key and a number. A write with an index beyond the end is ignored
+(`mode="drop"`).
 """
 
+from azjax.training.algorithm import Algorithm, TrainState, make_algorithm
 from azjax.training.config import (
-    CheckpointConfig,
     EvaluationConfig,
     LearnerConfig,
     ReplayConfig,
@@ -23,12 +23,7 @@ from azjax.training.config import (
     TrainConfig,
 )
 from azjax.training.host_loop import Run
-from azjax.training.iteration import (
-    Algorithm,
-    TrainState,
-    make_algorithm,
-    train_iteration,
-)
+from azjax.training.iteration import train_iteration
 from azjax.training.learner import (
     HeadLoss,
     LearnerState,
@@ -54,6 +49,7 @@ from azjax.training.replay import (
     make_batch,
     make_index,
 )
+from azjax.training.run_config import CheckpointConfig
 from azjax.training.sampling import Sampler, uniform_sampler
 from azjax.training.saved_config import load_config, repeated_config
 from azjax.training.self_play import Games, Trajectory, make_self_play, start_games

@@ -1,26 +1,30 @@
-"""Everything needed to go on exactly, saved so that a kill at any moment is survived.
+"""Checkpoints: the complete training state, saved so that a kill at any time is safe.
 
-A checkpoint is whole or not there (Orbax renames it into place, or in an object store
-writes a last file into it), and carries a digest of its arrays, so that damage is
-noticed.
+A checkpoint is complete or absent: Orbax renames it into place, or in an object store
+writes a marker file last. It has a digest of its arrays, by which damage is found.
 """
 
 import contextlib
 import itertools
 import json
 import threading
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 import orbax.checkpoint as ocp
-from jax.experimental import multihost_utils
 from orbax.checkpoint import checkpoint_managers
 
 from azjax.remote import Directory, resolved, store_errors
+from azjax.training.checkpoint_integrity import (
+    DamageError,
+    causes_of,
+    damage,
+    digest,
+    first_line,
+    json_digest,
+    structure,
+)
 from azjax.training.distributed import (
     fails_together,
     fails_together_at_once,
@@ -30,15 +34,15 @@ from azjax.training.distributed import (
 from azjax.training.echoes import no_echoes
 from azjax.training.run_directory import disk_errors, system_error_number
 
-_LOOK_SECONDS = 0.1  # between two looks whether a save is over
+_POLL_SECONDS = 0.1  # interval of checks whether a save is complete
 
 
 class Checkpoints:
-    """The checkpoints of a run; a context manager that waits for them at its end.
+    """The checkpoints of a run; a context manager that waits for saves at its end.
 
-    directory: made if it is not there.
-    keep: the newest ones that are kept, beside the best.
-    version: of the layout of the state; checkpoints of another one are refused.
+    directory: created if missing.
+    keep: number of the newest checkpoints to keep, besides the best.
+    version: version of the state's layout; checkpoints of other versions are refused.
     """
 
     def __init__(self, directory: Directory, *, keep: int, version: int = 1):
@@ -51,16 +55,16 @@ class Checkpoints:
             if is_first():
                 self._forget_damaged_metrics()
             with self._using_manager():
-                pass  # makes the directory
+                pass  # creates the directory
 
     def __enter__(self) -> Self:
         """Returns itself."""
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Waits and lets go of the directory."""
+        """Waits for the save in progress and closes Orbax's manager."""
         if exception[0] is not None and jax.process_count() > 1:
-            self._abandon()  # the others may be elsewhere
+            self._abandon()  # the other processes may not save
         if self._manager is not None:
             with disk_errors(self._directory), self._using_manager() as manager:
                 manager.close()
@@ -69,16 +73,17 @@ class Checkpoints:
     def save(
         self, state: Any, progress: Mapping[str, Any], *, mistakes: float | None
     ) -> None:
-        """Saves in the background, unless the checkpoint is there; `wait` for its end.
+        """Saves in the background, unless the checkpoint exists; `wait` waits for the
+        end.
 
         Args:
             state: a pytree of arrays.
-            progress: JSON values beside it; `iteration` names the checkpoint.
-            mistakes: the rate by which the best checkpoint is chosen, if it is known.
+            progress: JSON values; `iteration` is the checkpoint's name.
+            mistakes: the rate that selects the best checkpoint, if known.
 
         Raises:
-            OSError: this or the last checkpoint cannot be written; those before it are
-                whole.
+            OSError: this checkpoint or the last one cannot be written; earlier ones are
+                complete.
         """
         with disk_errors(self._directory), self._using_manager() as manager:
             manager.wait_until_finished()
@@ -88,7 +93,7 @@ class Checkpoints:
                 "format": self._version,
                 "structure": structure(state),
                 "digest": digest(state),
-                "progress_digest": _json_digest(progress),
+                "progress_digest": json_digest(progress),
             }
             manager.save(
                 progress["iteration"],
@@ -105,16 +110,17 @@ class Checkpoints:
     def restore(
         self, state: Any, report: Callable[[str], None]
     ) -> tuple[Any, dict[str, Any]] | None:
-        """Returns the newest checkpoint that is whole, as state and progress.
+        """Returns the newest intact checkpoint as state and progress; None if there is
+        none.
 
         Args:
-            state: gives structure, shapes, dtypes and placement.
-            report: is told of each checkpoint that cannot be used. It is set aside.
+            state: gives structure, shapes, dtypes and shardings.
+            report: called with a line about each damaged checkpoint, which is renamed.
 
         Raises:
-            ValueError: there are checkpoints and none can be used, or they are of
-                another version, network or optimiser.
-            OSError: a checkpoint cannot be read; it may be whole, and is left alone.
+            ValueError: all checkpoints are damaged, or they have another version,
+                network or optimizer.
+            OSError: a checkpoint cannot be read; it may be intact and is not renamed.
         """
         with store_errors(self._directory), self._using_manager() as manager:
             steps = sorted(manager.all_steps(), reverse=True)
@@ -124,11 +130,11 @@ class Checkpoints:
                     return _restore_step(manager, step, state, self._version)
             except _OtherRunError as error:
                 raise ValueError(
-                    f"checkpoint {step} in {self._directory} {error}, or start in "
-                    "another run directory"
+                    f"checkpoint {step} in {self._directory} {error}, or start a new "
+                    "run in another directory"
                 ) from None
-            except Exception as error:  # Orbax has no common class for damage
-                reason = _damage(error)
+            except Exception as error:  # Orbax has no exception class for damage
+                reason = damage(error)
                 if reason is None:
                     self._refuse_unread(step, error)
                     raise
@@ -142,24 +148,26 @@ class Checkpoints:
         if steps or any(self._directory.glob("*.damaged*")):
             raise ValueError(
                 f"none of the checkpoints in {self._directory} can be read; "
-                "start again in another run directory"
+                "start a new run in another directory"
             )
         return None
 
     def wait(self) -> None:
-        """Returns when what was saved is on the disk.
+        """Waits until the last save is complete.
 
         Raises:
-            OSError: it cannot be written; the checkpoints before it are whole.
+            OSError: it cannot be written; earlier checkpoints are complete.
         """
         with disk_errors(self._directory), self._using_manager() as manager:
             manager.wait_until_finished()
 
     @contextlib.contextmanager
     def _using_manager(self) -> Iterator["_Manager"]:
-        """A context with Orbax's manager, after the save in progress. After a failure
-        the next context makes another manager: this one may name a checkpoint that was
-        never finished, and may have forgotten those before it."""
+        """A context with Orbax's manager, after the save in progress.
+
+        After a failure the next context creates a new manager: the old one may list an
+        unfinished checkpoint and miss earlier ones.
+        """
         self._settle()
         with no_echoes():
             try:
@@ -175,11 +183,11 @@ class Checkpoints:
                 raise
 
     def _settle(self) -> None:
-        """Waits for the save in progress in all processes, or until it fails in one:
-        there Orbax would let the others wait for it for minutes.
+        """Waits until the save in progress is complete in all processes or has failed
+        in one; Orbax would let the other processes wait for minutes.
 
         Raises:
-            LostSaveError: a process of several could not write its part.
+            LostSaveError: one of several processes could not write its part.
         """
         watcher, self._watcher = self._watcher, None
         if watcher is None:
@@ -189,7 +197,7 @@ class Checkpoints:
             has_failed, is_saving = in_any(failure is not None), in_any(not is_over)
             if has_failed or not is_saving:
                 break
-            watcher.join(_LOOK_SECONDS)
+            watcher.join(_POLL_SECONDS)
         if jax.process_count() == 1:
             watcher.join()
         elif has_failed:
@@ -199,18 +207,19 @@ class Checkpoints:
                     raise failure
 
     def _abandon(self) -> None:
-        """Leaves a save that may never end to its threads."""
+        """Drops the manager without waiting for its threads."""
         self._manager = self._watcher = None
 
     def _refuse_unread(self, step: int, error: Exception) -> None:
-        """Raises an error of one line in place of Orbax's and TensorStore's."""
+        """Raises a one-line error in place of Orbax's and TensorStore's."""
         if isinstance(error, MemoryError | RuntimeError):
             return
-        causes = _causes(error)
+        causes = causes_of(error)
         message = (
             f"checkpoint {step} cannot be read and is left as it is "
-            f"({_line(causes[-1])}): put that right and repeat the command, or move "
-            f"{self._directory / str(step)} away to go on from the checkpoint before it"
+            f"({first_line(causes[-1])}): remove the cause and repeat the command, or "
+            f"move {self._directory / str(step)} away to continue from the checkpoint "
+            "before it"
         )
         number = next(filter(None, map(system_error_number, causes)), None)
         if number is not None:
@@ -218,7 +227,7 @@ class Checkpoints:
         raise ValueError(message) from error
 
     def _forget_damaged_metrics(self) -> None:
-        """Removes metrics that cannot be read, on which Orbax would give up."""
+        """Removes unreadable metrics, on which Orbax fails."""
         for path in self._directory.glob("*/metrics/metrics"):
             try:
                 _merit(json.loads(path.read_bytes()))
@@ -226,8 +235,11 @@ class Checkpoints:
                 path.unlink()
 
     def _set_aside(self, step: int) -> Directory:
-        """Renames a checkpoint, so that it is one no more; returns where it is. In an
-        object store its files are renamed one by one; the rest stays damaged."""
+        """Renames a damaged checkpoint and returns its new path.
+
+        An object store renames file by file; what remains under the old name is damaged
+        too.
+        """
         names = (f"{step}.damaged" + "+" * count for count in itertools.count())
         aside = next(
             path for name in names if not (path := self._directory / name).exists()
@@ -237,10 +249,11 @@ class Checkpoints:
 
 
 class _Manager(ocp.CheckpointManager):
-    """Orbax's manager, which tells at once why a save failed; after a failure Orbax's
-    own thread waits for those of the other processes.
+    """Orbax's manager with the failure of the last save.
 
-    failure: of the last save.
+    After a failure Orbax's own thread waits for the threads of other processes.
+
+    failure: exception of the last save; None if it did not fail.
     """
 
     failure: Exception | None = None
@@ -258,7 +271,7 @@ def _make_manager(directory: Directory, keep: int) -> _Manager:
     return _Manager(
         directory,
         options=ocp.CheckpointManagerOptions(
-            best_fn=_merit,  # without it the metrics are not written
+            best_fn=_merit,  # without it Orbax writes no metrics
             preservation_policy=policies.AnyPreservationPolicy(
                 [
                     policies.LatestN(keep),
@@ -275,7 +288,7 @@ def _make_manager(directory: Directory, keep: int) -> _Manager:
 
 
 class _Watcher(threading.Thread):
-    """Waits for a save, whose failure the next call raises in the thread that saves."""
+    """Waits for a save in a thread and stores its failure for the next call."""
 
     def __init__(self, manager: _Manager):
         super().__init__(daemon=jax.process_count() > 1)
@@ -283,11 +296,11 @@ class _Watcher(threading.Thread):
 
     @property
     def failure(self) -> Exception | None:
-        """Why this process could not save, as soon as it is known."""
+        """The exception of this process's save, once known."""
         return self._manager.failure
 
     def run(self) -> None:
-        """Waits."""
+        """Waits for the save."""
         try:
             with no_echoes():
                 self._manager.wait_until_finished()
@@ -302,28 +315,30 @@ def _restore_step(
         step, args=ocp.args.Composite(progress=ocp.args.JsonRestore())
     )["progress"]
     if "format" not in progress:
-        raise _DamageError("it does not say its format")
+        raise DamageError("its format is missing")
     saved_version = progress.pop("format")
     if saved_version != version:
         raise _OtherRunError(
             f"has format {saved_version!r}; this version of azjax reads format "
-            f"{version}: finish the run with the version that began it"
+            f"{version}: finish the run with the version that started it"
         )
     saved_structure = progress.pop("structure", None)
     saved = progress.pop("digest", None), progress.pop("progress_digest", None)
-    if _json_digest(progress) != saved[1]:
-        raise _DamageError("its progress does not have the digest that was saved")
+    if json_digest(progress) != saved[1]:
+        raise DamageError("the digest of its progress is wrong")
     if saved_structure != structure(state):
         raise _OtherRunError(
-            "was written with another network, optimizer or sampler than the one "
-            "given: give the same `parts`, `optimizer` and `sampler` again"
+            "has another network, optimizer or sampler: give the same `parts`, "
+            "`optimizer` and `sampler` again"
         )
     restored = manager.restore(
         step, args=ocp.args.Composite(state=ocp.args.StandardRestore(state))
     )["state"]
-    found = digest(restored)
-    if found != saved[0]:
-        raise _DamageError(f"its arrays have digest {found}, not {saved[0]}")
+    restored_digest = digest(restored)
+    if restored_digest != saved[0]:
+        raise DamageError(
+            f"the digest of its arrays is {restored_digest}, not {saved[0]}"
+        )
     return restored, progress
 
 
@@ -332,89 +347,4 @@ def _merit(metrics: Mapping[str, float]) -> float:
 
 
 class _OtherRunError(Exception):
-    """A checkpoint that is whole, but not for this program."""
-
-
-class _DamageError(Exception):
-    """A checkpoint that does not hold what was saved."""
-
-
-# What TensorStore says of a file that is cut short, or whose checksum is wrong.
-_DAMAGE_TEXTS = ("DATA_LOSS: ", "OUT_OF_RANGE: ", "Error decoding ")
-
-
-def _damage(error: BaseException) -> str | None:
-    """Returns what is wrong with a checkpoint's content if that is why it could not be
-    restored. None stands for every other failure, which may pass."""
-    causes = _causes(error)
-    if any(isinstance(cause, MemoryError | OSError) for cause in causes):
-        return None
-    contents = (_DamageError, json.JSONDecodeError, UnicodeDecodeError)
-    for cause in causes:
-        is_damage = isinstance(cause, contents) or any(
-            text in str(cause) for text in _DAMAGE_TEXTS
-        )
-        if is_damage and not system_error_number(cause):
-            return _line(cause)
-    return None
-
-
-def _causes(error: BaseException) -> list[BaseException]:
-    """Returns an exception and those that led to it, the first one last."""
-    causes, cause = [], error
-    while cause is not None:
-        causes.append(cause)
-        cause = cause.__cause__ or cause.__context__
-    return causes
-
-
-def _line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
-
-
-def digest(state: Any) -> int:
-    """Returns a checksum (CRC-32) of all arrays in a pytree, shapes and types too.
-
-    It is the same however the arrays are sharded over devices and processes, along
-    their first axis at most.
-    """
-    value = 0
-    for leaf in jax.tree.leaves(state):
-        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-            leaf = jax.random.key_data(leaf)  # noqa: PLW2901
-        value = zlib.crc32(f"{leaf.shape}{leaf.dtype}".encode(), value)
-        value = zlib.crc32(_row_sums(leaf).tobytes(), value)
-    return value
-
-
-def _row_sums(leaf: Any) -> np.ndarray:
-    """Returns `[L, bytes]` uint8: of each row along the first axis a checksum, or the
-    row itself where it is one number."""
-    if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
-        if leaf.is_fully_replicated:
-            return _row_sums(leaf.addressable_data(0))
-        shards = leaf.addressable_shards
-        parts = [_row_sums(shard.data) for shard in shards]
-        sums = np.zeros((len(leaf), *parts[0].shape[1:]), np.uint8)
-        for shard, part in zip(shards, parts, strict=True):
-            sums[shard.index[0]] = part
-        # Each row is in one process, and 0 in the others.
-        return multihost_utils.process_allgather(sums).max(axis=0)
-    array = np.atleast_1d(np.asarray(leaf))
-    if array.ndim == 1:
-        return array.view(np.uint8).reshape(len(array), -1)
-    sums = np.array([zlib.crc32(row.tobytes()) for row in array], np.uint32)
-    return sums.view(np.uint8).reshape(len(array), -1)
-
-
-def structure(state: Any) -> int:
-    """Returns a checksum (CRC-32) of the names, shapes and types of all arrays."""
-    leaves = [
-        (jax.tree_util.keystr(path), leaf.shape, str(leaf.dtype))
-        for path, leaf in jax.tree.leaves_with_path(state)
-    ]
-    return zlib.crc32(repr(leaves).encode())
-
-
-def _json_digest(values: Mapping[str, Any]) -> int:
-    return zlib.crc32(json.dumps(values, sort_keys=True).encode())
+    """An intact checkpoint of another run or version."""

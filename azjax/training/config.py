@@ -3,7 +3,6 @@
 import dataclasses
 import math
 import re
-from collections.abc import Sequence
 from typing import Any
 
 from azjax import games
@@ -11,38 +10,41 @@ from azjax.checks import check_int, check_number, check_seed
 from azjax.networks import NetworkConfig
 from azjax.remote import Directory, as_directory, as_run_directory
 from azjax.search import MAX_NODES, GumbelConfig, SearchConfig
+from azjax.training.run_config import (
+    BaseEvaluationConfig,
+    CheckpointConfig,
+    check_length,
+    check_opponents,
+)
 from azjax.training.targets import horizon
-
-MAX_LENGTH = 10**9  # of a run, minutes or iterations
 
 
 @dataclasses.dataclass(frozen=True)
 class SelfPlayConfig:
-    """How games are played to learn from.
+    """Self-play settings.
 
     Attributes:
-        num_games: B, played at once.
-        moves_per_chunk: T, moves in each game between two rounds of updates.
-        num_simulations: network evaluations a move, besides that of the position
-            itself; one number for each of equal parts of the run: `(16, 32, 32)`
-            searches less in the first third (AlphaZero: 800).
-        initial_position_fraction: share of the games that begin with the initial
+        num_games: B, games played at once.
+        moves_per_chunk: T, moves in each game per iteration.
+        num_simulations: network evaluations of a full search, besides the root's; one
+            number for each of equal stages of the run: `(16, 32, 32)` uses 16 in the
+            first third (AlphaZero: 800).
+        initial_position_fraction: fraction of the games that start from the initial
             position.
-        short_opening_fraction: share that begin after 0 to `short_opening_moves` random
-            moves; the rest begins after 0 to `long_opening_moves`.
+        short_opening_fraction: fraction that starts after 0 to `short_opening_moves`
+            random moves; the rest starts after 0 to `long_opening_moves`.
         short_opening_moves: see above (moves).
-        long_opening_moves: see above (moves); cut to three quarters of the longest
+        long_opening_moves: see above (moves); at most three quarters of the longest
             game.
-        temperature_moves: moves after the opening with temperature 1: they are drawn
-            from the improved policy. After them the temperature is 0: the best move
-            found is played (AlphaZero: 30 in chess).
-        full_search_fraction: share of the moves that are searched with
-            `num_simulations`, chosen at random at each move; the rest is searched with
-            `fast_simulations`, without exploring, and only its results are learnt
-            from, not its policies: more games for the same time (playout cap
-            randomisation, Wu 2019, "Accelerating Self-Play Learning in Go", section
-            3.1; there 0.25).
-        fast_simulations: see above; not used if all searches are full.
+        temperature_moves: moves after the opening that are sampled from the improved
+            policy (temperature 1); later moves are the search's best move (AlphaZero:
+            30 in chess).
+        full_search_fraction: fraction of the moves, chosen at random, that get a full
+            search. The others get a fast search without exploration and train the value
+            head only (playout cap randomisation, Wu 2019, "Accelerating Self-Play
+            Learning in Go", section 3.1; 0.25 there).
+        fast_simulations: network evaluations of a fast search; unused if
+            `full_search_fraction` is 1.
     """
 
     num_games: int = 256
@@ -86,39 +88,39 @@ class SelfPlayConfig:
             self.num_simulations
         ):
             raise ValueError(
-                "self_play.fast_simulations must be at most self_play.num_simulations "
-                f"({max(self.num_simulations)}), or the fast searches are the slow "
-                f"ones: {self.fast_simulations}"
+                "self_play.fast_simulations must not exceed self_play.num_simulations, "
+                f"{max(self.num_simulations)}: {self.fast_simulations}"
             )
 
     def full_games_of(self, num_games: int) -> int:
-        """Of so many games, those whose move is searched with `num_simulations`."""
+        """Returns how many of `num_games` games get a full search at a move."""
         return max(1, round(self.full_search_fraction * num_games))
 
     def simulations_at(self, share: float) -> int:
-        """The simulations of a full search at a share of the run, in [0, 1]."""
+        """Returns the simulations of a full search at a fraction of the run in [0,
+        1]."""
         stage = int(share * len(self.num_simulations))
         return self.num_simulations[min(stage, len(self.num_simulations) - 1)]
 
     @property
     def longest_search(self) -> int:
-        """The simulations of the longest search of the run."""
+        """Simulations of the longest search of the run."""
         return max(self.num_simulations)
 
 
 @dataclasses.dataclass(frozen=True)
 class ReplayConfig:
-    """Which positions are learnt from.
+    """Replay settings.
 
     Attributes:
-        capacity: positions kept at most.
-        window: share of all positions so far from which batches are drawn, the newest
-            ones.
-        min_window: but never fewer than this many (positions); every position must
-            stay until it can be drawn, or the configuration is refused.
-        min_positions: collected before the first update (positions).
-        policy_entries: K, the largest entries of each policy that are stored; all are,
-            where that takes no more memory.
+        capacity: maximum number of stored positions.
+        window: fraction of all positions so far that batches are sampled from, the
+            newest ones.
+        min_window: minimum size of the window (positions). A configuration in which a
+            position would leave the replay before it becomes eligible is rejected.
+        min_positions: positions collected before the first update.
+        policy_entries: K, largest entries of each policy that are stored; all entries
+            are stored where that takes no more memory.
     """
 
     capacity: int = 524_288
@@ -141,24 +143,24 @@ class ReplayConfig:
 
 @dataclasses.dataclass(frozen=True)
 class LearnerConfig:
-    """How the network learns.
+    """Learner settings.
 
     Attributes:
-        batch_size: N, positions an update.
-        replay_ratio: times that a position is drawn, on average.
-        learning_rate: of AdamW at its highest.
-        warmup_fraction: share of the run in which the rate rises to it, from a
-            hundredth of it.
-        final_lr_fraction: the share of the highest rate that cosine annealing leaves
-            at the end.
+        batch_size: N, positions per update.
+        replay_ratio: expected number of times each position is sampled.
+        learning_rate: peak learning rate of AdamW.
+        warmup_fraction: fraction of the run in which the rate rises linearly to its
+            peak, from a hundredth of it.
+        final_lr_fraction: final learning rate of the cosine schedule, as a fraction of
+            the peak.
         weight_decay: of arrays with more than one axis; an update subtracts rate * this
             * the weight.
-        max_gradient_norm: longer gradients are scaled down to it.
-        ema_decay: decay of the averaged weights, which play and are evaluated, an
-            update.
-        value_weight: of the value loss against the policy loss (AlphaZero: 1).
-        td_lambda: lambda, how far value targets look ahead: 1 is the game's result, 0
-            the search's value of the next position.
+        max_gradient_norm: norm at which gradients are clipped.
+        ema_decay: decay per update of the averaged weights, which are used in play and
+            evaluation.
+        value_weight: weight of the value loss relative to the policy loss (AlphaZero:
+            1).
+        td_lambda: lambda of the lambda-return (1: game result, 0: next search value).
     """
 
     batch_size: int = 256
@@ -185,36 +187,13 @@ class LearnerConfig:
 
 
 @dataclasses.dataclass(frozen=True)
-class BaseEvaluationConfig:
-    """How often and how a run of any algorithm is measured while it lasts.
-
-    Attributes:
-        num_evaluations: in the run, evenly spaced; the first network comes in addition.
-        num_positions: solved positions graded each time, where the game has any.
-        num_games: against each opponent, each time.
-    """
-
-    num_evaluations: int = 20
-    num_positions: int = 1000
-    num_games: int = 128
-
-    def __post_init__(self) -> None:
-        """Checks the values."""
-        check_int("evaluation.num_evaluations", self.num_evaluations, 1)
-        check_int("evaluation.num_positions", self.num_positions, 1)
-        check_int("evaluation.num_games", self.num_games, 2)
-        if self.num_games % 2:
-            raise ValueError(f"evaluation.num_games must be even: {self.num_games}")
-
-
-@dataclasses.dataclass(frozen=True)
 class EvaluationConfig(BaseEvaluationConfig):
-    """How often and how the run is measured while it lasts.
+    """Evaluation settings.
 
     Attributes:
-        num_simulations: of the search that is graded.
-        opponents: players as `azjax.players.load` takes them, whom the network alone,
-            without search, plays each time.
+        num_simulations: simulations of the evaluated search.
+        opponents: player specs, as `azjax.players.load` takes them; the network without
+            search plays a match against each.
     """
 
     num_simulations: int = 64
@@ -227,72 +206,27 @@ class EvaluationConfig(BaseEvaluationConfig):
         check_opponents(self.opponents)
 
 
-def check_opponents(opponents: Sequence[str]) -> None:
-    """Checks that no opponent is named twice.
-
-    Raises:
-        ValueError: one is.
-    """
-    for name in opponents:
-        if opponents.count(name) > 1:
-            raise ValueError(f"evaluation.opponents has {name!r} twice")
-
-
-@dataclasses.dataclass(frozen=True)
-class CheckpointConfig:
-    """How often the run is saved, beside at its end.
-
-    Attributes:
-        every_minutes: between two checkpoints, in a run measured in minutes or not.
-        keep: the newest checkpoints kept, beside the best.
-    """
-
-    every_minutes: float = 2.0
-    keep: int = 2
-
-    def __post_init__(self) -> None:
-        """Checks the values."""
-        check_number("checkpoint.every_minutes", self.every_minutes, at_least=0)
-        check_int("checkpoint.keep", self.keep, 1)
-
-
-def check_length(minutes: object, iterations: object) -> None:
-    """Checks how long a run lasts; None is not looked at.
-
-    Raises:
-        ValueError: it is no number, or not allowed.
-    """
-    if minutes is not None:
-        check_number("minutes", minutes, above=0, at_most=MAX_LENGTH)
-    if iterations is not None:
-        check_int("iterations", iterations, 1, MAX_LENGTH)
-
-
 @dataclasses.dataclass(frozen=True)
 class TrainConfig:
-    """A training run.
+    """Settings of a training run.
 
     Attributes:
-        game: what `azjax.games.make` takes, for example `connect_four`.
-        minutes: how long the run lasts, compilation and evaluation included.
-        iterations: how long the run lasts instead, in chunks of self-play with their
-            updates. Exactly one of the two is given.
-        plan: directory of a run that is made again: its plan says which share of this
-            run is over after each iteration; `azjax.training.repeated_config` gives the
-            settings.
-        seed: of all chance in the run.
-        num_lanes: L, the equal parts of games, replay and batches, spread over the
-            devices; a multiple of their number, and a divisor of
-            `self_play.num_games` and `learner.batch_size`. Another one is another run.
-        exact_lanes: whether a device computes one lane after another, so that the run
-            is the same bit for bit on any number of devices; else up to rounding.
-        run_dir: where everything is written, `runs/GAME` by default; a directory of
-            this machine, or `gs://BUCKET/RUN`.
-        initial_player: directory of a run or a player for the same game and of the same
-            `network`, whose weights the run begins with, or `pretrained`; `azjax train`
-            takes it as `--from` too.
-        notes: free text that is kept in `config.json`; it may change when the run is
-            continued.
+        game: game spec, as `azjax.games.make` takes it, for example `connect_four`.
+        minutes: length of the run, compilation and evaluation included.
+        iterations: length of the run in iterations; exactly one of the two is given.
+        plan: directory of a run to reproduce: its plan gives the fraction of the run
+            that is done after each iteration; `azjax.training.repeated_config` returns
+            the settings.
+        seed: seed of all random numbers.
+        num_lanes: L, equal parts of games, replay and batches, spread over the devices;
+            a multiple of the number of devices, and a divisor of `self_play.num_games`
+            and `learner.batch_size`. It changes the results.
+        exact_lanes: compute the lanes of a device one by one, so that any number of
+            devices gives bit for bit the same run; otherwise the same up to rounding.
+        run_dir: run directory, local or `gs://BUCKET/RUN`; `runs/GAME` by default.
+        initial_player: initial weights: the directory of a run or a player for the same
+            game with the same `network`, or `pretrained`; `--from` of `azjax train`.
+        notes: free text stored in `config.json`; may change when the run continues.
     """
 
     game: str = "connect_four"
@@ -311,11 +245,11 @@ class TrainConfig:
     replay: ReplayConfig = ReplayConfig()
     learner: LearnerConfig = LearnerConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
-    checkpoint: CheckpointConfig = CheckpointConfig()
+    checkpoint: CheckpointConfig = dataclasses.field(default_factory=CheckpointConfig)
 
     def __post_init__(self) -> None:
         """Checks the values."""
-        # One spelling of its options: `hex:5`.
+        # Canonical spelling of the options: `hex:5`.
         object.__setattr__(self, "game", repr(games.make(self.game)))
         if (self.minutes is None) == (self.iterations is None):
             raise ValueError(
@@ -327,7 +261,7 @@ class TrainConfig:
         for source in (self.plan, self.initial_player):
             as_directory(source or "")
         if self.plan is not None and self.iterations is None:
-            raise ValueError("with a plan, iterations must be given, its last one")
+            raise ValueError("iterations must be given with a plan: its last iteration")
         check_seed("seed", self.seed)
         check_int("num_lanes", self.num_lanes, 1)
         for name, number in (
@@ -345,11 +279,12 @@ class TrainConfig:
         """Checks that every position stays in the replay until it can be sampled.
 
         Args:
-            horizon: moves that follow it until its value target is accepted.
+            horizon: moves after which the position of an unfinished game becomes
+                eligible.
 
         Raises:
-            ValueError: the replay or its window is too small, or the horizon is no
-                whole number from 1.
+            ValueError: the replay or its window is too small, or the horizon is not a
+                positive integer.
         """
         check_int("horizon", horizon, 1)
         short = [
@@ -360,14 +295,13 @@ class TrainConfig:
         if short:
             _, reason = self._least_window(horizon)
             raise ValueError(
-                f"{', and '.join(short)}; for a position can be drawn only once "
-                f"{reason}"
+                f"{', and '.join(short)}; a position can be sampled only once {reason}"
             )
 
     @property
     def least_replay(self) -> dict[str, int]:
-        """The least `capacity` and `min_window` of the replay (positions), with which
-        no position leaves before it could be drawn."""
+        """Minimum `capacity` and `min_window` of the replay (positions) with which
+        every position becomes eligible before it is overwritten."""
         return self._least_replay(self._horizon)
 
     @property
@@ -383,9 +317,9 @@ class TrainConfig:
         }
 
     def _least_window(self, horizon: int) -> tuple[int, str]:
-        """Returns the moves for which a position must stay, and until when that is.
+        """Returns the moves for which a position must stay, and the reason.
 
-        What is eligible is decided after each chunk, from the first update on.
+        Eligibility is decided after each chunk, from the first update on.
         """
         is_lambda = horizon == self._horizon
         source = f" (learner.td_lambda {self.learner.td_lambda})" if is_lambda else ""
@@ -406,22 +340,23 @@ class TrainConfig:
 
     @property
     def directory(self) -> Directory:
-        """Where everything is written."""
+        """The run directory."""
         name = re.sub("[^a-z0-9]+", "_", self.game)
         return as_run_directory(self.run_dir or f"runs/{name}")
 
     @property
     def chunk_positions(self) -> int:
-        """Positions in one chunk of self-play."""
+        """Positions of a chunk, the moves of one iteration in all games."""
         return self.self_play.num_games * self.self_play.moves_per_chunk
 
     @property
     def replay_chunks(self) -> int:
-        """Chunks that the replay holds."""
+        """Number of chunks that the replay holds."""
         return self.replay.capacity // self.chunk_positions
 
     def window_moves(self, iteration: int) -> int:
-        """The newest moves of each slot that can be drawn after so many iterations."""
+        """Returns the length of the window in moves of each slot, after `iteration`
+        iterations."""
         positions = max(
             self.replay.min_window,
             self.replay.window * iteration * self.chunk_positions,
@@ -431,10 +366,10 @@ class TrainConfig:
     @property
     def updates_per_iteration(self) -> int:
         """Updates after each chunk of self-play."""
-        drawn = self.learner.replay_ratio * self.chunk_positions
-        return max(1, round(drawn / self.learner.batch_size))
+        sampled = self.learner.replay_ratio * self.chunk_positions
+        return max(1, round(sampled / self.learner.batch_size))
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the settings as `json.dumps` takes them."""
+        """Returns the settings as JSON values."""
         nested = {"network": self.network.to_json(), "search": self.search.to_json()}
         return dataclasses.asdict(self) | nested

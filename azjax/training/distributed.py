@@ -1,7 +1,7 @@
-"""Several processes, each with devices of its own, that do one run together.
+"""Several processes, each with its own devices, that compute one run together.
 
-Every process runs the same loop on the same values. What may differ between them, such
-as a clock or a signal, is decided in one of them or gathered from all, here.
+Every process runs the same loop on the same values. Values that may differ, such as
+clocks and signals, are taken from the first process or gathered from all, here.
 """
 
 import contextlib
@@ -22,10 +22,10 @@ from jax.experimental import multihost_utils
 from azjax.program import USAGE_ERROR, error_line
 from azjax.remote import Directory, store_errors
 
-HEARTBEAT_SECONDS = 20  # after which a process that is silent is given up
-FAREWELL_SECONDS = 3  # that the first process waits for the others' last line
-START_SECONDS = 45  # that the processes wait for each other
-_TEXT_BYTES = 1_000  # of a message to the other processes
+HEARTBEAT_SECONDS = 20  # timeout after which a silent process counts as lost
+FAREWELL_SECONDS = 3  # that the first process waits for the others to print
+START_SECONDS = 45  # timeout for all processes to connect
+_TEXT_BYTES = 1_000  # maximum size of a message to the other processes
 
 
 def join_processes(
@@ -33,25 +33,25 @@ def join_processes(
     num_processes: int | None = None,
     process_id: int | None = None,
 ) -> None:
-    """Joins this process to the others of a run; to be called before JAX computes.
+    """Joins this process to the others of a run; call it before JAX computes.
 
-    On TPU pods, and under Slurm or Open MPI, JAX finds the arguments by itself.
+    On TPU pods, and under Slurm or Open MPI, JAX finds the arguments itself.
 
     Args:
         coordinator: `HOST:PORT` of the first process.
-        num_processes: of the run.
-        process_id: of this process, from 0.
+        num_processes: number of processes.
+        process_id: index of this process, from 0.
 
     Raises:
-        ValueError: an argument is missing or not allowed, or the other processes did
-            not come.
+        ValueError: an argument is missing or invalid, or the other processes do not
+            connect.
     """
     given = (coordinator, num_processes, process_id)
     if coordinator is not None or num_processes is not None or process_id is not None:
         _check_arguments(*given)
     if coordinator is not None and process_id:
         _await(coordinator)
-    # JAX would end this process as well, with many lines.
+    # JAX would end this process too, but with a long traceback.
     waiting = threading.Timer(START_SECONDS, _give_up)
     waiting.daemon = True
     waiting.start()
@@ -65,22 +65,23 @@ def join_processes(
             shutdown_timeout_seconds=HEARTBEAT_SECONDS,
         )
         waiting.cancel()
-        multihost_utils.sync_global_devices("azjax: all processes are there")
+        multihost_utils.sync_global_devices("azjax: all processes are connected")
     except (RuntimeError, ValueError) as error:
         raise ValueError(
             "the processes of this run could not find each other "
-            f"({_line(error)}): --coordinator HOST:PORT, --num-processes and "
-            "--process-id tell where JAX does not know by itself"
+            f"({_line(error)}): give --coordinator HOST:PORT, --num-processes and "
+            "--process-id where JAX cannot find them"
         ) from None
     finally:
         waiting.cancel()
 
 
 def _give_up() -> None:
-    """Ends this process with a line; `jax.distributed.initialize` cannot be left."""
+    """Ends this process with one line; `jax.distributed.initialize` cannot be
+    interrupted."""
     text = (
-        f"azjax: not all processes of the run have come after {START_SECONDS} seconds: "
-        "start as many as --num-processes says, with the same options\n"
+        f"azjax: not all processes connected within {START_SECONDS} seconds: start "
+        "--num-processes of them, with the same options\n"
     )
     os.write(sys.stderr.fileno(), text.encode())
     os._exit(USAGE_ERROR)
@@ -91,7 +92,7 @@ def _check_arguments(
 ) -> None:
     if coordinator is None or num_processes is None or process_id is None:
         raise ValueError(
-            "--coordinator, --num-processes and --process-id are given together"
+            "--coordinator, --num-processes and --process-id must be given together"
         )
     host, _, port = coordinator.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
@@ -105,10 +106,10 @@ def _check_arguments(
 
 
 def _await(coordinator: str) -> None:
-    """Waits for the first process, for which JAX would wait without words at the end.
+    """Waits for the first process; JAX would end this process if it did not answer.
 
     Raises:
-        ValueError: nobody answers there.
+        ValueError: nothing answers there.
     """
     host, _, port = coordinator.rpartition(":")
     end = time.monotonic() + START_SECONDS
@@ -119,20 +120,20 @@ def _await(coordinator: str) -> None:
         except OSError as error:
             if time.monotonic() > end:
                 raise ValueError(
-                    f"no process answers at the --coordinator {coordinator} after "
-                    f"{START_SECONDS} seconds ({error}): process 0 is started there "
-                    "with the same options"
+                    f"no process answers at --coordinator {coordinator} within "
+                    f"{START_SECONDS} seconds ({error}): start process 0 there, with "
+                    "the same options"
                 ) from None
             time.sleep(0.5)
 
 
 def is_first() -> bool:
-    """Returns whether this process writes what only one of them may write."""
+    """Returns whether this is the first process, which writes shared files."""
     return jax.process_index() == 0
 
 
 def from_first(value: Any) -> Any:
-    """Returns the first process's JSON value in all of them."""
+    """Broadcasts the first process's JSON value to all processes."""
     if jax.process_count() == 1:
         return value
     text = json.dumps(value).encode() if is_first() else b""
@@ -155,8 +156,8 @@ def fails_together() -> Iterator[None]:
     """A context at whose end an error of one process is raised in all of them.
 
     Raises:
-        ValueError: what a process refused; elsewhere it names that process.
-        OSError: the same of what the file system refused, in that process.
+        ValueError: raised in this process, or in another, which the message names.
+        OSError: raised in this process.
     """
     if jax.process_count() == 1:
         yield
@@ -176,17 +177,18 @@ def fails_together() -> Iterator[None]:
 
 
 class LostSaveError(OSError):
-    """A process of several could not save, for which threads of Orbax wait."""
+    """A save that failed in one of several processes; Orbax's threads still wait for
+    it."""
 
 
 @contextlib.contextmanager
 def fails_together_at_once() -> Iterator[None]:
-    """`fails_together`, whose errors end the program without its threads.
+    """`fails_together` for errors after which Orbax's threads cannot be joined.
 
     Raises:
         ValueError, OSError: in a run of one process.
-        LostSaveError: a process of several raised an error that `fails_together`
-            raises.
+        LostSaveError: in a run of several processes, in place of the errors of
+            `fails_together`.
     """
     try:
         with fails_together():
@@ -199,31 +201,31 @@ def fails_together_at_once() -> Iterator[None]:
 
 @contextlib.contextmanager
 def ends_with_the_others() -> Iterator[None]:
-    """A context in which one of several processes ends at once, with one line, when it
-    cannot reach the others, or when one of them could not save."""
+    """A context in which one of several processes exits at once, with one line, if it
+    cannot reach the others or one of them could not save."""
     try:
         yield
     except LostSaveError as error:
         print(f"azjax: {error}", file=sys.stderr, flush=True)
         sys.stdout.flush()
         if is_first():
-            time.sleep(FAREWELL_SECONDS)  # the others would be ended with it
+            time.sleep(FAREWELL_SECONDS)  # the others end together with this process
         os._exit(USAGE_ERROR)
     except RuntimeError as error:
         if jax.process_count() == 1:
             raise
         print(
-            f"azjax: process {jax.process_index()} cannot go on, most likely because "
+            f"azjax: process {jax.process_index()} cannot continue, probably because "
             f"another process of the run has ended ({_line(error)}): start all of "
-            "them again, and the run goes on from its last checkpoint",
+            "them again to continue from the last checkpoint",
             file=sys.stderr,
             flush=True,
         )
-        os._exit(1)  # in place of waiting for the others to say farewell
+        os._exit(1)  # without the shutdown barrier, which other processes miss
 
 
 def _gathered_texts(text: str) -> list[str]:
-    """Returns the beginning of the text of each process."""
+    """Returns the text of each process, truncated to `_TEXT_BYTES`."""
     data = text.encode()[:_TEXT_BYTES].ljust(_TEXT_BYTES, b"\0")
     rows = multihost_utils.process_allgather(np.frombuffer(data, np.uint8))
     return [row.tobytes().rstrip(b"\0").decode(errors="ignore") for row in rows]
@@ -244,13 +246,13 @@ def check_same(values: Mapping[str, Any]) -> None:
     first = from_first(mine)
     with fails_together():
         differences = [
-            f"{name} is {mine.get(name)}, there {first.get(name)}"
+            f"{name} is {mine.get(name)} here and {first.get(name)} there"
             for name in {**first, **mine}
             if first.get(name) != mine.get(name)
         ]
         if differences:
             raise ValueError(
-                f"it has other settings than process 0: {'; '.join(differences)}"
+                f"its settings differ from those of process 0: {'; '.join(differences)}"
             )
 
 
@@ -258,11 +260,11 @@ def check_shared(directory: Directory) -> None:
     """Checks that all processes see the same directory.
 
     Raises:
-        ValueError: one does not.
+        ValueError: a process sees another one.
     """
     if jax.process_count() == 1:
         return
-    # A name that nobody knew before: it is neither a link nor another's file.
+    # A random name, so that the path is neither a link nor an existing file.
     path = directory / f".process-{from_first(secrets.token_hex(8))}"
     with fails_together(), store_errors(directory):
         if is_first():
@@ -271,8 +273,8 @@ def check_shared(directory: Directory) -> None:
         with fails_together(), store_errors(directory):
             if not path.exists():
                 raise ValueError(
-                    f"{directory} is another directory than that of process 0: give a "
-                    "--run-dir that all hosts share"
+                    f"{directory} is not the directory of process 0: give a --run-dir "
+                    "that all hosts share"
                 )
     finally:
         if is_first():

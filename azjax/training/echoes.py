@@ -1,8 +1,7 @@
-"""Suppresses what Orbax, TensorStore and asyncio print about a failure that is raised.
+"""Suppresses messages of Orbax, TensorStore and asyncio about a failure that is raised.
 
-After the failure itself, Orbax logs its traceback in each of its threads, and each of
-its unfinished coroutines, and each of TensorStore's unfinished operations, prints one
-more when it is collected.
+After a failure Orbax logs a traceback in each of its threads, and each unfinished
+coroutine and TensorStore operation prints another one when it is garbage collected.
 """
 
 import contextlib
@@ -15,7 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-PENDING_SECONDS = 1.0  # more than TensorStore's other operations take to end
+PENDING_SECONDS = 1.0  # longer than pending TensorStore operations take
 _LOGGERS = ("absl", "asyncio")
 _WORDS = ("orbax", "tensorstore", "TensorStore")
 _UNAWAITED = "coroutine .* was never awaited"
@@ -23,8 +22,8 @@ _UNAWAITED = "coroutine .* was never awaited"
 
 @contextlib.contextmanager
 def no_echoes() -> Iterator[None]:
-    """A context without these messages; contexts of several threads may overlap. After
-    a failure they are suppressed a moment longer."""
+    """A context that suppresses these messages, after a failure for `PENDING_SECONDS`
+    more; contexts of several threads may overlap."""
     _Suppression.enter()
     try:
         yield
@@ -38,8 +37,8 @@ def no_echoes() -> Iterator[None]:
 
 
 class _Suppression:
-    """The logging filters and the unraisable hook of the process, while any context
-    lasts."""
+    """The process-wide logging filters and unraisable hook, installed while a context
+    is active."""
 
     _lock = threading.Lock()
     _contexts = 0
@@ -79,7 +78,7 @@ def _is_no_echo(record: logging.LogRecord) -> bool:
 
 
 def _drop_frames(error: BaseException) -> None:
-    """Collects the coroutines and futures that the tracebacks of a failure hold."""
+    """Collects the coroutines and futures that an exception's tracebacks hold."""
     cause: BaseException | None = error
     while cause is not None:
         traceback.clear_frames(cause.__traceback__)

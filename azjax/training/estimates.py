@@ -1,4 +1,4 @@
-"""Speed and memory that a run can have on a device: arithmetic, nothing measured."""
+"""Estimates of a run's speed and memory on a device, by arithmetic only."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,33 +12,33 @@ from azjax.networks import Network, Variables, predict
 from azjax.training.config import TrainConfig
 from azjax.training.phases import CompiledPhase, Phase, search_steps
 
-UTILIZATION = 0.4  # of the peak: what well-made programs reach with large batches
-LAUNCH_SECONDS = 4e-6  # of one kernel on a GPU; 3 to 5 microseconds are usual
+UTILIZATION = 0.4  # of the peak, typical of good programs with large batches
+LAUNCH_SECONDS = 4e-6  # launch time of a GPU kernel; 3 to 5 microseconds are usual
 
 
 class Work(NamedTuple):
-    """Floating-point operations of matrix products for each position of self-play.
+    """Floating-point operations of matrix products per position of self-play.
 
     forward: matrix products of the network for one position.
-    evaluations: of the network, of the position and in its search; one number for each
-        stage of the run.
-    update: operations of an update for each position of its batch.
-    uses: times that a position is drawn.
+    evaluations: network evaluations of a move (root and simulations), one number for
+        each stage of the run.
+    update: operations of an update per position of its batch.
+    replay_ratio: expected number of times each position is sampled.
     """
 
     forward: Counter[Product]
     evaluations: tuple[float, ...]
     update: float
-    uses: float
+    replay_ratio: float
 
     @property
     def forward_flops(self) -> int:
-        """Operations of the network for one position."""
+        """Operations of one network evaluation."""
         return flops(self.forward)
 
     def flops(self, evaluations: float) -> float:
-        """Operations for each position, with so many evaluations."""
-        return evaluations * self.forward_flops + self.uses * self.update
+        """Returns the operations per position, given the evaluations per move."""
+        return evaluations * self.forward_flops + self.replay_ratio * self.update
 
 
 def flops(counted: Counter[Product]) -> int:
@@ -54,11 +54,11 @@ def work(
     *,
     update: Phase,
 ) -> Work:
-    """Returns the work of a run.
+    """Counts the operations of a run.
 
     Args:
         config: the run's settings.
-        game: what is learnt.
+        game: the game.
         network: its structure.
         variables: its parameters, or their shapes.
         update: the phase that updates the network.
@@ -73,16 +73,16 @@ def work(
             for simulations in config.self_play.num_simulations
         ),
         update=flops(products_of(traced.jaxpr.jaxpr)) / config.learner.batch_size,
-        uses=config.updates_per_iteration
+        replay_ratio=config.updates_per_iteration
         * config.learner.batch_size
         / config.chunk_positions,
     )
 
 
 def mean_simulations(config: TrainConfig, num_simulations: int) -> float:
-    """Returns the simulations of a move, those of fast searches included."""
-    of_lane = config.self_play.num_games // config.num_lanes
-    full = config.self_play.full_games_of(of_lane) / of_lane
+    """Returns the mean simulations of a move over full and fast searches."""
+    lane_games = config.self_play.num_games // config.num_lanes
+    full = config.self_play.full_games_of(lane_games) / lane_games
     return full * num_simulations + (1 - full) * config.self_play.fast_simulations
 
 
@@ -90,9 +90,9 @@ def positions_per_second(flops: float, peak: float, num_chips: int) -> float:
     """Returns the speed at `UTILIZATION` of the peak of all chips.
 
     Args:
-        flops: operations for each position.
-        peak: of one chip (FLOP/s).
-        num_chips: how many there are.
+        flops: operations per position.
+        peak: peak speed of one chip (FLOP/s).
+        num_chips: number of chips.
     """
     return UTILIZATION * peak * num_chips / flops
 
@@ -100,15 +100,14 @@ def positions_per_second(flops: float, peak: float, num_chips: int) -> float:
 def traffic_per_position(
     config: TrainConfig, compiled: Sequence[CompiledPhase], num_chips: int
 ) -> float:
-    """Returns the bytes that all chips read and write in their main memories for each
-    position."""
-    of_chunk = sum(phase.runs * phase.traffic for phase in compiled)
-    return num_chips * of_chunk / config.chunk_positions
+    """Returns the bytes that all chips read and write in main memory per position."""
+    chunk_bytes = sum(phase.runs * phase.traffic for phase in compiled)
+    return num_chips * chunk_bytes / config.chunk_positions
 
 
 def launch_seconds(config: TrainConfig, phase: CompiledPhase) -> float:
-    """Returns the seconds of a chunk that launching self-play's kernels takes at least,
-    with one level of descent a simulation; 0 where nothing is searched."""
+    """Returns the minimum launch time of self-play's kernels in a chunk (seconds), with
+    one level of descent per simulation; 0 if nothing is searched."""
     if phase.launches is None:
         return 0.0
     moves = config.self_play.moves_per_chunk
@@ -119,7 +118,7 @@ def chip_memory(state: int, compiled: Sequence[CompiledPhase]) -> tuple[int, str
     """Returns the bytes that a chip needs, and the phase that needs most.
 
     Args:
-        state: bytes of the run's state on a chip.
+        state: bytes of the training state on a chip.
         compiled: the phases; the code of all of them stays in memory.
     """
     most = max(compiled, key=lambda phase: phase.beside_state)

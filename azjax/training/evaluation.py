@@ -1,4 +1,4 @@
-"""How strong a run's players are, measured while it learns."""
+"""Evaluates the players of a run while it learns."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,21 +10,21 @@ from azjax.arena.poll import no_poll
 from azjax.games import Game
 from azjax.players import Player, load
 from azjax.players.batches import LOCAL, Division
-from azjax.training.config import BaseEvaluationConfig
 from azjax.training.metrics import SCORES
+from azjax.training.run_config import BaseEvaluationConfig
 
 OPENING_MOVES = 2
 _OPENINGS_SEED, _PLAYERS_SEED = 0, 1
 
 
 class Evaluator:
-    """Grades players of one run, always on the same positions and openings.
+    """Evaluates players of one run on fixed positions and openings.
 
     Args:
-        game: what is learnt.
-        config: how much is graded and played.
-        opponents: as `azjax.players.load` takes them.
-        division: of the positions and games; by default among this process's devices.
+        game: the game.
+        config: number of positions and games.
+        opponents: player specs, as `azjax.players.load` takes them.
+        division: of the positions and games; by default over this process's devices.
 
     Raises:
         ValueError: an opponent is unknown, cannot play the game or does not start, or
@@ -54,12 +54,12 @@ class Evaluator:
         players: Mapping[str, Player],
         poll: Poll = no_poll,
     ) -> dict[str, Any]:
-        """Returns rates of mistakes, if the game has solved positions, and scores
+        """Returns mistake rates, if the game has solved positions, and match scores
         against the opponents, each with its 95% interval.
 
         Args:
-            players: by name; all are graded, and the first one plays the matches.
-            poll: called before each part of the work; an error that it raises ends the
+            players: by name; all are graded, the first one plays the matches.
+            poll: called before each part of the work; an exception of it ends the
                 evaluation.
         """
         grade_key, match_key = jax.random.split(jax.random.key(_PLAYERS_SEED))

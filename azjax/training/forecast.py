@@ -1,4 +1,5 @@
-"""Whether a run fits into a device, and how fast it can be; nothing is run."""
+"""Whether a run fits into a device, and its maximum speed there, without executing
+it."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -10,6 +11,7 @@ from azjax import games as game_register
 from azjax.devices import Chip, chip_of, topology_mesh, tracing_for
 from azjax.networks import Parts
 from azjax.players import first_network
+from azjax.training.algorithm import make_algorithm
 from azjax.training.config import TrainConfig
 from azjax.training.estimates import (
     Work,
@@ -19,13 +21,12 @@ from azjax.training.estimates import (
     traffic_per_position,
     work,
 )
-from azjax.training.iteration import make_algorithm
 from azjax.training.lanes import abstract_state
 from azjax.training.memory import (
     advice,
     available_bytes,
     check_fits,
-    required_parts,
+    required_memory,
 )
 from azjax.training.phases import (
     CompiledPhase,
@@ -37,18 +38,18 @@ from azjax.training.phases import (
 
 @dataclasses.dataclass(frozen=True)
 class Forecast:
-    """A run on some devices.
+    """Forecast of a run on given devices.
 
     Attributes:
         config: the run's settings.
-        device: what the devices are, in words.
-        chip: their kind; None if the catalogue does not have it.
-        num_chips: devices that the run uses.
-        state: bytes of each part of the run's state on a chip, by name.
-        trees: bytes of the trees of self-play on a chip, about.
-        phases: compiled.
-        usable: bytes of a chip that JAX can use; None if that is not known.
-        work: floating-point operations for each position.
+        device: name of the devices.
+        chip: their type; None if it is not in the catalogue.
+        num_chips: number of devices.
+        state: bytes of each part of the training state on a chip, by name.
+        trees: approximate bytes of self-play's trees on a chip.
+        phases: the compiled phases.
+        usable: bytes of a chip that JAX can allocate; None if unknown.
+        work: floating-point operations per position.
         to_lower: settings that lower the memory needed.
     """
 
@@ -70,18 +71,18 @@ class Forecast:
 
     @property
     def traffic(self) -> float:
-        """Bytes that all chips read and write for each position."""
+        """Bytes that all chips read and write per position."""
         return traffic_per_position(self.config, self.phases, self.num_chips)
 
     @property
     def peak(self) -> float | None:
-        """Peak speed of a chip for the network's dtype (FLOP/s), if it is known."""
+        """Peak speed of a chip for the network's dtype (FLOP/s); None if unknown."""
         return self.chip and self.chip.peak(self.config.network.dtype)
 
     @property
     def speeds(self) -> tuple[float, ...]:
-        """Positions a second at 40% of the peak in each stage of the run; none where
-        the peak is not known."""
+        """Positions per second at 40% of the peak in each stage of the run; empty if
+        the peak is unknown."""
         if self.peak is None:
             return ()
         return tuple(
@@ -91,14 +92,14 @@ class Forecast:
 
     @property
     def launch_seconds(self) -> float:
-        """Seconds that launching the kernels of a chunk takes on a GPU."""
+        """Launch time of a chunk's kernels on a GPU (seconds)."""
         return launch_seconds(self.config, self.phases[0])
 
     def check(self) -> None:
         """Checks that the run fits.
 
         Raises:
-            ValueError: it does not.
+            ValueError: it needs more memory than a chip has.
         """
         needed, phase = self.needed
         if self.usable is not None and needed > self.usable:
@@ -108,7 +109,7 @@ class Forecast:
             )
 
     def to_json(self) -> dict[str, Any]:
-        """Returns everything as `json.dumps` takes it."""
+        """Returns the forecast as JSON values."""
         needed, phase = self.needed
         return {
             "game": self.config.game,
@@ -132,7 +133,7 @@ class Forecast:
             "network_flops": self.work.forward_flops,
             "evaluations": self.work.evaluations,
             "update_flops": self.work.update,
-            "uses": self.work.uses,
+            "replay_ratio": self.work.replay_ratio,
             "position_flops": [
                 self.work.flops(number) for number in self.work.evaluations
             ],
@@ -148,22 +149,23 @@ def forecast(
     parts: Parts | None = None,
     enter: Callable[[str], None] = lambda phase: None,
 ) -> Forecast:
-    """Compiles the phases of a run for a device, which need not be there.
+    """Compiles the phases of a run for a device, which need not be present.
 
     Args:
         config: the run's settings.
-        device: as `azjax.devices.topology_mesh` takes it; None: the devices at hand.
-        parts: the user's own modules of the network.
-        enter: called with each phase before it is compiled.
+        device: name, as `azjax.devices.topology_mesh` takes it; None: the available
+            devices.
+        parts: custom network modules.
+        enter: called with the name of each phase before it is compiled.
 
     Raises:
-        ValueError: there is no such device, its compiler is not installed, or the run
-            does not fit into it.
+        ValueError: the device is unknown, its compiler is not installed, or the run
+            does not fit.
     """
-    # One lane after another is the same programs for smaller batches.
+    # Exact lanes would run the same programs with smaller batches.
     config = dataclasses.replace(config, exact_lanes=False)
     devices = jax.devices() if device is None else [*topology_mesh(device).devices]
-    # All of it, for JAX keeps what it has traced.
+    # Covers all tracing, because JAX caches traces.
     with tracing_for(devices[0].platform):
         return _forecast(config, device, devices, parts=parts, enter=enter)
 
@@ -183,7 +185,7 @@ def _forecast(
     network, variables = first_network(config.seed, game, config.network, parts)
     algorithm = make_algorithm(config, game, network, parts=parts, devices=devices)
     mesh = algorithm.lanes.mesh
-    needed = required_parts(
+    needed = required_memory(
         *(config, game, network, variables),
         lambda: algorithm.init(variables),
         num_devices=mesh.size,

@@ -1,4 +1,4 @@
-"""The host's part of a run: when to evaluate, to save and to stop."""
+"""The host loop of a run: when to evaluate, to save and to stop."""
 
 import contextlib
 import dataclasses
@@ -32,7 +32,8 @@ from azjax.training.plan import (
 from azjax.training.planner import Planner, plan_text
 from azjax.training.progress import Progress, Totals
 from azjax.training.reporting import Reporter, SilentReporter, duration
-from azjax.training.run_directory import CHECKPOINTS, RunConfig, disk_errors
+from azjax.training.run_config import RunConfig
+from azjax.training.run_directory import CHECKPOINTS, disk_errors
 from azjax.training.signals import StopSignals
 from azjax.training.stops import StopRequests
 from azjax.training.working_directory import WorkingDirectory, working_directory
@@ -44,11 +45,11 @@ PLAYER = "player"
 
 
 class HasIteration(Protocol):
-    """The complete state of a run, a pytree of arrays."""
+    """The complete training state, a pytree of arrays."""
 
     @property
     def iteration(self) -> jax.Array:
-        """`[]` int32; iterations done."""
+        """`[]` int32; completed iterations."""
         ...
 
 
@@ -57,26 +58,26 @@ Player = TypeVar("Player")
 Hook = Callable[[Row], None]
 
 
-class Learning(NamedTuple, Generic[State, Player]):
-    """An algorithm, as the host loop calls it.
+class RunFunctions(NamedTuple, Generic[State, Player]):
+    """The functions of a learning algorithm that the host loop calls.
 
-    config: the settings.
-    state_version: of the layout of the state; other checkpoints are refused.
-    positions: played in an iteration.
-    init: returns the state before the first iteration.
-    shardings: of the shapes of a state to the sharding of each leaf.
-    iterate: `(state, totals, share, enter) -> (state, totals, metrics)`. Donates the
-        state. `totals` are sums over the run, empty at its start, which checkpoints
-        hold; `share` is the share of the run that is over, in [0, 1]; `enter` is to be
-        called with each phase when it begins.
-    counts: `(state, totals) -> row`, what all rows of the metrics begin with, `games`
-        and `updates` among it.
-    player: returns the player that a state holds.
-    evaluate: `(player, poll) -> row`, how well it plays. `poll` is called now and then;
-        an error that it raises ends the evaluation.
+    config: the run's settings.
+    state_version: version of the state's layout; checkpoints of others are refused.
+    positions: positions played in an iteration.
+    init: returns the initial state.
+    shardings: maps the shapes of a state to the sharding of each leaf.
+    iterate: `(state, totals, share, enter) -> (state, totals, metrics)`; donates the
+        state. `totals` are sums over the run, initially empty, stored in checkpoints;
+        `share` is the fraction of the run that is done, in [0, 1]; it calls `enter`
+        with the name of each phase when the phase begins.
+    counts: `(state, totals) -> row`, the first fields of each metrics row; it has
+        `games` and `updates`.
+    player: returns the player of a state.
+    evaluate: `(player, poll) -> row`, the strength of a player. It calls `poll`
+        regularly; an exception of `poll` ends the evaluation.
     save_player: `(directory, player)`; writes the player.
-    iteration_seconds: `(row, share)` to the seconds that an iteration takes at that
-        share of the run, as the row of another one lets expect.
+    iteration_seconds: `(row, share)` to the predicted seconds of an iteration at that
+        fraction of the run, given the metrics of another iteration.
     """
 
     config: RunConfig
@@ -97,12 +98,12 @@ class Learning(NamedTuple, Generic[State, Player]):
 
 @dataclasses.dataclass(frozen=True)
 class Run(Generic[Player]):
-    """What training leaves.
+    """The result of training.
 
-    directory: the run's.
-    player: what was learnt.
-    finished: whether the run came to its end, or was stopped and can go on.
-    first: the evaluation of the first network.
+    directory: the run directory.
+    player: the trained player.
+    finished: whether the run reached its end; a stopped run can be continued.
+    first: the evaluation of the initial network.
     last: the newest evaluation.
     """
 
@@ -114,7 +115,7 @@ class Run(Generic[Player]):
 
 
 def length_of(config: RunConfig) -> tuple[str, float]:
-    """Returns the unit of a run's length, `minutes` or `iterations`, and how many."""
+    """Returns the unit of a run's length, `minutes` or `iterations`, and the number."""
     if config.minutes is not None:
         return "minutes", config.minutes
     assert config.iterations is not None
@@ -122,7 +123,7 @@ def length_of(config: RunConfig) -> tuple[str, float]:
 
 
 def run_loop(
-    learning: Learning[State, Player],
+    functions: RunFunctions[State, Player],
     directory: Directory,
     *,
     notes: Sequence[str],
@@ -131,70 +132,55 @@ def run_loop(
     on_iteration: Hook | None = None,
     on_evaluation: Hook | None = None,
 ) -> Run[Player]:
-    """Iterates to the end of the run, or until a signal stops it.
+    """Iterates until the run ends or a signal stops it.
 
     Args:
-        learning: the algorithm.
-        directory: the run's, open.
-        notes: lines to show at the start.
-        started: when this session began, as `time.monotonic` counts.
-        plan: that a new run follows; None makes one.
+        functions: of the learning algorithm.
+        directory: the open run directory.
+        notes: lines to print at the start.
+        started: start of this process's part of the run, from `time.monotonic`.
+        plan: plan to follow in a new run; None: a new plan.
         on_iteration: called with the metrics of each iteration.
-        on_evaluation: called with each evaluation, once its plot is drawn.
+        on_evaluation: called with the metrics of each evaluation, after plotting.
     """
     from azjax.training.checkpoints import Checkpoints
 
-    config = learning.config
+    config, notes = functions.config, list(notes)
     checkpoints = Checkpoints(
         directory / CHECKPOINTS,
         keep=config.checkpoint.keep,
-        version=learning.state_version,
+        version=functions.state_version,
     )
-    notes = list(notes)
     restored = checkpoints.restore(
-        abstract_state(learning.init, learning.shardings), notes.append
+        abstract_state(functions.init, functions.shardings), notes.append
     )
-    state, progress, start = _begin(learning, restored, plan, notes)
+    state, progress, start = _begin(functions, restored, plan, notes)
     with contextlib.ExitStack() as stack:
         with fails_together():
             opened = working_directory(directory)
             files = stack.enter_context(opened) if is_first() else None
-        reporter = Reporter(files, config, start) if files else SilentReporter()
         session = _Session(
-            learning,
+            functions,
             directory,
             files,
             checkpoints,
             progress,
-            Planner(
-                config.minutes,
-                config.evaluation.num_evaluations,
-                learning.iteration_seconds,
-            ),
-            reporter,
-            started - progress.seconds,  # as if all sessions had been one
+            _make_planner(functions),
+            Reporter(files, config, start) if files else SilentReporter(),
+            started - progress.seconds,  # time runs on from earlier sessions
             on_iteration or _ignore,
             on_evaluation or _ignore,
         )
-        signals = StopSignals(reporter.message, reporter.leave)
-        for context in (reporter, signals, checkpoints):
-            stack.enter_context(context)
-        for note in notes:
-            reporter.message(note)
-        state, finished = _run_to_end(session, StopRequests(signals), state)
-        checkpoints.wait()
-        if not finished:
-            iteration = int(state.iteration)
-            reporter.last_message(_stopped_text(config, progress, iteration))
-    player = learning.player(state)
+        state, finished = _run_session(session, stack, state, notes)
+    player = functions.player(state)
     return Run(directory, player, finished, progress.first, progress.last)
 
 
 class _Session(NamedTuple):
-    """What a run has at hand on the host; `progress` and `planner` change. `files` is
-    None in a process that writes checkpoints alone."""
+    """The host objects of a run; `progress` and `planner` are mutable. `files` is None
+    in a process that writes only its part of the checkpoints."""
 
-    learning: Learning
+    functions: RunFunctions
     directory: Directory
     files: WorkingDirectory | None
     checkpoints: "Checkpoints"
@@ -210,10 +196,36 @@ def _ignore(row: Row) -> None:
     del row
 
 
+def _make_planner(functions: RunFunctions) -> Planner:
+    config = functions.config
+    num_evaluations = config.evaluation.num_evaluations
+    return Planner(config.minutes, num_evaluations, functions.iteration_seconds)
+
+
+def _run_session(
+    session: _Session, stack: contextlib.ExitStack, state: Any, notes: Sequence[str]
+) -> tuple[Any, bool]:
+    """Enters the contexts of a session and runs it; returns as `_run_to_end`."""
+    reporter = session.reporter
+    signals = StopSignals(reporter.message, reporter.leave)
+    for context in (reporter, signals, session.checkpoints):
+        stack.enter_context(context)
+    for note in notes:
+        reporter.message(note)
+    state, finished = _run_to_end(session, StopRequests(signals), state)
+    session.checkpoints.wait()
+    if not finished:
+        text = _stopped_text(
+            session.functions.config, session.progress, int(state.iteration)
+        )
+        reporter.last_message(text)
+    return state, finished
+
+
 def _run_to_end(session: _Session, stops: StopRequests, state: Any) -> tuple[Any, bool]:
-    """Iterates, evaluates and saves. Returns the last state, and whether the run is
-    finished; donates the first."""
-    config, progress = session.learning.config, session.progress
+    """Iterates, evaluates and saves; donates the state. Returns the last state, and
+    whether the run is finished."""
+    config, progress = session.functions.config, session.progress
     saved_at = progress.seconds
     while True:
         iteration = int(state.iteration)
@@ -244,8 +256,8 @@ def _run_to_end(session: _Session, stops: StopRequests, state: Any) -> tuple[Any
 def _replanned_share(
     session: _Session, iteration: int, *, has_evaluated: bool = False
 ) -> float:
-    """Plans the rest of the run, by the clock of the first process. Returns the share
-    of it that is over."""
+    """Updates the plan by the first process's clock. Returns the fraction of the run
+    that is done."""
     progress, planner, before = session.progress, session.planner, session.progress.plan
     seconds = time.monotonic() - session.started
     if has_evaluated:
@@ -253,7 +265,7 @@ def _replanned_share(
     plan = planner.replanned(before, iteration, seconds, has_evaluated=has_evaluated)
     progress.seconds, content = from_first([seconds, plan.to_json()])
     progress.plan = plan if is_first() else plan_from_json(content)
-    if text := plan_text(before, progress.plan, session.learning.positions):
+    if text := plan_text(before, progress.plan, session.functions.positions):
         session.reporter.message(text)
     return progress.plan.share(iteration)
 
@@ -261,77 +273,80 @@ def _replanned_share(
 def _evaluate(
     session: _Session, stops: StopRequests, state: Any
 ) -> dict[str, Any] | None:
-    """Returns an evaluation, a row of the metrics; None if a stop interrupted it."""
+    """Returns the metrics of an evaluation; None if a stop request interrupted it."""
     session.reporter.compiling("evaluation")
-    player = session.learning.player(state)
-    row = stops.interrupting(functools.partial(session.learning.evaluate, player))
-    # The processes may have different hardware, or engines as opponents.
+    player = session.functions.player(state)
+    row = stops.interrupting(functools.partial(session.functions.evaluate, player))
+    # The result may differ between processes: other hardware, engines as opponents.
     row = from_first(row)
     return None if row is None else row | _counts(session, state)
 
 
 def _save(session: _Session, state: Any, *, evaluated: bool) -> None:
-    """Saves a checkpoint and the player. `evaluated`: whether the last evaluation is of
-    this state; its mistakes then decide whether the checkpoint is kept as the best."""
-    learning, progress = session.learning, session.progress
+    """Saves a checkpoint and the player.
+
+    `evaluated`: whether the last evaluation is of this state; its mistakes then select
+        the best checkpoint.
+    """
+    functions, progress = session.functions, session.progress
     progress.seconds = time.monotonic() - session.started
     mistakes = (progress.last or {}).get("network_mistakes") if evaluated else None
     values = {"iteration": int(state.iteration), **progress.values()}
     with fails_together_at_once():
-        session.reporter.publish()  # first: the metrics are never behind a checkpoint
+        session.reporter.publish()  # first, so that the metrics include the checkpoint
         session.checkpoints.save(state, values, mistakes=mistakes)
         if session.files is not None:
             with disk_errors(session.files.path):
-                player = learning.player(state)
-                learning.save_player(session.files.path / PLAYER, player)
+                player = functions.player(state)
+                functions.save_player(session.files.path / PLAYER, player)
                 write_plan(session.files.path, progress.plan)
             with disk_errors(session.directory):
                 session.files.publish(PLAYER, PLAN_FILE)
 
 
 def _iterate(session: _Session, state: Any, share: float) -> tuple[Any, dict[str, Any]]:
-    """Does an iteration; donates the state. Returns also its row of the metrics."""
-    learning, progress = session.learning, session.progress
+    """Runs an iteration; donates the state. Returns the new state and its metrics."""
+    functions, progress = session.functions, session.progress
 
     def enter(phase: str) -> None:
         session.planner.enter(phase)
         session.reporter.compiling(phase)
 
     began = time.monotonic()
-    state, totals, metrics = learning.iterate(state, progress.totals, share, enter)
+    state, totals, metrics = functions.iterate(state, progress.totals, share, enter)
     seconds = time.monotonic() - began
     _check_finite(metrics, int(state.iteration), session.directory)
     progress.totals = totals
-    progress.seconds += seconds  # until the clock is read again
-    speed = learning.positions / seconds
+    progress.seconds += seconds  # an estimate until the clock is read again
+    speed = functions.positions / seconds
     row = {**_counts(session, state), "positions_per_second": speed, **metrics}
     session.planner.add_iteration(row)
     return state, row
 
 
 def _counts(session: _Session, state: Any) -> dict[str, Any]:
-    """Returns what every row of the metrics begins with."""
-    learning, progress = session.learning, session.progress
+    """Returns the first fields of every metrics row."""
+    functions, progress = session.functions, session.progress
     iteration = int(state.iteration)
     return {
         "iteration": iteration,
         "seconds": progress.seconds,
-        "positions": iteration * learning.positions,
-        **learning.counts(state, progress.totals),
+        "positions": iteration * functions.positions,
+        **functions.counts(state, progress.totals),
     }
 
 
 def _begin(
-    learning: Learning[State, Player],
+    functions: RunFunctions[State, Player],
     restored: tuple[State, dict[str, Any]] | None,
     plan: Plan | None,
     notes: list[str],
 ) -> tuple[State, Progress, dict[str, Any] | None]:
-    """Returns the state, the progress and the values of a checkpoint; without one,
-    those of a new run and None."""
-    config, length = learning.config, length_of(learning.config)
+    """Returns state, progress and values of a checkpoint; without one, a new state, new
+    progress and None."""
+    config, length = functions.config, length_of(functions.config)
     if restored is None:
-        return learning.init(), Progress(plan or new_plan(length)), None
+        return functions.init(), Progress(plan or new_plan(length)), None
     state, values = restored
     rest = dict(values)
     iteration = rest.pop("iteration")
@@ -339,7 +354,7 @@ def _begin(
     share, number = progress.plan.share(iteration), config.evaluation.num_evaluations
     is_over = share >= 1 and length == progress.plan.length
     is_over = is_over and not progress.is_evaluation_due(share, number, iteration)
-    doing = "finished" if is_over else "going on"
+    doing = "finished" if is_over else "continuing"
     notes.append(f"{doing} after iteration {iteration} in {config.directory}")
     if length != progress.plan.length:
         notes.append(_change_length(progress, config, iteration))
@@ -347,7 +362,7 @@ def _begin(
 
 
 def _change_length(progress: Progress, config: RunConfig, iteration: int) -> str:
-    """Gives the run the length of its settings, and returns what that means."""
+    """Changes the plan to the configured length, and returns a note about it."""
     old, new = progress.plan.length, length_of(config)
     before = progress.plan.share(iteration)
     progress.plan = extended_plan(progress.plan, new, iteration, progress.seconds)
@@ -355,9 +370,9 @@ def _change_length(progress: Progress, config: RunConfig, iteration: int) -> str
     progress.evaluations = int(share * config.evaluation.num_evaluations)
     lengths = " to ".join(f"{number:g} {unit}" for unit, number in (old, new))
     return (
-        f"the length of the run is changed from {lengths}: {share:.0%} of it is over "
-        f"in place of {before:.0%}, and its schedules go on from there, that of the "
-        "learning rate with a new cosine"
+        f"the length of the run changes from {lengths}: {share:.0%} of it is done "
+        f"instead of {before:.0%}; schedules continue from there, the learning rate "
+        "with a new cosine"
     )
 
 
@@ -365,9 +380,9 @@ def _check_finite(metrics: Row, iteration: int, directory: Directory) -> None:
     for name, value in losses(metrics).items():
         if not np.isfinite(value):
             raise ValueError(
-                f"{name}_loss is {value} in iteration {iteration}: the run is stopped, "
-                f"and what was saved in {directory} before is whole; try a lower "
-                "learning rate, and check losses and targets of your own"
+                f"{name}_loss is {value} in iteration {iteration}: the run is stopped; "
+                f"earlier checkpoints in {directory} are intact; try a lower learning "
+                "rate, and check custom losses and targets"
             )
 
 
@@ -378,5 +393,5 @@ def _stopped_text(config: RunConfig, progress: Progress, iteration: int) -> str:
         left = f", with {duration(seconds)} left"
     return (
         f"stopped after iteration {iteration}{left}; saved in {config.directory}; the "
-        "same command goes on from there"
+        "same command continues it"
     )

@@ -1,4 +1,4 @@
-"""The player that an earlier run left, with which another begins."""
+"""Loads the initial weights of a run from another player."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,21 +16,20 @@ def initial_variables(
     """Returns the weights of `config.initial_player`.
 
     Raises:
-        ValueError: there is no such player, it is for another game, or its network is
-            another.
+        ValueError: the player does not exist, or has another game or network.
     """
     source = config.initial_player or ""
     directory = pretrained_directory(game.name) if source == PRETRAINED else source
     player = load_player(directory, parts)
     if player.game != game:
         raise ValueError(f"the player in {source} is for {player.game}, not for {game}")
-    found, wanted = (
+    saved, wanted = (
         _flattened(network.to_json()) for network in (player.config, config.network)
     )
     differences = [
-        f"network.{name} is {found.get(name)} there and {wanted.get(name)} here"
-        for name in {**wanted, **found}
-        if found.get(name) != wanted.get(name)
+        f"network.{name} is {saved.get(name)} there and {wanted.get(name)} here"
+        for name in {**wanted, **saved}
+        if saved.get(name) != wanted.get(name)
     ]
     if differences:
         raise ValueError(
@@ -41,7 +40,7 @@ def initial_variables(
 
 
 def _flattened(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Returns nested settings by their names with dots."""
+    """Returns nested settings by dotted names."""
     flat = {}
     for name, value in values.items():
         if isinstance(value, dict):

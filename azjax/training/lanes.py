@@ -1,10 +1,10 @@
-"""Lanes: the fixed parts of a run, which are spread over the devices.
+"""Lanes: the fixed parts of a run, spread over the devices.
 
-A run's games, replay and batches are divided into L lanes, each with random keys of its
-own. Arrays of lanes have an axis `[L, ...]` in front, which is sharded over the
-devices; what the lanes share is replicated. The same lanes give the same run on
-any number of devices that divides L: up to rounding where a device computes its lanes
-in one batch, bit for bit where it computes one after another.
+A run's games, replay and batches are divided into L lanes, each with its own random
+keys. Lane arrays have a leading axis, `[L, ...]`, which is sharded over the devices;
+all other arrays are replicated. The same lanes give the same run on any number of
+devices that divides L: up to rounding if a device computes its lanes in one batch, bit
+for bit if it computes them one by one.
 """
 
 import functools
@@ -21,11 +21,11 @@ from azjax.devices import AXIS, DIVIDED, REPLICATED, mesh_of, spread
 
 
 class Lanes(NamedTuple):
-    """How the lanes of a run lie on the devices.
+    """The placement of a run's lanes on the devices.
 
     mesh: the devices, along one axis.
     number: L.
-    one_by_one: whether a device computes matrix products of one lane after another.
+    one_by_one: whether a device computes matrix products lane by lane.
     """
 
     mesh: Mesh
@@ -34,7 +34,7 @@ class Lanes(NamedTuple):
 
     @property
     def replicated(self) -> NamedSharding:
-        """The sharding of arrays that are the same on each device."""
+        """The sharding of replicated arrays."""
         return NamedSharding(self.mesh, REPLICATED)
 
     @property
@@ -50,12 +50,11 @@ class Lanes(NamedTuple):
         donate_argnums: Sequence[int] = (),
         out_specs: Any = DIVIDED,
     ) -> Callable[..., Any]:
-        """Returns the jitted function, of which each device computes its lanes.
+        """Returns the jitted function; each device computes its own lanes.
 
         Args:
-            function: of arrays that are replicated and then of arrays of some lanes,
-                to arrays of these lanes.
-            num_replicated: the arguments that are replicated.
+            function: takes replicated arrays, then lane arrays; returns lane arrays.
+            num_replicated: number of replicated arguments.
             donate_argnums: as in `jax.jit`.
             out_specs: of the results, `DIVIDED` or `REPLICATED`.
         """
@@ -68,8 +67,8 @@ class Lanes(NamedTuple):
     def jit_products(
         self, function: Callable[..., Any], *, num_replicated: int
     ) -> Callable[..., Any]:
-        """Returns the same of a function with matrix products, whose bits depend on the
-        size of a batch: with `one_by_one` it is computed of one lane after another."""
+        """`jit` for a function with matrix products, whose rounding depends on the
+        batch size; with `one_by_one` it is called once per lane."""
         if not self.one_by_one:
             return self.jit(function, num_replicated=num_replicated)
 
@@ -78,7 +77,7 @@ class Lanes(NamedTuple):
             lane = jax.tree.map(lambda x: x[number][None], laned)
             return function(*args[:num_replicated], *lane)
 
-        # A loop in one program would be compiled for its length, with other bits.
+        # A loop inside one program would compile differently for each length.
         of_lane = self.jit(of_lane, num_replicated=1 + num_replicated)
         join = self.jit(
             lambda *lanes: jax.tree.map(lambda *x: jnp.concatenate(x), *lanes)
@@ -87,16 +86,16 @@ class Lanes(NamedTuple):
         return lambda *args: join(*(of_lane(number, *args) for number in numbers))
 
     def mean_of_devices(self, tree: Any) -> Any:
-        """Returns the mean of float32 arrays over the devices, in one reduction; called
-        by a function of `jit`."""
+        """Averages float32 arrays over the devices, in one reduction; called inside a
+        function of `jit`."""
         if self.mesh.size == 1:
             return tree
         flat, unravel = ravel_pytree(tree)
         return unravel(jax.lax.pmean(flat, AXIS))
 
     def mean(self) -> Callable[[Any], Any]:
-        """Returns the jitted function of arrays `[L, ...]` to their mean `[...]`, which
-        is replicated and has the same bits on any number of devices."""
+        """Returns the jitted mean over the lanes, `[L, ...]` to `[...]`, replicated and
+        with the same bits on any number of devices."""
 
         def mean(laned: Any) -> Any:
             return jax.tree.map(
@@ -106,13 +105,12 @@ class Lanes(NamedTuple):
         return self.jit(mean, out_specs=REPLICATED)
 
     def replicate(self, arrays: Any) -> Any:
-        """Returns copies of arrays on every device: of those of the lanes, or of some
-        that each process has."""
-        # `jax.device_put` does not reach the devices of other processes.
+        """Copies lane arrays, or arrays that each process has, to every device."""
+        # `jax.device_put` cannot write to devices of other processes.
         return _copy(self.replicated)(arrays)
 
     def to_host(self, arrays: Any) -> Any:
-        """Returns arrays of all lanes as NumPy's, in every process."""
+        """Returns lane arrays as NumPy arrays, in every process."""
         return jax.device_get(self.replicate(arrays))
 
 
@@ -126,7 +124,7 @@ def _copy(sharding: NamedSharding) -> Callable[[Any], Any]:
 def spread_lanes(
     number: int, *, one_by_one: bool, devices: Sequence[Any] | None = None
 ) -> Lanes:
-    """Returns lanes that are spread over devices.
+    """Returns lanes spread over devices.
 
     Args:
         number: L.
@@ -134,7 +132,7 @@ def spread_lanes(
         devices: all by default.
 
     Raises:
-        ValueError: their number does not divide that of the lanes.
+        ValueError: L is not a multiple of the number of devices.
     """
     devices = jax.devices() if devices is None else devices
     if number % len(devices):
@@ -145,22 +143,21 @@ def spread_lanes(
 
 
 def on_one_device(replicated: Any) -> Any:
-    """Returns replicated arrays as one of this process's devices holds them."""
+    """Returns replicated arrays as arrays on one of this process's devices."""
     return jax.tree.map(lambda array: array.addressable_data(0), replicated)
 
 
 def abstract_state(init: Callable[[], Any], shardings: Callable[[Any], Any]) -> Any:
-    """Returns `jax.ShapeDtypeStruct` in place of the arrays of a state that is not
-    computed.
+    """Returns the `jax.ShapeDtypeStruct`s of a state without computing it.
 
     Args:
-        init: would compute the state.
-        shardings: of the shapes of a state to the sharding of each leaf.
+        init: returns the state; only traced.
+        shardings: maps the shapes of a state to the sharding of each leaf.
     """
     shapes = jax.eval_shape(init)
     return jax.tree.map(abstract_array, shapes, shardings(shapes))
 
 
 def abstract_array(array: Any, sharding: Sharding) -> jax.ShapeDtypeStruct:
-    """Returns shape and dtype of an array, with a sharding."""
+    """Returns an array's shape and dtype with a sharding."""
     return jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=sharding)

@@ -1,4 +1,4 @@
-"""The losses of the heads, one update, and the averaged weights."""
+"""Losses, gradients, updates and averaged weights."""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -25,18 +25,18 @@ from azjax.search.keys import split_batch
 from azjax.training.config import LearnerConfig
 from azjax.training.replay import Batch, Index, Sample, empty_replay, make_batch
 
-_FIRST_RATE = 0.01  # of the highest; with a rate of 0 the first update does nothing
-_STEPS = 1_000_000  # that a schedule is given for a run
+_FIRST_RATE = 0.01  # of the peak; a rate of 0 would waste the first update
+_STEPS = 1_000_000  # resolution of the schedule over a run
 
 
 @struct.dataclass
 class LearnerState:
-    """The state of the learner, which an update changes.
+    """The learner's state.
 
-    variables: learnt.
-    averaged: their running average, which plays and is evaluated.
-    opt_state: the optimiser's.
-    updates: `[]` int32; made so far.
+    variables: the trained network.
+    averaged: moving average of the variables, used in play and evaluation.
+    opt_state: the optimizer's state.
+    updates: `[]` int32; number of updates.
     """
 
     variables: Variables
@@ -48,8 +48,8 @@ class LearnerState:
 class HeadLoss(NamedTuple):
     """The loss of one head.
 
-    loss: `[N]` float32, of each position; 0 where it has no target.
-    has_target: `[N]` bool; the loss is averaged over the positions that have one.
+    loss: `[N]` float32 per position; 0 without a target.
+    has_target: `[N]` bool; the loss is averaged over these positions.
     weight: in the sum of all heads.
     """
 
@@ -58,17 +58,17 @@ class HeadLoss(NamedTuple):
     weight: float
 
 
-# `(prediction, batch)` to the losses by name, for any batch size; `NAME_loss` is in the
-# metrics.
+# Maps `(prediction, batch)` to losses by name, for any batch size; the metrics contain
+# `NAME_loss`.
 Loss = Callable[[Prediction, Batch], Mapping[str, HeadLoss]]
 
 
 def learning_rate(config: LearnerConfig, share: jax.Array | float) -> jax.Array:
-    """Returns the learning rate at a share of the run: linear rise, then a cosine.
+    """Returns the learning rate at a fraction of the run: linear warmup, then a cosine.
 
     Args:
-        config: with the highest rate, the rise's share of the run, and the final rate.
-        share: of the run that is over, in [0, 1].
+        config: peak rate, warmup fraction and final fraction.
+        share: fraction of the run that is done, in [0, 1].
     """
     highest = config.learning_rate
     first = _FIRST_RATE * highest
@@ -86,9 +86,10 @@ def learning_rate(config: LearnerConfig, share: jax.Array | float) -> jax.Array:
 
 
 def make_optimizer(config: LearnerConfig) -> optax.GradientTransformationExtraArgs:
-    """Returns AdamW whose learning rate follows the share of the run that is over.
+    """Returns AdamW with a learning rate that follows the progress of the run.
 
-    Its `update` takes that share as the extra argument `progress`, `[]` in [0, 1].
+    Its `update` takes the fraction of the run that is done as the extra argument
+    `progress`, `[]` in [0, 1].
     """
 
     def scale_by_progress(updates, state, params=None, **extra_args):
@@ -109,9 +110,9 @@ def make_optimizer(config: LearnerConfig) -> optax.GradientTransformationExtraAr
 def init_learner(
     variables: Variables, optimizer: optax.GradientTransformation
 ) -> LearnerState:
-    """Returns the state before the first update."""
+    """Returns the initial learner state."""
     return LearnerState(
-        # Copies: an update donates its state.
+        # Copies, because an update donates the learner.
         variables=jax.tree.map(jnp.copy, variables),
         averaged=jax.tree.map(jnp.copy, variables),
         opt_state=optimizer.init(variables.params),
@@ -126,12 +127,12 @@ def head_losses(
     value_weight: float = 1.0,
     auxiliary: Sequence[AuxiliaryHead] = (),
 ) -> dict[str, HeadLoss]:
-    """Returns the loss of every head, by its name.
+    """Computes the loss of every head, by name.
 
     Args:
-        prediction: of the batch's observations.
+        prediction: for the batch's observations.
         batch: N positions with their targets.
-        value_weight: of the value loss against the policy loss.
+        value_weight: weight of the value loss relative to the policy loss.
         auxiliary: the auxiliary heads.
     """
     targets = batch.targets
@@ -160,12 +161,13 @@ def head_losses(
 
 
 def _masked(loss: jax.Array, mask: jax.Array) -> jax.Array:
-    """Returns the loss, 0 where masked; of another shape, it is refused later."""
+    """Masks the loss with 0; a wrong shape is returned as it is, and rejected later."""
     return jnp.where(mask, loss, 0.0) if loss.shape == mask.shape else loss
 
 
 def make_loss(config: LearnerConfig, parts: Parts | None = None) -> Loss:
-    """Returns `head_losses` of a network, as the settings weigh them."""
+    """Returns `head_losses` with the weights of the settings and the auxiliary
+    heads."""
     return functools.partial(
         head_losses,
         value_weight=config.value_weight,
@@ -174,10 +176,10 @@ def make_loss(config: LearnerConfig, parts: Parts | None = None) -> Loss:
 
 
 class Gradient(NamedTuple):
-    """What an update needs of a batch.
+    """The results of a batch that an update uses.
 
-    params: the gradient of the loss.
-    batch_stats: of the network after the batch.
+    params: gradient of the loss.
+    batch_stats: the network's batch statistics after the batch.
     metrics: scalars by name.
     """
 
@@ -194,15 +196,16 @@ def compute_gradient(
     *,
     num_lanes: int = 1,
 ) -> tuple[Gradient, jax.Array]:
-    """Returns the gradient, and `[N]`, each position's weighted sum of losses before
-    its own weight.
+    """Returns the gradient, and `[N]` the loss of each position: the weighted sum over
+    heads, before the sample weight.
 
     Args:
         network: its structure.
         loss: of the batch.
         variables: of the network.
-        batch: of one lane after the other; the loss is the mean of theirs.
-        num_lanes: whose positions it holds, equally many of each.
+        batch: lane by lane, equally many positions each; the loss is the mean over
+            lanes.
+        num_lanes: number of lanes in the batch.
     """
     (_, (metrics, sample_loss, batch_stats)), params = jax.value_and_grad(
         _total_loss, has_aux=True
@@ -224,14 +227,14 @@ def apply_gradient(
     gradient: Gradient,
     share: jax.Array,
 ) -> tuple[LearnerState, dict[str, jax.Array]]:
-    """Returns the learner after an update, and its metrics.
+    """Updates the learner; returns it with its metrics.
 
     Args:
-        optimizer: takes `share` as `progress`, if it takes that.
-        ema_decay: of the average at last; it is smaller in the first updates.
+        optimizer: receives `share` as `progress` if it takes extra arguments.
+        ema_decay: final decay of the average; smaller in the first updates.
         learner: before the update.
         gradient: of its variables.
-        share: `[]` float32 in [0, 1], of the run that is over.
+        share: `[]` float32, fraction of the run that is done, in [0, 1].
     """
     variables = learner.variables
     updates, opt_state = optax.with_extra_args_support(optimizer).update(
@@ -240,7 +243,7 @@ def apply_gradient(
     params = optax.apply_updates(variables.params, updates)
     variables = variables._replace(params=params, batch_stats=gradient.batch_stats)
     count = learner.updates + 1
-    # At first the decay is small: the average forgets the random start.
+    # A small initial decay, so that the average forgets the random initial weights.
     decay = jnp.minimum(ema_decay, count.astype(jnp.float32) / (count + 10))
     # decay * averaged + (1 - decay) * variables
     averaged: Any = optax.incremental_update(variables, learner.averaged, 1 - decay)
@@ -258,11 +261,11 @@ def make_update(
 ):
     """Returns a jitted `(learner, batch, share) -> (learner, metrics, sample_loss)`.
 
-    `share` is the share of the run that is over, `[]` float32 in [0, 1], which the
-    optimizer takes as `progress`; `metrics` are scalars by name; `sample_loss`, `[N]`,
-    is each position's weighted sum of losses, before its own weight. The learner is
-    donated. Called from a Python loop:
-    XLA's CPU backend computes a convolution's gradient far slower within `lax.scan`.
+    `share` is the fraction of the run that is done, `[]` float32 in [0, 1], passed to
+    the optimizer as `progress`; `metrics` are scalars by name; `sample_loss`, `[N]`, is
+    the weighted sum of each position's losses, before the sample weight. The learner is
+    donated. Call it from a Python loop: XLA's CPU backend computes gradients of
+    convolutions far slower inside `lax.scan`.
     """
 
     def update(learner: LearnerState, batch: Batch, share: jax.Array):
@@ -286,10 +289,10 @@ def update_bytes(
     batch_size: int,
     auxiliary: Sequence[AuxiliaryHead],
 ) -> int:
-    """Returns about how many bytes an update takes beside what it is given: the batch,
-    what is stored for the gradient, and the gradient; nothing of it is allocated."""
-    # The number of entries in a large batch may be too large for JAX. What is stored
-    # for the gradient holds the parameters, too.
+    """Estimates the bytes of an update besides its arguments: batch, residuals and
+    gradient; allocates nothing."""
+    # A small batch, scaled up: shapes of large ones may overflow in JAX. The residuals
+    # of the gradient include the parameters.
     few = 64
 
     def differentiate(variables: Variables):
@@ -309,7 +312,7 @@ def update_bytes(
 
 
 def _empty_batch(game: Game, size: int, auxiliary: Sequence[AuxiliaryHead]) -> Batch:
-    """Returns a batch of which only the shapes mean anything."""
+    """Returns a batch with meaningful shapes only."""
     replay = empty_replay(
         game, num_chunks=1, moves_per_chunk=1, num_games=1, policy_entries=1
     )

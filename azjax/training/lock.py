@@ -1,4 +1,4 @@
-"""The lock by which one process at a time trains in a run directory."""
+"""A lock that allows one training process per run directory."""
 
 import contextlib
 import os
@@ -11,16 +11,16 @@ from azjax.remote import Directory
 
 try:
     import fcntl
-except ImportError:  # Windows: nothing keeps two processes apart
+except ImportError:  # Windows: no lock
     fcntl = None
 
 LOCK_FILE = ".lock"
-_LOOK_SECONDS = 0.2  # more than it takes to look whether somebody has the lock
+_RETRY_SECONDS = 0.2  # longer than `is_at_work` holds the lock
 
 
 def locked(directory: Directory) -> contextlib.AbstractContextManager[object]:
-    """Locks a directory until the end of the context that is returned; the system
-    unlocks it, however this process may end. A remote one cannot be locked.
+    """Locks a directory until the end of the returned context, or of the process. A
+    remote directory is not locked.
 
     Raises:
         ValueError: another process has locked it.
@@ -41,7 +41,7 @@ def _lock(file: TextIO, directory: Path) -> None:
     """Locks a file."""
     if _try_lock(file, exclusive=True):
         return
-    time.sleep(_LOOK_SECONDS)  # perhaps somebody just looks
+    time.sleep(_RETRY_SECONDS)  # `is_at_work` may hold it
     if not _try_lock(file, exclusive=True):
         raise ValueError(
             f"another process is training in {directory}: wait for it, stop it, or "
@@ -50,7 +50,7 @@ def _lock(file: TextIO, directory: Path) -> None:
 
 
 def _try_lock(file: TextIO | int, *, exclusive: bool) -> bool:
-    """Locks a file unless another process has; returns whether none has."""
+    """Locks a file unless another process has; returns whether that succeeded."""
     if fcntl is None:
         return True
     kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
@@ -62,16 +62,15 @@ def _try_lock(file: TextIO | int, *, exclusive: bool) -> bool:
 
 
 def is_at_work(directory: Path) -> bool:
-    """Returns whether a process is training in a run directory now; on Windows, where
-    nobody can tell, False.
+    """Returns whether a process is training in a run directory; always False on
+    Windows.
 
-    The directory may have been written by somebody else: no link is followed, and
-    nothing waits for the other end of a pipe.
+    The directory may have any content: links are not followed and pipes not waited for.
     """
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
         lock = os.open(directory / LOCK_FILE, flags)
-    except OSError:  # no run has ever been here
+    except OSError:  # no run
         return False
     try:
         if not stat.S_ISREG(os.fstat(lock).st_mode):

@@ -1,10 +1,10 @@
-"""`train`: AlphaZero's loop. Play, learn, evaluate, save."""
+"""`train`: sets up a run of AlphaZero and hands it to the host loop."""
 
 import dataclasses
 import functools
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import optax
@@ -12,6 +12,7 @@ import optax
 from azjax import games as game_register
 from azjax.arena import Poll
 from azjax.compilation_cache import enable_compilation_cache
+from azjax.games import Game
 from azjax.networks import Parts, Variables
 from azjax.players import (
     AlphaZeroPlayer,
@@ -23,27 +24,28 @@ from azjax.players import (
 )
 from azjax.players.batches import Division
 from azjax.remote import as_directory
+from azjax.training.algorithm import Algorithm, TrainState, make_algorithm
 from azjax.training.config import TrainConfig
 from azjax.training.distributed import fails_together
 from azjax.training.evaluation import Evaluator
 from azjax.training.host_loop import (
     Hook,
-    Learning,
     Run,
+    RunFunctions,
     Totals,
     length_of,
     run_loop,
 )
 from azjax.training.initial_player import initial_variables
-from azjax.training.iteration import (
-    Algorithm,
-    TrainState,
-    make_algorithm,
-    train_iteration,
-)
+from azjax.training.iteration import train_iteration
 from azjax.training.lanes import on_one_device
 from azjax.training.learner import Loss, learning_rate
-from azjax.training.memory import check_memory, memory_errors, required_parts
+from azjax.training.memory import (
+    MemoryItem,
+    check_memory,
+    memory_errors,
+    required_memory,
+)
 from azjax.training.metrics import Row
 from azjax.training.optimizer_identity import DEFAULT, optimizer_identity
 from azjax.training.plan import Plan, plan_to_follow
@@ -65,145 +67,165 @@ def train(
     on_iteration: Hook | None = None,
     on_evaluation: Hook | None = None,
 ) -> Run[TrainedPlayer]:
-    """Learns a game by self-play, or continues a run that was stopped.
+    """Learns a game by self-play, or continues a stopped run.
 
-    SIGINT, SIGTERM and a notice of JAX's preemption service end the run after the
-    iteration in progress; it is saved then. An evaluation in progress is discarded and
-    made when the run goes on. A second signal ends the run at once.
+    SIGINT, SIGTERM and a notice of JAX's preemption service stop the run after the
+    current iteration and save it. An evaluation in progress is discarded and repeated
+    when the run continues. A second signal ends the process at once.
 
-    A run continues only with the same optimizer. Whether `loss`, `value_target` and
-    `sampler` are given must be the same, too; what they compute is not compared.
+    A run continues only with the same optimizer, and only if the same ones of `loss`,
+    `value_target` and `sampler` are given; these functions are not compared.
 
     Args:
         config: the run's settings.
-        optimizer: in place of AdamW with its schedule.
-        parts: modules of the user's own in the network, and auxiliary heads.
-        loss: in place of `head_losses`, `(prediction, batch)` to the losses by name.
-        value_target: in place of `lambda_target`.
-        sampler: in place of `uniform_sampler`.
-        on_iteration: called with the metrics of each iteration. What it raises ends
-            the run as it was saved last; a signal ends it with everything saved.
-        on_evaluation: called with each evaluation, once its plot is drawn.
+        optimizer: replaces AdamW and its schedule.
+        parts: custom network modules and auxiliary heads.
+        loss: replaces `head_losses`; maps `(prediction, batch)` to losses by name.
+        value_target: replaces `lambda_target`.
+        sampler: replaces `uniform_sampler`.
+        on_iteration: called with the metrics of each iteration. An exception ends the
+            run as last saved; a signal saves it first.
+        on_evaluation: called with the metrics of each evaluation, after plotting.
 
     Raises:
-        ValueError: the run directory holds another run, no checkpoint in it can be
-            read, an opponent to be evaluated against is unknown, the initial player is
-            for another game or has another network, a hook returns something of the
-            wrong shape, a loss is not finite, or the run cannot fit into the device's
-            memory.
+        ValueError: invalid settings or initial player, a run directory that holds
+            another run or no readable checkpoint, a hook's result of the wrong shape, a
+            loss that is not finite, or too little device memory.
         OSError: the run directory cannot be written.
     """
     started = time.monotonic()
     enable_compilation_cache()
+    custom = _Custom(optimizer, parts, loss, value_target, sampler)
     with fails_together():
-        game = game_register.make(config.game)
-        network, variables = first_network(config.seed, game, config.network, parts)
-        if config.initial_player is not None and not has_begun(config.directory):
-            variables = initial_variables(config, game, parts)
-        plan = _plan_to_follow(config)
-        algorithm = make_algorithm(
-            config,
-            game,
-            network,
-            optimizer=optimizer,
-            parts=parts,
-            loss=loss,
-            value_target=value_target,
-            sampler=sampler,
-        )
-        learning = _make_learning(
-            config,
-            algorithm,
-            variables,
-            Evaluator(
-                game,
-                config.evaluation,
-                config.evaluation.opponents,
-                division=Division(
-                    config.num_lanes,
-                    # How a part is computed makes a difference in rounding.
-                    jax.local_devices()[:1] if config.exact_lanes else jax.devices(),
-                ),
-            ),
-            player=functools.partial(
-                TrainedPlayer,
-                game,
-                network,
-                config=config.network,
-                search=config.search,
-                seed=config.seed,
-                has_own_parts=parts is not None,
-            ),
-            has_own_optimizer=optimizer is not None,
-        )
-        needed = required_parts(
-            config,
-            game,
-            network,
-            variables,
-            learning.init,
-            num_devices=algorithm.lanes.mesh.size,
-            parts=parts,
-            loss=loss,
-        )
-        check_memory(config, needed)
+        setup = _set_up(config, custom)
     notes: list[str] = []
-    identity = optimizer_identity(optimizer, variables.params) if optimizer else DEFAULT
-    hooks = {"loss": loss, "value_target": value_target, "sampler": sampler}
-    given = [name for name, hook in hooks.items() if hook is not None]
     with (
-        open_shared_directory(config, identity, notes.append, hooks=given) as directory,
-        memory_errors(config, needed),
+        open_shared_directory(
+            *(config, setup.optimizer, notes.append), hooks=custom.hooks()
+        ) as directory,
+        memory_errors(config, setup.memory),
     ):
         return run_loop(
-            learning,
-            directory,
+            *(setup.functions, directory),
             notes=notes,
             started=started,
-            plan=plan,
+            plan=setup.plan,
             on_iteration=on_iteration,
             on_evaluation=on_evaluation,
         )
 
 
+class _Custom(NamedTuple):
+    """Arguments of `train` that replace parts of the algorithm; None: the default."""
+
+    optimizer: optax.GradientTransformation | None
+    parts: Parts | None
+    loss: Loss | None
+    value_target: ValueTarget | None
+    sampler: Sampler | None
+
+    def hooks(self) -> list[str]:
+        """Returns the names of the replaced functions, stored in `config.json`."""
+        names = ("loss", "value_target", "sampler")
+        return [name for name in names if getattr(self, name) is not None]
+
+
+class _Setup(NamedTuple):
+    """What `train` needs before it opens the run directory.
+
+    functions: of the run.
+    plan: to follow; None if the run makes its own.
+    memory: required on each device.
+    optimizer: its identity.
+    """
+
+    functions: RunFunctions[TrainState, TrainedPlayer]
+    plan: Plan | None
+    memory: list[MemoryItem]
+    optimizer: dict[str, Any] | str
+
+
+def _set_up(config: TrainConfig, custom: _Custom) -> _Setup:
+    """Builds everything that a run needs; compiles and writes nothing."""
+    game = game_register.make(config.game)
+    network, variables = first_network(config.seed, game, config.network, custom.parts)
+    if config.initial_player is not None and not has_begun(config.directory):
+        variables = initial_variables(config, game, custom.parts)
+    plan = _plan_to_follow(config)
+    algorithm = make_algorithm(config, game, network, **custom._asdict())
+    make_player = functools.partial(
+        *(TrainedPlayer, game, network),
+        config=config.network,
+        search=config.search,
+        seed=config.seed,
+        has_own_parts=custom.parts is not None,
+    )
+    functions = _make_functions(
+        *(config, algorithm, variables, _make_evaluator(config, game)),
+        make_player=make_player,
+        has_own_optimizer=custom.optimizer is not None,
+    )
+    memory = required_memory(
+        *(config, game, network, variables, functions.init),
+        num_devices=algorithm.lanes.mesh.size,
+        parts=custom.parts,
+        loss=custom.loss,
+    )
+    check_memory(config, memory)
+    optimizer = DEFAULT
+    if custom.optimizer is not None:
+        optimizer = optimizer_identity(custom.optimizer, variables.params)
+    return _Setup(functions, plan, memory, optimizer)
+
+
+def _make_evaluator(config: TrainConfig, game: Game) -> Evaluator:
+    # Exact lanes: the division of a batch changes the rounding, so one device computes.
+    devices = jax.local_devices()[:1] if config.exact_lanes else jax.devices()
+    return Evaluator(
+        *(game, config.evaluation, config.evaluation.opponents),
+        division=Division(config.num_lanes, devices),
+    )
+
+
 def _plan_to_follow(config: TrainConfig) -> Plan | None:
-    """Returns the plan of another run, which a new run is to follow."""
+    """Returns the plan that a new run follows, if `config.plan` names another run."""
     if config.plan is None or has_begun(config.directory):
         return None
     plan, end = plan_to_follow(as_directory(config.plan))
     if end != config.iterations:
         raise ValueError(
-            f"iterations must be {end}, with which the plan in {config.plan} ends: "
-            f"{config.iterations}"
+            f"iterations must be {end}, the last iteration of the plan in "
+            f"{config.plan}: {config.iterations}"
         )
     return dataclasses.replace(plan, length=length_of(config))
 
 
-def _make_learning(
+def _make_functions(
     config: TrainConfig,
     algorithm: Algorithm,
     variables: Variables,
     evaluator: Evaluator,
     *,
-    player: Callable[..., TrainedPlayer],
+    make_player: Callable[..., TrainedPlayer],
     has_own_optimizer: bool,
-) -> Learning[TrainState, TrainedPlayer]:
-    """Returns the algorithm as the host loop calls it.
+) -> RunFunctions[TrainState, TrainedPlayer]:
+    """Returns the functions that the host loop calls.
 
     Args:
         config: the run's settings.
-        algorithm: of `make_algorithm`.
-        variables: the first ones.
-        evaluator: grades the players.
-        player: makes one from `variables=`.
-        has_own_optimizer: whether the learning rate is the user's, and unknown.
+        algorithm: returned by `make_algorithm`.
+        variables: the initial ones.
+        evaluator: evaluates the players.
+        make_player: `make_player(variables=...)` returns a player.
+        has_own_optimizer: whether the user gave the optimizer; its learning rate is
+            then unknown.
     """
 
     def evaluate(player: TrainedPlayer, poll: Poll) -> dict[str, Any]:
         players = named_players(player, config.evaluation.num_simulations)
         return evaluator.evaluate(players, poll)
 
-    return Learning(
+    return RunFunctions(
         config=config,
         state_version=STATE_VERSION,
         positions=config.chunk_positions,
@@ -216,7 +238,9 @@ def _make_learning(
             has_own_optimizer=has_own_optimizer,
         ),
         counts=functools.partial(_counts, config),
-        player=lambda state: player(variables=on_one_device(state.learner.averaged)),
+        player=lambda state: make_player(
+            variables=on_one_device(state.learner.averaged)
+        ),
         evaluate=evaluate,
         save_player=save_player,
         iteration_seconds=functools.partial(_iteration_seconds, config),
@@ -224,15 +248,15 @@ def _make_learning(
 
 
 def _iteration_seconds(config: TrainConfig, row: Row, share: float) -> float:
-    """Returns the seconds that an iteration takes at a share of the run, as the row of
-    another one lets expect: a search takes longer with more simulations."""
+    """Predicts the seconds of an iteration at a fraction of the run from the metrics
+    of another one; self-play time is proportional to the simulations."""
     simulations = config.self_play.simulations_at(share)
     search = row["self_play_seconds"] * simulations / row["simulations"]
     return search + row["update_seconds"]
 
 
 def named_players(trained: TrainedPlayer, simulations: int) -> dict[str, Player]:
-    """Returns the players of a trained network: alone, and with search."""
+    """Returns the players of a network: without search, and with search."""
     network, variables = trained.network, trained.variables
     return {
         "network": NetworkPlayer(trained.game, network, variables),
@@ -252,10 +276,9 @@ def _iterate(
     config: TrainConfig,
     has_own_optimizer: bool,
 ) -> tuple[TrainState, Totals, dict[str, Any]]:
-    """Calls `train_iteration`. The metrics are Python's numbers, with the seconds of
-    both phases, and None for losses where nothing was learnt yet."""
-    # When self-play began, when the updates began if there were any, and the end.
-    times = []
+    """Calls `train_iteration`; returns the metrics as Python numbers, with the seconds
+    of both phases, and None for losses if no update was made."""
+    times = []  # start of self-play, start of the updates if any, end
 
     def begin(phase: str) -> None:
         times.append(time.monotonic())
@@ -268,17 +291,17 @@ def _iterate(
     totals = _add(totals, row)
     row["self_play_seconds"] = times[1] - times[0]
     row["update_seconds"] = times[-1] - times[1]  # 0 without updates
-    # For the metrics: the optimizer computes the rate from the share.
+    # Reported only: the optimizer computes the rate from `share`.
     rate = None if has_own_optimizer else float(learning_rate(config.learner, share))
     return state, totals, {**row, "learning_rate": rate}
 
 
 def _add(totals: Totals, metrics: dict[str, Any]) -> Totals:
-    """Adds the counts of an iteration to the totals, and removes them from `metrics`.
+    """Adds an iteration's counts to the totals, and removes them from `metrics`.
 
-    games: finished.
-    eligible: positions that could be sampled at some time.
-    delay: moves that were made in their slots until then, summed.
+    games: finished games.
+    eligible: positions that have become eligible.
+    delay: moves made in their slots before they became eligible, summed.
     waiting: positions that may still become eligible.
     """
     return {
@@ -290,7 +313,7 @@ def _add(totals: Totals, metrics: dict[str, Any]) -> Totals:
 
 
 def _counts(config: TrainConfig, state: TrainState, totals: Totals) -> dict[str, Any]:
-    """Returns games, updates and how many positions became eligible, and when."""
+    """Returns games, updates, the share of eligible positions, and their mean delay."""
     positions = int(state.iteration) * config.chunk_positions
     decided = positions - totals.get("waiting", 0)
     eligible = totals.get("eligible", 0)

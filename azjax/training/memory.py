@@ -1,4 +1,4 @@
-"""Memory needed by a run, computed before anything is compiled or written."""
+"""Device memory of a run, computed before anything is compiled or written."""
 
 import contextlib
 import functools
@@ -28,9 +28,9 @@ _CGROUP_LIMITS = (
 
 
 def available_bytes() -> int | None:
-    """Returns the memory of the first device, None if it does not tell.
+    """Returns the bytes that the first device can allocate; None if unknown.
 
-    For a CPU that is the machine's memory, or what the process's group may use of it.
+    For a CPU: the machine's memory, or the limit of the process's control group.
     """
     device = jax.local_devices()[0]
     statistics = device.memory_stats() or {}
@@ -49,13 +49,13 @@ def available_bytes() -> int | None:
     return min(limits, default=None)
 
 
-class Part(NamedTuple):
+class MemoryItem(NamedTuple):
     """Memory that a run needs for one purpose.
 
-    name: what needs it, in words.
-    size: bytes, about; compilers need some more or, where they fuse, less.
-    stage: when it is needed; None if always.
-    settings: names of the settings that lower it.
+    name: the purpose.
+    size: approximate bytes.
+    stage: when it is needed; None: always.
+    settings: settings that lower it.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Part(NamedTuple):
     settings: tuple[str, ...]
 
 
-def required_parts(
+def required_memory(
     config: TrainConfig,
     game: Game,
     network: Network,
@@ -75,73 +75,59 @@ def required_parts(
     is_cpu: bool | None = None,
     parts: Parts | None = None,
     loss: Loss | None = None,
-) -> list[Part]:
-    """Returns the memory that a run needs on each device, by purpose, without
-    allocating any.
+) -> list[MemoryItem]:
+    """Returns the memory that a run needs on each device; allocates nothing.
 
     Args:
         config: the run's settings.
-        game: what is learnt.
+        game: the game.
         network: its structure.
         variables: its parameters.
-        init: returns the run's state, a `TrainState`; it is not called.
-        num_devices: that the lanes are spread over; the devices of a CPU share its
-            memory.
-        is_cpu: whether they are a CPU's; by default what the devices at hand are.
-        parts: the user's own modules of the network.
-        loss: the user's own.
+        init: returns the `TrainState`; only traced.
+        num_devices: devices of the lanes; those of a CPU share its memory.
+        is_cpu: whether they are a CPU's; by default as the available ones.
+        parts: custom network modules.
+        loss: custom loss.
     """
     auxiliary = (parts or Parts()).auxiliary
     is_cpu = _is_cpu() if is_cpu is None else is_cpu
     num_devices = 1 if is_cpu else num_devices
     state = jax.eval_shape(init)
-    replay = tree_bytes(state.replay) // num_devices
-    rest = tree_bytes(state) - tree_bytes(state.replay)
-    # On a CPU the arrays of a checkpoint stay in its memory while they are written, and
-    # the run goes on with others.
-    copies, saved = (2, " (with the copy that is saved)") if is_cpu else (1, "")
-    policy = state.replay.chunk.policy
-    entries = () if policy.action is None else ("replay.policy_entries",)
+    # A CPU keeps the arrays of a checkpoint while they are written.
+    copies, saved = (2, " (with the copy being saved)") if is_cpu else (1, "")
+    replay = copies * tree_bytes(state.replay) // num_devices
+    rest = copies * (tree_bytes(state) - tree_bytes(state.replay))
+    is_dense = state.replay.chunk.policy.action is None
+    entries = () if is_dense else ("replay.policy_entries",)
+    index = _index_bytes(state.replay, finds_ends=bool(auxiliary)) // num_devices
+    trajectory = tree_bytes(state.replay.chunk) // config.replay_chunks // num_devices
+    updates = update_bytes(
+        *(game, network, variables, loss or make_loss(config.learner, parts)),
+        batch_size=config.learner.batch_size // num_devices,
+        auxiliary=auxiliary,
+    )
     return [
-        Part(
-            f"the replay{saved}", copies * replay, None, ("replay.capacity", *entries)
-        ),
-        Part(
-            f"the network and its optimizer{saved}",
-            copies * rest,
-            None,
+        MemoryItem(f"the replay{saved}", replay, None, ("replay.capacity", *entries)),
+        MemoryItem(
+            *(f"the network and its optimizer{saved}", rest, None),
             ("network.trunk.num_blocks",),
         ),
-        Part(
-            "the index of the replay",
-            _index_bytes(state.replay, finds_ends=bool(auxiliary)) // num_devices,
-            "updates",
-            ("replay.capacity",),
-        ),
-        Part(
-            "the batch and its gradient",
-            update_bytes(
-                game,
-                network,
-                variables,
-                loss or make_loss(config.learner, parts),
-                batch_size=config.learner.batch_size // num_devices,
-                auxiliary=auxiliary,
-            ),
-            "updates",
+        MemoryItem("the replay index", index, "updates", ("replay.capacity",)),
+        MemoryItem(
+            *("the batch and its gradient", updates, "updates"),
             ("learner.batch_size", "network.trunk.num_blocks"),
         ),
-        Part(
-            "the newest moves of self-play",
-            tree_bytes(state.replay.chunk) // config.replay_chunks // num_devices,
-            "self-play",
+        MemoryItem(
+            *("the trajectory of a chunk", trajectory, "self-play"),
             ("self_play.num_games", "self_play.moves_per_chunk"),
         ),
         *_search_parts(config, game, num_devices),
     ]
 
 
-def _search_parts(config: TrainConfig, game: Game, num_devices: int) -> Iterator[Part]:
+def _search_parts(
+    config: TrainConfig, game: Game, num_devices: int
+) -> Iterator[MemoryItem]:
     def bytes_of_search(num_games: int, num_simulations: int) -> int:
         positions = jax.eval_shape(
             lambda: jax.vmap(lambda _: game.init())(jnp.arange(num_games))
@@ -154,7 +140,7 @@ def _search_parts(config: TrainConfig, game: Game, num_devices: int) -> Iterator
             max_depth=game.max_moves,
         )
 
-    yield Part(
+    yield MemoryItem(
         "the search of self-play",
         bytes_of_search(
             config.self_play.num_games // num_devices,
@@ -167,8 +153,8 @@ def _search_parts(config: TrainConfig, game: Game, num_devices: int) -> Iterator
             "search.tree_reuse_nodes",
         ),
     )
-    if shipped(game) is not None:  # else nothing is searched in evaluations
-        yield Part(
+    if shipped(game) is not None:  # without solved positions nothing is searched
+        yield MemoryItem(
             "the search of evaluations",
             bytes_of_search(GRADED_AT_ONCE, config.evaluation.num_simulations),
             "evaluation",
@@ -181,18 +167,18 @@ def _is_cpu() -> bool:
 
 
 def _index_bytes(replay: Replay, *, finds_ends: bool) -> int:
-    """Returns the bytes of the index and of the marks from which it is counted."""
+    """Returns the bytes of the index and of `was_eligible`."""
     zero = jax.ShapeDtypeStruct((), jnp.int32)
     index = functools.partial(
         make_index, value_target=lambda_target(1.0, 1), finds_ends=finds_ends
     )
     of_lanes = jax.vmap(index, (0, None, None))
-    _, found, _ = jax.eval_shape(of_lanes, replay, zero, zero)
-    return tree_bytes(found) + tree_bytes(replay.was_eligible)
+    _, indices, _ = jax.eval_shape(of_lanes, replay, zero, zero)
+    return tree_bytes(indices) + tree_bytes(replay.was_eligible)
 
 
-def needed_at_once(parts: Sequence[Part]) -> list[Part]:
-    """Returns the parts of the stage that needs most, the largest first."""
+def needed_at_once(parts: Sequence[MemoryItem]) -> list[MemoryItem]:
+    """Returns the parts of the stage that needs most memory, the largest first."""
     stages = [
         [part for part in parts if part.stage in (None, stage)]
         for stage in {part.stage for part in parts}
@@ -201,27 +187,27 @@ def needed_at_once(parts: Sequence[Part]) -> list[Part]:
     return sorted(most, key=lambda part: -part.size)
 
 
-def check_memory(config: TrainConfig, parts: Sequence[Part]) -> None:
-    """Refuses a run that cannot fit.
+def check_memory(config: TrainConfig, parts: Sequence[MemoryItem]) -> None:
+    """Checks that a run fits into the available device.
 
     Raises:
-        ValueError: it needs more than the device has.
+        ValueError: it needs more memory.
     """
     check_fits(config, parts, available_bytes())
 
 
 def check_fits(
-    config: TrainConfig, parts: Sequence[Part], available: int | None
+    config: TrainConfig, parts: Sequence[MemoryItem], available: int | None
 ) -> None:
-    """Refuses a run that cannot fit into a device.
+    """Checks that a run fits into a device.
 
     Args:
         config: the run's settings.
-        parts: of `required_parts`.
-        available: bytes that the device has; None if that is not known.
+        parts: returned by `required_memory`.
+        available: bytes of the device; None if unknown.
 
     Raises:
-        ValueError: it needs more than the device has.
+        ValueError: it needs more memory.
     """
     needed = sum(part.size for part in needed_at_once(parts))
     if available is not None and needed > available:
@@ -232,8 +218,8 @@ def check_fits(
 
 
 @contextlib.contextmanager
-def memory_errors(config: TrainConfig, parts: Sequence[Part]) -> Iterator[None]:
-    """A context in which running out of memory is a ValueError that says what to do."""
+def memory_errors(config: TrainConfig, parts: Sequence[MemoryItem]) -> Iterator[None]:
+    """A context that turns out-of-memory errors into a ValueError with advice."""
     try:
         yield
     except (MemoryError, jax.errors.JaxRuntimeError) as error:
@@ -241,15 +227,15 @@ def memory_errors(config: TrainConfig, parts: Sequence[Part]) -> Iterator[None]:
         if not is_memory:
             raise
         raise ValueError(
-            "the device ran out of memory; begin again in another run directory, and "
+            "the device ran out of memory; start a new run in another directory and "
             f"{advice(config, parts)}"
         ) from error
 
 
-def advice(config: TrainConfig, parts: Sequence[Part]) -> str:
+def advice(config: TrainConfig, parts: Sequence[MemoryItem]) -> str:
     """Returns which settings to lower, for the largest parts first.
 
-    Left out are settings at their least, and parts of less than a hundredth.
+    Omits settings at their minimum, and parts below 1% of the total.
     """
     most = needed_at_once(parts)
     total = sum(part.size for part in most)
@@ -267,11 +253,12 @@ def advice(config: TrainConfig, parts: Sequence[Part]) -> str:
         if lower and part.size >= total / 100:
             size = _gigabytes(part.size)
             advice.append(f"{' or '.join(lower)} for {part.name}, {size}")
-    return "lower " + "; ".join(advice) if advice else "take a larger device"
+    return "lower " + "; ".join(advice) if advice else "use a larger device"
 
 
 def _settings(config: TrainConfig) -> dict[str, tuple[int, int]]:
-    """Returns value and least value of the settings that decide the memory needed."""
+    """Returns the value and the minimum of each setting that lowers the memory
+    needed."""
     return {
         "replay.capacity": (config.replay.capacity, config.least_replay["capacity"]),
         "replay.policy_entries": (config.replay.policy_entries, 1),
@@ -286,7 +273,7 @@ def _settings(config: TrainConfig) -> dict[str, tuple[int, int]]:
 
 
 def _trunk_settings(trunk: TrunkConfig) -> dict[str, tuple[int, int]]:
-    """Returns the height of a trunk, if it has that setting."""
+    """Returns the number of blocks of a trunk, if it has that setting."""
     num_blocks = getattr(trunk, "num_blocks", None)
     return {} if num_blocks is None else {"network.trunk.num_blocks": (num_blocks, 0)}
 

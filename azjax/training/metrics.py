@@ -1,4 +1,4 @@
-"""What a run measures, as files: `metrics.jsonl` and TensorBoard events."""
+"""Metrics of a run as files: `metrics.jsonl` and TensorBoard events."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from azjax.remote import Directory
 
 METRICS_FILE = "metrics.jsonl"
 MAX_METRICS_BYTES = 2**31
-FLUSH_INTERVAL = 10.0  # between two moments when TensorBoard can see news (seconds)
+FLUSH_INTERVAL = 10.0  # between two flushes of TensorBoard events (seconds)
 
 Row = Mapping[str, Any]
 
@@ -38,22 +38,21 @@ TAGS = {
 }
 
 SCORES = "scores"  # by opponent: `score`, the share of the points, and its interval
-_OLD_SCORE = "score_"  # once a field of the row for each opponent began with it
+_OLD_SCORE = "score_"  # prefix of the fields of each opponent in older versions
 
-# Protobuf makes these classes at import, out of sight of a type checker.
+# Protobuf creates these classes at import; type checkers do not see them.
 _Event, _SessionLog = vars(event_pb2)["Event"], vars(event_pb2)["SessionLog"]
 _Summary = vars(summary_pb2)["Summary"]
 
 
 def read_metrics(path: Directory, max_bytes: int = -1) -> list[dict[str, Any]]:
-    """Reads the rows of a metrics file; there are none if there is no file.
+    """Reads the rows of a metrics file; none if the file is missing.
 
-    Lines that are no JSON objects are left out: their writer was killed, or is still
-    writing.
+    Skips lines that are not JSON objects: their writer was killed, or is still writing.
 
     Args:
-        path: of the file, which may come from somewhere else.
-        max_bytes: of its beginning, to read no more; -1 for all of it.
+        path: of the file, of any origin.
+        max_bytes: number of bytes to read from the beginning; -1: all.
 
     Raises:
         OSError: it is no regular file, has more than `MAX_METRICS_BYTES`, or cannot be
@@ -67,7 +66,7 @@ def read_metrics(path: Directory, max_bytes: int = -1) -> list[dict[str, Any]]:
 
 
 def parse_rows(content: bytes) -> list[dict[str, Any]]:
-    """Returns the rows in a metrics file, or in a part of one; as `read_metrics`."""
+    """Parses the rows of a metrics file, or of a part of one; see `read_metrics`."""
     rows = []
     for line in content.split(b"\n"):
         try:
@@ -80,7 +79,7 @@ def parse_rows(content: bytes) -> list[dict[str, Any]]:
 
 
 def with_scores(row: dict[str, Any]) -> dict[str, Any]:
-    """Returns a row, also one of an older version, with its scores by opponent."""
+    """Returns a row with scores by opponent, converted from older versions."""
     scores = {
         key.removeprefix(_OLD_SCORE): {
             "score": row[key],
@@ -97,7 +96,7 @@ def with_scores(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Writes a file; at any moment the old or the new content is there, whole."""
+    """Writes a file atomically: readers see the old or the new content."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -111,7 +110,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def losses(row: Row) -> dict[str, float]:
-    """Returns the losses of an iteration by head; none where nothing was learnt."""
+    """Returns the losses of an iteration by head; empty without updates."""
     return {
         name.removesuffix("_loss"): value
         for name, value in row.items()
@@ -120,14 +119,14 @@ def losses(row: Row) -> dict[str, float]:
 
 
 def graded(row: Row) -> list[str]:
-    """Returns the players whose mistakes an evaluation counted."""
+    """Returns the names of the players with a mistake rate in an evaluation."""
     return [
         name.removesuffix("_mistakes") for name in row if name.endswith("_mistakes")
     ]
 
 
 def opponents(row: Row) -> list[str]:
-    """Returns the opponents against whom an evaluation has scores."""
+    """Returns the opponents with a score in an evaluation."""
     return list(row.get(SCORES, {}))
 
 
@@ -137,9 +136,9 @@ def json_line(row: Row) -> bytes:
 
 
 class MetricsFile:
-    """A file of JSON lines that is appended to.
+    """An append-only file of JSON lines.
 
-    waiting: what could not be written; it is tried again with the next row.
+    waiting: bytes that could not be written; retried with the next row.
     """
 
     def __init__(self, path: Path):
@@ -148,10 +147,10 @@ class MetricsFile:
         self.waiting = b""
 
     def append(self, row: Row) -> None:
-        """Writes a row, and those that could not be written before."""
+        """Writes a row, and rows that could not be written before."""
         self.waiting += json_line(row)
         with self._path.open("ab") as file:
-            file.truncate(self._size)  # the part of a row that a full disk took
+            file.truncate(self._size)  # drops a partial row after a full disk
             file.write(self.waiting)
         self._size += len(self.waiting)
         self.waiting = b""
@@ -160,12 +159,12 @@ class MetricsFile:
 class EventFile:
     """TensorBoard events.
 
-    `SummaryWriter` writes in a thread of its own; when the disk is full the thread
-    dies, its queue fills, and the run waits for it for ever. Here errors are raised.
+    In place of `SummaryWriter`, whose writer thread dies on a full disk and then blocks
+    the run; here errors are raised.
     """
 
     def __init__(self, directory: Path, purge_step: int | None):
-        """Begins a file; TensorBoard forgets what older ones say from `purge_step`."""
+        """Creates a file; TensorBoard discards older events from `purge_step` on."""
         directory.mkdir(parents=True, exist_ok=True)
         name = f"events.out.tfevents.{time.time():.6f}.{os.getpid()}"
         self._writer = RecordWriter(str(directory / name))
@@ -176,8 +175,8 @@ class EventFile:
             self._add(step=purge_step, session_log=start)
 
     def write(self, row: Row) -> None:
-        """Writes what `TAGS` names of a row, its losses, mistakes and scores, at the
-        row's number of positions."""
+        """Writes the fields of a row in `TAGS`, and its losses, mistakes and scores, at
+        the row's number of positions."""
         numbers = {tag: row.get(name) for name, tag in TAGS.items()}
         numbers |= {f"loss/{name}": value for name, value in losses(row).items()}
         for name in graded(row):
@@ -195,7 +194,7 @@ class EventFile:
             self._flushed_at = time.monotonic()
 
     def close(self) -> None:
-        """Writes what is left."""
+        """Flushes and closes the file."""
         self._writer.close()
 
     def _add(self, **fields: Any) -> None:

@@ -1,4 +1,4 @@
-"""What tells one optimizer from another: the programs that `init` and `update` are."""
+"""Identifies an optimizer by the programs of its `init` and `update`."""
 
 import hashlib
 import importlib.metadata
@@ -13,7 +13,7 @@ from jax.extend import core
 
 DEFAULT = "adamw"
 _LIBRARIES = ("jax", "optax")
-_LASTING = ("state", "constants")  # independent of the libraries' versions
+_VERSION_INDEPENDENT = ("state", "constants")
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _NAMEDTUPLE = re.compile(r"namedtuple\[(\w+)\]")
 
@@ -21,16 +21,16 @@ _NAMEDTUPLE = re.compile(r"namedtuple\[(\w+)\]")
 def optimizer_identity(
     optimizer: optax.GradientTransformation, params: Any
 ) -> dict[str, Any]:
-    """Describes an optimizer as JSON values, the same in every process.
+    """Describes an optimizer as JSON values that are the same in every process.
 
     Args:
-        optimizer: the user's own; it is traced, nothing is computed.
+        optimizer: only traced.
         params: the parameters that it updates.
 
     Returns:
-        `state`, the types of its state; `constants`, the numbers in its programs, which
-        are its hyperparameters and those of its schedules; `digest` of the programs;
-        `versions` of JAX and Optax, of which the digest depends.
+        `state`, the types of its state; `constants`, the floating-point literals of its
+        programs, which include its hyperparameters and those of its schedules; `digest`
+        of the programs; `versions` of JAX and Optax, on which the digest depends.
     """
     update = optax.with_extra_args_support(optimizer).update
     state = jax.eval_shape(optimizer.init, params)
@@ -60,22 +60,26 @@ def optimizer_identity(
 
 
 def comparable(
-    found: dict[str, Any], wanted: dict[str, Any]
+    saved: dict[str, Any], wanted: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns the parts of two identities that can be compared: other versions of the
-    libraries trace the same optimizer to another program."""
-    if found.get("versions") == wanted.get("versions"):
-        return found, wanted
-    lasting_found, lasting_wanted = (
-        {name: value for name, value in identity.items() if name in _LASTING}
-        for identity in (found, wanted)
+    """Returns the comparable parts of two identities: other library versions trace the
+    same optimizer to another program."""
+    if saved.get("versions") == wanted.get("versions"):
+        return saved, wanted
+    stable_saved, stable_wanted = (
+        {
+            name: value
+            for name, value in identity.items()
+            if name in _VERSION_INDEPENDENT
+        }
+        for identity in (saved, wanted)
     )
-    return lasting_found, lasting_wanted
+    return stable_saved, stable_wanted
 
 
 def _constants(program: core.ClosedJaxpr | core.Jaxpr) -> Iterator[Any]:
-    """Returns the literals of a program and of those within it, and the arrays that
-    they hold."""
+    """Yields the literals and constant arrays of a program and of its inner
+    programs."""
     if isinstance(program, core.ClosedJaxpr):
         yield from program.consts
         program = program.jaxpr

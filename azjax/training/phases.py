@@ -1,4 +1,4 @@
-"""The compiled phases of an iteration: their memory, traffic and collectives."""
+"""The compiled phases of an iteration: memory, traffic, collectives and kernels."""
 
 import math
 import time
@@ -15,23 +15,23 @@ from azjax.games import Game
 from azjax.networks import Network
 from azjax.players import AlphaZeroPlayer
 from azjax.search import tree_bytes
+from azjax.training.algorithm import Algorithm, TrainState
 from azjax.training.config import TrainConfig
-from azjax.training.iteration import Algorithm, TrainState
 from azjax.training.lanes import abstract_array
 
-# Functions of `azjax.networks` and `azjax.search` by what their kernels are for.
-_PARTS = {"predict": "network", "descend": "descent", "back_up": "backup"}
+# Functions of `azjax.networks` and `azjax.search`, and the group of their kernels.
+_GROUPS = {"predict": "network", "descend": "descent", "back_up": "backup"}
 
 
 class Phase(NamedTuple):
-    """A jitted function of an iteration with its abstract arguments.
+    """A jitted function of an iteration with abstract arguments.
 
-    name: in words.
+    name: shown to users.
     function: returned by `jax.jit`.
-    arguments: `jax.ShapeDtypeStruct` with shardings in place of arrays.
-    of_state: those arguments that are parts of the `TrainState`.
-    runs: how often it is run for a chunk of self-play; 0 for an evaluation.
-    steps: of a search whose length is an argument, at most.
+    arguments: `jax.ShapeDtypeStruct`s with shardings.
+    of_state: the arguments that belong to the `TrainState`.
+    runs: calls per iteration; 0 for an evaluation.
+    steps: maximum steps of a search whose length is an argument.
     """
 
     name: str
@@ -43,13 +43,13 @@ class Phase(NamedTuple):
 
 
 class Launches(NamedTuple):
-    """Kernels of one simulation of self-play, by what they are for.
+    """Kernels of one simulation of self-play, by purpose.
 
     network: evaluation of the leaves.
-    descent: before and after the loop over the levels of the trees.
+    descent: outside the loop over the levels of the trees.
     level: one level of the descent.
-    backup: before and after the loops of the backup.
-    portion: one portion of the backup, of each of its loops.
+    backup: outside the loops of the backup.
+    portion: one portion of each loop of the backup.
     bookkeeping: all others.
     """
 
@@ -62,7 +62,7 @@ class Launches(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Launches of a simulation that looks at one level and one portion."""
+        """Launches of a simulation with one level and one portion."""
         return (
             self.network
             + self.descent
@@ -74,20 +74,20 @@ class Launches(NamedTuple):
 
 
 class CompiledPhase(NamedTuple):
-    """What the compiler says of a phase; bytes are those of one chip.
+    """The compiler's report on a phase; bytes are per chip.
 
     name: of the phase.
-    runs: how often it is run for a chunk of self-play.
-    seconds: that tracing and compiling took.
-    arguments: bytes, those of the state included.
-    of_state: bytes of the arguments that are parts of the state.
-    outputs: bytes of the results that are not written in place of an argument.
+    runs: calls per iteration.
+    seconds: time of tracing and compiling.
+    arguments: bytes, the state included.
+    of_state: bytes of the arguments that belong to the state.
+    outputs: bytes of results that do not alias an argument.
     temporaries: bytes.
     code: bytes.
-    traffic: bytes that one run reads and writes in the main memory, with the longest
-        search; any other loop whose length depends on the data counts once.
-    collectives: operations among the chips, by name.
-    launches: of a simulation, None where nothing is searched.
+    traffic: bytes that one call reads and writes in main memory, with the longest
+        search; other loops of data-dependent length count once.
+    collectives: number of collective operations by name.
+    launches: of a simulation; None if nothing is searched.
     """
 
     name: str
@@ -104,7 +104,7 @@ class CompiledPhase(NamedTuple):
 
     @property
     def beside_state(self) -> int:
-        """Bytes that it needs besides the state of the run, without code."""
+        """Bytes needed besides the training state, without code."""
         return max(0, self.arguments - self.of_state) + self.outputs + self.temporaries
 
 
@@ -120,10 +120,10 @@ def phases(
 
     Args:
         config: the run's settings, without `exact_lanes`.
-        game: what is learnt.
+        game: the game.
         network: its structure.
         algorithm: the functions of the run.
-        state: of `abstract_state`.
+        state: returned by `abstract_state`.
     """
     lanes = algorithm.lanes
 
@@ -140,9 +140,13 @@ def phases(
         *(self_play, played, (state.learner.averaged, state.games), 1),
         steps=search_steps(config),
     )
-    chunk = laned(jax.eval_shape(self_play, *played)[1])
+    trajectory = laned(jax.eval_shape(self_play, *played)[1])
     yield Phase(
-        "insertion", algorithm.insert, (number, state.replay, chunk), state.replay, 1
+        "insertion",
+        algorithm.insert,
+        (number, state.replay, trajectory),
+        state.replay,
+        1,
     )
     indexed = (number, number, state.replay)
     yield Phase("index", algorithm.make_index, indexed, state.replay, 1)
@@ -164,7 +168,7 @@ def _evaluation(
     state: TrainState,
     mesh: jax.sharding.Mesh,
 ) -> Phase:
-    """Returns the search of an evaluation, which one device makes."""
+    """Returns the search of an evaluation, which runs on one device."""
     one = jax.sharding.Mesh(mesh.devices[:1], mesh.axis_names)
     sharding = jax.sharding.NamedSharding(one, jax.P())
     positions = jax.eval_shape(
@@ -188,7 +192,7 @@ def _evaluation(
 
 
 def compile_phase(phase: Phase, mesh: jax.sharding.Mesh) -> CompiledPhase:
-    """Compiles a phase for the devices of a mesh and reads what the compiler says."""
+    """Compiles a phase for the devices of a mesh and reads the compiler's report."""
     started = time.monotonic()
     compiled = compile_for(mesh, phase.function, *phase.arguments)
     seconds = time.monotonic() - started
@@ -220,7 +224,7 @@ def search_steps(config: TrainConfig) -> int:
 
 
 def chip_bytes(tree: Any) -> int:
-    """Returns the bytes of abstract arrays with shardings on one chip."""
+    """Returns the bytes per chip of abstract arrays with shardings."""
     return sum(
         tree_bytes(
             jax.ShapeDtypeStruct(leaf.sharding.shard_shape(leaf.shape), leaf.dtype)
@@ -230,25 +234,24 @@ def chip_bytes(tree: Any) -> int:
 
 
 def _launches(program: Program) -> Launches | None:
-    """Returns the kernels of a step of a search, None without one: those of the loop
-    that evaluates leaves; of several the longest, or that whose length is an argument.
-    """
+    """Counts the kernels of a search step; None without a search. Of several loops that
+    evaluate leaves it takes the longest, or the one of variable length."""
     searches = list(_searches(program, program.entry))
     if not searches:
         return None
     body = max(searches, key=lambda loop: program.trips(loop) or math.inf).body
-    parts = Counter(map(_part, program.kernels(body)))
+    groups = Counter(map(_group, program.kernels(body)))
     loops = [
-        (_part(loop), sum(1 for _ in program.kernels(loop.body)))
+        (_group(loop), sum(1 for _ in program.kernels(loop.body)))
         for loop in program.loops(body)
     ]
     return Launches(
-        network=parts["network"],
-        descent=parts["descent"],
-        level=sum(number for part, number in loops if part == "descent"),
-        backup=parts["backup"],
-        portion=tuple(number for part, number in loops if part == "backup"),
-        bookkeeping=parts["bookkeeping"],
+        network=groups["network"],
+        descent=groups["descent"],
+        level=sum(number for group, number in loops if group == "descent"),
+        backup=groups["backup"],
+        portion=tuple(number for group, number in loops if group == "backup"),
+        bookkeeping=groups["bookkeeping"],
     )
 
 
@@ -257,14 +260,14 @@ def _searches(program: Program, computation: str) -> Iterator[Instruction]:
     for loop in program.loops(computation):
         inner = list(_searches(program, loop.body))
         yield from inner
-        if not inner and "network" in map(_part, program.kernels(loop.body)):
+        if not inner and "network" in map(_group, program.kernels(loop.body)):
             yield loop
 
 
-def _part(instruction: Instruction) -> str:
-    """Returns for what an instruction is, by the functions that made it."""
+def _group(instruction: Instruction) -> str:
+    """Returns the purpose of an instruction, by the functions that created it."""
     for name in instruction.functions:
         for function in name.split("."):
-            if function in _PARTS:
-                return _PARTS[function]
+            if function in _GROUPS:
+                return _GROUPS[function]
     return "bookkeeping"

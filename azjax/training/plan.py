@@ -1,4 +1,4 @@
-"""The plan of a run: which share of it is over after each iteration."""
+"""The plan of a run: the fraction of it that is done after each iteration."""
 
 import dataclasses
 import json
@@ -16,11 +16,11 @@ _MAX_ITERATIONS = 2**31 - 1
 
 
 class Entry(NamedTuple):
-    """A line of a plan, which holds until the next one.
+    """An entry of a plan, valid until the next one.
 
-    iteration: from which it holds.
-    share: of the run that is over then, in [0, 1].
-    end: the iteration with which the run ends; None if that is not known yet.
+    iteration: first iteration.
+    share: fraction of the run that is done then, in [0, 1].
+    end: last iteration of the run; None if unknown.
     """
 
     iteration: int
@@ -30,23 +30,22 @@ class Entry(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """Which share of a run is over after each iteration: what schedules follow.
+    """The fraction of a run that is done after each iteration; schedules follow it.
 
-    The share rises by the same step with every iteration, so that it is the share of
-    the positions that have been played, until a line of the plan changes the end. While
-    no end is known (in a run of minutes, before one is planned) the share is that of
-    the last line, at first 0.
+    The fraction rises linearly with the iterations, hence with the positions played,
+    until an entry changes the end. While the end is unknown (in a run of minutes,
+    before it is planned) it is that of the last entry, initially 0.
 
-    length: of the run when its last line was written, (`minutes` or `iterations`, how
-        many).
-    entries: by their iterations, at least one.
+    length: of the run when the last entry was added, (`minutes` or `iterations`,
+        number).
+    entries: sorted by iteration; at least one.
     """
 
     length: tuple[str, float]
     entries: tuple[Entry, ...]
 
     def share(self, iteration: int) -> float:
-        """Returns the share of the run that is over after so many iterations."""
+        """Returns the fraction of the run that is done after `iteration` iterations."""
         entry = next(entry for entry in self.entries[::-1] if entry[0] <= iteration)
         if entry.end is None:
             return entry.share
@@ -57,7 +56,7 @@ class Plan:
 
     @property
     def end(self) -> int | None:
-        """The iteration with which the run ends, as far as it is known."""
+        """The last iteration of the run; None if unknown."""
         return self.entries[-1].end
 
     def ending(self, iteration: int, end: int | None) -> "Plan":
@@ -65,14 +64,15 @@ class Plan:
         return self._continued(Entry(iteration, self.share(iteration), end))
 
     def at(self, iteration: int, share: float) -> "Plan":
-        """Returns the plan with this share over after an iteration, without an end."""
+        """Returns the plan with this fraction done after an iteration, and an unknown
+        end."""
         return self._continued(Entry(iteration, share, None))
 
     def extended(
         self, length: tuple[str, float], iteration: int, share: float, end: int | None
     ) -> "Plan":
-        """Returns the plan of a run that becomes longer or shorter, of which `share` is
-        over after so many iterations."""
+        """Returns the plan of a run whose length changes, with `share` done after
+        `iteration` iterations."""
         entry = Entry(iteration, share, end)
         return dataclasses.replace(self._continued(entry), length=length)
 
@@ -81,7 +81,7 @@ class Plan:
         return dataclasses.replace(self, entries=(*kept, entry))
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the plan as `json.dumps` takes it."""
+        """Returns the plan as JSON values."""
         return {
             "length": self.length,
             "entries": [entry._asdict() for entry in self.entries],
@@ -89,10 +89,10 @@ class Plan:
 
 
 def new_plan(length: tuple[str, float]) -> Plan:
-    """Returns the plan of a new run; that of a run of minutes has no end yet.
+    """Returns the plan of a new run; the end of a run of minutes is unknown.
 
     Args:
-        length: (`minutes` or `iterations`, how many).
+        length: (`minutes` or `iterations`, number).
     """
     unit, number = length
     end = int(number) if unit == "iterations" else None
@@ -102,28 +102,27 @@ def new_plan(length: tuple[str, float]) -> Plan:
 def extended_plan(
     plan: Plan, length: tuple[str, float], iteration: int, seconds: float
 ) -> Plan:
-    """Returns the plan of a run that is given another length.
+    """Returns the plan of a run whose length changes.
 
-    The share that is over is the iterations done, or the minutes used, divided by the
-    new length: schedules continue where those of a run of that length would be. The
-    learning rate rises again to that run's cosine (compare the warm restarts of
-    Loshchilov and Hutter 2017, "SGDR").
+    The fraction done becomes the completed iterations, or the minutes used, divided by
+    the new length, so that schedules continue as in a run of that length. The learning
+    rate rises again to that run's cosine (compare the warm restarts of Loshchilov and
+    Hutter 2017, "SGDR").
 
     Args:
-        plan: until now.
-        length: (`minutes` or `iterations`, how many).
-        iteration: done.
-        seconds: used.
+        plan: current plan.
+        length: new length, (`minutes` or `iterations`, number).
+        iteration: completed iterations.
+        seconds: time used.
 
     Raises:
-        ValueError: the run is longer already.
+        ValueError: the run has already used more.
     """
     unit, number = length
     used = iteration if unit == "iterations" else seconds / 60
     if number <= used:
         raise ValueError(
-            f"{unit} must be more than the {used:.5g} that the run has used to go on "
-            f"with it: {number:g}"
+            f"{unit} must be more than the {used:.5g} that the run has used: {number:g}"
         )
     end = int(number) if unit == "iterations" else None
     return plan.extended(length, iteration, used / number, end)
@@ -133,12 +132,12 @@ def plan_from_json(content: object) -> Plan:
     """Returns the plan from JSON of any origin, in the form of `Plan.to_json`.
 
     Raises:
-        ValueError: it is no plan.
+        ValueError: it is not a plan.
     """
     try:
         return _plan_from_json(content)
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise ValueError("it is no plan of a run") from error
+        raise ValueError("it is not a plan") from error
 
 
 def _plan_from_json(content: Any) -> Plan:
@@ -158,15 +157,15 @@ def _plan_from_json(content: Any) -> Plan:
         and all(entry.iteration <= (entry.end or math.inf) for entry in entries)
         and max(iterations + ends) <= _MAX_ITERATIONS
     ):
-        raise ValueError("it is no plan of a run")
+        raise ValueError("it is not a plan")
     return Plan((unit, number), entries)
 
 
 def read_plan(directory: Directory) -> Plan:
-    """Returns the plan of a run, in a run directory that may hold anything.
+    """Reads the plan of a run, from a directory of any content.
 
     Raises:
-        ValueError: there is none, or it is damaged.
+        ValueError: the plan is missing or damaged.
     """
     path = directory / PLAN_FILE
     try:
@@ -178,16 +177,16 @@ def read_plan(directory: Directory) -> Plan:
 
 
 def plan_to_follow(directory: Directory) -> tuple[Plan, int]:
-    """Returns the plan of a run for another one to follow, and its last iteration.
+    """Returns the plan of a run for another run to follow, and its last iteration.
 
     Raises:
-        ValueError: as in `read_plan`, or the run was stopped before it had an end.
+        ValueError: as in `read_plan`, or the plan has no end.
     """
     plan = read_plan(directory)
     if not plan.end:
         raise ValueError(
             f"the plan in {directory / PLAN_FILE} has no end, or no iteration: the run "
-            "was stopped, or its time was over, before one was done"
+            "stopped before its first iteration, or before its end was planned"
         )
     return plan, plan.end
 

@@ -8,21 +8,21 @@ from collections.abc import Callable
 from azjax.training.metrics import Row, losses
 from azjax.training.plan import Plan
 
-_FEWEST = 20  # iterations; a run of fewer is warned of
-_LATE = 0.25  # of the time; from there on the share follows the clock without a plan
-_ROWS = 16  # the newest iterations, whose median is taken
-_NEWS = 0.2  # of the iterations; a smaller change of the plan is not printed
-_STAGES = 100  # shares of the run at which the seconds of an iteration are computed
+_FEWEST = 20  # iterations; fewer give a warning
+_LATE = 0.25  # of the time; without a plan the share follows the clock from there on
+_ROWS = 16  # number of newest iterations whose median is used
+_NEWS = 0.2  # of the iterations; smaller changes of the plan are not printed
+_STAGES = 100  # points of the run at which the seconds of an iteration are predicted
 
 
 class Planner:
-    """Plans how many iterations fit into a run of minutes, from those already done.
+    """Plans how many iterations fit into a run of minutes, from the completed ones.
 
-    minutes: of the run, compiling and evaluations included; None for a run of a number
-        of iterations, whose plan does not change.
-    num_evaluations: in the run, evenly spaced.
-    iteration_seconds: `(row, share)` to the expected seconds of an iteration at that
-        share of the run, given the row of another iteration.
+    minutes: length of the run, compilation and evaluations included; None for a run of
+        a given number of iterations, whose plan is fixed.
+    num_evaluations: per run, evenly spaced.
+    iteration_seconds: `(row, share)` to the predicted seconds of an iteration at that
+        fraction of the run, given the metrics of another iteration.
     """
 
     def __init__(
@@ -41,19 +41,19 @@ class Planner:
         self._evaluation_seconds = 0.0
 
     def enter(self, phase: str) -> None:
-        """Stores that a phase of an iteration begins; the first time it is compiled."""
+        """Records the start of a phase; the first time it is compiled."""
         self._has_compiled |= phase not in self._phases
         self._phases.add(phase)
 
     def add_iteration(self, row: Row) -> None:
-        """Stores the row of an iteration, unless it compiled or made no updates: then
-        later ones take another time."""
+        """Adds the metrics of an iteration, unless it compiled or made no updates, as
+        its time is then not typical."""
         if losses(row) and not self._has_compiled:
             self._rows.append(row)
         self._has_compiled = False
 
     def add_evaluation(self, seconds: float) -> None:
-        """Stores the time of an evaluation with its plot. The first one is left out: it
+        """Adds the time of an evaluation with its plot, except the first, which
         compiled."""
         if self._has_evaluated:
             self._evaluation_seconds = seconds
@@ -62,18 +62,18 @@ class Planner:
     def replanned(
         self, plan: Plan, iteration: int, seconds: float, *, has_evaluated: bool
     ) -> Plan:
-        """Returns the plan from here on.
+        """Returns the updated plan.
 
-        A plan is made as soon as the duration of an iteration is known, and again at
-        each evaluation, whenever half of the iterations that were left are done, and
-        when the time is over. From a quarter of the time on, the share follows the
-        clock until there is a plan.
+        The end is planned once the time of an iteration is known, and again at each
+        evaluation, whenever half of the remaining iterations are done, and when the
+        time is over. From a quarter of the time on, the share follows the clock until
+        the end is planned.
 
         Args:
-            plan: until now.
-            iteration: done.
-            seconds: used.
-            has_evaluated: whether there was an evaluation just now.
+            plan: current plan.
+            iteration: completed iterations.
+            seconds: time used.
+            has_evaluated: whether an evaluation has just ended.
         """
         if self._limit == math.inf:
             return plan
@@ -95,12 +95,12 @@ class Planner:
         return plan
 
     def _seconds_of_evaluations(self, share: float) -> float:
-        """Returns the time of the evaluations that are still to come."""
+        """Returns the time of the remaining evaluations."""
         left = self._num_evaluations - int(share * self._num_evaluations)
         return left * self._evaluation_seconds
 
     def _mean_seconds(self, share: float) -> float:
-        """Returns the mean over the iterations that are still to come."""
+        """Returns the predicted mean time of the remaining iterations."""
         stages = [share + (1 - share) * stage / _STAGES for stage in range(_STAGES)]
         return statistics.fmean(
             statistics.median(self._iteration_seconds(row, stage) for row in self._rows)
@@ -109,11 +109,11 @@ class Planner:
 
 
 def plan_text(before: Plan, after: Plan, chunk_positions: int) -> str:
-    """Returns a line about the new plan of a run of minutes, with a warning if it has
-    few iterations; empty if little has changed."""
+    """Returns a line about a new plan of a run of minutes, with a warning if it has few
+    iterations; empty if little has changed."""
     _, minutes = after.length
     advice = (
-        "begin another run with more --minutes, or with smaller chunks of self-play "
+        "start another run with more --minutes, or with smaller chunks of self-play "
         f"than {chunk_positions:,} positions"
     )
     if after.end is None:

@@ -1,4 +1,4 @@
-"""The picture of a training run, drawn from its metrics."""
+"""The learning curves of a run, drawn from its metrics."""
 
 import io
 import itertools
@@ -28,7 +28,7 @@ PLOT_FILE = "plots/learning.png"
 
 Place = Literal["best", "lower left", "upper right"]
 
-# The colours of Okabe and Ito, which colour-blind people tell apart.
+# The colour-blind-safe palette of Okabe and Ito.
 NETWORK, SEARCH = "#0072b2", "#d55e00"
 POLICY, VALUE = "#009e73", "#cc79a7"
 POSITIONS, GAMES = "#009e73", "#e69f00"
@@ -40,7 +40,7 @@ INK, PALE_INK, GRID = "#26333f", "#66737f", "#e3e6e8"
 
 
 def game_title(spec: str) -> str:
-    """Returns a game's name for people: `go:5` is "Go (5)"."""
+    """Returns a game's title: `go:5` is "Go (5)"."""
     name, _, options = spec.partition(":")
     title = name.replace("_", " ").title()
     return f"{title} ({options.replace(',', ', ')})" if options else title
@@ -50,8 +50,8 @@ def plot_learning(run_dir: Path, game: str | None = None) -> Path:
     """Draws `plots/learning.png` of a run from its metrics.
 
     Args:
-        run_dir: the run directory; needs at least one evaluation in its metrics.
-        game: stands in the title; by default what the run's `config.json` says.
+        run_dir: run directory with at least one evaluation in its metrics.
+        game: game spec for the title; by default that of the run's `config.json`.
 
     Returns:
         The path of the picture.
@@ -73,12 +73,12 @@ def plot_learning(run_dir: Path, game: str | None = None) -> Path:
 def draw_learning(rows: Sequence[Row], title: str) -> "Figure":
     """Draws strength, losses and speed over time.
 
-    Strength is what solved positions tell, where there are any, beside the scores in
-    matches; else the scores alone.
+    Strength is the mistake rate on solved positions, if the game has any, besides the
+    match scores; otherwise the scores alone.
 
     Args:
         rows: of kind `evaluation`, at least one, and of kind `iteration`.
-        title: what was learnt.
+        title: the game's title.
 
     Raises:
         ValueError: there are no evaluations.
@@ -86,7 +86,7 @@ def draw_learning(rows: Sequence[Row], title: str) -> "Figure":
     evaluations = [row for row in rows if row["kind"] == "evaluation"]
     iterations = [row for row in rows if row["kind"] == "iteration"]
     if not evaluations:
-        raise ValueError("there is nothing to draw: the run has no evaluation yet")
+        raise ValueError("nothing to plot: the run has no evaluation yet")
     longest = max(row["seconds"] for row in [*evaluations, *iterations])
     _, seconds = time_unit(longest)
     figure = empty_figure()
@@ -136,15 +136,15 @@ def empty_figure() -> "Figure":
 
 
 def time_unit(longest: float) -> tuple[str, float]:
-    """Returns the unit in which so many seconds read best, and its length."""
+    """Returns a readable time unit for `longest` seconds, and its length in seconds."""
     if longest < 120:
         return "seconds", 1.0
     return ("minutes", 60.0) if longest < 3 * 3600 else ("hours", 3600.0)
 
 
 def time_axis(axes: "Axes", longest: float) -> None:
-    """Labels the horizontal axis with times from 0 to `longest` (seconds), in the unit
-    in which they are drawn."""
+    """Labels the horizontal axis with times from 0 to `longest` (seconds), in
+    `time_unit`."""
     unit, seconds = time_unit(longest)
     axes.set_xlim(0, max(longest, 1.0) / seconds)
     axes.locator_params(axis="x", nbins=8, steps=[1, 2, 5, 10])
@@ -177,7 +177,7 @@ def _draw_mistakes(axes: "Axes", evaluations: Sequence[Row], seconds: float) -> 
         )
     top = max(row[f"{player}_mistakes_high"] for row in rows for player in players)
     ticks = [digit * 10.0**power for power in range(-4, 3) for digit in (1, 2, 5)]
-    # Near a zero at the bottom the scale is linear, and labels would touch each other.
+    # The scale is linear near 0, where labels would overlap.
     with_zero = [0.0, *(tick for tick in ticks if tick >= smallest)]
     axes.set_yticks(with_zero if bottom == 0 else ticks)
     axes.set_ylim(bottom, 130 * max(top, 0.01))
@@ -227,7 +227,8 @@ def draw_interval(
     colour: str,
     bottom: float,
 ) -> None:
-    """Draws a rate in percent with its interval; the legend has the first and last."""
+    """Draws a rate in percent with its interval; the legend shows the first and last
+    value."""
     times, rate, low, high = (
         np.array([row[name] for row in rows])
         for name in ("seconds", key, f"{key}_low", f"{key}_high")
@@ -242,7 +243,7 @@ def draw_interval(
         alpha=0.18,
         linewidth=0,
     )
-    if len(rows) == 1:  # an area of no width cannot be seen
+    if len(rows) == 1:  # an area of zero width is invisible
         axes.vlines(times, np.maximum(100 * low, bottom), 100 * high, color=colour)
     axes.plot(
         times,
@@ -276,7 +277,7 @@ def _draw_losses(axes: "Axes", iterations: Sequence[Row], seconds: float) -> Non
 
 
 def _draw_speed(axes: "Axes", iterations: Sequence[Row], seconds: float) -> None:
-    subtitle(axes, "Self-play, a second")
+    subtitle(axes, "Self-play per second")
     if not iterations:
         no_data(axes)
         return
@@ -289,7 +290,7 @@ def _draw_speed(axes: "Axes", iterations: Sequence[Row], seconds: float) -> None
     axes.set_yscale("log")
     draw_line(axes, times, speed, "positions", POSITIONS)
     rate = share * speed
-    # A chunk in which no game ends has no place on a logarithmic scale.
+    # A logarithmic scale cannot show chunks without a finished game.
     draw_line(axes, times, np.where(rate > 0, rate, np.nan), "games", GAMES)
     low, high = axes.get_ylim()
     axes.set_ylim(low / 2, high * 4)
@@ -300,7 +301,7 @@ def _draw_speed(axes: "Axes", iterations: Sequence[Row], seconds: float) -> None
 
 
 def _draw_stages(axes: "Axes", iterations: Sequence[Row], seconds: float) -> None:
-    """Marks where the number of simulations changes, where there are any."""
+    """Marks where the number of simulations changes."""
     rows = [row for row in iterations if "simulations" in row]
     simulations = np.array([row["simulations"] for row in rows])
     stages = np.flatnonzero(np.diff(simulations, prepend=0))
@@ -315,7 +316,7 @@ def _draw_stages(axes: "Axes", iterations: Sequence[Row], seconds: float) -> Non
 
 
 def style_axes(axes: "Axes") -> None:
-    """Gives a panel its colours, a grid and no frame."""
+    """Sets a panel's colours and grid, and removes its frame."""
     axes.set_axisbelow(True)
     axes.grid(axis="y", color=GRID, linewidth=0.8)
     axes.spines[["top", "right", "left"]].set_visible(False)
@@ -331,13 +332,13 @@ def subtitle(axes: "Axes", text: str) -> None:
 def draw_line(
     axes: "Axes", times: np.ndarray, values: np.ndarray, label: str, colour: str
 ) -> None:
-    """Draws numbers over time; a single one as a point."""
+    """Draws a line over time; a single value as a point."""
     marker = "o" if len(times) == 1 else ""
     axes.plot(times, values, color=colour, linewidth=1.5, label=label, marker=marker)
 
 
 def legend(axes: "Axes", place: Place, *, fontsize: float = 9, ncols: int = 1) -> None:
-    """Tells what the colours of a panel mean."""
+    """Draws a panel's legend."""
     axes.legend(
         loc=place,
         fontsize=fontsize,
@@ -350,12 +351,12 @@ def legend(axes: "Axes", place: Place, *, fontsize: float = 9, ncols: int = 1) -
 
 
 def no_data(axes: "Axes") -> None:
-    """Says in a panel that there is nothing to draw yet."""
+    """Marks a panel as empty."""
     axes.set_yticks([])
     axes.text(
         0.5,
         0.5,
-        "not yet",
+        "no data yet",
         transform=axes.transAxes,
         ha="center",
         va="center",

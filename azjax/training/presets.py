@@ -1,4 +1,4 @@
-"""Training configurations that suit a machine, a game and a length."""
+"""Preset configurations for a machine, a game and a length."""
 
 import dataclasses
 import math
@@ -18,8 +18,8 @@ from azjax.training.config import (
 
 PresetName = Literal["auto", "cpu", "accelerator"]
 
-# A board of so many cells needs no smaller chunks. Those of shorter runs and of larger
-# boards are halved so many times at most, and so many moves are left in each.
+# Chunks are halved for shorter runs and for boards of more than `_FULL_CELLS` cells, at
+# most `_MOST_HALVINGS` times, down to `_FEWEST_MOVES` moves.
 _FULL_CELLS = 42
 _MOST_HALVINGS = 5
 _FEWEST_MOVES = 8
@@ -28,16 +28,16 @@ _DEFAULT_MINUTES = 20.0
 
 
 def preset(name: PresetName, game: str = "connect_four", **changes: Any) -> TrainConfig:
-    """Returns the settings that suit a machine, a game and a length.
+    """Returns settings for a machine, a game and a length.
 
-    The chunks of self-play are smaller in a short run and on a large board, so that it
-    has many iterations all the same, and there are fewer evaluations in a short run.
+    Short runs and large boards get smaller chunks of self-play, so that a run still has
+    many iterations; short runs get fewer evaluations.
 
     Args:
-        name: `cpu`, `accelerator`, or `auto` for what JAX finds here.
-        game: what `azjax.games.make` takes.
-        **changes: fields of `TrainConfig` that differ; the run lasts 20 minutes unless
-            `minutes` or `iterations` says otherwise.
+        name: `cpu`, `accelerator`, or `auto` for the backend that JAX finds.
+        game: game spec, as `azjax.games.make` takes it.
+        **changes: other fields of `TrainConfig`; without `minutes` or `iterations` the
+            run takes 20 minutes.
 
     Raises:
         ValueError: the preset or the game is unknown, or a value is not allowed.
@@ -69,12 +69,12 @@ _ACCELERATOR: dict[str, Any] = {
 
 
 def fitted_to_length(config: TrainConfig, *, full_minutes: float) -> TrainConfig:
-    """Returns the settings for a run of its length: with smaller chunks of self-play in
-    a short run and on a large board, and with fewer evaluations in a short one.
+    """Returns the settings fitted to the run's length and board: smaller chunks of
+    self-play for a short run or a large board, and fewer evaluations for a short run.
 
     Args:
-        config: settings whose chunks suit a run of `full_minutes`, or a longer one, on
-            a small board.
+        config: settings with chunks for a run of `full_minutes` or longer on a small
+            board.
         full_minutes: see above.
     """
     if config.minutes is None:

@@ -1,4 +1,4 @@
-"""The host's counts over a run, which checkpoints hold."""
+"""The host's counters of a run, stored in checkpoints."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ Totals = Mapping[str, float]
 
 @dataclasses.dataclass
 class Progress:
-    """The host's counts over all sessions of a run, saved with the state.
+    """The host's counters over all sessions of a run.
 
-    plan: which share of the run is over after each iteration.
-    seconds: used.
-    evaluations: made, without that of the first network.
-    first: the evaluation of the first network.
-    last: the newest evaluation.
-    totals: sums over the run, of the algorithm.
+    plan: fraction of the run that is done after each iteration.
+    seconds: time used.
+    evaluations: number of evaluations, without that of the initial network.
+    first: evaluation of the initial network.
+    last: newest evaluation.
+    totals: the algorithm's sums over the run.
     """
 
     plan: Plan
@@ -31,7 +31,7 @@ class Progress:
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> "Progress":
-        """Returns the progress that `values` wrote."""
+        """Returns the progress from the result of `values`."""
         totals = dict(values)
         own = {
             field.name: totals.pop(field.name)
@@ -53,13 +53,14 @@ class Progress:
     def is_evaluation_due(
         self, share: float, num_evaluations: int, iteration: int
     ) -> bool:
-        """Returns whether to evaluate now: before the run, `num_evaluations` times in
-        it, and at its end, but not again when a finished run is begun."""
+        """Returns whether to evaluate: before the first iteration, `num_evaluations`
+        times in the run, and at its end, but not again when a finished run is
+        restarted."""
         if self.first is None or int(share * num_evaluations) > self.evaluations:
             return True
         return share >= 1 and (self.last or {}).get("iteration") != iteration
 
     def add_evaluation(self, row: dict[str, Any], evaluations: int) -> None:
-        """Stores an evaluation, and how many there are with it."""
+        """Adds an evaluation; `evaluations` is the new number of them."""
         self.first, self.last = self.first or row, row
         self.evaluations = evaluations

@@ -1,4 +1,4 @@
-"""The settings of a run of Q-learning."""
+"""Settings of a run of Q-learning."""
 
 import dataclasses
 import re
@@ -9,7 +9,7 @@ from azjax.checks import check_choice, check_int, check_number, check_seed
 from azjax.networks import QNetworkConfig
 from azjax.players.q_serialization import KIND
 from azjax.remote import Directory, as_run_directory
-from azjax.training.config import (
+from azjax.training.run_config import (
     BaseEvaluationConfig,
     CheckpointConfig,
     check_length,
@@ -18,24 +18,23 @@ from azjax.training.config import (
 
 SELF = "self"
 DEFAULT_MINUTES = 2.0
-# Every action of every position learnt from is a row of its own where the network takes
-# pairs; and games of more actions than the second are not small.
+# Limits on a game's actions; the pair network evaluates every action as a batch row.
 MAX_PAIR_ACTIONS = 128
 MAX_ACTIONS = 512
-# Of the minimax player that it is measured against (moves).
+# Depths of the default minimax opponent (moves).
 MAX_FULL_DEPTH = 9
 USUAL_DEPTH = 4
 
 
 @dataclasses.dataclass(frozen=True)
 class FitConfig:
-    """How a batch of moves is learnt from where that is done offline.
+    """Settings of offline learning from a batch of moves.
 
     Attributes:
-        sweeps: times that the targets are computed from the newest network, and the
-            network is fitted to them (fitted Q iteration, Ernst et al. 2005).
-        batch_size: moves an update.
-        max_epochs: passes over the batch in a sweep, at most.
+        sweeps: sweeps per batch; each computes the targets from the current network and
+            fits the network to them (fitted Q iteration, Ernst et al. 2005).
+        batch_size: moves per update.
+        max_epochs: maximum passes over the batch in a sweep.
         low_loss: a sweep ends when the mean loss of a pass is below it.
     """
 
@@ -53,12 +52,12 @@ class FitConfig:
 
 @dataclasses.dataclass(frozen=True)
 class QEvaluationConfig(BaseEvaluationConfig):
-    """How often and how the run is measured while it lasts.
+    """Evaluation settings.
 
     Attributes:
-        opponents: players as `azjax.players.load` takes them; `random` and `minimax` if
-            they are not given, which sees to the end of a game of at most 9 moves, and
-            4 moves ahead in a longer one.
+        opponents: player specs, as `azjax.players.load` takes them; by default `random`
+            and `minimax`, whose depth is the whole game if it has at most 9 moves, else
+            4.
     """
 
     num_evaluations: int = 10
@@ -73,31 +72,30 @@ class QEvaluationConfig(BaseEvaluationConfig):
 
 @dataclasses.dataclass(frozen=True)
 class QConfig:
-    """A run of Q-learning.
+    """Settings of a run of Q-learning.
 
     Attributes:
-        game: a small one of those that `azjax games` lists.
-        minutes: how long the run lasts, compilation and evaluation included; 2 if
-            neither this nor `iterations` is given.
-        iterations: how long the run lasts instead, in batches of moves.
-        seed: of all chance in the run.
-        run_dir: where everything is written, `runs/q_GAME` by default; a directory of
-            this machine, or `gs://BUCKET/RUN`.
-        network: the network's make.
+        game: spec of a small game.
+        minutes: length of the run, compilation and evaluation included; 2 if neither
+            this nor `iterations` is given.
+        iterations: length of the run in batches of moves.
+        seed: seed of all random numbers.
+        run_dir: run directory, local or `gs://BUCKET/RUN`; `runs/q_GAME` by default.
+        network: network settings.
         learning: `offline` collects a batch of moves and then fits the network to it;
-            `online` makes one update after every move of the games played at once.
-        opponent: against whom is played, a player as `azjax play` takes it; `self`
-            learns from the moves of both sides.
-        games: played at once.
-        moves: made in each of them in an iteration; `games` times `moves` is the batch
-            that is learnt from offline.
-        first_epsilon: the share of random moves in the beginning.
-        final_epsilon: their share in the end.
-        epsilon_fall: the share of the run in which it falls from one to the other.
-        learning_rate: of Adam in the beginning; it falls to 0 in a straight line.
-        fit: how a batch is learnt from offline.
-        evaluation: how the run is measured.
-        checkpoint: how often it is saved.
+            `online` makes an update after every move of the parallel games.
+        opponent: player spec of the opponent in training; `self` learns from the moves
+            of both sides.
+        games: games played at once.
+        moves: moves in each game per iteration; `games` times `moves` is the offline
+            batch.
+        first_epsilon: initial fraction of random moves.
+        final_epsilon: final fraction of random moves.
+        epsilon_fall: fraction of the run in which epsilon falls linearly.
+        learning_rate: initial rate of Adam; it falls linearly to 0.
+        fit: settings of offline learning.
+        evaluation: evaluation settings.
+        checkpoint: checkpoint settings.
     """
 
     game: str
@@ -121,7 +119,7 @@ class QConfig:
     def __post_init__(self) -> None:
         """Checks the values."""
         game = games.make(self.game)
-        object.__setattr__(self, "game", repr(game))  # one spelling of its options
+        object.__setattr__(self, "game", repr(game))  # canonical spelling
         _check_game(game, self.network.form)
         if self.minutes is not None and self.iterations is not None:
             raise ValueError(
@@ -147,13 +145,13 @@ class QConfig:
 
     @property
     def directory(self) -> Directory:
-        """Where everything is written."""
+        """The run directory."""
         name = re.sub("[^a-z0-9]+", "_", self.game)
         return as_run_directory(self.run_dir or f"runs/q_{name}")
 
     @property
     def opponents(self) -> tuple[str, ...]:
-        """The players that it is measured against."""
+        """The opponents in evaluations."""
         if self.evaluation.opponents is not None:
             return self.evaluation.opponents
         length = games.make(self.game).max_moves
@@ -162,16 +160,16 @@ class QConfig:
 
     @property
     def batch_moves(self) -> int:
-        """Moves in an iteration, all games together."""
+        """Moves of all games per iteration."""
         return self.games * self.moves
 
     def epsilon(self, share: float) -> float:
-        """Returns the share of random moves at a share of the run."""
+        """Returns the fraction of random moves at a fraction of the run."""
         fallen = min(1.0, share / self.epsilon_fall) if self.epsilon_fall else 1.0
         return self.first_epsilon + fallen * (self.final_epsilon - self.first_epsilon)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the settings as `json.dumps` takes them."""
+        """Returns the settings as JSON values."""
         return {"kind": KIND, **dataclasses.asdict(self)}
 
 
@@ -186,5 +184,5 @@ def _check_game(game: games.Game, form: str) -> None:
     )
     raise ValueError(
         f"{game!r} has {game.num_actions} actions; Q-learning with network.form={form} "
-        f"is for small games, of at most {limit}{hint}"
+        f"takes at most {limit}{hint}"
     )

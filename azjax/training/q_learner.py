@@ -1,4 +1,4 @@
-"""The two ways of Q-learning: a batch of moves at a time, and one move at a time."""
+"""Q-learning from batches of moves (offline) and from single moves (online)."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -14,16 +14,16 @@ from azjax.training.q_config import FitConfig
 from azjax.training.q_play import PlayMove, QGames, Transition
 from azjax.training.q_targets import q_loss, q_targets
 
-MAX_GRADIENT_NORM = 1.0  # longer gradients are scaled down to it
+MAX_GRADIENT_NORM = 1.0  # norm at which gradients are clipped
 
 
 @struct.dataclass
 class QLearner:
-    """What an update changes.
+    """The learner's state.
 
-    params: the network's arrays.
-    opt_state: the optimiser's.
-    updates: `[]` int32; made so far.
+    params: network parameters.
+    opt_state: the optimizer's state.
+    updates: `[]` int32; number of updates.
     """
 
     params: QParams
@@ -32,9 +32,9 @@ class QLearner:
 
 
 class Pace(NamedTuple):
-    """What changes as the run goes on; `[]` each.
+    """Scheduled values, `[]` each.
 
-    epsilon: the share of random moves.
+    epsilon: fraction of random moves.
     learning_rate: of Adam.
     """
 
@@ -43,10 +43,10 @@ class Pace(NamedTuple):
 
 
 class QMetrics(NamedTuple):
-    """What an iteration saw, scalars.
+    """Metrics of an iteration, scalars.
 
-    loss: the mean squared error of the values before they were changed by it.
-    games: finished.
+    loss: mean squared error of the values before the updates.
+    games: finished games.
     """
 
     loss: jax.Array
@@ -59,25 +59,25 @@ Iterate = Callable[
 
 
 def make_adam() -> optax.GradientTransformation:
-    """Returns Adam without its learning rate, which `Pace` gives."""
+    """Returns Adam without a learning rate, which `Pace` gives."""
     return optax.chain(
         optax.clip_by_global_norm(MAX_GRADIENT_NORM), optax.scale_by_adam()
     )
 
 
 def init_q_learner(params: QParams) -> QLearner:
-    """Returns the state before the first update."""
+    """Returns the initial state."""
     return QLearner(params, make_adam().init(params), jnp.int32(0))
 
 
 def make_online(
     game: Game, network: QNetwork, play_move: PlayMove, *, num_moves: int
 ) -> Iterate:
-    """Returns `(learner, games, pace, rng_key) -> (learner, games, metrics)`, which
-    makes an update after every move of the B games, from those B moves.
+    """Returns `(learner, games, pace, rng_key) -> (learner, games, metrics)`.
 
-    With one game it is the algorithm of the textbook (Sutton and Barto 2018, section
-    6.5). The key is consumed.
+    It makes an update after every move of the B games, from those B moves; with one
+    game this is the textbook algorithm (Sutton and Barto 2018, section 6.5). The key is
+    consumed.
     """
     update = _make_update(game, network)
 
@@ -105,9 +105,10 @@ def make_offline(
     *,
     num_moves: int,
 ) -> Iterate:
-    """Returns `(learner, games, pace, rng_key) -> (learner, games, metrics)`, which
-    makes `num_moves` moves in each of the B games and then learns from them all, as
-    `make_fit` says. The key is consumed.
+    """Returns `(learner, games, pace, rng_key) -> (learner, games, metrics)`.
+
+    It makes `num_moves` moves in each of the B games and then learns from all of them
+    by `make_fit`. The key is consumed.
     """
     fit = make_fit(game, network, config)
 
@@ -132,14 +133,13 @@ def make_fit(
     tuple[QLearner, jax.Array],
 ]:
     """Returns `(learner, batch, pace, rng_key) -> (learner, loss)`, which fits the
-    network to N moves in several sweeps. The key is consumed.
+    network to N moves. The key is consumed.
 
-    In each sweep the targets are computed once, and then fitted in minibatches drawn
-    in random order (Mnih et al. 2013, "Playing Atari with deep reinforcement
-    learning") until the loss is low: fitted Q iteration (Ernst et al. 2005,
-    "Tree-based batch mode reinforcement learning"), with a network in place of trees.
-    Moves that fill no whole minibatch are left out, others in each pass. The loss is
-    that of the first pass.
+    Fitted Q iteration (Ernst et al. 2005, "Tree-based batch mode reinforcement
+    learning") with a network in place of trees: each sweep computes the targets once
+    and fits them in shuffled minibatches (Mnih et al. 2013, "Playing Atari with deep
+    reinforcement learning") until the loss is low. A pass omits moves that do not fill
+    a minibatch. The loss is that of the first pass.
     """
     update = _make_update(game, network)
 
@@ -162,7 +162,7 @@ def make_fit(
             _, epoch, _, loss = carry
             return (epoch < config.max_epochs) & (loss >= config.low_loss)
 
-        def go_on(carry):
+        def next_epoch(carry):
             learner, epoch, first_loss, _ = carry
             learner, loss = one_pass(learner, batch, target, pace, keys[epoch])
             first_loss = jnp.where(epoch == 0, loss, first_loss)
@@ -170,7 +170,7 @@ def make_fit(
 
         unknown = jnp.float32(jnp.inf)
         carry = (learner, jnp.int32(0), unknown, unknown)
-        learner, _, first_loss, _ = jax.lax.while_loop(is_unfinished, go_on, carry)
+        learner, _, first_loss, _ = jax.lax.while_loop(is_unfinished, next_epoch, carry)
         return learner, first_loss
 
     def fit(learner: QLearner, batch: Transition, pace: Pace, rng_key: jax.Array):

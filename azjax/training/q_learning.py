@@ -1,4 +1,4 @@
-"""`train_q`: Q-learning, as a baseline for small games. Play, learn, evaluate, save."""
+"""`train_q`: Q-learning, a baseline for small games."""
 
 import time
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from azjax.games import Game
 from azjax.networks import QNetwork, QParams, init_q_network
 from azjax.players import TrainedQ, load_compiled, save_q_player
 from azjax.training.evaluation import Evaluator
-from azjax.training.host_loop import Hook, Learning, Run, Totals, run_loop
+from azjax.training.host_loop import Hook, Run, RunFunctions, Totals, run_loop
 from azjax.training.q_config import SELF, QConfig
 from azjax.training.q_learner import (
     Iterate,
@@ -37,12 +37,12 @@ STATE_VERSION = 3  # raised when the layout of `QState`, progress or digest chan
 
 @struct.dataclass
 class QState:
-    """The complete state of a run; a checkpoint stores it.
+    """The complete training state; a checkpoint stores it.
 
     learner: parameters and the optimizer's state.
-    games: in progress.
-    rng_key: of the run; never changed, since every draw folds in a counter.
-    iteration: `[]` int32; iterations done.
+    games: games in progress.
+    rng_key: the run's key; constant, a counter is folded in for each use.
+    iteration: `[]` int32; completed iterations.
     """
 
     learner: QLearner
@@ -57,22 +57,22 @@ def train_q(
     on_iteration: Hook | None = None,
     on_evaluation: Hook | None = None,
 ) -> Run[TrainedQ]:
-    """Learns the action values of a small game, or continues a run that was stopped.
+    """Learns the action values of a small game, or continues a stopped run.
 
     It plays and learns on one device, in one process; evaluations use all devices of
     the process.
 
-    SIGINT and SIGTERM end the run after the iteration in progress; it is saved then. A
-    second one ends it at once.
+    SIGINT and SIGTERM stop the run after the current iteration and save it. A second
+    signal ends the process at once.
 
     Args:
         config: the run's settings.
         on_iteration: called with the metrics of each iteration.
-        on_evaluation: called with each evaluation, once its plot is drawn.
+        on_evaluation: called with the metrics of each evaluation, after plotting.
 
     Raises:
         ValueError: a player is unknown or cannot be compiled, the run directory holds
-            another run, no checkpoint in it can be read, or a loss is not finite.
+            another run or no readable checkpoint, or a loss is not finite.
         OSError: the run directory cannot be written.
     """
     started = time.monotonic()
@@ -84,11 +84,11 @@ def train_q(
         game.num_actions,
         config.network,
     )
-    learning = _make_learning(config, game, network, params)
+    functions = _make_functions(config, game, network, params)
     notes: list[str] = []
     with open_run_directory(config, report=notes.append) as directory:
         return run_loop(
-            learning,
+            functions,
             directory,
             notes=notes,
             started=started,
@@ -97,10 +97,10 @@ def train_q(
         )
 
 
-def _make_learning(
+def _make_functions(
     config: QConfig, game: Game, network: QNetwork, params: QParams
-) -> Learning[QState, TrainedQ]:
-    """Returns the algorithm as the host loop calls it."""
+) -> RunFunctions[QState, TrainedQ]:
+    """Returns the functions that the host loop calls."""
     evaluator = Evaluator(game, config.evaluation, config.opponents)
     play_and_learn = jax.jit(make_iterate(config, game, network), donate_argnums=(0, 1))
 
@@ -129,7 +129,7 @@ def _make_learning(
     def player(state: QState) -> TrainedQ:
         return TrainedQ(game, network, state.learner.params, config.network)
 
-    return Learning(
+    return RunFunctions(
         config=config,
         state_version=STATE_VERSION,
         positions=config.batch_moves,
@@ -164,13 +164,13 @@ def _init(config: QConfig, game: Game, params: QParams) -> QState:
         rng_key=jax.random.key(config.seed + 1),
         iteration=jnp.int32(0),
     )
-    # Placed as a checkpoint's arrays are, or a run that goes on is compiled again.
+    # Placed like restored arrays; otherwise a continued run would compile twice.
     return jax.device_put(state, jax.devices()[0])
 
 
 def make_iterate(config: QConfig, game: Game, network: QNetwork) -> Iterate:
-    """Returns `(learner, games, pace, rng_key) -> (learner, games, metrics)`, which
-    plays and learns as the settings say."""
+    """Returns `(learner, games, pace, rng_key) -> (learner, games, metrics)`, an
+    iteration of self-play and updates."""
     if config.opponent == SELF:
         play_move = make_self_play_move(game, network)
     else:

@@ -1,4 +1,4 @@
-"""The moves that Q-learning learns from."""
+"""Self-play of Q-learning."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -18,8 +18,8 @@ from azjax.players.q_learning import epsilon_greedy, legal_action_values
 class QGames:
     """B games in progress.
 
-    state: the positions, leaves `[B, ...]`; none is finished.
-    side: `[B]` int8; the player that the learner is against an opponent. It changes
+    state: positions, leaves `[B, ...]`; none is finished.
+    side: `[B]` int8; the learner's player index against an opponent, which alternates
         from game to game.
     """
 
@@ -28,16 +28,16 @@ class QGames:
 
 
 class Transition(NamedTuple):
-    """A move of the learner in each of B positions, and what it led to.
+    """A move of the learner in each of B positions.
 
-    state: the position before the move, leaves `[B, ...]`.
-    action: `[B]` int32; the move.
-    reward: `[B]` float32; what it brought to its player, in [-1, 1]; against an
-        opponent after the reply.
-    discount: `[B]` float32; 0 where the game is over, else by what the next position's
-        value is multiplied: -1 where the other side moves there, 1 where the same.
-    next_state: that position, leaves `[B, ...]`.
-    is_move: `[B]` bool; False where the learner had no move to make.
+    state: before the move, leaves `[B, ...]`.
+    action: `[B]` int32.
+    reward: `[B]` float32 in [-1, 1], to the player who moved; against an opponent after
+        the reply.
+    discount: `[B]` float32, the factor of the next position's value: 0 if the game has
+        ended, -1 if the other side moves next, 1 if the same side does.
+    next_state: leaves `[B, ...]`.
+    is_move: `[B]` bool; False if the learner made no move.
     """
 
     state: State
@@ -52,17 +52,17 @@ PlayMove = Callable[[QParams, QGames, jax.Array, jax.Array], tuple[QGames, Trans
 
 
 def start_q_games(game: Game, num_games: int) -> QGames:
-    """Returns games that begin; the learner is player 0 in every other one."""
+    """Returns new games; the learner is player 0 in every other one."""
     state = jax.vmap(lambda _: game.init())(jnp.arange(num_games))
     return QGames(state=state, side=(jnp.arange(num_games) % 2).astype(jnp.int8))
 
 
 def make_self_play_move(game: Game, network: QNetwork) -> PlayMove:
-    """Returns `(params, games, epsilon, rng_key) -> (games, transition)`, one move in
-    each game by the learner, who is both sides. The key is consumed.
+    """Returns `(params, games, epsilon, rng_key) -> (games, transition)`.
 
-    The next position is the opponent's, hence the discount of -1: the moves of both
-    sides are learnt from.
+    It makes one move of the learner, who plays both sides, in each game. The next
+    position is the opponent's, hence the discount of -1, and the moves of both sides
+    are training data. The key is consumed.
     """
 
     def play_move(
@@ -78,12 +78,12 @@ def make_self_play_move(game: Game, network: QNetwork) -> PlayMove:
 
 
 def make_move_against(game: Game, network: QNetwork, opponent: Player) -> PlayMove:
-    """Returns `(params, games, epsilon, rng_key) -> (games, transition)`, one move of
-    the learner in each game, and the opponent's reply. The key is consumed.
+    """Returns `(params, games, epsilon, rng_key) -> (games, transition)`.
 
-    The next position is the learner's own: the opponent is a part of its world, and
-    only the learner's moves are learnt from. Where the opponent begins a game, its
-    first move takes the place of a reply, and the learner makes none.
+    It makes one move of the learner in each game, and the opponent's reply. The next
+    position is the learner's own: the opponent belongs to the environment, and only the
+    learner's moves are training data. Where the opponent starts a game, it makes its
+    first move and the learner none. The key is consumed.
     """
 
     def play_move(
@@ -95,10 +95,10 @@ def make_move_against(game: Game, network: QNetwork, opponent: Player) -> PlayMo
         values = legal_action_values(game, network, params, state)
         action = epsilon_greedy(learner_key, values, epsilon)
         moved = jax.vmap(select)(is_move, jax.vmap(game.step)(state, action), state)
-        # Where the game is over nobody replies; the opponent gets the position before
-        # to think about, and its move changes nothing.
-        asked = jax.vmap(select)(moved.terminated, state, moved)
-        reply = opponent.choose(opponent_key, asked).action
+        # The opponent gets no finished position: there it chooses in the previous one,
+        # and its move has no effect.
+        unfinished = jax.vmap(select)(moved.terminated, state, moved)
+        reply = opponent.choose(opponent_key, unfinished).action
         after = jax.vmap(game.step)(moved, reply)
         return _finish(game, games, action, after, discount=1.0, is_move=is_move)
 
@@ -114,8 +114,7 @@ def _finish(
     discount: float,
     is_move: jax.Array,
 ) -> tuple[QGames, Transition]:
-    """Returns the games with new ones in place of those that are over, and what
-    happened."""
+    """Replaces finished games by new ones; returns the games and the transition."""
     rewards = jax.vmap(game.rewards)(after)
     mover = games.state.current_player
     transition = Transition(
@@ -126,7 +125,7 @@ def _finish(
         next_state=after,
         is_move=is_move,
     )
-    fresh = start_q_games(game, len(mover)).state
-    state = jax.vmap(select)(after.terminated, fresh, after)
+    new = start_q_games(game, len(mover)).state
+    state = jax.vmap(select)(after.terminated, new, after)
     side = jnp.where(after.terminated, 1 - games.side, games.side)
     return QGames(state, side), transition

@@ -1,4 +1,4 @@
-"""What the action values should have been, and how far off they are."""
+"""Targets and loss of Q-learning."""
 
 import jax
 import jax.numpy as jnp
@@ -12,19 +12,18 @@ from azjax.training.q_play import Transition
 def q_targets(
     game: Game, network: QNetwork, params: QParams, transition: Transition
 ) -> jax.Array:
-    """Computes what each move should be worth, to the player who made it.
+    """Computes the target of each move's value, for the player who made it.
 
     `reward + discount * max_a' Q(s', a')` over the legal actions a' (Watkins 1989,
-    "Learning from delayed rewards"; Sutton and Barto 2018, equation 6.8). There are no
-    rewards before a game's end. Where the other side moves in s' the discount is -1, as
-    in negamax: what is best for it is worst for the mover. Q(s', .) is the network of
-    the player who moves in s', so that where each side has its own, the first player's
-    learns from the second player's and the other way round.
+    "Learning from delayed rewards"; Sutton and Barto 2018, equation 6.8). Rewards are 0
+    before a game's end. If the other side moves in s', the discount is -1, as in
+    negamax. Q(s', .) is the network of the player to move in s': with a network per
+    side, the first player's learns from the second player's and vice versa.
 
     Args:
-        game: what is played.
+        game: the game.
         network: its structure.
-        params: its arrays.
+        params: its parameters.
         transition: B moves.
 
     Returns:
@@ -44,14 +43,14 @@ def q_loss(
     transition: Transition,
     target: jax.Array,
 ) -> jax.Array:
-    """Computes the mean squared error of the moves' values, where there was a move.
+    """Computes the mean squared error of the values of the learner's moves.
 
     Args:
-        params: the network's arrays.
-        game: what is played.
+        params: network parameters.
+        game: the game.
         network: its structure.
         transition: B moves.
-        target: `[B]`, a constant: no gradient goes through it.
+        target: `[B]`, treated as a constant.
     """
     state = transition.state
     observation = jax.vmap(game.observe)(state)

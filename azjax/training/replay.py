@@ -1,4 +1,4 @@
-"""The on-device store of positions: for each game slot a ring of its moves."""
+"""The on-device replay: for each game slot a ring buffer of its moves."""
 
 import functools
 from collections.abc import Sequence
@@ -18,13 +18,14 @@ from azjax.training.targets import ValueTarget
 
 @struct.dataclass
 class Replay:
-    """The newest chunks of self-play: `R` rows, each a move in each of `B` game slots.
+    """The newest chunks of self-play: `R` rows, each with a move in each of `B` slots.
 
     A slot holds one game after the other.
 
-    chunk: leaves `[R, B, ...]`; R is a multiple of a chunk's length, and chunk i of
-        the run lies in the rows from (i mod number of chunks) * length.
-    was_eligible: `[R, B]` bool; whether an index held the position.
+    chunk: stored moves, leaves `[R, B, ...]` (checkpoints store this name). R is a
+        multiple of the chunk length; chunk i of the run starts at row (i mod number of
+        chunks) * length.
+    was_eligible: `[R, B]` bool; whether the position has been eligible.
     """
 
     chunk: Trajectory
@@ -32,18 +33,18 @@ class Replay:
 
 
 class Index(NamedTuple):
-    """Which positions can be sampled, and their value targets.
+    """The eligible positions and their value targets.
 
-    In each slot the eligible positions are the oldest ones of the window, without a
-    gap: if one can be sampled, so can all before it.
+    In each slot the eligible positions are the oldest ones of the window, without gaps:
+    if a position is eligible, so are all earlier ones.
 
-    first: `[]` int32; the row of the window's oldest move.
-    lengths: `[B]` int32; eligible positions of each slot, in the rows from `first` on.
+    first: `[]` int32; row of the window's oldest move.
+    lengths: `[B]` int32; number of eligible positions in each slot, from `first` on.
     is_new: `[R, B]` bool; whether a position is eligible for the first time.
-    value_target: `[R, B, 3]` float16; meaningful where a position is eligible. Rows
-        that have not been written count as the oldest.
-    last: `[R, B]` int32; the row of the last move of the position's game, -1 where that
-        is not known; None unless an auxiliary head needs it.
+    value_target: `[R, B, 3]` float16; valid for eligible positions. Unwritten rows
+        count as the oldest.
+    last: `[R, B]` int32; row of the last move of the position's game, -1 if unknown;
+        None unless an auxiliary head needs it.
     """
 
     first: jax.Array
@@ -54,7 +55,7 @@ class Index(NamedTuple):
 
     @property
     def size(self) -> jax.Array:
-        """`[]` int32; all eligible positions."""
+        """`[]` int32; number of eligible positions."""
         return self.lengths.sum(dtype=jnp.int32)
 
     @property
@@ -65,10 +66,10 @@ class Index(NamedTuple):
 
 
 class Eligibility(NamedTuple):
-    """Counts of the positions since the last index, scalars.
+    """Counts since the last index, scalars.
 
     newly: positions that are eligible for the first time.
-    delay: moves made in their slots after them, those of later games included, summed.
+    delay: moves made after them in their slots, later games included, summed.
     waiting: positions in the window that have not been eligible yet.
     """
 
@@ -80,9 +81,9 @@ class Eligibility(NamedTuple):
 class Targets(NamedTuple):
     """Training targets of the heads.
 
-    policy: `[N, A]` float32; all 0 where there is no target.
+    policy: `[N, A]` float32; all 0 without a target.
     value: `[N, 3]` float32; win, draw and loss for the player to move.
-    auxiliary: the target of each auxiliary head, by name, leaves `[N, ...]`.
+    auxiliary: targets of the auxiliary heads by name, leaves `[N, ...]`.
     """
 
     policy: jax.Array
@@ -91,11 +92,11 @@ class Targets(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """N positions of the replay that a sampler chose.
+    """N sampled positions of the replay.
 
     row: `[N]` int32.
     slot: `[N]` int32.
-    weight: `[N]` float32; of each position in the loss, 1 on average.
+    weight: `[N]` float32; weight in the loss, 1 on average.
     """
 
     row: jax.Array
@@ -109,9 +110,8 @@ class Batch(NamedTuple):
     observation: `[N, H, W, C]` float32.
     legal_action_mask: `[N, A]` bool.
     targets: of all heads.
-    has_ended: `[N]` bool; whether the final position of the game is known, without
-        which the auxiliary heads have no target; all False if there are no such heads.
-    sample: where the positions lie in the replay, and their weights in the loss.
+    has_ended: `[N]` bool; whether the auxiliary heads have a target.
+    sample: the sampled positions, in the order of the batch.
     """
 
     observation: jax.Array
@@ -129,7 +129,8 @@ def empty_replay(
     num_games: int,
     policy_entries: int,
 ) -> Replay:
-    """Returns room for `num_chunks` chunks, with so many entries of each policy."""
+    """Returns a replay for `num_chunks` chunks, with `policy_entries` entries per
+    policy."""
     shape = (num_chunks * moves_per_chunk, num_games)
     policy, _ = store_policy(jnp.zeros(game.num_actions, jnp.float32), policy_entries)
     state, policy = jax.tree.map(
@@ -150,18 +151,17 @@ def empty_replay(
     )
 
 
-def insert(replay: Replay, chunk: Trajectory, iteration: jax.Array) -> Replay:
-    """Writes chunk `iteration` (`[]` int32) of the run over the oldest one. Both may
-    have axes in front."""
-    rows = chunk.terminated.ndim - 2
-    length = chunk.terminated.shape[rows]
+def insert(replay: Replay, trajectory: Trajectory, iteration: jax.Array) -> Replay:
+    """Overwrites the oldest chunk with chunk `iteration` (`[]` int32) of the run. Both
+    arguments may have leading axes."""
+    rows = trajectory.terminated.ndim - 2
+    length = trajectory.terminated.shape[rows]
     num_chunks = replay.chunk.terminated.shape[rows] // length
     start = (iteration % num_chunks) * length
-    # The new rows are a replay of their own, which is laid over the large one.
     return jax.tree.map(
         lambda store, new: jax.lax.dynamic_update_slice_in_dim(store, new, start, rows),
         replay,
-        Replay(chunk, jnp.zeros_like(chunk.terminated)),
+        Replay(trajectory, jnp.zeros_like(trajectory.terminated)),
     )
 
 
@@ -173,41 +173,35 @@ def make_index(
     value_target: ValueTarget,
     finds_ends: bool = False,
 ) -> tuple[Replay, Index, Eligibility]:
-    """Computes which positions can be sampled, and their value targets.
+    """Computes the eligible positions and their value targets.
 
     A position is eligible once its game has ended, or `value_target.horizon` moves have
     followed it.
 
     Args:
-        replay: the store.
-        num_moves: `[]` int32; moves of each slot written since the run began.
-        window: `[]` int32; only the newest `window` moves of each slot are sampled.
-        value_target: how value targets are computed.
-        finds_ends: whether the index holds the last move of each position's game.
+        replay: the stored moves.
+        num_moves: `[]` int32; moves written to each slot since the start of the run.
+        window: `[]` int32; positions are eligible among the newest `window` moves.
+        value_target: computes the value targets.
+        finds_ends: whether the index contains the last move of each position's game.
 
     Returns:
-        The replay with the eligible positions marked, the index, and the counts.
+        The replay with `was_eligible` updated, the index, and the counts.
 
     Raises:
-        ValueError: the value targets have another shape.
+        ValueError: the value targets have the wrong shape.
     """
-    chunk = replay.chunk
-    capacity = chunk.terminated.shape[0]
+    moves = replay.chunk
+    capacity = moves.terminated.shape[0]
     oldest = num_moves % capacity
     in_time_order = functools.partial(jnp.roll, shift=-oldest, axis=0)
     in_rows = functools.partial(jnp.roll, shift=oldest, axis=0)
 
-    moves = (chunk.reward, chunk.terminated, chunk.value, chunk.draw_probability)
-    targets = value_target.compute(*map(in_time_order, moves)).astype(jnp.float16)
-    if targets.shape != (*chunk.terminated.shape, 3):
-        raise ValueError(
-            f"value_target.compute must return {(*chunk.terminated.shape, 3)} of "
-            f"{chunk.terminated.shape} moves: it returned {targets.shape}"
-        )
+    targets = _value_targets(jax.tree.map(in_time_order, moves), value_target)
     # The move that ends each position's game, counted from the oldest move; `capacity`
-    # where it has not been made.
+    # if it has not been made.
     age = jnp.arange(capacity, dtype=jnp.int32)[:, None]
-    end = _next_end(in_time_order(chunk.terminated))
+    end = _next_end(in_time_order(moves.terminated))
     followers = capacity - 1 - age
     is_eligible = in_rows((end < capacity) | (followers >= value_target.horizon))
 
@@ -227,18 +221,27 @@ def make_index(
     last = None
     if finds_ends:
         last = in_rows(jnp.where(end < capacity, (end + oldest) % capacity, -1))
-    index = Index(
-        first=first,
-        lengths=is_eligible.sum(axis=0, dtype=jnp.int32),
-        is_new=is_new,
-        value_target=in_rows(targets),
-        last=last,
+    lengths = is_eligible.sum(axis=0, dtype=jnp.int32)
+    index = Index(first, lengths, is_new, in_rows(targets), last)
+    return Replay(moves, was_eligible), index, eligibility
+
+
+def _value_targets(moves: Trajectory, value_target: ValueTarget) -> jax.Array:
+    """Returns `[R, B, 3]` float16 targets of moves in time order."""
+    targets = value_target.compute(
+        moves.reward, moves.terminated, moves.value, moves.draw_probability
     )
-    return Replay(chunk, was_eligible), index, eligibility
+    shape = (*moves.terminated.shape, 3)
+    if targets.shape != shape:
+        raise ValueError(
+            f"value_target.compute must return {shape} for {shape[:2]} moves: "
+            f"it returned {targets.shape}"
+        )
+    return targets.astype(jnp.float16)
 
 
 def _next_end(terminated: jax.Array) -> jax.Array:
-    """Returns `[T, B]` int32, the first row from each one on that ends a game, T where
+    """Returns `[T, B]` int32, the first row from each row on that ends a game, T if
     there is none; `terminated` is `[T, B]` bool."""
 
     def step(end, row):
@@ -255,7 +258,7 @@ def locate(index: Index, number: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Returns row and slot, `[N]` each, of eligible positions by number.
 
     Args:
-        index: of the eligible positions.
+        index: of the replay.
         number: `[N]` int32; from 0 to `index.size` - 1.
     """
     ends = jnp.cumsum(index.lengths, dtype=jnp.int32)
@@ -275,47 +278,35 @@ def make_batch(
 ) -> Batch:
     """Returns observations and targets of positions, each under a symmetry of the game.
 
-    The positions are independent of each other, so equal parts of the batch, one for
-    each symmetry, are as good as drawing the symmetries. They reorder the positions:
-    `Batch.sample` has the new order. Where there are fewer positions than symmetries,
-    each position has another one, drawn with the key.
+    The sampled positions are independent, so that equal parts of the batch, one per
+    symmetry, replace random symmetries; `Batch.sample` has the resulting order. With
+    fewer positions than symmetries, each gets another random one.
 
     Args:
         game: the game.
-        replay: the store.
-        index: of the store; with ends if there are auxiliary heads.
+        replay: the stored moves.
+        index: of the replay; with `last` if there are auxiliary heads.
         sample: the positions.
         auxiliary: heads whose targets are computed.
-        rng_key: consumed by a batch of fewer positions than symmetries; not used by
-            others.
+        rng_key: needed with fewer positions than symmetries, and then consumed.
 
     Raises:
-        ValueError: there are auxiliary heads, and the index has no ends; or there are
-            fewer positions than symmetries, and no key.
+        ValueError: `index.last` or `rng_key` is missing.
     """
     position = (sample.row, sample.slot)
     state, stored = jax.tree.map(
         lambda leaf: leaf[position], (replay.chunk.state, replay.chunk.policy)
     )
-    has_ended = jnp.zeros_like(sample.weight, bool)
+    has_ended, auxiliary_targets = jnp.zeros_like(sample.weight, bool), {}
+    if auxiliary:
+        has_ended, auxiliary_targets = _auxiliary_targets(
+            game, replay, index, sample, auxiliary
+        )
     targets = Targets(
         policy=expand_policy(stored, game.num_actions),
         value=index.value_target[position].astype(jnp.float32),
-        auxiliary={},  # filled below
+        auxiliary=auxiliary_targets,
     )
-    if auxiliary:
-        if index.last is None:
-            raise ValueError("auxiliary heads need an index made with finds_ends=True")
-        last = index.last[position]
-        has_ended = last >= 0
-        chunk = replay.chunk
-        before, action = jax.tree.map(
-            lambda leaf: leaf[last, sample.slot], (chunk.state, chunk.action)
-        )
-        final_state = jax.vmap(game.step)(before, action.astype(jnp.int32))
-        for head in auxiliary:
-            target = jax.vmap(head.target)(state, final_state)
-            targets.auxiliary[head.name] = jax.vmap(_zero_unless)(has_ended, target)
     batch = Batch(
         observation=jax.vmap(game.observe)(state),
         legal_action_mask=jax.vmap(game.legal_action_mask)(state),
@@ -323,26 +314,55 @@ def make_batch(
         has_ended=has_ended,
         sample=sample,
     )
-    if sample.row.size < len(game.symmetries):
-        return _under_drawn_symmetries(batch, game.symmetries, auxiliary, rng_key)
+    num_symmetries = len(game.symmetries)
+    if sample.row.size < num_symmetries:
+        return _under_random_symmetries(batch, game.symmetries, auxiliary, rng_key)
     parts = [
-        _transform(
-            jax.tree.map(lambda leaf: leaf[first :: len(game.symmetries)], batch),  # noqa: B023
-            symmetry,
-            auxiliary,
-        )
+        _transform(_every(batch, first, num_symmetries), symmetry, auxiliary)
         for first, symmetry in enumerate(game.symmetries)
     ]
     return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
 
 
-def _under_drawn_symmetries(
+def _every(batch: Batch, first: int, stride: int) -> Batch:
+    return jax.tree.map(lambda leaf: leaf[first::stride], batch)
+
+
+def _auxiliary_targets(
+    game: Game,
+    replay: Replay,
+    index: Index,
+    sample: Sample,
+    auxiliary: Sequence[AuxiliaryHead],
+) -> tuple[jax.Array, dict[str, Any]]:
+    """Returns `[N]` whether each position's game has ended, and the targets by name.
+
+    A target is 0 where the game has not ended.
+    """
+    if index.last is None:
+        raise ValueError("auxiliary heads need an index made with finds_ends=True")
+    position = (sample.row, sample.slot)
+    state = jax.tree.map(lambda leaf: leaf[position], replay.chunk.state)
+    last = index.last[position]
+    has_ended = last >= 0
+    before, action = jax.tree.map(
+        lambda leaf: leaf[last, sample.slot], (replay.chunk.state, replay.chunk.action)
+    )
+    final_state = jax.vmap(game.step)(before, action.astype(jnp.int32))
+    targets = {}
+    for head in auxiliary:
+        target = jax.vmap(head.target)(state, final_state)
+        targets[head.name] = jax.vmap(_zero_unless)(has_ended, target)
+    return has_ended, targets
+
+
+def _under_random_symmetries(
     batch: Batch,
     symmetries: Sequence[Symmetry],
     auxiliary: Sequence[AuxiliaryHead],
     rng_key: jax.Array | None,
 ) -> Batch:
-    """Returns a batch of fewer positions than symmetries, each under another one."""
+    """Returns a batch of fewer positions than symmetries, each under a random one."""
     size = batch.sample.row.size
     if rng_key is None:
         raise ValueError(
@@ -365,7 +385,7 @@ def _zero_unless(condition: jax.Array, tree: Any) -> Any:
 def _transform(
     batch: Batch, symmetry: Symmetry, auxiliary: Sequence[AuxiliaryHead]
 ) -> Batch:
-    """Returns the batch of the positions that a symmetry makes of these."""
+    """Returns the batch of the positions' images under a symmetry."""
     targets = batch.targets
     return batch._replace(
         observation=symmetry.observation(batch.observation),

@@ -1,4 +1,4 @@
-"""What a person sees of a training run, and what it leaves to be looked at."""
+"""The display of a training run and its metrics files."""
 
 import contextlib
 import time
@@ -26,26 +26,26 @@ from azjax.training.metrics import (
     replace_file,
 )
 from azjax.training.plots import game_title, plot_learning
-from azjax.training.run_directory import RunConfig
+from azjax.training.run_config import RunConfig
 from azjax.training.working_directory import WorkingDirectory
 
-PLAIN_INTERVAL = 15.0  # between two lines where there is no terminal (seconds)
+PLAIN_INTERVAL = 15.0  # between two lines without a terminal (seconds)
 
 
 class Reporter:
-    """Shows a run while it lasts, and keeps its metrics; a context manager.
+    """Displays a run and writes its metrics; a context manager.
 
-    On a terminal a few lines are redrawn in place; elsewhere plain lines are printed,
-    one for each evaluation and few others. A disk that fails is reported once, and the
-    run goes on.
+    A terminal shows a few lines that are redrawn; otherwise plain lines are printed,
+    one for each evaluation and few others. A failing disk is reported once, and the run
+    continues.
 
-    files: gets `metrics.jsonl`, `tensorboard/` and `plots/learning.png`.
+    files: directory of `metrics.jsonl`, `tensorboard/` and `plots/learning.png`.
     config: of the run.
-    start: `iteration`, `seconds` and the evaluation `last` of the checkpoint from which
-        the run goes on; metrics beyond them are dropped. With None all are dropped.
-    console: where to show it, by default the standard output.
-    first: the first evaluation of the run, once there is one.
-    last: the newest evaluation.
+    start: `iteration`, `seconds` and the evaluation `last` of the restored checkpoint;
+        later metrics are dropped. None: all metrics are dropped.
+    console: by default the standard output.
+    first: first evaluation of the run; None until then.
+    last: newest evaluation.
     """
 
     def __init__(
@@ -68,8 +68,7 @@ class Reporter:
         self._last_message: str | None = None
         self._printed_at = -PLAIN_INTERVAL
         self._clock = (self._start["seconds"], time.monotonic())
-        # FORCE_COLOR makes rich take a pipe for a terminal; lines cannot be redrawn
-        # there all the same.
+        # With FORCE_COLOR rich treats a pipe as a terminal; it cannot redraw lines.
         self._live = (
             Live(console=self._console, get_renderable=self._draw, refresh_per_second=4)
             if self._console.is_interactive and self._console.file.isatty()
@@ -97,13 +96,13 @@ class Reporter:
         if self._live:
             self._live.start(refresh=True)
         else:
-            doing = "go on learning" if iterations else "learn"
+            doing = "continue training" if iterations else "train"
             length, where = _length(self._config), self._files.directory
             self._print(f"{doing} {self._config.game} for {length} in {where}")
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Leaves the last display where it is and closes the files."""
+        """Stops the display and closes the files."""
         self._note = None
         self.leave()
         if self._last_message is not None:
@@ -113,23 +112,24 @@ class Reporter:
                 self._events.close()
 
     def message(self, text: str) -> None:
-        """Prints a line, above the display."""
+        """Prints a line above the display."""
         if self._live:
             self._console.print(Text(text), soft_wrap=True)
         else:
             self._print(text)
 
     def last_message(self, text: str) -> None:
-        """Prints a line below the last display, when that is closed."""
+        """Prints a line below the display when it stops."""
         self._last_message = text
 
     def leave(self) -> None:
-        """Leaves the last display where it is, and the cursor below it."""
+        """Stops the display, with the cursor below it."""
         if self._live:
             self._live.stop()
 
     def compiling(self, what: str) -> None:
-        """Notes until the next row that `what` is compiled; the first time only."""
+        """Shows until the next row that `what` is being compiled; the first time
+        only."""
         if what in self._notes_seen:
             return
         self._notes_seen.add(what)
@@ -141,7 +141,7 @@ class Reporter:
             self._print(f"{note} ...")
 
     def iteration(self, row: Row) -> None:
-        """Records and shows a chunk of self-play with its updates."""
+        """Writes and shows the metrics of an iteration."""
         self._record("iteration", row)
         self._iteration = row
         since = time.monotonic() - self._printed_at
@@ -151,11 +151,11 @@ class Reporter:
             self._printed_at = time.monotonic()
 
     def evaluation(self, row: Row) -> None:
-        """Records and shows an evaluation, and redraws the plot."""
+        """Writes and shows the metrics of an evaluation, and redraws the plot."""
         self._record("evaluation", row)
         self.first = self.first or row
         self.last = row
-        if not self._metrics.waiting:  # what is drawn is what the file holds
+        if not self._metrics.waiting:  # the plot reads the file
             with self._surviving("the plot"):
                 plot_learning(self._files.path, self._config.game)
         if not self._live:
@@ -163,12 +163,12 @@ class Reporter:
             self._print(f"[{duration(row['seconds'])}] {name}: {_plain(parts)}")
 
     def publish(self) -> None:
-        """Copies what was written to a remote run directory."""
+        """Copies written files to a remote run directory."""
         with self._surviving("to the run directory"):
             self._files.publish(METRICS_FILE, "plots", "tensorboard")
 
     def _included(self, rows: Sequence[Row]) -> list[Row]:
-        """Returns the rows that the checkpoint includes; others are made again."""
+        """Returns the rows up to the checkpoint; later ones will be computed again."""
         last = self._start["last"]
         evaluated = -1 if last is None else last["iteration"]
 
@@ -194,17 +194,16 @@ class Reporter:
 
     @contextlib.contextmanager
     def _surviving(self, what: str) -> Iterator[None]:
-        """Reports, once, a disk that fails."""
+        """Reports a failing disk, once, and continues."""
         try:
             yield
         except OSError as error:
             if what not in self._failures:
                 self._failures.add(what)
-                self.message(f"the run goes on, but writing {what} failed: {error}")
+                self.message(f"writing {what} failed, the run continues: {error}")
 
     def _print(self, text: str) -> None:
-        # The reader of a pipe may be gone, or a log's disk may be full; all of it is in
-        # the metrics.
+        # A closed pipe or a full disk is ignored; the metrics contain the same.
         with contextlib.suppress(OSError):
             print(text, file=self._console.file, flush=True)
 
@@ -233,7 +232,8 @@ class Reporter:
         return Group(head, body, *([self._note] if self._note else []))
 
     def _share(self, seconds: float) -> tuple[float, float | None]:
-        """Returns the share of the run that is over and the seconds left, if known."""
+        """Returns the fraction of the run that is done, and the remaining seconds if
+        known."""
         if self._config.minutes is not None:
             total = 60 * self._config.minutes
             return min(seconds / total, 1.0), max(total - seconds, 0.0)
@@ -249,7 +249,7 @@ class Reporter:
 
 
 class SilentReporter:
-    """The reporter of a process that leaves showing and writing to another one."""
+    """The reporter of processes other than the first: shows and writes nothing."""
 
     def __enter__(self) -> Self:
         """Does nothing."""
@@ -276,7 +276,7 @@ class SilentReporter:
 
 
 def duration(seconds: float) -> str:
-    """Returns a time as people say it: `45 s`, `7 min 24 s`, `2 h 05 min`."""
+    """Formats a time: `45 s`, `7 min 24 s`, `2 h 05 min`."""
     seconds = round(seconds)
     if seconds < 60:
         return f"{seconds} s"
@@ -286,7 +286,7 @@ def duration(seconds: float) -> str:
 
 
 def _clock(seconds: float) -> str:
-    """Returns a time in little room: `7:24`, `2:05:00`."""
+    """Formats a time briefly: `7:24`, `2:05:00`."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     clock = f"{minutes}:{seconds:02}"
@@ -303,7 +303,7 @@ def _self_play_parts(row: Row) -> list[Text]:
     texts = [
         f"{row['games']:,} games",
         f"{row['positions']:,} positions",
-        f"{row['positions_per_second']:,.0f} a second",
+        f"{row['positions_per_second']:,.0f} per second",
     ]
     if "simulations" in row:
         texts.append(f"{row['simulations']} simulations")
@@ -325,7 +325,8 @@ def _decimal(loss: float) -> str:
 
 
 def _strength(row: Row, first: Row | None) -> tuple[str, list[Text]]:
-    """Returns what is measured, and the newest numbers beside the first ones."""
+    """Returns the measure of strength, and the newest numbers besides the first
+    ones."""
     what, rates = _rates(row)
     before = _rates(first)[1] if first else {}
     parts = []
@@ -337,7 +338,7 @@ def _strength(row: Row, first: Row | None) -> tuple[str, list[Text]]:
 
 
 def _rates(row: Row) -> tuple[str, dict[str, float]]:
-    """Returns what an evaluation measures, and the rates by what they are of."""
+    """Returns the measure of strength of an evaluation, and the rates by name."""
     if graded(row):
         return "mistakes", {name: row[f"{name}_mistakes"] for name in graded(row)}
     return "score", {

@@ -1,18 +1,17 @@
-"""The run directory: made, checked against the configuration, written atomically."""
+"""The run directory: creation, comparison with the configuration, atomic writes."""
 
 import contextlib
 import json
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from azjax import games
 from azjax.players.schema import VERSION, migrate
 from azjax.players.serialization import MAX_CONFIG_BYTES
 from azjax.players.weights import open_regular
 from azjax.remote import Directory, as_directory, is_remote, resolved, store_errors
-from azjax.training.config import BaseEvaluationConfig, CheckpointConfig
 from azjax.training.distributed import (
     check_same,
     check_shared,
@@ -22,49 +21,12 @@ from azjax.training.distributed import (
 from azjax.training.lock import LOCK_FILE, locked
 from azjax.training.metrics import METRICS_FILE, read_metrics
 from azjax.training.optimizer_identity import comparable
+from azjax.training.run_config import RunConfig
 
 CONFIG_FILE = "config.json"
 CHECKPOINTS = "checkpoints"
 _PARTIAL_FILE = f".{CONFIG_FILE}"
-_MAX_FIRST_BYTES = 2**20  # of the metrics, more than their first rows take
-
-
-class RunConfig(Protocol):
-    """A run's configuration, of any algorithm."""
-
-    @property
-    def directory(self) -> Directory:
-        """Where the run is."""
-        ...
-
-    @property
-    def game(self) -> str:
-        """What is learnt."""
-        ...
-
-    @property
-    def minutes(self) -> float | None:
-        """How long the run lasts, None if it is measured in iterations."""
-        ...
-
-    @property
-    def iterations(self) -> int | None:
-        """How long the run lasts, None if it is measured in minutes."""
-        ...
-
-    @property
-    def evaluation(self) -> BaseEvaluationConfig:
-        """How it is measured."""
-        ...
-
-    @property
-    def checkpoint(self) -> CheckpointConfig:
-        """How often it is saved."""
-        ...
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the settings; `kind` among them unless it is AlphaZero's."""
-        ...
+_MAX_FIRST_BYTES = 2**20  # of the metrics, more than their first rows need
 
 
 @contextlib.contextmanager
@@ -75,23 +37,22 @@ def open_run_directory(
     *,
     hooks: Sequence[str] = (),
 ) -> Iterator[Directory]:
-    """A context that makes the directory of a new run, or checks that of one that goes
-    on, and in which no other process may open it. A remote directory cannot be locked:
-    two runs that are started in one overwrite each other's files.
+    """A context that creates the directory of a new run, or checks that of a continued
+    one, and locks it. A remote directory cannot be locked: two runs in one overwrite
+    each other's files.
 
-    The settings of a run that has begun are written at the end of the context, and only
-    without an error: a run that this version cannot continue stays as it is.
+    The settings of a continued run are written at the end of the context, if no error
+    was raised: a run that this version cannot continue stays unchanged.
 
     Args:
         config: the run's settings.
-        optimizer: what `optimizer_identity` returns, or a name; None if there is no
-            choice.
+        optimizer: result of `optimizer_identity`, or a name; None if it is fixed.
         report: called with a line about settings that cannot be compared.
-        hooks: names of the parts of the algorithm that the user replaced.
+        hooks: names of the functions that the user replaced.
 
     Raises:
-        ValueError: another run is in it, or something that is no run, or another
-            process is at work there.
+        ValueError: the directory holds another run or other files, or another process
+            is training there.
         OSError: it cannot be written.
     """
     directory = config.directory
@@ -104,8 +65,7 @@ def open_run_directory(
             _check_checkpoints(directory)
             values = _check_same_run(directory, values, report)
         partial = directory / _PARTIAL_FILE
-        # Also where the run goes on: find out now, and not after the first chunk, that
-        # nothing can be saved.
+        # Also when the run continues: a failure to write shows now, not after a chunk.
         with disk_errors(directory):
             partial.write_text(json.dumps(values, indent=2) + "\n")
         try:
@@ -128,12 +88,10 @@ def open_shared_directory(
     *,
     hooks: Sequence[str] = (),
 ) -> Iterator[Directory]:
-    """`open_run_directory` for a run of one or several processes, which the first one
-    opens.
+    """`open_run_directory` for one or several processes; the first one opens it.
 
     Raises:
-        ValueError: as there; or the processes have other settings or another directory
-            than the first one.
+        ValueError: as there; or the processes have different settings or directories.
         OSError: as there.
     """
     check_same(_as_json(config, optimizer, hooks))
@@ -147,30 +105,30 @@ def open_shared_directory(
 
 
 def _is_run(directory: Directory) -> bool:
-    """Returns whether a directory has a run in it; else it is empty, and made here.
+    """Returns whether a directory holds a run; if not, it is empty, and created here.
 
     Raises:
-        ValueError: it is no directory, or something else is in it.
+        ValueError: it is not a directory, or holds other files.
     """
     if directory.exists() and not directory.is_dir():
-        raise ValueError(f"{directory} is no directory: give another --run-dir")
-    if not is_remote(directory):  # an object store would make a bucket
+        raise ValueError(f"{directory} is not a directory: give another --run-dir")
+    if not is_remote(directory):  # an object store would create a bucket
         directory.mkdir(parents=True, exist_ok=True)
     if (directory / CONFIG_FILE).exists():
         return True
-    found = directory.iterdir() if directory.exists() else ()
-    if any(path.name not in (_PARTIAL_FILE, LOCK_FILE) for path in found):
+    paths = directory.iterdir() if directory.exists() else ()
+    if any(path.name not in (_PARTIAL_FILE, LOCK_FILE) for path in paths):
         raise ValueError(
-            f"{directory} is not empty and holds no run: give another --run-dir"
+            f"{directory} is not empty and not a run: give another --run-dir"
         )
     return False
 
 
 def _check_checkpoints(directory: Directory) -> None:
-    """Checks that a run which has done an iteration has a checkpoint, whole or not.
+    """Checks that a run with completed iterations has a checkpoint, intact or not.
 
-    Before the first iteration the metrics hold the evaluation of the first network at
-    most, so that the beginning of the file is enough.
+    Before the first checkpoint the metrics hold at most the evaluation of the initial
+    network, so that reading the beginning of the file suffices.
     """
     if has_begun(directory):
         return
@@ -183,16 +141,15 @@ def _check_checkpoints(directory: Directory) -> None:
         ) from None
     if any(row.get("iteration") != 0 for row in rows):
         raise ValueError(
-            f"{directory} holds the metrics of a run whose checkpoints are gone: give "
-            "another --run-dir"
+            f"{directory} holds the metrics of a run without checkpoints: give another "
+            "--run-dir"
         )
 
 
 def system_error_number(error: BaseException) -> int | None:
-    """Returns the number of the system's error behind an exception, if there is one.
+    """Returns the operating system's error number behind an exception, if any.
 
-    TensorStore, which reads and writes the arrays of a checkpoint, raises a ValueError
-    with the number in its text.
+    TensorStore raises a ValueError with the number in its message.
     """
     if isinstance(error, OSError):
         return error.errno
@@ -202,8 +159,8 @@ def system_error_number(error: BaseException) -> int | None:
 
 @contextlib.contextmanager
 def disk_errors(directory: Directory) -> Iterator[None]:
-    """A context in which what the file system refuses is an OSError that names the
-    directory and says what to do."""
+    """A context that turns file system errors into an OSError with the directory and
+    advice."""
     try:
         with store_errors(directory):
             yield
@@ -214,17 +171,17 @@ def disk_errors(directory: Directory) -> Iterator[None]:
         reason = getattr(error, "strerror", None) or os.strerror(number)
         raise OSError(
             number,
-            f"{reason}; the run cannot be saved there, what was saved "
-            "before is whole: make it writable, make room, or give another --run-dir",
+            f"{reason}; the run cannot be saved there, earlier checkpoints are intact: "
+            "make it writable, free space, or give another --run-dir",
             str(directory),
         ) from error
 
 
 def read_config(directory: Directory) -> dict[str, Any]:
-    """Returns what `config.json` says, in the form of this version of azjax.
+    """Reads `config.json`, migrated to this version.
 
     Raises:
-        ValueError: it cannot be read, or is of an unknown version.
+        ValueError: it cannot be read, or its version is unknown.
     """
     return _migrate(_read(directory), directory)
 
@@ -251,37 +208,38 @@ def _migrate(content: Any, directory: Directory) -> dict[str, Any]:
 def _check_same_run(
     directory: Directory, wanted: dict[str, Any], report: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Returns the settings with what only the run that goes on knows."""
+    """Checks that the settings are those of the run in the directory. Returns them,
+    completed with settings that only the run has."""
     content = _read(directory)
-    found = _migrate(content, directory)
+    saved = _migrate(content, directory)
     if not has_begun(directory):
         return wanted
     with contextlib.suppress(AttributeError, TypeError, ValueError):
-        found["game"] = repr(games.make(found["game"]))  # as `config` spells it
-    if found.get("kind") != wanted.get("kind"):
+        saved["game"] = repr(games.make(saved["game"]))  # the spelling of `config`
+    if saved.get("kind") != wanted.get("kind"):
         raise ValueError(
-            f"{directory} holds a run of another way of learning: give another "
-            "--run-dir"
+            f"{directory} holds a run of another algorithm: give another --run-dir"
         )
-    for name in ("initial_player", "plan"):  # needed at the start only
-        if wanted.get(name, "") is None or _is_same_path(found, wanted, name):
-            wanted = wanted | {name: found.get(name)}
-    found, wanted_now = _comparable(found, wanted, report)
-    # An older version did not have every setting of this one.
-    differences = _differences(found, wanted_now, is_older=content["format"] < VERSION)
+    for name in ("initial_player", "plan"):  # used at the start only
+        if wanted.get(name, "") is None or _is_same_path(saved, wanted, name):
+            wanted = wanted | {name: saved.get(name)}
+    saved, comparable_wanted = _comparable(saved, wanted, report)
+    is_older = content["format"] < VERSION  # settings may be missing
+    differences = _differences(saved, comparable_wanted, is_older=is_older)
     if differences:
         raise ValueError(
             f"{directory} holds a run with another configuration "
-            f"({'; '.join(differences)}{_from_length(found, wanted, differences)}): "
-            "give the same one to go on, or another --run-dir"
+            f"({'; '.join(differences)}{_from_length(saved, wanted, differences)}): "
+            "give the same one to continue it, or another --run-dir"
             f"{_continuation(directory, differences, wanted)}"
         )
     return wanted
 
 
-def _is_same_path(found: dict[str, Any], wanted: dict[str, Any], name: str) -> bool:
-    """Returns whether two settings are paths of one directory."""
-    paths = (found.get(name), wanted.get(name))
+def _is_same_path(saved: dict[str, Any], wanted: dict[str, Any], name: str) -> bool:
+    """Returns whether a setting has paths of the same directory in both
+    configurations."""
+    paths = (saved.get(name), wanted.get(name))
     if not all(isinstance(path, str) for path in paths):
         return False
     with contextlib.suppress(OSError, ValueError):
@@ -291,17 +249,18 @@ def _is_same_path(found: dict[str, Any], wanted: dict[str, Any], name: str) -> b
 
 
 def _from_length(
-    found: dict[str, Any], wanted: dict[str, Any], differences: list[str]
+    saved: dict[str, Any], wanted: dict[str, Any], differences: list[str]
 ) -> str:
-    """Returns a note on settings that a preset chooses by the length of the run."""
-    has_other_length = found.get("minutes") != wanted.get("minutes")
+    """Returns a note if settings differ because a preset chose them by the run's
+    length."""
+    has_other_length = saved.get("minutes") != wanted.get("minutes")
     is_chosen = any(
         text.startswith(("self_play.", "replay.", "evaluation."))
         for text in differences
     )
     return (
-        "; presets choose some by the minutes, azjax.training.load_config returns "
-        "those of the run"
+        "; presets choose some settings by the minutes: "
+        "azjax.training.load_config returns those of the run"
         if has_other_length and is_chosen and "kind" not in wanted
         else ""
     )
@@ -310,36 +269,37 @@ def _from_length(
 def _continuation(
     directory: Directory, differences: list[str], wanted: dict[str, Any]
 ) -> str:
-    """Returns how to learn further from what a run learnt, if that is possible."""
+    """Returns a note about `--from`, if the run's player can start a new run."""
     has_other_player = any(
         text.startswith(("network.", "game ")) for text in differences
     )
     if has_other_player or "initial_player" not in wanted:
         return ""
-    return f"; a new run that begins with the player of this one: --from {directory}"
+    return f"; to start a new run with its player: --from {directory}"
 
 
 def _comparable(
-    found: dict[str, Any], wanted: dict[str, Any], report: Callable[[str], None]
+    saved: dict[str, Any], wanted: dict[str, Any], report: Callable[[str], None]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns two configurations without what cannot be compared, or may change."""
-    found, wanted = dict(found), dict(wanted)
-    for settings in (found, wanted):
+    """Returns two configurations without settings that may change or cannot be
+    compared."""
+    saved, wanted = dict(saved), dict(wanted)
+    for settings in (saved, wanted):
         for name in ("notes", "minutes", "iterations"):
             settings.pop(name, None)
-    old, new = found.get("optimizer"), wanted.get("optimizer")
+    old, new = saved.get("optimizer"), wanted.get("optimizer")
     if old is None:  # a run of an older version
-        found.pop("optimizer", None)
+        saved.pop("optimizer", None)
         wanted.pop("optimizer", None)
     elif isinstance(old, dict) and isinstance(new, dict):
-        found["optimizer"], wanted["optimizer"] = comparable(old, new)
+        saved["optimizer"], wanted["optimizer"] = comparable(old, new)
         if old.get("versions") != new.get("versions"):
             report(
-                f"the run began with {_texts(old.get('versions'))}, and goes on with "
+                f"the run started with {_texts(old.get('versions'))}, continues with "
                 f"{_texts(new.get('versions'))}: only the state and the constants of "
                 "the optimizer were compared"
             )
-    return found, wanted
+    return saved, wanted
 
 
 def _texts(versions: object) -> str:
@@ -348,8 +308,8 @@ def _texts(versions: object) -> str:
 
 
 def has_begun(directory: Directory) -> bool:
-    """Returns whether there is a checkpoint, whole or not: before the first one there
-    is nothing to go on with, and another configuration harms nobody."""
+    """Returns whether a checkpoint exists, intact or not; until then the configuration
+    may change."""
     checkpoints = directory / CHECKPOINTS
     with store_errors(checkpoints):
         return checkpoints.is_dir() and any(checkpoints.iterdir())
@@ -358,8 +318,8 @@ def has_begun(directory: Directory) -> bool:
 def _as_json(
     config: RunConfig, optimizer: dict[str, Any] | str | None, hooks: Sequence[str]
 ) -> dict[str, Any]:
-    """Returns the configuration as JSON would give it back; a run directory that was
-    moved or is reached by another path is still the same run."""
+    """Returns the configuration as JSON values, without the directory, which may be
+    moved."""
     values = {"format": VERSION, **config.to_json()}
     if optimizer is not None:
         values["optimizer"] = optimizer
@@ -371,14 +331,14 @@ def _as_json(
 
 
 def _differences(
-    found: dict[str, Any], wanted: dict[str, Any], prefix: str = "", *, is_older: bool
+    saved: dict[str, Any], wanted: dict[str, Any], prefix: str = "", *, is_older: bool
 ) -> list[str]:
     differences = []
-    for key in [*wanted, *(key for key in found if key not in wanted)]:
-        old, new = found.get(key), wanted.get(key)
+    for key in [*wanted, *(key for key in saved if key not in wanted)]:
+        old, new = saved.get(key), wanted.get(key)
         if isinstance(old, dict) and isinstance(new, dict):
             differences += _differences(old, new, f"{prefix}{key}.", is_older=is_older)
-        elif is_older and key not in found:
+        elif is_older and key not in saved:
             continue
         elif old != new:
             differences.append(f"{prefix}{key} was {old}, is {new}")

@@ -1,4 +1,4 @@
-"""Samplers: which positions of the replay a batch holds."""
+"""Samplers: choose the replay positions of a batch."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -12,20 +12,19 @@ from azjax.training.replay import Batch, Index, Replay, Sample, locate, make_bat
 
 
 class Sampler(NamedTuple):
-    """Pure functions that choose positions; the state is part of a checkpoint.
+    """Pure functions that sample positions; the state is part of a checkpoint.
 
-    `R` is the number of rows of the replay, `B` the number of its game slots. In a run
-    each lane has a replay and a state of its own, and the functions are mapped over the
-    lanes.
+    `R` is the number of rows of the replay, `B` the number of its slots. Each lane has
+    its own replay and state; the functions are vmapped over the lanes.
 
-    init: `init((R, B))` returns the first state, a pytree of arrays.
-    prepare: `prepare(state, index)` returns the state after an iteration's self-play:
-        positions have been overwritten, others have become eligible (`index.is_new`).
-    choose: `choose(state, index, rng_key, N)` returns the `Sample` of N positions, each
-        drawn independently of the others; the key is consumed. That they are eligible
+    init: `init((R, B))` returns the initial state, a pytree of arrays.
+    prepare: `prepare(state, index)` returns the state after an iteration's self-play,
+        which overwrote positions and made others eligible (`index.is_new`).
+    choose: `choose(state, index, rng_key, N)` returns a `Sample` of N positions,
+        independent of each other; the key is consumed. Eligibility
         (`index.is_eligible`) is not checked.
-    update: `update(state, sample, loss)` returns the state after an update, in which
-        each position had the loss `[N]`.
+    update: `update(state, sample, loss)` returns the state after an update, with the
+        loss `[N]` of each position.
     """
 
     init: Callable[[tuple[int, ...]], Any]
@@ -35,7 +34,7 @@ class Sampler(NamedTuple):
 
 
 def uniform_sampler() -> Sampler:
-    """Returns the sampler of eligible positions, uniformly and with replacement."""
+    """Returns the sampler that draws eligible positions uniformly, with replacement."""
 
     def choose(state, index: Index, rng_key: jax.Array, size: int):
         del state
@@ -61,11 +60,11 @@ def draw_batch(
     size: int,
     auxiliary: Sequence[AuxiliaryHead] = (),
 ) -> Batch:
-    """Returns a batch of one lane.
+    """Samples a batch of one lane.
 
     Args:
-        game: what is learnt.
-        state: of the sampler.
+        game: the game.
+        state: the sampler's state.
         replay: of the lane.
         index: of the replay.
         rng_key: consumed.
@@ -74,7 +73,7 @@ def draw_batch(
         auxiliary: heads whose targets are computed.
 
     Raises:
-        ValueError: the sampler returns another number of positions.
+        ValueError: the sampler returns the wrong number of positions.
     """
     symmetry_key = None
     if size < len(game.symmetries):

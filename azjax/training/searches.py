@@ -1,6 +1,7 @@
-"""The searches of a move of self-play: full and fast ones, in trees that are kept."""
+"""The searches of a move of self-play: full and fast ones, with reused trees."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,14 +22,14 @@ from azjax.training.config import SelfPlayConfig
 
 
 class SearchResult(NamedTuple):
-    """What the searches of B positions found.
+    """Results of the searches of B positions.
 
     action: `[B]` int32; the best move.
     policy: `[B, A]` float32; the improved policy.
     value: `[B]` float32; for the player to move.
-    visits: `[B]` float32; simulations that it rests on.
+    visits: `[B]` float32; simulations in the tree, reused ones included.
     is_full: `[B]` bool; whether the search was a full one.
-    tree: the trees; None if none are kept.
+    tree: the trees; None without tree reuse.
     """
 
     action: jax.Array
@@ -45,34 +46,73 @@ def make_searches(
     search: SearchConfig,
     config: SelfPlayConfig,
 ):
-    """Returns `(variables, num_simulations, rng_key, root, tree) -> Found`, which
-    searches B positions.
+    """Returns `(variables, num_simulations, rng_key, root, tree) -> SearchResult`.
 
-    The positions are those of L lanes, and `rng_key` is `[L]`. In each lane
-    `config.full_games_of(B / L)` positions, drawn by its key, are searched with
-    `num_simulations` and exploring, the others with `config.fast_simulations` to play
-    well. `num_simulations` is an int32, at most `config.longest_search`. `tree` is
-    where to begin, or None.
+    It searches the B positions of L lanes.
+
+    In each lane `config.full_games_of(B / L)` positions, drawn at random, get a full
+    search: `num_simulations` (int32, at most `config.longest_search`) with exploration.
+    The others get `config.fast_simulations` without exploration. `rng_key` is `[L]`;
+    `tree` holds the reused trees, or is None.
     """
-    recurrent_fn = make_recurrent_fn(game, network)
+    return _Searches(game, make_recurrent_fn(game, network), search, config).search_all
+
+
+class _Searches(NamedTuple):
+    """The static data of the searches, with functions of the arrays."""
+
+    game: Game
+    recurrent_fn: Callable[..., Any]
+    search: SearchConfig
+    config: SelfPlayConfig
+
+    def search_all(
+        self, variables, num_simulations, rng_key, root, tree
+    ) -> SearchResult:
+        """Divides the positions into full and fast searches; see `make_searches`."""
+        num_positions, num_lanes = root.value.size, rng_key.size
+        per_lane = num_positions // num_lanes
+        num_full = self.config.full_games_of(per_lane)
+        if num_full == per_lane:
+            return self.search_part(
+                variables, num_simulations, rng_key, root, tree, is_full=True
+            )
+        order_key, full_key, fast_key = split_keys(rng_key, 3)
+        order = draw(jax.random.permutation, order_key, jnp.arange(num_positions))
+        order = split_batch(order, num_lanes)
+        full, fast = order[:, :num_full].ravel(), order[:, num_full:].ravel()
+
+        def search_these(positions, rng_key, *, is_full: bool) -> SearchResult:
+            part = jax.tree.map(lambda leaf: leaf[positions], (root, tree))
+            return self.search_part(
+                variables, num_simulations, rng_key, *part, is_full=is_full
+            )
+
+        results = (
+            search_these(full, full_key, is_full=True),
+            search_these(fast, fast_key, is_full=False),
+        )
+        place = jnp.argsort(jnp.concatenate([full, fast]))
+        return jax.tree.map(lambda *parts: jnp.concatenate(parts)[place], *results)
 
     def search_part(
-        variables, num_simulations, rng_key, root, tree, *, is_full: bool
+        self, variables, num_simulations, rng_key, root, tree, *, is_full: bool
     ) -> SearchResult:
+        """Searches all given positions, with full searches or with fast ones."""
         part = None
         if is_full:
             made = jnp.zeros(root.value.shape, jnp.int32)
             part = SearchSlice(total=made + num_simulations, made=made)
         output = run_search(
-            search,
+            self.search,
             variables,
             rng_key,
             root,
-            recurrent_fn,
-            config.longest_search if is_full else config.fast_simulations,
-            invalid_actions=~jax.vmap(game.legal_action_mask)(root.embedding),
+            self.recurrent_fn,
+            self.config.longest_search if is_full else self.config.fast_simulations,
+            invalid_actions=~jax.vmap(self.game.legal_action_mask)(root.embedding),
             explores=is_full,
-            max_depth=game.max_moves,
+            max_depth=self.game.max_moves,
             tree=tree,
             search_slice=part,
         )
@@ -86,47 +126,17 @@ def make_searches(
             tree=None if tree is None else output.search_tree.replace(extra_data=None),
         )
 
-    def search_all(variables, num_simulations, rng_key, root, tree) -> SearchResult:
-        num_positions, num_lanes = root.value.size, rng_key.size
-        per_lane = num_positions // num_lanes
-        num_full = config.full_games_of(per_lane)
-        if num_full == per_lane:
-            return search_part(
-                variables, num_simulations, rng_key, root, tree, is_full=True
-            )
-        order_key, full_key, fast_key = split_keys(rng_key, 3)
-        order = draw(jax.random.permutation, order_key, jnp.arange(num_positions))
-        order = split_batch(order, num_lanes)
-        full, fast = order[:, :num_full].ravel(), order[:, num_full:].ravel()
-        found = [
-            search_part(
-                variables,
-                num_simulations,
-                key,
-                *jax.tree.map(lambda leaf: leaf[games], (root, tree)),  # noqa: B023
-                is_full=is_full,
-            )
-            for games, key, is_full in (
-                (full, full_key, True),
-                (fast, fast_key, False),
-            )
-        ]
-        place = jnp.argsort(jnp.concatenate([full, fast]))
-        return jax.tree.map(lambda *parts: jnp.concatenate(parts)[place], *found)
-
-    return search_all
-
 
 def after_moves(
     tree: Tree, action: jax.Array, finished: jax.Array, max_nodes: int
 ) -> Tree:
-    """Returns the trees of the positions after the moves, empty where a game is over.
+    """Returns the subtrees of the moves, empty where the game has ended.
 
     Args:
         tree: the searched trees.
         action: `[B]` int32; the moves.
         finished: `[B]` bool.
-        max_nodes: kept in each tree.
+        max_nodes: maximum size of each subtree.
     """
     children = tree.children_index[jnp.arange(action.size), tree.ROOT_INDEX, action]
     new_root = jnp.where(finished, tree.UNVISITED, children)

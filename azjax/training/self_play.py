@@ -1,4 +1,4 @@
-"""One chunk of moves by many games at once."""
+"""Self-play: one chunk of moves in a batch of games."""
 
 import functools
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from azjax.games import Game, State
 from azjax.games.core import select
 from azjax.networks import Network, Variables
 from azjax.players.model import evaluate, make_root, mover_reward
-from azjax.search import SearchConfig, Tree, init_trees
+from azjax.search import SearchConfig, init_trees
 from azjax.search.keys import draw, merge_batch, split_batch, split_keys
 from azjax.search.types import RootFnOutput
 from azjax.training.config import ReplayConfig, SelfPlayConfig
@@ -23,10 +23,10 @@ from azjax.training.stored_policy import StoredPolicy, action_dtype, store_polic
 
 @struct.dataclass
 class Games:
-    """The games in progress in B slots.
+    """Games in progress in B slots.
 
-    state: the positions, leaves `[B, ...]`; none is finished.
-    moves: `[B]` int32; moves made since each game's opening.
+    state: positions, leaves `[B, ...]`; none is finished.
+    moves: `[B]` int32; moves since each game's opening.
     """
 
     state: State
@@ -36,16 +36,16 @@ class Games:
 class Trajectory(NamedTuple):
     """T moves in each of B game slots, in time order.
 
-    The same type holds one move, `[B, ...]`, before `lax.scan` stacks the moves, and
+    Also the type of one move, `[B, ...]`, before `lax.scan` stacks the moves, and of
     the rows of the replay, `[R, B, ...]`.
 
-    state: the position before the move, leaves `[T, B, ...]`.
-    action: `[T, B]`; the move, in the smallest unsigned integers that hold all actions.
-    policy: leaves `[T, B, ...]`; the policy target: the search's improved policy (see
-        `gumbel_policy`); all 0 where the search was a fast one.
-    value: `[T, B]` float32; the search's value, for the player to move.
+    state: before the move, leaves `[T, B, ...]`.
+    action: `[T, B]`, the smallest unsigned integer type that holds all actions.
+    policy: policy target, leaves `[T, B, ...]`: the search's improved policy (see
+        `gumbel_policy`); all 0 after a fast search.
+    value: `[T, B]` float32; the search's value for the player to move.
     draw_probability: `[T, B]` float32; the network's.
-    reward: `[T, B]` float32; what the move brought to the player who made it.
+    reward: `[T, B]` float32; to the player who moved.
     terminated: `[T, B]` bool; whether the move ended the game.
     """
 
@@ -59,15 +59,15 @@ class Trajectory(NamedTuple):
 
 
 class SelfPlayMetrics(NamedTuple):
-    """What happened in a chunk, scalars, or `[L]` of L lanes.
+    """Metrics of a chunk, scalars, or `[L]` for L lanes.
 
-    games: finished.
-    first_player_score: its mean result, in [-1, 1].
+    games: finished games.
+    first_player_score: mean result of the first player, in [-1, 1].
     policy_entropy: of the improved policy (nats).
-    policy_gain: divergence of the improved policy from the network's (nats).
+    policy_gain: KL divergence of the improved policy from the network's (nats).
     value_gain: mean distance of the search's value from the network's.
-    root_visits: simulations that a move rests on, those kept from before included.
-    policy_mass_lost: probability that a stored policy target drops, on average.
+    root_visits: mean simulations per move, reused ones included.
+    policy_mass_lost: mean probability that stored policy targets lack.
     """
 
     games: jax.Array
@@ -80,7 +80,8 @@ class SelfPlayMetrics(NamedTuple):
 
 
 def mean_of_lanes(metrics: SelfPlayMetrics) -> dict[str, Any]:
-    """Returns the metrics of all lanes together by name, from `[L]` NumPy arrays."""
+    """Averages the metrics over the lanes, from `[L]` NumPy arrays to scalars by
+    name."""
     means = {name: np.mean(leaf) for name, leaf in metrics._asdict().items()}
     games = np.sum(metrics.games)
     score = np.sum(metrics.games * metrics.first_player_score) / max(games, 1)
@@ -88,13 +89,13 @@ def mean_of_lanes(metrics: SelfPlayMetrics) -> dict[str, Any]:
 
 
 def random_opening(game: Game, rng_key: jax.Array, max_moves: jax.Array) -> State:
-    """Returns a position after 0 to `max_moves` random legal moves; a move that would
-    end the game is left out. The key is consumed.
+    """Returns a position after 0 to `max_moves` random legal moves, none of which ends
+    the game. The key is consumed.
 
     Args:
         game: the game.
         rng_key: one key.
-        max_moves: `[]` int32; at most three quarters of the longest game are made.
+        max_moves: `[]` int32; limited to three quarters of the longest game.
     """
     length_key, moves_key = jax.random.split(rng_key)
     limit = (3 * game.max_moves) // 4
@@ -114,8 +115,8 @@ def random_opening(game: Game, rng_key: jax.Array, max_moves: jax.Array) -> Stat
 def random_openings(
     game: Game, config: SelfPlayConfig, rng_key: jax.Array, count: int
 ) -> State:
-    """Returns `count` positions from which games begin, in the mixture that `config`
-    describes. The key is consumed."""
+    """Returns `count` start positions, in the mixture of openings of `config`. The key
+    is consumed."""
     kind_key, opening_key = jax.random.split(rng_key)
     kind = jax.random.uniform(kind_key, (count,))
     max_moves = jnp.select(
@@ -132,7 +133,7 @@ def random_openings(
 
 def start_games(game: Game, num_games: int, rng_key: jax.Array) -> Games:
     """Returns the first games of B slots, from random positions of all stages, so that
-    they do not end at the same time; only later games begin with the openings of
+    they do not end at the same time; later games start from the openings of
     `SelfPlayConfig`. The key is consumed."""
     keys = jax.random.split(rng_key, num_games)
     state = jax.vmap(lambda key: random_opening(game, key, jnp.int32(game.max_moves)))(
@@ -149,56 +150,20 @@ def make_self_play(
     *,
     policy_entries: int = ReplayConfig.policy_entries,
 ):
-    """Returns a jitted `(variables, num_simulations, games, rng_key) -> (games, chunk,
-    metrics)`.
+    """Returns a jitted `(variables, num_simulations, games, rng_key) -> (games,
+    trajectory, metrics)`, which makes `config.moves_per_chunk` moves in every game.
 
-    It makes `config.moves_per_chunk` moves in every game; a finished game is replaced
-    at once by one from a pool of openings drawn for the chunk. `num_simulations` is an
-    int32, at most `config.longest_search`, so that one compiled program serves all
-    stages of a run. Trees, where the search keeps them, end with the chunk, since
-    another network plays the next. Of a policy `policy_entries` are stored, as
-    `store_policy` does. The games are donated, the key is consumed.
+    `num_simulations` is an int32, at most `config.longest_search`, so that all stages
+    of a run use one compiled program. A finished game is replaced at once by an opening
+    from a pool. Reused trees end with the chunk, because the next chunk is played by
+    another network. Policies are stored with `policy_entries` entries, see
+    `store_policy`. The games are donated, the key is consumed.
 
-    With `[L]` keys it plays in L lanes at once: all leaves have an axis of lanes in
-    front, and each lane plays what it would with its key alone, up to rounding.
+    With `[L]` keys it plays in L lanes: all leaves have a leading lane axis, and the
+    games of each lane depend on its own key only, up to rounding.
     """
     searches = make_searches(game, network, search, config)
-
-    def first_tree(states: State) -> Tree | None:
-        return init_trees(search, states, game.num_actions, config.longest_search)
-
-    move = _Move(game, network, search, config, searches, policy_entries)
-
-    def play_lanes(
-        variables: Variables,
-        num_simulations: jax.Array,
-        games: Games,
-        rng_keys: jax.Array,
-    ):
-        num_games, num_lanes = games.moves[0].size, rng_keys.size
-        # A game from a random opening rarely lasts less than 16 moves; should the pool
-        # run out all the same, its first openings are used again.
-        pool_size = max(num_games, num_games * config.moves_per_chunk // 16)
-        pool_keys, moves_keys = split_keys(rng_keys, 2)
-        pool = jax.vmap(lambda key: random_openings(game, config, key, pool_size))(
-            pool_keys
-        )
-        games = merge_batch(games)
-        (games, num_finished, _), (chunk, sums) = jax.lax.scan(
-            functools.partial(move.play, variables, num_simulations, pool),
-            (games, jnp.zeros(num_lanes, jnp.int32), first_tree(games.state)),
-            split_keys(moves_keys, config.moves_per_chunk),
-        )
-        chunk = jax.tree.map(
-            lambda leaf: jnp.moveaxis(
-                leaf.reshape(len(leaf), num_lanes, num_games, *leaf.shape[2:]), 1, 0
-            ),
-            chunk,
-        )
-        means = jax.tree.map(lambda leaf: leaf.mean(axis=0), sums)
-        score = sums.first_player_score.sum(axis=0) / jnp.maximum(num_finished, 1)
-        metrics = means._replace(games=num_finished, first_player_score=score)
-        return split_batch(games, num_lanes), chunk, metrics
+    player = _SelfPlay(game, network, search, config, searches, policy_entries)
 
     def play_chunk(
         variables: Variables,
@@ -207,16 +172,16 @@ def make_self_play(
         rng_key: jax.Array,
     ):
         if rng_key.ndim:
-            return play_lanes(variables, num_simulations, games, rng_key)
+            return player.play_chunk(variables, num_simulations, games, rng_key)
         lane = jax.tree.map(lambda leaf: leaf[None], (games, rng_key))
-        played = play_lanes(variables, num_simulations, *lane)
+        played = player.play_chunk(variables, num_simulations, *lane)
         return jax.tree.map(lambda leaf: leaf[0], played)
 
     return jax.jit(play_chunk, donate_argnums=2)
 
 
-class _Move(NamedTuple):
-    """What a move in every game is made with."""
+class _SelfPlay(NamedTuple):
+    """The static data of self-play, with functions of the arrays."""
 
     game: Game
     network: Network
@@ -225,7 +190,49 @@ class _Move(NamedTuple):
     searches: Callable[..., SearchResult]
     policy_entries: int
 
-    def play(
+    def play_chunk(
+        self,
+        variables: Variables,
+        num_simulations: jax.Array,
+        games: Games,
+        rng_keys: jax.Array,
+    ) -> tuple[Games, Trajectory, SelfPlayMetrics]:
+        """Plays a chunk in L lanes; all leaves have a leading lane axis."""
+        num_games, num_lanes = games.moves[0].size, rng_keys.size
+        num_moves = self.config.moves_per_chunk
+        # A game from a random opening rarely lasts less than 16 moves; if the pool runs
+        # out, its openings are used again.
+        pool_size = max(num_games, num_games * num_moves // 16)
+        pool_keys, moves_keys = split_keys(rng_keys, 2)
+        draw_pool = functools.partial(
+            *(random_openings, self.game, self.config), count=pool_size
+        )
+        pool = jax.vmap(draw_pool)(pool_keys)
+        games = merge_batch(games)
+        trees = init_trees(
+            *(self.search, games.state, self.game.num_actions),
+            self.config.longest_search,
+        )
+        (games, num_finished, _), (trajectory, metrics) = jax.lax.scan(
+            functools.partial(self.play_move, variables, num_simulations, pool),
+            (games, jnp.zeros(num_lanes, jnp.int32), trees),
+            split_keys(moves_keys, num_moves),
+        )
+        trajectory = jax.tree.map(
+            lambda leaf: jnp.moveaxis(
+                leaf.reshape(num_moves, num_lanes, num_games, *leaf.shape[2:]), 1, 0
+            ),
+            trajectory,
+        )
+        means = jax.tree.map(lambda leaf: leaf.mean(axis=0), metrics)
+        total_score = metrics.first_player_score.sum(axis=0)
+        means = means._replace(
+            games=num_finished,
+            first_player_score=total_score / jnp.maximum(num_finished, 1),
+        )
+        return split_batch(games, num_lanes), trajectory, means
+
+    def play_move(
         self,
         variables: Variables,
         num_simulations: jax.Array,
@@ -237,69 +244,69 @@ class _Move(NamedTuple):
 
         Args:
             variables: of the network.
-            num_simulations: `[]` int32; of a full search.
-            pool: openings of the games to come, leaves `[L, P, ...]`.
-            carry: the games, leaves `[B, ...]`, lane after lane; `[L]` int32, games
+            num_simulations: `[]` int32; simulations of a full search.
+            pool: openings for new games, leaves `[L, P, ...]`.
+            carry: the games, leaves `[B, ...]`, lane by lane; `[L]` int32, games
                 finished in the chunk so far; the trees.
             rng_keys: `[L]`; consumed.
 
         Returns:
-            The next carry, and the move with its metrics, `[L]` each.
+            The next carry; the move, leaves `[B, ...]`, and its metrics, `[L]` each.
         """
         game = self.game
         games, num_finished, tree = carry
         search_keys, sample_keys = split_keys(rng_keys, 2)
-        logits, result = evaluate(game, self.network, variables, games.state)
-        root = make_root(logits, result, games.state)
-        found = self.searches(variables, num_simulations, search_keys, root, tree)
-        sampled = draw(jax.random.categorical, sample_keys, jnp.log(found.policy))
+        logits, outcome = evaluate(game, self.network, variables, games.state)
+        root = make_root(logits, outcome, games.state)
+        result = self.searches(variables, num_simulations, search_keys, root, tree)
+        sampled = draw(jax.random.categorical, sample_keys, jnp.log(result.policy))
         is_sampled = games.moves < self.config.temperature_moves
-        action = jnp.where(is_sampled, sampled, found.action)
+        action = jnp.where(is_sampled, sampled, result.action)
         after = jax.vmap(game.step)(games.state, action)
         policy, dropped = store_policy(
-            jnp.where(found.is_full[:, None], found.policy, 0), self.policy_entries
+            jnp.where(result.is_full[:, None], result.policy, 0), self.policy_entries
         )
-        chunk = Trajectory(
+        move = Trajectory(
             state=games.state,
             action=action.astype(action_dtype(game.num_actions)),
             policy=policy,
-            value=found.value,
-            draw_probability=result[:, 1],
+            value=result.value,
+            draw_probability=outcome[:, 1],
             reward=mover_reward(game, games.state, after),
             terminated=after.terminated,
         )
         finished = split_batch(after.terminated, rng_keys.size)
-        metrics = self.measure(found, root, after, dropped, finished)
-
-        rank = num_finished[:, None] + jnp.cumsum(finished, axis=1) - 1
-        fresh = merge_batch(jax.vmap(_cyclic)(pool, rank))
-        games = Games(
-            state=jax.vmap(select)(after.terminated, fresh, after),
-            moves=jnp.where(after.terminated, 0, games.moves + 1),
-        )
-        num_finished = num_finished + metrics.games
+        metrics = self.metrics(result, root, after, dropped, finished)
+        games = _with_new_games(games, after, pool, num_finished, finished)
         if tree is not None:
             max_nodes = self.search.tree_reuse_nodes
-            tree = after_moves(found.tree, action, after.terminated, max_nodes)
-        return (games, num_finished, tree), (chunk, metrics)
+            tree = after_moves(result.tree, action, after.terminated, max_nodes)
+        return (games, num_finished + metrics.games, tree), (move, metrics)
 
-    def measure(
+    def metrics(
         self,
-        found: SearchResult,
+        result: SearchResult,
         root: RootFnOutput,
         after: State,
         dropped: jax.Array,
         finished: jax.Array,
     ) -> SelfPlayMetrics:
-        """Returns the metrics of a move, `[L]` each; of the first player's results the
-        sum. `dropped` is of each stored policy, `finished` is `[L, B / L]`."""
-        log_policy = jnp.log(jnp.maximum(found.policy, 1e-9))
+        """Returns the metrics of a move, `[L]` each; `first_player_score` is a sum.
+
+        Args:
+            result: of the searches of B positions.
+            root: the network's outputs for the positions.
+            after: the positions after the moves, leaves `[B, ...]`.
+            dropped: `[B]` probability that the stored policies lack.
+            finished: `[L, B / L]` bool; whether the move ended the game.
+        """
+        log_policy = jnp.log(jnp.maximum(result.policy, 1e-9))
         log_prior = jax.nn.log_softmax(root.prior_logits)
         of_games = {
-            "policy_entropy": -(found.policy * log_policy).sum(axis=-1),
-            "policy_gain": (found.policy * (log_policy - log_prior)).sum(axis=-1),
-            "value_gain": jnp.abs(found.value - root.value),
-            "root_visits": found.visits,
+            "policy_entropy": -(result.policy * log_policy).sum(axis=-1),
+            "policy_gain": (result.policy * (log_policy - log_prior)).sum(axis=-1),
+            "value_gain": jnp.abs(result.value - root.value),
+            "root_visits": result.visits,
             "first_player_score": jax.vmap(self.game.rewards)(after)[:, 0],
             "policy_mass_lost": dropped,
         }
@@ -317,6 +324,29 @@ class _Move(NamedTuple):
         )
 
 
-def _cyclic(pool: State, number: jax.Array) -> State:
-    """Returns the openings with these numbers, counted in a circle."""
-    return jax.tree.map(lambda leaf: leaf[number % len(leaf)], pool)
+def _with_new_games(
+    games: Games,
+    after: State,
+    pool: State,
+    num_finished: jax.Array,
+    finished: jax.Array,
+) -> Games:
+    """Returns the games after a move, with openings in place of finished games.
+
+    Args:
+        games: before the move.
+        after: the positions after it, leaves `[B, ...]`.
+        pool: openings, leaves `[L, P, ...]`.
+        num_finished: `[L]` int32; games finished in the chunk before the move.
+        finished: `[L, B / L]` bool; whether the move ended the game.
+    """
+    number = num_finished[:, None] + jnp.cumsum(finished, axis=1) - 1
+
+    def openings(pool: State, number: jax.Array) -> State:
+        return jax.tree.map(lambda leaf: leaf[number % len(leaf)], pool)
+
+    new = merge_batch(jax.vmap(openings)(pool, number))
+    return Games(
+        state=jax.vmap(select)(after.terminated, new, after),
+        moves=jnp.where(after.terminated, 0, games.moves + 1),
+    )

@@ -1,4 +1,4 @@
-"""Stopping a run from outside without losing anything."""
+"""Stops a run on a signal, after saving it."""
 
 import contextlib
 import contextvars
@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 ANNOUNCEMENT = "stopping and saving as soon as possible; again to stop now"
-GRACE = 1.0  # for Python's own handling of a second signal (seconds)
-_NAMES = ("SIGINT", "SIGTERM", "SIGBREAK")  # no system has all of them
+GRACE = 1.0  # for Python's handling of a second signal (seconds)
+_NAMES = ("SIGINT", "SIGTERM", "SIGBREAK")  # where the system has them
 
 _is_program = contextvars.ContextVar("is_program", default=False)
 
@@ -21,8 +21,8 @@ _is_program = contextvars.ContextVar("is_program", default=False)
 def as_a_program() -> Iterator[None]:
     """A context in which a second signal ends the process even while XLA computes.
 
-    Python handles signals between two of its instructions. A notebook waits for that,
-    since it has more to lose than a run, whose last checkpoint is whole at any moment.
+    Python handles signals only between instructions. A notebook waits for that, because
+    it has more state to lose than a run with its checkpoints.
     """
     token = _is_program.set(True)
     try:
@@ -32,12 +32,12 @@ def as_a_program() -> Iterator[None]:
 
 
 class StopSignals:
-    """A context in which SIGINT and SIGTERM ask for a stop instead of ending the
-    process. A second one does what it would have done before.
+    """A context in which SIGINT and SIGTERM request a stop. A second signal has its
+    previous effect.
 
-    report: called by another thread as soon as a stop is requested.
-    leave: puts the terminal in order before the process is ended.
-    stopping: whether a signal has come.
+    report: called in another thread when a stop is requested.
+    leave: restores the terminal before the process ends.
+    stopping: whether a stop is requested.
     """
 
     def __init__(self, report: Callable[[str], None], leave: Callable[[], None]):
@@ -54,8 +54,8 @@ class StopSignals:
             for number in numbers:
                 self._previous[number] = signal.signal(number, self._handle)
         except ValueError:
-            return self  # not the main thread, which alone receives signals
-        # The system writes a signal's number there while the main thread computes.
+            return self  # only the main thread receives signals
+        # Receives the signal's number even while the main thread computes.
         self._reader, self._writer = socket.socketpair()
         self._writer.setblocking(False)
         self._wakeup_fd = signal.set_wakeup_fd(
@@ -77,7 +77,7 @@ class StopSignals:
         self._reader.close()
 
     def _watch(self) -> None:
-        """Receives signals in a thread of its own."""
+        """Receives signals in a thread."""
         while number := self._reader.recv(1):
             if number[0] not in self._previous:
                 continue
@@ -90,11 +90,11 @@ class StopSignals:
                 os._exit(128 + number[0])
 
     def _handle(self, number: int, frame: types.FrameType | None) -> None:
-        """Handles a signal in the main thread, or several that came meanwhile."""
+        """Handles one or several signals in the main thread."""
         self.stopping = True
         self._handled += 1
         if max(self._handled, self._received) == 1:
-            # Not here: the main thread may be printing just now.
+            # In a thread, because the main thread may be printing.
             threading.Thread(target=self._announce, daemon=True).start()
             return
         self._ending.set()

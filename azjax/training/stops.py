@@ -1,4 +1,4 @@
-"""Whether a run is asked to stop: one answer in all its processes."""
+"""Stop requests, with the same answer in all processes of a run."""
 
 import itertools
 from collections.abc import Callable
@@ -13,16 +13,16 @@ from azjax.training.signals import StopSignals
 
 Result = TypeVar("Result")
 
-# Of JAX's preemption service. It tells a notice to all processes at the step after the
-# newest that one of them has reached: no number may be left out.
+# Steps of JAX's preemption service. It stops all processes at the step after the newest
+# one that any of them has reached: no number may be skipped.
 _steps = itertools.count(1)
 
 
 class StopRequests:
-    """Requests to stop: a signal to any process, or one of JAX's preemption service.
+    """Stop requests: a signal to any process, or one of JAX's preemption service.
 
-    That service receives SIGTERM from `jax.distributed.initialize` on, until `signals`
-    are entered.
+    That service receives SIGTERM from `jax.distributed.initialize` until `signals` is
+    entered.
 
     Args:
         signals: of this process.
@@ -33,16 +33,16 @@ class StopRequests:
         self._is_preempted = False
 
     def is_requested(self) -> bool:
-        """Returns whether the run is to stop; all processes ask together."""
+        """Returns whether to stop; a collective call of all processes."""
         return in_any(self._is_requested_here())
 
     def interrupting(self, work: Callable[[Poll], Result]) -> Result | None:
-        """Returns the result of some work, or None, in all processes, if a stop was
+        """Returns the result of `work`, or None in all processes if a stop was
         requested meanwhile.
 
         Args:
-            work: called with a function that it calls now and then, and whose error it
-                does not catch.
+            work: called with a poll function that it calls regularly and whose
+                exception it does not catch.
         """
         try:
             return work(self._poll)
@@ -50,7 +50,7 @@ class StopRequests:
             return None
 
     def _poll(self, *, alone: bool = False) -> None:
-        """Raises an error if a stop is requested; see `Poll`."""
+        """Raises an exception if a stop is requested; see `Poll`."""
         if alone and jax.process_count() > 1:
             return
         if self.is_requested():
@@ -62,11 +62,11 @@ class StopRequests:
 
 
 class _RequestedError(Exception):
-    """Ends work that is interrupted."""
+    """Ends interrupted work."""
 
 
 def _reached_preemption() -> bool:
     try:
         return multihost_utils.reached_preemption_sync_point(next(_steps))
-    except RuntimeError:  # the user has turned the service off
+    except RuntimeError:  # the service is disabled
         return False

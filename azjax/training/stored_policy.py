@@ -1,4 +1,4 @@
-"""Storage of policies: float16, and only the largest entries where that is smaller."""
+"""Policies in the replay: float16, sparse where that is smaller."""
 
 from typing import NamedTuple
 
@@ -10,10 +10,9 @@ import numpy as np
 class StoredPolicy(NamedTuple):
     """Policies over A actions, as the replay stores them.
 
-    probability: `[..., A]` float16, or `[..., K]` if only K entries are stored; all 0
-        if there is no policy target.
-    action: `[..., K]` unsigned integers, the actions of the K entries; None if all A
-        entries are stored.
+    probability: `[..., A]` float16, or `[..., K]` if sparse; all 0 without a policy
+        target.
+    action: `[..., K]` unsigned integers, the actions of the K entries; None if dense.
     """
 
     probability: jax.Array
@@ -26,14 +25,14 @@ def action_dtype(num_actions: int) -> np.dtype:
 
 
 def is_sparse(num_actions: int, entries: int) -> bool:
-    """Returns whether `entries` of `num_actions` probabilities, stored with their
-    actions, take less memory than all of them."""
+    """Returns whether K = `entries` probabilities with their actions take less memory
+    than all `num_actions` probabilities."""
     entry_bytes = action_dtype(num_actions).itemsize + 2
     return entries * entry_bytes < 2 * num_actions
 
 
 def store_policy(policy: jax.Array, entries: int) -> tuple[StoredPolicy, jax.Array]:
-    """Stores policies; sparse ones keep their largest entries and are renormalised.
+    """Compresses policies; sparse ones keep their largest entries, renormalised.
 
     Args:
         policy: `[..., A]` float32; each sums to 1, or is all 0.

@@ -1,4 +1,4 @@
-"""What a person sees at the end of a run."""
+"""The summary printed at the end of a run."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -21,12 +21,12 @@ from azjax.training.plots import PLAYERS, PLOT_FILE, game_title
 from azjax.training.reporting import duration
 
 SIMULATIONS = 200
-SUMMARY_MOVES = 10  # of the opening position
+SUMMARY_MOVES = 10  # of the initial position
 
 
 def print_run(console: Console, run: Run[TrainedPlayer]) -> None:
-    """Prints how far a run of AlphaZero came, what it thinks of the opening position,
-    and commands to go on with; nothing if the run was stopped before its end."""
+    """Prints the results of a finished run of AlphaZero, its players' choices in the
+    initial position, and commands for it; prints nothing for a stopped run."""
     parts = " --parts MODULE:NAME" if run.player.has_own_parts else ""
     game, directory = run.player.game, shlex.quote(run.directory.as_posix())
     opponent = shlex.quote(f"alphazero:{run.directory.as_posix()}")
@@ -35,11 +35,11 @@ def print_run(console: Console, run: Run[TrainedPlayer]) -> None:
         "Measure it": f"evaluate {directory}{parts}",
     }
     players = named_players(run.player, SIMULATIONS)
-    _print_learnt(console, run, players, commands, "self-play")
+    _print_result(console, run, players, commands, "self-play")
 
 
 def print_q_run(console: Console, run: Run[TrainedQ]) -> None:
-    """Prints of a run of Q-learning what `print_run` does of one of AlphaZero."""
+    """Prints the same for a run of Q-learning as `print_run` does for AlphaZero."""
     game = run.player.game
     player = shlex.quote(f"q_learning:{run.directory.as_posix()}")
     commands = {
@@ -47,10 +47,10 @@ def print_q_run(console: Console, run: Run[TrainedQ]) -> None:
         "Measure it": f"arena {game!r} random {player}",
     }
     players = {"network": run.player.player()}
-    _print_learnt(console, run, players, commands, "Q-learning")
+    _print_result(console, run, players, commands, "Q-learning")
 
 
-def _print_learnt(
+def _print_result(
     console: Console,
     run: Run[TrainedPlayer] | Run[TrainedQ],
     players: Mapping[str, Player],
@@ -90,18 +90,18 @@ def print_summary(
     commands: Mapping[str, str],
     method: str,
 ) -> None:
-    """Prints what a run came to, where it is, and what can be done with it.
+    """Prints a run's results, its directory, and commands for it.
 
     Args:
         console: where to print.
-        game: what was learnt.
+        game: the game.
         run_dir: the run directory.
-        first: the evaluation of the first network, if it is known.
+        first: the evaluation of the initial network, if known.
         last: the newest evaluation.
-        choices: by the name of the player, in the opening position, a batch of one;
-            the strongest last.
-        commands: of the program, by what they are for.
-        method: how the game was learnt.
+        choices: in the initial position, a batch of one, by player name; the strongest
+            player last.
+        commands: of the program, by purpose.
+        method: name of the learning method.
     """
     results = Table.grid(padding=(0, 2))
     results.add_column(style="cyan", no_wrap=True)
@@ -109,13 +109,13 @@ def print_summary(
         results.add_row(name, text)
     for name, path in (("run", ""), ("plot", PLOT_FILE), ("player", "player")):
         results.add_row(name, Text(str(run_dir / path), overflow="fold"))
-    opinions = _opinions(game, choices)
+    moves = _move_table(game, choices)
     board = Text(game.to_text(game.init()), no_wrap=True, overflow="crop")
     console.print(Text(f"\n{game_title(repr(game))}: learnt by {method}", "bold"))
     console.print(results)
-    heading = "\nThe opening position (value: 1 the mover wins, -1 loses)"
+    heading = "\nThe initial position (value: 1 the mover wins, -1 loses)"
     console.print(Text(heading, "bold"))
-    console.print(Columns([board, opinions], padding=(0, 4)))
+    console.print(Columns([board, moves], padding=(0, 4)))
     for purpose, command in commands.items():
         line = Text.assemble(
             (f"{purpose}:  ", "bold"), (f"{program_for(game)} {command}", "green")
@@ -129,7 +129,7 @@ def _results(first: Row | None, last: Row) -> Iterator[tuple[str, str]]:
     if last.get("eligible_share"):
         delay = f"after {last['eligibility_delay']:.0f} more moves on average"
         yield (
-            "could be drawn",
+            "eligible",
             f"{last['eligible_share']:.1%} of the positions, {delay}",
         )
     for name in graded(last):
@@ -150,8 +150,9 @@ def _with_interval(row: Row, key: str) -> str:
     return f"{row[key]:.1%} ({low:.1f} to {high:.1f})"
 
 
-def _opinions(game: Game, choices: Mapping[str, Choice]) -> Table:
-    """Returns a table of the moves in the opening position, the likeliest if many."""
+def _move_table(game: Game, choices: Mapping[str, Choice]) -> Table:
+    """Returns a table of the moves in the initial position, the most probable ones if
+    many."""
     opening = game.init()
     legal = np.flatnonzero(np.asarray(game.legal_action_mask(opening)))
     policies = np.asarray(

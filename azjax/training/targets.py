@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from azjax.checks import check_number
 
-NEGLIGIBLE = 1e-3  # weight of what is not known yet in an accepted target
+NEGLIGIBLE = 1e-3  # maximum weight of the unknown rest of a game in a target
 
 
 def one_hot_result(reward: jax.Array) -> jax.Array:
@@ -22,8 +22,8 @@ def soft_result(value: jax.Array, draw: jax.Array) -> jax.Array:
     """Returns `[..., 3]` probabilities of win, draw and loss.
 
     Args:
-        value: `[...]` expected result in [-1, 1]; the probabilities agree with it.
-        draw: `[...]` probability of a draw, cut to what `value` leaves room for.
+        value: `[...]` expected result in [-1, 1], which the probabilities match.
+        draw: `[...]` probability of a draw, clipped to 1 - |value|.
     """
     decided = 1 - jnp.minimum(draw, 1 - jnp.abs(value))
     return jnp.stack(
@@ -32,12 +32,12 @@ def soft_result(value: jax.Array, draw: jax.Array) -> jax.Array:
 
 
 def horizon(td_lambda: float, max_moves: int) -> int:
-    """Returns after how many moves the rest of a game has a weight below `NEGLIGIBLE`
-    in a lambda-return.
+    """Returns the number of moves after which the rest of a game has a weight below
+    `NEGLIGIBLE` in a lambda-return.
 
     Args:
         td_lambda: lambda.
-        max_moves: of the longest game; the result at most, as no more moves follow.
+        max_moves: of the longest game; upper bound of the result.
     """
     if td_lambda == 0:
         return 1
@@ -48,14 +48,14 @@ def horizon(td_lambda: float, max_moves: int) -> int:
 
 
 class ValueTarget(NamedTuple):
-    """How value targets are computed from the stored moves.
+    """A value target, computed from stored moves.
 
     compute: `compute(reward, terminated, value, draw)` returns `[T, B, 3]`
         probabilities of win, draw and loss for the player to move at each of T moves in
         B game slots, in time order; see `lambda_returns` for its arguments. They are
         stored as float16.
-    horizon: a position of a game that has not ended is sampled once so many moves have
-        followed it; the unknown rest of the game then has negligible weight in its
+    horizon: number of moves after which a position of an unfinished game becomes
+        eligible; the unknown rest of the game should then have negligible weight in its
         target. At least 1; a `TrainConfig` also needs room in the replay for the
         horizon of its `learner.td_lambda`.
     """
@@ -91,20 +91,19 @@ def lambda_returns(
 ) -> jax.Array:
     """Computes lambda-returns between the game's result and the search's values.
 
-    Sutton and Barto 2018, equation 12.2, over probabilities of win, draw and loss and
-    with the players alternating: the target of a position is the opponent's at the
-    next one, mixed with the search's value there, seen from the other side. A game
-    whose end is not stored is bootstrapped from the search's value of its newest
-    position.
+    Sutton and Barto 2018, equation 12.2, for probabilities of win, draw and loss and
+    alternating players: the target of a position is the flipped mixture of the next
+    position's target and its search value. An unfinished game is bootstrapped from the
+    search value of its newest position.
 
     `T` is the number of moves, in time order; `B` the number of game slots.
 
     Args:
-        reward: `[T, B]` of move t, to the player who made it.
+        reward: `[T, B]` reward of move t, to the player who made it.
         terminated: `[T, B]` bool; whether move t ended the game.
-        value: `[T, B]` the search's value of the position before move t.
+        value: `[T, B]` search value of the position before move t.
         draw: `[T, B]` the network's probability of a draw there.
-        td_lambda: lambda; 1 gives the game's result, 0 the next position's value.
+        td_lambda: lambda of the lambda-return (1: game result, 0: next search value).
 
     Returns:
         `[T, B, 3]` float16 targets for the player to move at t.
@@ -119,7 +118,7 @@ def lambda_returns(
         )
         return (target, soft_result(value, draw)), target.astype(jnp.float16)
 
-    # As the player after it would see it: `step` turns it back.
+    # From the next player's point of view: `step` flips it.
     newest = jnp.flip(soft_result(value[-1], draw[-1]), axis=-1)
     moves = (reward, terminated, value, draw)
     return jax.lax.scan(step, (newest, newest), moves, reverse=True)[1]

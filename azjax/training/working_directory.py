@@ -1,5 +1,5 @@
-"""Where a run writes its metrics, plots and player: its directory, or for a remote one
-a local directory from which they are copied."""
+"""The local directory of a run's files, from which a remote run directory is
+updated."""
 
 import contextlib
 import shutil
@@ -17,8 +17,8 @@ from azjax.training.metrics import MAX_METRICS_BYTES, METRICS_FILE
 class WorkingDirectory:
     """A local directory with files of a run.
 
-    path: where they are written.
-    directory: the run directory; the same one unless it is remote.
+    path: the local directory.
+    directory: the run directory; equal to `path` unless it is remote.
     """
 
     def __init__(self, path: Path, directory: Directory | None = None):
@@ -27,7 +27,7 @@ class WorkingDirectory:
         self._published: dict[str, tuple[int, int]] = {}
 
     def fetch(self, name: str, most: int) -> None:
-        """Copies a file of at most so many bytes here, if there is one.
+        """Copies a file of at most `most` bytes to the local directory, if it exists.
 
         Raises:
             OSError: it cannot be read.
@@ -38,30 +38,30 @@ class WorkingDirectory:
             self._published[name] = _version(self.path / name)
 
     def changed(self, *names: str) -> list[str]:
-        """Returns the files that are not in the run directory as they are here.
+        """Returns the files that differ from those of the run directory.
 
         Args:
-            *names: of files and directories of files; by default all.
+            *names: files and directories to compare; by default all.
         """
         if self.path == self.directory:
             return []
         files = (path for path in sorted(self.path.rglob("*")) if path.is_file())
-        found = {path.relative_to(self.path).as_posix(): path for path in files}
+        paths = {path.relative_to(self.path).as_posix(): path for path in files}
         wanted = [
             name
-            for name, path in found.items()
+            for name, path in paths.items()
             if _version(path) != self._published.get(name)
             and (not names or name.split("/")[0] in names)
-            and not path.name.startswith(".")  # not finished
+            and not path.name.startswith(".")  # unfinished
         ]
-        # A player is read by its settings: they come after its weights.
+        # A player's settings come after its weights, so that readers find both.
         return sorted(wanted, key=lambda name: name.endswith(f"/{CONFIG_FILE}"))
 
     def publish(self, *names: str) -> None:
-        """Copies what changed to a remote run directory, each file as a whole.
+        """Copies changed files to a remote run directory, each one atomically.
 
         Args:
-            *names: of files and directories of files; by default all.
+            *names: files and directories to copy; by default all.
 
         Raises:
             OSError: it cannot be written.
@@ -77,10 +77,11 @@ class WorkingDirectory:
 
 @contextlib.contextmanager
 def working_directory(directory: Directory) -> Iterator[WorkingDirectory]:
-    """A context with the directory in which a run writes. For a remote one it is a
-    temporary one, with the metrics of the run. At the end of the context what changed
-    is copied and the temporary directory removed; what cannot be copied stays there,
-    and a line on the standard error says so.
+    """A context with the directory in which a run writes.
+
+    For a remote run directory it is a temporary directory with the run's metrics. At
+    the end changed files are copied and the temporary directory is removed; if that
+    fails, the files stay and a line on the standard error names them.
 
     Raises:
         OSError: the metrics cannot be read.
@@ -98,13 +99,13 @@ def working_directory(directory: Directory) -> Iterator[WorkingDirectory]:
             working.publish()
         except OSError as error:
             names = ", ".join(working.changed())
-            _warn(f"in {path} stays what {directory} did not take ({error}): {names}")
+            _warn(f"not copied to {directory}, still in {path} ({error}): {names}")
         else:
             shutil.rmtree(path)
 
 
 def _warn(text: str) -> None:
-    with contextlib.suppress(OSError):  # a log's disk may be full
+    with contextlib.suppress(OSError):  # the log's disk may be full
         print(f"azjax: {text}", file=sys.stderr, flush=True)
 
 

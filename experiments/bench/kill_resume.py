@@ -43,7 +43,7 @@ RUN_OPTIONS_TEXT = """
 """
 RUN_OPTIONS = RUN_OPTIONS_TEXT.split()
 AIMS = ("save", "work", "save", "start")
-GOING_ON = re.compile(r"^going on after iteration (\d+)", re.MULTILINE)
+GOING_ON = re.compile(r"^continuing after iteration (\d+)", re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True)

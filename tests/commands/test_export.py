@@ -29,7 +29,7 @@ def test_a_player_is_written_as_a_site(tmp_path, capsys):
     [
         (
             ["pretrained", "--game", "tic_tac_toe"],
-            "export RUN --onnx FILE or --web DIR",
+            "give --onnx FILE or --web DIR",
         ),
         (["pretrained", "--onnx", "x.onnx"], "needs to know the game"),
         (["nowhere", "--onnx", "x.onnx"], "no player in nowhere"),

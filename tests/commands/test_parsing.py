@@ -78,14 +78,14 @@ def test_a_command_is_called_with_what_was_parsed():
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        ("--loud=maybe", "--loud is true or false: 'maybe'"),
+        ("--loud=maybe", "--loud must be true or false: 'maybe'"),
         ("--lod", "unknown option --lod; see test --help; did you mean --loud?"),
         ("--part.size x", "; write --part.size INT; see test --help"),
         ("--part.size", "Missing value for argument '--part.size'"),
         ("x", "Unrecognized options: x; see test --help"),
     ],
 )
-def test_what_is_refused_is_refused_in_one_line(args, says, capsys):
+def test_invalid_arguments_raise_one_line(args, says, capsys):
     with pytest.raises(ValueError, match=re.escape(says)) as error:
         parse(Settings, args.split(), prog="test")
     assert "\n" not in str(error.value)
@@ -97,7 +97,7 @@ def test_a_missing_argument_is_named():
         bind(command, [], prog="test")
 
 
-def test_help_is_no_refusal(capsys):
+def test_help_exits_with_status_0(capsys):
     with pytest.raises(SystemExit) as end:
         parse(Settings, ["--help"], prog="test")
     assert end.value.code in (0, None)
@@ -114,7 +114,7 @@ def test_help_is_no_refusal(capsys):
         (["--search.use-solver", "--preset", "gpu"], "'gpu' for argument '--preset'"),
         (
             ["--search.use-solver", "maybe"],
-            "--search.use-solver is true or false: 'maybe'",
+            "--search.use-solver must be true or false: 'maybe'",
         ),
         (["--self-play.num-games", "abc"], "--self-play.num-games: invalid literal"),
     ],

@@ -60,11 +60,11 @@ def test_parts_of_the_running_program_are_taken_from_it(here, monkeypatch):
         ("own_net:nnx", "nnx in own_net must be an azjax.networks.Parts: <module"),
     ],
 )
-def test_what_names_no_parts_is_refused(here, text, says):
+def test_invalid_parts_raise(here, text, says):
     with pytest.raises(ValueError, match=says):
         read_parts(text)
 
 
-def test_a_fault_of_the_users_module_is_shown_as_it_is(here):
+def test_an_error_in_the_users_module_passes_unchanged(here):
     with pytest.raises(ModuleNotFoundError, match="no_such_thing"):
         read_parts("needs_more:PARTS")

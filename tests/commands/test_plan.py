@@ -48,14 +48,14 @@ def test_a_run_is_planned_for_the_device_at_hand(planned, capsys):
     assert "tic_tac_toe on cpu, 1 device" in out
     for phase in ("self-play, 2 simulations", "insertion", "index", "update"):
         assert out.count(phase) >= 2
-    assert "the peak speed of this device is not known" in out
+    assert "the peak speed of this device is unknown" in out
     assert "kernels" not in out
 
 
 def test_the_arithmetic_of_the_speed_is_shown(planned, capsys):
     out = printed(planned, capsys, chip=CHIPS["h100"], num_chips=8)
     flops, update = planned.work.forward_flops, planned.work.update
-    position = 3 * flops + planned.work.uses * update
+    position = 3 * flops + planned.work.replay_ratio * update
     speed = 0.4 * 8 * CHIPS["h100"].float32 / position
     assert "0.4 * 8 * 495 TFLOP/s" in out
     assert f"= {speed:,.0f} positions/s" in out
@@ -80,7 +80,7 @@ def test_a_run_that_does_not_fit_is_shown_and_refused(planned, capsys, monkeypat
         cli.main(["plan", "tic_tac_toe", *TINY])
     assert error.value.code == 2
     out, err = capsys.readouterr()
-    assert "of 10 B a chip" in out
+    assert "of 10 B, with all code" in out
     assert "GiB of each chip" in err
     assert err.endswith("lower this (3)\n")
 
@@ -102,8 +102,14 @@ def test_an_accelerator_has_the_settings_of_its_preset(planned, monkeypatch):
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (["tic_tac_toe", "--device", "v9"], "unknown device 'v9'; devices are v3, v4"),
-        (["--device", "h100", "tic_tac_toe"], "the game comes first: azjax plan GAME"),
+        (
+            ["tic_tac_toe", "--device", "v9"],
+            "unknown device 'v9'; known devices are v3, v4",
+        ),
+        (
+            ["--device", "h100", "tic_tac_toe"],
+            "the game must come first: azjax plan GAME",
+        ),
         (["nim", "--device", "h100"], "unknown game 'nim'"),
         (["tic_tac_toe", "--devise", "h100"], "unknown option --devise; see"),
         (

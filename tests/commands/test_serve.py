@@ -44,7 +44,7 @@ def test_a_mistake_is_one_line(arguments, error, capsys, monkeypatch):
     assert error in written
 
 
-def test_at_a_terminal_it_says_at_once_that_it_loads(capsys, monkeypatch):
+def test_a_terminal_shows_that_the_games_are_loading(capsys, monkeypatch):
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with pytest.raises(SystemExit):
@@ -74,7 +74,7 @@ def test_without_the_extra_the_command_says_what_to_install(capsys, monkeypatch)
     assert capsys.readouterr().err.endswith(": pip install 'azjax[web]'\n")
 
 
-def test_other_machines_may_come_but_under_no_foreign_name():
+def test_other_machines_are_accepted_under_known_host_names_only():
     command = [sys.executable, "-m", "azjax", "serve", "tic_tac_toe", "--port", "0"]
     command += ["--host", "0.0.0.0", "--token", "0123456789abcdef"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:

@@ -21,12 +21,12 @@ def train_q(run_dir, *args):
     cli.main(["train-q", "tic_tac_toe", *TINY, "--run-dir", str(run_dir), *args])
 
 
-def test_a_run_says_what_it_came_to_and_how_to_play(tmp_path, capsys):
+def test_a_run_prints_results_and_commands(tmp_path, capsys):
     train_q(tmp_path / "run", "--iterations", "2")
     out = capsys.readouterr().out
     player = f"q_learning:{tmp_path / 'run'}"
     for part in (
-        f"learn tic_tac_toe for 2 iterations in {tmp_path / 'run'}",
+        f"train tic_tac_toe for 2 iterations in {tmp_path / 'run'}",
         "mistakes, network alone",
         "score against minimax:2",
         f"azjax play tic_tac_toe --opponent {player}",
@@ -57,7 +57,7 @@ def parsed(*args):
     return parse_q_config("tic_tac_toe", args, prog="test")
 
 
-def test_a_run_goes_on_with_its_own_settings(run):
+def test_a_run_continues_with_its_own_settings(run):
     assert parsed("--run-dir", run.run_dir) == run
     longer = dataclasses.replace(run, minutes=None, iterations=5)
     assert parsed("--run-dir", run.run_dir, "--iterations", "5") == longer
@@ -79,7 +79,7 @@ def test_a_run_of_alphazero_is_named(tmp_path):
     config = TrainConfig(game="tic_tac_toe", iterations=3, run_dir=str(tmp_path))
     with open_run_directory(config) as directory:
         (directory / "checkpoints" / "1").mkdir(parents=True)
-    with pytest.raises(ValueError, match="a run of another way of learning"):
+    with pytest.raises(ValueError, match="a run of another algorithm"):
         parsed("--run-dir", str(tmp_path))
 
 
@@ -95,15 +95,18 @@ def test_a_run_of_alphazero_is_named(tmp_path):
         (["tic_tac_toe", "--network.form", "table"], "'state', 'pair'"),
         (["tic_tac_toe", "--opponent", "god"], "unknown player 'god'"),
         (["tic_tac_toe", "--sweeps", "1"], "did you mean --fit.sweeps?"),
-        (["--minutes", "3", "tic_tac_toe"], "the game comes first: azjax train-q GAME"),
+        (
+            ["--minutes", "3", "tic_tac_toe"],
+            "the game must come first: azjax train-q GAME",
+        ),
         (
             ["tic_tac_toe", "--game", "hex:3"],
-            "the game is given once: tic_tac_toe",
+            "contradicts the game tic_tac_toe",
         ),
         ([], "missing: GAME"),
     ],
 )
-def test_what_is_wrong_is_explained(args, says, capsys, tmp_path, monkeypatch):
+def test_invalid_arguments_are_explained(args, says, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as error:
         cli.main(["train-q", *args])

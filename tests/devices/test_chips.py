@@ -25,7 +25,7 @@ def test_the_figures_of_a_chip_have_their_units(chip):
     assert chip.peak("bfloat16") == chip.bfloat16
 
 
-def test_jax_takes_three_quarters_of_a_gpu_unless_it_is_told_otherwise(monkeypatch):
+def test_usable_memory_of_a_gpu_is_three_quarters_by_default(monkeypatch):
     name = "XLA_PYTHON_CLIENT_MEM_FRACTION"
     monkeypatch.delenv(name, raising=False)
     assert CHIPS["v5e"].usable_memory == CHIPS["v5e"].memory

@@ -5,7 +5,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from azjax.devices import AXIS, compile_for, target_platform, tracing_for
 
 
-def test_programs_are_traced_for_the_default_backend_unless_told_otherwise():
+def test_target_platform_defaults_to_the_backend():
     assert target_platform() == jax.default_backend()
     with tracing_for("tpu"):
         with tracing_for("gpu"):

@@ -119,7 +119,7 @@ def test_training_and_play_agree_exactly(config):
 
 
 @CONFIGS
-def test_our_networks_keep_no_batch_statistics(config):
+def test_built_in_networks_have_no_batch_statistics(config):
     network, variables = init(config)
     _, batch_stats = predict_in_training(network, variables, observations())
     assert not jax.tree.leaves((variables.batch_stats, batch_stats))
@@ -241,23 +241,23 @@ def test_play_and_evaluation_change_no_variables():
     [
         (
             Parts(trunk=lambda shape, rngs: Returns((6,))),
-            r"trunk must return features \[B, ...\].*made \(6,\)",
+            r"trunk must return features \[B, ...\].*returned \(6,\)",
         ),
         (
             Parts(policy_head=lambda shape, rngs: Returns((2, 4))),
-            r"policy head must return \[B, 5\] logits.*made \(2, 4\)",
+            r"policy head must return \[B, 5\] logits.*returned \(2, 4\)",
         ),
         (
             Parts(policy_head=lambda shape, rngs: Returns((5,))),
-            r"policy head must return \[B, 5\] logits.*made \(5,\)",
+            r"policy head must return \[B, 5\] logits.*returned \(5,\)",
         ),
         (
             Parts(value_head=lambda shape, rngs: Returns((2, 2))),
-            r"value head must return \[B, 3\] or \[B, 1\] logits.*made \(2, 2\)",
+            r"value head must return \[B, 3\] or \[B, 1\] logits.*returned \(2, 2\)",
         ),
         (
             Parts(value_head=lambda shape, rngs: Returns((2,))),
-            r"value head must return \[B, 3\] or \[B, 1\] logits.*made \(2,\)",
+            r"value head must return \[B, 3\] or \[B, 1\] logits.*returned \(2,\)",
         ),
     ],
 )

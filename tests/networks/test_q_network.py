@@ -90,7 +90,7 @@ def test_separate_players_have_a_network_each(form, observation):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_shared_network_does_not_know_who_moves(form, observation):
+def test_a_shared_network_ignores_the_player_to_move(form, observation):
     network, params = build(form)
     chex.assert_trees_all_equal(
         every_action_value(network, params, observation, PLAYER),
@@ -99,7 +99,7 @@ def test_a_shared_network_does_not_know_who_moves(form, observation):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_in_the_beginning_all_is_worth_nothing(form, observation):
+def test_initial_values_are_0(form, observation):
     config = QNetworkConfig(form=form)
     network, params = init_q_network(jax.random.key(1), SHAPE, NUM_ACTIONS, config)
     values = every_action_value(network, params, observation, PLAYER)
@@ -114,6 +114,6 @@ def test_in_the_beginning_all_is_worth_nothing(form, observation):
         ({"hidden": (8, 0)}, "network.hidden must be an int from 1 to 8192: 0"),
     ],
 )
-def test_a_wrong_make_is_refused(settings, message):
+def test_invalid_network_settings_raise(settings, message):
     with pytest.raises(ValueError, match=message):
         QNetworkConfig(**settings)

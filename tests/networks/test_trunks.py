@@ -218,17 +218,20 @@ def test_the_settings_of_a_trunk_survive_json(config):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"name": "tower"}, "unknown trunk 'tower'; trunks are conv, dense, sum, and"),
+        (
+            {"name": "tower"},
+            "unknown trunk 'tower'; known trunks are conv, dense, sum; ",
+        ),
         ({"name": "sun"}, "did you mean sum"),
         ({}, "unknown trunk 'None'"),
         ({"name": ["conv"]}, "unknown trunk"),
-        ({"name": "conv", "width": 3}, "there is no setting width"),
-        ({"name": "conv", "channels": "8"}, "channels is of another type: '8'"),
+        ({"name": "conv", "width": 3}, "unknown setting width"),
+        ({"name": "conv", "channels": "8"}, "channels has the wrong type: '8'"),
         ({"name": "conv", "channels": 10**9}, "channels must be .* to 2048"),
         ("conv", "must be an object"),
     ],
 )
-def test_what_is_no_trunk_is_refused(content, message):
+def test_unknown_trunks_raise(content, message):
     with pytest.raises(ValueError, match=message) as error:
         TrunkConfig.from_json(content)
     assert "\n" not in str(error.value)
@@ -273,11 +276,11 @@ class Other(TrunkConfig):
     [
         ("plain", Plain, "must be a frozen dataclass"),
         ("int", int, "must be a frozen dataclass"),
-        ("Own Trunk", Other, "named in lower case"),
-        ("sum", Other, "there is a trunk 'sum' already"),
+        ("Own Trunk", Other, "name of a trunk must be like my_name"),
+        ("sum", Other, "trunk 'sum' is already registered"),
     ],
 )
-def test_what_cannot_be_a_trunk_is_not_registered(name, kind, message):
+def test_invalid_trunks_are_not_registered(name, kind, message):
     with pytest.raises(ValueError, match=message):
         register_trunk(name)(kind)
 
@@ -288,7 +291,7 @@ def test_a_class_of_the_same_name_in_another_module_is_not_registered():
         __module__ = "another_module"
         __qualname__ = SumConfig.__qualname__
 
-    with pytest.raises(ValueError, match="there is a trunk 'sum' already"):
+    with pytest.raises(ValueError, match="trunk 'sum' is already registered"):
         register_trunk("sum")(Namesake)
     assert trunk_class("sum") is SumConfig
 
@@ -298,5 +301,5 @@ def test_a_module_may_be_run_again():
 
 
 def test_settings_without_a_name_cannot_be_written():
-    with pytest.raises(ValueError, match="has no name: use register_trunk"):
+    with pytest.raises(ValueError, match="is not a registered trunk"):
         Other().to_json()

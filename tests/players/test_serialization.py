@@ -465,4 +465,4 @@ def test_a_trunk_of_ones_own_is_written_and_loaded_by_its_name(tmp_path, monkeyp
     assert not loaded.has_own_parts
     chex.assert_trees_all_equal(loaded.variables, variables)
     del names["flat"]
-    assert_refused(tmp_path, "unknown trunk 'flat'; .* imported modules")
+    assert_refused(tmp_path, "unknown trunk 'flat'; .* import the module")

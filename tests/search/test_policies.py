@@ -484,7 +484,7 @@ def test_a_wrong_setting_is_refused(setting, message):
 
 
 def test_an_unknown_algorithm_is_refused():
-    with pytest.raises(ValueError, match="unknown search 'minimax'; known are"):
+    with pytest.raises(ValueError, match="unknown search algorithm 'minimax'; known"):
         search_class("minimax")
 
 

@@ -28,9 +28,10 @@ from azjax.training import (
     make_algorithm,
     train_iteration,
 )
-from azjax.training.checkpoints import Checkpoints, digest
-from azjax.training.config import MAX_LENGTH
+from azjax.training.checkpoint_integrity import digest
+from azjax.training.checkpoints import Checkpoints
 from azjax.training.lanes import abstract_state
+from azjax.training.run_config import MAX_LENGTH
 
 COLLECTIVES = re.compile(
     r" (all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter)"
@@ -128,16 +129,16 @@ def collectives(config: TrainConfig) -> dict[str, list[str]]:
     keys, update_keys = algorithm.make_keys(state.rng_key, state.iteration)
     play = algorithm.self_play
     arguments = (state.learner.averaged, np.int32(4), state.games, keys)
-    _, chunk, _ = jax.eval_shape(play, *arguments)
+    _, trajectory, _ = jax.eval_shape(play, *arguments)
     texts = {"self_play": play.lower(*arguments).compile().as_text()}
-    chunk = jax.tree.map(
+    trajectory = jax.tree.map(
         lambda leaf: jax.ShapeDtypeStruct(
             leaf.shape, leaf.dtype, sharding=algorithm.lanes.by_lane
         ),
-        chunk,
+        trajectory,
     )
     iteration = np.int32(1)
-    lowered = algorithm.insert.lower(iteration, state.replay, chunk)
+    lowered = algorithm.insert.lower(iteration, state.replay, trajectory)
     texts["insert"] = lowered.compile().as_text()
     index = (iteration, iteration, state.replay)
     texts["make_index"] = algorithm.make_index.lower(*index).compile().as_text()

@@ -15,7 +15,8 @@ import pytest
 from flax import struct
 
 from azjax.training import checkpoints as module
-from azjax.training.checkpoints import Checkpoints, digest
+from azjax.training.checkpoint_integrity import digest
+from azjax.training.checkpoints import Checkpoints
 
 
 @struct.dataclass
@@ -82,7 +83,7 @@ def assert_bits_equal(a: State, b: State) -> None:
     assert digest(a) == digest(b)
 
 
-def test_what_is_restored_is_what_was_saved_bit_for_bit(tmp_path):
+def test_restored_state_equals_saved_state_bit_for_bit(tmp_path):
     save(tmp_path, [3])
     (state, progress), reports = restore(tmp_path)
     assert_bits_equal(state, make_state(3))
@@ -90,11 +91,11 @@ def test_what_is_restored_is_what_was_saved_bit_for_bit(tmp_path):
     assert reports == []
 
 
-def test_without_checkpoints_there_is_nothing_to_restore(tmp_path):
+def test_restore_returns_none_without_checkpoints(tmp_path):
     assert restore(tmp_path / "new") == (None, [])
 
 
-def test_donating_the_state_at_once_does_not_damage_what_is_saved(tmp_path):
+def test_donating_the_state_after_a_save_does_not_damage_the_checkpoint(tmp_path):
     change = jax.jit(
         lambda state: state.replace(weights=state.weights * 0), donate_argnums=0
     )
@@ -112,20 +113,20 @@ def test_the_newest_and_the_best_are_kept(tmp_path):
     assert names(tmp_path) == ["2", "4", "5"]
 
 
-def test_the_best_is_known_after_a_restart(tmp_path):
+def test_the_best_checkpoint_is_kept_after_a_restart(tmp_path):
     save(tmp_path, [1, 2, 3], {1: 0.9, 2: 0.2, 3: 0.4}, keep=1)
     save(tmp_path, [4, 5], keep=1)
     assert names(tmp_path) == ["2", "5"]
 
 
-def test_metrics_that_are_damaged_cost_no_more_than_the_rank(tmp_path):
+def test_damaged_metrics_lose_only_the_rank(tmp_path):
     save(tmp_path, [1, 2], {1: 0.1, 2: 0.2})
     (tmp_path / "1" / "metrics" / "metrics").write_bytes(bytes(20))
     save(tmp_path, [3, 4], {3: 0.3, 4: 0.4})
     assert names(tmp_path) == ["2", "3", "4"]
 
 
-def test_a_checkpoint_that_is_there_is_not_saved_again(tmp_path):
+def test_an_existing_checkpoint_is_not_saved_again(tmp_path):
     save(tmp_path, [1, 2])
     save(tmp_path, [2])
     assert names(tmp_path) == ["1", "2"]
@@ -153,7 +154,9 @@ def change_progress(directory):
 
 
 @pytest.mark.parametrize("damage", [truncate, empty, flip_bit, change_progress])
-def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_used(tmp_path, damage):
+def test_a_damaged_checkpoint_is_renamed_and_the_previous_one_restored(
+    tmp_path, damage
+):
     save(tmp_path, [1, 2])
     damage(tmp_path / "2")
     (state, progress), reports = restore(tmp_path)
@@ -177,7 +180,7 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_used(tmp_path, dam
     ],
     ids=lambda failure: type(failure).__name__,
 )
-def test_a_failure_that_is_no_damage_stops_and_leaves_the_checkpoints_alone(
+def test_other_failures_raise_and_leave_checkpoints_unchanged(
     tmp_path, monkeypatch, failure
 ):
     def fail(*_, **__):
@@ -192,12 +195,12 @@ def test_a_failure_that_is_no_damage_stops_and_leaves_the_checkpoints_alone(
     assert restore(tmp_path)[0][1]["iteration"] == 2
 
 
-def test_a_file_that_is_missing_is_named_and_the_checkpoint_left_alone(tmp_path):
+def test_a_missing_file_is_named_and_the_checkpoint_left_unchanged(tmp_path):
     save(tmp_path, [1, 2])
     largest_file(tmp_path / "2").unlink()
     with pytest.raises(ValueError, match="checkpoint 2 cannot be read") as error:
         restore(tmp_path)
-    assert "to go on from the checkpoint before it" in str(error.value)
+    assert "to continue from the checkpoint before it" in str(error.value)
     assert "\n" not in str(error.value)
     assert names(tmp_path) == ["1", "2"]
 
@@ -215,12 +218,12 @@ def test_a_checkpoint_can_be_saved_in_place_of_a_damaged_one(tmp_path):
     assert names(tmp_path) == ["1", "2", "2.damaged", "2.damaged+"]
 
 
-def test_if_all_are_damaged_the_user_is_told_and_nothing_is_lost(tmp_path):
+def test_damage_of_all_checkpoints_raises_and_deletes_nothing(tmp_path):
     save(tmp_path, [1, 2])
     truncate(tmp_path / "1")
     flip_bit(tmp_path / "2")
     for _ in range(2):  # also when they have been set aside
-        with pytest.raises(ValueError, match="start again in another run directory"):
+        with pytest.raises(ValueError, match="start a new run in another directory"):
             restore(tmp_path)
     assert names(tmp_path) == ["1.damaged", "2.damaged"]
 
@@ -245,7 +248,7 @@ def test_a_checkpoint_of_another_network_or_optimizer_is_refused_and_kept(tmp_pa
     assert names(tmp_path) == ["1", "2"]
 
 
-def test_what_a_kill_left_behind_is_ignored(tmp_path):
+def test_an_unfinished_checkpoint_of_a_killed_process_is_ignored(tmp_path):
     save(tmp_path, [1])
     (tmp_path / "2.orbax-checkpoint-tmp" / "state").mkdir(parents=True)
     (_, progress), reports = restore(tmp_path)
@@ -265,7 +268,7 @@ def full_disk():
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_after_a_failed_save_the_checkpoint_before_is_known_and_saving_goes_on(
+def test_the_previous_checkpoint_remains_and_saving_works_after_a_failed_save(
     tmp_path,
 ):
     with Checkpoints(tmp_path, keep=1) as checkpoints:
@@ -284,7 +287,7 @@ def test_after_a_failed_save_the_checkpoint_before_is_known_and_saving_goes_on(
     assert names(tmp_path) == ["2"]
 
 
-def test_a_save_that_failed_unnoticed_is_reported_by_the_next(tmp_path):
+def test_a_failed_background_save_is_raised_by_the_next_call(tmp_path):
     with Checkpoints(tmp_path, keep=2) as checkpoints:
         with full_disk():
             checkpoints.save(make_state(1), make_progress(1), mistakes=None)
@@ -307,7 +310,7 @@ def settings_at_rest():
     return process_settings()
 
 
-def test_logging_and_hooks_of_the_process_change_only_while_a_save_lasts(tmp_path):
+def test_logging_and_hooks_change_only_during_a_save(tmp_path):
     before = settings_at_rest()
     with Checkpoints(tmp_path, keep=2) as checkpoints:
         assert process_settings() == before
@@ -318,7 +321,7 @@ def test_logging_and_hooks_of_the_process_change_only_while_a_save_lasts(tmp_pat
         assert process_settings() == before
 
 
-def test_logging_and_hooks_are_put_back_soon_after_a_failed_save(tmp_path):
+def test_logging_and_hooks_are_restored_after_a_failed_save(tmp_path):
     before = settings_at_rest()
     with Checkpoints(tmp_path, keep=2) as checkpoints:
         with full_disk():
@@ -353,7 +356,7 @@ FULL_DISK = """
 """
 
 
-def test_a_disk_that_is_full_is_an_os_error_and_the_earlier_checkpoint_whole(tmp_path):
+def test_a_full_disk_raises_os_error_and_keeps_the_earlier_checkpoint(tmp_path):
     pytest.importorskip("resource")
     result = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(FULL_DISK), tmp_path],

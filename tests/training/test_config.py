@@ -215,7 +215,7 @@ WRONG = [
             "self_play": SelfPlayConfig(num_games=8, moves_per_chunk=4),
             "replay": ReplayConfig(capacity=287, min_window=280, min_positions=0),
         },
-        "replay.capacity must be >= 288: 287; for a position can be drawn only once "
+        "replay.capacity must be >= 288: 287; a position can be sampled only once "
         "its game has ended or 31 moves have followed (learner.td_lambda 0.8)",
     ),
     (
@@ -237,27 +237,27 @@ WRONG = [
             "replay": ReplayConfig(capacity=2**21, min_window=2**19),
         },
         "replay.capacity must be >= 2228224: 2097152, and replay.min_window must be >= "
-        "2228224: 524288; for a position can be drawn only once its game has ended or "
+        "2228224: 524288; a position can be sampled only once its game has ended or "
         "512 moves have followed (learner.td_lambda 1.0)",
     ),
     (
         TrainConfig,
         {"iterations": 1, "replay": ReplayConfig(min_positions=65_537)},
-        "replay.min_window must be >= 73728: 65536; for a position can be drawn only "
+        "replay.min_window must be >= 73728: 65536; a position can be sampled only "
         "once updates have begun (replay.min_positions 65537)",
     ),
 ]
 
 
 @pytest.mark.parametrize(("kind", "values", "message"), WRONG)
-def test_a_wrong_value_is_refused_with_what_is_allowed(kind, values, message):
+def test_invalid_values_raise_with_the_allowed_ones(kind, values, message):
     with pytest.raises(ValueError) as error:  # noqa: PT011
         kind(**values)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_every_limit_can_be_reached():
+def test_limits_are_inclusive():
     SelfPlayConfig(
         num_games=1,
         moves_per_chunk=2,
@@ -274,7 +274,7 @@ def test_every_limit_can_be_reached():
     TrainConfig(minutes=0.1, seed=2**32 - 1)
 
 
-def test_derived_numbers_follow_from_the_settings():
+def test_derived_properties_match_the_settings():
     config = dataclasses.replace(
         preset("cpu", iterations=1),
         self_play=SelfPlayConfig(num_games=8, moves_per_chunk=4),
@@ -290,13 +290,13 @@ def test_derived_numbers_follow_from_the_settings():
     ("share", "games", "full"),
     [(1.0, 8, 8), (0.25, 8, 2), (0.3, 8, 2), (0.001, 8, 1), (0.5, 1, 1)],
 )
-def test_some_games_are_searched_in_full_at_every_move(share, games, full):
+def test_at_least_one_game_gets_a_full_search(share, games, full):
     config = SelfPlayConfig(num_games=games, full_search_fraction=share)
     assert config.full_games_of(config.num_games) == full
 
 
 @pytest.mark.parametrize("game", ["hex:3", "hex:size=3", "hex:3,swap=false"])
-def test_a_run_has_one_directory_however_its_game_is_spelt(game):
+def test_the_run_directory_does_not_depend_on_the_spelling_of_the_game(game):
     config = TrainConfig(game=game, iterations=1)
     assert config.game == "hex:3"
     assert config.directory == pathlib.Path("runs/hex_3")

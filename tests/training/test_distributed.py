@@ -32,8 +32,8 @@ SECONDS = ("seconds", "positions_per_second", "self_play_seconds", "update_secon
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--coordinator here:1", "are given together with --distributed"),
-        ("--distributed --process-id 0", "are given together"),
+        ("--coordinator here:1", "--process-id need --distributed"),
+        ("--distributed --process-id 0", "must be given together"),
         (
             "--distributed --coordinator here --num-processes 2 --process-id 0",
             "--coordinator must be HOST:PORT: 'here'",
@@ -52,17 +52,17 @@ SECONDS = ("seconds", "positions_per_second", "self_play_seconds", "update_secon
         ),
     ],
 )
-def test_processes_that_are_wrongly_numbered_are_refused(arguments, message):
+def test_invalid_process_numbers_raise(arguments, message):
     with pytest.raises(ValueError, match=message):
         join_if_asked(arguments.split(), prog="azjax train hex")
 
 
-def test_the_other_arguments_are_left():
+def test_join_returns_the_other_arguments():
     left = join_if_asked(["--seed", "3"], prog="azjax train hex")
     assert list(left) == ["--seed", "3"]
 
 
-def test_a_coordinator_that_never_comes_is_named(monkeypatch):
+def test_an_absent_coordinator_is_named(monkeypatch):
     monkeypatch.setattr(distributed, "START_SECONDS", 0)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -71,7 +71,7 @@ def test_a_coordinator_that_never_comes_is_named(monkeypatch):
             distributed.join_processes(where, 2, 1)
 
 
-def test_one_process_decides_for_itself():
+def test_collective_functions_are_local_with_one_process():
     assert distributed.from_first([1.5, None]) == [1.5, None]
     assert distributed.in_any(True)
     assert not distributed.in_any(False)
@@ -155,7 +155,7 @@ def weights(directory):
 
 
 @pytest.mark.slow
-def test_two_processes_do_the_run_of_one_and_each_goes_on_with_the_others(tmp_path):
+def test_two_processes_give_the_run_of_one_and_can_continue_it(tmp_path):
     """They end after 5 iterations, and go on to 8 as two or as one."""
     lengths = ("--iterations=5",), ("--iterations=5",)
     statuses, said = ended(start(tmp_path / "two", 2, lengths))
@@ -175,7 +175,9 @@ def test_two_processes_do_the_run_of_one_and_each_goes_on_with_the_others(tmp_pa
 
 
 @pytest.mark.slow
-def test_a_full_disk_of_one_of_two_processes_ends_both_and_the_run_goes_on(tmp_path):
+def test_a_full_disk_in_one_of_two_processes_ends_both_and_the_run_can_continue(
+    tmp_path,
+):
     """A limit on the size of files stands for the full disk."""
     resource = pytest.importorskip("resource")
     lengths = ("--iterations=5000", "--checkpoint.every-minutes=0")
@@ -185,7 +187,7 @@ def test_a_full_disk_of_one_of_two_processes_ends_both_and_the_run_goes_on(tmp_p
     resource.prlimit(processes[1].pid, resource.RLIMIT_FSIZE, limits)
     statuses, said = ended(processes)
     assert statuses == [2, 2], said
-    problem = "File too large; the run cannot be saved there, what was saved before"
+    problem = "File too large; the run cannot be saved there, earlier checkpoints"
     assert any(problem in line for line in said[1]), said
     assert said[0][-1].startswith(f"azjax: process 1: {tmp_path}")
     assert problem in said[0][-1]
@@ -193,7 +195,7 @@ def test_a_full_disk_of_one_of_two_processes_ends_both_and_the_run_goes_on(tmp_p
     processes = start(tmp_path, 2, (("--iterations=40",),) * 2)
     statuses, said = ended(processes)
     assert statuses == [0, 0], said
-    assert "going on after iteration" in "\n".join(said[0])
+    assert "continuing after iteration" in "\n".join(said[0])
 
 
 @pytest.mark.slow
@@ -209,7 +211,7 @@ def test_a_signal_to_one_of_two_processes_saves_and_ends_both(tmp_path):
 
 
 @pytest.mark.slow
-def test_an_evaluation_that_a_signal_ends_is_made_when_the_run_goes_on(tmp_path):
+def test_an_interrupted_evaluation_is_repeated_when_the_run_continues(tmp_path):
     lengths = (("--iterations=3",),) * 2
     processes = start(tmp_path / "stopped", 2, lengths)
     lines = iter(processes[0].stdout.readline, "")
@@ -238,7 +240,7 @@ def test_sigterm_before_the_run_begins_reaches_it_through_the_service(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("killed", [0, 1])
-def test_a_process_that_is_killed_ends_the_other_within_a_minute(tmp_path, killed):
+def test_a_killed_process_ends_the_other_within_a_minute(tmp_path, killed):
     processes = start(tmp_path, 2, (("--iterations=5000",),) * 2)
     wait_for_metrics(tmp_path)
     processes[killed].kill()
@@ -258,12 +260,15 @@ def wait_for_metrics(directory):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (("--seed=0", "--seed=3"), "it has other settings than process 0: seed is 3"),
-        (("--run-dir={}/a", "--run-dir={}/b"), "/b is another directory than that of"),
+        (
+            ("--seed=0", "--seed=3"),
+            "its settings differ from those of process 0: seed is 3",
+        ),
+        (("--run-dir={}/a", "--run-dir={}/b"), "/b is not the directory of process 0"),
     ],
     ids=["settings", "directories"],
 )
-def test_processes_that_differ_are_refused_in_one_line(tmp_path, changes, message):
+def test_different_settings_of_processes_raise_one_line(tmp_path, changes, message):
     given = [(f"{change}".format(tmp_path), "--iterations=5") for change in changes]
     statuses, said = ended(start(tmp_path / "run", 2, given))
     assert statuses == [2, 2]
@@ -289,7 +294,7 @@ def evaluations(number):
 
 
 @pytest.mark.slow
-def test_two_processes_divide_an_evaluation_and_both_have_the_numbers_of_one():
+def test_two_processes_share_an_evaluation_with_the_result_of_one():
     (alone,), both = evaluations(1), evaluations(2)
     for name in ("row", "matches"):
         assert [found[name] for found in both] == [alone[name]] * 2

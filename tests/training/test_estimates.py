@@ -40,14 +40,16 @@ def compiled(name="update", *, runs=1, **changes):
     return CompiledPhase(**values | changes)
 
 
-def test_a_position_needs_its_evaluations_and_its_share_of_the_updates():
+def test_work_counts_evaluations_and_updates_per_position():
     product = Product("product", (1, 2), (2, 3), (1, 3), terms=2)
-    found = Work(Counter({product: 5}), evaluations=(3.0,), update=100.0, uses=4.0)
+    found = Work(
+        Counter({product: 5}), evaluations=(3.0,), update=100.0, replay_ratio=4.0
+    )
     assert found.forward_flops == 5 * 2 * 3 * 2
     assert found.flops(3.0) == 3 * 60 + 4 * 100
 
 
-def test_the_network_is_counted_as_it_is_traced():
+def test_network_flops_match_its_trace():
     game = games.make(CONFIG.game)
     network, variables = first_network(0, game, CONFIG.network)
     share = jax.ShapeDtypeStruct((2, 2), "float32")
@@ -58,12 +60,12 @@ def test_the_network_is_counted_as_it_is_traced():
     dense = Product("product", (1, width), (width, width), (1, width), terms=width)
     assert found.forward[dense] == 2 * trunk.num_blocks  # pyright: ignore
     assert found.update == 2 * 2**3 / CONFIG.learner.batch_size
-    assert found.uses == pytest.approx(CONFIG.learner.replay_ratio, rel=0.01)
+    assert found.replay_ratio == pytest.approx(CONFIG.learner.replay_ratio, rel=0.01)
     numbers = [1 + number for number in CONFIG.self_play.num_simulations]
     assert found.evaluations == tuple(numbers)
 
 
-def test_fast_searches_lower_the_mean():
+def test_fast_searches_lower_the_mean_simulations():
     self_play = SelfPlayConfig(
         num_games=32, full_search_fraction=0.25, fast_simulations=8
     )
@@ -91,7 +93,7 @@ def test_the_traffic_of_all_phases_is_shared_by_the_positions_of_a_chunk():
     assert traffic_per_position(CONFIG, phases, num_chips=2) == pytest.approx(expected)
 
 
-def test_launching_takes_its_time_for_each_simulation():
+def test_launch_time_is_proportional_to_simulations():
     launches = Launches(1, 2, 3, 4, (5,), 6)
     config = dataclasses.replace(
         CONFIG,

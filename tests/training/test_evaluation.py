@@ -48,7 +48,7 @@ def row(graded):
     return evaluator().evaluate(graded)
 
 
-def test_every_rate_lies_in_its_interval(row):
+def test_each_rate_lies_in_its_interval(row):
     assert set(row) == {
         "scores",
         *(f"{rate}{end}" for rate in RATES for end in ("", "_low", "_high")),
@@ -59,7 +59,7 @@ def test_every_rate_lies_in_its_interval(row):
         assert 0 <= rates[f"{rate}_low"] <= rates[rate] <= rates[f"{rate}_high"] <= 1
 
 
-def test_the_same_network_is_measured_alike(row, graded):
+def test_evaluation_is_deterministic(row, graded):
     assert evaluator().evaluate(graded) == row
 
 
@@ -81,14 +81,16 @@ def test_an_error_of_the_poll_ends_the_evaluation(graded):
     assert len(polls) == 3  # after a batch of each player, in the match
 
 
-def test_a_game_without_solved_positions_has_its_matches(row, graded, monkeypatch):
+def test_a_game_without_solved_positions_has_match_scores_only(
+    row, graded, monkeypatch
+):
     monkeypatch.setattr(module, "shipped", lambda game: None)
     unsolved = evaluator().evaluate(graded)
     assert unsolved["scores"] == row["scores"]
     assert not any("mistakes" in name for name in unsolved)
 
 
-def test_the_first_player_meets_every_opponent(graded):
+def test_the_first_player_plays_every_opponent(graded):
     opponents = ("random", "network:pretrained")
     alone = {"alone": graded["network"]}
     row = evaluator(opponents=opponents, num_positions=8).evaluate(alone)

@@ -10,10 +10,10 @@ import pytest
 from flax import struct
 
 from azjax.training import host_loop
-from azjax.training.config import CheckpointConfig
-from azjax.training.host_loop import Learning, Progress, run_loop
+from azjax.training.host_loop import Progress, RunFunctions, run_loop
 from azjax.training.plan import new_plan, read_plan
 from azjax.training.q_config import QConfig, QEvaluationConfig
+from azjax.training.run_config import CheckpointConfig
 
 pytestmark = pytest.mark.usefixtures("quick_plots")
 
@@ -51,7 +51,7 @@ def config(run_dir, **changes):
 
 
 def run(run_dir, settings=None, hooks=None, plan=None, **changes):
-    learning = Learning(
+    functions = RunFunctions(
         config=settings or config(run_dir),
         state_version=1,
         positions=32,
@@ -66,7 +66,7 @@ def run(run_dir, settings=None, hooks=None, plan=None, **changes):
     )
     run_dir.mkdir(exist_ok=True)
     return run_loop(
-        learning._replace(**changes),
+        functions._replace(**changes),
         run_dir,
         notes=[],
         started=host_loop.time.monotonic(),
@@ -105,7 +105,7 @@ WHOLE_RUN = [
 ]
 
 
-def test_a_run_iterates_to_its_end_and_is_evaluated_evenly(tmp_path):
+def test_a_run_iterates_to_its_end_with_evenly_spaced_evaluations(tmp_path):
     found = run(tmp_path)
     assert found.finished
     assert found.player == 1 + 2 + 3 + 4
@@ -114,7 +114,7 @@ def test_a_run_iterates_to_its_end_and_is_evaluated_evenly(tmp_path):
     assert (tmp_path / "player" / "total").read_text() == "10.0"
 
 
-def test_the_evaluation_of_the_first_process_counts(tmp_path, monkeypatch):
+def test_the_first_process_decides_the_evaluation(tmp_path, monkeypatch):
     """Here the first process is another one."""
     row = {"network_mistakes": 0.2, "scores": {}}
     monkeypatch.setattr(
@@ -123,18 +123,18 @@ def test_the_evaluation_of_the_first_process_counts(tmp_path, monkeypatch):
     assert run(tmp_path).last["network_mistakes"] == 0.2
 
 
-def test_a_stopped_run_goes_on_with_state_totals_and_metrics(tmp_path, capsys):
+def test_a_stopped_run_continues_with_state_totals_and_metrics(tmp_path, capsys):
     stopped = run(tmp_path, hooks=stop_at(3))
     assert not stopped.finished
     assert (tmp_path / "player" / "total").read_text() == "6.0"
     assert "stopped after iteration 3; saved in" in capsys.readouterr().out
     assert run(tmp_path).player == 10
-    assert "going on after iteration 3" in capsys.readouterr().out
+    assert "continuing after iteration 3" in capsys.readouterr().out
     assert rows(tmp_path, "kind", "iteration", "positions", "games") == WHOLE_RUN
 
 
 @pytest.mark.parametrize("iteration", [0, 2, 4])
-def test_a_run_stopped_in_an_evaluation_makes_it_when_it_goes_on(tmp_path, iteration):
+def test_a_run_stopped_in_an_evaluation_repeats_it(tmp_path, iteration):
     def evaluate(player, poll):
         if player == sum(range(iteration + 1)):
             os.kill(os.getpid(), signal.SIGTERM)
@@ -151,7 +151,7 @@ def test_a_run_stopped_in_an_evaluation_makes_it_when_it_goes_on(tmp_path, itera
     assert rows(tmp_path, "kind", "iteration", "positions", "games") == WHOLE_RUN
 
 
-def test_a_finished_run_that_is_started_again_does_nothing(tmp_path, capsys):
+def test_restarting_a_finished_run_does_nothing(tmp_path, capsys):
     first = run(tmp_path)
     before = (tmp_path / "metrics.jsonl").read_text()
     assert run(tmp_path) == first
@@ -167,14 +167,14 @@ def test_hooks_get_every_row(tmp_path):
     assert [row["iteration"] for row in evaluations] == [0, 2, 4]
 
 
-def test_checkpoints_are_saved_as_often_as_is_said(tmp_path):
+def test_checkpoints_follow_every_minutes(tmp_path):
     often = CheckpointConfig(every_minutes=0.0, keep=9)
     run(tmp_path, config(tmp_path, checkpoint=often))
     names = {path.name for path in (tmp_path / "checkpoints").iterdir()}
     assert names == {"0", "1", "2", "3", "4"}
 
 
-def test_a_run_in_minutes_goes_on_from_the_time_used(tmp_path, monkeypatch):
+def test_a_run_in_minutes_continues_from_the_time_used(tmp_path, monkeypatch):
     evaluation = QEvaluationConfig(num_evaluations=1, opponents=())
     settings = config(tmp_path, iterations=None, minutes=60.0, evaluation=evaluation)
     assert not run(tmp_path, settings, stop_at(1)).finished
@@ -210,7 +210,7 @@ def test_a_full_disk_ends_the_run_and_keeps_the_checkpoint_before(tmp_path):
         if player:
             raise OSError(28, "No space left on device")
 
-    with pytest.raises(OSError, match="make room, or give another --run-dir"):
+    with pytest.raises(OSError, match="free space, or give another --run-dir"):
         run(tmp_path, save_player=fail)
     assert run(tmp_path).player == 10
 
@@ -222,7 +222,7 @@ def test_a_checkpoint_of_another_layout_is_refused_in_one_line(tmp_path):
     assert "\n" not in str(error.value)
 
 
-def test_progress_is_written_and_read_with_the_totals_beside_its_fields():
+def test_progress_survives_a_round_trip_with_totals():
     plan = new_plan(("minutes", 2.0)).ending(3, 9)
     values = {
         "plan": plan.to_json(),
@@ -277,7 +277,7 @@ def minutes(run_dir, number=2.0):
     return config(run_dir, iterations=None, minutes=number)
 
 
-def test_a_run_of_minutes_ends_with_its_time_and_its_schedules(tmp_path, clock, capsys):
+def test_a_run_of_minutes_ends_on_time_with_finished_schedules(tmp_path, clock, capsys):
     found, shares = run_on(clock, tmp_path, minutes(tmp_path))
     assert found.finished
     assert clock.seconds == pytest.approx(120, abs=3)
@@ -286,7 +286,7 @@ def test_a_run_of_minutes_ends_with_its_time_and_its_schedules(tmp_path, clock, 
     assert f"planned: {len(shares)} iterations" in capsys.readouterr().out
 
 
-def test_a_run_that_becomes_slower_is_planned_again_at_an_evaluation(tmp_path, clock):
+def test_a_slower_run_is_replanned_at_an_evaluation(tmp_path, clock):
     settings = dataclasses.replace(
         minutes(tmp_path), evaluation=QEvaluationConfig(opponents=())
     )
@@ -299,7 +299,7 @@ def test_a_run_that_becomes_slower_is_planned_again_at_an_evaluation(tmp_path, c
     assert found.last["iteration"] == len(shares)
 
 
-def test_a_run_of_minutes_is_made_again_from_its_plan(tmp_path, clock):
+def test_a_run_of_minutes_is_reproduced_from_its_plan(tmp_path, clock):
     found, shares = run_on(clock, tmp_path / "a", minutes(tmp_path / "a"))
     plan = read_plan(tmp_path / "a")
     counted = config(tmp_path / "b", iterations=plan.end)
@@ -317,7 +317,7 @@ def test_a_finished_run_is_extended(tmp_path, clock, capsys):
     found, shares = run_on(clock, tmp_path, minutes(tmp_path, 4.0))
     out = capsys.readouterr().out
     assert "from 2 minutes to 4 minutes: 5" in out
-    assert "in place of 100%" in out
+    assert "instead of 100%" in out
     assert shares[0] == pytest.approx(0.5, abs=0.02)
     assert shares[-1] > 0.9
     assert found.last["seconds"] == pytest.approx(240, abs=3)
@@ -334,7 +334,7 @@ def test_a_run_of_iterations_is_extended(tmp_path):
     assert graded == [0, 2, 4, 8]
 
 
-def test_a_length_that_is_used_up_is_refused(tmp_path):
+def test_a_length_already_used_raises(tmp_path):
     run(tmp_path)
     with pytest.raises(ValueError, match="iterations must be more than the 4 that"):
         run(tmp_path, config(tmp_path, iterations=3))

@@ -53,7 +53,7 @@ def runs(algorithm):
     return found
 
 
-def test_an_iteration_is_a_function_of_the_state(runs):
+def test_train_iteration_is_a_pure_function_of_the_state(runs):
     (first, *rest), (second, *again) = runs
     jax.tree.map(np.testing.assert_array_equal, first.learner, second.learner)
     jax.tree.map(np.testing.assert_array_equal, rest, again)
@@ -62,7 +62,7 @@ def test_an_iteration_is_a_function_of_the_state(runs):
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(VARIABLES.params))
 
 
-def test_nothing_is_learnt_before_there_are_enough_positions(runs):
+def test_no_update_before_min_positions(runs):
     _, metrics, phases = runs[0]
     assert ["policy_loss" in row for row in metrics] == [False, True, True]
     assert metrics[0]["waiting"] == 32
@@ -82,7 +82,7 @@ def test_nothing_is_learnt_before_there_are_enough_positions(runs):
         ),
     ],
 )
-def test_hooks_of_another_kind_are_refused(hooks, message):
+def test_hooks_of_the_wrong_type_raise(hooks, message):
     with pytest.raises(ValueError, match=message):
         make_algorithm(CONFIG, GAME, NETWORK, **hooks)
 

@@ -44,28 +44,28 @@ def found():
     return found_on_eight_devices("tic_tac_toe")
 
 
-def test_exact_lanes_make_the_same_run_on_any_number_of_devices(compared):
+def test_exact_lanes_give_the_same_run_on_any_number_of_devices(compared):
     """All arrays of the state and all metrics, bit for bit."""
     first, *others = compared["exact"]
     assert others == [first] * len(others)
     assert "policy_loss" in first[1][-1]
 
 
-def test_a_run_goes_on_on_other_devices_after_each_iteration(compared):
+def test_a_run_continues_on_another_number_of_devices(compared):
     assert compared["resumed"] == compared["exact"][0]
 
 
-def test_the_same_moves_are_played_where_devices_compute_lanes_at_once(found):
+def test_batched_lanes_play_the_same_moves(found):
     """But for ties that rounding decides."""
     assert found["other_actions"] < 0.01
 
 
-def test_devices_speak_with_each_other_once_in_an_update(found):
+def test_an_update_has_one_collective(found):
     expected = {"self_play": [], "insert": [], "make_index": []}
     assert found["collectives"] == {**expected, "update": ["all-reduce"]}
 
 
-def test_devices_that_cannot_share_the_lanes_equally_are_refused(found):
+def test_a_number_of_devices_that_does_not_divide_the_lanes_raises(found):
     assert found["refusal"] == "num_lanes must be a multiple of the 3 devices: 8"
 
 

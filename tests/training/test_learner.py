@@ -103,7 +103,7 @@ def fresh(optimizer=None):
     return jax.jit(lambda: init_learner(FIRST, optimizer))()
 
 
-def test_the_losses_go_down_on_the_same_positions(update, data):
+def test_losses_decrease_on_fixed_positions(update, data):
     learner, seen = fresh(), []
     for step in range(60):
         learner, metrics = update(
@@ -116,14 +116,14 @@ def test_the_losses_go_down_on_the_same_positions(update, data):
     assert learner.updates == 60
 
 
-def test_the_same_key_makes_the_same_update(update, data):
+def test_updates_are_deterministic(update, data):
     results = [
         update(fresh(), *data, jax.random.key(0), jnp.float32(0.5)) for _ in range(2)
     ]
     jax.tree.map(np.testing.assert_array_equal, *results)
 
 
-def test_averaged_weights_follow_the_learnt_ones(update, data):
+def test_averaged_weights_follow_the_trained_ones(update, data):
     learner = fresh()
     average = jax.tree.map(np.asarray, FIRST)
     for step in range(3):
@@ -170,7 +170,7 @@ def test_the_learning_rate_rises_linearly_and_falls_as_a_cosine():
 
 
 @pytest.mark.parametrize("warmup_fraction", [0.0, 1.0])
-def test_the_rise_may_take_none_or_all_of_the_run(warmup_fraction):
+def test_warmup_may_take_none_or_all_of_the_run(warmup_fraction):
     config = LearnerConfig(learning_rate=1.0, warmup_fraction=warmup_fraction)
     rates = np.asarray(rates_at(config, np.linspace(0, 1, 11, dtype=np.float32)))
     assert max(rates) == pytest.approx(1)
@@ -198,7 +198,7 @@ def test_weights_decay_and_biases_do_not():
     np.testing.assert_array_equal(updates["bias"], 0)
 
 
-def test_long_gradients_are_cut():
+def test_gradients_are_clipped_by_their_norm():
     config = LearnerConfig(max_gradient_norm=1.0, weight_decay=0.0)
     optimizer = make_optimizer(config)
     params = {"kernel": np.zeros((2, 2), np.float32)}
@@ -209,7 +209,7 @@ def test_long_gradients_are_cut():
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), *moments)
 
 
-def test_a_users_own_optimizer_takes_adamws_place(data):
+def test_a_custom_optimizer_replaces_adamw(data):
     optimizer = optax.sgd(0.0)  # it has no use for the run's progress
     update = sampled_update(optimizer, CONFIG)
     learner, metrics = update(
@@ -294,7 +294,7 @@ def test_the_policy_loss_is_the_mean_over_the_positions_that_have_a_policy():
     )
 
 
-def test_positions_without_a_policy_do_not_move_the_policy():
+def test_positions_without_a_policy_target_have_no_policy_gradient():
     """The value part apart, they may be anything."""
     has_policy = np.arange(16) % 4 == 0
     batch = batch_of(has_policy)
@@ -307,7 +307,7 @@ def test_positions_without_a_policy_do_not_move_the_policy():
     )
 
 
-def test_the_value_is_learnt_from_all_positions():
+def test_the_value_loss_covers_all_positions():
     with_all, with_some = (
         loss_and_gradient(1.0)(FIRST.params, batch_of(np.arange(16) % step == 0))[0]
         - loss_and_gradient(0.0)(FIRST.params, batch_of(np.arange(16) % step == 0))[0]
@@ -316,14 +316,14 @@ def test_the_value_is_learnt_from_all_positions():
     np.testing.assert_allclose(with_all, with_some, rtol=1e-4)
 
 
-def test_a_batch_without_any_policy_is_learnt_from_without_harm():
+def test_a_batch_without_policy_targets_has_a_finite_loss():
     loss, gradient = loss_and_gradient(0.0)(FIRST.params, batch_of(np.zeros(16, bool)))
     assert loss == 0
     for leaf in jax.tree.leaves(gradient):
         np.testing.assert_array_equal(leaf, 0)
 
 
-def test_an_update_without_any_policy_is_finite(update, data):
+def test_an_update_without_policy_targets_is_finite(update, data):
     replay, index = data
     policy = jax.tree.map(jnp.zeros_like, replay.chunk.policy)
     replay = replay.replace(chunk=replay.chunk._replace(policy=policy))
@@ -338,7 +338,7 @@ def test_an_update_without_any_policy_is_finite(update, data):
 # Weights and auxiliary heads
 
 
-def test_a_position_counts_as_much_as_its_weight():
+def test_the_loss_is_weighted_by_sample_weights():
     batch = batch_of(np.ones(16, bool))
     loss = functools.partial(head_losses, value_weight=2.0)
 
@@ -358,7 +358,7 @@ def test_a_position_counts_as_much_as_its_weight():
     assert totals[1] == pytest.approx(totals[0] + 4 * samples[0][0] / 16, rel=1e-5)
 
 
-def test_positions_without_an_end_do_not_move_an_auxiliary_head():
+def test_unfinished_games_have_no_auxiliary_gradient():
     head = AuxiliaryHead(
         name="cells",
         make=lambda shape, rngs: PolicyHead(shape, 9, dtype=jnp.float32, rngs=rngs),

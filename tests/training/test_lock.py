@@ -17,7 +17,7 @@ def opened(config):
         return directory
 
 
-def test_it_can_be_seen_whether_a_process_is_at_work(tmp_path):
+def test_is_at_work_sees_a_training_process(tmp_path):
     assert not is_at_work(tmp_path / "nowhere")
     with open_run_directory(config(tmp_path)):
         assert is_at_work(tmp_path)
@@ -26,7 +26,7 @@ def test_it_can_be_seen_whether_a_process_is_at_work(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "directory"])
-def test_a_lock_that_is_no_file_of_the_run_is_not_touched(tmp_path, kind):
+def test_is_at_work_does_not_follow_links_or_open_pipes(tmp_path, kind):
     fcntl = pytest.importorskip("fcntl")
     file, other = tmp_path / ".lock", tmp_path / "other"
     with other.open("w") as held:
@@ -40,7 +40,7 @@ def test_a_lock_that_is_no_file_of_the_run_is_not_touched(tmp_path, kind):
         assert not is_at_work(tmp_path)
 
 
-def test_who_only_looks_keeps_nobody_from_training(tmp_path, monkeypatch):
+def test_is_at_work_does_not_block_training(tmp_path, monkeypatch):
     fcntl = pytest.importorskip("fcntl")
     opened(config(tmp_path))
     with (tmp_path / ".lock").open() as looking:
@@ -49,7 +49,7 @@ def test_who_only_looks_keeps_nobody_from_training(tmp_path, monkeypatch):
         opened(config(tmp_path))
 
 
-def test_a_directory_is_open_to_one_process_at_a_time(tmp_path):
+def test_one_process_can_lock_a_directory(tmp_path):
     with (
         open_run_directory(config(tmp_path)),
         pytest.raises(ValueError, match="another process is training in"),

@@ -29,8 +29,8 @@ from azjax.training import (
     train,
 )
 from azjax.training import loop as module
+from azjax.training.algorithm import make_algorithm
 from azjax.training.checkpoints import Checkpoints
-from azjax.training.iteration import make_algorithm
 from azjax.training.plan import read_plan
 from azjax.training.reporting import Reporter
 
@@ -113,7 +113,7 @@ def resumed(tmp_path_factory):
     return [*runs, train(config(directory))]
 
 
-def test_a_run_leaves_what_it_should(undisturbed):
+def test_a_run_writes_its_files(undisturbed):
     assert undisturbed.finished
     assert names(undisturbed.directory) == [
         ".lock",
@@ -130,7 +130,7 @@ def test_a_run_leaves_what_it_should(undisturbed):
     assert undisturbed.last["iteration"] == 6
 
 
-def test_the_metrics_hold_every_iteration_and_evaluation_once(undisturbed):
+def test_metrics_contain_each_iteration_and_evaluation_once(undisturbed):
     rows = metrics(undisturbed)
     iterations = [r["iteration"] for r in rows if r["kind"] == "iteration"]
     evaluations = [r["iteration"] for r in rows if r["kind"] == "evaluation"]
@@ -150,7 +150,7 @@ def test_every_position_of_a_run_becomes_eligible(undisturbed):
     assert 0 < undisturbed.last["eligibility_delay"] < 9 + 4
 
 
-def test_learning_begins_once_there_are_positions(undisturbed):
+def test_updates_start_at_min_positions(undisturbed):
     rows = [row for row in metrics(undisturbed) if row["kind"] == "iteration"]
     assert rows[0]["policy_loss"] is None
     assert rows[0]["updates"] == 0
@@ -159,7 +159,7 @@ def test_learning_begins_once_there_are_positions(undisturbed):
     assert all(row["policy_loss"] >= 0 for row in rows[1:])
 
 
-def test_a_run_that_was_stopped_and_resumed_is_the_same_run(undisturbed, resumed):
+def test_a_resumed_run_equals_an_uninterrupted_one(undisturbed, resumed):
     assert [run.finished for run in resumed] == [False, False, True]
     assert_same_player(resumed[-1], undisturbed)
     assert counted(metrics(resumed[-1])) == counted(metrics(undisturbed))
@@ -185,7 +185,7 @@ def assert_bits_equal(a, b):
     assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
 
 
-def test_a_stopped_run_can_be_played_against_already(resumed):
+def test_a_stopped_run_has_a_player(resumed):
     # The three runs share a directory: the player is that of the last.
     assert resumed[0].directory == resumed[-1].directory
     loaded = players.load_player(resumed[-1].directory)
@@ -194,7 +194,7 @@ def test_a_stopped_run_can_be_played_against_already(resumed):
     )
 
 
-def test_the_player_alone_suffices_to_play(undisturbed, tmp_path):
+def test_the_player_directory_is_self_contained(undisturbed, tmp_path):
     shutil.copytree(undisturbed.directory / "player", tmp_path / "elsewhere")
     player = players.load(f"alphazero:{tmp_path / 'elsewhere'}?simulations=2")
     opening = jax.tree.map(lambda leaf: leaf[None], GAME.init())
@@ -206,7 +206,7 @@ def test_the_player_alone_suffices_to_play(undisturbed, tmp_path):
     )
 
 
-def test_a_finished_run_that_is_started_again_stays_as_it_is(undisturbed):
+def test_restarting_a_finished_run_changes_nothing(undisturbed):
     def content():
         files = undisturbed.directory.rglob("*")
         return {
@@ -275,7 +275,7 @@ def with_lion(tmp_path_factory):
     return settings, train(settings, optimizer=optax.lion(1e-4))
 
 
-def test_with_an_own_optimizer_the_learning_rate_is_unknown(with_lion, undisturbed):
+def test_the_learning_rate_of_a_custom_optimizer_is_unknown(with_lion, undisturbed):
     def rates(run):
         return [r["learning_rate"] for r in metrics(run) if r["kind"] == "iteration"]
 
@@ -292,7 +292,7 @@ def test_the_same_optimizer_at_another_rate_is_refused(with_lion):
     assert_same_player(again, run)
 
 
-def test_a_run_begins_with_the_initial_player(undisturbed, tmp_path):
+def test_a_run_starts_with_the_weights_of_the_initial_player(undisturbed, tmp_path):
     settings = config(
         tmp_path / "new", initial_player=str(undisturbed.directory), iterations=1
     )
@@ -316,7 +316,7 @@ def test_an_initial_player_of_another_network_or_game_is_refused(undisturbed, tm
     assert not (tmp_path / "new").exists()
 
 
-def test_a_damaged_checkpoint_is_set_aside_and_the_run_comes_out_the_same(
+def test_a_run_with_a_damaged_checkpoint_gives_the_same_result(
     undisturbed, tmp_path, capsys
 ):
     directory = tmp_path / "copy"
@@ -327,7 +327,7 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_run_comes_out_the_same(
     run = train(config(directory))
     out = capsys.readouterr().out
     assert "checkpoint 6 is damaged and was set aside as 6.damaged" in out
-    assert "going on after iteration 5" in out
+    assert "continuing after iteration 5" in out
     assert_same_player(run, undisturbed)
     assert counted(metrics(run)) == counted(metrics(undisturbed))
     assert {"5", "6", "6.damaged"} <= set(names(directory / "checkpoints"))
@@ -355,7 +355,7 @@ class Ticking:
         return self.seconds
 
 
-def test_a_run_of_minutes_is_made_again_bit_for_bit_and_extended(
+def test_a_run_of_minutes_is_reproduced_bit_for_bit_and_extended(
     tmp_path, monkeypatch, capsys
 ):
     rare = CheckpointConfig(every_minutes=10.0)
@@ -378,7 +378,7 @@ def test_a_run_of_minutes_is_made_again_bit_for_bit_and_extended(
 
 
 @pytest.mark.slow
-def test_own_parts_and_optimizer_learn_and_load_again(tmp_path):
+def test_custom_parts_and_optimizer_learn_and_load(tmp_path):
     parts = Parts(trunk=Trunk)
     run = train(
         config(tmp_path / "run", iterations=3),

@@ -21,12 +21,12 @@ from azjax.training import (
 from azjax.training import memory as module
 from azjax.training.evaluation import Evaluator
 from azjax.training.memory import (
-    Part,
+    MemoryItem,
     available_bytes,
     check_memory,
     memory_errors,
     needed_at_once,
-    required_parts,
+    required_memory,
 )
 from azjax.training.replay import Replay, empty_replay
 
@@ -64,7 +64,7 @@ def made_network(network):
     return first_network(0, games.make("tic_tac_toe"), network)
 
 
-def parts_of(settings: TrainConfig) -> dict[str, Part]:
+def parts_of(settings: TrainConfig) -> dict[str, MemoryItem]:
     """The parts by name; the network's half a gibibyte is made up."""
     return _parts_of(settings, module._is_cpu())
 
@@ -88,7 +88,7 @@ def _parts_of(settings, is_cpu):
             weights=jnp.zeros(2**27, jnp.float32),
         )
 
-    parts = required_parts(settings, game, network, variables, init)
+    parts = required_memory(settings, game, network, variables, init)
     return {part.name: part for part in parts}
 
 
@@ -132,13 +132,13 @@ def test_a_cpu_has_the_machines_memory_unless_a_group_is_limited(monkeypatch, tm
 
 @cpu_only
 @pytest.mark.parametrize("texts", [["1048576\n"], ["max\n", "1048576\n"]])
-def test_the_limit_of_the_processs_group_is_kept(texts, monkeypatch, tmp_path):
+def test_available_bytes_respects_the_control_group(texts, monkeypatch, tmp_path):
     limit(monkeypatch, tmp_path, *texts)
     assert available_bytes() == 1048576
 
 
 @cpu_only
-def test_a_limit_above_the_machines_memory_is_none(monkeypatch, tmp_path):
+def test_available_bytes_is_at_most_the_machines_memory(monkeypatch, tmp_path):
     limit(monkeypatch, tmp_path, f"{2**63 - 1}\n")
     assert available_bytes() == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
@@ -150,25 +150,25 @@ def on_a_device(monkeypatch):
 
 
 @pytest.mark.usefixtures("on_a_device")
-def test_what_a_run_needs_is_told_by_its_parts():
+def test_required_memory_match_the_arrays():
     parts = parts_of(config())
     assert parts["the network and its optimizer"].size == GIB // 2
     stages = {
         None: {"the replay", "the network and its optimizer"},
-        "updates": {"the index of the replay", "the batch and its gradient"},
-        "self-play": {"the newest moves of self-play", "the search of self-play"},
+        "updates": {"the replay index", "the batch and its gradient"},
+        "self-play": {"the trajectory of a chunk", "the search of self-play"},
         "evaluation": {"the search of evaluations"},
     }
     for stage, names in stages.items():
         assert {name for name, part in parts.items() if part.stage == stage} == names
 
 
-def test_on_a_cpu_what_is_saved_needs_its_memory_twice(monkeypatch):
+def test_a_cpu_needs_saved_arrays_twice(monkeypatch):
     monkeypatch.setattr(module, "_is_cpu", lambda: True)
     parts = parts_of(config())
-    assert parts[
-        "the network and its optimizer (with the copy that is saved)"
-    ].size == (GIB)
+    assert parts["the network and its optimizer (with the copy being saved)"].size == (
+        GIB
+    )
 
 
 @pytest.mark.usefixtures("on_a_device")
@@ -176,13 +176,13 @@ def test_on_a_cpu_what_is_saved_needs_its_memory_twice(monkeypatch):
     ("name", "changes"),
     [
         ("the replay", {"replay": ReplayConfig(capacity=2**17)}),
-        ("the index of the replay", {"replay": ReplayConfig(capacity=2**17)}),
+        ("the replay index", {"replay": ReplayConfig(capacity=2**17)}),
         ("the batch and its gradient", {"learner": LearnerConfig(batch_size=17)}),
         (
             "the batch and its gradient",
             {"network": NetworkConfig(trunk=DenseTrunkConfig(num_blocks=2))},
         ),
-        ("the newest moves of self-play", {"games": 16}),
+        ("the trajectory of a chunk", {"games": 16}),
         ("the search of self-play", {"games": 16}),
         ("the search of self-play", {"search": GumbelConfig(tree_reuse_nodes=4)}),
         ("the search of self-play", {"search": GumbelConfig(use_solver=True)}),
@@ -216,10 +216,10 @@ def test_a_run_that_fits_is_accepted(monkeypatch):
 
 def test_stages_that_do_not_run_together_are_not_added():
     parts = [
-        Part("always", 1, None, ()),
-        Part("play", 7, "self-play", ()),
-        Part("one", 4, "updates", ()),
-        Part("other", 5, "updates", ()),
+        MemoryItem("always", 1, None, ()),
+        MemoryItem("play", 7, "self-play", ()),
+        MemoryItem("one", 4, "updates", ()),
+        MemoryItem("other", 5, "updates", ()),
     ]
     assert [part.name for part in needed_at_once(parts)] == ["other", "one", "always"]
 
@@ -239,7 +239,7 @@ def test_the_setting_of_the_largest_part_is_named_first(monkeypatch):
 
 
 @pytest.mark.usefixtures("on_a_device")
-def test_settings_at_their_least_are_not_to_be_lowered(monkeypatch):
+def test_advice_omits_settings_at_their_minimum(monkeypatch):
     smallest = config(
         games=1,
         network=NetworkConfig(
@@ -250,11 +250,11 @@ def test_settings_at_their_least_are_not_to_be_lowered(monkeypatch):
         evaluation=EvaluationConfig(num_simulations=1),
     )
     message = refusal(smallest, monkeypatch)
-    assert message.endswith("the device has 0.00 GiB: take a larger device")
+    assert message.endswith("the device has 0.00 GiB: use a larger device")
 
 
-def test_running_out_of_memory_is_one_line_with_what_to_lower():
-    parts = [Part("the batch", GIB, None, ("learner.batch_size",))]
+def test_out_of_memory_is_one_line_with_advice():
+    parts = [MemoryItem("the batch", GIB, None, ("learner.batch_size",))]
     with (
         pytest.raises(ValueError, match="the device ran out of memory") as error,
         memory_errors(config(), parts),
@@ -265,7 +265,7 @@ def test_running_out_of_memory_is_one_line_with_what_to_lower():
     assert "\n" not in message
 
 
-def test_other_errors_of_the_device_stay_as_they_are():
+def test_other_device_errors_pass_unchanged():
     with (
         pytest.raises(jax.errors.JaxRuntimeError, match="INTERNAL: broken"),
         memory_errors(config(), []),
@@ -288,14 +288,14 @@ def test_other_errors_of_the_device_stay_as_they_are():
         ),
     ],
 )
-def test_training_refuses_at_once_and_leaves_nothing_behind(changes, setting, tmp_path):
+def test_training_that_cannot_fit_raises_and_writes_nothing(changes, setting, tmp_path):
     directory = tmp_path / "run"
     with pytest.raises(ValueError, match=setting):
         train(config(directory, **changes))
     assert not directory.exists()
 
 
-def test_training_that_runs_out_of_memory_says_what_to_lower(monkeypatch, tmp_path):
+def test_training_that_runs_out_of_memory_raises_with_advice(monkeypatch, tmp_path):
     def evaluate(self, trained, poll):
         jnp.zeros(2**47, jnp.int8).block_until_ready()
 

@@ -55,7 +55,7 @@ def compiled(state_and_phases, mesh):
     return [compile_phase(phase, mesh) for phase in state_and_phases[1]]
 
 
-def test_an_iteration_has_its_phases_and_its_runs(state_and_phases):
+def test_phases_list_the_calls_of_an_iteration(state_and_phases):
     found = {phase.name: phase.runs for phase in state_and_phases[1]}
     assert found == {
         "self-play, 2 simulations": 1,
@@ -66,9 +66,7 @@ def test_an_iteration_has_its_phases_and_its_runs(state_and_phases):
     }
 
 
-def test_the_compiler_gets_shapes_and_shardings_in_place_of_arrays(
-    state_and_phases, mesh
-):
+def test_phases_have_abstract_arguments_with_shardings(state_and_phases, mesh):
     for phase in state_and_phases[1]:
         for leaf in jax.tree.leaves(phase.arguments):
             assert isinstance(leaf, jax.ShapeDtypeStruct)
@@ -83,14 +81,14 @@ def test_the_parts_of_the_state_are_measured(state_and_phases):
     assert chip_bytes(state.replay) == replay
 
 
-def test_what_is_written_in_place_needs_no_memory(compiled, state_and_phases):
+def test_aliased_outputs_need_no_memory(compiled, state_and_phases):
     insertion = compiled[1]
     assert insertion.of_state == chip_bytes(state_and_phases[0].replay)
     # XLA may align its results.
     assert insertion.beside_state < insertion.of_state
 
 
-def test_a_simulation_launches_kernels_for_each_of_its_parts(compiled):
+def test_a_simulation_launches_kernels_of_each_group(compiled):
     launches = compiled[0].launches
     assert min(launches.network, launches.level, launches.bookkeeping) > 0
     assert launches.portion
@@ -107,16 +105,18 @@ def test_all_launches_of_a_simulation_are_added_up():
     assert launches.total == 28
 
 
-def test_one_device_has_nothing_to_talk_about(compiled):
+def test_one_device_has_no_collectives(compiled):
     assert [phase.collectives for phase in compiled] == [{}] * 5
 
 
-def test_self_play_moves_what_its_longest_search_does(compiled, state_and_phases, mesh):
+def test_self_play_traffic_is_that_of_the_longest_search(
+    compiled, state_and_phases, mesh
+):
     shortened = compile_phase(state_and_phases[1][0]._replace(steps=1), mesh)
     assert compiled[0].traffic > shortened.traffic
 
 
-def test_every_phase_moves_its_results_at_least(compiled):
+def test_traffic_is_at_least_the_results(compiled):
     for phase in compiled:
         assert phase.traffic >= phase.outputs > 0
 

@@ -22,30 +22,30 @@ def test_the_share_of_a_run_of_iterations_rises_by_equal_steps_to_1():
     assert [plan.share(iteration) for iteration in range(5)] == [0, 1 / 3, 2 / 3, 1, 1]
 
 
-def test_no_share_is_over_while_the_end_is_unknown():
+def test_the_share_is_0_while_the_end_is_unknown():
     plan = new_plan(MINUTES)
     assert plan.end is None
     assert plan.share(7) == 0
 
 
-def test_another_end_changes_the_step_and_not_the_share():
+def test_a_new_end_changes_the_step_and_not_the_share():
     plan = new_plan(MINUTES).ending(2, 10).ending(6, 8)
     shares = [plan.share(iteration) for iteration in range(9)]
     assert shares == [0, 0, 0, 0.125, 0.25, 0.375, 0.5, 0.75, 1]
 
 
-def test_of_two_ends_from_one_iteration_on_the_last_holds():
+def test_the_last_of_two_entries_of_an_iteration_is_valid():
     plan = new_plan(MINUTES).ending(2, 10).ending(2, 4)
     assert plan.entries == (Entry(0, 0.0, None), Entry(2, 0.0, 4))
 
 
-def test_a_run_whose_time_is_over_ends_at_once():
+def test_a_run_without_time_ends_at_once():
     plan = new_plan(MINUTES).ending(2, 10).ending(6, 6)
     assert plan.share(5) < 0.5
     assert plan.share(6) == 1
 
 
-def test_an_extended_run_goes_on_where_the_longer_one_would_be():
+def test_an_extended_run_continues_with_the_share_of_the_new_length():
     plan = extended_plan(new_plan(("iterations", 4)), ("iterations", 16), 4, 60.0)
     assert [plan.share(iteration) for iteration in (3, 4, 10, 16)] == [
         0.75,
@@ -118,8 +118,8 @@ def entry(**changes):
         {"length": ["minutes", 1], "entries": [entry(), entry()]},
     ],
 )
-def test_what_is_no_plan_is_refused(content):
-    with pytest.raises(ValueError, match="it is no plan of a run"):
+def test_invalid_plans_raise(content):
+    with pytest.raises(ValueError, match="it is not a plan"):
         plan_from_json(content)
 
 

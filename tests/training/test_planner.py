@@ -70,7 +70,7 @@ def test_time_is_left_for_the_evaluations_after_the_first_which_compiles():
     assert planned(clock).end == 3 + (500 - 4 * 10) // 5
 
 
-def test_where_compiling_takes_long_the_share_follows_the_clock_for_a_while():
+def test_the_share_follows_the_clock_during_a_long_compilation():
     clock = planner()
     add_compiling(clock, 140.0)
     plan = planned(clock, iteration=1, seconds=150.0)
@@ -91,7 +91,7 @@ def test_the_plan_is_made_again_when_half_of_the_rest_is_done():
     assert planned(clock, plan, iteration=12, seconds=500.0) == plan
 
 
-def test_an_iteration_before_the_first_update_tells_nothing():
+def test_iterations_without_updates_are_not_used_for_planning():
     clock = planner()
     clock.add_iteration(row(5.0, loss=None))
     assert planned(clock).end is None
@@ -114,7 +114,7 @@ def test_the_run_ends_when_its_time_is_over(add):
     assert plan.share(3) == 1
 
 
-def test_a_run_of_iterations_stays_as_it_was_planned():
+def test_a_run_of_iterations_keeps_its_plan():
     clock = Planner(None, 4, lambda row, share: 1.0)
     clock.add_iteration(row(5.0))
     plan = new_plan(("iterations", 40))
@@ -127,20 +127,20 @@ def test_an_iteration_is_left_while_there_is_time():
     assert planned(clock, seconds=599.0).end == 4
 
 
-def test_a_plan_that_ends_with_its_time_is_not_said():
+def test_an_unchanged_plan_is_not_printed():
     plan = new_plan(LENGTH)
     assert plan_text(plan, plan.ending(0, 0), 8192) == ""
     assert plan_text(plan.ending(0, 9), plan.ending(0, 9).ending(4, 4), 8192) == ""
 
 
-def test_much_time_without_a_plan_is_said_once():
+def test_a_late_plan_is_reported_once():
     late = new_plan(LENGTH).at(1, 0.1)
     text = plan_text(new_plan(LENGTH), late, 8192)
     assert "iteration 1 ended after more than a quarter of 10 minutes" in text
     assert plan_text(late, late.at(2, 0.2), 8192) == ""
 
 
-def test_the_first_plan_is_said_with_its_positions_and_a_warning_of_few_iterations():
+def test_the_first_plan_is_printed_with_positions_and_a_warning():
     unknown = new_plan(LENGTH)
     text = plan_text(unknown, unknown.ending(0, 500), 8192)
     assert text == "planned: 500 iterations, 4,096,000 positions in 10 minutes"
@@ -149,7 +149,7 @@ def test_the_first_plan_is_said_with_its_positions_and_a_warning_of_few_iteratio
     assert "--minutes" in short
 
 
-def test_only_a_large_change_of_the_plan_is_said():
+def test_only_large_changes_of_the_plan_are_printed():
     plan = new_plan(LENGTH)
     assert plan_text(plan, plan, 8192) == ""
     planned = plan.ending(0, 500)

@@ -149,7 +149,7 @@ def test_a_title_shows_the_options_of_the_game():
     assert game_title("go:size=9,komi=7") == "Go (size=9, komi=7)"
 
 
-def test_the_plot_leaves_nothing_beside_it(tmp_path):
+def test_plotting_leaves_no_other_files(tmp_path):
     write_rows(tmp_path, [evaluation_row(0)])
     path = plot_learning(tmp_path)
     plot_learning(tmp_path)

@@ -71,14 +71,14 @@ def test_a_run_measured_in_iterations_has_chunks_of_full_size():
     assert config.self_play == SelfPlayConfig()
 
 
-def test_chunks_that_are_given_stay_as_they_are():
+def test_given_chunk_settings_are_kept():
     self_play = SelfPlayConfig(num_games=56, moves_per_chunk=3)
     config = preset("cpu", "othello", minutes=1.0, self_play=self_play)
     assert config.self_play == self_play
 
 
 @pytest.mark.parametrize("minutes", [0.0, -1.0, math.inf, math.nan])
-def test_a_length_that_is_none_is_refused(minutes):
+def test_invalid_lengths_raise(minutes):
     with pytest.raises(ValueError, match="minutes must be a number > 0 and <="):
         preset("cpu", "othello", minutes=minutes)
 

@@ -65,16 +65,16 @@ def test_games_that_are_not_small_are_refused(game, network, message):
         QConfig(game, network=network)
 
 
-def test_a_few_moves_are_enough_to_learn_online_from():
+def test_online_learning_accepts_few_moves():
     assert QConfig("tic_tac_toe", learning="online", games=1, moves=2).batch_moves == 2
 
 
-def test_a_run_lasts_two_minutes_if_nothing_else_is_said():
+def test_a_run_takes_two_minutes_by_default():
     assert QConfig("tic_tac_toe").minutes == 2
     assert QConfig("tic_tac_toe", iterations=8).minutes is None
 
 
-def test_epsilon_falls_in_a_straight_line_and_then_stays():
+def test_epsilon_falls_linearly_and_then_stays():
     config = QConfig(
         "tic_tac_toe", first_epsilon=0.9, final_epsilon=0.1, epsilon_fall=0.5
     )
@@ -101,13 +101,13 @@ def test_a_run_has_a_directory_of_its_own():
     assert QConfig("go:5", run_dir="x/y").directory == Path("x/y")
 
 
-def test_the_settings_are_json_and_say_how_it_learns():
+def test_the_settings_are_json_with_their_kind():
     found = json.loads(json.dumps(QConfig("tic_tac_toe", network=PAIR).to_json()))
     assert found["kind"] == "q_learning"
     assert found["network"]["form"] == "pair"
 
 
-def test_a_run_has_one_directory_however_its_game_is_spelt():
+def test_the_run_directory_does_not_depend_on_the_spelling_of_the_game():
     config = QConfig("hex:size=3")
     assert config.game == "hex:3"
     assert config.directory == Path("runs/q_hex_3")

@@ -83,7 +83,7 @@ def test_fitting_ends_when_the_loss_is_low_or_after_the_last_pass():
 
 
 @pytest.mark.slow
-def test_a_second_sweep_learns_from_what_the_first_one_learnt():
+def test_a_second_sweep_uses_targets_of_the_first():
     # A move before a win is worth -1 only once the win is known to be worth 1.
     network, params = build("state")
     state, moves = GAME.init(), []

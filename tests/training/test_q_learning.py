@@ -104,7 +104,7 @@ def test_a_run_leaves_its_player_and_its_metrics(undisturbed):
         ("pair", "online", False, "self"),
     ],
 )
-def test_every_way_of_learning_leaves_a_whole_run(
+def test_each_learning_mode_completes_a_run(
     form, learning, separate, opponent, tmp_path
 ):
     config = tiny(
@@ -117,7 +117,7 @@ def test_every_way_of_learning_leaves_a_whole_run(
     assert_whole(train_q(config), networks=2 if separate else 1)
 
 
-def test_a_run_that_was_stopped_and_resumed_is_the_same_run(undisturbed, tmp_path):
+def test_a_resumed_run_equals_an_uninterrupted_one(undisturbed, tmp_path):
     def stop(row):
         if row["iteration"] == 3:
             os.kill(os.getpid(), signal.SIGTERM)
@@ -142,7 +142,7 @@ def test_another_run_in_the_directory_is_refused(undisturbed):
         "tic_tac_toe", iterations=1, run_dir=str(undisturbed.directory)
     )
     with (
-        pytest.raises(ValueError, match="holds a run of another way of learning"),
+        pytest.raises(ValueError, match="holds a run of another algorithm"),
         open_run_directory(alphazero),
     ):
         pass

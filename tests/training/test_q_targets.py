@@ -135,7 +135,7 @@ def test_the_loss_is_the_mean_squared_error_of_the_moves(form, separate):
     np.testing.assert_allclose(loss, expected, rtol=1e-5)
 
 
-def test_where_nobody_moved_there_is_nothing_to_learn():
+def test_transitions_without_a_move_have_no_loss():
     network, params = build("state", False)
     batch = transitions()
     batch = batch._replace(is_move=jnp.zeros_like(batch.is_move))
@@ -144,7 +144,7 @@ def test_where_nobody_moved_there_is_nothing_to_learn():
     assert all((leaf == 0).all() for leaf in jax.tree.leaves(gradients))
 
 
-def test_with_separate_networks_a_move_changes_its_players_alone():
+def test_separate_networks_learn_only_from_their_own_moves():
     network, params = build("pair", True)
     batch = transitions()
     second = batch.state.current_player == 1

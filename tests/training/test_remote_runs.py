@@ -132,7 +132,7 @@ def counted(directory):
     ]
 
 
-def test_a_remote_run_that_goes_on_ends_as_a_local_one(remote, local):
+def test_a_continued_remote_run_equals_a_local_one(remote, local):
     assert remote.finished
     jax.tree.map(
         np.testing.assert_array_equal, remote.player.variables, local.player.variables
@@ -140,7 +140,7 @@ def test_a_remote_run_that_goes_on_ends_as_a_local_one(remote, local):
     assert counted(remote.directory) == counted(local.directory)
 
 
-def test_a_remote_run_leaves_the_files_of_a_local_one(remote, local):
+def test_a_remote_run_writes_the_files_of_a_local_one(remote, local):
     def files(directory):
         found = [path.name for path in directory.iterdir()]
         return {name for name in found if name != ".lock"}
@@ -151,7 +151,7 @@ def test_a_remote_run_leaves_the_files_of_a_local_one(remote, local):
     assert num_events == 2  # one for each start
 
 
-def test_no_working_directory_is_left(root, tmp_path, monkeypatch):
+def test_the_temporary_directory_is_removed(root, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     train(config(made(root / "short"), iterations=1))
     assert list(tmp_path.iterdir()) == []
@@ -186,7 +186,7 @@ def test_another_configuration_is_refused_in_a_remote_directory(remote):
 def test_a_remote_directory_with_something_else_in_it_is_refused(root):
     other = made(root / "other")
     (other / "file").write_text("something")
-    with pytest.raises(ValueError, match="is not empty and holds no run"):
+    with pytest.raises(ValueError, match="is not empty and not a run"):
         train(config(other))
 
 
@@ -211,9 +211,9 @@ def test_an_upload_of_metrics_that_is_refused_is_reported_once(
     monkeypatch.setattr(store, "refused", r"full/(metrics|plots|tensorboard)")
     assert train(config("gs://bucket/full", iterations=2)).finished
     said = capfd.readouterr()
-    assert said.out.count("the run goes on, but writing to the run directory") == 1
+    assert said.out.count("writing to the run directory failed, the run continues") == 1
     (kept,) = tmp_path.iterdir()
-    assert f"in {kept} stays what gs://bucket/full did not take" in said.err
+    assert f"not copied to gs://bucket/full, still in {kept}" in said.err
     lines = (kept / "metrics.jsonl").read_text().splitlines()
     assert json.loads(lines[-1])["iteration"] == 2
 
@@ -234,7 +234,7 @@ def test_a_refused_player_or_checkpoint_ends_the_run_with_one_line(
 
 
 @pytest.mark.slow
-def test_a_store_that_refuses_everything_is_found_out_at_the_start(store, monkeypatch):
+def test_an_unwritable_store_fails_at_the_start(store, monkeypatch):
     monkeypatch.setattr(store, "refused", "closed/")
     with pytest.raises(OSError, match="may not write here; the run cannot be saved"):
         train(config("gs://bucket/closed"))

@@ -142,20 +142,20 @@ def moves():
     return play([FIRST_WINS] * 3 + [FIRST_WINS[:3]], [DRAWN] * 2)
 
 
-def test_nothing_can_be_drawn_before_a_game_has_ended(moves):
+def test_nothing_is_eligible_before_a_game_has_ended(moves):
     numbers, index = eligible(filled(1, moves), 1)
     assert numbers == [[], []]
     assert index.size == 0
 
 
-def test_only_positions_of_finished_games_can_be_drawn_with_a_long_horizon(moves):
+def test_only_finished_games_are_eligible_with_a_long_horizon(moves):
     numbers, _ = eligible(filled(2, moves), 2)
     assert numbers == [[0, 1, 2, 3, 4], []]
     numbers, _ = eligible(filled(3, moves), 3)
     assert numbers == [list(range(5)), list(range(9))]
 
 
-def test_the_newest_chunk_takes_the_oldest_ones_place(moves):
+def test_the_newest_chunk_overwrites_the_oldest(moves):
     replay = filled(6, moves)
     held = np.rint(100 * replay.chunk.value[:, 0]).astype(int)
     assert held.tolist() == [12, 13, 14, 15, 16, 17, 6, 7, 8, 9, 10, 11]
@@ -163,7 +163,7 @@ def test_the_newest_chunk_takes_the_oldest_ones_place(moves):
     assert numbers == [list(range(6, 15)), list(range(6, 18))]
 
 
-def test_only_the_newest_moves_of_the_window_can_be_drawn(moves):
+def test_only_moves_in_the_window_are_eligible(moves):
     numbers, _ = eligible(filled(6, moves), 6, window=5)
     assert numbers == [[13, 14], [13, 14, 15, 16, 17]]
 
@@ -192,9 +192,9 @@ def test_a_position_is_eligible_once_the_horizons_moves_of_its_game_have_followe
     empty = room(num_chunks=8, moves_per_chunk=1, num_games=2, policy_entries=9)
     terminated = np.zeros((8, 2), bool)
     terminated[(4 + oldest) % 8, 1] = True
-    chunk = empty.chunk._replace(terminated=terminated)
+    moves = empty.chunk._replace(terminated=terminated)
     _, index, _ = index_of(
-        Replay(chunk, empty.was_eligible),
+        Replay(moves, empty.was_eligible),
         jnp.int32(8 + oldest),
         jnp.int32(8),
         td_lambda=0.5,
@@ -281,13 +281,13 @@ def play_script(config, max_moves, num_chunks, window=None):
     total, delay = 0, 0.0
     for iteration in range(1, num_chunks + 1):
         part = slice((iteration - 1) * length, iteration * length)
-        chunk = empty._replace(
+        trajectory = empty._replace(
             terminated=played.terminated[part],
             reward=played.reward[part].astype(np.float32),
             value=played.value[part].astype(np.float32),
             draw_probability=played.draw[part].astype(np.float32),
         )
-        replay = insert_into(replay, chunk, np.int32(iteration - 1))
+        replay = insert_into(replay, trajectory, np.int32(iteration - 1))
         replay, index, counted = index_of(
             replay,
             np.int32(iteration * length),
@@ -315,7 +315,7 @@ GAMES = ["chess", "go:size=9", "go:size=19"]
 
 @pytest.mark.parametrize("name", ["cpu", "accelerator"])
 @pytest.mark.parametrize("game", GAMES)
-def test_every_position_of_a_long_game_can_be_drawn_with_each_preset(name, game):
+def test_every_position_of_a_long_game_becomes_eligible_with_each_preset(name, game):
     config = preset(name, game, iterations=1)
     max_moves = games.make(game).max_moves
     played, since, counts, drawn = play_script(config, max_moves, 40)

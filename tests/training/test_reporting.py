@@ -166,7 +166,7 @@ def test_plain_output_is_lines_without_control_codes(tmp_path):
     file = io.StringIO()
     report(tmp_path, ROWS, file=file)
     start, evaluation, iteration, last = file.getvalue().splitlines()
-    assert start == f"learn tic_tac_toe for 10 iterations in {tmp_path}"
+    assert start == f"train tic_tac_toe for 10 iterations in {tmp_path}"
     assert evaluation == "[0 s] mistakes: network 40.0%, search 20.0%"
     assert iteration.startswith("[30 s] iteration 1, policy loss 1.250, ")
     assert last.startswith("[1 min 00 s] mistakes: ")
@@ -266,7 +266,7 @@ def test_a_row_shows_the_losses_and_numbers_that_it_has(tmp_path):
     _, iteration, mistakes = file.getvalue().splitlines()
     assert iteration == (
         "[30 s] iteration 1, value loss 0.500, ownership loss 0.00025, rate 0.002, "
-        "40 games, 1,000 positions, 123 a second, 20% random moves"
+        "40 games, 1,000 positions, 123 per second, 20% random moves"
     )
     assert mistakes == "[30 s] mistakes: network 12.5%"
 

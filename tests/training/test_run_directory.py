@@ -125,7 +125,7 @@ def test_under_other_libraries_only_what_lasts_of_an_optimizer_is_compared(tmp_p
     with pytest.raises(ValueError, match=r"constants was \[-0.0001, 0.9\], is \[\]"):
         opened(config(tmp_path), LION | newer | {"constants": []}, reports.append)
     opened(config(tmp_path), LION | newer, reports.append)
-    assert "jax 0.10.2, optax 0.2.8, and goes on with jax 0.11.0" in reports[-1]
+    assert "jax 0.10.2, optax 0.2.8, continues with jax 0.11.0" in reports[-1]
     opened(config(tmp_path), LION | newer)  # what went on is what is compared with
 
 
@@ -139,14 +139,14 @@ def test_other_settings_are_refused_with_a_way_to_go_on(tmp_path):
     begin(config(tmp_path))
     with pytest.raises(ValueError, match="seed was 0, is 4") as error:
         opened(config(tmp_path, seed=4))
-    assert f"begins with the player of this one: --from {tmp_path}" in str(error.value)
+    assert f"to start a new run with its player: --from {tmp_path}" in str(error.value)
 
 
 def test_settings_that_a_preset_chooses_by_the_length_are_said_to_be(tmp_path):
     begin(config(tmp_path))
     other = config(tmp_path, iterations=None, minutes=4.0, replay=SMALL_REPLAY)
     with pytest.raises(
-        ValueError, match=r"replay.capacity .*by the minutes, .*load_co"
+        ValueError, match=r"replay.capacity .*by the minutes: .*load_co"
     ):
         opened(other)
 
@@ -200,7 +200,7 @@ def test_another_spelling_of_the_game_goes_on(tmp_path):
 
 def test_a_directory_with_something_else_in_it_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("words")
-    with pytest.raises(ValueError, match="is not empty and holds no run: give another"):
+    with pytest.raises(ValueError, match="is not empty and not a run: give another"):
         opened(config(tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
@@ -262,7 +262,7 @@ def test_the_systems_error_number_is_found_in_tensorstores_text(tmp_path):
 
 def test_a_file_is_no_run_directory(tmp_path):
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(ValueError, match="is no directory: give another --run-dir"):
+    with pytest.raises(ValueError, match="is not a directory: give another --run-dir"):
         opened(config(tmp_path / "file"))
     assert (tmp_path / "file").read_text() == "in the way"
 
@@ -277,7 +277,7 @@ def test_the_metrics_of_a_run_without_its_checkpoints_are_kept(tmp_path):
         opened(config(tmp_path))
 
 
-def test_metrics_are_read_from_a_regular_file_alone(tmp_path):
+def test_metrics_are_read_only_from_a_regular_file(tmp_path):
     opened(config(tmp_path))
     (tmp_path / "metrics.jsonl").symlink_to("/dev/null")
     with pytest.raises(ValueError, match=r"metrics.jsonl cannot be read: .* is no"):

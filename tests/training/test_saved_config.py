@@ -14,7 +14,7 @@ from azjax.training.saved_config import load_q_config
 CONFIGS = pathlib.Path(__file__).parent / "configs"
 
 
-def test_the_settings_of_a_run_are_those_that_it_began_with(tmp_path):
+def test_load_config_returns_the_initial_settings(tmp_path):
     config = preset("cpu", "tic_tac_toe", minutes=2, run_dir=str(tmp_path / "run"))
     with open_run_directory(config, "adamw", hooks=("loss",)):
         pass
@@ -55,17 +55,19 @@ def test_settings_of_an_older_run_of_q_learning_are_read(tmp_path):
     assert config.evaluation == QEvaluationConfig()
 
 
-def test_where_there_is_no_run_the_directory_is_named(tmp_path):
-    with pytest.raises(ValueError, match=f"there is no run in {tmp_path}"):
+def test_a_directory_without_a_run_is_named(tmp_path):
+    with pytest.raises(ValueError, match=f"no run in {tmp_path}"):
         load_config(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("file", "load"), [("q_run_1.json", load_config), ("run_2.json", load_q_config)]
 )
-def test_a_run_of_another_way_of_learning_is_refused(tmp_path, file, load):
+def test_a_run_of_another_algorithm_raises(tmp_path, file, load):
     shutil.copy(CONFIGS / file, tmp_path / "config.json")
-    with pytest.raises(ValueError, match=f"{tmp_path} holds a run of another way"):
+    with pytest.raises(
+        ValueError, match=f"{tmp_path} holds a run of another algorithm"
+    ):
         load(tmp_path)
 
 
@@ -81,5 +83,5 @@ def test_a_run_is_repeated_to_the_end_of_its_plan(tmp_path):
 
 
 def test_a_plan_needs_its_number_of_iterations():
-    with pytest.raises(ValueError, match="with a plan, iterations must be given"):
+    with pytest.raises(ValueError, match="iterations must be given with a plan"):
         TrainConfig(game="tic_tac_toe", minutes=2.0, plan="runs/a")

@@ -50,14 +50,14 @@ def count_stones(states):
 @functools.cache
 def played(algorithm):
     """Two chunks, one after the other, with the games before and after them; and the
-    metrics of a chunk with shorter searches."""
+    metrics of a trajectory with shorter searches."""
     network, variables = first_network(0, GAME, NETWORK)
     play = make_self_play(GAME, network, SEARCHES[algorithm], CONFIG)
     start = first_games(GAME, CONFIG.num_games, jax.random.key(1))
     carried, chunks = jax.tree.map(jnp.copy, start), []
     for key in jax.random.split(jax.random.key(2), 2):
-        carried, chunk, metrics = play(variables, jnp.int32(3), carried, key)
-        chunks.append(chunk)
+        carried, trajectory, metrics = play(variables, jnp.int32(3), carried, key)
+        chunks.append(trajectory)
     again = play(
         variables,
         jnp.int32(3),
@@ -94,8 +94,8 @@ def test_only_legal_moves_are_played(joined):
     following = jax.tree.map(lambda leaf: leaf[1:, :, None], joined.state)
     same = jax.tree.map(lambda a, b: np.asarray(a[:-1] == b), after, following)
     is_successor = functools.reduce(np.logical_and, jax.tree.leaves(same))
-    goes_on = ~joined.terminated[:-1]
-    assert ((is_successor & np.asarray(legal[:-1])).any(-1) | ~goes_on).all()
+    continues = ~joined.terminated[:-1]
+    assert ((is_successor & np.asarray(legal[:-1])).any(-1) | ~continues).all()
     # The loser of an illegal move is its mover: no such reward was ever seen.
     assert (joined.reward >= 0).all()
 
@@ -109,9 +109,9 @@ def test_a_finished_game_is_followed_at_once_by_another(joined):
     began = np.asarray(stones[1:])[joined.terminated[:-1]]
     assert joined.terminated.sum() > 8
     assert (began <= CONFIG.long_opening_moves).all()
-    goes_on = ~joined.terminated[:-1]
+    continues = ~joined.terminated[:-1]
     grew = np.asarray(stones[1:] - stones[:-1])
-    assert (grew[goes_on] == 1).all()
+    assert (grew[continues] == 1).all()
 
 
 def test_games_are_carried_from_chunk_to_chunk(run):
@@ -121,7 +121,7 @@ def test_games_are_carried_from_chunk_to_chunk(run):
     assert not run[2].state.terminated.any()
 
 
-def test_only_a_games_last_move_brings_a_reward(joined):
+def test_only_the_last_move_of_a_game_has_a_reward(joined):
     assert (joined.reward[~joined.terminated] == 0).all()
 
 
@@ -142,10 +142,10 @@ def test_the_same_key_plays_the_same_chunk(run):
 
 
 def test_the_metrics_count_what_the_chunk_shows(run):
-    chunk, metrics = run[1][1], run[3]
-    assert metrics.games == chunk.terminated.sum()
-    first_moved = np.where(chunk.state.current_player == 0, 1, -1)
-    score = (chunk.reward * first_moved).sum() / chunk.terminated.sum()
+    trajectory, metrics = run[1][1], run[3]
+    assert metrics.games == trajectory.terminated.sum()
+    first_moved = np.where(trajectory.state.current_player == 0, 1, -1)
+    score = (trajectory.reward * first_moved).sum() / trajectory.terminated.sum()
     assert float(metrics.first_player_score) == pytest.approx(float(score), abs=1e-6)
     assert metrics.policy_entropy > 0
 
@@ -168,7 +168,7 @@ def test_an_opening_is_not_finished_and_keeps_its_limit(name):
     assert len(set(stones.tolist())) > 5
 
 
-def test_openings_come_in_the_mixture_that_was_asked_for():
+def test_openings_follow_the_configured_mixture():
     config = SelfPlayConfig(
         initial_position_fraction=0.5,
         short_opening_fraction=0.5,
@@ -215,9 +215,9 @@ def capped():
 
 
 @pytest.mark.slow
-def test_of_each_move_as_many_policies_are_kept_as_searches_are_full(capped):
-    chunk, _ = jax.device_get(capped[0])
-    probability = chunk.policy.probability
+def test_each_full_search_stores_a_policy_target(capped):
+    trajectory, _ = jax.device_get(capped[0])
+    probability = trajectory.policy.probability
     total = probability.astype(np.float32).sum(axis=-1)
     has_policy = (probability != 0).any(axis=-1)
     np.testing.assert_array_equal(
@@ -228,37 +228,37 @@ def test_of_each_move_as_many_policies_are_kept_as_searches_are_full(capped):
 
 
 @pytest.mark.slow
-def test_what_sparse_policies_drop_is_measured(capped):
-    chunk, metrics = capped[0]
-    assert chunk.policy.probability.shape == (12, 8, 2)
+def test_the_dropped_policy_mass_is_measured(capped):
+    trajectory, metrics = capped[0]
+    assert trajectory.policy.probability.shape == (12, 8, 2)
     # Two of nine actions hold at least two ninths.
     assert 0 < metrics.policy_mass_lost < 7 / 9
 
 
 @pytest.mark.slow
-def test_other_games_are_searched_in_full_at_each_move(capped):
+def test_full_searches_vary_from_move_to_move(capped):
     has_policy = (np.asarray(capped[0][0].policy.probability) != 0).any(axis=-1)
     assert len(np.unique(has_policy, axis=0)) > 3
     assert (has_policy.sum(axis=0) > 0).sum() > CAPPED.num_games // 2
 
 
 @pytest.mark.slow
-def test_games_in_which_searches_are_cheap_go_on_by_the_rules(capped):
-    chunk, metrics = jax.device_get(capped[0])
-    assert (chunk.reward >= 0).all()
-    assert (np.abs(chunk.value) <= 1).all()
-    stones = count_stones(chunk.state)
-    goes_on = ~chunk.terminated[:-1]
-    assert (np.asarray(stones[1:] - stones[:-1])[goes_on] == 1).all()
-    assert metrics.games == chunk.terminated.sum()
+def test_games_with_fast_searches_follow_the_rules(capped):
+    trajectory, metrics = jax.device_get(capped[0])
+    assert (trajectory.reward >= 0).all()
+    assert (np.abs(trajectory.value) <= 1).all()
+    stones = count_stones(trajectory.state)
+    continues = ~trajectory.terminated[:-1]
+    assert (np.asarray(stones[1:] - stones[:-1])[continues] == 1).all()
+    assert metrics.games == trajectory.terminated.sum()
 
 
 @pytest.mark.slow
-def test_a_chunk_with_kept_trees_and_short_searches_can_be_played_again(capped):
+def test_self_play_with_reused_trees_and_fast_searches_is_deterministic(capped):
     jax.tree.map(np.testing.assert_array_equal, *capped)
 
 
-def test_cheap_searches_may_be_longer_than_full_ones_with_kept_trees():
+def test_fast_searches_may_have_more_visits_with_reused_trees():
     """The first stage of a run may search less than `fast_simulations`."""
     network, variables = first_network(0, GAME, NETWORK)
     play = make_self_play(
@@ -276,7 +276,7 @@ def test_cheap_searches_may_be_longer_than_full_ones_with_kept_trees():
 
 
 @pytest.mark.slow
-def test_a_move_rests_on_more_than_its_own_simulations():
+def test_reused_trees_add_root_visits():
     network, variables = first_network(0, GAME, NETWORK)
     config = dataclasses.replace(CONFIG, num_simulations=(8,))
     search = GumbelConfig(tree_reuse_nodes=20)
@@ -284,14 +284,14 @@ def test_a_move_rests_on_more_than_its_own_simulations():
     start = first_games(GAME, CONFIG.num_games, jax.random.key(1))
     rest = (jnp.int32(8), start, jax.random.key(2))
     play = play.lower(variables, *rest).compile(compiler_options=quick_options())
-    _, chunk, metrics = play(variables, *rest)
+    _, trajectory, metrics = play(variables, *rest)
     assert 8 < metrics.root_visits < 8 + 20
-    assert not chunk.state.terminated.any()
-    total = chunk.policy.probability.astype(np.float32).sum(-1)
+    assert not trajectory.state.terminated.any()
+    total = trajectory.policy.probability.astype(np.float32).sum(-1)
     np.testing.assert_allclose(total, 1, atol=5e-3)
 
 
-def test_a_move_rests_on_its_own_simulations_where_no_trees_are_kept(run):
+def test_root_visits_equal_simulations_without_tree_reuse(run):
     assert run[3].root_visits == 3
 
 

@@ -24,21 +24,21 @@ def usual_handler():
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_asks_for_a_stop(number):
+def test_a_signal_requests_a_stop(number):
     with stop_signals() as signals:
         assert not signals.stopping
         os.kill(os.getpid(), number)
         assert signals.stopping
 
 
-def test_a_second_signal_does_what_it_did_before():
+def test_a_second_signal_has_its_previous_effect():
     with pytest.raises(KeyboardInterrupt), stop_signals() as signals:  # noqa: PT012
         os.kill(os.getpid(), signal.SIGINT)
         assert signals.stopping
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_the_handlers_are_put_back():
+def test_signal_handlers_are_restored():
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     with stop_signals():
         assert signal.getsignal(signal.SIGINT) != before[0]
@@ -101,7 +101,7 @@ COMPUTING = """
 """
 
 
-def test_signals_are_heard_at_once_while_the_main_thread_computes():
+def test_signals_are_received_while_the_main_thread_computes():
     command = [sys.executable, "-c", textwrap.dedent(COMPUTING), module.__file__]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
         lines = program.stdout

@@ -34,7 +34,7 @@ def test_a_notice_of_the_preemption_service_is_remembered(signals, monkeypatch):
     assert steps == list(range(steps[0], steps[0] + 3))  # it wants all of them
 
 
-def test_a_service_that_is_turned_off_is_not_missed(signals, monkeypatch):
+def test_a_disabled_preemption_service_is_ignored(signals, monkeypatch):
     def reached(step):
         raise RuntimeError("has not been initialized")
 

@@ -71,7 +71,7 @@ def summary(run_dir, **changes):
     return file.getvalue()
 
 
-def test_the_summary_tells_results_opinions_and_commands(tmp_path):
+def test_the_summary_prints_results_moves_and_commands(tmp_path):
     text = summary(tmp_path)
     for part in (
         "1 min 00 s",
@@ -102,9 +102,7 @@ class Nim(games.TicTacToe):
     name = "nim"
 
 
-def test_the_summary_of_a_game_of_ones_own_names_the_program_that_ran(
-    tmp_path, monkeypatch
-):
+def test_the_summary_of_a_custom_game_names_the_running_program(tmp_path, monkeypatch):
     monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)
     monkeypatch.setattr(sys.modules["__main__"], "__file__", "nim.py", raising=False)
     monkeypatch.setattr(sys, "argv", ["nim.py", "train", "nim"])
@@ -133,7 +131,7 @@ def summary_of(monkeypatch):
 @pytest.mark.parametrize(
     ("own", "parts"), [(False, ""), (True, " --parts MODULE:NAME")]
 )
-def test_a_run_of_alphazero_says_how_to_go_on_with_it(summary_of, tmp_path, own, parts):
+def test_print_run_prints_commands(summary_of, tmp_path, own, parts):
     network, variables = first_network(0, GAME, NETWORK)
     trained = TrainedPlayer(
         GAME, network, variables, NETWORK, GumbelConfig(), seed=0, has_own_parts=own
@@ -144,7 +142,7 @@ def test_a_run_of_alphazero_says_how_to_go_on_with_it(summary_of, tmp_path, own,
     assert f"azjax evaluate '{run_dir}'{parts}\n" in text
 
 
-def test_a_run_of_q_learning_says_how_to_go_on_with_it(summary_of, tmp_path):
+def test_print_q_run_prints_commands(summary_of, tmp_path):
     config = QNetworkConfig(hidden=(8,))
     network, params = init_q_network(
         jax.random.key(0), GAME.observation_shape, 9, config

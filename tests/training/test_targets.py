@@ -33,12 +33,12 @@ WON = {
 }
 
 
-def test_trace_1_gives_the_result_from_each_movers_view():
+def test_td_lambda_1_gives_the_result_from_each_movers_view():
     target = lambda_returns(**WON, td_lambda=1.0)
     np.testing.assert_array_equal(target[:, 0], [[1, 0, 0], [0, 0, 1], [1, 0, 0]])
 
 
-def test_trace_0_gives_the_next_positions_value_seen_from_the_other_side():
+def test_td_lambda_0_gives_the_flipped_value_of_the_next_position():
     target = lambda_returns(**WON, td_lambda=0.0)
     opinion = soft_result(WON["value"], WON["draw"])[:, 0]
     np.testing.assert_allclose(target[0, 0], opinion[1][::-1], atol=TOLERANCE)
@@ -46,7 +46,7 @@ def test_trace_0_gives_the_next_positions_value_seen_from_the_other_side():
     np.testing.assert_array_equal(target[2, 0], [1, 0, 0])
 
 
-def test_in_between_the_targets_are_mixed_backwards():
+def test_other_lambdas_mix_the_targets_backwards():
     target = lambda_returns(**WON, td_lambda=0.75)
     # To the mover the last move is worth 1; the one before it, by hand,
     # -(0.25 * 0.8 + 0.75 * 1) = -0.95; the first -(0.25 * -0.4 + 0.75 * -0.95).
@@ -59,7 +59,7 @@ def test_a_drawn_game_is_a_draw_to_both():
     np.testing.assert_array_equal(target[:, 0], [[0, 1, 0]] * 3)
 
 
-def test_what_comes_after_a_games_end_does_not_reach_into_it():
+def test_targets_do_not_cross_game_ends():
     # The second move loses, by an illegal move say; then another game begins.
     reward = column(0.0, -1.0, 0.0, 1.0)
     terminated = column(False, True, False, True)
@@ -84,7 +84,7 @@ def test_the_horizon_is_the_first_move_with_negligible_weight(td_lambda):
     assert td_lambda**moves < 1e-3 <= td_lambda ** (moves - 1)
 
 
-def test_the_horizon_is_one_move_without_a_trace_and_at_most_the_longest_game():
+def test_the_horizon_is_one_move_for_lambda_0_and_at_most_the_longest_game():
     assert horizon(0.0, 500) == 1
     assert horizon(0.8, 500) == 31
     assert [horizon(td_lambda, 20) for td_lambda in (0.8, 0.9999, 1.0)] == [20, 20, 20]

@@ -51,7 +51,9 @@ def test_a_file_that_is_still_written_is_not_copied(files):
     assert files.changed() == []
 
 
-def test_the_metrics_go_on_and_nothing_stays_here(run_dir, tmp_path, monkeypatch):
+def test_remote_metrics_are_continued_and_no_local_files_remain(
+    run_dir, tmp_path, monkeypatch
+):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     (run_dir / "metrics.jsonl").write_text("1\n")
     with working_directory(run_dir) as files:
@@ -62,15 +64,13 @@ def test_the_metrics_go_on_and_nothing_stays_here(run_dir, tmp_path, monkeypatch
     assert os.listdir(tmp_path) == ["run"]
 
 
-def test_what_cannot_be_copied_stays_and_is_named(
-    run_dir, tmp_path, monkeypatch, capfd
-):
+def test_uncopied_files_remain_and_are_named(run_dir, tmp_path, monkeypatch, capfd):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     (run_dir / "player").write_text("in the way")
     with working_directory(run_dir) as files:
         (files.path / "player").mkdir()
         (files.path / "player" / "weights.npz").write_text("1")
     said = capfd.readouterr().err
-    assert f"in {files.path} stays what {run_dir} did not take" in said
+    assert f"not copied to {run_dir}, still in {files.path}" in said
     assert said.endswith("player/weights.npz\n")
     assert (files.path / "player" / "weights.npz").read_text() == "1"

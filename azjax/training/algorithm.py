@@ -1,0 +1,318 @@
+"""The jitted functions of one iteration: self-play, storage, sampling, updates."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from flax import struct
+
+from azjax.devices import DIVIDED, REPLICATED
+from azjax.games import Game
+from azjax.networks import Network, Parts, Variables
+from azjax.search.keys import merge_batch, split_batch
+from azjax.training.config import TrainConfig
+from azjax.training.lanes import Lanes, spread_lanes
+from azjax.training.learner import (
+    LearnerState,
+    Loss,
+    apply_gradient,
+    compute_gradient,
+    init_learner,
+    make_loss,
+    make_optimizer,
+)
+from azjax.training.replay import (
+    Eligibility,
+    Index,
+    Replay,
+    empty_replay,
+    insert,
+    make_index,
+)
+from azjax.training.sampling import Sampler, draw_batch, uniform_sampler
+from azjax.training.self_play import (
+    Games,
+    SelfPlayMetrics,
+    Trajectory,
+    make_self_play,
+    start_games,
+)
+from azjax.training.targets import ValueTarget, lambda_target
+
+
+@struct.dataclass
+class TrainState:
+    """The complete training state; a checkpoint stores it.
+
+    learner: parameters, their average, the optimizer state.
+    games: games in progress, leaves `[L, B / L, ...]` for L lanes.
+    replay: stored positions, leaves `[L, R, B / L, ...]`.
+    sampler: the sampler's state, leaves `[L, ...]`.
+    rng_key: the run's key; constant, a counter is folded in for each use.
+    iteration: `[]` int32; completed iterations.
+    """
+
+    learner: LearnerState
+    games: Games
+    replay: Replay
+    sampler: Any
+    rng_key: jax.Array
+    iteration: jax.Array
+
+
+class Algorithm(NamedTuple):
+    """The functions of an iteration; all but `init` are jitted.
+
+    Keys, games, trajectories, replay, index and self-play metrics have a leading lane
+    axis, `[L, ...]`.
+
+    lanes: the placement of the lanes on the devices.
+    init: `init(variables) -> TrainState`, the initial state.
+    make_keys: `(rng_key, iteration) -> (play_keys, update_keys)`.
+    self_play: `(variables, num_simulations, games, keys) -> (games, trajectory,
+        metrics)`.
+    insert: `(iteration, replay, trajectory) -> replay`.
+    make_index: `(num_moves, window, replay) -> (replay, index, eligibility)`.
+    prepare: the sampler's `(sampler_state, index) -> sampler_state`.
+    update: `(learner, share, sampler_state, (replay, index), keys) -> (learner,
+        sampler_state, metrics)`; samples a batch and updates the network with it. All
+        updates of an iteration may use the same keys: the update count is folded in.
+    """
+
+    lanes: Lanes
+    init: Callable[[Variables], TrainState]
+    make_keys: Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]
+    self_play: Callable[..., tuple[Games, Trajectory, SelfPlayMetrics]]
+    insert: Callable[..., Replay]
+    make_index: Callable[..., tuple[Replay, Index, Eligibility]]
+    prepare: Callable[[Any, Index], Any]
+    update: Callable[..., tuple[LearnerState, Any, dict[str, jax.Array]]]
+
+    def shardings(self, state: TrainState) -> TrainState:
+        """Returns the sharding of each leaf of a state, or of its shapes."""
+        replicated, by_lane = self.lanes.replicated, self.lanes.by_lane
+        of_fields: dict[str, Any] = {
+            "learner": replicated,
+            "games": by_lane,
+            "replay": by_lane,
+            "sampler": by_lane,
+            "rng_key": replicated,
+            "iteration": replicated,
+        }
+        return jax.tree.broadcast(TrainState(**of_fields), state)
+
+
+def make_algorithm(
+    config: TrainConfig,
+    game: Game,
+    network: Network,
+    *,
+    optimizer: optax.GradientTransformation | None = None,
+    parts: Parts | None = None,
+    loss: Loss | None = None,
+    value_target: ValueTarget | None = None,
+    sampler: Sampler | None = None,
+    devices: Sequence[Any] | None = None,
+) -> Algorithm:
+    """Returns the functions of a run; nothing is compiled yet.
+
+    Args:
+        config: the run's settings.
+        game: the game.
+        network: its structure, with the auxiliary heads of `parts`.
+        optimizer: replaces AdamW and its schedule.
+        parts: custom network modules and auxiliary heads.
+        loss: replaces `head_losses`.
+        value_target: replaces `lambda_target`.
+        sampler: replaces `uniform_sampler`.
+        devices: the devices of the lanes; all by default.
+
+    Raises:
+        ValueError: an argument has the wrong type, the replay is too small for the
+            value target, or the number of devices does not divide `num_lanes`.
+    """
+    _check_types(loss, value_target, sampler)
+    auxiliary = (parts or Parts()).auxiliary
+    optimizer = optimizer or make_optimizer(config.learner)
+    sampler = sampler or uniform_sampler()
+    if value_target is None:
+        value_target = lambda_target(config.learner.td_lambda, game.max_moves)
+    config.check_replay(value_target.horizon)
+    lanes = spread_lanes(
+        config.num_lanes, one_by_one=config.exact_lanes, devices=devices
+    )
+    loss = loss or make_loss(config.learner, parts)
+    draw = functools.partial(
+        *(draw_batch, game),
+        sampler=sampler,
+        size=config.learner.batch_size // config.num_lanes,
+        auxiliary=auxiliary,
+    )
+    return Algorithm(
+        lanes=lanes,
+        init=_make_init(config, game, lanes, optimizer=optimizer, sampler=sampler),
+        make_keys=_jit_make_keys(lanes),
+        self_play=_jit_self_play(lanes, config, game, network),
+        insert=_jit_insert(lanes),
+        make_index=_jit_make_index(lanes, value_target, finds_ends=bool(auxiliary)),
+        prepare=lanes.jit(jax.vmap(sampler.prepare), donate_argnums=(0,)),
+        update=_jit_update(
+            *(lanes, network, optimizer, loss, sampler),
+            ema_decay=config.learner.ema_decay,
+            draw=draw,
+        ),
+    )
+
+
+def _check_types(loss: object, value_target: object, sampler: object) -> None:
+    if loss is not None and not callable(loss):
+        raise ValueError(f"loss must be a function: {loss!r}")
+    if value_target is not None and not isinstance(value_target, ValueTarget):
+        raise ValueError(f"value_target must be a ValueTarget: {value_target!r}")
+    if sampler is not None and not isinstance(sampler, Sampler):
+        raise ValueError(f"sampler must be a Sampler: {sampler!r}")
+
+
+def _make_init(
+    config: TrainConfig,
+    game: Game,
+    lanes: Lanes,
+    *,
+    optimizer: optax.GradientTransformation,
+    sampler: Sampler,
+):
+    """Returns the `init` of an `Algorithm`."""
+    num_games = config.self_play.num_games // lanes.number
+
+    def init_lane(rng_key: jax.Array):
+        replay = empty_replay(
+            game,
+            num_chunks=config.replay_chunks,
+            moves_per_chunk=config.self_play.moves_per_chunk,
+            num_games=num_games,
+            policy_entries=config.replay.policy_entries,
+        )
+        sampler_state = sampler.init(jnp.shape(replay.was_eligible))
+        return start_games(game, num_games, rng_key), replay, sampler_state
+
+    # Jitted, so that each device allocates only its own lanes.
+    init_lanes = lanes.jit(jax.vmap(init_lane))
+
+    def init(variables: Variables) -> TrainState:
+        run_key, games_key = jax.random.split(jax.random.key(config.seed + 1))
+        lane_keys = jax.random.split(games_key, lanes.number)
+        games, replay, sampler_state = init_lanes(lane_keys)
+        rest = (init_learner(variables, optimizer), run_key, jnp.int32(0))
+        learner, rng_key, iteration = lanes.replicate(rest)
+        return TrainState(learner, games, replay, sampler_state, rng_key, iteration)
+
+    return init
+
+
+def _jit_make_keys(lanes: Lanes):
+    def make_keys(rng_key: jax.Array, iteration: jax.Array):
+        """Returns the `[L]` keys of self-play and the `[L]` keys of the updates."""
+        iteration_key = jax.random.fold_in(rng_key, iteration)
+        play_key, update_key = jax.random.split(iteration_key)
+        return tuple(
+            jax.random.split(key, lanes.number) for key in (play_key, update_key)
+        )
+
+    return jax.jit(make_keys, out_shardings=lanes.by_lane)
+
+
+def _jit_self_play(lanes: Lanes, config: TrainConfig, game: Game, network: Network):
+    play = make_self_play(
+        game,
+        network,
+        config.search,
+        config.self_play,
+        policy_entries=config.replay.policy_entries,
+    )
+    return lanes.jit_products(play, num_replicated=2)
+
+
+def _jit_insert(lanes: Lanes):
+    def insert_lanes(iteration: jax.Array, replay: Replay, trajectory: Trajectory):
+        return insert(replay, trajectory, iteration)
+
+    return lanes.jit(insert_lanes, num_replicated=1, donate_argnums=(1,))
+
+
+def _jit_make_index(lanes: Lanes, value_target: ValueTarget, *, finds_ends: bool):
+    make_lane_index = functools.partial(
+        make_index, value_target=value_target, finds_ends=finds_ends
+    )
+
+    def make_indices(num_moves: jax.Array, window: jax.Array, replay: Replay):
+        return jax.vmap(make_lane_index, (0, None, None))(replay, num_moves, window)
+
+    return lanes.jit(make_indices, num_replicated=2, donate_argnums=(2,))
+
+
+def _jit_update(
+    lanes: Lanes,
+    network: Network,
+    optimizer: optax.GradientTransformation,
+    loss: Loss,
+    sampler: Sampler,
+    *,
+    ema_decay: float,
+    draw: Callable[..., Any],
+):
+    """Returns the `update` of an `Algorithm`; `draw(sampler_state, replay, index,
+    rng_key)` samples the batch of a lane."""
+    apply = functools.partial(apply_gradient, optimizer, ema_decay)
+
+    def lanes_gradient(learner, sampler_state, positions, keys):
+        """Returns the mean gradient of some lanes, `[1, ...]`."""
+        replay, index = positions
+        keys = jax.vmap(jax.random.fold_in, (0, None))(keys, learner.updates)
+        batch = jax.vmap(draw)(sampler_state, replay, index, keys)
+        gradient, sample_loss = compute_gradient(
+            *(network, loss, learner.variables, merge_batch(batch)), num_lanes=len(keys)
+        )
+        sample_loss = split_batch(sample_loss, len(keys))
+        sampler_state = jax.vmap(sampler.update)(
+            sampler_state, batch.sample, sample_loss
+        )
+        return jax.tree.map(lambda leaf: leaf[None], gradient), sampler_state
+
+    if lanes.one_by_one:
+        return _update_lane_by_lane(lanes, lanes_gradient, apply)
+
+    def update(learner, share, *lane_arguments):
+        gradient, sampler_state = lanes_gradient(learner, *lane_arguments)
+        gradient = lanes.mean_of_devices(jax.tree.map(lambda x: x[0], gradient))
+        learner, metrics = apply(learner, gradient, share)
+        return learner, sampler_state, metrics
+
+    return lanes.jit(
+        update,
+        num_replicated=2,
+        out_specs=(REPLICATED, DIVIDED, REPLICATED),
+        donate_argnums=(0, 2),
+    )
+
+
+def _update_lane_by_lane(
+    lanes: Lanes, lanes_gradient: Callable[..., Any], apply: Callable[..., Any]
+):
+    """Returns an update that computes one lane after the other on each device."""
+    lane_gradients = lanes.jit_products(lanes_gradient, num_replicated=1)
+    mean_gradient, jitted_apply = lanes.mean(), jax.jit(apply, donate_argnums=0)
+
+    def update(learner, share, *lane_arguments):
+        # XLA:CPU can deadlock if a collective waits for other devices while programs
+        # are queued behind it; hence both calls block.
+        gradient, sampler_state = jax.block_until_ready(
+            lane_gradients(learner, *lane_arguments)
+        )
+        gradient = jax.block_until_ready(mean_gradient(gradient))
+        learner, metrics = jitted_apply(learner, gradient, share)
+        return learner, sampler_state, metrics
+
+    return update
