@@ -99,7 +99,7 @@ def open_object(path: epath.Path, most: int) -> BinaryIO:
     with store_errors(path):
         about = path.stat()
         if about.is_directory:
-            raise OSError(f"{path.name} is no regular file")
+            raise OSError(f"{path.name} is not a regular file")
         if about.length > most:
             raise OSError(f"{path.name} has more than {most} bytes")
         with path.open("rb") as file:  # no more, should it grow meanwhile

@@ -8,11 +8,11 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import NamedTuple
 
-from azjax.arena.controller import Controller, PlayerSessions
-from azjax.arena.events import Advised, Event, Forfeited, Jumped, Moved
-from azjax.arena.executor import Executor, InlineExecutor
 from azjax.games import Game
 from azjax.play import saved_game
+from azjax.play.controller import Controller, PlayerSessions
+from azjax.play.events import Advised, Event, Forfeited, Jumped, Moved
+from azjax.play.executor import Executor, InlineExecutor
 from azjax.play.saved_game import RESULTS, UNFINISHED, SavedGame
 from azjax.play.text_output import opinion, side_names
 from azjax.players import (
@@ -265,14 +265,14 @@ class Session:
         self._adviser()
         self._revive()
         self.user, self.is_auto = 1 - self.user, False
-        self.controller.seat(self._seats())
+        self.controller.set_sessions(self._seats())
         return f"you have the {side_names(self.game)[self.user]}"
 
     def _auto(self, _: str) -> str:
         self._adviser()
         self._revive()
         self.is_auto = not self.is_auto
-        self.controller.seat(self._seats())
+        self.controller.set_sessions(self._seats())
         if self.is_auto:
             return f"{self.name} plays for both"
         return "you play again"
@@ -385,7 +385,7 @@ class Session:
             dead.close()
             if self.is_analysing:
                 self.controller.adviser = self.seat
-            self.controller.seat(self._seats())
+            self.controller.set_sessions(self._seats())
 
     def _unused(self) -> Path:
         """Returns the name of a file that is not there."""

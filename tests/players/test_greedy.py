@@ -11,7 +11,7 @@ from azjax.players import GreedyPlayer
 
 
 class Rules:
-    """A game's rules, compiled for one position at a time."""
+    """Compiled rules for one position at a time."""
 
     def __init__(self, game):
         self.step = jax.jit(game.step)
@@ -30,14 +30,14 @@ rules_of = functools.cache(Rules)
 
 
 def wins_of(rules, state):
-    """The legal moves that win at once."""
+    """The moves that win at once."""
     mover = int(state.current_player)
     ends = {action: rules.step(state, action) for action in rules.legal_moves(state)}
     return {a for a, end in ends.items() if rules.rewards(end)[mover] > 0}
 
 
 def best_moves(rules, state):
-    """What a greedy player may choose, move by move."""
+    """The moves that a greedy player may choose."""
     wins = wins_of(rules, state)
     if wins:
         return wins
@@ -56,7 +56,7 @@ def best_moves(rules, state):
     ("name", "num_moves"),
     [("connect_four", 12), ("gomoku:4,4,3", 4), ("breakthrough:5,4", 13)],
 )
-def test_it_wins_if_it_can_and_else_blocks_what_it_can(name, num_moves):
+def test_it_wins_or_minimises_winning_replies(name, num_moves):
     game = games.make(name)
     states = suite(game, jax.random.key(0), 12, num_moves).states
     choice = jax.device_get(
@@ -69,7 +69,7 @@ def test_it_wins_if_it_can_and_else_blocks_what_it_can(name, num_moves):
         assert set(np.flatnonzero(choice.policy[index]).tolist()) == best
         assert int(choice.action[index]) in best
         kinds.add(float(choice.value[index]))
-    assert len(kinds) > 1  # or the positions are too quiet to show anything
+    assert len(kinds) > 1  # else the positions test too little
 
 
 def after(game, *actions):
@@ -85,12 +85,12 @@ def choose_in_connect_four(states):
     return GreedyPlayer(game).choose(jax.random.key(0), states)
 
 
-def test_its_value_tells_what_it_saw():
+def test_its_value_is_1_for_a_win_and_minus_1_for_a_lost_position():
     game = games.make("connect_four")
     for moves, value in (
         ((), 0),
-        ((0, 6, 0, 6, 0, 6), 1),  # three discs in column 0, and to move
-        ((0, 6, 0, 6, 0), 0),  # which the opponent can block
+        ((0, 6, 0, 6, 0, 6), 1),  # three discs in column 0
+        ((0, 6, 0, 6, 0), 0),  # the opponent can block them
         ((2, 0, 3, 0, 4), -1),  # no block is enough
     ):
         choice = choose_in_connect_four(after(game, *moves))

@@ -19,7 +19,7 @@ def test_damaged_lines_among_others_are_left_out(tmp_path):
 
 def test_metrics_are_read_from_a_regular_file_alone(tmp_path):
     (tmp_path / "metrics.jsonl").symlink_to("/dev/null")
-    with pytest.raises(OSError, match="is no regular file"):
+    with pytest.raises(OSError, match="is not a regular file"):
         read_metrics(tmp_path / "metrics.jsonl")
 
 

@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from azjax.games import Game, State
+from azjax.games.host import next_state
 from azjax.players import MoveDecision
-from azjax.players.gtp_notation import next_state, to_vertex
+from azjax.players.gtp_notation import to_vertex
 
 MAX_MOVES = 20
 

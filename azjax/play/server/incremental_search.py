@@ -22,8 +22,8 @@ from azjax.players import (
     MCTSPlayer,
     MoveDecision,
     Player,
-    start,
-    think,
+    choose_with_carry,
+    init_carry,
 )
 from azjax.players.session import to_move_decision
 from azjax.search import SearchSlice, tree_bytes
@@ -216,7 +216,7 @@ class Slicer:
     def _memory_shapes(self, size: int) -> Any:
         player = jax.tree.unflatten(self._treedef, self._leaves)
         states = _abstract(self._state, size)
-        return jax.eval_shape(lambda: start(player, states))
+        return jax.eval_shape(lambda: init_carry(player, states))
 
 
 def in_slices(player: Player, plan: Plan) -> AlphaZeroPlayer | MCTSPlayer | None:
@@ -294,7 +294,7 @@ def _search_slice(  # noqa: PLR0917  # called by the compiler
             SearchSlice(total, made),
         )
         return (choice, analysis), memory
-    choice, memory = think(player, rng_key, states, None)
+    choice, memory = choose_with_carry(player, rng_key, states, None)
     return (choice, None), memory
 
 

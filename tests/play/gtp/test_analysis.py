@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from azjax import games
+from azjax.games.host import first_state
 from azjax.play.gtp.analysis import MAX_MOVES, candidates, deeper, kata, leela
 from azjax.players import Analysis, MoveDecision
-from azjax.players.gtp_notation import first_state
 
 GO = games.make("go:5")
 FIRST = first_state(GO)
