@@ -4,18 +4,16 @@ import numpy as np
 import pytest
 
 from azjax import games
+from azjax.games.host import first_state, next_state
 from azjax.players.lookahead import after_each_move, result_of_mover
 
 GAME = games.make("tic_tac_toe")
 
 
-step = jax.jit(GAME.step)
-
-
 def after(*actions):
-    state = GAME.init()
+    state = first_state(GAME)
     for action in actions:
-        state = step(state, np.int32(action))
+        state = next_state(GAME, state, action)
     return state
 
 
@@ -42,7 +40,7 @@ def test_every_legal_move_is_evaluated_for_any_portion(portion):
 def test_results_are_for_the_player_who_moved():
     before = after(0, 3, 1, 4, 8)
     result = jax.jit(result_of_mover, static_argnums=0)
-    assert result(GAME, before, step(before, np.int32(5))) == 1
+    assert result(GAME, before, next_state(GAME, before, 5)) == 1
     assert result(GAME, before, before) == 0
 
 

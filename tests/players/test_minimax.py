@@ -1,5 +1,3 @@
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +6,7 @@ import pytest
 from azjax import games
 from azjax.arena.exhaustive import solve
 from azjax.arena.openings import suite
+from azjax.games.host import first_state, next_state
 from azjax.players import MinimaxPlayer, choose
 
 TIC_TAC_TOE = games.make("tic_tac_toe")
@@ -132,15 +131,10 @@ def test_at_full_depth_it_never_loses_tic_tac_toe(player, solution, perfect_choi
     assert num_ends > 10
 
 
-@functools.cache
-def step_of(game):
-    return jax.jit(game.step)
-
-
 def after(game, *actions):
-    state = game.init()
+    state = first_state(game)
     for action in actions:
-        state = step_of(game)(state, np.int32(action))
+        state = next_state(game, state, action)
     return state
 
 
