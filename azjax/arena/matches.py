@@ -151,8 +151,8 @@ def _play_out(
     """Plays every opening twice, each player moving first once.
 
     The players alternate: at every move, `player` moves in one half of the games and
-        `opponent` in the other. Only a single move of each player is compiled: a
-        tournament of P players compiles P programs, not one per pairing.
+    `opponent` in the other. Only a single move of each player is compiled: a tournament
+    of P players compiles P programs, not one per pairing.
 
     Returns:
         The halves in which `player` and in which `opponent` moved first.

@@ -1,9 +1,9 @@
 """Statistics of game pairs, the two games with the same opening.
 
 The two games depend on each other, so pairs are counted: a pair scores 0, 0.5, ..., 2
-    points. The probabilities of the five outcomes are the most likely ones under a
-    hypothesis about the score (the pentanomial model of Fishtest; Van den Bergh, "The
-    generalized SPRT for chess engine matches").
+points. The probabilities of the five outcomes are the most likely ones under a
+hypothesis about the score (the pentanomial model of Fishtest; Van den Bergh, "The
+generalized SPRT for chess engine matches").
 """
 
 from collections.abc import Sequence

@@ -22,7 +22,7 @@ def load_learnt(
     """Builds a player from a run directory, with the settings of the run.
 
     Unlike `load`, this parses no player string: kinds and directories may come from
-        untrusted files. Networks of more than `MAX_WEIGHT_BYTES` are refused.
+    untrusted files. Networks of more than `MAX_WEIGHT_BYTES` are refused.
 
     Args:
         kind: one of `LEARNT_KINDS`.

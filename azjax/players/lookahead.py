@@ -22,7 +22,7 @@ def after_each_move(
     """Evaluates the position after each legal move.
 
     Legal moves are evaluated in portions: of chess's 4672 actions about 30 are legal,
-        and the successors of all actions of many games would not fit in memory.
+    and the successors of all actions of many games would not fit in memory.
 
     Args:
         game: the game, with A actions.

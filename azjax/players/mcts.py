@@ -25,8 +25,7 @@ from azjax.search.keys import draw, fold_in, split_keys
 
 @struct.dataclass
 class MCTSPlayer:
-    """Searches by UCT: each simulation adds a position and evaluates it by a random
-        playout.
+    """Searches by UCT, with a random playout from each new node.
 
     The value is the mean result of the simulations. With `tree_reuse_nodes`,
     `choose_with_carry` starts from the subtree of the last search; `choose` always

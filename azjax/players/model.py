@@ -1,7 +1,7 @@
 """The model for search and self-play: a game with a network.
 
 The types are those of mctx: the `embedding` is the game state, `prior_logits` are the
-    policy logits, and `recurrent_fn` makes a move and evaluates the new position.
+policy logits, and `recurrent_fn` makes a move and evaluates the new position.
 """
 
 import jax

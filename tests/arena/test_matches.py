@@ -16,7 +16,7 @@ TRACED = []
 
 @struct.dataclass
 class PreferringPlayer:
-    """Chooses the legal action that it likes best."""
+    """Plays the legal action with the highest preference."""
 
     preference: jax.Array  # [A]
     game: games.Game = struct.field(pytree_node=False)
@@ -32,7 +32,7 @@ class PreferringPlayer:
 
 @struct.dataclass
 class IllegalPlayer:
-    """Chooses what is no action."""
+    """Plays an action that does not exist."""
 
     def choose(self, rng_key, states) -> Choice:
         del rng_key

@@ -54,7 +54,7 @@ def test_the_difference_of_two_players_follows_from_their_score():
 
 
 def test_ratings_agree_with_another_optimiser():
-    """By the iteration of Zermelo (1929), which raises the likelihood at each step."""
+    """Ratings by Zermelo's iteration (1929), which increases the likelihood."""
     rng = np.random.default_rng(0)
     points = simulated(rng, (0, 50, 300, 500), 20)
     wins = np.zeros((4, 4))

@@ -31,7 +31,7 @@ TRACED = []
 
 @struct.dataclass
 class TablePlayer:
-    """Looks its move up by the marks on a tic-tac-toe board."""
+    """Plays moves from a table, by the marks on a tic-tac-toe board."""
 
     table: jax.Array  # [512, 512] int32, by the mover's marks and the opponent's
 
@@ -51,7 +51,7 @@ def marks(states) -> tuple[jax.Array, jax.Array]:
 
 @struct.dataclass
 class FixedPlayer:
-    """Always chooses the same action, and notes the batches it is compiled for."""
+    """Always plays the same action; records the batch sizes of its traces."""
 
     action: jax.Array
 
@@ -63,7 +63,7 @@ class FixedPlayer:
 
 
 class WideTicTacToe(TicTacToe):
-    """Tic-tac-toe with three more actions, none of them ever legal."""
+    """Tic-tac-toe with three more actions, which are never legal."""
 
     num_actions = 12
 

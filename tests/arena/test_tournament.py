@@ -10,7 +10,7 @@ NAMES = ("random", "network:pretrained", "engine")
 
 
 class Engine:
-    """An external player that dies at its first move, or does not even start."""
+    """An external player that fails at its first move or does not start."""
 
     starts = True
 

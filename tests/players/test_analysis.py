@@ -13,7 +13,7 @@ step = jax.jit(GAME.step)
 
 @pytest.fixture(scope="module", params=["alphazero:pretrained", "mcts"])
 def found(request):
-    """What a player saw in three positions, and the trees that it kept."""
+    """The analysis of three positions, and the kept trees."""
     name, _, run = request.param.partition(":")
     spec = f"{name}:{run}?simulations={SIMULATIONS}&" if run else f"mcts:{SIMULATIONS}?"
     player = players.load_compiled(f"{spec}tree_reuse_nodes=1", GAME)
@@ -64,8 +64,8 @@ def test_branches_of_the_root_match_the_analysis(found):
             ("priors", analysis.prior),
             ("values", analysis.action_values),
         ):
-            told = getattr(branches, field)[game][first]
-            np.testing.assert_allclose(told, known[game][actions], atol=1e-6)
+            found = getattr(branches, field)[game][first]
+            np.testing.assert_allclose(found, known[game][actions], atol=1e-6)
     assert len(actions) > 1
     won = branches.actions[2] == 2
     assert branches.values[2][won & (branches.parents[2] == 0)] == [1]

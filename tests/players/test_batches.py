@@ -52,7 +52,7 @@ def test_a_player_with_chance_chooses_the_same_moves_on_four_devices(found):
 
 @pytest.mark.parametrize("what", ["grade of alphazero", "match"])
 def test_a_searching_player_chooses_the_same_moves_on_four_devices(found, what):
-    """But for ties that rounding decides."""
+    """Except ties that rounding decides."""
     assert found["others"][what] < 0.05
 
 

@@ -90,7 +90,7 @@ def test_a_player_without_a_carry_chooses_as_usual(kind, trained, states):
 def test_the_carry_is_passed_from_move_to_move(states):
     @struct.dataclass
     class CountingPlayer:
-        """Plays the move whose number is how often it was asked."""
+        """Plays move n at its n-th call, from 0."""
 
         def choose(self, rng_key, states):
             raise NotImplementedError

@@ -190,7 +190,7 @@ def test_an_unsupported_game_is_refused(make_player):
 
 
 def exists(pid):
-    """Returns whether a process runs; one that is dead but not yet buried does not."""
+    """Returns whether a process runs and is not a zombie."""
     try:
         state = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except FileNotFoundError:

@@ -114,7 +114,7 @@ def test_search_continues_from_the_carry():
 
 @pytest.fixture(scope="module")
 def policies():
-    """What 16 games, of seeds 1, 1 and 2, were given under a check of the keys."""
+    """The choices in 16 games with seeds 1, 1 and 2, made under a check of the keys."""
     states = repeated(TIC_TAC_TOE.init(), 16)
     player = MCTSPlayer(TIC_TAC_TOE, 8)
     with jax.debug_key_reuse(True):
@@ -132,7 +132,7 @@ def test_the_seed_determines_the_choice(policies):
 
 
 def test_no_key_is_used_twice(policies):
-    """The moves were chosen under a check that raises an error."""
+    """The choices were made under a check that raises an error."""
     assert len(policies) == 3
 
 

@@ -41,7 +41,7 @@ def network():
 
 @functools.cache
 def last_moves():
-    """What the model says of the last moves of the three games, and what follows."""
+    """The model's outputs for the last moves of the three games."""
     games_ = (X_WINS, O_WINS, DRAWS)
     before = batch(*(position(moves[:-1]) for moves in games_))
     actions = np.int32(

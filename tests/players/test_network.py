@@ -6,7 +6,7 @@ from azjax.players import NetworkPlayer, choose
 
 
 def preferring(trained, policy_bias, value_bias, temperature=0.0) -> NetworkPlayer:
-    """A player that says the same of every position."""
+    """A player whose network has constant outputs."""
     variables = jax.tree.map(np.zeros_like, trained.variables)
     variables.params["policy_head"]["linear"]["bias"] = np.float32(policy_bias)
     variables.params["value_head"]["linear"]["bias"] = np.float32(value_bias)

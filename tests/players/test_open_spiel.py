@@ -22,7 +22,7 @@ TIC_TAC_TOE = make("tic_tac_toe")
 
 @struct.dataclass
 class Counting:
-    """Remembers how often it chose, and passes over as many legal actions."""
+    """Plays the n-th legal action at its n-th move."""
 
     game: Game = struct.field(pytree_node=False)
 
@@ -37,7 +37,7 @@ class Counting:
 
 
 class Checked(pyspiel.Bot):
-    """A bot whose moves are looked at before they are made."""
+    """A bot that checks that its moves are legal."""
 
     def __init__(self, bot):
         super().__init__()

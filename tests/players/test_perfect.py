@@ -13,7 +13,7 @@ CONNECT_FOUR = games.make("connect_four")
 
 
 class FakeSolver:
-    """Says of a position with `n` discs that moves 1 and 4 are worth `2 - n`."""
+    """A solver that scores moves 1 and 4 of a position with `n` discs `2 - n`."""
 
     def score_all_moves(self, board):
         top = 2 - len(board)

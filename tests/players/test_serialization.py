@@ -22,7 +22,7 @@ from azjax.search import SearchConfig
 
 
 class FlatTrunk(nnx.Module):
-    """No layer at all, and no parameters that would not fit."""
+    """A trunk without layers and parameters."""
 
     def __init__(self, observation_shape, rngs):
         pass
