@@ -1,9 +1,9 @@
 """Batches of positions that are divided among devices.
 
 A large batch has equal parts, each with its own random key, as in `azjax.search.keys`.
-    A device computes one or several parts: random draws do not depend on the number of
-    devices, and choices only through rounding. Several processes each compute some
-    parts and gather the results at the end.
+A device computes one or several parts: random draws do not depend on the number of
+devices, and choices only through rounding. Several processes each compute some parts
+and gather the results at the end.
 """
 
 from collections.abc import Sequence
