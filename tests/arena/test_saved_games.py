@@ -45,9 +45,9 @@ GOOD = '{"game": "tic_tac_toe", "players": ["a", "b"], "result": "1-0", "moves":
     ("line", "message"),
     [
         ("no json", "line 2: not a game: a line has game, players, result and moves"),
-        ("[1]", "line 2: no game"),
-        (GOOD.replace('"moves"', '"move"'), "line 2: no game.*'moves'"),
-        (GOOD.replace('"b"]', '"b", "c"]'), "line 2: no game"),
+        ("[1]", "line 2: not a game"),
+        (GOOD.replace('"moves"', '"move"'), "line 2: not a game.*'moves'"),
+        (GOOD.replace('"b"]', '"b", "c"]'), "line 2: not a game"),
         (GOOD.replace("1-0", "2-0"), "line 2: result must be 1-0 or 1/2-1/2 or 0-1"),
         (GOOD.replace("tic", "tac"), "line 2: unknown game 'tac_tac_toe'"),
         (GOOD.replace("a1", "a1 a1"), "line 2: move 2: 'a1' is not legal here"),

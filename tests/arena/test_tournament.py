@@ -104,7 +104,7 @@ def test_the_table_starts_with_the_strongest_player(tournament):
 @pytest.mark.parametrize(
     ("names", "num_games", "message"),
     [
-        (("random",), 2, "two players or more: 1"),
+        (("random",), 2, "at least two players: 1"),
         (("random", "engine"), 3, "num_games must be even"),
         (("random", "engine"), 20_000, "too few different openings"),
     ],
