@@ -7,11 +7,10 @@ import dataclasses
 import re
 from pathlib import Path
 
-import jax
-import jax.numpy as jnp
 import tyro
 
 from azjax import games
+from azjax.games.host import first_state, next_state
 
 # The game spec, a caption, and the moves.
 POSITIONS = (
@@ -50,11 +49,10 @@ def draw(spec: str, moves: str) -> str:
         ValueError: a move is not legal.
     """
     game = games.make(spec)
-    step = jax.jit(game.step)
-    state, action = game.init(), None
+    state, action = first_state(game), None
     for move in moves.split():
         action = game.text_to_action(state, move)
-        state = step(state, jnp.int32(action))
+        state = next_state(game, state, action)
     return game.to_svg(state, action)
 
 

@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import tyro
 from playwright.sync_api import Page, Request, sync_playwright
 
 from azjax import games, players
+from azjax.games.host import first_state, legal_actions, next_state
 from azjax.play.web_export import export_web
 
 LEAST_AGREEMENT = 0.99
@@ -114,17 +114,16 @@ def random_positions(
     """Returns distinct unfinished positions of random games: their actions, and the
     states, leaves `[B, ...]`."""
     rng = np.random.default_rng(seed)
-    step, legal = jax.jit(game.step), jax.jit(game.legal_action_mask)
     found: dict[tuple[int, ...], Any] = {}
     while len(found) < number:
-        state, actions = game.init(), []
+        state, actions = first_state(game), []
         while not state.terminated and len(found) < number:
             if rng.random() < 1 / 8:  # positions of a game are correlated
                 found.setdefault(tuple(actions), state)
-            action = int(rng.choice(np.flatnonzero(legal(state))))
-            state = step(state, action)
+            action = int(rng.choice(legal_actions(game, state)))
+            state = next_state(game, state, action)
             actions.append(action)
-    states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *found.values())
+    states = jax.tree.map(lambda *leaves: np.stack(leaves), *found.values())
     return [list(actions) for actions in found], states
 
 

@@ -29,14 +29,8 @@ import tyro
 
 from azjax import players
 from azjax.games.go.game import NO_KO, Go, State
-from azjax.players.gtp_notation import (
-    COLOURS,
-    first_state,
-    legal_actions,
-    next_state,
-    read_vertex,
-    to_vertex,
-)
+from azjax.games.host import first_state, legal_actions, next_state
+from azjax.players.gtp_notation import COLOURS, read_vertex, to_vertex
 from azjax.players.gtp_process import GtpProcess, RefusedError
 
 SECONDS = 300.0

@@ -120,7 +120,7 @@ TIC_TAC_TOE = games.make("tic_tac_toe")
 
 
 class FirstCell:
-    """Takes the first free cell, from a3 on, and is sure of it; or dies."""
+    """Plays the first free cell, from a3 on, or forfeits if `is_dead`."""
 
     def __init__(self):
         self.is_dead = self.is_closed = False
@@ -138,18 +138,18 @@ class FirstCell:
 
 
 class FirstCellPlayer:
-    """Sits down as a `FirstCell`; remembers its seats."""
+    """Starts `FirstCell` sessions and records them."""
 
     def __init__(self):
-        self.seats = []
+        self.sessions = []
 
     def start_session(self, game, seed):
-        self.seats.append(FirstCell())
-        return self.seats[-1]
+        self.sessions.append(FirstCell())
+        return self.sessions[-1]
 
 
 class Later:
-    """Works when it is told to, as a thread may be slow."""
+    """An executor that runs the work when the test calls `work`."""
 
     def __init__(self):
         self.waiting = []
@@ -158,7 +158,7 @@ class Later:
         self.waiting.append((work, then))
 
     def work(self):
-        """Does the first thing that waits, and hands it on."""
+        """Runs the first waiting work and calls its callback."""
         work, then = self.waiting.pop(0)
         outcome = Future()
         try:
@@ -169,7 +169,7 @@ class Later:
 
 
 @pytest.fixture
-def seat():
+def session():
     return FirstCell()
 
 

@@ -65,7 +65,7 @@ def test_open_object_reads_up_to_its_limit(tmp_path):
 @pytest.mark.parametrize("name", ["nothing", ""])
 def test_open_object_rejects_directories(tmp_path, name):
     path = epath.Path(tmp_path) / name
-    with pytest.raises(OSError, match=r"No such file|(no|not a) regular file") as error:
+    with pytest.raises(OSError, match=r"No such file|not a regular file") as error:
         open_regular(path, 4)
     assert error.value.filename == str(path)
 

@@ -1,13 +1,12 @@
-"""Strength: mistakes in solved positions, matches, tournaments, ratings."""
+"""Playing strength: matches, tournaments, ratings, mistakes in solved positions."""
 
-from azjax.arena.controller import Controller
 from azjax.arena.exhaustive import Solution, solve
 from azjax.arena.matches import play_match, play_openings
 from azjax.arena.openings import Openings, suite
 from azjax.arena.poll import Poll
 from azjax.arena.ratings import Ratings, expected_score, rate
 from azjax.arena.report import Report, evaluate
-from azjax.arena.results import MatchResult, Record
+from azjax.arena.results import MatchResult, WinDrawLoss
 from azjax.arena.saved_games import read_games
 from azjax.arena.solved import (
     GRADED_AT_ONCE,
@@ -25,14 +24,12 @@ from azjax.arena.tournament import Tournament, check_starts, play_tournament
 
 __all__ = [
     "GRADED_AT_ONCE",
-    "Controller",
     "Grade",
     "MatchResult",
     "MistakeRate",
     "Openings",
     "Poll",
     "Ratings",
-    "Record",
     "Report",
     "Solution",
     "SolvedPositions",
@@ -40,6 +37,7 @@ __all__ = [
     "SprtResult",
     "Standing",
     "Tournament",
+    "WinDrawLoss",
     "check_starts",
     "evaluate",
     "expected_score",

@@ -1,4 +1,4 @@
-"""The picture of a tournament: ratings with their intervals."""
+"""Chart of tournament ratings with confidence intervals."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 CHART_FILE = "ratings.png"
 DOT, INK, PALE_INK, GRID = "#0072b2", "#26333f", "#66737f", "#e3e6e8"
-_MARGIN = 0.08  # of the width of the ratings, left free at both sides
-_REACH = 400  # Elo beyond the best and the worst rating that an interval may take
-_LONGEST_NAME = 44  # letters
+_MARGIN = 0.08  # fraction of the rating range, on both sides
+_REACH = 400  # Elo beyond the extreme ratings at which intervals are cut
+_MAX_NAME = 44  # characters
 
 
 def save_chart(path: Path, title: str, table: Sequence[Standing]) -> None:
-    """Draws the ratings of a tournament, strongest on top, as a PNG file."""
+    """Saves the chart as a PNG file."""
     draw_chart(title, table).savefig(path, format="png")
 
 
 def draw_chart(title: str, table: Sequence[Standing]) -> "Figure":
-    """Draws the ratings of a tournament, strongest on top.
+    """Draws the ratings of a tournament, the strongest player on top.
 
-    Intervals without an end, of players that won or lost everything, leave the picture.
+    Infinite intervals, of players that won or lost every game, are cut.
     """
     from matplotlib.figure import Figure
 
@@ -70,7 +70,7 @@ def draw_chart(title: str, table: Sequence[Standing]) -> "Figure":
 
 
 def _shortened(name: str) -> str:
-    if len(name) <= _LONGEST_NAME:
+    if len(name) <= _MAX_NAME:
         return name
-    half = _LONGEST_NAME // 2
+    half = _MAX_NAME // 2
     return f"{name[:half]}…{name[-half + 1 :]}"

@@ -1,4 +1,4 @@
-"""Small games solved whole: every position that can be reached, and its value."""
+"""Exhaustive solution of small games."""
 
 import math
 from typing import NamedTuple
@@ -10,20 +10,19 @@ import numpy as np
 from azjax.games import Game, State
 
 MAX_POSITIONS = 2_000_000
-_CHUNK = 1024  # positions expanded by one call, so that one compilation serves
+_CHUNK = 1024  # positions expanded by one call
 
 
 class Solution(NamedTuple):
-    """Every position of a game, those after fewer moves first.
-
-    N is the number of positions. All arrays are NumPy's.
+    """All N reachable positions of a game, ordered by the number of moves. NumPy
+    arrays.
 
     states: leaves `[N, ...]`.
-    num_moves: `[N]` int32; moves made before the position.
-    values: `[N]` float32; what the position is worth under perfect play to the player
-        to move, 1 win, 0 draw, -1 loss; for a finished game its result.
-    action_values: `[N, A]` float32; what each action is worth to the player who makes
-        it; NaN where it is illegal or the game is over.
+    num_moves: `[N]` int32; moves before the position.
+    values: `[N]` float32; value under perfect play for the player to move: 1 win, 0
+        draw, -1 loss; for a terminated position its result.
+    action_values: `[N, A]` float32; value of each action for the player who makes it;
+        NaN where illegal or terminated.
     """
 
     states: State
@@ -33,10 +32,9 @@ class Solution(NamedTuple):
 
 
 def solve(game: Game) -> Solution:
-    """Finds the value of every position that can be reached, by going back from the
-    ends of the game.
+    """Solves a game by retrograde analysis of all reachable positions.
 
-    Positions count as one if the same number of moves leads to the same state.
+    Positions are equal if the same number of moves leads to the same state.
 
     Raises:
         ValueError: the game has more than `MAX_POSITIONS` positions.
@@ -45,7 +43,7 @@ def solve(game: Game) -> Solution:
     results = []
     values_after = np.zeros(0, np.float32)
     for layer in reversed(layers):
-        # Values for player 0 on the way, so that who moves next does not matter.
+        # `values_after` is for player 0 in both cases.
         is_first = layer.states.current_player == 0
         sign = np.where(is_first, 1, -1).astype(np.float32)
         is_legal = layer.child >= 0
@@ -72,9 +70,8 @@ class _Layer(NamedTuple):
     """The N positions after the same number of moves.
 
     states: leaves `[N, ...]`.
-    outcome: `[N]` float32; result of the finished games for player 0.
-    child: `[N, A]` int; index of the position after each action in the next layer, -1
-        where the action is illegal.
+    outcome: `[N]` float32; result for player 0 of terminated games.
+    child: `[N, A]` int; index of each successor in the next layer, -1 where illegal.
     """
 
     states: State
@@ -83,7 +80,7 @@ class _Layer(NamedTuple):
 
 
 def _reachable(game: Game) -> list[_Layer]:
-    """Returns all positions, by the number of moves that lead to them."""
+    """Returns all reachable positions by number of moves."""
     expand = jax.jit(lambda states: _expand(game, states))
     states = jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init())
     layers = []
@@ -108,8 +105,8 @@ def _reachable(game: Game) -> list[_Layer]:
 
 
 def _expand(game: Game, states: State) -> tuple[State, jax.Array, jax.Array]:
-    """Returns the states after each action, leaves `[N, A, ...]`, `[N, A]` bool:
-    whether it can be played, and `[N]` float32: the result for player 0."""
+    """Returns the successors, leaves `[N, A, ...]`, `[N, A]` bool the legal actions,
+    and `[N]` float32 results for player 0."""
     after = jax.vmap(jax.vmap(game.step, (None, 0)), (0, None))(
         states, jnp.arange(game.num_actions)
     )
@@ -119,7 +116,8 @@ def _expand(game: Game, states: State) -> tuple[State, jax.Array, jax.Array]:
 
 
 def _in_chunks(expand, states):
-    """Returns `expand(states)` as NumPy arrays, computed `_CHUNK` positions a call."""
+    """Returns `expand(states)` as NumPy arrays, computed in chunks of `_CHUNK`
+    positions."""
     size = len(states.terminated)
     parts = []
     for start in range(0, size, _CHUNK):
@@ -134,7 +132,7 @@ def _take(tree, rows):
 
 
 def as_bytes(states: State) -> np.ndarray:
-    """Returns `[N]` of an opaque dtype: equal where the states are."""
+    """Returns `[N]` opaque values that are equal where the states are equal."""
     size = len(states.terminated)
     rows = []
     for leaf in jax.tree.leaves(states):

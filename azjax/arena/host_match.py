@@ -1,28 +1,35 @@
-"""Games conducted on the host, move by move, for players that know one at a time."""
+"""Matches on the host, one game at a time, for external players."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.arena.controller import Controller
 from azjax.arena.openings import Openings
 from azjax.arena.poll import Poll
 from azjax.arena.results import MatchResult
 from azjax.games import Game
 from azjax.games.game_record import RESIGNED, is_forfeit
-from azjax.players.session import AnyPlayer, ForfeitError, start_session
+from azjax.games.host import first_state, next_state, rewards
+from azjax.players.session import (
+    AnyPlayer,
+    ForfeitError,
+    PlayerSession,
+    ResignError,
+    choose_legal,
+    start_session,
+)
 
-PATIENCE = 3  # games that a player forfeits in a row before its match is over
+PATIENCE = 3  # consecutive forfeits of a player that end its match
 
 
 class PlayedGame(NamedTuple):
-    """A game that is over.
+    """A finished game.
 
-    moves: the actions from the first position.
+    moves: the actions from the initial position.
     result: 1 if player 0 won, 0 for a draw, -1 if player 1 won.
     fault: as in `GameRecord`.
     """
@@ -43,26 +50,25 @@ def play_host_match(
 ) -> MatchResult:
     """Plays every opening twice, one game after the other.
 
-    Who forfeits `PATIENCE` games in a row forfeits what is left of the match too: an
-    engine that hangs would take for ever.
+    A player that forfeits `PATIENCE` consecutive games also forfeits the rest of the
+    match, so that an engine that hangs does not stop the tournament.
 
     Args:
-        game: what is played.
-        players: any two.
-        openings: N of them.
+        game: the game.
+        players: player and opponent.
+        openings: N openings.
         rng_key: consumed.
-        on_games: called with 1 when a game is over.
-        poll: called before each game; an error that it raises ends the match.
+        on_games: called with 1 after each game.
+        poll: called before each game; its exceptions end the match.
     """
     num_games = 2 * len(openings)
     seeds = np.asarray(jax.random.bits(rng_key, (num_games, 2), jnp.uint32)).tolist()
-    forfeited = [0, 0]  # in a row
+    forfeited = [0, 0]  # consecutive games
     played = []
     for number in range(num_games):
         poll(alone=True)
         opening = openings.moves[number // 2].tolist()
-        is_swapped = number % 2
-        order = (1, 0) if is_swapped else (0, 1)
+        order = (1, 0) if number % 2 else (0, 1)
         lost = [side for side in range(2) if forfeited[side] >= PATIENCE]
         if lost:
             result = 1 if order[1] == lost[0] else -1
@@ -78,13 +84,7 @@ def play_host_match(
         ]
         played.append(ended)
         on_games(1)
-    moves = np.full((num_games, max(len(g.moves) for g in played)), -1, np.int32)
-    for row, ended in zip(moves, played, strict=True):
-        row[: len(ended.moves)] = ended.moves
-    signs = np.where(np.arange(num_games) % 2, -1, 1)
-    results = (signs * [ended.result for ended in played]).astype(np.int8)
-    faults = tuple(ended.fault for ended in played)
-    return MatchResult(moves, results, faults, openings.moves.shape[1])
+    return _as_match(played, openings.moves.shape[1])
 
 
 def play_game(
@@ -93,33 +93,54 @@ def play_game(
     opening: list[int],
     seeds: list[int],
 ) -> PlayedGame:
-    """Plays one game; who cannot go on or breaks the rules loses it.
+    """Plays one game; a player that fails or makes an illegal move loses it.
 
     Args:
-        game: what is played.
+        game: the game.
         players: players 0 and 1.
-        opening: the moves after which they take over; legal, and not the whole game.
-        seeds: of the players' chance.
+        opening: legal moves before the players take over; they do not end the game.
+        seeds: seeds of the two players.
     """
     with contextlib.ExitStack() as stack:
-        seats = []
+        sessions = []
         for player, seed in zip(players, seeds, strict=True):
             try:
-                seat = start_session(player, game, seed)
+                session = start_session(player, game, seed)
             except ForfeitError as error:
-                return PlayedGame(opening, -1 if not seats else 1, _reason(error))
-            stack.callback(seat.close)
-            seats.append(seat)
-        controller = Controller(game, (None, None))
-        controller.load(opening, (seats[0], seats[1]))
-        controller.start()
-    assert controller.result is not None, "seats play to the end"
-    fault, forfeit = "", controller.forfeit
-    if forfeit is not None:
-        fault = RESIGNED if forfeit.is_resignation else _reason(forfeit.reason)
-    moves = [move.action for move in controller.moves]
-    return PlayedGame(moves, int(controller.result[0]), fault)
+                return PlayedGame(opening, 1 if sessions else -1, _reason(error))
+            stack.callback(session.close)
+            sessions.append(session)
+        return _play_sessions(game, sessions, opening)
 
 
-def _reason(said: object) -> str:
-    return str(said) or "gave up"
+def _play_sessions(
+    game: Game, sessions: Sequence[PlayerSession], opening: list[int]
+) -> PlayedGame:
+    state, moves = first_state(game), list(opening)
+    for action in opening:
+        state = next_state(game, state, action)
+    while not state.terminated:
+        player = int(state.current_player)
+        try:
+            decision = choose_legal(sessions[player], game, state, list(moves))
+        except ForfeitError as error:
+            fault = RESIGNED if isinstance(error, ResignError) else _reason(error)
+            return PlayedGame(moves, 1 if player else -1, fault)
+        moves.append(decision.action)
+        state = next_state(game, state, decision.action)
+    return PlayedGame(moves, int(rewards(game, state)[0]), "")
+
+
+def _reason(error: ForfeitError) -> str:
+    return str(error) or "gave up"
+
+
+def _as_match(played: Sequence[PlayedGame], opening_moves: int) -> MatchResult:
+    """Returns the games as a match; `player` is player 1 in every second game."""
+    moves = np.full((len(played), max(len(g.moves) for g in played)), -1, np.int32)
+    for row, ended in zip(moves, played, strict=True):
+        row[: len(ended.moves)] = ended.moves
+    signs = np.where(np.arange(len(played)) % 2, -1, 1)
+    results = (signs * [ended.result for ended in played]).astype(np.int8)
+    faults = tuple(ended.fault for ended in played)
+    return MatchResult(moves, results, faults, opening_moves)

@@ -1,4 +1,4 @@
-"""Matches: many games between two players, all at once where both are compiled."""
+"""Matches between two players; games of compiled players are played in batches."""
 
 import functools
 from collections.abc import Callable
@@ -12,13 +12,13 @@ from jax.sharding import Mesh
 from azjax.arena.host_match import play_host_match
 from azjax.arena.openings import Openings, suite
 from azjax.arena.poll import Poll, no_poll
-from azjax.arena.results import MatchResult, joined
+from azjax.arena.results import MatchResult, concatenate
 from azjax.checks import check_int
 from azjax.devices import spread
 from azjax.games import Game, State
 from azjax.games.core import select
 from azjax.players.batches import LOCAL, BatchLayout, Division, batch_layout
-from azjax.players.core import Player, start, think
+from azjax.players.core import Player, choose_with_carry, init_carry
 from azjax.players.session import AnyPlayer, ExternalPlayer
 
 GAMES_AT_ONCE = 1024
@@ -35,22 +35,22 @@ def play_match(
     games_at_once: int = GAMES_AT_ONCE,
     on_games: Callable[[int], object] = lambda games: None,
 ) -> MatchResult:
-    """Plays games to the end, half of them with each colour.
+    """Plays games between two players, half of them with each colour.
 
-    Games come in pairs that start with the same random moves, so that neither player
-    gains from a lucky opening. The key is consumed.
+    Games are played in pairs with the same random opening and exchanged colours. The
+    key is consumed.
 
     Args:
-        game: what is played.
-        player: compiled, like its opponent, once for each kind of player and not for
-            each opponent or set of weights; or one that knows one game at a time.
+        game: the game.
+        player: a compiled or external player. Compiled players are compiled once per
+            player type, not per opponent or set of weights.
         opponent: its opponent.
         rng_key: for the openings and the players.
         num_games: an even number.
-        opening_moves: made at random before the players take over, as `suite` does.
-        games_at_once: how many games of compiled players are in memory, at most;
-            rounded up as in `batch_layout`.
-        on_games: called with a number of games when they are over.
+        opening_moves: random moves before the players take over, as in `suite`.
+        games_at_once: maximum number of concurrent games of compiled players; rounded
+            up as in `batch_layout`.
+        on_games: called with the number of games that have just finished.
 
     Raises:
         ValueError: an argument is out of range, or the game has too few openings.
@@ -70,10 +70,10 @@ def play_match(
 
 
 def check_num_games(num_games: int) -> None:
-    """Checks a number of games, half of which are played with each colour.
+    """Checks the number of games of a match.
 
     Raises:
-        ValueError: it is odd, or there are none.
+        ValueError: it is odd or less than 2.
     """
     if num_games < 2 or num_games % 2:
         raise ValueError(f"num_games must be even and >= 2: {num_games}")
@@ -91,11 +91,10 @@ def play_openings(
     division: Division = LOCAL,
     poll: Poll = no_poll,
 ) -> MatchResult:
-    """Plays every opening twice, with each player as player 0; otherwise as
-    `play_match` does.
+    """Plays every opening twice, with exchanged colours; otherwise like `play_match`.
 
-    Compiled players' games are divided as in `batch_layout`. An error that `poll`
-    raises ends the match.
+    Batches of compiled players are divided as in `batch_layout`. Exceptions of `poll`
+    end the match.
     """
     check_int("games_at_once", games_at_once, 2)
     if isinstance(player, ExternalPlayer) or isinstance(opponent, ExternalPlayer):
@@ -110,7 +109,7 @@ def play_openings(
     for first, chunk_key in zip(
         starts, jax.random.split(rng_key, len(starts)), strict=True
     ):
-        # The last chunk is filled up, so that one compilation serves.
+        # The last chunk is padded, so that all have one shape.
         rows = np.arange(first, first + layout.size).clip(max=len(openings) - 1)
         size = min(layout.size, len(openings) - first)
         chunk = openings.take(rows)
@@ -118,23 +117,24 @@ def play_openings(
         halves = _play_out(
             game, players, chunk.states, chunk_key, layout=layout, poll=poll
         )
-        played = layout.to_host([_record(game, half) for half in halves])
+        played = layout.to_host([_finish(game, half) for half in halves])
         results.append(_as_match(chunk, played, size))
         on_games(2 * size)
-    return joined(results)
+    return concatenate(results)
 
 
 class _Half(NamedTuple):
-    """B games in which the same side began after the opening, and now is to move.
+    """B games in which the same player moved first after the opening and is now to
+    move.
 
     states: leaves `[B, ...]`.
-    memories: what the side to move knows of the games, and what the other does.
+    carries: the carry of the player to move and of the other player.
     actions: `[B]` int32 for each move so far, -1 where the game was over.
     is_forfeit: `[B]` bool; whether an illegal move ended the game.
     """
 
     states: State
-    memories: tuple[Any, Any]
+    carries: tuple[Any, Any]
     actions: tuple[jax.Array, ...]
     is_forfeit: jax.Array
 
@@ -148,23 +148,23 @@ def _play_out(
     layout: BatchLayout,
     poll: Poll,
 ) -> tuple[_Half, _Half]:
-    """Plays every opening twice, begun by each player.
+    """Plays every opening twice, each player moving first once.
 
-    Players alternate, so that at every move `player` is to move in one half of the
-    games and `opponent` in the other. Each player's own move is the only thing that is
-    compiled for it: a tournament of P players compiles P programs, not one a pairing.
+    The players alternate: at every move, `player` moves in one half of the games and
+    `opponent` in the other. Only a single move of each player is compiled: a tournament
+    of P players compiles P programs, not one per pairing.
 
     Returns:
-        The halves that `player` and that `opponent` began.
+        The halves in which `player` and in which `opponent` moved first.
     """
     openings = layout.by_position(openings)
-    memories = (
-        start(players[0], openings, layout.mesh),
-        start(players[1], openings, layout.mesh),
+    carries = (
+        init_carry(players[0], openings, layout.mesh),
+        init_carry(players[1], openings, layout.mesh),
     )
     halves = [
         _Half(openings, each, (), openings.terminated)
-        for each in (memories, memories[::-1])
+        for each in (carries, carries[::-1])
     ]
     for number in range(game.max_moves):
         if all(bool(half.states.terminated.all()) for half in halves):
@@ -187,34 +187,34 @@ def _move(
     *,
     layout: BatchLayout,
 ) -> _Half:
-    """Returns the games after a move of a player in each."""
+    """Makes a move of one player in each game of a half."""
     mesh, keys = layout.mesh, layout.keys(rng_key)
-    # A finished game stays as it is; its mover gets the opening to think about.
-    asked = _asked(mesh, half.states, openings)
-    choice, memory = think(player, keys, asked, half.memories[0], mesh)
+    # Terminated games do not change; their players get the opening as a placeholder.
+    positions = _positions(mesh, half.states, openings)
+    choice, carry = choose_with_carry(player, keys, positions, half.carries[0], mesh)
     states, action, is_illegal = _step(game, mesh, half.states, choice.action)
     return _Half(
         states=states,
-        memories=(half.memories[1], memory),
+        carries=(half.carries[1], carry),
         actions=(*half.actions, action),
         is_forfeit=half.is_forfeit | is_illegal,
     )
 
 
 @jax.jit(static_argnums=0)
-def _asked(mesh: Mesh | None, states: State, openings: State) -> State:
-    def ask(states, openings):
+def _positions(mesh: Mesh | None, states: State, openings: State) -> State:
+    def replace_terminated(states, openings):
         return jax.vmap(select)(states.terminated, openings, states)
 
-    return spread(ask, mesh)(states, openings)
+    return spread(replace_terminated, mesh)(states, openings)
 
 
 @jax.jit(static_argnums=(0, 1))
 def _step(
     game: Game, mesh: Mesh | None, states: State, action: jax.Array
 ) -> tuple[State, jax.Array, jax.Array]:
-    """Returns the next states, `[B]` int32 the moves for the record, -1 where there is
-    none, and `[B]` bool whether an illegal move was tried."""
+    """Returns the next states, `[B]` int32 the recorded moves, -1 where there is none,
+    and `[B]` bool whether an illegal move was tried."""
     return spread(functools.partial(_step_all, game), mesh)(states, action)
 
 
@@ -224,21 +224,21 @@ def _step_all(
     legal = jax.vmap(game.legal_action_mask)(states)
     known = action.clip(0, game.num_actions - 1)
     is_legal = (action == known) & legal[jnp.arange(len(action)), known]
-    goes_on = ~states.terminated
-    recorded = jnp.where(goes_on & is_legal, action, -1)
-    return jax.vmap(game.step)(states, action), recorded, goes_on & ~is_legal
+    is_running = ~states.terminated
+    recorded = jnp.where(is_running & is_legal, action, -1)
+    return jax.vmap(game.step)(states, action), recorded, is_running & ~is_legal
 
 
 @jax.jit(static_argnames="game")
-def _outcomes(game: Game, states: State) -> jax.Array:
+def _rewards(game: Game, states: State) -> jax.Array:
     return jax.vmap(game.rewards)(states)
 
 
-class _Record(NamedTuple):
-    """A half whose games are over, NumPy arrays.
+class _FinishedHalf(NamedTuple):
+    """The finished games of a half, NumPy arrays.
 
     actions: `[B, max_moves]` int32, -1 after the last move.
-    num_moves: `[B]` int32; columns of `actions` that were played, in any of the games.
+    num_moves: `[B]` int32; number of moves of the longest game.
     rewards: `[B, 2]` float32, of both players.
     is_forfeit: `[B]` bool.
     """
@@ -249,28 +249,30 @@ class _Record(NamedTuple):
     is_forfeit: np.ndarray
 
 
-def _record(game: Game, half: _Half) -> _Record:
-    """Returns what a process keeps of a half; the shapes are the same in all of them,
-    however long their games were."""
-    rewards = np.asarray(_outcomes(game, half.states))
+def _finish(game: Game, half: _Half) -> _FinishedHalf:
+    """Returns the games of a half; the shapes do not depend on their length, so that
+    processes can gather them."""
+    rewards = np.asarray(_rewards(game, half.states))
     actions = np.full((len(rewards), game.max_moves), -1, np.int32)
     for number, action in enumerate(half.actions):
         actions[:, number] = action
     num_moves = np.full(len(rewards), len(half.actions), np.int32)
-    return _Record(actions, num_moves, rewards, np.asarray(half.is_forfeit))
+    return _FinishedHalf(actions, num_moves, rewards, np.asarray(half.is_forfeit))
 
 
-def _as_match(openings: Openings, played: list[_Record], size: int) -> MatchResult:
-    """Returns the first `size` openings' games in the order of a match.
+def _as_match(
+    openings: Openings, played: list[_FinishedHalf], size: int
+) -> MatchResult:
+    """Returns the games of the first `size` openings as a match.
 
     Args:
-        openings: of all games.
-        played: the halves that `player` and that `opponent` began.
-        size: of the openings that count.
+        openings: the openings.
+        played: the halves in which `player` and in which `opponent` moved first.
+        size: number of openings without padding.
     """
-    # In an opening of an odd number of moves, player 1 is the one who began.
-    zero_began = bool(openings.states.current_player[0] == 0)
-    as_zero, as_one = played if zero_began else played[::-1]
+    # After an odd number of opening moves, player 1 is to move.
+    zero_moves = bool(openings.states.current_player[0] == 0)
+    as_zero, as_one = played if zero_moves else played[::-1]
     num_moves = max(half.num_moves.max() for half in played)
     moves, results, faults = [], [], []
     for number, half in enumerate((as_zero, as_one)):

@@ -1,4 +1,4 @@
-"""Openings: where the games of a match begin, so that they differ."""
+"""Random openings, from which the games of a match start."""
 
 import dataclasses
 
@@ -12,15 +12,15 @@ from azjax.games import Game, State
 from azjax.players.random import RandomPlayer
 
 MOST_MOVES, SHARE_OF_GAME = 4, 9
-_DRAWN_AT_ONCE = 1024
-_FRUITLESS_ROUNDS = 4  # after which a length has given all that it has
+_BATCH_SIZE = 1024
+_MAX_ROUNDS_WITHOUT_NEW = 4  # after these, no more openings of a length are drawn
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Openings:
-    """N unfinished positions of a game, all after the same number of moves.
+    """N positions of a game after the same number of moves; none is terminated.
 
-    moves: `[N, T]` int32; the actions from the first position.
+    moves: `[N, T]` int32; the actions from the initial position.
     states: leaves `[N, ...]`, NumPy arrays.
     """
 
@@ -39,21 +39,20 @@ class Openings:
 def suite(
     game: Game, rng_key: jax.Array, num_openings: int, num_moves: int | None = None
 ) -> Openings:
-    """Draws openings that lead to different positions by random moves.
+    """Draws openings: different positions after random moves.
 
-    Where a game has too few of them they are longer than asked for. Without any moves
-    all are the first position.
+    If the game has too few of them, longer openings are drawn. With 0 moves, all
+    openings are the initial position.
 
     Args:
-        game: whose openings they are.
+        game: the game.
         rng_key: consumed.
-        num_openings: N, at least one.
-        num_moves: the number of moves, or the smallest one; None for 4, or as many
-            as are a ninth of the longest game: after more moves a short game would be
-            decided.
+        num_openings: N, at least 1.
+        num_moves: minimum number of moves; None for 4, or a ninth of `game.max_moves`
+            if that is less, because longer openings would decide a short game.
 
     Raises:
-        ValueError: an argument is out of range, or there are not so many openings.
+        ValueError: an argument is out of range, or the game has too few openings.
     """
     check_int("num_openings", num_openings, 1)
     if num_moves is None:
@@ -68,28 +67,28 @@ def suite(
         found = _draw(game, draw_key, num_openings, length)
         if len(found) == num_openings:
             return found
-        if len(found) < most:  # the games begin to end
+        if len(found) < most:  # longer openings would end the game
             break
         most = len(found)
     if not most:
         raise ValueError(
-            f"opening_moves must leave a game to play: {num_moves} random moves end "
+            f"opening_moves must not end the game: {num_moves} random moves end "
             f"{game!r}"
         )
     raise ValueError(
-        f"{game!r} has too few different openings of {num_moves} moves or more for "
-        f"{num_openings} of them: {most} were found; play fewer games"
+        f"{game!r} has too few different openings of {num_moves} or more moves: "
+        f"{most} of {num_openings} were found; play fewer games"
     )
 
 
 def _draw(
     game: Game, rng_key: jax.Array, num_openings: int, num_moves: int
 ) -> Openings:
-    """Draws openings until there are enough or nothing new comes."""
-    start = _first_positions(game, _DRAWN_AT_ONCE)
-    pool = Openings(np.zeros((0, num_moves), np.int32), _none(start))
-    fruitless = 0
-    while len(pool) < num_openings and fruitless < _FRUITLESS_ROUNDS:
+    """Draws openings until there are enough or no new ones are found."""
+    start = _first_positions(game, _BATCH_SIZE)
+    pool = Openings(np.zeros((0, num_moves), np.int32), _empty(start))
+    rounds_without_new = 0
+    while len(pool) < num_openings and rounds_without_new < _MAX_ROUNDS_WITHOUT_NEW:
         states, moves = start, []
         for _ in range(num_moves):
             rng_key, move_key = jax.random.split(rng_key)
@@ -99,12 +98,13 @@ def _draw(
         drawn = Openings(np.stack(moves, axis=1), states)
         drawn = drawn.take(np.flatnonzero(~states.terminated))
         before, pool = len(pool), _different(pool, drawn)
-        fruitless = fruitless + 1 if len(pool) == before else 0
+        is_new = len(pool) > before
+        rounds_without_new = 0 if is_new else rounds_without_new + 1
     return pool.take(np.arange(min(num_openings, len(pool))))
 
 
 def _different(pool: Openings, drawn: Openings) -> Openings:
-    """Returns the pool with what is new in it, in the order of drawing."""
+    """Adds new positions to the pool, in the order of drawing."""
     together = Openings(
         np.concatenate([pool.moves, drawn.moves]),
         jax.tree.map(lambda *leaves: np.concatenate(leaves), pool.states, drawn.states),
@@ -121,7 +121,7 @@ def _first_positions(game: Game, count: int) -> State:
     )
 
 
-def _none(states: State) -> State:
+def _empty(states: State) -> State:
     return jax.tree.map(lambda leaf: leaf[:0], states)
 
 

@@ -1,17 +1,17 @@
-"""A function by which the caller of long work can end it."""
+"""Callback that can stop long computations."""
 
 from typing import Protocol
 
 
 class Poll(Protocol):
-    """A function that long work calls now and then, and whose error ends the work.
+    """A function that long computations call repeatedly; its exceptions stop them.
 
-    alone: whether processes that share the work may call it different numbers of times
-        here.
+    alone: whether processes that share the computation may call it here different
+        numbers of times.
     """
 
     def __call__(self, *, alone: bool = False) -> object: ...  # noqa: D102
 
 
 def no_poll(*, alone: bool = False) -> None:
-    """A `Poll` that lets the work go on."""
+    """A `Poll` that never stops the computation."""

@@ -1,16 +1,16 @@
-"""Elo ratings: how strong players are, from the games between them."""
+"""Elo ratings from the games between players."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-ELO = 400 / np.log(10)  # points for each unit of the logarithm of strength
-PRIOR = 0.5  # wins, and as many losses, that each pair of players begins with
+ELO = 400 / np.log(10)  # Elo per unit of log strength
+PRIOR = 0.5  # prior wins and prior losses of each pair of players
 SAMPLES = 1000
-_PAIR_POINTS = np.arange(5) / 2  # what a pair of games can come to
+_PAIR_POINTS = np.arange(5) / 2  # possible points of a pair of games
 _MAX_STEPS = 100
-_PRECISION = 1e-6  # of the logarithm of strength
+_PRECISION = 1e-6  # of log strength
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -18,10 +18,9 @@ class Ratings:
     """Ratings of P players.
 
     elo: `[P]` float64.
-    low: `[P]` float64; the lower ends of the 95% intervals.
-    high: `[P]` float64; the upper ends.
-    samples: `[S, P]` float64; ratings as plausible as these, each row from the same
-        games with other weights.
+    low: `[P]` float64; lower ends of the 95% intervals.
+    high: `[P]` float64; upper ends.
+    samples: `[S, P]` float64; bootstrap samples of the ratings.
     """
 
     elo: np.ndarray
@@ -41,27 +40,27 @@ def rate(
     anchor: tuple[int, float] | None = None,
     seed: int = 0,
 ) -> Ratings:
-    """Finds the ratings that make the results most likely.
+    """Computes maximum-likelihood ratings.
 
-    In the model of Bradley and Terry (1952, "Rank analysis of incomplete block
-    designs") a player of 400 Elo more scores ten times as much; a draw is half a win
-    for each. Every two players that met begin with half a win each, so that a player
-    who won everything has a finite rating too.
+    The model is that of Bradley and Terry (1952, "Rank analysis of incomplete block
+    designs"): 400 Elo are odds of 10 to 1, and a draw is half a win for each player.
+    Every pair of players that met has half a prior win each, so that ratings are
+    finite.
 
-    Games with the same opening depend on each other. The intervals therefore come from
-    drawing weights for the openings, not the games, exponential ones (Rubin 1981, "The
-    Bayesian bootstrap"), and for the first half wins such that they may count next to
-    nothing: who lost no game may be better without limit, and the interval says so.
+    The intervals come from the Bayesian bootstrap (Rubin 1981) over openings, not
+    games, because games with the same opening depend on each other. The prior wins have
+    random weights that may be near 0: the interval of a player that lost no game is
+    unbounded in effect.
 
     Args:
         num_players: P.
-        pair_points: for players that met, a pair of numbers, what the first one scored
-            with each opening, in two games: 0, 0.5, ..., 2.
+        pair_points: for each pair of players that met, the points of the first with
+            each opening, in two games: 0, 0.5, ..., 2.
         anchor: a player and its rating; None for a mean of 0.
-        seed: of the weights.
+        seed: seed of the bootstrap.
 
     Raises:
-        ValueError: some players are connected by no games.
+        ValueError: some players are not connected by games.
     """
     _check_connected(num_players, pair_points)
     counts = {
@@ -73,7 +72,7 @@ def rate(
     drawn = np.zeros((SAMPLES, num_players, num_players))
     for (player, opponent), count in counts.items():
         prior, number = np.array([PRIOR, PRIOR]), count.sum()
-        # With all of them the spread would be too small, by (n - 1) / (n + 1).
+        # Corrects the spread, which would be too small by (n - 1) / (n + 1).
         share = max(number - 2, number / 2) / number
         weights = rng.gamma(share * count, size=(SAMPLES, len(count))) / share
         prior_weights = rng.gamma(prior, size=(SAMPLES, 2))
@@ -82,7 +81,7 @@ def rate(
             (drawn, weights, prior_weights),
         ):
             won, lost = _games(pairs, first)
-            # The number of games stays what it is; only their results vary.
+            # Only the results vary, not the number of games.
             scale = (2 * number + prior.sum()) / (won + lost)
             wins[:, player, opponent] = scale * won
             wins[:, opponent, player] = scale * lost
@@ -93,7 +92,7 @@ def rate(
 
 
 def expected_score(elo_difference: float) -> float:
-    """Returns the share of the points that so much more Elo is worth."""
+    """Returns the expected score of a player with this Elo advantage."""
     return 1 / (1 + 10 ** (-elo_difference / 400))
 
 
@@ -105,16 +104,16 @@ def _games(pairs: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def _most_likely(wins: np.ndarray) -> np.ndarray:
-    """Returns `[S, P]`, the logarithms of the players' strengths, with a mean of 0.
+    """Returns `[S, P]` log strengths with a mean of 0.
 
-    They are found by Newton's method; the likelihood is concave.
+    Newton's method; the likelihood is concave.
 
     Args:
-        wins: `[S, P, P]` float64; the games that a player won against another.
+        wins: `[S, P, P]` float64; games that a player won against another.
     """
     num_players = wins.shape[1]
     games = wins + wins.swapaxes(1, 2)
-    # Adding a constant to all changes no likelihood; this matrix holds the mean at 0.
+    # The likelihood is invariant to adding a constant; this matrix fixes the mean.
     mean = np.full((num_players, num_players), 1 / num_players)
     strength = np.zeros(wins.shape[:2])
     for _ in range(_MAX_STEPS):
@@ -124,7 +123,7 @@ def _most_likely(wins: np.ndarray) -> np.ndarray:
         slopes = games * expected * (1 - expected)
         hessian = np.eye(num_players) * slopes.sum(axis=2)[:, :, None] - slopes
         step = np.linalg.solve(hessian + mean, gradient[:, :, None])[:, :, 0]
-        # Far from the top a whole step would overshoot.
+        # Limits steps far from the maximum.
         strength += step / np.maximum(1, np.abs(step).max(axis=1, keepdims=True))
         if np.abs(step).max() < _PRECISION:
             break
@@ -153,6 +152,6 @@ def _check_connected(
         known |= new
     if len(known) < num_players:
         raise ValueError(
-            f"{num_players - len(known)} of {num_players} players are connected with "
-            "the others by no games"
+            f"{num_players - len(known)} of {num_players} players are not connected to "
+            "the others by games"
         )

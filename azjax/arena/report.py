@@ -1,4 +1,4 @@
-"""How strong a trained player is: against perfect play, chance, and its own start."""
+"""Evaluation of a trained player: solved positions, random and untrained opponents."""
 
 import itertools
 from typing import Any, NamedTuple
@@ -23,13 +23,13 @@ OPENING_MOVES = 2
 
 
 class Report(NamedTuple):
-    """What `evaluate` found.
+    """The result of `evaluate`.
 
     simulations: of the search.
-    network: mistakes of the network alone; None for a game without solved positions.
-    search: mistakes of the search with the network; likewise.
-    matches: results of `network` and of `search` against `random` and `first`, by the
-        two names.
+    network: mistakes of the network alone; None without solved positions.
+    search: mistakes of the search with the network; None without solved positions.
+    matches: results by player (`network` or `search`) and opponent (`random` or
+        `first`, the untrained network).
     """
 
     simulations: int
@@ -38,7 +38,7 @@ class Report(NamedTuple):
     matches: dict[tuple[str, str], MatchResult]
 
     def to_json(self) -> dict[str, Any]:
-        """Returns what `azjax evaluate --json` prints."""
+        """Returns the JSON object of `azjax evaluate --json`."""
         grades = {"network": self.network, "search": self.search}
         return {
             **{name: _grade_json(grade) for name, grade in grades.items() if grade},
@@ -59,19 +59,19 @@ def evaluate(
     num_games: int,
     parts: Parts | None = None,
 ) -> Report:
-    """Grades a trained player and lets it play matches; the key is consumed.
+    """Grades a trained player and plays matches; the key is consumed.
 
     Args:
         trained: the player.
-        positions: solved positions of its game, if there are any.
+        positions: solved positions of its game, or None.
         rng_key: for openings and players.
-        simulations: network evaluations a move of the search.
-        num_games: in each match, from openings of two random moves; an even number, or
-            0 for no matches.
-        parts: modules of the user's own, if the network was made with them.
+        simulations: network evaluations per move of the search.
+        num_games: games per match, from openings of two random moves; an even number,
+            or 0 for no matches.
+        parts: the user's own modules, if the network has any.
 
     Raises:
-        ValueError: there are not so many openings, or the number of games is odd.
+        ValueError: the number of games is odd, or the game has too few openings.
     """
     game, network = trained.game, trained.network
     opening_key, grade_key, match_key = jax.random.split(rng_key, 3)
@@ -92,7 +92,7 @@ def evaluate(
         )
     }
     opponents: dict[str, Player] = {"random": RandomPlayer(game)}
-    # A network with modules of the user's own cannot be made again without them.
+    # Building the untrained network needs the user's own modules.
     if parts is not None or not trained.has_own_parts:
         own_parts = parts if trained.has_own_parts else None
         _, first = first_network(trained.seed, game, trained.config, own_parts)

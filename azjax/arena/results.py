@@ -1,4 +1,4 @@
-"""What a match leaves: its games, and what they come to."""
+"""Results of matches."""
 
 import dataclasses
 import math
@@ -11,8 +11,8 @@ from azjax.arena.pairs import score_interval
 from azjax.games.game_record import GameRecord, is_forfeit
 
 
-class Record(NamedTuple):
-    """Results of one player."""
+class WinDrawLoss(NamedTuple):
+    """Numbers of games that a player won, drew and lost."""
 
     wins: int
     draws: int
@@ -25,34 +25,33 @@ class Record(NamedTuple):
 
     @property
     def score(self) -> float:
-        """The share of the points, in [0, 1]; a draw is half a point. Without a game it
-        is no number."""
+        """Points per game, in [0, 1]; a draw is half a point. NaN without games."""
         if not self.games:
             return math.nan
         return (self.wins + self.draws / 2) / self.games
 
     @property
-    def reversed(self) -> "Record":
-        """The results of the opponent."""
-        return Record(self.losses, self.draws, self.wins)
+    def reversed(self) -> "WinDrawLoss":
+        """The opponent's results."""
+        return WinDrawLoss(self.losses, self.draws, self.wins)
 
-    def __add__(self, other: "Record") -> "Record":  # pyright: ignore
-        """Returns the results in the games of both."""
-        return Record(*(mine + more for mine, more in zip(self, other, strict=True)))
+    def __add__(self, other: "WinDrawLoss") -> "WinDrawLoss":  # pyright: ignore
+        """Adds the numbers of two results."""
+        return WinDrawLoss(*(a + b for a, b in zip(self, other, strict=True)))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MatchResult:
-    """The games of `player` against `opponent`, N of them, in pairs.
+    """N games of `player` against `opponent`, in pairs.
 
-    Games 2i and 2i + 1 begin with the same opening; `player` is player 0 in the first
-    and player 1 in the second.
+    Games 2i and 2i + 1 have the same opening; `player` is player 0 in the first and
+    player 1 in the second.
 
-    moves: `[N, T]` int32; the actions of each game from the first position, the opening
-        included; -1 after its end.
-    results: `[N]` int8; 1 where `player` won, 0 where it drew, -1 where it lost.
+    moves: `[N, T]` int32; actions from the initial position, opening included; -1 after
+        the end.
+    results: `[N]` int8; 1 if `player` won, 0 for a draw, -1 if it lost.
     faults: N texts, as in `GameRecord`.
-    opening_moves: how many moves of each game belong to the opening.
+    opening_moves: number of opening moves of each game.
     """
 
     moves: np.ndarray
@@ -61,28 +60,28 @@ class MatchResult:
     opening_moves: int
 
     @property
-    def as_first(self) -> Record:
+    def as_first(self) -> WinDrawLoss:
         """The results of `player` as player 0."""
         return _count(self.results[::2])
 
     @property
-    def as_second(self) -> Record:
+    def as_second(self) -> WinDrawLoss:
         """The results of `player` as player 1."""
         return _count(self.results[1::2])
 
     @property
-    def total(self) -> Record:
+    def total(self) -> WinDrawLoss:
         """The results of `player` in all games."""
         return _count(self.results)
 
     @property
     def pair_points(self) -> np.ndarray:
-        """`[N / 2]` float64; the points of `player` with each opening, 0 to 2."""
+        """`[N / 2]` float64; points of `player` with each opening, 0 to 2."""
         return 1 + self.results.reshape(-1, 2).sum(axis=1) / 2
 
     @property
     def distinct_pairs(self) -> int:
-        """The number of pairs that do not repeat one before them move by move."""
+        """The number of different pairs of games."""
         pairs = self.moves.reshape(-1, 2 * self.moves.shape[1])
         return len(np.unique(pairs, axis=0))
 
@@ -104,7 +103,7 @@ class MatchResult:
         lost = self.results < 0
         return int((forfeited & lost).sum()), int((forfeited & ~lost).sum())
 
-    def finished(self, names: tuple[str, str]) -> list[GameRecord]:
+    def game_records(self, names: tuple[str, str]) -> list[GameRecord]:
         """Returns the games one by one.
 
         Args:
@@ -127,21 +126,21 @@ class MatchResult:
         return games
 
 
-def joined(results: Sequence[MatchResult]) -> MatchResult:
-    """Returns the games of several matches between the same players as one match."""
+def concatenate(results: Sequence[MatchResult]) -> MatchResult:
+    """Concatenates several matches between the same players."""
     longest = max(result.moves.shape[1] for result in results)
     return MatchResult(
-        moves=np.concatenate([_filled(result.moves, longest) for result in results]),
+        moves=np.concatenate([_pad(result.moves, longest) for result in results]),
         results=np.concatenate([result.results for result in results]),
         faults=tuple(fault for result in results for fault in result.faults),
         opening_moves=results[0].opening_moves,
     )
 
 
-def _filled(moves: np.ndarray, length: int) -> np.ndarray:
+def _pad(moves: np.ndarray, length: int) -> np.ndarray:
     missing = length - moves.shape[1]
     return np.pad(moves, ((0, 0), (0, missing)), constant_values=-1)
 
 
-def _count(results: np.ndarray) -> Record:
-    return Record(*(int((results == result).sum()) for result in (1, 0, -1)))
+def _count(results: np.ndarray) -> WinDrawLoss:
+    return WinDrawLoss(*(int((results == result).sum()) for result in (1, 0, -1)))

@@ -1,48 +1,46 @@
-"""Files of finished games, in the format of each game."""
+"""Files of finished games, in the record format of the game."""
 
 import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import jax
-import jax.numpy as jnp
-
 from azjax import games
 from azjax.arena.results import MatchResult
 from azjax.games import Game
 from azjax.games.game_record import RESULTS, GameRecord
+from azjax.games.host import first_state, next_state
 
 
 def games_file(directory: Path, game: Game) -> Path:
-    """Returns where in a directory the games are kept."""
+    """Returns the path of the games in a directory."""
     return directory / f"games.{game.record_suffix}"
 
 
 def append_games(
     directory: Path, game: Game, names: tuple[str, str], result: MatchResult
 ) -> None:
-    """Adds the games of a match to those kept in a directory.
+    """Appends the games of a match to the file in a directory.
 
     Args:
-        directory: which must be there.
-        game: what was played.
+        directory: an existing directory.
+        game: the game.
         names: of player and opponent.
         result: their games.
 
     Raises:
         OSError: the file cannot be written.
     """
-    text = game.records_to_text(result.finished(names))
+    text = game.records_to_text(result.game_records(names))
     with games_file(directory, game).open("a", encoding="utf-8") as file:
         file.write(text)
 
 
 def read_games(path: str | os.PathLike[str]) -> Iterator[tuple[Game, GameRecord]]:
-    """Reads games that were written as lines of JSON.
+    """Reads games from a file of JSON lines.
 
     Raises:
-        ValueError: the file cannot be read, or a line is wrong; the message says which.
+        ValueError: the file or a line cannot be read; the message names the line.
     """
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
@@ -66,24 +64,20 @@ def _read_game(line: str) -> tuple[Game, GameRecord]:
         opening_moves = int(found.get("opening_moves", 0))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(
-            "no game: a line has game, players, result and moves "
+            "not a game: a line has game, players, result and moves "
             f"({type(error).__name__}: {error})"
         ) from None
     if result not in RESULTS.values():
-        raise ValueError(f"the result is {' or '.join(RESULTS.values())}: {result!r}")
+        raise ValueError(f"result must be {' or '.join(RESULTS.values())}: {result!r}")
     game = games.make(str(name))
-    state, moves = game.init(), []
+    state, moves = first_state(game), []
     for number, text in enumerate(texts, 1):
         try:
             action = game.text_to_action(state, text)
         except ValueError as error:
             raise ValueError(f"move {number}: {error}") from None
-        state, moves = _step_one(game, state, jnp.int32(action)), [*moves, action]
+        state = next_state(game, state, action)
+        moves.append(action)
     outcome = next(key for key, value in RESULTS.items() if value == result)
     names = (str(first), str(second))
     return game, GameRecord(names, moves, outcome, fault, opening_moves)
-
-
-@jax.jit(static_argnames="game")
-def _step_one(game, state, action):
-    return game.step(state, action)

@@ -1,4 +1,4 @@
-"""Positions whose value is known, and how often a player goes wrong in them."""
+"""Solved positions, and a player's mistakes in them."""
 
 import csv
 import dataclasses
@@ -21,20 +21,20 @@ from azjax.players.batches import LOCAL, Division, batch_layout
 from azjax.players.core import Player, choose
 
 GRADED_AT_ONCE = 512  # positions
-_Z_95 = 1.959964  # of the normal distribution, for intervals that hold in 95 of 100
+_Z_95 = 1.959964  # normal quantile of a 95% interval
 _ONE_GROUP = "all"
-# Games this short are solved on the spot.
+# Shorter games are solved exhaustively.
 _EXHAUSTIVE_MAX_MOVES = 9
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SolvedPositions:
-    """N unfinished positions of a game with the values of their moves.
+    """N positions of a game with the values of their moves; none is terminated.
 
-    game: whose positions they are.
+    game: the game.
     states: leaves `[N, ...]`, NumPy arrays.
-    action_values: `[N, A]` float32; what each action is worth under perfect play to
-        the player to move: 1 win, 0 draw, -1 loss; NaN where illegal.
+    action_values: `[N, A]` float32; value of each action under perfect play for the
+        player to move: 1 win, 0 draw, -1 loss; NaN where illegal.
     groups: `[N]` str; the group in which a position is reported.
     """
 
@@ -56,9 +56,9 @@ class SolvedPositions:
         )
 
     def subset(self, count: int, seed: int = 0) -> "SolvedPositions":
-        """Returns `count` positions, or all if there are fewer, drawn at random.
+        """Returns `count` random positions, or all if there are fewer.
 
-        Every group gives the same number, as far as it has them.
+        Every group has the same number of positions, if it is large enough.
         """
         check_int("count", count, 1)
         order = np.random.default_rng(seed).permutation(len(self))
@@ -70,10 +70,10 @@ class SolvedPositions:
 
 
 class MistakeRate(NamedTuple):
-    """How often a player went wrong.
+    """The mistakes of a player.
 
-    mistakes: moves after which the game is worth less than it was.
-    positions: in which the player chose a move.
+    mistakes: number of moves that lower the value of the game.
+    positions: number of positions.
     """
 
     mistakes: int
@@ -81,7 +81,7 @@ class MistakeRate(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """The share of the positions in which the player went wrong."""
+        """Mistakes per position."""
         return self.mistakes / self.positions
 
     @property
@@ -93,7 +93,7 @@ class MistakeRate(NamedTuple):
 class Grade(NamedTuple):
     """A player's mistakes in solved positions.
 
-    groups: the mistakes in each group, in the order of the positions.
+    groups: mistakes by group, in the order of the positions.
     is_mistake: `[N]` bool, for each position.
     """
 
@@ -102,7 +102,7 @@ class Grade(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """The mean of the groups' rates; each group weighs the same."""
+        """The unweighted mean of the groups' rates."""
         return sum(group.rate for group in self.groups.values()) / len(self.groups)
 
     @property
@@ -122,16 +122,16 @@ class Grade(NamedTuple):
 
 
 def wilson_interval(rate: float, trials: int) -> tuple[float, float]:
-    """Returns the 95% confidence interval of a rate seen in independent trials.
+    """Returns the 95% confidence interval of the rate of independent trials.
 
-    It keeps within [0, 1] and has a width even at the ends (Wilson 1927, "Probable
+    It lies within [0, 1] and is not empty at the ends (Wilson 1927, "Probable
     inference, the law of succession, and statistical inference").
     """
     z = _Z_95
     centre = (rate + z**2 / (2 * trials)) / (1 + z**2 / trials)
     spread = (rate * (1 - rate) / trials + z**2 / (4 * trials**2)) ** 0.5
     half = z * spread / (1 + z**2 / trials)
-    # At the ends the limit is the rate itself; rounding must not pass it.
+    # Rounding must not exclude the rate itself.
     return min(rate, max(0.0, centre - half)), max(rate, min(1.0, centre + half))
 
 
@@ -144,18 +144,19 @@ def grade(
     division: Division = LOCAL,
     poll: Poll = no_poll,
 ) -> Grade:
-    """Counts the positions in which a player throws value away.
+    """Counts a player's mistakes.
 
-    A mistake is a chosen action that is worth less than the best one; an illegal action
-    is a mistake. The key is consumed.
+    A mistake is an action whose value is less than that of the best one, or an illegal
+    action. The key is consumed.
 
     Args:
-        player: compiled once for each kind of player, not for each set of weights.
-        positions: N of them, at least one.
+        player: a compiled player; compiled once per player type, not per set of
+            weights.
+        positions: N positions, at least one.
         rng_key: split among the batches.
-        batch_size: positions that the player sees at once; the last batch is filled up.
-        division: of each batch.
-        poll: called before each batch; an error that it raises ends the grading.
+        batch_size: positions per batch; the last batch is padded.
+        division: how each batch is divided among devices.
+        poll: called before each batch; its exceptions end the grading.
     """
     check_int("batch_size", batch_size, 1)
     if not len(positions):
@@ -169,8 +170,9 @@ def grade(
         rows = np.arange(start, start + layout.size).clip(max=len(positions) - 1)
         states = layout.by_position(positions.take(rows).states)
         choice = choose(player, layout.keys(key), states, layout.mesh)
-        actions.append(np.asarray(choice.action))  # waits, so that polls are spread
-    # `[B, batches]`, hence one batch after the other.
+        # This blocks, so that polls are spread over time.
+        actions.append(np.asarray(choice.action))
+    # `[B, batches]` in memory order: one batch after the other.
     chosen = layout.to_host(np.stack(actions, axis=1)).T.ravel()
     chosen = chosen[: len(positions), None]
     chosen_value = np.take_along_axis(positions.action_values, chosen, axis=1)[:, 0]
@@ -183,13 +185,12 @@ def grade(
     return Grade(groups, is_mistake)
 
 
-@functools.lru_cache(maxsize=1)  # a run asks several times
+@functools.lru_cache(maxsize=1)
 def shipped(game: Game) -> SolvedPositions | None:
-    """Returns the solved positions that come with azjax for a game, if there are any.
+    """Returns the solved positions of a game; None if there are none.
 
-    They are a file in `azjax/arena/data` with the name of the game, for a game without
-    options. A game of at most nine moves needs none: all its unfinished positions are
-    found and solved on the spot.
+    A game without options may have a file with its name in `azjax/arena/data`. Games of
+    at most nine moves are solved exhaustively.
     """
     data = importlib.resources.files("azjax.arena") / "data" / f"{game.name}.csv"
     if data.is_file() and not game.options:
@@ -207,17 +208,16 @@ def shipped(game: Game) -> SolvedPositions | None:
 def read(game: Game, path: str | os.PathLike[str]) -> SolvedPositions:
     """Reads solved positions from a CSV file.
 
-    The header names the columns, in any order; others than these are ignored.
+    The header names the columns, in any order; other columns are ignored.
 
-    moves: the numbers of the actions from the first position, counted from 1. They are
-        separated by spaces, which may be left out in a game of at most nine actions.
-    q0, q1, ...: what each action is worth under perfect play to the player to move, 1
-        win, 0 draw, -1 loss; empty where it is illegal.
-    set: the group in which the position is reported; without this column all are in
-        one group, `all`.
+    moves: the actions from the initial position, as numbers from 1, separated by
+        spaces, which are optional for games of at most nine actions.
+    q0, q1, ...: value of each action under perfect play for the player to move: 1 win,
+        0 draw, -1 loss; empty where illegal.
+    set: the group in which the position is reported; default `all`.
 
     Raises:
-        ValueError: the file cannot be read or is wrong; the message says in which line.
+        ValueError: the file or a line cannot be read; the message names the line.
     """
     path = Path(path)
     rows = _read_rows(game, path)
@@ -300,7 +300,7 @@ def _parse_row(game: Game, header: list[str], fields: list[str], line: int) -> _
 
 
 def _parse_moves(game: Game, text: str) -> list[int]:
-    """Returns the actions that a text names."""
+    """Parses the actions."""
     is_compact = game.num_actions <= 9
     numbers = list("".join(text.split())) if is_compact else text.split()
     known = {str(action + 1): action for action in range(game.num_actions)}
@@ -318,7 +318,7 @@ def _parse_moves(game: Game, text: str) -> list[int]:
 
 
 def _parse_value(name: str, text: str) -> float:
-    """Returns the value of an action, NaN if there is none."""
+    """Parses the value of an action; NaN if empty."""
     if not text:
         return np.nan
     if text not in ("-1", "0", "1"):
@@ -331,15 +331,15 @@ _NO_FAULT, _ILLEGAL, _GAME_OVER = range(3)
 
 @jax.jit(static_argnames="game")
 def _replay(game: Game, moves: jax.Array) -> tuple[State, jax.Array, jax.Array]:
-    """Plays sequences of moves out from the first position.
+    """Plays sequences of moves from the initial position.
 
     Args:
-        game: whose moves they are.
+        game: the game.
         moves: `[N, T]` int32, -1 after the last move.
 
     Returns:
-        The states after the moves, leaves `[N, ...]`; `[N, T]` int32, what is wrong
-        with each move; and `[N, A]` bool, the actions that are legal next.
+        The states after the moves, leaves `[N, ...]`; `[N, T]` int32 faults of the
+        moves; and `[N, A]` bool, the legal actions.
     """
 
     def play_move(state, action):
@@ -359,7 +359,7 @@ def _replay(game: Game, moves: jax.Array) -> tuple[State, jax.Array, jax.Array]:
 def _row_fault(
     row: _Row, faults: np.ndarray, legal: np.ndarray, is_over: bool
 ) -> str | None:
-    """Returns what is wrong with a row, given what `_replay` says of it."""
+    """Describes the error in a row, given the results of `_replay`."""
     if faults.any():
         index = int((faults != _NO_FAULT).argmax())
         number = row.moves[index] + 1

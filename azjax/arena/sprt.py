@@ -1,4 +1,4 @@
-"""The sequential test: a match that ends as soon as it is decided."""
+"""The sequential probability ratio test (SPRT) of two players."""
 
 import dataclasses
 import math
@@ -12,23 +12,23 @@ from azjax.arena.matches import check_num_games, play_openings
 from azjax.arena.openings import suite
 from azjax.arena.pairs import pair_counts, tilt
 from azjax.arena.ratings import expected_score
-from azjax.arena.results import MatchResult, joined
+from azjax.arena.results import MatchResult, concatenate
 from azjax.checks import check_number
 from azjax.games import Game
 from azjax.players.session import AnyPlayer
 
-GAMES_A_LOOK = 64  # played between two looks at the result
+GAMES_A_LOOK = 64  # games between two tests
 Verdict = Literal["stronger", "not stronger", "undecided"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Sprt:
-    """A test of two hypotheses about how much stronger a player is.
+    """A test of two hypotheses about the Elo advantage of a player.
 
-    elo0: it is stronger by this much (Elo), H0.
-    elo1: it is stronger by this much, more than `elo0`, H1.
-    alpha: how often H1 may be accepted where H0 holds.
-    beta: how often H0 may be accepted where H1 holds.
+    elo0: advantage under H0.
+    elo1: advantage under H1, more than `elo0`.
+    alpha: probability of accepting H1 if H0 holds.
+    beta: probability of accepting H0 if H1 holds.
     """
 
     elo0: float
@@ -40,7 +40,7 @@ class Sprt:
         """Checks the values."""
         if not -math.inf < self.elo0 < self.elo1 < math.inf:
             raise ValueError(
-                f"the first Elo of a sequential test must be below the second: "
+                f"elo0 of a sequential test must be less than elo1: "
                 f"{self.elo0:g}, {self.elo1:g}"
             )
         for name in ("alpha", "beta"):
@@ -56,25 +56,23 @@ class Sprt:
         )
 
     def log_likelihood_ratio(self, pair_points: Sequence[float] | np.ndarray) -> float:
-        """Returns by how much the results speak for H1, and against H0.
+        """Returns the log-likelihood ratio of H1 to H0.
 
-        The two games with an opening depend on each other, so the pair is what is
-        counted; what the model does not say, how often each of the five outcomes of a
-        pair comes, is what is most likely under each hypothesis. This is the
-        generalised test with the pentanomial model, as Fishtest runs it (Van den Bergh,
-        "The generalized SPRT for chess engine matches").
+        This is the generalised test with the pentanomial model, as in Fishtest (Van den
+        Bergh, "The generalized SPRT for chess engine matches"): outcomes of game pairs
+        are counted, and their probabilities are the most likely ones under each
+        hypothesis.
 
         Args:
-            pair_points: what the player scored with each opening: 0, 0.5, ..., 2.
+            pair_points: the player's points with each opening: 0, 0.5, ..., 2.
         """
         counts = pair_counts(pair_points)
         hypotheses = expected_score(self.elo0), expected_score(self.elo1)
-        # Of each outcome's probability under a hypothesis, by what it is divided.
         zero, one = (tilt(counts / counts.sum(), score) for score in hypotheses)
         return float(counts @ np.log(zero / one))
 
     def verdict(self, pair_points: Sequence[float] | np.ndarray) -> Verdict:
-        """Returns which hypothesis is accepted, if one is."""
+        """Returns the accepted hypothesis, or `undecided`."""
         lower, upper = self.bounds
         ratio = self.log_likelihood_ratio(pair_points)
         if ratio >= upper:
@@ -83,9 +81,9 @@ class Sprt:
 
 
 class SprtResult(NamedTuple):
-    """How a sequential test ended.
+    """The state or result of a sequential test.
 
-    test: which one.
+    test: the test.
     match: the games played.
     """
 
@@ -94,12 +92,12 @@ class SprtResult(NamedTuple):
 
     @property
     def log_likelihood_ratio(self) -> float:
-        """By how much the results speak for H1."""
+        """The log-likelihood ratio of H1 to H0."""
         return self.test.log_likelihood_ratio(self.match.pair_points)
 
     @property
     def verdict(self) -> Verdict:
-        """What was decided."""
+        """The accepted hypothesis, or `undecided`."""
         return self.test.verdict(self.match.pair_points)
 
 
@@ -114,17 +112,17 @@ def play_sprt(
     games_a_look: int = GAMES_A_LOOK,
     on_look: Callable[[SprtResult], object] = lambda result: None,
 ) -> SprtResult:
-    """Plays a match until the test is decided, or no games are left.
+    """Plays a match until the test is decided or `max_games` are played.
 
     Args:
-        game: what is played.
-        players: the one that may be stronger, and its opponent.
+        game: the game.
+        players: the player that may be stronger, and its opponent.
         rng_key: consumed.
-        test: what is asked.
+        test: the test.
         max_games: an even number.
         opening_moves: as in `play_match`.
-        games_a_look: played between two looks at the result, an even number.
-        on_look: called with the result so far.
+        games_a_look: games between two tests, an even number.
+        on_look: called with the result after each test.
 
     Raises:
         ValueError: an argument is out of range, or the game has too few openings.
@@ -139,7 +137,7 @@ def play_sprt(
         look_key = jax.random.fold_in(game_key, first)
         chunk = openings.take(rows)
         played.append(play_openings(game, *players, chunk, look_key))
-        result = SprtResult(test, joined(played))
+        result = SprtResult(test, concatenate(played))
         on_look(result)
         if result.verdict != "undecided":
             break

@@ -1,30 +1,30 @@
-"""What a tournament came to: a table of the players, strongest first."""
+"""The table of a tournament, strongest player first."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from azjax.arena.results import Record
+from azjax.arena.results import WinDrawLoss
 from azjax.arena.tournament import Tournament
 
 
 class Standing(NamedTuple):
-    """A line of the table.
+    """A row of the table.
 
     name: the player.
-    place: of the player among the tournament's names.
-    elo: its rating.
-    interval: where the rating lies with 95% confidence.
-    record: its results in all games.
-    repeated: the share of its games that repeat one of the same match.
-    forfeits: how many games it forfeited.
+    place: index of the player in the tournament's names.
+    elo: rating.
+    interval: 95% confidence interval of the rating.
+    total: results in all games.
+    repeated: fraction of games that repeat a game of the same match.
+    forfeits: number of forfeited games.
     """
 
     name: str
     place: int
     elo: float
     interval: tuple[float, float]
-    record: Record
+    total: WinDrawLoss
     repeated: float
     forfeits: int
 
@@ -32,10 +32,10 @@ class Standing(NamedTuple):
 def standings(
     tournament: Tournament, anchor: tuple[str, float] | None = None
 ) -> list[Standing]:
-    """Returns the players, strongest first.
+    """Returns the rows, strongest player first.
 
     Args:
-        tournament: what was played.
+        tournament: the tournament.
         anchor: a player's name and its rating; None for a mean of 0.
     """
     ratings = tournament.ratings(anchor)
@@ -45,7 +45,7 @@ def standings(
             place=place,
             elo=float(ratings.elo[place]),
             interval=(float(ratings.low[place]), float(ratings.high[place])),
-            record=tournament.total(place),
+            total=tournament.total(place),
             repeated=tournament.repeated(place),
             forfeits=tournament.forfeits(place),
         )
@@ -54,7 +54,7 @@ def standings(
 
 
 def to_json(tournament: Tournament, table: list[Standing]) -> dict[str, Any]:
-    """Returns what `azjax arena --json` prints."""
+    """Returns the JSON object of `azjax arena --json`."""
     return {
         "game": repr(tournament.game),
         "opening_moves": max(
@@ -65,7 +65,7 @@ def to_json(tournament: Tournament, table: list[Standing]) -> dict[str, Any]:
                 "player": line.name,
                 "elo": line.elo,
                 "interval": list(line.interval),
-                **_record_json(line.record),
+                **_total_json(line.total),
                 "repeated": line.repeated,
                 "forfeits": line.forfeits,
             }
@@ -75,7 +75,7 @@ def to_json(tournament: Tournament, table: list[Standing]) -> dict[str, Any]:
             {
                 "player": tournament.names[player],
                 "opponent": tournament.names[opponent],
-                **_record_json(match.total),
+                **_total_json(match.total),
                 "interval": list(match.interval),
                 "as_first": list(match.as_first),
                 "as_second": list(match.as_second),
@@ -87,5 +87,5 @@ def to_json(tournament: Tournament, table: list[Standing]) -> dict[str, Any]:
     }
 
 
-def _record_json(record: Record) -> dict[str, Any]:
-    return {**record._asdict(), "games": record.games, "score": record.score}
+def _total_json(total: WinDrawLoss) -> dict[str, Any]:
+    return {**total._asdict(), "games": total.games, "score": total.score}

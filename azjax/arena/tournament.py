@@ -1,4 +1,4 @@
-"""Tournaments: every player against every other."""
+"""Round-robin tournaments."""
 
 import dataclasses
 import itertools
@@ -14,47 +14,48 @@ from azjax.arena.matches import (
 )
 from azjax.arena.openings import suite
 from azjax.arena.ratings import Ratings, rate
-from azjax.arena.results import MatchResult, Record
+from azjax.arena.results import MatchResult, WinDrawLoss
 from azjax.games import Game
 from azjax.players.session import AnyPlayer, ExternalPlayer, ForfeitError, start_session
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Tournament:
-    """The results of P players.
+    """The matches between P players.
 
-    game: what was played.
-    names: P of them.
-    matches: by the places of player and opponent among the names, the first one lower;
-        those that were played.
+    game: the game.
+    names: the players' names.
+    matches: results by the indices of player and opponent in `names`, the lower index
+        first; an interrupted tournament lacks some.
     """
 
     game: Game
     names: tuple[str, ...]
     matches: Mapping[tuple[int, int], MatchResult]
 
-    def against(self, player: int, opponent: int) -> Record:
+    def against(self, player: int, opponent: int) -> WinDrawLoss:
         """Returns the results of one player against another."""
         if (player, opponent) in self.matches:
             return self.matches[player, opponent].total
         if (opponent, player) in self.matches:
             return self.matches[opponent, player].total.reversed
-        return Record(0, 0, 0)
+        return WinDrawLoss(0, 0, 0)
 
-    def total(self, player: int) -> Record:
+    def total(self, player: int) -> WinDrawLoss:
         """Returns the results of a player in all its games."""
         others = (other for other in range(len(self.names)) if other != player)
-        return sum((self.against(player, o) for o in others), Record(0, 0, 0))
+        return sum((self.against(player, o) for o in others), WinDrawLoss(0, 0, 0))
 
     def repeated(self, player: int) -> float:
-        """Returns the share of a player's games that repeat one of the same match."""
+        """Returns the fraction of a player's games that repeat a game of the same
+        match."""
         shares = [
             result.repeated for met, result in self.matches.items() if player in met
         ]
         return float(np.mean(shares))
 
     def forfeits(self, player: int) -> int:
-        """Returns how many games a player forfeited."""
+        """Returns the number of games that a player forfeited."""
         return sum(
             result.forfeits[met.index(player)]
             for met, result in self.matches.items()
@@ -62,14 +63,14 @@ class Tournament:
         )
 
     def ratings(self, anchor: tuple[str, float] | None = None) -> Ratings:
-        """Returns the players' Elo ratings.
+        """Computes the players' Elo ratings.
 
         Args:
             anchor: a player's name and its rating; None for a mean of 0.
         """
         points = {met: result.pair_points for met, result in self.matches.items()}
-        place = anchor and (self.names.index(anchor[0]), anchor[1])
-        return rate(len(self.names), points, anchor=place)
+        fixed = anchor and (self.names.index(anchor[0]), anchor[1])
+        return rate(len(self.names), points, anchor=fixed)
 
 
 def play_tournament(
@@ -83,28 +84,26 @@ def play_tournament(
     on_games: Callable[[int], object] = lambda games: None,
     on_match: Callable[[str, str, MatchResult], object] = lambda *match: None,
 ) -> Tournament:
-    """Lets every player play every other, all from the same openings.
+    """Plays a match between every two players, all from the same openings.
 
-    A player that cannot go on, or breaks the rules, loses the game in question, and the
-    tournament goes on.
+    A player that fails or makes an illegal move loses that game; the tournament
+    continues.
 
     Args:
-        game: what is played.
+        game: the game.
         players: at least two, by name.
         rng_key: consumed.
-        num_games: in each match, an even number.
-        opening_moves: as in `play_match`.
-        games_at_once: likewise.
-        on_games: likewise.
-        on_match: called with the names of two players and their games when a match is
-            over.
+        num_games: per match, an even number.
+        opening_moves, games_at_once, on_games: as in `play_match`.
+        on_match: called with the names of two players and their result after each
+            match.
 
     Raises:
         ValueError: an argument is out of range, the game has too few openings, or a
-            player cannot play it or does not start; nothing is played then.
+            player does not support it or does not start; no game is played.
     """
     if len(players) < 2:
-        raise ValueError(f"a tournament needs two players or more: {len(players)}")
+        raise ValueError(f"a tournament requires at least two players: {len(players)}")
     check_num_games(num_games)
     for name, player in players.items():
         check_starts(name, player, game)
@@ -128,7 +127,7 @@ def play_tournament(
 
 
 def check_starts(name: str, player: AnyPlayer, game: Game) -> None:
-    """Checks that a player that is not compiled can begin a game.
+    """Checks that an external player can start a game.
 
     Raises:
         ValueError: it cannot.

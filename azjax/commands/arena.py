@@ -33,6 +33,7 @@ from azjax.commands.common import INTERRUPTED
 from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game
+from azjax.networks import Parts
 from azjax.players import AnyPlayer, GtpPlayer, load
 from azjax.players.gtp import MOVE_SECONDS
 from azjax.players.names import split_name, unused_name
@@ -59,32 +60,30 @@ def arena_command(
     parts: str | None = None,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> None:
-    """Let players play each other, and rate them.
+    """Play a tournament or a match between players, and rate them.
 
-    Every player plays every other, from each opening with both colours, for example
+    Every two players play a match, with both colours from each opening, for example
     `azjax arena connect_four random network:pretrained alphazero:pretrained`.
 
     Args:
-        game: one of those that `azjax games` lists.
-        players: two or more, written as for `azjax play --opponent`, or NAME=PLAYER to
-            call one by another name. One that is given twice meets itself.
-        games_per_match: between each two players, 100 unless given; with --sprt at
-            most, and 2000 unless given.
-        opening_moves: made at random before the players take over, more where the game
-            has too few openings of that length; 4 unless given, or fewer where games
-            are short.
-        anchor: NAME or NAME:ELO, a player whose rating is fixed, at 0 unless given.
-            Without an anchor the mean of all ratings is 0.
-        sprt: two numbers of Elo. Play only until it is decided whether the first player
-            is stronger than the second by the one or by the other; either verdict is
-            wrong in 5% of the cases.
+        game: a game that `azjax games` lists.
+        players: two or more, as in `azjax play --opponent`; NAME=PLAYER sets a
+            player's name. A player that is given twice plays itself.
+        games_per_match: default 100; with --sprt the maximum, default 2000.
+        opening_moves: random moves before the players take over, more if the game has
+            too few openings of that length. Default 4, fewer in short games.
+        anchor: NAME or NAME:ELO, a player with a fixed rating, by default 0. Without
+            an anchor the mean of all ratings is 0.
+        sprt: two Elo values. Play until a sequential test decides whether the first
+            player's advantage is the first or the second value; the error rate of
+            either verdict is 5%.
         save: a new directory for all games, ratings.png and results.json.
-        at_once: games in memory at once, at most.
-        move_seconds: that a program beside this one (`gtp:COMMAND`) may think about a
-            move; then it forfeits the game.
-        seed: of openings and players.
-        parts: MODULE:NAME, the azjax.networks.Parts of the networks that were made with
-            modules of your own.
+        at_once: maximum number of concurrent games.
+        move_seconds: time limit for a move of an external program (`gtp:COMMAND`),
+            which otherwise forfeits the game.
+        seed: seed of openings and players.
+        parts: MODULE:NAME, the azjax.networks.Parts of networks with modules of your
+            own.
         as_json: print one JSON object.
     """
     num_games = games_per_match
@@ -98,28 +97,18 @@ def arena_command(
     texts = named(players)
     fixed = None if anchor is None else read_anchor(anchor, tuple(texts))
     test = None if sprt is None else _read_test(sprt, players)
-    directory = None if save is None else Path(save)
-    is_free = directory is None or not directory.exists()
-    if directory is not None and not is_free:
-        is_free = directory.is_dir() and not any(directory.iterdir())
-    if not is_free:
-        raise ValueError(f"--save {save}: it is no new or empty directory")
+    directory = None if save is None else _new_directory(save)
     board_game, own_parts = games.make(game), read_parts(parts)
     enable_compilation_cache()
-    loaded = {name: load(text, board_game, own_parts) for name, text in texts.items()}
-    for name, player in loaded.items():
-        if isinstance(player, GtpPlayer):
-            player.move_seconds = move_seconds
-        check_starts(name, player, board_game)
     settings = _Settings(
         board_game,
-        loaded,
+        _load_players(texts, board_game, own_parts, move_seconds),
         num_games,
         opening_moves,
         at_once,
         rng_key=jax.random.key(seed),
         directory=directory,
-        # What is printed as JSON must be the only thing on the standard output.
+        # With --json, standard output has nothing else.
         console=Console(stderr=as_json, width=None if sys.stdout.isatty() else 120),
     )
     if directory is not None:
@@ -135,9 +124,30 @@ def arena_command(
         raise SystemExit(INTERRUPTED)
 
 
+def _new_directory(save: str) -> Path:
+    directory = Path(save)
+    if directory.exists():
+        is_empty = directory.is_dir() and not any(directory.iterdir())
+        if not is_empty:
+            raise ValueError(f"--save {save}: not a new or empty directory")
+    return directory
+
+
+def _load_players(
+    texts: Mapping[str, str], game: Game, parts: Parts | None, move_seconds: float
+) -> dict[str, AnyPlayer]:
+    """Loads the players by name and checks that external ones start."""
+    loaded = {name: load(text, game, parts) for name, text in texts.items()}
+    for name, player in loaded.items():
+        if isinstance(player, GtpPlayer):
+            player.move_seconds = move_seconds
+        check_starts(name, player, game)
+    return loaded
+
+
 @dataclasses.dataclass(frozen=True)
 class _Settings:
-    """What was asked for, checked."""
+    """The checked arguments of the command."""
 
     game: Game
     players: Mapping[str, AnyPlayer]
@@ -152,9 +162,9 @@ class _Settings:
 def _tournament(
     settings: _Settings, anchor: tuple[str, float] | None
 ) -> dict[str, Any]:
-    """Plays a tournament and prints its tables; returns what there is to save.
+    """Plays a tournament and prints its tables; returns the results as JSON.
 
-    Ctrl-C ends it; the matches that were over count.
+    Ctrl-C ends it; finished matches count.
     """
     console, names = settings.console, tuple(settings.players)
     matches: dict[tuple[int, int], MatchResult] = {}
@@ -189,7 +199,7 @@ def _tournament(
         print_line(console, f"interrupted when {over}")
         if not matches:
             raise KeyboardInterrupt
-        # The first player has met all others that have met anybody.
+        # The first player has played all others that have played.
         names = names[: 1 + max(place for met in matches for place in met)]
         anchor = anchor if anchor and anchor[0] in names else None
     tournament = Tournament(settings.game, names, matches)
@@ -202,7 +212,7 @@ def _tournament(
 
 
 def _test(settings: _Settings, test: Sprt) -> dict[str, Any]:
-    """Plays a sequential test and prints its verdict; returns what there is to save.
+    """Plays a sequential test and prints its verdict; returns the results as JSON.
 
     Ctrl-C ends it undecided.
     """
@@ -243,14 +253,7 @@ def _test(settings: _Settings, test: Sprt) -> dict[str, Any]:
     print_match(console, name, opponent, result.match)
     if settings.directory is not None:
         append_games(settings.directory, settings.game, (name, opponent), result.match)
-    verdict = {
-        "stronger": f"accepted: {name} is stronger than {opponent} by {test.elo1:g} "
-        f"Elo, rather than by {test.elo0:g}",
-        "not stronger": f"accepted: {name} is stronger than {opponent} by "
-        f"{test.elo0:g} Elo, rather than by {test.elo1:g}",
-        "undecided": f"undecided after {total.games} games",
-    }[result.verdict]
-    print_line(console, verdict)
+    print_line(console, _verdict_text(name, opponent, result))
     return {
         "game": repr(settings.game),
         "opening_moves": result.match.opening_moves,
@@ -267,15 +270,29 @@ def _test(settings: _Settings, test: Sprt) -> dict[str, Any]:
     }
 
 
+def _verdict_text(name: str, opponent: str, result: SprtResult) -> str:
+    if result.verdict == "undecided":
+        return f"undecided after {result.match.total.games} games"
+    accepted, rejected = result.test.elo0, result.test.elo1
+    if result.verdict == "stronger":
+        accepted, rejected = rejected, accepted
+    return (
+        f"accepted: {name} is stronger than {opponent} by {accepted:g} Elo, rather "
+        f"than by {rejected:g}"
+    )
+
+
 def named(players: Sequence[str]) -> dict[str, str]:
-    """Returns the players' texts by their names, which are the texts themselves unless
-    they say `NAME=PLAYER`; a name that comes again gets a number.
+    """Returns the player strings by name.
+
+    The name is NAME in `NAME=PLAYER`, else the string itself; a number is appended to
+    repeated names.
 
     Raises:
-        ValueError: there are fewer than two.
+        ValueError: there are fewer than two players.
     """
     if len(players) < 2:
-        raise ValueError(f"azjax arena needs two players or more: {len(players)}")
+        raise ValueError(f"azjax arena requires at least two players: {len(players)}")
     texts: dict[str, str] = {}
     for player in players:
         name, text = split_name(player)
@@ -284,10 +301,10 @@ def named(players: Sequence[str]) -> dict[str, str]:
 
 
 def read_anchor(text: str, names: Sequence[str]) -> tuple[str, float]:
-    """Reads `NAME` or `NAME:ELO`.
+    """Parses `NAME` or `NAME:ELO`.
 
     Raises:
-        ValueError: no player has the name, or the rating is no number.
+        ValueError: no player has the name, or the rating is not a number.
     """
     if text in names:
         return text, 0.0
@@ -299,7 +316,7 @@ def read_anchor(text: str, names: Sequence[str]) -> tuple[str, float]:
     if name in names and math.isfinite(elo):
         return name, elo
     raise ValueError(
-        f"--anchor is NAME or NAME:ELO with one of {', '.join(names)}: {text!r}"
+        f"--anchor must be NAME or NAME:ELO, NAME one of {', '.join(names)}: {text!r}"
     )
 
 
@@ -310,5 +327,5 @@ def _progress(console: Console) -> Progress:
 
 def _read_test(sprt: tuple[float, float], players: Sequence[str]) -> Sprt:
     if len(players) != 2:
-        raise ValueError(f"--sprt needs exactly two players: {len(players)}")
+        raise ValueError(f"--sprt requires exactly two players: {len(players)}")
     return Sprt(*sprt)

@@ -1,4 +1,4 @@
-"""Tables that `azjax arena` prints."""
+"""Text output of `azjax arena`."""
 
 from collections.abc import Sequence
 
@@ -6,11 +6,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from azjax.arena.results import MatchResult, Record
+from azjax.arena.results import MatchResult, WinDrawLoss
 from azjax.arena.standings import Standing
 from azjax.arena.tournament import Tournament
 
-_FORFEITS_SHOWN = 3  # of a match
+_FORFEITS_SHOWN = 3  # per match
 
 
 def print_standings(
@@ -35,8 +35,8 @@ def print_standings(
             Text(line.name),
             f"{line.elo:+.0f}",
             f"{low:+.0f} to {high:+.0f}",
-            f"{line.record.score:.1%}",
-            "-".join(map(str, line.record)),
+            f"{line.total.score:.1%}",
+            "-".join(map(str, line.total)),
             f"{line.repeated:.0%}",
         )
         scores = (
@@ -44,7 +44,7 @@ def print_standings(
             for other in table
         )
         cross.add_row(str(rank), *scores)
-    counts = {line.record.games for line in table}
+    counts = {line.total.games for line in table}
     number = f"{max(counts)} games each" if len(counts) == 1 else "unfinished"
     zero = "mean 0" if anchor is None else f"{anchor[0]} at {anchor[1]:g}"
     console.print(Text(f"\n{tournament.game!r}, {number}: ratings, {zero}", "bold"))
@@ -54,14 +54,14 @@ def print_standings(
 
 
 def _percent(tournament: Tournament, player: Standing, opponent: Standing) -> str:
-    record = tournament.against(player.place, opponent.place)
-    return f"{record.score:.1%}" if record.games else "-"
+    results = tournament.against(player.place, opponent.place)
+    return f"{results.score:.1%}" if results.games else "-"
 
 
 def print_match(console: Console, name: str, opponent: str, match: MatchResult) -> None:
-    """Prints the result of a match, and its forfeited games."""
+    """Prints the result of a match and its first forfeits."""
     print_line(console, f"{name} against {opponent}: {score_text(match.total)}")
-    games = match.finished((name, opponent))
+    games = match.game_records((name, opponent))
     forfeits = [ended for ended in games if ended.is_forfeit]
     for ended in forfeits[:_FORFEITS_SHOWN]:
         loser = ended.names[0] if ended.result < 0 else ended.names[1]
@@ -80,14 +80,14 @@ def openings_text(match: MatchResult) -> str:
     return f"{number} different positions after {match.opening_moves} {moves}"
 
 
-def score_text(record: Record) -> str:
-    """Returns results as a person reads them."""
+def score_text(total: WinDrawLoss) -> str:
+    """Returns results as text, such as `75.0% (7 won, 1 drawn, 2 lost)`."""
     return (
-        f"{record.score:.1%} ({record.wins} won, {record.draws} drawn, "
-        f"{record.losses} lost)"
+        f"{total.score:.1%} ({total.wins} won, {total.draws} drawn, "
+        f"{total.losses} lost)"
     )
 
 
 def print_line(console: Console, text: str) -> None:
-    """Prints a line without markup."""
+    """Prints a line without interpreting markup."""
     console.print(Text(text), soft_wrap=True)

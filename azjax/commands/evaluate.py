@@ -1,4 +1,4 @@
-"""`azjax evaluate`: how strong a trained player is."""
+"""`azjax evaluate`: the strength of a trained player."""
 
 import json
 import shlex
@@ -36,17 +36,17 @@ def evaluate_command(
     parts: str | None = None,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> None:
-    """Count a player's mistakes against perfect play, and let it play matches.
+    """Count a player's mistakes in solved positions, and play matches.
 
     Args:
-        run: a run's directory, a player's directory, or `pretrained`.
-        game: which player is meant, for `pretrained`.
-        positions: a CSV file of solved positions, in place of those that ship.
-        simulations: network evaluations a move of the search.
-        games: in each match, against chance and an untrained network; 0 for none.
-        seed: of openings and opponents.
-        parts: MODULE:NAME, the azjax.networks.Parts with which the network was made, if
-            it has modules of your own.
+        run: a run directory, a player directory, or `pretrained`.
+        game: the game, for `pretrained`.
+        positions: a CSV file of solved positions; default: those of azjax.
+        simulations: network evaluations per move of the search.
+        games: per match, against random moves and an untrained network; 0 for none.
+        seed: seed of openings and players.
+        parts: MODULE:NAME, the azjax.networks.Parts of the network, if it has modules
+            of your own.
         as_json: print one JSON object.
     """
     check_int("--simulations", simulations, 1, MAX_SIMULATIONS)
@@ -79,7 +79,7 @@ def evaluate_command(
 
 
 def print_report(console: Console, report: Report) -> None:
-    """Prints what `azjax evaluate` found."""
+    """Prints the report as tables."""
     search_name = f"search, {report.simulations} simulations"
     if report.network is not None and report.search is not None:
         table = Table(

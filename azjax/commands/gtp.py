@@ -1,4 +1,4 @@
-"""`azjax gtp`: a player for Go front ends and match programs."""
+"""`azjax gtp`: a player for GTP front ends and match programs."""
 
 import contextlib
 import os
@@ -25,23 +25,23 @@ def gtp_command(
 ) -> None:
     """Speak GTP 2, the Go Text Protocol, on the standard input and output.
 
-    In every game `b` is the player who begins, in chess White. An analysis
-    (`lz-analyze`, `kata-analyze`) goes deeper as long as it runs if the player keeps
-    its search: alphazero:RUN?simulations=200&tree_reuse_nodes=20000. Win rates and
-    utilities are those of the player to move.
+    In every game `b` is the player who moves first, in chess White. An analysis
+    (`lz-analyze`, `kata-analyze`) adds simulations as long as it runs if the player
+    keeps its tree: alphazero:RUN?simulations=200&tree_reuse_nodes=20000. Win rates and
+    utilities are for the player to move.
 
     Args:
-        game: one of those that `azjax games` lists, not only Go.
-        player: who moves, such as alphazero:RUN?simulations=400, where RUN is a run's
-            directory or `pretrained`. Without it, the player that ships for the
-            game, or else a search.
-        seed: of the player's chance.
-        parts: MODULE:NAME, the azjax.networks.Parts with which the network was made, if
-            it has modules of your own.
+        game: any game that `azjax games` lists.
+        player: the player, such as alphazero:RUN?simulations=400, where RUN is a run
+            directory or `pretrained`. Default: the pretrained player of the game, else
+            a search.
+        seed: seed of the player.
+        parts: MODULE:NAME, the azjax.networks.Parts of the network, if it has modules
+            of your own.
     """
     check_seed("--seed", seed)
     if player == "human":
-        raise ValueError("--player must be a player that needs no terminal: 'human'")
+        raise ValueError("--player must not be 'human', who needs the terminal")
     enable_compilation_cache()
     output = sys.stdout
 
@@ -49,7 +49,7 @@ def gtp_command(
         output.write(text)
         output.flush()
 
-    # Nothing but the protocol may be written there.
+    # Standard output is for the protocol only.
     with contextlib.redirect_stdout(sys.stderr):
         first_game = games.make(game)
         own_parts = read_parts(parts)
@@ -63,5 +63,5 @@ def gtp_command(
             try:
                 serve(engine, Inbox(read_lines(sys.stdin.fileno())), write)
             except BrokenPipeError:
-                # Nobody reads any more; neither will what Python writes at its end.
+                # The reader is gone; Python would fail to flush at exit.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())

@@ -1,4 +1,4 @@
-"""`azjax play`."""
+"""`azjax play`: a game in the terminal."""
 
 import io
 import os
@@ -8,12 +8,12 @@ from collections.abc import Callable
 import tyro
 
 from azjax import games
-from azjax.arena.executor import Executor
 from azjax.checks import check_seed
 from azjax.commands.common import INTERRUPTED, PIPE_CLOSED, note
 from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.background import BackgroundExecutor, CallbackQueue
+from azjax.play.executor import Executor
 from azjax.play.opponents import default_opponent
 from azjax.play.plain import Plain
 from azjax.play.session import Session
@@ -21,7 +21,7 @@ from azjax.play.typeahead import drop_typeahead
 from azjax.players import load as load_player_named
 from azjax.players.names import split_name
 
-PATIENCE = 0.5  # seconds that a search may take to end when the user leaves
+PATIENCE = 0.5  # seconds to wait for a search when the user quits
 
 
 def play_command(
@@ -35,20 +35,20 @@ def play_command(
     plain: bool = False,
     parts: str | None = None,
 ) -> None:
-    """Play a game in the terminal; `help` shows what you can do there.
+    """Play a game in the terminal; type `help` for the commands.
 
     Args:
-        game: one of those that `azjax games` lists.
-        opponent: who answers: random, greedy, minimax:DEPTH, mcts:N, q_learning:RUN,
-            network:RUN, alphazero:RUN, perfect, human (a second person) or
-            gtp:COMMAND, where RUN is a run's directory or `pretrained`. Settings stand
-            after a ?, joined by &: alphazero:RUN?simulations=200&tree_reuse_nodes=2000.
-            NAME=PLAYER calls one by another name.
-            Without it, the player that ships for the game, or else a search.
-        second: let the opponent begin.
-        seed: of the opponent's chance.
-        load: a saved game to go on with.
-        plain: lines in place of a full screen, as in a pipe.
+        game: a game that `azjax games` lists.
+        opponent: random, greedy, minimax:DEPTH, mcts:N, q_learning:RUN, network:RUN,
+            alphazero:RUN, perfect, human (a second person) or gtp:COMMAND, where RUN
+            is a run directory or `pretrained`. Settings follow a ? and are joined by
+            &: alphazero:RUN?simulations=200&tree_reuse_nodes=2000. NAME=PLAYER sets
+            the player's name. Default: the pretrained player of the game, else a
+            search.
+        second: let the opponent move first.
+        seed: seed of the opponent.
+        load: a saved game to continue.
+        plain: print lines instead of using the full screen.
         parts: MODULE:NAME, the azjax.networks.Parts of the opponent's network, if it
             has modules of your own.
     """
@@ -59,28 +59,35 @@ def play_command(
     name, text = split_name(opponent or default_opponent(board_game))
     player = load_player_named(text, board_game, read_parts(parts))
 
-    def sit_down(run: Executor) -> Session:
+    def make_session(executor: Executor) -> Session:
         return Session(
-            board_game, player, name=name or text, user=int(second), seed=seed, run=run
+            board_game,
+            player,
+            name=name or text,
+            user=int(second),
+            seed=seed,
+            run=executor,
         )
 
     if plain or not _has_screen():
-        _play_plain(sit_down, load)
+        _play_plain(make_session, load)
     else:
-        _play_on_screen(sit_down, load)
+        _play_on_screen(make_session, load)
 
 
 def _has_screen() -> bool:
-    """Returns whether there is a full screen, and somebody in front of it."""
+    """Returns whether the program runs in a terminal with a full screen."""
     streams = (sys.stdin, sys.stdout, sys.stderr)
     is_dumb = os.environ.get("TERM", "") in ("", "dumb", "unknown")
     return all(stream.isatty() for stream in streams) and not is_dumb
 
 
-def _play_on_screen(sit_down: Callable[[Executor], Session], saved: str | None) -> None:
-    from azjax.play.screen import PlayApp  # noqa: PLC0415, it takes its time
+def _play_on_screen(
+    make_session: Callable[[Executor], Session], saved: str | None
+) -> None:
+    from azjax.play.screen import PlayApp  # noqa: PLC0415, slow to import
 
-    app = PlayApp(sit_down)
+    app = PlayApp(make_session)
     try:
         app.session.begin(saved)
         drop_typeahead()
@@ -90,12 +97,12 @@ def _play_on_screen(sit_down: Callable[[Executor], Session], saved: str | None) 
     _end(app.return_code or 0, is_idle)
 
 
-def _play_plain(sit_down: Callable[[Executor], Session], saved: str | None) -> None:
+def _play_plain(make_session: Callable[[Executor], Session], saved: str | None) -> None:
     for stream in (sys.stdin, sys.stdout):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     callbacks = CallbackQueue()
-    session = sit_down(callbacks.background)
+    session = make_session(callbacks.background)
     status = 0
     try:
         interface = Plain(session, callbacks, read=_read, write=_write, note=note)
@@ -107,7 +114,7 @@ def _play_plain(sit_down: Callable[[Executor], Session], saved: str | None) -> N
     except SystemExit as ended:  # by a signal
         status = int(ended.code or 0)
     except BrokenPipeError:
-        # Python would complain when it writes what is left.
+        # Python would fail to flush the rest at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = PIPE_CLOSED
     finally:
@@ -116,7 +123,7 @@ def _play_plain(sit_down: Callable[[Executor], Session], saved: str | None) -> N
 
 
 def _read(prompt: str) -> str:
-    """Asks for a line; in a pipe, the question has a line of its own."""
+    """Reads a line; in a pipe, the prompt has its own line."""
     if sys.stdin.isatty():
         return input(prompt)
     _write(prompt.strip())
@@ -131,14 +138,14 @@ def _write(text: str) -> None:
 
 
 def _close(session: Session, background: BackgroundExecutor) -> bool:
-    """Gives back what a session holds; returns whether nobody thinks any more."""
+    """Closes a session; returns whether no search is running."""
     is_idle = background.close(PATIENCE)
     session.close()
     return is_idle
 
 
 def _end(status: int, is_idle: bool) -> None:
-    """Ends the program, if need be in the middle of a search, which knows no stop."""
+    """Ends the program, even during a search, which cannot be stopped."""
     if not is_idle:
         sys.stdout.flush()
         os._exit(status)

@@ -294,7 +294,7 @@ class Game(abc.ABC, Generic[S]):
 @functools.partial(jax.jit, static_argnames="game")
 def compiled_mask(game: Game[S], state: S) -> jax.Array:
     """Returns `game.legal_action_mask(state)`, compiled once for each game."""
-    return game.legal_action_mask(state)
+    return type(game).legal_action_mask(game, state)
 
 
 def _enumerate(texts: Sequence[str], most: int = 20) -> str:

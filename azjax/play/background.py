@@ -4,7 +4,7 @@ import queue
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
-from azjax.arena.executor import Then, Work
+from azjax.play.executor import Then, Work
 from azjax.players import MoveDecision
 
 

@@ -5,9 +5,8 @@ import contextlib
 import functools
 import json
 
-import jax
-
 from azjax.games import Game
+from azjax.games.host import first_state, legal_actions
 from azjax.players.serialization import CONFIG_FILE, PRETRAINED, pretrained_directory
 
 # Work in one second, measured on two cores of an AMD EPYC (Zen 4).
@@ -54,4 +53,4 @@ def default_mcts(game: Game) -> str:
 
 @functools.cache
 def _num_first_moves(game: Game) -> int:
-    return int(jax.jit(lambda: game.legal_action_mask(game.init()).sum())())
+    return len(legal_actions(game, first_state(game)))

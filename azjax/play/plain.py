@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from azjax.arena.events import (
+from azjax.play.background import CallbackQueue
+from azjax.play.events import (
     AdviceFailed,
     Advised,
     Event,
@@ -11,7 +12,6 @@ from azjax.arena.events import (
     Jumped,
     Moved,
 )
-from azjax.play.background import CallbackQueue
 from azjax.play.session import Session
 from azjax.play.text_output import (
     analysis_lines,

@@ -20,11 +20,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import jax.numpy as jnp
-import numpy as np
-
 from azjax import games
 from azjax.games import Game
+from azjax.games.host import first_state, next_state, rewards
 
 FORMAT = 1
 MAX_BYTES = 1_000_000
@@ -175,14 +173,13 @@ def _words(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 
 def _replay(game: Game, moves: list[tuple[int, str]]) -> tuple[list[int], str]:
     """Returns the actions and the result by the rules."""
-    state, actions = game.init(), []
+    state, actions = first_state(game), []
     for count, (line, text) in enumerate(moves, start=1):
         try:
             actions.append(game.text_to_action(state, text))
         except ValueError as error:
             raise ValueError(f"line {line}: move {count}: {error}") from error
-        state = game.step(state, jnp.int32(actions[-1]))
+        state = next_state(game, state, actions[-1])
     if not state.terminated:
         return actions, UNFINISHED
-    first, second = np.asarray(game.rewards(state)).tolist()
-    return actions, RESULTS[first, second]
+    return actions, RESULTS[rewards(game, state)]

@@ -5,11 +5,11 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import NamedTuple
 
-from azjax.arena.controller import Controller, PlayerSessions
-from azjax.arena.events import Advised, Event, Forfeited, Jumped, Moved
-from azjax.arena.executor import Executor, InlineExecutor
 from azjax.games import Game
 from azjax.play import saved_game
+from azjax.play.controller import Controller, PlayerSessions
+from azjax.play.events import Advised, Event, Forfeited, Jumped, Moved
+from azjax.play.executor import Executor, InlineExecutor
 from azjax.play.saved_game import RESULTS, UNFINISHED, SavedGame
 from azjax.play.text_output import expected_value, side_names
 from azjax.players import (
@@ -263,14 +263,14 @@ class Session:
         self._require_opponent()
         self._restart_opponent()
         self.user, self.is_auto = 1 - self.user, False
-        self.controller.seat(self._player_sessions())
+        self.controller.set_sessions(self._player_sessions())
         return f"you have the {side_names(self.game)[self.user]}"
 
     def _auto(self, _: str) -> str:
         self._require_opponent()
         self._restart_opponent()
         self.is_auto = not self.is_auto
-        self.controller.seat(self._player_sessions())
+        self.controller.set_sessions(self._player_sessions())
         if self.is_auto:
             return f"{self.name} plays both sides"
         return "you play again"
@@ -388,7 +388,7 @@ class Session:
             failed.close()
             if self.is_analysing:
                 self.controller.adviser = self.opponent_session
-            self.controller.seat(self._player_sessions())
+            self.controller.set_sessions(self._player_sessions())
 
     def _default_path(self) -> Path:
         """Returns a file name with the current time."""

@@ -1,8 +1,14 @@
-"""Everything that can choose a move."""
+"""Players: everything that can choose a move."""
 
 from azjax.players.alphazero import AlphaZeroPlayer
 from azjax.players.analysis import Analysis, Branches
-from azjax.players.core import Choice, Player, choose, start, think
+from azjax.players.core import (
+    Choice,
+    Player,
+    choose,
+    choose_with_carry,
+    init_carry,
+)
 from azjax.players.greedy import GreedyPlayer
 from azjax.players.gtp import GtpPlayer
 from azjax.players.human import HumanPlayer
@@ -66,8 +72,10 @@ __all__ = [
     "TrainedPlayer",
     "TrainedQ",
     "choose",
+    "choose_with_carry",
     "compile_choice",
     "first_network",
+    "init_carry",
     "load",
     "load_compiled",
     "load_player",
@@ -76,7 +84,5 @@ __all__ = [
     "save_player",
     "save_q_player",
     "shipped_players",
-    "start",
     "start_session",
-    "think",
 ]

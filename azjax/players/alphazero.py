@@ -1,4 +1,4 @@
-"""The player that searches with the network."""
+"""A player that searches with a network."""
 
 from typing import ClassVar
 
@@ -25,10 +25,10 @@ from azjax.search import (
 
 @struct.dataclass
 class AlphaZeroPlayer:
-    """Searches a tree of `simulations` network evaluations, without noise.
+    """Searches with `simulations` network evaluations per move, without root noise.
 
-    Where `search.tree_reuse_nodes` is set, `think` starts from the subtree of the last
-    search; `choose` always starts from an empty tree.
+    With `search.tree_reuse_nodes`, `choose_with_carry` starts from the subtree of the
+    last search; `choose` always starts from an empty tree.
     """
 
     draws_in_parts: ClassVar[bool] = True
@@ -41,47 +41,47 @@ class AlphaZeroPlayer:
     def choose(self, rng_key: jax.Array, states: State) -> Choice:
         """Chooses a move in each of B positions.
 
-        The key is consumed; no chance is involved but between moves that were visited
-        equally often by the algorithm `alphazero`.
+        The key is consumed. It only breaks ties between equally visited moves, with the
+        algorithm `alphazero`.
         """
         return self.analyse(rng_key, states, None)[0]
 
-    def start(self, states: State) -> Tree | None:
-        """Returns B trees that know nothing, None if none are kept."""
+    def init_carry(self, states: State) -> Tree | None:
+        """Returns B empty trees; None if no trees are kept."""
         return init_trees(self.search, states, self.game.num_actions, self.simulations)
 
-    def think(
-        self, rng_key: jax.Array, states: State, memory: Tree
+    def choose_with_carry(
+        self, rng_key: jax.Array, states: State, carry: Tree
     ) -> tuple[Choice, Tree]:
-        """Chooses a move in each of B positions, and returns the trees that it saw.
+        """Chooses a move in each of B positions and returns the searched trees.
 
         Args:
             rng_key: consumed.
             states: the positions, leaves `[B, ...]`.
-            memory: the trees of the last moves. What lies below the positions is used,
-                wherever in the tree they are; a position that is not in its tree is
-                searched from nothing.
+            carry: the trees of the last moves. The subtree below each position is
+                reused, wherever it is in the tree; a position that is not in its tree
+                starts from an empty tree.
         """
-        choice, _, memory = self.analyse(rng_key, states, memory)
-        return choice, memory
+        choice, _, carry = self.analyse(rng_key, states, carry)
+        return choice, carry
 
     def analyse(
         self,
         rng_key: jax.Array,
         states: State,
-        memory: Tree | None,
+        carry: Tree | None,
         search_slice: SearchSlice | None = None,
     ) -> tuple[Choice, Analysis, Tree | None]:
-        """Chooses as `think` does, or without a memory as `choose` does, and tells
-        what the search saw.
+        """Chooses as `choose_with_carry` does, or as `choose` if `carry` is None, and
+        returns the search statistics.
 
-        With a `search_slice` it makes the next `simulations` simulations of a search
-        of these positions, whose tree so far is the memory.
+        With a `search_slice` it makes the next `simulations` simulations of a search of
+        these positions, whose tree so far is `carry`.
         """
         known = None
-        if memory is not None:
-            found = find(memory, states)
-            known = subtree(memory, found, max_nodes=self.search.tree_reuse_nodes)
+        if carry is not None:
+            found = find(carry, states)
+            known = subtree(carry, found, max_nodes=self.search.tree_reuse_nodes)
         logits, result = evaluate(self.game, self.network, self.variables, states)
         output = run_search(
             self.search,

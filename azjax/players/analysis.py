@@ -1,4 +1,4 @@
-"""What a search saw in a position, for people to look at."""
+"""Search statistics of a position, for display."""
 
 from typing import NamedTuple
 
@@ -7,21 +7,20 @@ import jax.numpy as jnp
 
 from azjax.search import Tree
 
-MAX_LINE = 16  # moves
-MAX_BRANCHES = 64  # positions
+MAX_LINE = 16  # moves of a principal variation
+MAX_BRANCHES = 64  # nodes
 
 
 class Branches(NamedTuple):
-    """The most visited positions of B search trees; N of them, the root first, and each
-    after the one that leads to it.
+    """The N most visited nodes of B search trees, the root first, each after its
+    parent.
 
-    parents: `[B, N]` int32; which of the N is one move before; -1 for the root.
-    actions: `[B, N]` int32; the move that leads there; -1 for the root.
-    priors: `[B, N]` float32; that move's probability before the search; 1 for the root.
-    visits: `[B, N]` int32; simulations that ended there or passed; 0 where a tree has
-        no more positions.
-    values: `[B, N]` float32; the expected result for the player who moved there, in
-        [-1, 1]; of the root for the player to move.
+    parents: `[B, N]` int32; index of the parent among the N nodes; -1 for the root.
+    actions: `[B, N]` int32; the move that leads to the node; -1 for the root.
+    priors: `[B, N]` float32; prior probability of that move; 1 for the root.
+    visits: `[B, N]` int32; visit counts; 0 where a tree has fewer nodes.
+    values: `[B, N]` float32; expected result in [-1, 1] for the player who made the
+        move; for the root, for the player to move.
     """
 
     parents: jax.Array
@@ -32,15 +31,15 @@ class Branches(NamedTuple):
 
 
 class Analysis(NamedTuple):
-    """What a search saw in each of B positions; A actions, L moves.
+    """Search statistics of B positions, with A actions and lines of L moves.
 
-    prior: `[B, A]` float32; the probabilities of the moves before the search.
-    visits: `[B, A]` int32; how often the search tried each move.
-    action_values: `[B, A]` float32; the expected result of each move for the player
-        who makes it, in [-1, 1]; 0 where it was never tried.
-    line: `[B, L]` int32; the chosen move and what it expects to follow, the principal
-        variation; -1 after its end.
-    branches: the most visited part of the tree; None where there is no tree.
+    prior: `[B, A]` float32; prior probabilities of the moves.
+    visits: `[B, A]` int32; visit counts of the moves.
+    action_values: `[B, A]` float32; expected result of each move for the player who
+        makes it, in [-1, 1]; 0 where not visited.
+    line: `[B, L]` int32; the principal variation, which starts with the chosen move; -1
+        after its end.
+    branches: the most visited nodes; None without a tree.
     """
 
     prior: jax.Array
@@ -51,13 +50,12 @@ class Analysis(NamedTuple):
 
 
 def analysis_of(tree: Tree, action: jax.Array, prior_logits: jax.Array) -> Analysis:
-    """Reads from the roots of searched trees what a person wants to know.
+    """Computes the statistics of searched trees.
 
     Args:
         tree: B trees.
-        action: `[B]` int32; the moves that were chosen.
-        prior_logits: `[B, A]` of the moves at the roots, the lowest number where
-            illegal.
+        action: `[B]` int32; the chosen moves.
+        prior_logits: `[B, A]` of the root moves, the lowest float where illegal.
     """
     summary = tree.summary()
     return Analysis(
@@ -70,8 +68,8 @@ def analysis_of(tree: Tree, action: jax.Array, prior_logits: jax.Array) -> Analy
 
 
 def _branches(tree: Tree) -> Branches:
-    """Returns the most visited positions; as a position has more visits than each that
-    follows it, those that lead there are among them."""
+    """Returns the most visited nodes; a parent has more visits than its child, so all
+    parents are among them."""
     most = min(MAX_BRANCHES, tree.node_visits.shape[1])
     visits, nodes = jax.lax.top_k(tree.node_visits, most)
     game = jnp.arange(len(nodes))[:, None]
@@ -95,10 +93,10 @@ def _branches(tree: Tree) -> Branches:
 
 
 def _line(tree: Tree, action: jax.Array) -> jax.Array:
-    """Returns `[B, L]`: the chosen move, then always the most visited one."""
+    """Returns `[B, L]`: the chosen move, then always the most visited move."""
     game = jnp.arange(action.shape[0])
 
-    def go_on(carry, _):
+    def descend(carry, _):
         node, action = carry
         is_node = node >= 0
         shown = jnp.where(is_node, action, -1)
@@ -109,4 +107,4 @@ def _line(tree: Tree, action: jax.Array) -> jax.Array:
         return (jnp.where(is_searched, child, -1), next_action), shown
 
     start = (jnp.zeros_like(action), action)
-    return jax.lax.scan(go_on, start, length=MAX_LINE)[1].T
+    return jax.lax.scan(descend, start, length=MAX_LINE)[1].T

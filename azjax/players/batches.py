@@ -1,10 +1,9 @@
-"""Large batches of positions, divided among devices.
+"""Batches of positions that are divided among devices.
 
-A large batch has equal parts, each of which draws with a key of its own, as in
-`azjax.search.keys`. A device has one or several of them: the draws do not depend on
-the number of devices, and the choices only through rounding. Where several processes
-share a batch, each computes its parts by itself, and their results are gathered at the
-end.
+A large batch has equal parts, each with its own random key, as in `azjax.search.keys`.
+A device computes one or several parts: random draws do not depend on the number of
+devices, and choices only through rounding. Several processes each compute some parts
+and gather the results at the end.
 """
 
 from collections.abc import Sequence
@@ -17,16 +16,17 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from azjax.devices import DIVIDED, REPLICATED, mesh_of
 
 NUM_PARTS = 8
-MIN_DIVIDED = 64  # positions; a smaller batch has one part, on one device
+MIN_DIVIDED = 64  # positions; a smaller batch is one part on one device
 
 
 class Division(NamedTuple):
     """How large batches are divided.
 
     num_parts: P, equal parts of a batch.
-    devices: that share the parts, as many of them as divide those of their process;
-        None for all of this process. Devices of several processes are those of all
-        processes, whose number divides P; all of them then compute the same batches.
+    devices: the devices that share the parts; None for all of this process. A process
+        uses as many of its devices as divide its parts. Devices of several processes
+        must be those of all processes, whose number must divide P; all processes then
+        compute the same batches.
     """
 
     num_parts: int = NUM_PARTS
@@ -37,13 +37,13 @@ LOCAL = Division()
 
 
 class BatchLayout(NamedTuple):
-    """How a batch of B positions is divided.
+    """The layout of a batch of B positions.
 
     size: B.
     num_parts: P.
-    mesh: the devices of this process, along one axis; None for one device.
-    num_processes: that share the batch; each has as many parts, in the order of the
-        processes.
+    mesh: devices of this process along one axis; None for one device.
+    num_processes: number of processes that share the batch; each has P / num_processes
+        parts, in the order of the processes.
     """
 
     size: int
@@ -52,27 +52,27 @@ class BatchLayout(NamedTuple):
     num_processes: int = 1
 
     def keys(self, rng_key: jax.Array) -> jax.Array:
-        """Returns one key, or for several parts those of this process, divided among
-        the devices; `rng_key` is consumed."""
+        """Returns one key, or for several parts the keys of this process, divided among
+        its devices; `rng_key` is consumed."""
         if self.num_parts == 1:
             return rng_key
         return self.by_position(jax.random.split(rng_key, self.num_parts))
 
     def replicated(self, tree: Any) -> Any:
-        """Returns arrays, each of them whole on every device of this process."""
+        """Copies arrays to every device of this process."""
         return jax.device_put(tree, self._sharding(REPLICATED))
 
     def by_position(self, tree: Any) -> Any:
-        """Returns what this process computes of arrays `[B, ...]` or `[P, ...]`,
-        divided among the devices."""
+        """Selects this process's part of arrays `[B, ...]` or `[P, ...]` and divides it
+        among its devices."""
         own = tree if self.num_processes == 1 else jax.tree.map(self._own, tree)
         return jax.device_put(own, self._sharding(DIVIDED))
 
     def to_host(self, tree: Any) -> Any:
-        """Returns the arrays of all positions as NumPy's, in every process.
+        """Returns the arrays of all positions as NumPy arrays, in every process.
 
         Args:
-            tree: arrays of the positions of this process; of the same shapes in all
+            tree: arrays of this process's positions, with the same shapes in all
                 processes.
         """
         if self.num_processes == 1:
@@ -93,17 +93,17 @@ def batch_layout(
 ) -> BatchLayout:
     """Returns the layout of batches for compiled players.
 
-    A batch of `MIN_DIVIDED` positions or more for players that all have
-    `draws_in_parts` is divided, and its size is rounded up to a multiple of the number
-    of parts. Any other is computed on one device, by each process for itself.
+    A batch of at least `MIN_DIVIDED` positions is divided if all players have
+    `draws_in_parts`; its size is rounded up to a multiple of the number of parts. Other
+    batches are computed on one device, by each process separately.
 
     Args:
-        size: of the batch, at least 1.
-        players: that choose in it.
-        division: of a large batch.
+        size: positions in the batch, at least 1.
+        players: the players that choose in it.
+        division: how large batches are divided.
 
     Raises:
-        ValueError: the processes cannot share the parts equally.
+        ValueError: the number of processes does not divide the number of parts.
     """
     num_parts = division.num_parts
     in_parts = all(getattr(player, "draws_in_parts", False) for player in players)

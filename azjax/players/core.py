@@ -1,4 +1,4 @@
-"""What a player is: anything that chooses moves for a batch of positions."""
+"""The player interface: chooses moves for a batch of positions."""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -11,14 +11,13 @@ from azjax.games import State
 
 
 class Choice(NamedTuple):
-    """What a player chose, and thought, in each of B positions.
+    """A player's moves in B positions, with its evaluations.
 
     action: `[B]` int32; the moves.
-    policy: `[B, A]` float32; the player's probabilities of the moves, 0 where illegal.
-    value: `[B]` float32; the expected result for the player to move, in [-1, 1];
-        0 from a player that has no opinion.
-    draw: `[B]` float32; a network's probability of a draw; None from a player that
-        does not tell it.
+    policy: `[B, A]` float32; the player's move probabilities, 0 where illegal.
+    value: `[B]` float32; expected result for the player to move, in [-1, 1]; 0 from a
+        player that does not evaluate positions.
+    draw: `[B]` float32; the network's probability of a draw, or None.
     """
 
     action: jax.Array
@@ -31,24 +30,24 @@ class Player(Protocol):
     """Chooses moves by a pure function that can be jitted.
 
     A player is a pytree: its weights are leaves and its settings are static, so that
-    one compiled function serves every player of a kind (see `choose`).
+    one compiled function serves all players of a type (see `choose`).
 
-    A player that remembers what it thought, to go on from there at its next move, has
-    two more methods: `start(states)` returns the memory of B games that begin, a
-    pytree, and `think(rng_key, states, memory)` the choice and the new memory. They
-    are called through `start` and `think` below, which serve all players.
+    A player that keeps data from move to move, such as a search tree, has two more
+    methods: `init_carry(states)` returns the carry of B new games, a pytree, and
+    `choose_with_carry(rng_key, states, carry)` returns the choice and the new carry.
+    Call them through the functions below, which accept every player.
 
-    A player whose attribute `draws_in_parts` is True takes `[P]` keys too, one for each
-    of P equal parts of the batch (see `azjax.search.keys`): its large batches are
-    divided among the devices.
+    A player with `draws_in_parts = True` also accepts `[P]` keys, one for each of P
+    equal parts of the batch (see `azjax.search.keys`). Its large batches are divided
+    among devices.
     """
 
     def choose(self, rng_key: jax.Array, states: State) -> Choice:
-        """Chooses a move in each of B positions, none of them finished.
+        """Chooses a move in each of B positions.
 
         Args:
             rng_key: consumed; a deterministic player ignores it.
-            states: the positions, leaves `[B, ...]`.
+            states: the positions, leaves `[B, ...]`, none of them terminated.
         """
         ...
 
@@ -61,20 +60,19 @@ def uniform(mask: jax.Array) -> jax.Array:
 def choose(
     player: Player, rng_key: jax.Array, states: State, mesh: Mesh | None = None
 ) -> Choice:
-    """Compiles and calls `player.choose`, once for each kind of player and batch.
+    """Calls `player.choose`, compiled once for each player type and batch shape.
 
     Args:
         player: any player.
         rng_key: consumed; `[P]` keys from a player that draws in parts.
         states: the positions, leaves `[B, ...]`.
-        mesh: the devices among which they are divided, of a `BatchLayout`.
+        mesh: devices that share the batch, from a `BatchLayout`; None for one device.
     """
     return _choose(type(player), mesh, player, rng_key, states)
 
 
-# A function that takes players is compiled with their type as a static argument: JAX
-# compares pytrees of registered classes by fields and static data, not by class, so it
-# may call the function that was compiled for another class.
+# The player's type is a static argument: JAX compares pytrees of registered classes by
+# fields and static data, not by class, and could reuse another class's program.
 @jax.jit(static_argnums=(0, 1))
 def _choose(
     player_type: type,
@@ -86,55 +84,55 @@ def _choose(
     return spread(player_type.choose, mesh, num_replicated=1)(player, rng_key, states)
 
 
-def start(player: Player, states: State, mesh: Mesh | None = None) -> Any:
-    """Compiles and calls `player.start`; None from a player that has no memory.
+def init_carry(player: Player, states: State, mesh: Mesh | None = None) -> Any:
+    """Calls `player.init_carry`, compiled; returns None for a player without a carry.
 
     Args:
         player: any player.
         states: leaves `[B, ...]`; only their shapes matter.
         mesh: as in `choose`.
     """
-    if not hasattr(player, "start"):
+    if not hasattr(player, "init_carry"):
         return None
-    return _start(type(player), mesh, player, states)
+    return _init_carry(type(player), mesh, player, states)
 
 
 @jax.jit(static_argnums=(0, 1))
-def _start(
+def _init_carry(
     player_type: type[Any], mesh: Mesh | None, player: Player, states: State
 ) -> Any:
-    return spread(player_type.start, mesh, num_replicated=1)(player, states)
+    return spread(player_type.init_carry, mesh, num_replicated=1)(player, states)
 
 
-def think(
+def choose_with_carry(
     player: Player,
     rng_key: jax.Array,
     states: State,
-    memory: Any,
+    carry: Any,
     mesh: Mesh | None = None,
 ) -> tuple[Choice, Any]:
-    """Chooses as `choose` does, in games whose memory is carried from move to move.
+    """Calls `player.choose_with_carry`, compiled, or `choose` if `carry` is None.
 
     Args:
         player: any player.
         rng_key: as in `choose`.
-        states: the positions, leaves `[B, ...]`, none of them finished.
-        memory: what `start`, or `think` at an earlier move of these games, returned.
-            Any number of moves may have been made since, and taken back.
+        states: the positions, leaves `[B, ...]`, none of them terminated.
+        carry: from `init_carry` or an earlier call in the same games. Any number of
+            moves may have been made or undone since.
         mesh: as in `choose`.
 
     Returns:
-        The choice, and the memory for the next move.
+        The choice and the carry for the next move.
     """
-    return _think(type(player), mesh, player, rng_key, states, memory)
+    return _choose_with_carry(type(player), mesh, player, rng_key, states, carry)
 
 
 @jax.jit(static_argnums=(0, 1))
-def _think(
+def _choose_with_carry(
     player_type: type[Any], mesh: Mesh | None, player: Player, *batch: Any
 ) -> tuple[Choice, Any]:
-    """`batch`: the keys, states and memory."""
-    *asked, memory = batch
-    if memory is None:
-        return spread(player_type.choose, mesh, num_replicated=1)(player, *asked), None
-    return spread(player_type.think, mesh, num_replicated=1)(player, *batch)
+    """Takes the keys, states and carry as `batch`."""
+    *inputs, carry = batch
+    if carry is None:
+        return spread(player_type.choose, mesh, num_replicated=1)(player, *inputs), None
+    return spread(player_type.choose_with_carry, mesh, num_replicated=1)(player, *batch)

@@ -1,4 +1,4 @@
-"""The player that sees one move ahead, and the reply."""
+"""A player that looks one move and the reply ahead."""
 
 from typing import ClassVar
 
@@ -11,16 +11,15 @@ from azjax.players.core import Choice, uniform
 from azjax.players.lookahead import after_each_move, result_of_mover
 from azjax.search.keys import draw
 
-_MOVES_AT_ONCE = 8  # each of them with up to 64 replies
+_MOVES_AT_ONCE = 8  # each with up to 64 replies
 
 
 @struct.dataclass
 class GreedyPlayer:
-    """Wins at once if it can, else leaves the opponent the fewest moves that win at
-    once, mostly none; among equals it moves at random.
+    """Plays a winning move, else a move with the fewest immediately winning replies.
 
-    The value that it reports is 1 where it wins at once, -1 where it cannot keep the
-    opponent from doing so, and 0 elsewhere.
+    Ties are broken at random. The value is 1 if the player wins at once, -1 if the
+    opponent can win at its next move, else 0.
     """
 
     draws_in_parts: ClassVar[bool] = True
@@ -38,8 +37,8 @@ class GreedyPlayer:
         )
 
     def _dangers(self, state: State) -> jax.Array:
-        """Returns `[A]` int32: how many replies to each move win at once; -1 for a move
-        that wins, more than there are replies for one that loses."""
+        """Returns `[A]` int32, the number of winning replies to each move; -1 for a
+        winning move, `A + 1` for a losing one, the largest int if illegal."""
         game = self.game
 
         def dangers(after):

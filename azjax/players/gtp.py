@@ -6,25 +6,19 @@ import shutil
 from collections.abc import Sequence
 
 from azjax.games import Game, State
-from azjax.players.gtp_notation import (
-    COLOURS,
-    RESIGN,
-    first_state,
-    next_state,
-    read_vertex,
-    to_vertex,
-)
+from azjax.games.host import first_state, next_state
+from azjax.players.gtp_notation import COLOURS, RESIGN, read_vertex, to_vertex
 from azjax.players.gtp_process import GtpProcess, RefusedError
 from azjax.players.session import ForfeitError, MoveDecision, ResignError
 
 MOVE_SECONDS = 60.0
-START_SECONDS = 120.0  # large networks take their time
-NEEDED = {"clear_board", "genmove", "play"}
+START_SECONDS = 120.0  # engines may load large networks
+REQUIRED_COMMANDS = {"clear_board", "genmove", "play"}
 
 
 class GtpPlayer:
-    """Asks an engine for its moves. Each game has a process for itself, which serves
-    again when the game is over."""
+    """Asks an engine for moves. Each concurrent game has its own process, which later
+    games reuse."""
 
     def __init__(
         self,
@@ -32,40 +26,42 @@ class GtpPlayer:
         move_seconds: float = MOVE_SECONDS,
         start_seconds: float = START_SECONDS,
     ):
-        """Looks whether there is such a program; it is started when it is needed.
+        """Checks that the program exists; it is started with the first session.
 
         Args:
             command: the program and its arguments, quoted as in a shell.
-            move_seconds: how long the engine may think about a move.
-            start_seconds: how long it may take to start.
+            move_seconds: time limit for a move.
+            start_seconds: time limit for starting.
 
         Raises:
-            ValueError: there is no such program, or this system cannot run it.
+            ValueError: there is no such program, or the system cannot run it.
         """
         if not GtpProcess.is_possible:
             raise ValueError(
-                f"gtp:{command} needs process groups, which Linux and macOS have and "
-                "Windows has not; run azjax in WSL there"
+                f"gtp:{command} needs process groups, which Windows does not have; run "
+                "azjax in WSL"
             )
         try:
             self.arguments = shlex.split(command)
         except ValueError as error:
-            raise ValueError(f"the command {command!r} is wrong: {error}") from error
+            raise ValueError(
+                f"the command {command!r} cannot be parsed: {error}"
+            ) from error
         if not self.arguments or shutil.which(self.arguments[0]) is None:
-            raise ValueError(f"there is no program to run as {command!r}")
+            raise ValueError(f"there is no program {command!r}")
         self.move_seconds, self._start_seconds = move_seconds, start_seconds
         self._idle: list[_Engine] = []
 
     def start_session(self, game: Game, seed: int) -> "_GtpSession":
-        """Returns its seat in a game that begins.
+        """Starts a session for a new game.
 
         Args:
-            game: what is played; size and komi are told to the engine.
-            seed: told to engines that know `set_random_seed`, as GNU Go does.
+            game: the game; size and komi are sent to the engine.
+            seed: sent to engines with the command `set_random_seed`, as in GNU Go.
 
         Raises:
             ForfeitError: the engine does not start.
-            ValueError: it cannot play this game.
+            ValueError: the engine does not support this game.
         """
         engine = self._take_idle() or _Engine(
             self.arguments, self.move_seconds, self._start_seconds
@@ -84,7 +80,7 @@ class GtpPlayer:
 
     def _take_idle(self) -> "_Engine | None":
         while self._idle:
-            with contextlib.suppress(IndexError):  # another game was faster
+            with contextlib.suppress(IndexError):  # taken by another thread
                 engine = self._idle.pop()
                 if engine.process.is_running:
                     return engine
@@ -92,7 +88,7 @@ class GtpPlayer:
 
 
 class _Engine:
-    """A running engine and what it can do."""
+    """A running engine and its commands."""
 
     def __init__(
         self, arguments: Sequence[str], move_seconds: float, start_seconds: float
@@ -108,7 +104,7 @@ class _Engine:
             raise ForfeitError(
                 f"{self.process.name} does not speak GTP: {error}"
             ) from error
-        missing = ", ".join(sorted(NEEDED - self.commands))
+        missing = ", ".join(sorted(REQUIRED_COMMANDS - self.commands))
         if version != "2" or missing:
             self.process.kill()
             reason = f"it lacks {missing}" if missing else f"its version is {version!r}"
@@ -118,7 +114,7 @@ class _Engine:
         return self.process.ask(command, self.move_seconds)
 
     def begin(self, game: Game, seed: int) -> None:
-        """Sets up the first position of a game."""
+        """Sets up the initial position of a game."""
         settings = []
         if "set_random_seed" in self.commands:
             settings.append(f"set_random_seed {seed % 2**31}")
@@ -137,7 +133,7 @@ class _Engine:
 
 
 class _GtpSession:
-    """An engine in one game, and how far it has followed it."""
+    """An engine in one game, with the moves that were sent to it."""
 
     def __init__(self, engine: _Engine, game: Game, idle: list[_Engine]):
         self._engine, self._game, self._idle = engine, game, idle
@@ -149,8 +145,8 @@ class _GtpSession:
         """Chooses a move.
 
         Raises:
-            ForfeitError: the engine died, took too long or broke the rules, after
-                which it is ended; a `ResignError` if it resigns.
+            ForfeitError: the engine died, timed out or broke the rules, and was killed.
+            ResignError: the engine resigned.
         """
         self._follow(moves)
         command = f"genmove {COLOURS[int(state.current_player)]}"
@@ -163,21 +159,21 @@ class _GtpSession:
             self._engine.process.kill()
             raise ForfeitError(
                 f"{self._engine.process.name} answers {command!r} with {answer!r}, "
-                "which is no legal move"
+                "which is not a legal move"
             ) from None
         self._add(action)
         return MoveDecision(action)
 
     def close(self) -> None:
-        """Lets the engine serve in another game, unless it is still thinking about
-        this one."""
+        """Makes the engine available to other games, or kills it if it is still
+        computing."""
         if self._is_asked:
             self._engine.process.kill()
         elif self._engine.process.is_running:
             self._idle.append(self._engine)
 
     def _follow(self, moves: Sequence[int]) -> None:
-        """Tells the engine which moves were made and taken back."""
+        """Sends the engine the moves that were made and undone."""
         known = 0
         while known < min(len(moves), len(self._moves)) and (
             moves[known] == self._moves[known]
@@ -210,7 +206,7 @@ class _GtpSession:
         self._states.append(next_state(self._game, self._states[-1], action))
 
     def _ask(self, command: str) -> str:
-        """Asks what the rules oblige the engine to do."""
+        """Sends a command that every engine must support."""
         self._is_asked = True
         try:
             return self._engine.ask(command)

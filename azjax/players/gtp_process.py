@@ -1,4 +1,4 @@
-"""A program that speaks GTP, the Go Text Protocol, and whatever may befall it."""
+"""The process of a program that speaks GTP, the Go Text Protocol."""
 
 import contextlib
 import os
@@ -15,21 +15,21 @@ from azjax.players.session import ForfeitError
 
 CHUNK = 1 << 16  # bytes
 MAX_ANSWER = 1 << 20  # bytes
-MAX_COMPLAINT = 1 << 12  # bytes that are kept of what it writes to its stderr
+MAX_STDERR = 1 << 12  # bytes that are kept
 QUIT_SECONDS = 1.0
-SHOWN = 200  # characters of a program's words that go into a message
+SHOWN = 200  # characters of output quoted in a message
 
 
 class RefusedError(Exception):
-    """The engine answers that it cannot do this; its words are the message."""
+    """The engine answered with an error, which is the message."""
 
 
 class GtpProcess:
-    """A running engine, asked one command after the other.
+    """A running engine that answers one command at a time.
 
-    It is the leader of a process group of its own, which is killed when this object is
-    closed or forgotten, or the program ends. Works where there are process groups: not
-    on Windows (`is_possible`).
+    It leads its own process group, which is killed when this object is closed or
+    deleted, or the program ends. Not available on Windows, which has no process groups
+    (`is_possible`).
     """
 
     is_possible = hasattr(os, "killpg")
@@ -38,7 +38,7 @@ class GtpProcess:
         """Starts the program.
 
         Raises:
-            ForfeitError: it does not start.
+            ForfeitError: the program does not start.
         """
         self.name = os.path.basename(arguments[0])
         try:
@@ -68,7 +68,7 @@ class GtpProcess:
 
     @property
     def is_running(self) -> bool:
-        """Whether it can be asked."""
+        """Whether the process is running."""
         return self._finalizer.alive and self._process.poll() is None
 
     def ask(self, command: str, seconds: float) -> str:
@@ -76,14 +76,14 @@ class GtpProcess:
 
         Args:
             command: one line.
-            seconds: how long the answer may take.
+            seconds: time limit.
 
         Raises:
-            RefusedError: it answers with an error.
-            ForfeitError: there is no answer, or it is none; the engine is closed.
+            RefusedError: the engine answers with an error.
+            ForfeitError: there is no valid answer; the engine is killed.
         """
         if not self._finalizer.alive:
-            raise ForfeitError(f"{self.name} does not run any more")
+            raise ForfeitError(f"{self.name} is not running")
         try:
             return self._ask(command, seconds)
         except ForfeitError:
@@ -91,7 +91,7 @@ class GtpProcess:
             raise
 
     def quit(self) -> None:
-        """Lets the engine end by itself, and kills it if it does not."""
+        """Sends `quit`, and kills the engine if it does not end."""
         with contextlib.suppress(RefusedError, ForfeitError):
             self.ask("quit", QUIT_SECONDS)
         if self._finalizer.alive:
@@ -100,7 +100,7 @@ class GtpProcess:
         self.kill()
 
     def kill(self) -> None:
-        """Kills the engine and all that it started."""
+        """Kills the engine and the processes it started."""
         self._selector.close()
         self._finalizer()
 
@@ -116,7 +116,7 @@ class GtpProcess:
         found = re.match(r"([=?])(\d*)", answer)
         if not found or found[2] not in ("", str(self._num_commands)):
             raise ForfeitError(
-                f"{self.name} answers {command!r} with what is no answer: "
+                f"{self.name} answers {command!r} with an invalid response: "
                 f"{_shown(answer)!r}"
             )
         text = answer[found.end() :].strip()
@@ -125,14 +125,14 @@ class GtpProcess:
         return text
 
     def _receive(self, command: str, seconds: float) -> str:
-        """Returns the next answer, which ends with an empty line."""
+        """Returns the next answer; an empty line ends it."""
         deadline = time.monotonic() + seconds
         while True:
             start = len(self._answers) - len(self._answers.lstrip(b"\n"))
             del self._answers[:start]
             end = self._answers.find(b"\n\n")
             if end < 0 and self._answers[:1] not in (b"", b"=", b"?"):
-                end = self._answers.find(b"\n")  # nonsense: no need to wait for more
+                end = self._answers.find(b"\n")  # not a GTP response
             if end >= 0:
                 answer = self._answers[:end].decode(errors="replace")
                 del self._answers[: end + 1]
@@ -148,10 +148,10 @@ class GtpProcess:
                 )
             if not all([self._read(key) for key, _ in ready]):
                 raise ForfeitError(self._how_it_died(command))
-            del self._complaints[:-MAX_COMPLAINT]
+            del self._complaints[:-MAX_STDERR]
 
     def _read(self, key: selectors.SelectorKey) -> bool:
-        """Receives from a stream; returns whether the engine may still answer."""
+        """Reads from a stream; returns False at the end of stdout."""
         chunk = os.read(key.fd, CHUNK)
         key.data.extend(chunk.replace(b"\r", b""))
         if chunk:

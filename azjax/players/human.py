@@ -1,7 +1,6 @@
-"""A person at the terminal, for matches against other players.
+"""A person at the terminal as an external player, for matches and tournaments.
 
-`azjax play` shows more, and lets moves be taken back; this is a person to whom a match
-or a tournament is conducted elsewhere.
+`azjax play` has its own interface, with undo.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,8 +13,9 @@ class HumanPlayer:
     """Asks for moves, line by line.
 
     Args:
-        read: asks for a line and returns it; raises EOFError at the end.
-        write: shows a line.
+        read: shows a prompt and returns a line; raises EOFError at the end of the
+            input.
+        write: prints a line.
     """
 
     def __init__(
@@ -26,7 +26,7 @@ class HumanPlayer:
         self._read, self._write = read, write
 
     def start_session(self, game: Game, seed: int) -> "HumanSession":
-        """Returns the person's seat in a game that begins."""
+        """Starts a session for a new game."""
         del seed
         return HumanSession(game, self._read, self._write)
 
@@ -40,10 +40,10 @@ class HumanSession:
         self._game, self._read, self._write = game, read, write
 
     def choose(self, state: State, moves: Sequence[int]) -> MoveDecision:
-        """Shows the position and asks until the answer is a legal move.
+        """Prints the position and asks until the answer is a legal move.
 
         Raises:
-            ForfeitError: there is nobody to answer, or the answer is `resign`.
+            ForfeitError: the input ended, or the answer is `resign`.
         """
         last_action = moves[-1] if moves else None
         self._write("\n" + self._game.to_text(state, last_action))
@@ -51,7 +51,7 @@ class HumanSession:
             try:
                 text = self._read("your move, or resign: ")
             except EOFError as error:
-                raise ForfeitError("nobody answers") from error
+                raise ForfeitError("end of input") from error
             if text.strip() == "resign":
                 raise ForfeitError("resigned")
             try:

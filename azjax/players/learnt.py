@@ -1,4 +1,4 @@
-"""Players built from a directory that training wrote; nothing else is read as text."""
+"""Builds trained players from a directory, without parsing player strings."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,27 +19,25 @@ MAX_WEIGHT_BYTES = 2**29  # as float32
 def load_learnt(
     kind: str, directory: Path, game: Game, parts: Parts | None = None
 ) -> Player:
-    """Builds a player from a run's directory, with the settings of the run.
+    """Builds a player from a run directory, with the settings of the run.
 
-    Unlike `load`, this takes no text apart: it is safe for kinds and directories that
-    come from files, and it loads no network of more than `MAX_WEIGHT_BYTES`.
+    Unlike `load`, this parses no player string: kinds and directories may come from
+    untrusted files. Networks of more than `MAX_WEIGHT_BYTES` are refused.
 
     Args:
         kind: one of `LEARNT_KINDS`.
-        directory: a run's directory, or a player's.
-        game: the game that the player must be for.
-        parts: modules of the user's own, which JAX must be able to trace, for a run
-            whose network was made with them.
+        directory: a run directory or a player directory.
+        game: the expected game.
+        parts: the user's own modules, traceable by JAX, for a run whose network was
+            made with them.
 
     Raises:
-        MissingPartsError: `parts` are needed.
-        ValueError: the kind is unknown, there is no player, it is damaged or too
-            large, or it is for another game.
+        MissingPartsError: `parts` are required.
+        ValueError: the kind is unknown, or the player is missing, damaged, too large or
+            for another game.
     """
     if kind not in LEARNT_KINDS:
-        raise ValueError(
-            f"a learnt player is one of {', '.join(LEARNT_KINDS)}: {kind!r}"
-        )
+        raise ValueError(f"kind must be one of {', '.join(LEARNT_KINDS)}: {kind!r}")
     player = LEARNT_KINDS[kind](directory, parts)
     if player.game != game:
         raise ValueError(

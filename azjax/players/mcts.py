@@ -1,4 +1,4 @@
-"""The player that searches with random playouts, as Go programs did before networks."""
+"""A player that searches with random playouts."""
 
 from typing import ClassVar
 
@@ -25,18 +25,15 @@ from azjax.search.keys import draw, fold_in, split_keys
 
 @struct.dataclass
 class MCTSPlayer:
-    """Searches by UCT: a simulation adds one position to the tree, which is worth what
-    one random playout from there brings.
+    """Searches by UCT, with a random playout from each new node.
 
-    The value that it reports is the mean result of its simulations.
+    The value is the mean result of the simulations. With `tree_reuse_nodes`,
+    `choose_with_carry` starts from the subtree of the last search; `choose` always
+    starts from an empty tree.
 
-    Where `tree_reuse_nodes` is not 0, `think` starts from the subtree of the last
-    search; `choose` always starts from an empty tree.
-
-    simulations: playouts for each move.
+    simulations: playouts per move.
     exploration: c of UCB1.
-    tree_reuse_nodes: positions of a game's tree that are kept for its next move, at
-        most.
+    tree_reuse_nodes: maximum number of nodes of a tree that are kept for the next move.
     """
 
     draws_in_parts: ClassVar[bool] = True
@@ -49,45 +46,43 @@ class MCTSPlayer:
         """Chooses a move in each of B positions; the key is consumed."""
         return self.analyse(rng_key, states, None)[0]
 
-    def start(self, states: State) -> Tree | None:
-        """Returns B trees that know nothing, None if none are kept."""
+    def init_carry(self, states: State) -> Tree | None:
+        """Returns B empty trees; None if no trees are kept."""
         if not self.tree_reuse_nodes:
             return None
         num_nodes = self.tree_reuse_nodes + self.simulations
         return empty_tree(states, self.game.num_actions, num_nodes)
 
-    def think(
-        self, rng_key: jax.Array, states: State, memory: Tree
+    def choose_with_carry(
+        self, rng_key: jax.Array, states: State, carry: Tree
     ) -> tuple[Choice, Tree]:
-        """Chooses a move in each of B positions, and returns the trees that it saw.
+        """Chooses a move in each of B positions and returns the searched trees.
 
         Args:
             rng_key: consumed.
             states: the positions, leaves `[B, ...]`.
-            memory: the trees of the last moves.
+            carry: the trees of the last moves.
         """
-        choice, _, memory = self.analyse(rng_key, states, memory)
-        return choice, memory
+        choice, _, carry = self.analyse(rng_key, states, carry)
+        return choice, carry
 
     def analyse(
         self,
         rng_key: jax.Array,
         states: State,
-        memory: Tree | None,
+        carry: Tree | None,
         search_slice: SearchSlice | None = None,
     ) -> tuple[Choice, Analysis, Tree | None]:
-        """Chooses as `think` does, or without a memory as `choose` does, and tells
-        what the search saw.
+        """Chooses as `choose_with_carry` does, or as `choose` if `carry` is None, and
+        returns the search statistics.
 
-        With a `search_slice` it makes the next `simulations` simulations of a search
-        of these positions, whose tree so far is the memory.
+        With a `search_slice` it makes the next `simulations` simulations of a search of
+        these positions, whose tree so far is `carry`.
         """
         search_key, order_key = split_keys(rng_key, 2)
         known = None
-        if memory is not None:
-            known = subtree(
-                memory, find(memory, states), max_nodes=self.tree_reuse_nodes
-            )
+        if carry is not None:
+            known = subtree(carry, find(carry, states), max_nodes=self.tree_reuse_nodes)
         legal = jax.vmap(self.game.legal_action_mask)(states)
         fields = {
             "prior_logits": _random_order(order_key, legal),
@@ -108,12 +103,12 @@ class MCTSPlayer:
         )
         choice = Choice(output.action, output.action_weights, improved_value(output))
         tree = output.search_tree
-        # The order in which moves are tried is no opinion of them.
-        even = jnp.minimum(tree.children_prior_logits, 0.0)
+        # The prior logits only order the moves; the analysis shows a uniform prior.
+        uniform_logits = jnp.minimum(tree.children_prior_logits, 0.0)
         analysis = analysis_of(
-            tree.replace(children_prior_logits=even),
+            tree.replace(children_prior_logits=uniform_logits),
             choice.action,
-            even[:, tree.ROOT_INDEX],
+            uniform_logits[:, tree.ROOT_INDEX],
         )
         if known is None:
             return choice, analysis, None
@@ -122,8 +117,8 @@ class MCTSPlayer:
 
 
 def make_playout_fn(game: Game) -> mctx.RecurrentFn:
-    """Returns the model for a search without a network: a position is worth what one
-    random playout brings, and its moves are to be tried in a random order."""
+    """Returns the model for search without a network: the value is the result of a
+    random playout and the prior is a random order."""
 
     def recurrent_fn(params, rng_key, action, states):
         del params
@@ -146,12 +141,12 @@ def playout_results(game: Game, rng_key: jax.Array, states: State) -> jax.Array:
     """Plays random moves from each of B positions to the end of the game.
 
     Args:
-        game: what is played.
+        game: the game.
         rng_key: consumed; one key, or `[P]` for P equal parts of the batch.
         states: the positions, leaves `[B, ...]`.
 
     Returns:
-        `[B]` float32; the results for the players who are to move in `states`.
+        `[B]` float32; results for the players to move in `states`.
     """
 
     def play_move(carry):

@@ -1,4 +1,4 @@
-"""The player that searches all moves to a fixed depth, by alpha-beta."""
+"""A player that searches all moves to a fixed depth by alpha-beta."""
 
 import dataclasses
 from typing import ClassVar
@@ -14,21 +14,19 @@ from azjax.search.keys import draw
 
 MAX_DEPTH = 32  # moves
 
-# A result counts more than any guess, and the more the sooner it comes.
-_RESULT = 2.0
-_LATER = 2.0**-10
-# Less than what tells two scores apart.
-_HAIR = 2.0**-20
+# A win scores more than any heuristic value, and the sooner the more.
+_WIN_SCORE = 2.0
+_MOVE_PENALTY = 2.0**-10
+_EPSILON = 2.0**-20  # smaller than the difference between two scores
 
 
 @struct.dataclass
 class MinimaxPlayer:
-    """Searches `depth` moves ahead, and there takes the game's own guess,
+    """Searches `depth` moves ahead and evaluates leaves by the heuristic
     `Game.evaluate`.
 
-    It wins as soon and loses as late as it can see, and plays at random among the moves
-    that are equally good. The value that it reports is the minimax value: 1, 0 or -1
-    where it sees the end of the game.
+    It prefers fast wins and late losses and breaks ties at random. The value is the
+    minimax value; 1, 0 or -1 if the search reaches the end of the game.
     """
 
     draws_in_parts: ClassVar[bool] = True
@@ -47,12 +45,11 @@ class MinimaxPlayer:
         )
 
     def _scores(self, state: State) -> jax.Array:
-        """Returns `[A]`: the score of the best moves of one position, and something
-        below it for the others."""
+        """Returns `[A]` scores: exact for the best moves, lower for all others."""
         stack = _first_stack(self.game, state, self.depth)
         stack = jax.lax.while_loop(
             lambda stack: stack.level >= 0,
-            lambda stack: _go_on(self.game, stack, self.depth),
+            lambda stack: _step(self.game, stack, self.depth),
             stack,
         )
         return stack.root_scores
@@ -60,18 +57,17 @@ class MinimaxPlayer:
 
 @struct.dataclass
 class _Stack:
-    """The positions on the way to the one that is looked at now, D levels.
+    """The path of the depth-first search, D levels.
 
-    Scores are those of the player to move at the level.
+    Scores are from the point of view of the player to move at the level.
 
-    level: `[]` int32; where the search is; -1 when it is done.
+    level: `[]` int32; current level; -1 at the end.
     states: leaves `[D, ...]`.
-    move: `[D]` int32; the move that is looked at now.
-    to_try: `[D, A]` float32; guesses at the moves still to be searched, -inf for the
-        others.
-    best: `[D]` float32; the highest score so far.
-    beta: `[D]` float32; at this score the opponent has something better before.
-    root_scores: `[A]` float32; what was found of the moves at level 0.
+    move: `[D]` int32; the move being searched.
+    to_try: `[D, A]` float32; heuristic scores of the moves not searched yet, else -inf.
+    best: `[D]` float32; highest score so far.
+    beta: `[D]` float32; cut-off score, at which the opponent has a better move above.
+    root_scores: `[A]` float32; scores of the moves at level 0.
     """
 
     level: jax.Array
@@ -96,45 +92,45 @@ def _first_stack(game: Game, state: State, depth: int) -> _Stack:
         .at[0]
         .set(to_try),
         best=minus_infinity.at[0].set(final.max()),
-        # All equally good moves are wanted here, so that the bound is no sharp one.
-        beta=minus_infinity.at[0].set(_soonest_unseen_win(0) + _HAIR),
+        # A loose bound at the root, because all best moves must be found.
+        beta=minus_infinity.at[0].set(_score_bound(0) + _EPSILON),
         root_scores=final,
     )
 
 
-def _go_on(game: Game, stack: _Stack, depth: int) -> _Stack:
-    """Leaves a position that is done; goes on from one that is not."""
-    stack = _leave(stack)
+def _step(game: Game, stack: _Stack, depth: int) -> _Stack:
+    """Backs up a finished position, or descends into the best move not searched yet."""
+    stack = _back_up(stack)
     level = stack.level
     move = stack.to_try[level].argmax().astype(jnp.int32)
     here = jax.tree.map(lambda leaf: leaf[level], stack.states)
     after = game.step(here, move)
     final, to_try = _expand(game, after, level + 1, depth)
-    # The alpha of a level is the beta of the one above.
+    # Alpha of a level is minus the beta of the level above.
     above = jnp.where(level > 0, -stack.beta[level - 1], -jnp.inf)
     alpha = jnp.where(
-        level > 0, jnp.maximum(stack.best[level], above), stack.best[level] - _HAIR
+        level > 0, jnp.maximum(stack.best[level], above), stack.best[level] - _EPSILON
     )
-    goes_on = ~_is_done(stack, level)
-    at = jnp.where(goes_on, level, depth)
-    below = jnp.where(goes_on, level + 1, depth)
+    descends = ~_is_done(stack, level)
+    at = jnp.where(descends, level, depth)
+    below = jnp.where(descends, level + 1, depth)
 
     def put(array, new):
         return array.at[below].set(new, mode="drop")
 
     return dataclasses.replace(
         stack,
-        level=jnp.where(goes_on, level + 1, level),
+        level=jnp.where(descends, level + 1, level),
         states=jax.tree.map(put, stack.states, after),
         move=stack.move.at[at].set(move, mode="drop"),
         to_try=put(stack.to_try.at[at, move].set(-jnp.inf, mode="drop"), to_try),
         best=put(stack.best, final.max()),
-        beta=put(stack.beta, jnp.minimum(-alpha, _soonest_unseen_win(level + 1))),
+        beta=put(stack.beta, jnp.minimum(-alpha, _score_bound(level + 1))),
     )
 
 
-def _leave(stack: _Stack) -> _Stack:
-    """Tells the level above what came out of a position that is done."""
+def _back_up(stack: _Stack) -> _Stack:
+    """Backs up the score of a finished position to the level above."""
     level = stack.level
     is_done = _is_done(stack, level)
     score = -stack.best[level]
@@ -156,29 +152,29 @@ def _is_done(stack: _Stack, level: jax.Array) -> jax.Array:
 def _expand(
     game: Game, state: State, level: jax.Array, depth: int
 ) -> tuple[jax.Array, jax.Array]:
-    """Looks at all moves of one position.
+    """Evaluates all moves of one position.
 
     Returns:
-        `[A]` the scores of the moves that need no search, because they end the game or
-        reach the depth, and `[A]` guesses at the others; each -inf elsewhere.
+        `[A]` scores of the moves that end the game or reach the depth, and `[A]`
+        heuristic scores of the other moves; -inf elsewhere.
     """
 
-    def look(after):
+    def evaluate(after):
         result = result_of_mover(game, state, after) * _result_score(level + 1)
         guess = -jnp.clip(game.evaluate(after), -1.0, 1.0)
         return jnp.where(after.terminated, result, guess), after.terminated
 
-    scores, is_over = after_each_move(game, state, look, (-jnp.inf, False))
+    scores, is_over = after_each_move(game, state, evaluate, (-jnp.inf, False))
     is_final = is_over | (level == depth - 1)
     return jnp.where(is_final, scores, -jnp.inf), jnp.where(is_final, -jnp.inf, scores)
 
 
 def _result_score(num_moves: int | jax.Array) -> jax.Array:
-    """Returns the score of a win after so many moves from the root."""
-    return _RESULT - _LATER * jnp.float32(num_moves)
+    """Returns the score of a win `num_moves` moves from the root."""
+    return _WIN_SCORE - _MOVE_PENALTY * jnp.float32(num_moves)
 
 
-def _soonest_unseen_win(level: int | jax.Array) -> jax.Array:
-    """Returns the highest score that a move to be searched at a level can have: the
-    opponent has moved first before its mover can win."""
+def _score_bound(level: int | jax.Array) -> jax.Array:
+    """Returns the highest score of a move that must be searched at a level: its mover
+    can win at its next turn at the earliest."""
     return _result_score(level + 3)

@@ -1,8 +1,7 @@
-"""The model that search and self-play use, made of a game and a network.
+"""The model for search and self-play: a game with a network.
 
-It has the types of mctx, a JAX library of tree search: `embedding` is the state of the
-game, `prior_logits` are the network's policy logits, and `recurrent_fn` is the model,
-which makes a move.
+The types are those of mctx: the `embedding` is the game state, `prior_logits` are the
+policy logits, and `recurrent_fn` makes a move and evaluates the new position.
 """
 
 import jax
@@ -25,7 +24,7 @@ def evaluate(
     """Evaluates B positions with the network.
 
     Returns:
-        `[B, A]` float32 policy logits, the lowest number where illegal, and `[B, 3]`
+        `[B, A]` float32 policy logits, the lowest float where illegal, and `[B, 3]`
         float32 probabilities of win, draw and loss for the player to move.
     """
     observation = jax.vmap(game.observe)(states)
@@ -38,8 +37,8 @@ def evaluate(
 def make_root(
     policy_logits: jax.Array, result: jax.Array, states: State
 ) -> mctx.RootFnOutput:
-    """Returns the root of a search: B positions and their outputs of `evaluate`."""
-    # mctx's records hide their fields from type checkers, hence the dictionaries.
+    """Returns the search root of B positions from the outputs of `evaluate`."""
+    # A dictionary, because type checkers do not see the fields of mctx's types.
     fields = {
         "prior_logits": policy_logits,
         "value": expected_value(result),
@@ -54,10 +53,9 @@ def make_recurrent_fn(game: Game, network: Network) -> mctx.RecurrentFn:
     `action` is `[B]` int32, the leaves of `states` are `[B, ...]`. The output has
     `reward`, `discount` and `value`, `[B]`, and `prior_logits`, `[B, A]`.
 
-    Rewards are those of the player who moves, values those of the player who is to
-    move next: one move earlier a value counts with the opposite sign, a discount of -1.
-    A finished position is absorbing: it gives no further reward, and its value and
-    discount are 0.
+    Rewards are for the player who moves, values for the player to move next; hence the
+    discount is -1. A terminated position is absorbing: reward, value and discount are
+    0.
     """
 
     def recurrent_fn(variables, rng_key, action, states):
@@ -76,7 +74,7 @@ def make_recurrent_fn(game: Game, network: Network) -> mctx.RecurrentFn:
 
 
 def mover_reward(game: Game, before: State, after: State) -> jax.Array:
-    """Returns `[B]` float32, what each move brought to the player who made it."""
+    """Returns `[B]` float32, the reward of each move for the player who made it."""
     rewards = jax.vmap(game.rewards)(after)
     of_mover = jnp.where(before.current_player == 1, rewards[:, 1], rewards[:, 0])
     return jnp.where(before.terminated, 0.0, of_mover)

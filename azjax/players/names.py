@@ -1,4 +1,4 @@
-"""What players are called: as `NAME=PLAYER` says, or so that strangers may know it."""
+"""Names of players: `NAME=PLAYER`, and names that are safe to publish."""
 
 import os
 import re
@@ -9,13 +9,13 @@ _NAME = re.compile(r"([\w.+-]+)=")
 
 
 def split_name(text: str) -> tuple[str | None, str]:
-    """Takes `NAME=PLAYER` apart; the name is None where there is none."""
+    """Splits `NAME=PLAYER`; the name is None if there is none."""
     found = _NAME.match(text)
     return (found[1], text[found.end() :]) if found else (None, text)
 
 
 def unused_name(name: str, used: Container[str]) -> str:
-    """Returns a name, with a number if somebody has it already."""
+    """Returns the name, with a number appended if it is already used."""
     unused, number = name, 1
     while unused in used:
         number += 1
@@ -24,10 +24,9 @@ def unused_name(name: str, used: Container[str]) -> str:
 
 
 def public_name(spec: str) -> str:
-    """Returns the text of a player without directories, and of a program without its
-    arguments: what may be shown to strangers.
+    """Returns a player string without directories and without a program's arguments.
 
-    `gtp:bin/gnugo --mode gtp` is `gnugo`, and `network:old/runs/go` is
+    `gtp:bin/gnugo --mode gtp` becomes `gnugo`, `network:old/runs/go` becomes
     `network:go`.
     """
     kind, colon, argument = spec.partition(":")

@@ -1,4 +1,4 @@
-"""The player that follows the network's policy without looking ahead."""
+"""A player that follows the network's policy without search."""
 
 from typing import ClassVar
 
@@ -15,10 +15,9 @@ from azjax.search.keys import draw
 
 @struct.dataclass
 class NetworkPlayer:
-    """Chooses the legal move that the policy head likes best.
+    """Chooses the legal move with the highest policy logit.
 
-    With a temperature T above 0 it draws a move from softmax(logits / T) instead: at 1
-    as often as the network thinks right.
+    With a temperature T above 0 it samples from softmax(logits / T) instead.
     """
 
     draws_in_parts: ClassVar[bool] = True
@@ -28,8 +27,8 @@ class NetworkPlayer:
     temperature: float = struct.field(pytree_node=False, default=0.0)
 
     def choose(self, rng_key: jax.Array, states: State) -> Choice:
-        """Chooses a move in each of B positions; the key is consumed, and no chance is
-        involved at temperature 0."""
+        """Chooses a move in each of B positions; the key is consumed and has no effect
+        at temperature 0."""
         logits, result = evaluate(self.game, self.network, self.variables, states)
         policy = jax.nn.softmax(logits)
         action = logits.argmax(axis=-1)

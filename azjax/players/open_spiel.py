@@ -1,4 +1,4 @@
-"""Players of azjax as OpenSpiel's bots, to meet OpenSpiel's own.
+"""Azjax players as OpenSpiel bots.
 
 >>> import jax, pyspiel
 >>> import numpy as np
@@ -12,18 +12,15 @@
 >>> evaluate_bots.evaluate_bots(state, bots, np.random)
 [1.0, -1.0]
 
-Connect Four, tic-tac-toe, Othello, Hex and Go have the same numbers for their actions
-here and there (the boards of Go are then mirror images, which its rules do not mind);
-for other games `AzjaxBot` is told how they correspond.
+Connect Four, tic-tac-toe, Othello, Hex and Go have the same action numbers in both
+libraries (Go boards are mirror images, which does not matter to its rules); for other
+games pass `to_azjax`.
 """
 
-import functools
 from collections.abc import Callable
 
-import jax
-import numpy as np
-
 from azjax.games import Game, State
+from azjax.games.host import first_state, legal_actions, next_state
 from azjax.players.session import AnyPlayer, start_session
 
 try:
@@ -36,25 +33,23 @@ except ModuleNotFoundError as error:
 
 
 def same_action(state: pyspiel.State, action: int) -> int:
-    """Returns the action as it is: the numbers are those of OpenSpiel."""
+    """Returns the action itself, for games with the same action numbers."""
     del state
     return action
 
 
 class AzjaxBot(pyspiel.Bot):
-    """Plays a game of OpenSpiel as a player of azjax does.
+    """An OpenSpiel bot that plays the moves of an azjax player.
 
-    The moves made so far are made in the game of azjax too, from its first position.
-    Before each move of its own, the bot makes sure that both games allow the same
-    actions.
+    At each of its moves the bot replays the game in azjax and checks that both games
+    have the same legal actions.
 
     Args:
-        player: who chooses the moves.
-        game: the game of azjax, by the same rules and with the same options as that of
-            OpenSpiel.
-        to_azjax: `(state, action)`, a position of OpenSpiel and one of its legal
-            actions, to the number of the same action in azjax.
-        seed: of the player's chance.
+        player: chooses the moves.
+        game: the azjax game with the rules and options of the OpenSpiel game.
+        to_azjax: `(state, action) -> action`; converts a legal action of an OpenSpiel
+            position to the azjax action.
+        seed: seed of the player.
     """
 
     def __init__(
@@ -70,66 +65,49 @@ class AzjaxBot(pyspiel.Bot):
         self._game = game
         self._to_azjax = to_azjax
         self._seed = seed
-        self._seat = start_session(player, game, seed)
+        self._session = start_session(player, game, seed)
 
     def restart_at(self, state: pyspiel.State) -> None:
-        """Forgets what the player remembers of the game before."""
+        """Starts a new session, with the next seed."""
         del state
-        self._seat.close()
-        self._seed += 1  # of other chances than in the game before
-        self._seat = start_session(self._player, self._game, self._seed)
+        self._session.close()
+        self._seed += 1
+        self._session = start_session(self._player, self._game, self._seed)
 
     def step(self, state: pyspiel.State) -> int:
         """Returns the player's move.
 
         Raises:
-            ValueError: the games differ; the message says how.
-            ForfeitError: the player cannot go on.
+            ValueError: the two games differ.
+            ForfeitError: the player cannot continue.
         """
-        moves, position, allowed = self._replay(state)
+        moves, position = self._replay(state)
         actions = {self._to_azjax(state, a): a for a in state.legal_actions()}
-        self._check(state, set(np.flatnonzero(allowed).tolist()), set(actions))
-        return actions[self._seat.choose(position, moves).action]
+        self._check(state, set(legal_actions(self._game, position)), set(actions))
+        return actions[self._session.choose(position, moves).action]
 
-    def _replay(self, state: pyspiel.State) -> tuple[list[int], State, jax.Array]:
-        """Returns the actions of azjax that led to `state`, the position after them,
-        and which actions are legal there."""
-        walked = state.get_game().new_initial_state()
-        actions = np.full(self._game.max_moves, -1, np.int32)
+    def _replay(self, state: pyspiel.State) -> tuple[list[int], State]:
+        """Returns the azjax actions that lead to `state`, and the azjax position."""
         history = state.history()
         if len(history) > self._game.max_moves:
             raise ValueError(
                 f"{self._game!r} lasts at most {self._game.max_moves} moves, but "
                 f"{state.get_game()} is not over after {len(history)}"
             )
-        for number, action in enumerate(history):
-            actions[number] = self._to_azjax(walked, action)
+        walked, position = state.get_game().new_initial_state(), first_state(self._game)
+        moves = []
+        for action in history:
+            moves.append(self._to_azjax(walked, action))
             walked.apply_action(action)
-        position, allowed = _play(self._game, actions, len(history))
-        return actions[: len(history)].tolist(), position, allowed
+            position = next_state(self._game, position, moves[-1])
+        return moves, position
 
-    def _check(
-        self, state: pyspiel.State, allowed: set[int], actions: set[int]
-    ) -> None:
-        if actions != allowed:
+    def _check(self, state: pyspiel.State, legal: set[int], actions: set[int]) -> None:
+        if actions != legal:
             raise ValueError(
-                f"{self._game!r} and {state.get_game()} allow different actions after "
-                f"{state.history()}, as azjax numbers them: azjax alone "
-                f"{sorted(allowed - actions)}, OpenSpiel alone "
-                f"{sorted(actions - allowed)}; where only the numbers differ, "
-                "`to_azjax` tells how"
+                f"{self._game!r} and {state.get_game()} have different legal actions "
+                f"after {state.history()}, in azjax's numbers: only in azjax "
+                f"{sorted(legal - actions)}, only in OpenSpiel "
+                f"{sorted(actions - legal)}; if only the numbers differ, pass "
+                "`to_azjax`"
             )
-
-
-@functools.partial(jax.jit, static_argnames="game")
-def _play(
-    game: Game, actions: jax.Array, num_moves: jax.Array
-) -> tuple[State, jax.Array]:
-    """Returns the position after the first `num_moves` of `[max_moves]` actions, and
-    `[A]` bool, True where an action is legal there."""
-
-    def play_move(index: jax.Array, state: State) -> State:
-        return game.step(state, actions[index])
-
-    state = jax.lax.fori_loop(0, num_moves, play_move, game.init())
-    return state, game.legal_action_mask(state) & ~state.terminated

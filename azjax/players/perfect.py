@@ -1,4 +1,4 @@
-"""The player that makes no mistakes in Connect Four: the solver bitbully."""
+"""A perfect player of Connect Four: the solver bitbully."""
 
 import importlib
 import random
@@ -12,11 +12,9 @@ from azjax.players.session import MoveDecision
 
 
 class PerfectPlayer:
-    """Plays Connect Four by exact scores: wins as soon and loses as late as possible,
-    and chooses by chance among equally good moves.
+    """Plays Connect Four by exact scores: fastest win, slowest loss, ties at random.
 
-    bitbully solves positions by search, and looks up the first twelve moves in its
-    opening book.
+    bitbully searches; the first twelve moves are in its opening book.
 
     Raises:
         ValueError: bitbully is not installed.
@@ -27,10 +25,10 @@ class PerfectPlayer:
         self._solver = self._bitbully.BitBully()
 
     def start_session(self, game: Game, seed: int) -> "_PerfectSession":
-        """Returns its seat in a game of Connect Four.
+        """Starts a session for a game of Connect Four.
 
         Raises:
-            ValueError: it is another game.
+            ValueError: the game is not Connect Four.
         """
         check_game(game)
         return _PerfectSession(self._bitbully, self._solver, game, seed)
@@ -44,7 +42,7 @@ class _PerfectSession:
         self._random = random.Random(seed)
 
     def choose(self, state: State, moves: Sequence[int]) -> MoveDecision:
-        """Chooses a move; its value is the exact result."""
+        """Chooses a move; the value is the exact result."""
         del state
         board = self._bitbully.Board([int(move) for move in moves])
         scores = self._solver.score_all_moves(board)
@@ -55,19 +53,19 @@ class _PerfectSession:
         return MoveDecision(self._random.choice(best), policy, float(np.sign(top)))
 
     def close(self) -> None:
-        """Holds nothing."""
+        """Does nothing."""
 
 
 def check_game(game: Game) -> None:
-    """Checks that perfect play is known for a game.
+    """Checks that the game is Connect Four.
 
     Raises:
         ValueError: it is not.
     """
     if not isinstance(game, ConnectFour):
         raise ValueError(
-            f"the player 'perfect' knows connect_four alone, not {game}; small games "
-            "are played perfectly by minimax, such as minimax:9 in tic_tac_toe"
+            f"the player 'perfect' plays connect_four only, not {game}; minimax plays "
+            "small games perfectly, such as minimax:9 in tic_tac_toe"
         )
 
 

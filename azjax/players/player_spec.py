@@ -1,4 +1,4 @@
-"""A player's text taken apart: `KIND:ARGUMENT?NAME=VALUE&NAME=VALUE`."""
+"""Parses player strings: `KIND:ARGUMENT?NAME=VALUE&NAME=VALUE`."""
 
 import dataclasses
 import math
@@ -14,13 +14,13 @@ _MAX_DIGITS = 7
 
 @dataclasses.dataclass(frozen=True)
 class PlayerSpec:
-    """A parsed player string, and the arguments given with it.
+    """A parsed player string and the arguments passed with it.
 
-    text: all of it, for messages.
-    kind: what stands before the colon.
-    argument: what stands behind it, empty where there is none.
-    settings: the values by their names.
-    parts: modules of the user's own, for a network that was made with them.
+    text: the whole string, for messages.
+    kind: the part before the colon.
+    argument: the part after the colon; empty without a colon.
+    settings: the values by name.
+    parts: the user's own modules, for a network made with them.
     """
 
     text: str
@@ -29,27 +29,29 @@ class PlayerSpec:
     settings: Mapping[str, str]
     parts: Parts | None = None
 
-    def whole(self, name: str, low: int, high: int, default: int) -> int:
-        """Returns a setting that is a whole number.
+    def int_setting(self, name: str, low: int, high: int, default: int) -> int:
+        """Returns an int setting.
 
         Raises:
-            ValueError: it is none, or out of range.
+            ValueError: the value is not an int or is out of range.
         """
-        return self._whole(name, self.settings.get(name, str(default)), low, high)
+        return self._parse_int(name, self.settings.get(name, str(default)), low, high)
 
-    def whole_argument(self, name: str, low: int, high: int) -> int:
-        """Returns the argument, a whole number that is called `name` in messages.
+    def int_argument(self, name: str, low: int, high: int) -> int:
+        """Returns the argument as an int; `name` is its name in messages.
 
         Raises:
-            ValueError: it is none, or out of range.
+            ValueError: the argument is not an int or is out of range.
         """
-        return self._whole(name, self.argument, low, high)
+        return self._parse_int(name, self.argument, low, high)
 
-    def real(self, name: str, low: float, high: float, default: float) -> float:
-        """Returns a setting that is a number.
+    def float_setting(
+        self, name: str, low: float, high: float, default: float
+    ) -> float:
+        """Returns a float setting.
 
         Raises:
-            ValueError: it is none, or out of range.
+            ValueError: the value is not a number or is out of range.
         """
         text = self.settings.get(name, str(default))
         try:
@@ -63,11 +65,11 @@ class PlayerSpec:
             )
         return value
 
-    def one_of(self, name: str, allowed: tuple[str, ...], default: str) -> str:
-        """Returns a setting that is one of some words.
+    def choice_setting(self, name: str, allowed: tuple[str, ...], default: str) -> str:
+        """Returns a setting that is one of the allowed words.
 
         Raises:
-            ValueError: it is another.
+            ValueError: the value is not allowed.
         """
         value = self.settings.get(name, default)
         if value not in allowed:
@@ -77,15 +79,17 @@ class PlayerSpec:
             )
         return value
 
-    def flag(self, name: str, default: bool) -> bool:
+    def bool_setting(self, name: str, default: bool) -> bool:
         """Returns a setting that is `true` or `false`.
 
         Raises:
-            ValueError: it is neither.
+            ValueError: the value is neither.
         """
-        return self.one_of(name, ("true", "false"), str(default).lower()) == "true"
+        return (
+            self.choice_setting(name, ("true", "false"), str(default).lower()) == "true"
+        )
 
-    def _whole(self, name: str, text: str, low: int, high: int) -> int:
+    def _parse_int(self, name: str, text: str, low: int, high: int) -> int:
         is_number = text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
         if not is_number or not low <= int(text) <= high:
             raise ValueError(
@@ -96,15 +100,15 @@ class PlayerSpec:
 
 
 def parse_settings(text: str, query: str, allowed: tuple[str, ...]) -> dict[str, str]:
-    """Reads `NAME=VALUE&NAME=VALUE`.
+    """Parses `NAME=VALUE&NAME=VALUE`.
 
     Args:
-        text: the whole text, for messages.
-        query: what stands behind the question mark.
-        allowed: the names that the player knows.
+        text: the whole player string, for messages.
+        query: the part after the question mark.
+        allowed: the settings of this player kind.
 
     Raises:
-        ValueError: a name is unknown or stands twice.
+        ValueError: a name is unknown or repeated.
     """
     given = parse_qsl(query, keep_blank_values=True)
     settings = dict(given)
@@ -122,12 +126,12 @@ def parse_settings(text: str, query: str, allowed: tuple[str, ...]) -> dict[str,
     return settings
 
 
-def needed(spec: PlayerSpec, game: Game | None) -> Game:
-    """Returns the game of a player that cannot be without one.
+def require_game(spec: PlayerSpec, game: Game | None) -> Game:
+    """Returns the game.
 
     Raises:
-        ValueError: it is None.
+        ValueError: the game is None.
     """
     if game is None:
-        raise ValueError(f"the player {spec.text!r} needs to know the game")
+        raise ValueError(f"the player {spec.text!r} requires a game")
     return game

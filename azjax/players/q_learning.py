@@ -1,4 +1,4 @@
-"""The player that follows learnt action values."""
+"""A player that follows learnt action values."""
 
 from typing import ClassVar
 
@@ -14,9 +14,9 @@ from azjax.search.keys import draw, split_keys
 
 @struct.dataclass
 class QPlayer:
-    """Chooses the legal move whose value is highest, the first of them.
+    """Chooses the first legal move with the highest value.
 
-    epsilon: `[]` the probability of a random legal move instead.
+    epsilon: `[]` probability of a random legal move instead.
     """
 
     draws_in_parts: ClassVar[bool] = True
@@ -28,8 +28,8 @@ class QPlayer:
     def choose(self, rng_key: jax.Array, states: State) -> Choice:
         """Chooses a move in each of B positions.
 
-        The key is consumed; no chance is involved where `epsilon` is 0. The policy is
-        the one that is drawn from.
+        The key is consumed and has no effect if `epsilon` is 0. The policy is the
+        distribution that is sampled.
         """
         values = legal_action_values(self.game, self.network, self.params, states)
         legal = jnp.isfinite(values)
@@ -46,14 +46,14 @@ class QPlayer:
 def legal_action_values(
     game: Game, network: QNetwork, params: QParams, states: State
 ) -> jax.Array:
-    """Returns `[B, A]`, what every action is worth to the player to move, in [-1, 1];
-    -inf where it is illegal.
+    """Returns `[B, A]` action values for the player to move, in [-1, 1]; -inf where
+    illegal.
 
     Args:
-        game: what is played.
-        network: its structure.
-        params: its arrays.
-        states: the positions, leaves `[B, ...]`, none of them finished.
+        game: the game.
+        network: structure of the network.
+        params: parameters of the network.
+        states: the positions, leaves `[B, ...]`, none of them terminated.
     """
     observation = jax.vmap(game.observe)(states)
     values = every_action_value(network, params, observation, states.current_player)
@@ -64,7 +64,7 @@ def epsilon_greedy(
     rng_key: jax.Array, values: jax.Array, epsilon: jax.Array | float
 ) -> jax.Array:
     """Returns `[B]` int32: the best action, or with probability `epsilon` a random
-    legal one.
+    legal action.
 
     Args:
         rng_key: consumed; one key, or `[P]` for P equal parts of the batch.

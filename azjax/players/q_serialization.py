@@ -1,4 +1,4 @@
-"""The `player/` directory of a run of Q-learning."""
+"""The `player/` directory of a Q-learning run."""
 
 import dataclasses
 import os
@@ -24,8 +24,8 @@ KIND = "q_learning"
 class TrainedQ:
     """Learnt action values with their game.
 
-    network, params: what was learnt.
-    config: how the network is made.
+    network, params: the network and its parameters.
+    config: configuration of the network.
     """
 
     game: games.Game
@@ -34,16 +34,17 @@ class TrainedQ:
     config: QNetworkConfig
 
     def player(self, epsilon: float = 0.0) -> QPlayer:
-        """Returns the player that follows them, but for a share of random moves."""
+        """Returns a player that follows the action values; `epsilon` is the probability
+        of a random move."""
         return QPlayer(self.game, self.network, self.params, epsilon)
 
 
 def save_q_player(directory: Path, trained: TrainedQ) -> None:
-    """Writes a player, file by file, so that a reader never sees half of one.
+    """Writes a player; each file is replaced atomically.
 
     Args:
-        directory: made if it is not there.
-        trained: what to write.
+        directory: created if missing.
+        trained: the player.
     """
     config = {
         "format": VERSION,
@@ -62,16 +63,16 @@ def save_q_player(directory: Path, trained: TrainedQ) -> None:
 def load_q_player(
     directory: str | os.PathLike[str], *, most: int | None = None
 ) -> TrainedQ:
-    """Reads a player that `save_q_player` wrote.
+    """Loads a player that `save_q_player` wrote.
 
     Args:
-        directory: a player's directory, or a run's, which has one in it; a URL names
-            one in an object store.
-        most: bytes that the weights may take as float32; None if any number.
+        directory: a player directory or a run directory; a URL names one in an object
+            store.
+        most: maximum bytes of the weights as float32; None for no limit.
 
     Raises:
-        ValueError: there is no player, it is damaged, of another version or too large,
-            or it was not learnt by Q-learning.
+        ValueError: the player is missing, damaged, too large, of an unknown version or
+            not from Q-learning.
     """
     directory, config = read_config(directory)
     check_kind(directory, config, KIND)

@@ -1,4 +1,4 @@
-"""The player that moves at random."""
+"""A player that plays uniformly random legal moves."""
 
 from typing import ClassVar
 

@@ -16,7 +16,7 @@ from azjax.players.mcts import MCTSPlayer
 from azjax.players.minimax import MAX_DEPTH, MinimaxPlayer
 from azjax.players.network import NetworkPlayer
 from azjax.players.perfect import PerfectPlayer, check_game
-from azjax.players.player_spec import PlayerSpec, needed, parse_settings
+from azjax.players.player_spec import PlayerSpec, parse_settings, require_game
 from azjax.players.q_serialization import load_q_player
 from azjax.players.random import RandomPlayer
 from azjax.players.serialization import (
@@ -44,13 +44,13 @@ _FLOAT_SETTINGS = {
 _MAX_SETTING = 1e9
 
 
-class Kind(NamedTuple):
+class PlayerKind(NamedTuple):
     """A kind of player.
 
-    form: how it is written, the colon included if something must stand behind it.
-    build: makes it from what the text says and the game, which may be None.
-    settings: what may stand behind a question mark.
-    is_verbatim: whether everything behind the colon is the argument, question marks
+    form: the syntax shown in messages; it contains a colon if an argument is required.
+    build: builds the player from the parsed string and the game, which may be None.
+    settings: the allowed settings.
+    is_verbatim: whether the whole text after the colon is the argument, question marks
         included.
     """
 
@@ -61,42 +61,43 @@ class Kind(NamedTuple):
 
 
 def load(spec: str, game: Game | None = None, parts: Parts | None = None) -> AnyPlayer:
-    """Builds the player that a text names.
+    """Builds the player that a player string describes.
 
-    - `random` and `greedy`, which sees one move ahead;
-    - `minimax:DEPTH` searches all moves so far ahead;
-    - `mcts:N` searches with N random playouts; settings `exploration` and
+    - `random`; `greedy`, which looks one move and the reply ahead;
+    - `minimax:DEPTH`: alpha-beta search to this depth;
+    - `mcts:N`: UCT search with N random playouts; settings `exploration` and
       `tree_reuse_nodes`;
-    - `network:RUN` follows a trained network's policy; setting `temperature`;
-    - `alphazero:RUN` searches with the network; settings `simulations` and those of
-      `SearchConfig` that concern play, which else are as the run had them;
-    - `q_learning:RUN` follows what `azjax train-q` learnt; setting `epsilon`, the share
-      of random moves;
-    - `perfect` makes no mistakes in Connect Four, with the extra `solver`;
-    - `human` is a person at the terminal, `gtp:COMMAND` a program that speaks GTP, with
+    - `network:RUN`: the policy of a trained network without search; setting
+      `temperature`;
+    - `alphazero:RUN`: search with the network; settings `simulations` and the fields of
+      `SearchConfig` that concern play, which default to those of the run;
+    - `q_learning:RUN`: a player trained by `azjax train-q`; setting `epsilon`, the
+      probability of a random move;
+    - `perfect`: exact Connect Four, with the extra `solver`;
+    - `human`: a person at the terminal; `gtp:COMMAND`: a program that speaks GTP, with
       its arguments.
 
-    RUN is a run's directory, a player's directory, or `pretrained`. Settings stand
-    after a `?`, joined by `&`. All but a run need the game.
+    RUN is a run directory, a player directory, or `pretrained`. Settings follow a `?`
+    and are joined by `&`. All players except runs need the game.
 
     Args:
-        spec: the text.
-        game: what is played.
-        parts: modules of the user's own, for a run whose network was made with them.
+        spec: the player string.
+        game: the game.
+        parts: the user's own modules, for a run whose network was made with them.
 
     Raises:
-        MissingPartsError: `parts` are needed.
-        ValueError: the text names no player, or the player is for another game.
+        MissingPartsError: `parts` are required.
+        ValueError: the string is not a player, or the player is for another game.
     """
     head, _, query = spec.partition("?")
     name, colon, argument = head.partition(":")
-    kind = KINDS.get(name)
+    kind = PLAYER_KINDS.get(name)
     if kind is not None and kind.is_verbatim:
         argument, query = spec.partition(":")[2], ""
     needs_argument = kind is not None and ":" in kind.form
     if kind is None or bool(colon) != needs_argument or bool(colon) != bool(argument):
-        forms = ", ".join(kind.form for kind in KINDS.values())
-        close = did_you_mean(name, KINDS) if kind is None else ""
+        forms = ", ".join(kind.form for kind in PLAYER_KINDS.values())
+        close = did_you_mean(name, PLAYER_KINDS) if kind is None else ""
         raise ValueError(f"unknown player {spec!r}; players are {forms}{close}")
     settings = parse_settings(spec, query, kind.settings)
     return kind.build(PlayerSpec(spec, name, argument, settings, parts), game)
@@ -105,41 +106,41 @@ def load(spec: str, game: Game | None = None, parts: Parts | None = None) -> Any
 def load_compiled(
     spec: str, game: Game | None = None, parts: Parts | None = None
 ) -> Player:
-    """Builds a player, as `load` does, that can be compiled into larger functions.
+    """Builds a player, as `load` does, that can be called in jitted functions.
 
     Raises:
-        ValueError: as in `load`, or the player is a person or another program.
+        ValueError: as in `load`, or the player is external.
     """
     player = load(spec, game, parts)
     if isinstance(player, ExternalPlayer):
-        raise ValueError(f"the player {spec!r} plays one game at a time, not compiled")
+        raise ValueError(f"the player {spec!r} cannot be compiled")
     return player
 
 
 def _random(spec: PlayerSpec, game: Game | None) -> Player:
-    return RandomPlayer(needed(spec, game))
+    return RandomPlayer(require_game(spec, game))
 
 
 def _greedy(spec: PlayerSpec, game: Game | None) -> Player:
-    return GreedyPlayer(needed(spec, game))
+    return GreedyPlayer(require_game(spec, game))
 
 
 def _minimax(spec: PlayerSpec, game: Game | None) -> Player:
-    depth = spec.whole_argument("DEPTH", 1, MAX_DEPTH)
-    return MinimaxPlayer(needed(spec, game), depth)
+    depth = spec.int_argument("DEPTH", 1, MAX_DEPTH)
+    return MinimaxPlayer(require_game(spec, game), depth)
 
 
 def _mcts(spec: PlayerSpec, game: Game | None) -> Player:
     return MCTSPlayer(
-        game=needed(spec, game),
-        simulations=spec.whole_argument("N", 1, MAX_SIMULATIONS),
-        exploration=spec.real("exploration", 0, 1000, MCTSPlayer.exploration),
-        tree_reuse_nodes=spec.whole("tree_reuse_nodes", 0, MAX_SIMULATIONS, 0),
+        game=require_game(spec, game),
+        simulations=spec.int_argument("N", 1, MAX_SIMULATIONS),
+        exploration=spec.float_setting("exploration", 0, 1000, MCTSPlayer.exploration),
+        tree_reuse_nodes=spec.int_setting("tree_reuse_nodes", 0, MAX_SIMULATIONS, 0),
     )
 
 
 def _perfect(spec: PlayerSpec, game: Game | None) -> AnyPlayer:
-    check_game(needed(spec, game))
+    check_game(require_game(spec, game))
     return PerfectPlayer()
 
 
@@ -149,16 +150,18 @@ def _human(spec: PlayerSpec, game: Game | None) -> AnyPlayer:
 
 
 def _network(spec: PlayerSpec, game: Game | None) -> Player:
-    temperature = spec.real("temperature", 0, MAX_TEMPERATURE, 0.0)
+    temperature = spec.float_setting("temperature", 0, MAX_TEMPERATURE, 0.0)
     trained = load_run(spec.argument, game, spec.parts)
     return NetworkPlayer(trained.game, trained.network, trained.variables, temperature)
 
 
 def _alphazero(spec: PlayerSpec, game: Game | None) -> Player:
-    simulations = spec.whole("simulations", 1, MAX_SIMULATIONS, DEFAULT_SIMULATIONS)
+    simulations = spec.int_setting(
+        "simulations", 1, MAX_SIMULATIONS, DEFAULT_SIMULATIONS
+    )
     changes = _search_changes(spec)  # refuses most errors before anything is loaded
     trained = load_run(spec.argument, game, spec.parts)
-    search = _changed(spec, trained.search, changes)
+    search = _with_changes(spec, trained.search, changes)
     return AlphaZeroPlayer(
         game=trained.game,
         search=search,
@@ -169,24 +172,24 @@ def _alphazero(spec: PlayerSpec, game: Game | None) -> Player:
 
 
 def _gtp(spec: PlayerSpec, game: Game | None) -> GtpPlayer:
-    del game  # the engine is asked when it sits down
+    del game  # checked when a session starts
     return GtpPlayer(spec.argument)
 
 
 def _q_learning(spec: PlayerSpec, game: Game | None) -> Player:
-    epsilon = spec.real("epsilon", 0.0, 1.0, 0.0)
+    epsilon = spec.float_setting("epsilon", 0.0, 1.0, 0.0)
     trained = load_q_player(spec.argument)
     _check_is_for(spec.argument, trained.game, game)
     return trained.player(epsilon)
 
 
-KINDS = {
-    "random": Kind("random", _random),
-    "greedy": Kind("greedy", _greedy),
-    "minimax": Kind("minimax:DEPTH", _minimax),
-    "mcts": Kind("mcts:N", _mcts, ("exploration", "tree_reuse_nodes")),
-    "network": Kind("network:RUN", _network, ("temperature",)),
-    "alphazero": Kind(
+PLAYER_KINDS = {
+    "random": PlayerKind("random", _random),
+    "greedy": PlayerKind("greedy", _greedy),
+    "minimax": PlayerKind("minimax:DEPTH", _minimax),
+    "mcts": PlayerKind("mcts:N", _mcts, ("exploration", "tree_reuse_nodes")),
+    "network": PlayerKind("network:RUN", _network, ("temperature",)),
+    "alphazero": PlayerKind(
         "alphazero:RUN",
         _alphazero,
         (
@@ -197,10 +200,10 @@ KINDS = {
             *_FLOAT_SETTINGS,
         ),
     ),
-    "q_learning": Kind("q_learning:RUN", _q_learning, ("epsilon",)),
-    "perfect": Kind("perfect", _perfect),
-    "human": Kind("human", _human),
-    "gtp": Kind("gtp:COMMAND", _gtp, is_verbatim=True),
+    "q_learning": PlayerKind("q_learning:RUN", _q_learning, ("epsilon",)),
+    "perfect": PlayerKind("perfect", _perfect),
+    "human": PlayerKind("human", _human),
+    "gtp": PlayerKind("gtp:COMMAND", _gtp, is_verbatim=True),
 }
 
 
@@ -209,20 +212,20 @@ def load_run(
     game: Game | None = None,
     parts: Parts | None = None,
 ) -> TrainedPlayer:
-    """Loads a run's trained player.
+    """Loads the trained player of a run.
 
     Args:
-        source: a run's directory, a player's directory, or `pretrained`.
-        game: the game that it must be for; `pretrained` needs it.
-        parts: modules of the user's own, for a network that was made with them.
+        source: a run directory, a player directory, or `pretrained`.
+        game: the expected game; required for `pretrained`.
+        parts: the user's own modules, for a network made with them.
 
     Raises:
-        MissingPartsError: `parts` are needed.
-        ValueError: there is none, or it is for another game.
+        MissingPartsError: `parts` are required.
+        ValueError: there is no player, or it is for another game.
     """
     if source == PRETRAINED:
         if game is None:
-            raise ValueError("'pretrained' needs to know the game: --game NAME")
+            raise ValueError("'pretrained' requires a game: --game NAME")
         trained = load_player(pretrained_directory(game.name))
     else:
         trained = load_player(source, parts)
@@ -239,24 +242,26 @@ def _check_is_for(
 
 def _search_changes(spec: PlayerSpec) -> dict[str, Any]:
     """Returns the search settings in a player spec, without the algorithm."""
-    spec.one_of("algorithm", search_names(), search_names()[0])
+    spec.choice_setting("algorithm", search_names(), search_names()[0])
     changes: dict[str, Any] = {}
     for name in spec.settings:
         if name in _INT_SETTINGS:
             low = _INT_SETTINGS[name]
-            changes[name] = spec.whole(name, low, MAX_SIMULATIONS, low)
+            changes[name] = spec.int_setting(name, low, MAX_SIMULATIONS, low)
         elif name in _FLOAT_SETTINGS:
-            changes[name] = spec.real(name, _FLOAT_SETTINGS[name], _MAX_SETTING, 0.0)
+            changes[name] = spec.float_setting(
+                name, _FLOAT_SETTINGS[name], _MAX_SETTING, 0.0
+            )
         elif name == "use_solver":
-            changes[name] = spec.flag(name, False)
+            changes[name] = spec.bool_setting(name, False)
     return changes
 
 
-def _changed(
+def _with_changes(
     spec: PlayerSpec, search: SearchConfig, changes: dict[str, Any]
 ) -> SearchConfig:
     """Returns a run's search settings with the changes of a player spec."""
-    algorithm = spec.one_of("algorithm", search_names(), search.algorithm)
+    algorithm = spec.choice_setting("algorithm", search_names(), search.algorithm)
     if algorithm != search.algorithm:
         search = search_class(algorithm)(
             tree_reuse_nodes=search.tree_reuse_nodes, use_solver=search.use_solver

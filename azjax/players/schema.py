@@ -1,7 +1,7 @@
-"""The version of the config files of runs and of saved players, and its migration.
+"""Version and migration of the config files of runs and saved players.
 
-A change of the fields in any of these files is a new version: raise `VERSION` and add
-the function that brings a file of the version before to it to `_STEPS`.
+To change the fields of such a file, raise `VERSION` and add a function to `_STEPS` that
+converts the previous version.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,16 +11,16 @@ VERSION = 5
 
 
 def migrate(config: object) -> dict[str, Any]:
-    """Returns the content of a config file in the form of this version.
+    """Converts the content of a config file to the current version.
 
     Args:
-        config: of a run or a player, of any way of learning; it is not changed.
+        config: of a run or a player, from AlphaZero or Q-learning; not modified.
 
     Raises:
-        ValueError: it is no JSON object, says no version, or is of an unknown one.
+        ValueError: it is not a JSON object, or its version is missing or unknown.
     """
     if not isinstance(config, dict):
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is not a JSON object")
     version = config.get("format")
     if type(version) is not int or not 1 <= version <= VERSION:
         raise ValueError(
@@ -39,14 +39,13 @@ def _short(value: object) -> str:
 
 
 def _from_1(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Version 2 adds to a run of AlphaZero which optimizer it has, unknown before."""
+    """Version 2 adds the optimizer to AlphaZero runs; None if unknown."""
     is_run_of_alphazero = "learner" in config
     return {**config, "optimizer": None} if is_run_of_alphazero else dict(config)
 
 
 def _from_2(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Version 3 calls the settings of AlphaZero as the literature does, and keeps those
-    of a trunk by themselves."""
+    """Version 3 renames the settings of AlphaZero and nests those of a trunk."""
     if config.get("kind") == "q_learning":
         return _q_from_2(config)
     migrated = {
@@ -59,7 +58,7 @@ def _from_2(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_3(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Version 4 divides a run of AlphaZero into lanes, of which there was one."""
+    """Version 4 adds the number of lanes to AlphaZero runs; older runs have one."""
     is_run_of_alphazero = "learner" in config
     return {**config, "num_lanes": 1} if is_run_of_alphazero else dict(config)
 
@@ -78,8 +77,8 @@ def _from_4(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _q_from_2(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Version 3 nests how a run of Q-learning is measured, as AlphaZero's settings do,
-    and always says its length; the settings of a player have neither."""
+    """Version 3 nests the evaluation settings of Q-learning runs and requires their
+    length; player files have neither."""
     if "minutes" not in config:
         return dict(config)
     names = {
@@ -97,7 +96,7 @@ def _q_from_2(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _nested_trunk(network: Any) -> Any:
-    """Returns the settings of a network with those of its trunk by themselves."""
+    """Moves the settings of the trunk into a nested record."""
     if not isinstance(network, dict) or network.get("trunk") not in ("conv", "dense"):
         return network
     names = _TRUNK_SETTINGS[network["trunk"]]
@@ -125,7 +124,7 @@ _TRUNK_SETTINGS = {
 
 
 def _renamed(values: Any, names: Mapping[str, str]) -> Any:
-    if not isinstance(values, dict):  # refused when the settings are read
+    if not isinstance(values, dict):  # an error when the settings are read
         return values
     return {names.get(name, name): value for name, value in values.items()}
 
@@ -159,7 +158,7 @@ _NAMES_OF_3 = {
         "times": "num_evaluations",
     },
 }
-_Q_MINUTES = 2.0  # that a run of Q-learning lasted where its settings did not say
+_Q_MINUTES = 2.0  # default length of a Q-learning run in version 2
 _STEPS: Mapping[int, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     1: _from_1,
     2: _from_2,

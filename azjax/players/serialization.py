@@ -1,4 +1,4 @@
-"""The `player/` directory: what a trained player needs to be loaded, nothing else."""
+"""The `player/` directory: the files from which a trained player is loaded."""
 
 import contextlib
 import dataclasses
@@ -37,11 +37,11 @@ V = TypeVar("V")
 class TrainedPlayer:
     """A trained network with its game and search.
 
-    network, variables: what was learnt.
-    config: how the network is made.
-    search: how it searched when it learnt.
-    seed: from which its first parameters were drawn.
-    has_own_parts: whether modules of the user's own are in the network.
+    network, variables: the network and its arrays.
+    config: configuration of the network.
+    search: search settings of training.
+    seed: seed of the initial parameters.
+    has_own_parts: whether the network has modules of the user's own.
     """
 
     game: games.Game
@@ -72,7 +72,7 @@ def first_network(
     config: NetworkConfig,
     parts: Parts | None = None,
 ) -> tuple[Network, Variables]:
-    """Builds the network with which a run of this seed begins."""
+    """Builds the untrained network of a run with this seed."""
     return init_network(
         jax.random.key(seed), game.observation_shape, game.num_actions, config, parts
     )
@@ -81,11 +81,11 @@ def first_network(
 def save_player(
     directory: Path, player: TrainedPlayer, *, dtype: str = "float32"
 ) -> None:
-    """Writes a player, file by file, so that a reader never sees half of one.
+    """Writes a player; each file is replaced atomically.
 
     Args:
-        directory: made if it is not there.
-        player: what to write.
+        directory: created if missing.
+        player: the player.
         dtype: of the weights on disk; `float16` halves their size.
     """
     config = {
@@ -121,7 +121,7 @@ def write_files(
 
 
 class MissingPartsError(ValueError):
-    """A network was made with modules of the user's own, which are not given."""
+    """A network has modules of the user's own, which were not passed."""
 
 
 def load_player(
@@ -130,32 +130,31 @@ def load_player(
     *,
     most: int | None = None,
 ) -> TrainedPlayer:
-    """Reads a player that `save_player` wrote.
+    """Loads a player that `save_player` wrote.
 
     Args:
-        directory: a player's directory, or a run's, which has one in it; a URL names
-            one in an object store.
-        parts: the modules of the user's own with which the network was made; not used
-            for a network that was made without any.
-        most: bytes that the weights may take as float32; None if any number.
+        directory: a player directory or a run directory; a URL names one in an object
+            store.
+        parts: the user's own modules of the network; ignored for a network without any.
+        most: maximum bytes of the weights as float32; None for no limit.
 
     Raises:
-        MissingPartsError: `parts` are needed.
-        ValueError: there is no player, it is damaged, of another version or too large,
-            or `parts` are others.
+        MissingPartsError: `parts` are required.
+        ValueError: the player is missing, damaged, too large or of an unknown version,
+            or `parts` do not match.
     """
     directory, config = read_config(directory)
     check_kind(directory, config, None)
     settings = _read_settings(config, directory)
     if settings.has_own_parts and parts is None:
         raise MissingPartsError(
-            f"the network in {directory} was made with modules of the user's own, "
-            "which are needed again: parts=... in Python, --parts MODULE:NAME on the "
-            "command line, where NAME in MODULE.py is an azjax.networks.Parts"
+            f"the network in {directory} has modules of the user's own, which must be "
+            "passed again: parts=... in Python, --parts MODULE:NAME on the command "
+            "line, where NAME in MODULE.py is an azjax.networks.Parts"
         )
     own_parts = parts if settings.has_own_parts else None
-    # The user's own modules need not be traceable. But where the weights are limited,
-    # others may have chosen their sizes: the network is not built to compare them.
+    # The user's own modules need not be traceable, so the network is built. With a
+    # limit, the sizes are untrusted, and the network is traced instead.
     is_built = own_parts is not None and most is None
     build = _first_network if is_built else _traced_network
     network, shapes = build(settings, own_parts)
@@ -174,14 +173,15 @@ def read_config(directory: str | os.PathLike[str]) -> tuple[Directory, Any]:
     """Reads the settings that `write_files` wrote.
 
     Args:
-        directory: a player's directory, or a run's; a URL names one in an object store.
+        directory: a player directory or a run directory; a URL names one in an object
+            store.
 
     Returns:
-        The player's directory and its settings, which may hold anything.
+        The player directory and its settings, which are not validated.
 
     Raises:
-        ValueError: there is no player, it is damaged, or the URL cannot be read here.
-        OSError: the object store cannot be reached, or refuses to be read.
+        ValueError: the player is missing or damaged, or the URL is not supported.
+        OSError: the object store cannot be read.
     """
     directory = as_directory(directory)
     with store_errors(directory):
@@ -199,16 +199,16 @@ def read_variables(directory: Directory, shapes: V, *, most: int | None = None) 
     """Reads the weights that `write_files` wrote.
 
     Args:
-        directory: the player's.
-        shapes: a pytree of arrays, or of what has their shapes.
-        most: bytes that they may take as float32; None if any number.
+        directory: the player directory.
+        shapes: a pytree of arrays or of objects with a `shape`.
+        most: maximum bytes of the weights as float32; None for no limit.
 
     Returns:
         A pytree like `shapes`, float32.
 
     Raises:
-        ValueError: there are none, they are damaged or too large, or they have other
-            names or shapes.
+        ValueError: the weights are missing, damaged or too large, or their names or
+            shapes differ.
     """
     expected = {leaf.name: leaf.shape for leaf in _leaves(shapes)}
     num_bytes = 4 * sum(math.prod(shape) for shape in expected.values())
@@ -224,8 +224,7 @@ def read_variables(directory: Directory, shapes: V, *, most: int | None = None) 
 
 
 def shapes_of(make: Callable[[jax.Array], tuple[S, V]]) -> tuple[S, V]:
-    """Returns a network's structure and the shapes of its arrays, without computing
-    any.
+    """Returns a network's structure and the shapes of its arrays, without computing.
 
     Args:
         make: returns the structure and the arrays for a random key.
@@ -243,19 +242,18 @@ def shapes_of(make: Callable[[jax.Array], tuple[S, V]]) -> tuple[S, V]:
 
 @contextlib.contextmanager
 def _reading(directory: Directory) -> Iterator[None]:
-    """A context in which a player's files that cannot be read are a ValueError that
-    names the directory."""
+    """Converts errors of reading a player's files to ValueErrors with its directory."""
     try:
         yield
     except FileNotFoundError:
         raise ValueError(
-            f"no player in {directory}: {CONFIG_FILE} and {WEIGHTS_FILE} are written "
-            "there by training"
+            f"no player in {directory}: training writes {CONFIG_FILE} and "
+            f"{WEIGHTS_FILE} there"
         ) from None
     except MismatchError as error:
         raise ValueError(
             f"the weights in {directory} do not fit the network described there "
-            f"(a network with modules of your own needs them again): {error}"
+            f"(pass the parts of a network with modules of your own): {error}"
         ) from None
     except Exception as error:
         if is_remote(directory) and store_problem(error):
@@ -265,36 +263,36 @@ def _reading(directory: Directory) -> Iterator[None]:
 
 
 def check_kind(directory: Directory, config: Any, kind: str | None) -> None:
-    """Checks that a player is of a kind; None stands for AlphaZero's.
+    """Checks the kind of a player; None is AlphaZero.
 
     Raises:
-        ValueError: it is of another.
+        ValueError: the player is of another kind.
     """
     found = config.get("kind") if isinstance(config, dict) else None
     if found != kind:
         texts = f"{found}:RUN" if found else "network:RUN or alphazero:RUN"
         raise ValueError(
-            f"the player in {directory} learnt in another way; as a player it is "
+            f"the player in {directory} was trained by another algorithm; load it as "
             f"{texts}"
         )
 
 
 def shipped_players() -> Path:
-    """Returns the directory of the players that ship with azjax, one for each game."""
+    """Returns the directory of the pretrained players, one for each game."""
     return Path(str(importlib.resources.files("azjax.players") / PRETRAINED))
 
 
 def pretrained_directory(game: str) -> Path:
-    """Returns where the player that ships for a game lies.
+    """Returns the directory of a game's pretrained player.
 
     Raises:
-        ValueError: none ships for it.
+        ValueError: the game has none.
     """
     shipped = shipped_players()
     names = sorted(path.parent.name for path in shipped.glob(f"*/{CONFIG_FILE}"))
     if game not in names:
         raise ValueError(
-            f"no pretrained player ships for {game!r}; one does for: "
+            f"there is no pretrained player for {game!r}; there is one for: "
             f"{', '.join(names) or 'none'}"
         )
     return shipped / game
@@ -302,15 +300,14 @@ def pretrained_directory(game: str) -> Path:
 
 @contextlib.contextmanager
 def reading_settings(directory: Directory) -> Iterator[None]:
-    """A context in which what a player's settings lack, or have wrong, is a ValueError
-    that names the directory."""
+    """Converts errors from a player's settings to ValueErrors with the directory."""
     try:
         yield
         return
     except games.UnknownGameError as error:
         raise ValueError(
-            f"the player in {directory} is for the game {error.name[:40]!r}, which is "
-            "not known here: define it by running its own file, as python FILE play ..."
+            f"the player in {directory} is for the unknown game {error.name[:40]!r}: "
+            "run the file that registers the game, as python FILE play ..."
         ) from None
     except KeyError as error:
         problem = f"{CONFIG_FILE} lacks {error}"

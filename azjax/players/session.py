@@ -1,9 +1,9 @@
-"""A player's seat in one game, whatever the player is: compiled, an engine, a person.
+"""A player bound to one game: compiled, a subprocess or a person.
 
-Players that are compiled choose for many games at once (`azjax.players.core`). Others,
-a person or a program beside this one, know one game at a time and see it as a list of
-moves. A seat is what both have in common: where one game is conducted on the host, each
-side has a seat.
+Compiled players choose moves for batches of positions (`azjax.players.core`). External
+players, a person or another program, play one game at a time and take its moves as a
+list. A session is the common interface of both: a game that is played on the host has
+one session for each side.
 """
 
 from collections.abc import Sequence
@@ -13,29 +13,30 @@ import jax
 import numpy as np
 
 from azjax.games import Game, State
+from azjax.games.host import legal_actions
 from azjax.players.analysis import Analysis
-from azjax.players.core import Choice, Player, start, think
+from azjax.players.core import Choice, Player, choose_with_carry, init_carry
 
 
 class ForfeitError(Exception):
-    """A player cannot go on: its engine died, hung, or broke the rules.
+    """The player cannot continue: it died, timed out or broke the rules.
 
-    The message says what happened. The game counts as lost for this player.
+    The message is the reason. The player loses the game.
     """
 
 
 class ResignError(ForfeitError):
-    """The player gives the game up, which is no fault."""
+    """The player resigns. It loses the game, but this is not a fault."""
 
 
 class MoveDecision(NamedTuple):
-    """What a player chose in one position, and why.
+    """A player's move in one position, with its evaluation.
 
     action: the move.
-    policy: `[A]` float32; the player's probabilities of the moves, or None.
-    value: the expected result for the player to move, in [-1, 1], or None.
-    analysis: what a search saw, without the axis of positions, or None.
-    draw: the probability of a draw, or None.
+    policy: `[A]` float32; the player's move probabilities, or None.
+    value: expected result for the player to move, in [-1, 1], or None.
+    analysis: search statistics without the batch axis, or None.
+    draw: probability of a draw, or None.
     """
 
     action: int
@@ -46,8 +47,7 @@ class MoveDecision(NamedTuple):
 
 
 def to_move_decision(choice: Choice, analysis: Analysis | None) -> MoveDecision:
-    """Returns a player's choice in one position, in NumPy and without the axis of
-    positions, as a thought."""
+    """Converts the choice in one position, without the batch axis, to NumPy."""
     return MoveDecision(
         int(choice.action),
         np.asarray(choice.policy),
@@ -58,26 +58,26 @@ def to_move_decision(choice: Choice, analysis: Analysis | None) -> MoveDecision:
 
 
 class PlayerSession(Protocol):
-    """A player in one game.
+    """A player bound to one game.
 
-    A seat is used by one thread at a time, and asked about positions of its game only;
-    moves may be taken back in between.
+    A session is not thread-safe. It accepts only positions of its game; moves may be
+    undone between two calls.
     """
 
     def choose(self, state: State, moves: Sequence[int]) -> MoveDecision:
         """Chooses a move.
 
         Args:
-            state: the position, not a finished one.
-            moves: the actions that led to it from the first position.
+            state: the position; not terminated.
+            moves: the actions from the initial position to `state`.
 
         Raises:
-            ForfeitError: the player cannot go on.
+            ForfeitError: the player cannot continue.
         """
         ...
 
     def close(self) -> None:
-        """Gives back what the seat holds; called once, at the end of the game."""
+        """Releases the session's resources; called once, at the end of the game."""
         ...
 
 
@@ -86,15 +86,15 @@ class ExternalPlayer(Protocol):
     """A player that cannot be compiled."""
 
     def start_session(self, game: Game, seed: int) -> PlayerSession:
-        """Returns its seat in a game that begins.
+        """Starts a session for a new game.
 
         Args:
-            game: what is played.
-            seed: of its chance, if it has any.
+            game: the game.
+            seed: seed of the player's random choices, if any.
 
         Raises:
-            ForfeitError: it does not start.
-            ValueError: it cannot play this game.
+            ForfeitError: the player does not start.
+            ValueError: the player does not support this game.
         """
         ...
 
@@ -103,40 +103,57 @@ AnyPlayer = Player | ExternalPlayer
 
 
 def start_session(player: AnyPlayer, game: Game, seed: int) -> PlayerSession:
-    """Returns the seat of any player in a game that begins.
+    """Starts a session of any player for a new game.
 
     Raises:
-        ForfeitError: a program beside this one does not start.
-        ValueError: the player cannot play this game.
+        ForfeitError: an external program does not start.
+        ValueError: the player does not support this game.
     """
     if isinstance(player, ExternalPlayer):
         return player.start_session(game, seed)
     return _CompiledSession(player, game, seed)
 
 
+def choose_legal(
+    session: PlayerSession, game: Game, state: State, moves: Sequence[int]
+) -> MoveDecision:
+    """Returns the session's decision after checking that its action is legal.
+
+    Raises:
+        ForfeitError: the action is illegal, or the player cannot continue.
+    """
+    decision = session.choose(state, moves)
+    action = decision.action
+    if not 0 <= action < game.num_actions:
+        raise ForfeitError(f"illegal move: there is no action {action}")
+    if action not in legal_actions(game, state):
+        raise ForfeitError(f"illegal move {game.action_to_text(state, action)}")
+    return decision
+
+
 def compile_choice(player: Player, game: Game) -> None:
-    """Compiles what the seats of a player run to choose a move, without running it."""
+    """Compiles the function that a session of the player calls for each move."""
     _CompiledSession(player, game, seed=0).compile(game.init())
 
 
 class _CompiledSession:
-    """A compiled player in one game, with what it remembers of it."""
+    """A compiled player in one game, with its carry."""
 
     def __init__(self, player: Player, game: Game, seed: int):
         self._player = player
         self._rng_key = jax.random.key(seed)
-        self._memory = start(player, _batch_of_one(game.init()))
+        self._carry = init_carry(player, _batch_of_one(game.init()))
 
     def choose(self, state: State, moves: Sequence[int]) -> MoveDecision:
         """Chooses a move."""
         del moves
         self._rng_key, rng_key = jax.random.split(self._rng_key)
-        choice, analysis, self._memory = _analyse(
+        choice, analysis, self._carry = _analyse(
             type(self._player),
             self._player,
             rng_key,
             _batch_of_one(state),
-            self._memory,
+            self._carry,
         )
         choice, analysis = jax.tree.map(
             lambda leaf: np.asarray(leaf[0]), (choice, analysis)
@@ -144,30 +161,30 @@ class _CompiledSession:
         return to_move_decision(choice, analysis)
 
     def compile(self, state: State) -> None:
-        """Compiles what `choose` calls."""
+        """Compiles the function that `choose` calls."""
         _analyse.lower(
             type(self._player),
             self._player,
             self._rng_key,
             _batch_of_one(state),
-            self._memory,
+            self._carry,
         ).compile()
 
     def close(self) -> None:
-        """Forgets the game."""
-        self._memory = None
+        """Releases the carry."""
+        self._carry = None
 
 
 @jax.jit(static_argnums=0)  # the type, as in `azjax.players.core`
 def _analyse(
-    player_type: type, player: Player, rng_key: jax.Array, states: State, memory: Any
+    player_type: type, player: Player, rng_key: jax.Array, states: State, carry: Any
 ) -> tuple[Choice, Analysis | None, Any]:
-    """Chooses as `think` does, with the analysis of a player that searches."""
+    """Calls `analyse` of a player that searches, else `choose_with_carry`."""
     del player_type
     if hasattr(player, "analyse"):
-        return player.analyse(rng_key, states, memory)  # pyright: ignore
-    choice, memory = think(player, rng_key, states, memory)
-    return choice, None, memory
+        return player.analyse(rng_key, states, carry)  # pyright: ignore
+    choice, carry = choose_with_carry(player, rng_key, states, carry)
+    return choice, None, carry
 
 
 def _batch_of_one(state: State) -> State:

@@ -1,7 +1,7 @@
-"""Weights in an `.npz` archive, compared with what is expected before it is inflated.
+"""Reads weights from an `.npz` archive, whose headers are checked before decompression.
 
-An archive may have been copied from anywhere, and one of a few kilobytes can declare
-terabytes. Its headers are read first; nothing in it is executed.
+An archive may come from an untrusted source, and a small one can declare terabytes.
+Nothing in it is executed.
 """
 
 import io
@@ -20,10 +20,10 @@ from azjax.remote import Directory, open_object
 
 SUFFIX = ".npy"
 DTYPES = ("float16", "float32")  # of weights on disk
-MAX_HEADER_BYTES = 4096  # of an array's header, and of its entry in the archive
-_MAGIC_BYTES = 12  # before the header itself, at most
-_END = struct.Struct("<4s8xLLH")  # the last record of an archive
-_LOCATOR_BYTES = 20  # of the record before it, which only archives of 2 GiB need
+MAX_HEADER_BYTES = 4096  # for an array's header and its entry in the archive
+_MAGIC_BYTES = 12  # maximum before the header
+_END = struct.Struct("<4s8xLLH")  # last record of an archive
+_LOCATOR_BYTES = 20  # record before it, needed by archives of 2 GiB only
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -31,7 +31,7 @@ _HEADERS = {
 
 
 class MismatchError(ValueError):
-    """An archive is whole, but holds other arrays than expected."""
+    """The archive is valid, but its arrays are not the expected ones."""
 
 
 class _Member(NamedTuple):
@@ -43,15 +43,15 @@ class _Member(NamedTuple):
 
 
 def open_regular(path: Directory, most: int) -> BinaryIO:
-    """Opens a regular file for reading; a link to one is followed. That of an object
-    store is read as a whole.
+    """Opens a regular file for reading, following links. A file in an object store is
+    downloaded first.
 
     Raises:
-        OSError: there is none, or it has more than `most` bytes.
+        OSError: there is no regular file, or it has more than `most` bytes.
     """
     if not isinstance(path, Path):
         return open_object(path, most)
-    # Nothing waits for the other end of a pipe.
+    # Opening a pipe must not block.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     file = os.fdopen(os.open(path, flags), "rb")
     about = os.fstat(file.fileno())
@@ -59,7 +59,7 @@ def open_regular(path: Directory, most: int) -> BinaryIO:
         return file
     file.close()
     is_regular = stat.S_ISREG(about.st_mode)
-    problem = f"has more than {most} bytes" if is_regular else "is no regular file"
+    problem = f"has more than {most} bytes" if is_regular else "is not a regular file"
     raise OSError(f"{path.name} {problem}")
 
 
@@ -70,17 +70,17 @@ def read_weights(
 
     Args:
         path: of the archive.
-        expected: the shapes of the arrays by their names.
+        expected: shapes of the arrays by name.
 
     Returns:
-        The arrays by their names, float32.
+        Float32 arrays by name.
 
     Raises:
-        MismatchError: there are other arrays, or arrays of other shapes.
+        MismatchError: names or shapes of the arrays differ.
         ValueError, zipfile.BadZipFile, OSError and others: the archive is damaged.
     """
     num_values = sum(math.prod(shape) for shape in expected.values())
-    # An array that cannot be compressed becomes a little larger.
+    # Incompressible arrays become slightly larger.
     entry_bytes = 2 * MAX_HEADER_BYTES * (len(expected) + 1)
     with open_regular(path, 5 * num_values + entry_bytes) as file:
         _check_directory(file, entry_bytes)
@@ -91,36 +91,36 @@ def read_weights(
 
 
 def _check_directory(file: BinaryIO, most: int) -> None:
-    """Checks how long the list of an archive's members is: `zipfile` reads all of it.
+    """Checks the size of the archive's list of members, all of which `zipfile` reads.
 
     Raises:
-        ValueError: it has more than `most` bytes, or there is none.
+        ValueError: the list has more than `most` bytes, or there is none.
     """
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - _LOCATOR_BYTES - _END.size))
     tail = file.read(_LOCATOR_BYTES + _END.size)
     if len(tail) < _END.size:
-        raise ValueError("it is no archive")
+        raise ValueError("it is not an archive")
     signature, num_bytes, _, comment_bytes = _END.unpack(tail[-_END.size :])
-    # `zipfile` would look elsewhere for the list.
+    # `zipfile` would read the list from another place.
     has_locator = tail.startswith(b"PK\x06\x07") and size < 2**31
     if signature != b"PK\x05\x06" or comment_bytes or has_locator:
-        raise ValueError("it does not end as an archive of arrays does")
+        raise ValueError("its end is not that of an archive of arrays")
     if num_bytes > most:
         raise ValueError(f"the list of its arrays has more than {most} bytes")
 
 
 def _members(archive: zipfile.ZipFile) -> dict[str, _Member]:
-    """Returns what the headers say of all arrays."""
+    """Reads the headers of all arrays."""
     members = {}
     for info in archive.infolist():
         name = info.filename.removesuffix(SUFFIX)
         if name == info.filename or name in members:
-            raise ValueError(f"{info.filename[:80]!r} is no array or is there twice")
+            raise ValueError(f"{info.filename[:80]!r} is not an array or is repeated")
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise ValueError(f"{name[:80]!r} is compressed in another way than deflate")
+            raise ValueError(f"{name[:80]!r} is not compressed by deflate")
         with archive.open(info) as file:
-            # NumPy would read all of a header before it looks how long it is.
+            # NumPy checks a header's length only after reading it.
             head = io.BytesIO(file.read(_MAGIC_BYTES + MAX_HEADER_BYTES))
         version = np.lib.format.read_magic(head)
         if version not in _HEADERS:
@@ -145,7 +145,7 @@ def _check(
                 f"{name} is of {member.dtype}, expected {' or '.join(DTYPES)}"
             )
         if member.num_bytes != math.prod(member.shape) * member.dtype.itemsize:
-            raise ValueError(f"{name} declares another size than its shape has")
+            raise ValueError(f"the size of {name} does not match its shape")
 
 
 def _read(archive: zipfile.ZipFile, name: str, member: _Member) -> np.ndarray:
@@ -159,5 +159,5 @@ def _read(archive: zipfile.ZipFile, name: str, member: _Member) -> np.ndarray:
         order="F" if member.is_fortran else "C",
     ).astype(np.float32)
     if not np.isfinite(values).all():
-        raise ValueError(f"{name} has values that are no finite numbers")
+        raise ValueError(f"{name} has values that are not finite")
     return values

@@ -2,12 +2,12 @@ import numpy as np
 from matplotlib.image import imread
 
 from azjax.arena.chart import draw_chart, save_chart
-from azjax.arena.results import Record
+from azjax.arena.results import WinDrawLoss
 from azjax.arena.standings import Standing
 
 
 def line(name, elo, low, high):
-    return Standing(name, 0, elo, (low, high), Record(1, 1, 1), 0.0, 0)
+    return Standing(name, 0, elo, (low, high), WinDrawLoss(1, 1, 1), 0.0, 0)
 
 
 TABLE = [
@@ -17,14 +17,14 @@ TABLE = [
 ]
 
 
-def test_the_chart_is_a_picture_with_colours(tmp_path):
+def test_the_chart_is_saved_as_a_coloured_picture(tmp_path):
     save_chart(tmp_path / "ratings.png", "connect_four: ratings", TABLE)
     pixels = imread(tmp_path / "ratings.png")
     assert pixels.shape[1] == 1350
     assert np.ptp(pixels[..., :3], axis=-1).max() > 0.5
 
 
-def test_the_strongest_stands_on_top_and_every_rating_can_be_seen():
+def test_the_strongest_player_is_on_top_and_every_rating_is_visible():
     (axes,) = draw_chart("connect_four", TABLE).axes
     names = [label.get_text() for label in axes.get_yticklabels()]
     assert names[1:] == ["network:pretrained", "random"]

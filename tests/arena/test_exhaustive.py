@@ -42,22 +42,22 @@ def test_tic_tac_toe_has_5478_positions(solution):
     assert len(solution.values) == 5478
 
 
-def test_in_958_of_them_the_game_is_over(solution):
+def test_958_tic_tac_toe_positions_are_terminated(solution):
     assert solution.states.terminated.sum() == 958
 
 
 @pytest.mark.parametrize(("reward", "count"), [(1, 626), (-1, 316), (0, 16)])
-def test_finished_games_have_the_known_results(solution, reward, count):
+def test_terminated_positions_have_the_known_results(solution, reward, count):
     rewards = np.asarray(jax.vmap(GAME.rewards)(solution.states))[:, 0]
     assert (rewards[solution.states.terminated] == reward).sum() == count
 
 
-def test_positions_by_number_of_moves_are_the_known_counts(solution):
+def test_positions_by_number_of_moves_have_the_known_counts(solution):
     counts = np.bincount(solution.num_moves)
     assert counts.tolist() == [1, 9, 72, 252, 756, 1260, 1520, 1140, 390, 78]
 
 
-def test_no_two_positions_are_the_same(solution):
+def test_positions_are_distinct(solution):
     assert len(np.unique(boards(solution.states), axis=0)) == 5478
 
 
@@ -66,18 +66,18 @@ def test_the_empty_board_is_a_draw(solution):
     np.testing.assert_array_equal(solution.action_values[0], np.zeros(9))
 
 
-def test_every_value_is_that_of_a_plain_minimax(solution):
+def test_values_equal_plain_minimax(solution):
     expected = [minimax(tuple(board)) for board in boards(solution.states).tolist()]
     np.testing.assert_array_equal(solution.values, expected)
 
 
-def test_the_best_action_is_worth_the_position(solution):
+def test_the_best_action_has_the_value_of_the_position(solution):
     is_going = ~solution.states.terminated
     best = np.nanmax(solution.action_values[is_going], axis=1)
     np.testing.assert_array_equal(best, solution.values[is_going])
 
 
-def test_actions_have_values_where_they_are_legal_and_the_game_goes_on(solution):
+def test_legal_actions_of_running_games_have_values(solution):
     legal = (boards(solution.states) == 0) & ~solution.states.terminated[:, None]
     np.testing.assert_array_equal(~np.isnan(solution.action_values), legal)
 

@@ -1,4 +1,4 @@
-"""Matches of players that know one game at a time, some of which fail."""
+"""Matches of external players, some of which fail."""
 
 import jax
 import numpy as np
@@ -12,15 +12,15 @@ KEY = jax.random.key(0)
 
 
 class Engine:
-    """Takes the first legal cell; may fail in its own way at its own move."""
+    """Plays the first legal cell; may fail at the move `fails_at`."""
 
     def __init__(self, fails_at=None, how=None, starts=True):
         self.fails_at, self.how, self.starts = fails_at, how, starts
-        self.sat = self.closed = 0
+        self.num_sessions = self.num_closed = 0
         self.shown = []
 
     def start_session(self, game, seed):
-        self.sat += 1
+        self.num_sessions += 1
         if not self.starts:
             raise players.ForfeitError("no such program")
         return PlayerSession(self, seed)
@@ -40,7 +40,7 @@ class PlayerSession:
         return players.MoveDecision(int(GAME.legal_action_mask(state).argmax()))
 
     def close(self):
-        self.engine.closed += 1
+        self.engine.num_closed += 1
 
 
 RANDOM = players.RandomPlayer(GAME)
@@ -52,8 +52,8 @@ def test_an_engine_plays_compiled_players_and_other_engines(opponent):
     result = arena.play_match(GAME, engine, opponent, KEY, 12, opening_moves=2)
     assert result.total.games == 12
     assert result.forfeits == (0, 0)
-    assert engine.sat == engine.closed == 12
-    for ended in result.finished(("engine", "other")):
+    assert engine.num_sessions == engine.num_closed == 12
+    for ended in result.game_records(("engine", "other")):
         state = GAME.init()
         for action in ended.moves:
             assert GAME.legal_action_mask(state)[action]
@@ -63,10 +63,10 @@ def test_an_engine_plays_compiled_players_and_other_engines(opponent):
         assert GAME.rewards(state)[0] == ended.result
 
 
-def test_an_engine_sees_all_moves_from_the_first_position():
+def test_an_engine_gets_all_moves_from_the_initial_position():
     engine = Engine()
     result = arena.play_match(GAME, engine, RANDOM, KEY, 2, opening_moves=3)
-    games_seen = result.finished(("engine", "random"))
+    games_seen = result.game_records(("engine", "random"))
     for shown in engine.shown:
         assert any(ended.moves[: len(shown)] == shown for ended in games_seen)
     assert min(map(len, engine.shown)) == 3
@@ -82,22 +82,20 @@ def test_an_engine_sees_all_moves_from_the_first_position():
     ],
 )
 @pytest.mark.parametrize("is_second", [False, True])
-def test_an_engine_that_dies_or_cheats_loses_the_game_and_the_match_goes_on(
-    how, fault, is_second
-):
+def test_a_failing_engine_loses_the_game_and_the_match_continues(how, fault, is_second):
     engine = Engine(fails_at=1, how=how)
     sides = (RANDOM, engine) if is_second else (engine, RANDOM)
     result = arena.play_match(GAME, *sides, KEY, 4, opening_moves=2)
     assert result.forfeits[is_second] == 4
-    assert engine.closed == engine.sat
-    for ended in result.finished(("a", "b")):
+    assert engine.num_closed == engine.num_sessions
+    for ended in result.game_records(("a", "b")):
         loser = ended.names[0] if ended.result < 0 else ended.names[1]
         assert loser == ("b" if is_second else "a")
         assert ended.fault.startswith(fault) or ended.fault.startswith("not played")
     assert fault in result.faults[0]
 
 
-def test_an_engine_that_resigns_loses_and_is_asked_again():
+def test_an_engine_that_resigns_plays_the_next_game():
     class Resigning(PlayerSession):
         def choose(self, state, moves):
             raise players.ResignError("resigned")
@@ -109,14 +107,14 @@ def test_an_engine_that_resigns_loses_and_is_asked_again():
 
     engine = Weak()
     result = arena.play_match(GAME, engine, RANDOM, KEY, 10, opening_moves=2)
-    assert engine.sat == 10
+    assert engine.num_sessions == 10
     assert result.total.losses == 10
     assert result.forfeits == (0, 0)
     assert set(result.faults) == {"resigned"}
     assert result.opening_moves == 2
 
 
-def test_a_cheat_is_named_and_stays_out_of_the_record():
+def test_an_illegal_move_is_named_and_not_recorded():
     engine = Engine(fails_at=0, how=lambda moves: moves[0])
     result = arena.play_match(GAME, engine, RANDOM, KEY, 2, opening_moves=2)
     moves = result.moves[0].tolist()
@@ -126,27 +124,27 @@ def test_a_cheat_is_named_and_stays_out_of_the_record():
     assert result.faults[0] == f"illegal move {taken}"
 
 
-def test_an_engine_that_keeps_failing_is_not_waited_for_any_longer():
+def test_consecutive_forfeits_end_the_match():
     engine = Engine(fails_at=0)
     result = arena.play_match(GAME, engine, RANDOM, KEY, 10, opening_moves=2)
-    assert engine.sat == PATIENCE
+    assert engine.num_sessions == PATIENCE
     assert result.total.losses == 10
     assert result.faults[-1].startswith("not played")
 
 
-def test_an_engine_that_fails_now_and_then_plays_to_the_end():
+def test_separate_forfeits_do_not_end_the_match():
     class Moody(Engine):
         def start_session(self, game, seed):
-            self.fails_at = 0 if self.sat % 2 else None
+            self.fails_at = 0 if self.num_sessions % 2 else None
             return super().start_session(game, seed)
 
     engine = Moody()
     result = arena.play_match(GAME, engine, RANDOM, KEY, 10, opening_moves=2)
-    assert engine.sat == 10
+    assert engine.num_sessions == 10
     assert result.forfeits == (5, 0)
 
 
-def test_a_match_gives_every_game_other_chances():
+def test_every_game_has_different_seeds():
     seeds = []
 
     class Noting(Engine):

@@ -16,7 +16,7 @@ TRACED = []
 
 @struct.dataclass
 class PreferringPlayer:
-    """Chooses the legal action that it likes best."""
+    """Plays the legal action with the highest preference."""
 
     preference: jax.Array  # [A]
     game: games.Game = struct.field(pytree_node=False)
@@ -32,7 +32,7 @@ class PreferringPlayer:
 
 @struct.dataclass
 class IllegalPlayer:
-    """Chooses what is no action."""
+    """Plays an action that does not exist."""
 
     def choose(self, rng_key, states) -> Choice:
         del rng_key
@@ -51,14 +51,14 @@ def test_every_game_is_counted_once_and_half_with_each_colour():
     assert result.total.games == 50
 
 
-def test_the_first_to_build_a_column_of_four_wins():
+def test_the_player_that_moves_first_wins_a_race():
     result = arena.play_match(
         CONNECT_FOUR, LEFT, RIGHT, jax.random.key(0), 6, opening_moves=0
     )
     assert (result.as_first, result.as_second) == ((3, 0, 0), (0, 0, 3))
 
 
-def test_after_one_random_move_player_1_is_the_first_to_build():
+def test_after_an_odd_opening_player_1_moves_first():
     # Player 0's disc decides only if it lies below its own column of three.
     result = arena.play_match(
         CONNECT_FOUR, LEFT, RIGHT, jax.random.key(0), 200, opening_moves=1
@@ -67,10 +67,10 @@ def test_after_one_random_move_player_1_is_the_first_to_build():
 
 
 def test_an_equal_player_wins_as_often_as_it_loses():
-    # Same openings with colours swapped: what one wins in a game, the other does in
-    # the game's twin.
+    # The same openings with exchanged colours: each game's twin has the opposite
+    # result.
     result = arena.play_match(CONNECT_FOUR, LEFT, LEFT, jax.random.key(0), 100)
-    assert result.as_first == arena.Record(*reversed(result.as_second))
+    assert result.as_first == arena.WinDrawLoss(*reversed(result.as_second))
 
 
 def test_openings_differ():
@@ -88,7 +88,7 @@ def test_games_are_drawn_when_the_board_fills_without_a_line():
     result = arena.play_match(
         TIC_TAC_TOE, first, second, jax.random.key(0), 2, opening_moves=0
     )
-    assert result.as_first == arena.Record(0, 1, 0)
+    assert result.as_first == arena.WinDrawLoss(0, 1, 0)
 
 
 def test_an_illegal_move_loses():
@@ -100,10 +100,10 @@ def test_an_illegal_move_loses():
         10,
         opening_moves=2,
     )
-    assert result.total == arena.Record(10, 0, 0)
+    assert result.total == arena.WinDrawLoss(10, 0, 0)
 
 
-def test_openings_that_end_the_game_are_drawn_again():
+def test_openings_do_not_end_the_game():
     # After eight random moves most games of tic-tac-toe are over.
     player = RandomPlayer(TIC_TAC_TOE)
     result = arena.play_match(
@@ -115,36 +115,36 @@ def test_openings_that_end_the_game_are_drawn_again():
 
 @struct.dataclass
 class RememberingPlayer:
-    """Chooses at random, and plays illegally once it is shown positions that are not
-    two moves after those of its last move."""
+    """Plays random moves; an illegal one if a position is not two moves after its
+    last."""
 
     game: games.Game = struct.field(pytree_node=False)
 
     def choose(self, rng_key, states) -> Choice:
         return RandomPlayer(self.game).choose(rng_key, states)
 
-    def start(self, states):
+    def init_carry(self, states):
         nothing = jnp.full(states.terminated.shape, -1)
         return {"moves": nothing, "first_moves": nothing}
 
-    def think(self, rng_key, states, memory):
+    def choose_with_carry(self, rng_key, states, carry):
         choice = self.choose(rng_key, states)
         seen = jax.vmap(self.game.observe)(states)
         moves = seen.sum(axis=(1, 2, 3)).astype(jnp.int32)
-        begins = memory["moves"] < 0
-        # Whoever is asked about a finished game is shown its opening again.
-        is_opening = moves == jnp.where(begins, moves, memory["first_moves"])
-        goes_on = moves == memory["moves"] + 2
+        begins = carry["moves"] < 0
+        # Terminated games are replaced by their opening.
+        is_opening = moves == jnp.where(begins, moves, carry["first_moves"])
+        is_next = moves == carry["moves"] + 2
         illegal = self.game.num_actions
-        action = jnp.where(begins | goes_on | is_opening, choice.action, illegal)
-        first_moves = jnp.where(begins, moves, memory["first_moves"])
-        memory = {"moves": moves, "first_moves": first_moves}
-        return choice._replace(action=action), memory
+        action = jnp.where(begins | is_next | is_opening, choice.action, illegal)
+        first_moves = jnp.where(begins, moves, carry["first_moves"])
+        carry = {"moves": moves, "first_moves": first_moves}
+        return choice._replace(action=action), carry
 
 
 @pytest.mark.parametrize("num_moves", [0, 3])
-def test_a_player_remembers_the_games_of_each_half_by_themselves(num_moves):
-    """Mixed up memories would lose all games."""
+def test_each_half_of_the_games_has_its_own_carry(num_moves):
+    """Exchanged carries would lose all games."""
     result = arena.play_match(
         CONNECT_FOUR,
         RememberingPlayer(CONNECT_FOUR),
@@ -180,7 +180,7 @@ def test_an_odd_or_empty_number_of_games_is_refused(num_games):
 
 
 @pytest.mark.parametrize("num_moves", [-1, 9])
-def test_openings_that_leave_no_game_are_refused(num_moves):
+def test_openings_that_always_end_the_game_are_refused(num_moves):
     player = RandomPlayer(TIC_TAC_TOE)
     with pytest.raises(ValueError, match="opening_moves must"):
         arena.play_match(
@@ -193,11 +193,11 @@ def test_openings_that_leave_no_game_are_refused(num_moves):
         )
 
 
-def test_moves_lead_to_the_results_that_are_told():
+def test_replaying_the_moves_gives_the_results():
     result = arena.play_match(
         CONNECT_FOUR, RandomPlayer(CONNECT_FOUR), LEFT, jax.random.key(0), 40
     )
-    for ended in result.finished(("random", "left")):
+    for ended in result.game_records(("random", "left")):
         state = CONNECT_FOUR.init()
         for action in ended.moves:
             assert not state.terminated
@@ -228,7 +228,7 @@ def test_games_in_chunks_are_the_same_openings_with_one_compilation():
     assert len(TRACED) == 1
     together = arena.play_match(TIC_TAC_TOE, player, other, key, 22)
     np.testing.assert_array_equal(apart.results, together.results)
-    assert apart.finished(("a", "b")) == together.finished(("a", "b"))
+    assert apart.game_records(("a", "b")) == together.game_records(("a", "b"))
 
 
 def test_players_are_compiled_once_and_not_for_each_opponent():
@@ -239,7 +239,7 @@ def test_players_are_compiled_once_and_not_for_each_opponent():
     assert len(TRACED) == 1
 
 
-def test_an_illegal_move_is_a_forfeit_and_stays_out_of_the_record():
+def test_an_illegal_move_is_a_forfeit_and_not_recorded():
     result = arena.play_match(
         CONNECT_FOUR,
         RandomPlayer(CONNECT_FOUR),
@@ -253,16 +253,16 @@ def test_an_illegal_move_is_a_forfeit_and_stays_out_of_the_record():
     assert (result.moves < CONNECT_FOUR.num_actions).all()
 
 
-def test_games_that_repeat_others_are_counted():
-    # From the first position each pair of games is the same two games.
+def test_repeated_games_are_counted():
+    # Without openings all pairs are the same two games.
     result = arena.play_match(
         CONNECT_FOUR, LEFT, RIGHT, jax.random.key(0), 10, opening_moves=0
     )
     assert result.repeated == 0.8
 
 
-def test_the_number_of_games_is_told_on_the_way():
-    told = []
+def test_on_games_receives_all_games():
+    finished = []
     arena.play_match(
         CONNECT_FOUR,
         LEFT,
@@ -270,6 +270,6 @@ def test_the_number_of_games_is_told_on_the_way():
         jax.random.key(0),
         20,
         games_at_once=8,
-        on_games=told.append,
+        on_games=finished.append,
     )
-    assert told == [8, 8, 4]
+    assert finished == [8, 8, 4]

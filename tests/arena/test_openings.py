@@ -10,7 +10,7 @@ KEY = jax.random.key(0)
 
 
 @pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four", "go:3", "hex:3"])
-def test_openings_are_different_unfinished_positions_that_the_moves_reach(name):
+def test_openings_are_distinct_and_reached_by_their_moves(name):
     game = games.make(name)
     step, legal_action_mask = jax.jit(game.step), jax.jit(game.legal_action_mask)
     openings = arena.suite(game, KEY, 30, 2)
@@ -43,7 +43,7 @@ def test_all_openings_of_a_length_are_found():
     assert arena.suite(TIC_TAC_TOE, KEY, 72, 2).moves.shape == (72, 2)
 
 
-def test_openings_are_longer_where_there_are_too_few():
+def test_openings_are_longer_if_there_are_too_few():
     # After three moves: 9 * 8 / 2 pairs of X times 7 cells of O.
     assert arena.suite(TIC_TAC_TOE, KEY, 73, 2).moves.shape == (73, 3)
     assert arena.suite(TIC_TAC_TOE, KEY, 253, 2).moves.shape == (253, 4)
@@ -52,11 +52,11 @@ def test_openings_are_longer_where_there_are_too_few():
 @pytest.mark.parametrize(
     ("name", "length"), [("tic_tac_toe", 1), ("connect_four", 4), ("go:5", 4)]
 )
-def test_openings_are_short_where_games_are(name, length):
+def test_short_games_have_short_openings(name, length):
     assert arena.suite(games.make(name), KEY, 9, None).moves.shape == (9, length)
 
 
-def test_without_moves_all_openings_are_the_first_position():
+def test_openings_of_0_moves_are_the_initial_position():
     openings = arena.suite(TIC_TAC_TOE, KEY, 5, 0)
     assert openings.moves.shape == (5, 0)
     assert not openings.states.terminated.any()
@@ -68,9 +68,9 @@ def test_without_moves_all_openings_are_the_first_position():
         (0, 2, "num_openings must be an int >= 1: 0"),
         (1, -1, "opening_moves must be an int >= 0: -1"),
         (1, 9, "9 random moves end tic_tac_toe"),
-        (5000, 2, "tic_tac_toe has too few different openings of 2 moves or more"),
+        (5000, 2, "tic_tac_toe has too few different openings of 2 or more moves"),
     ],
 )
-def test_openings_that_do_not_exist_are_refused(count, length, message):
+def test_too_many_openings_are_refused(count, length, message):
     with pytest.raises(ValueError, match=message):
         arena.suite(TIC_TAC_TOE, KEY, count, length)

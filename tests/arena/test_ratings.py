@@ -32,7 +32,7 @@ def covered(elo, num_pairs, num_trials, anchor=None):
 
 
 @pytest.mark.parametrize("anchor", [None, (0, 0.0)])
-def test_known_strengths_lie_in_the_intervals_in_93_of_100_trials(anchor):
+def test_known_ratings_lie_in_the_intervals_in_93_of_100_trials(anchor):
     inside = covered((0, 100, 200, 300), num_pairs=50, num_trials=100, anchor=anchor)
     assert inside.sum(axis=0).min() >= 93
 
@@ -40,21 +40,21 @@ def test_known_strengths_lie_in_the_intervals_in_93_of_100_trials(anchor):
 @pytest.mark.slow
 @pytest.mark.parametrize("num_pairs", [10, 50])
 @pytest.mark.parametrize("elo", [(0, 100, 200, 300), (0, 400, 800)])
-def test_the_intervals_hold_what_they_promise(elo, num_pairs):
+def test_the_intervals_have_the_stated_coverage(elo, num_pairs):
     shares = covered(elo, num_pairs, num_trials=1000).mean(axis=0)
     assert shares.min() > 0.93
     assert shares.max() < 0.975
 
 
-def test_two_players_differ_by_what_their_score_says():
-    # 150 of 200 points, and half a win for each beforehand.
+def test_the_difference_of_two_players_follows_from_their_score():
+    # 150 of 200 points, and half a prior win for each.
     points = {(0, 1): np.full(100, 1.5)}
     elo = arena.rate(2, points).elo
     assert elo[0] - elo[1] == pytest.approx(400 * np.log10(150.5 / 50.5))
 
 
-def test_ratings_agree_with_a_likelihood_maximised_elsewise():
-    """By the iteration of Zermelo (1929), which raises the likelihood at each step."""
+def test_ratings_agree_with_another_optimiser():
+    """Ratings by Zermelo's iteration (1929), which increases the likelihood."""
     rng = np.random.default_rng(0)
     points = simulated(rng, (0, 50, 300, 500), 20)
     wins = np.zeros((4, 4))
@@ -71,7 +71,7 @@ def test_ratings_agree_with_a_likelihood_maximised_elsewise():
     )
 
 
-def test_games_between_others_count():
+def test_games_between_other_players_count():
     # 0 and 2 never met; both met 1.
     points = {(0, 1): np.full(50, 1.5), (1, 2): np.full(50, 1.5)}
     elo = arena.rate(3, points).elo
@@ -79,7 +79,7 @@ def test_games_between_others_count():
     assert elo[0] - elo[2] > 300
 
 
-def test_who_won_everything_has_a_finite_rating_and_no_upper_limit():
+def test_a_player_that_won_every_game_has_a_finite_rating_and_a_wide_interval():
     ratings = arena.rate(2, {(0, 1): np.full(50, 2.0)}, anchor=(1, 0.0))
     # For 100 of 100 the limit of Clopper and Pearson is 570, that of Jeffreys 638.
     assert 550 < ratings.low[0] < 670
@@ -97,7 +97,7 @@ def test_more_games_make_intervals_narrower():
     np.testing.assert_allclose(widths[1] / widths[2], 2, rtol=0.25)
 
 
-def test_games_that_depend_on_their_opening_tell_less():
+def test_correlated_games_widen_the_intervals():
     # The same 50%: each opening decides both games, or neither.
     decided = arena.rate(2, {(0, 1): np.array([0.0, 2.0] * 50)})
     shared = arena.rate(2, {(0, 1): np.array([0.5, 1.5] * 50)})
@@ -105,20 +105,20 @@ def test_games_that_depend_on_their_opening_tell_less():
     assert widths[0] == pytest.approx(2 * widths[1], rel=0.2)
 
 
-def test_the_stronger_player_is_probably_the_stronger_one():
+def test_superiority_is_the_probability_of_being_stronger():
     ratings = arena.rate(2, {(0, 1): np.array([1.5, 1.0] * 50)})
     assert ratings.superiority(0, 1) > 0.999
     assert ratings.superiority(1, 0) < 0.001
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_very_few_games_can_be_rated(number):
+def test_two_games_can_be_rated(number):
     ratings = arena.rate(2, {(0, 1): np.full(number, 1.5)})
     assert np.isfinite(ratings.samples).all()
     assert ratings.low[0] < 0 < ratings.high[0]
 
 
-def test_players_that_no_games_connect_cannot_be_rated():
+def test_unconnected_players_are_refused():
     points = {(0, 1): [1.0], (2, 3): [1.0]}
-    with pytest.raises(ValueError, match="2 of 4 players are connected"):
+    with pytest.raises(ValueError, match="2 of 4 players are not connected"):
         arena.rate(4, points)

@@ -31,7 +31,7 @@ def test_the_network_and_the_search_are_graded_on_all_positions(report):
         assert sum(group.positions for group in grade.groups.values()) == 4520
 
 
-def test_network_and_search_play_chance_and_the_first_network(report):
+def test_network_and_search_play_random_and_the_untrained_network(report):
     assert set(report.matches) == {
         (player, opponent)
         for player in ("network", "search")
@@ -40,11 +40,11 @@ def test_network_and_search_play_chance_and_the_first_network(report):
     assert all(result.total.games == 20 for result in report.matches.values())
 
 
-def test_a_trained_player_beats_the_network_it_began_with(report):
+def test_a_trained_player_beats_its_untrained_network(report):
     assert report.matches["search", "first"].total.score > 0.7
 
 
-def test_the_json_has_rates_between_0_and_1_and_their_plain_mean(report):
+def test_the_json_has_rates_and_their_unweighted_mean(report):
     for name in ("network", "search"):
         content = report.to_json()[name]
         rates = [group["mistake_rate"] for group in content["groups"].values()]
@@ -63,7 +63,7 @@ def test_without_solved_positions_only_matches_are_played(player):
     assert set(report.to_json()) == {"simulations", "matches"}
 
 
-def test_a_network_with_parts_of_the_users_own_does_not_meet_its_start(player):
+def test_without_parts_the_untrained_network_is_not_an_opponent(player):
     player = dataclasses.replace(player, has_own_parts=True)
     report = evaluate(player, None)
     assert {opponent for _, opponent in report.matches} == {"random"}

@@ -2,7 +2,7 @@ import numpy as np
 
 from azjax import arena
 from azjax.arena.pairs import score_interval
-from azjax.arena.results import joined
+from azjax.arena.results import concatenate
 
 
 def result(moves, results, faults=None, opening_moves=0):
@@ -12,10 +12,10 @@ def result(moves, results, faults=None, opening_moves=0):
 
 
 def test_a_draw_is_half_a_point():
-    assert arena.Record(wins=1, draws=2, losses=1).score == 0.5
+    assert arena.WinDrawLoss(wins=1, draws=2, losses=1).score == 0.5
 
 
-def test_the_interval_of_a_match_is_that_of_its_distinct_pairs():
+def test_the_interval_of_a_match_counts_distinct_pairs():
     moves = np.arange(12)[:, None]
     match = result(moves, [1, 1, 0, -1, 1, 0] * 2)
     assert match.interval == score_interval([2, 0.5, 1.5] * 2, 6)
@@ -23,29 +23,29 @@ def test_the_interval_of_a_match_is_that_of_its_distinct_pairs():
     assert again.interval == score_interval([2, 0.5, 1.5], 3)
 
 
-def test_the_interval_of_a_match_without_games_is_everything():
+def test_the_interval_of_a_match_without_games_is_0_to_1():
     assert result(np.zeros((0, 3), int), []).interval == (0, 1)
 
 
-def test_the_score_without_a_game_is_no_number():
-    assert np.isnan(arena.Record(0, 0, 0).score)
+def test_the_score_without_games_is_nan():
+    assert np.isnan(arena.WinDrawLoss(0, 0, 0).score)
 
 
-def test_records_add_up_and_turn_round():
-    record = arena.Record(1, 2, 3) + arena.Record(10, 20, 30)
-    assert record == arena.Record(11, 22, 33)
-    assert record.reversed == arena.Record(33, 22, 11)
+def test_results_can_be_added_and_reversed():
+    record = arena.WinDrawLoss(1, 2, 3) + arena.WinDrawLoss(10, 20, 30)
+    assert record == arena.WinDrawLoss(11, 22, 33)
+    assert record.reversed == arena.WinDrawLoss(33, 22, 11)
 
 
 def test_results_are_counted_by_colour_and_by_opening():
     match = result([[0], [1], [2], [3]], [1, 0, -1, -1])
-    assert match.as_first == arena.Record(1, 0, 1)
-    assert match.as_second == arena.Record(0, 1, 1)
-    assert match.total == arena.Record(1, 1, 2)
+    assert match.as_first == arena.WinDrawLoss(1, 0, 1)
+    assert match.as_second == arena.WinDrawLoss(0, 1, 1)
+    assert match.total == arena.WinDrawLoss(1, 1, 2)
     assert match.pair_points.tolist() == [1.5, 0]
 
 
-def test_games_that_repeat_earlier_ones_are_a_share_of_all():
+def test_repeated_is_the_fraction_of_repeated_games():
     match = result([[0, 1], [0, 1], [0, -1], [0, 1]], [1, 1, 1, 1])
     assert match.repeated == 0.5
 
@@ -55,21 +55,23 @@ def test_forfeits_belong_to_the_loser():
     assert match.forfeits == (1, 1)
 
 
-def test_who_resigns_forfeits_nothing():
+def test_a_resignation_is_not_a_forfeit():
     match = result([[0]] * 2, [-1, 1], ("resigned", "hung"))
     assert match.forfeits == (0, 1)
-    flags = [ended.is_forfeit for ended in match.finished(("me", "you"))]
+    flags = [ended.is_forfeit for ended in match.game_records(("me", "you"))]
     assert flags == [False, True]
 
 
-def test_games_know_who_was_who():
+def test_game_records_name_the_players_in_order():
     match = result([[0, 1, -1], [0, 2, 3]], [1, 1], opening_moves=1)
-    first, second = match.finished(("me", "you"))
+    first, second = match.game_records(("me", "you"))
     assert first == (("me", "you"), [0, 1], 1, "", 1)
     assert second == (("you", "me"), [0, 2, 3], -1, "", 1)
 
 
-def test_matches_of_different_lengths_are_joined():
-    match = joined([result([[0], [1]], [1, 0]), result([[0, 1], [2, -1]], [0, -1])])
+def test_matches_of_different_lengths_are_concatenated():
+    match = concatenate(
+        [result([[0], [1]], [1, 0]), result([[0, 1], [2, -1]], [0, -1])]
+    )
     assert match.moves.tolist() == [[0, -1], [1, -1], [0, 1], [2, -1]]
     assert match.results.tolist() == [1, 0, 0, -1]

@@ -31,7 +31,7 @@ TRACED = []
 
 @struct.dataclass
 class TablePlayer:
-    """Looks its move up by the marks on a tic-tac-toe board."""
+    """Plays moves from a table, by the marks on a tic-tac-toe board."""
 
     table: jax.Array  # [512, 512] int32, by the mover's marks and the opponent's
 
@@ -51,7 +51,7 @@ def marks(states) -> tuple[jax.Array, jax.Array]:
 
 @struct.dataclass
 class FixedPlayer:
-    """Always chooses the same action, and notes the batches it is compiled for."""
+    """Always plays the same action; records the batch sizes of its traces."""
 
     action: jax.Array
 
@@ -63,7 +63,7 @@ class FixedPlayer:
 
 
 class WideTicTacToe(TicTacToe):
-    """Tic-tac-toe with three more actions, none of them ever legal."""
+    """Tic-tac-toe with three more actions, which are never legal."""
 
     num_actions = 12
 
@@ -105,7 +105,7 @@ def read(tmp_path, *lines, game=GAME):
 # Reading
 
 
-def test_moves_are_played_from_the_first_position(tmp_path):
+def test_moves_are_played_from_the_initial_position(tmp_path):
     states = read(tmp_path, HEADER, EMPTY_BOARD, AFTER_CENTRE).states
     mine, theirs = marks(states)
     assert (mine.tolist(), theirs.tolist()) == ([0, 0], [0, 1 << 4])
@@ -161,7 +161,7 @@ def test_moves_of_more_than_nine_actions_are_separated_by_spaces(tmp_path):
         ([HEADER, ",0,0,2,0,0,0,0,0,0"], "line 2: q2 is '2'; a value is 1, 0 or -1"),
     ],
 )
-def test_a_wrong_file_is_refused_with_its_name_line_and_fault(tmp_path, lines, message):
+def test_an_error_names_the_file_the_line_and_the_fault(tmp_path, lines, message):
     with pytest.raises(ValueError, match=rf"positions\.csv, {message}") as error:
         read(tmp_path, *lines)
     assert "\n" not in str(error.value)
@@ -187,7 +187,7 @@ def test_a_perfect_player_makes_no_mistake(positions):
     assert grade.groups == {"all": arena.MistakeRate(0, 4520)}
 
 
-def test_the_worst_player_errs_wherever_a_mistake_is_possible(positions):
+def test_the_worst_player_makes_every_possible_mistake(positions):
     values = positions.action_values
     worst = np.nanargmin(values, axis=1)
     grade = arena.grade(table_player(positions, worst), positions, jax.random.key(0))
@@ -195,7 +195,7 @@ def test_the_worst_player_errs_wherever_a_mistake_is_possible(positions):
     np.testing.assert_array_equal(grade.is_mistake, is_possible)
 
 
-def test_a_random_player_errs_as_often_as_chance_says(positions):
+def test_a_random_player_has_the_expected_mistake_rate(positions):
     values = positions.action_values
     is_bad = values < np.nanmax(values, axis=1, keepdims=True)
     chance = is_bad.sum(axis=1) / (~np.isnan(values)).sum(axis=1)
@@ -204,7 +204,7 @@ def test_a_random_player_errs_as_often_as_chance_says(positions):
     assert abs(grade.is_mistake.sum() - chance.sum()) < 5 * deviation
 
 
-def test_batches_make_no_difference_to_a_player_without_chance(positions):
+def test_the_batch_size_does_not_change_a_deterministic_player(positions):
     worst = np.nanargmin(positions.action_values, axis=1)
     player, key = table_player(positions, worst), jax.random.key(0)
     by_seven = arena.grade(player, positions.take(np.arange(100)), key, batch_size=7)
@@ -226,7 +226,7 @@ def test_new_weights_and_a_short_last_batch_are_not_compiled_again(positions):
     assert TRACED == [10]
 
 
-def test_every_batch_has_a_key_of_its_own(tmp_path):
+def test_every_batch_has_its_own_key(tmp_path):
     positions = read(tmp_path, HEADER, *[EMPTY_BOARD.replace("0,0", "1,0")] * 64)
     grade = arena.grade(RandomPlayer(GAME), positions, jax.random.key(0), batch_size=1)
     assert 0 < grade.is_mistake.sum() < 64
@@ -252,17 +252,17 @@ def test_mistakes_are_counted_by_group_and_groups_weigh_the_same(tmp_path):
     ("successes", "trials", "low", "high"),
     [(0, 10, 0.0, 0.2775), (5, 50, 0.0434, 0.2136), (10, 10, 0.7225, 1.0)],
 )
-def test_the_interval_of_a_rate_is_wilsons(successes, trials, low, high):
+def test_the_interval_of_a_rate_is_wilsons_interval(successes, trials, low, high):
     interval = arena.wilson_interval(successes / trials, trials)
     np.testing.assert_allclose(interval, (low, high), atol=1e-4)
 
 
-def test_the_interval_of_one_groups_mean_is_that_of_the_group():
+def test_the_mean_interval_of_one_group_is_the_groups_interval():
     grade = arena.Grade({"all": arena.MistakeRate(5, 50)}, np.zeros(50, bool))
     np.testing.assert_allclose(grade.mean_interval, grade.groups["all"].interval)
 
 
-def test_the_interval_of_the_mean_holds_the_truth_in_95_of_100():
+def test_the_interval_of_the_mean_covers_95_percent():
     rng, rates = np.random.default_rng(0), (0.02, 0.1, 0.4)
     holds = 0
     for _ in range(1000):
@@ -278,12 +278,12 @@ def test_the_interval_of_the_mean_holds_the_truth_in_95_of_100():
 # Subsets
 
 
-def test_a_subset_takes_the_same_number_of_every_group(connect_four):
+def test_a_subset_has_equally_many_positions_of_every_group(connect_four):
     groups, counts = np.unique(connect_four.subset(50).groups, return_counts=True)
     assert dict(zip(groups, counts, strict=True)) == dict.fromkeys(STAGES, 10)
 
 
-def test_a_small_group_is_made_up_for_by_the_others(tmp_path):
+def test_other_groups_fill_up_for_a_small_group(tmp_path):
     lines = ["a," + EMPTY_BOARD] + ["b," + AFTER_CENTRE] * 9
     subset = read(tmp_path, "set," + HEADER, *lines).subset(6)
     assert sorted(subset.groups) == ["a", *"bbbbb"]
@@ -295,12 +295,12 @@ def test_a_subset_keeps_states_with_their_values(connect_four):
     np.testing.assert_array_equal(~np.isnan(subset.action_values), legal)
 
 
-def test_no_position_is_twice_in_a_subset(connect_four):
+def test_a_subset_has_no_duplicates(connect_four):
     boards = discs(connect_four.subset(500)).reshape(500, -1)
     assert len(np.unique(boards, axis=0)) == 500
 
 
-def test_a_subset_of_more_than_all_is_all(positions):
+def test_a_subset_larger_than_the_set_is_the_set(positions):
     assert len(positions.subset(10_000)) == len(positions)
 
 
@@ -318,7 +318,7 @@ def test_a_long_game_without_a_file_has_no_positions():
     assert arena.shipped(Unknown()) is None
 
 
-def test_a_game_with_options_has_no_positions_of_the_usual_one():
+def test_a_game_with_options_has_no_shipped_positions():
     class Sized(ConnectFour):
         options = {"size": 8}  # noqa: RUF012
 

@@ -25,15 +25,15 @@ def decided(rng, test, elo, draws=0.3):
 
 
 @pytest.mark.parametrize(("elo", "wrong"), [(0, "stronger"), (100, "not stronger")])
-def test_verdicts_are_wrong_as_seldom_as_promised(elo, wrong):
+def test_error_rates_of_verdicts_are_within_alpha_and_beta(elo, wrong):
     test = arena.Sprt(0, 100)
     verdicts = [decided(np.random.default_rng(s), test, elo) for s in range(200)]
     # 5% of 200 are 10, and 17 or more come by chance in 2 of 100 cases.
     assert verdicts.count(wrong) <= 16
 
 
-def test_the_ratio_is_the_sum_over_results_where_games_are_only_won_or_lost():
-    # Pairs of two points or none: a coin whose chance is the score itself.
+def test_the_ratio_without_draws_is_a_sum_over_games():
+    # Pairs of two points or none: a Bernoulli variable with the score as its mean.
     points = np.array([2.0] * 30 + [0.0] * 20)
     test = arena.Sprt(0, 50)
     score = arena.expected_score(50)
@@ -41,7 +41,7 @@ def test_the_ratio_is_the_sum_over_results_where_games_are_only_won_or_lost():
     assert test.log_likelihood_ratio(points) == pytest.approx(expected, rel=1e-2)
 
 
-def test_the_ratio_of_opposite_results_is_opposite():
+def test_the_ratio_of_opposite_results_changes_its_sign():
     points = np.random.default_rng(0).integers(0, 5, 40) / 2
     test = arena.Sprt(-30, 30)
     ratio = test.log_likelihood_ratio(points)
@@ -54,21 +54,21 @@ def test_the_bounds_are_those_of_wald():
     assert test.bounds == pytest.approx((math.log(0.1 / 0.99), math.log(90)))
 
 
-def test_no_games_decide_nothing():
+def test_a_test_without_games_is_undecided():
     assert arena.Sprt(0, 10).verdict([]) == "undecided"
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"elo0": 10, "elo1": 10}, "must be below the second: 10, 10"),
-        ({"elo0": 0, "elo1": math.inf}, "must be below the second: 0, inf"),
-        ({"elo0": math.nan, "elo1": 0}, "must be below the second: nan, 0"),
+        ({"elo0": 10, "elo1": 10}, "must be less than elo1: 10, 10"),
+        ({"elo0": 0, "elo1": math.inf}, "must be less than elo1: 0, inf"),
+        ({"elo0": math.nan, "elo1": 0}, "must be less than elo1: nan, 0"),
         ({"elo0": 0, "elo1": 1, "alpha": 0}, "alpha must be a number > 0"),
         ({"elo0": 0, "elo1": 1, "beta": 0.5}, "beta must be a number > 0 and < 0.5"),
     ],
 )
-def test_a_test_that_asks_nothing_is_refused(settings, message):
+def test_invalid_hypotheses_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         arena.Sprt(**settings)
 
@@ -76,7 +76,7 @@ def test_a_test_that_asks_nothing_is_refused(settings, message):
 GAME = games.make("tic_tac_toe")
 
 
-def test_a_match_stops_when_it_is_decided():
+def test_a_match_stops_when_the_test_is_decided():
     looks = []
     result = arena.play_sprt(
         GAME,
@@ -92,7 +92,7 @@ def test_a_match_stops_when_it_is_decided():
     assert [look.verdict for look in looks[:-1]] == ["undecided"] * (len(looks) - 1)
 
 
-def test_a_match_between_equals_ends_with_its_games():
+def test_a_match_between_equals_plays_all_games():
     result = arena.play_sprt(
         GAME,
         (RandomPlayer(GAME), RandomPlayer(GAME)),

@@ -10,7 +10,7 @@ NAMES = ("random", "network:pretrained", "engine")
 
 
 class Engine:
-    """An external player that dies at its first move, or does not even start."""
+    """An external player that fails at its first move or does not start."""
 
     starts = True
 
@@ -34,29 +34,29 @@ def load(names):
 
 
 @pytest.fixture(scope="module")
-def told():
+def calls():
     return []
 
 
 @pytest.fixture(scope="module")
-def tournament(told):
+def tournament(calls):
     return arena.play_tournament(
         GAME,
         load(NAMES),
         KEY,
         20,
         opening_moves=2,
-        on_games=told.append,
-        on_match=lambda *match: told.append(match[:2]),
+        on_games=calls.append,
+        on_match=lambda *match: calls.append(match[:2]),
     )
 
 
-def test_every_player_plays_every_other(tournament, told):
+def test_every_two_players_play_a_match(tournament, calls):
     assert set(tournament.matches) == {(0, 1), (0, 2), (1, 2)}
     assert all(match.total.games == 20 for match in tournament.matches.values())
-    matches = [entry for entry in told if isinstance(entry, tuple)]
+    matches = [entry for entry in calls if isinstance(entry, tuple)]
     assert matches == [(NAMES[0], NAMES[1]), (NAMES[0], NAMES[2]), NAMES[1:]]
-    assert sum(entry for entry in told if isinstance(entry, int)) == 60
+    assert sum(entry for entry in calls if isinstance(entry, int)) == 60
 
 
 def test_all_matches_have_the_same_openings(tournament):
@@ -66,11 +66,11 @@ def test_all_matches_have_the_same_openings(tournament):
 
 
 def test_a_player_that_fails_loses_and_the_tournament_goes_on(tournament):
-    assert tournament.total(2) == arena.Record(0, 0, 40)
+    assert tournament.total(2) == arena.WinDrawLoss(0, 0, 40)
     assert [tournament.forfeits(place) for place in range(3)] == [0, 0, 40]
 
 
-def test_results_are_told_from_both_sides(tournament):
+def test_results_can_be_read_from_both_sides(tournament):
     record = tournament.against(0, 1)
     assert tournament.against(1, 0) == record.reversed
     total = tournament.total(0)
@@ -78,7 +78,7 @@ def test_results_are_told_from_both_sides(tournament):
     assert total.games == 40
 
 
-def test_the_ratings_follow_the_strength(tournament):
+def test_stronger_players_have_higher_ratings(tournament):
     ratings = tournament.ratings()
     assert ratings.elo[1] > ratings.elo[0] > ratings.elo[2]
     assert ratings.elo.sum() == pytest.approx(0)
@@ -91,7 +91,7 @@ def test_an_anchor_has_its_rating(tournament):
     np.testing.assert_allclose(differences, differences[0])
 
 
-def test_the_table_begins_with_the_strongest(tournament):
+def test_the_table_starts_with_the_strongest_player(tournament):
     table = arena.standings(tournament)
     assert [line.name for line in table] == ["network:pretrained", "random", "engine"]
     assert [line.forfeits for line in table] == [0, 0, 40]
@@ -104,21 +104,21 @@ def test_the_table_begins_with_the_strongest(tournament):
 @pytest.mark.parametrize(
     ("names", "num_games", "message"),
     [
-        (("random",), 2, "two players or more: 1"),
+        (("random",), 2, "at least two players: 1"),
         (("random", "engine"), 3, "num_games must be even"),
         (("random", "engine"), 20_000, "too few different openings"),
     ],
 )
-def test_a_tournament_that_cannot_be_is_refused(names, num_games, message):
+def test_invalid_tournament_arguments_are_refused(names, num_games, message):
     with pytest.raises(ValueError, match=message):
         arena.play_tournament(GAME, load(names), KEY, num_games)
 
 
-def test_a_player_that_does_not_start_is_refused_before_anything_is_played():
-    told = []
+def test_a_player_that_does_not_start_is_refused_before_any_game():
+    calls = []
     engine = Engine()
     engine.starts = False
     entrants = {"random": players.RandomPlayer(GAME), "engine": engine}
     with pytest.raises(ValueError, match="'engine' does not start: no such program"):
-        arena.play_tournament(GAME, entrants, KEY, 2, on_games=told.append)
-    assert not told
+        arena.play_tournament(GAME, entrants, KEY, 2, on_games=calls.append)
+    assert not calls

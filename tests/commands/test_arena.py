@@ -5,7 +5,7 @@ from matplotlib.image import imread
 
 from azjax import arena, cli, games, players
 from azjax.commands.arena import named, read_anchor
-from azjax.players.registry import KINDS, Kind
+from azjax.players.registry import PLAYER_KINDS, PlayerKind
 
 PLAYERS = ["random", "network:pretrained", "engine"]
 FEW = ["--games", "8", "--opening-moves", "2"]
@@ -32,7 +32,9 @@ class Engine:
 def engine(monkeypatch):
     """An engine that `engine` names."""
     engine = Engine()
-    monkeypatch.setitem(KINDS, "engine", Kind("engine", lambda spec, game: engine))
+    monkeypatch.setitem(
+        PLAYER_KINDS, "engine", PlayerKind("engine", lambda spec, game: engine)
+    )
     return engine
 
 
@@ -107,8 +109,8 @@ def test_a_sequential_test_ends_with_a_verdict(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["tic_tac_toe"], "needs two players or more: 0"),
-        (["tic_tac_toe", "random"], "needs two players or more: 1"),
+        (["tic_tac_toe"], "requires at least two players: 0"),
+        (["tic_tac_toe", "random"], "requires at least two players: 1"),
         (["tic_tac_toe", "random", "me=chance"], "unknown player 'chance'"),
         (
             ["tic_tac_toe", *PLAYERS[:2], "--move-seconds", "0"],
@@ -125,8 +127,11 @@ def test_a_sequential_test_ends_with_a_verdict(tmp_path, capsys):
         ),
         (["tic_tac_toe", *PLAYERS[:2], "--seed", "-1"], "--seed must be an int from 0"),
         (["tic_tac_toe", *PLAYERS[:2], "--opening-moves", "9"], "9 random moves end"),
-        (["tic_tac_toe", *PLAYERS[:2], "--anchor", "greedy"], "--anchor is NAME or"),
-        (["tic_tac_toe", *PLAYERS[:2], "--sprt", "9", "0"], "must be below the second"),
+        (
+            ["tic_tac_toe", *PLAYERS[:2], "--anchor", "greedy"],
+            "--anchor must be NAME or",
+        ),
+        (["tic_tac_toe", *PLAYERS[:2], "--sprt", "9", "0"], "must be less than elo1"),
         (["tic_tac_toe", *PLAYERS, "--sprt", "0", "9"], "exactly two players: 3"),
     ],
 )
@@ -155,7 +160,7 @@ def test_a_directory_with_something_in_it_is_left_alone(capsys, tmp_path):
     (tmp_path / "notes").write_text("mine")
     with pytest.raises(SystemExit):
         run("tic_tac_toe", *PLAYERS[:2], *FEW, "--save", str(tmp_path))
-    assert "it is no new or empty directory" in capsys.readouterr().err
+    assert "not a new or empty directory" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["notes"]
 
 
@@ -241,5 +246,5 @@ def test_an_anchor_is_a_name_with_or_without_a_rating():
 
 @pytest.mark.parametrize("text", ["random:", "random:inf", "random:x", "minimax", ":3"])
 def test_a_wrong_anchor_names_the_right_ones(text):
-    with pytest.raises(ValueError, match="with one of minimax:4, random: "):
+    with pytest.raises(ValueError, match="NAME one of minimax:4, random: "):
         read_anchor(text, ["minimax:4", "random"])

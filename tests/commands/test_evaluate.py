@@ -62,7 +62,7 @@ def test_a_run_with_own_parts_says_what_to_write(own_run, capsys):
 def test_a_player_text_is_loaded_with_parts(own_run):
     game = games.make("tic_tac_toe")
     assert load(f"network:{own_run}", game, PARTS).network
-    with pytest.raises(ValueError, match="made with modules of the user's own"):
+    with pytest.raises(ValueError, match="has modules of the user's own"):
         load(f"alphazero:{own_run}", game)
 
 

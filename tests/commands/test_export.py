@@ -31,7 +31,7 @@ def test_a_player_is_written_as_a_site(tmp_path, capsys):
             ["pretrained", "--game", "tic_tac_toe"],
             "give --onnx FILE or --web DIR",
         ),
-        (["pretrained", "--onnx", "x.onnx"], "needs to know the game"),
+        (["pretrained", "--onnx", "x.onnx"], "requires a game"),
         (["nowhere", "--onnx", "x.onnx"], "no player in nowhere"),
         (["pretrained", "--game", "tic_tac_toe", "--onnx", "."], "not a directory: ."),
         (["nowhere", "--web", "site"], "no player in nowhere"),

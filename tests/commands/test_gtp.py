@@ -11,7 +11,7 @@ from azjax.players import RandomPlayer
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (["go:5", "--player", "human"], "needs no terminal: 'human'"),
+        (["go:5", "--player", "human"], "--player must not be 'human'"),
         (
             ["go:5", "--player", "random", "--seed", "-1"],
             "seed must be an int",

@@ -21,7 +21,10 @@ from azjax.play.server.running import listen
         (["go", "--player", "go=human"], "--player must not be 'human'"),
         (["go", "--player", "go=me=human"], "--player must not be 'human'"),
         (["go", "--player", "go=network:nowhere"], "no player in nowhere"),
-        (["go", "--player", "go=gtp:no-such-program"], "there is no program to run"),
+        (
+            ["go", "--player", "go=gtp:no-such-program"],
+            "there is no program 'no-such",
+        ),
         (["go", "--port", "65536"], "--port must be an int from 0 to 65535: 65536"),
         (["go", "--host", "no.such.host.invalid"], "cannot listen at --host no.such"),
         (["go", "--token", "secret"], "--token must have 16 letters or more: 6"),

@@ -35,7 +35,7 @@ def test_a_run_prints_results_and_commands(tmp_path, capsys):
         assert part in out
     with pytest.raises(SystemExit):
         cli.main(["evaluate", str(tmp_path / "run")])
-    assert "as a player it is q_learning:RUN" in capsys.readouterr().err
+    assert "load it as q_learning:RUN" in capsys.readouterr().err
 
 
 @pytest.fixture

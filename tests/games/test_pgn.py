@@ -6,8 +6,8 @@ import pytest
 
 from azjax import arena, games
 from azjax.games import GameRecord
+from azjax.games.host import first_state, next_state
 from azjax.players import RandomPlayer
-from azjax.players.gtp_notation import first_state, next_state
 
 CHESS = games.make("chess")
 
@@ -34,7 +34,7 @@ def read_pgn(text):
 def test_another_program_reads_the_same_games():
     player = RandomPlayer(CHESS)
     match = arena.play_match(CHESS, player, player, jax.random.key(0), 6)
-    records = match.finished(("random", "gtp:x --level 1"))
+    records = match.game_records(("random", "gtp:x --level 1"))
     found = read_pgn(CHESS.records_to_text(records))
     assert len(found) == len(records)
     for read, written in zip(found, records, strict=True):

@@ -7,8 +7,8 @@ import numpy as np
 from azjax import arena, games
 from azjax.games import GameRecord
 from azjax.games.game_record import to_json_lines
+from azjax.games.host import first_state, next_state
 from azjax.players import RandomPlayer
-from azjax.players.gtp_notation import first_state, next_state
 
 GO = games.make("go:5")
 NAMES = ("gtp:gnugo --level 1", 'a "player" [x\\y]')
@@ -50,7 +50,7 @@ def test_margins_are_those_of_the_final_positions():
     score = jax.jit(GO.score)
     player = RandomPlayer(GO)
     match = arena.play_match(GO, player, player, jax.random.key(0), 8)
-    records = match.finished(NAMES)
+    records = match.game_records(NAMES)
     trees = GO.records_to_text(records).split("(;FF")[1:]
     for tree, written in zip(trees, records, strict=True):
         state = first_state(GO)

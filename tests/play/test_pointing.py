@@ -1,8 +1,8 @@
 import pytest
 
 from azjax import games
+from azjax.games.host import first_state, legal_actions, next_state
 from azjax.play.pointing import Pointing
-from azjax.players.gtp_notation import first_state, legal_actions, next_state
 
 
 def position(name, *moves):

@@ -1,8 +1,8 @@
 import pytest
 
 from azjax import games
+from azjax.games.host import first_state, next_state
 from azjax.play.saved_game import SavedGame, load, save
-from azjax.players.gtp_notation import first_state, next_state
 
 GAME = games.make("tic_tac_toe")
 WHOLE = """azjax game 1

@@ -205,7 +205,7 @@ def test_an_invalid_file_is_an_error_and_keeps_the_game(session, tmp_path):
 
 def test_a_dead_opponent_loses_and_its_game_is_saved(session, opponent, tmp_path):
     session.do("b2")
-    opponent.seats[0].is_dead = True
+    opponent.sessions[0].is_dead = True
     session.do("c3")
     assert session.outcome() == "you win: the engine died"
     session.do(f"save {tmp_path}/x")
@@ -214,11 +214,11 @@ def test_a_dead_opponent_loses_and_its_game_is_saved(session, opponent, tmp_path
 
 @pytest.mark.parametrize("line", ["back", "sides", "auto", "new"])
 def test_a_dead_opponent_is_replaced(session, opponent, line):
-    opponent.seats[0].is_dead = True
+    opponent.sessions[0].is_dead = True
     session.do("b2")
     session.do(line)
-    assert len(opponent.seats) == 2
-    assert opponent.seats[0].is_closed
+    assert len(opponent.sessions) == 2
+    assert opponent.sessions[0].is_closed
     assert session.controller.forfeit is None
 
 
@@ -284,4 +284,4 @@ def test_quit_only_sets_a_flag(session, opponent):
     session.do("quit")
     assert session.is_left
     session.close()
-    assert opponent.seats[0].is_closed
+    assert opponent.sessions[0].is_closed

@@ -1,4 +1,4 @@
-"""A small trained player of each game, as training writes it."""
+"""A small trained player, as training saves it."""
 
 import jax
 import numpy as np
@@ -16,7 +16,7 @@ CONFIG = NetworkConfig(
 
 @pytest.fixture(scope="session")
 def trained() -> TrainedPlayer:
-    """A player of tic-tac-toe whose parameters are not those it began with."""
+    """A tic-tac-toe player whose parameters differ from the initial ones."""
     game = games.make("tic_tac_toe")
     network, variables = first_network(3, game, CONFIG)
     return TrainedPlayer(

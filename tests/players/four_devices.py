@@ -1,4 +1,4 @@
-"""Grades players and lets them play on 4 devices of a CPU; prints JSON."""
+"""Grades players and plays matches on 4 CPU devices; prints JSON."""
 
 import json
 import re
@@ -22,7 +22,7 @@ COLLECTIVES = re.compile(
 
 
 def main() -> dict:
-    """Returns what was found."""
+    """Returns the results."""
     trunk = DenseTrunkConfig(width=16, num_blocks=1)
     network, variables = first_network(0, GAME, NetworkConfig(trunk))
     search = GumbelConfig(tree_reuse_nodes=4)
@@ -49,7 +49,7 @@ def main() -> dict:
 
 
 def note_devices() -> list[int]:
-    """Returns a list that will hold on how many devices moves were chosen."""
+    """Returns a list, to which calls append the number of devices of their choice."""
     used = []
 
     def noting(function):
@@ -61,12 +61,15 @@ def note_devices() -> list[int]:
 
         return call
 
-    solved.choose, matches.think = noting(solved.choose), noting(matches.think)
+    solved.choose, matches.choose_with_carry = (
+        noting(solved.choose),
+        noting(matches.choose_with_carry),
+    )
     return used
 
 
 def other_grades(player) -> float:
-    """Returns the share of positions graded otherwise on 1 and on 4 devices."""
+    """Returns the fraction of positions with different grades on 1 and 4 devices."""
     positions = arena.shipped(GAME)
     assert positions is not None
     one, four = (
@@ -83,7 +86,7 @@ def other_grades(player) -> float:
 
 
 def other_games(player, opponent) -> float:
-    """Returns the share of games that differ on 1 and on 4 devices."""
+    """Returns the fraction of games that differ on 1 and 4 devices."""
     openings = arena.suite(GAME, jax.random.key(0), 66)
     one, four = (
         arena.play_openings(

@@ -1,8 +1,8 @@
-"""A GTP engine for tic-tac-toe that always takes the first free cell, and misbehaves.
+"""A GTP engine for tic-tac-toe that plays the first free cell and may misbehave.
 
     python gtp_engine.py [BEHAVIOUR [LOG]]
 
-LOG: a file to which it writes the commands that it receives.
+LOG: a file for the received commands.
 """
 
 import os

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from azjax.players import AlphaZeroPlayer, choose
-from azjax.players.core import start, think
+from azjax.players.core import choose_with_carry, init_carry
 from azjax.search import GumbelConfig, search_class
 
 ALGORITHMS = pytest.mark.parametrize(
@@ -27,7 +27,7 @@ O_MUST_BLOCK = ("a3", "b2", "b3")
 
 @pytest.fixture(scope="module")
 def choice_of(trained):
-    """The choices in the three positions of a player whose network knows nothing."""
+    """The choices of an untrained network's player in the three positions."""
     game = trained.game
     step = jax.jit(game.step)
     states = [
@@ -51,7 +51,7 @@ def choice_of(trained):
 
 
 @ALGORITHMS
-def test_either_player_takes_a_win(algorithm, choice_of):
+def test_both_players_play_winning_moves(algorithm, choice_of):
     action = choice_of(algorithm).action
     np.testing.assert_array_equal(action[:2], [2, 5])
 
@@ -68,7 +68,7 @@ def test_the_value_is_that_of_the_player_to_move(algorithm, choice_of):
 
 
 @ALGORITHMS
-def test_the_policy_likes_the_chosen_move_best(algorithm, choice_of):
+def test_the_chosen_move_has_the_highest_probability(algorithm, choice_of):
     choice = choice_of(algorithm)
     np.testing.assert_array_equal(choice.policy.argmax(axis=-1), choice.action)
 
@@ -84,7 +84,7 @@ def test_gumbel_play_does_not_depend_on_the_key_at_all(choice_of):
     chex.assert_trees_all_equal(*choices)
 
 
-# Memory
+# Carry
 
 SIMULATIONS = 24
 KEPT_NODES = 40
@@ -93,7 +93,7 @@ GAMES = 4
 
 @pytest.fixture(scope="module")
 def keeping(trained):
-    """A player that keeps its trees; it is compiled once, for four games."""
+    """A player that keeps its trees, compiled once, for four games."""
     search = GumbelConfig(tree_reuse_nodes=KEPT_NODES, use_solver=True)
     return AlphaZeroPlayer(
         trained.game, search, SIMULATIONS, trained.network, trained.variables
@@ -102,7 +102,7 @@ def keeping(trained):
 
 @pytest.fixture(scope="module")
 def step(trained):
-    """Returns a function that makes a move in all games and returns NumPy's arrays."""
+    """Returns a function that makes a move in all games and returns NumPy arrays."""
     compiled = jax.jit(jax.vmap(trained.game.step))
     return lambda states, actions: jax.device_get(compiled(states, np.int32(actions)))
 
@@ -117,63 +117,65 @@ def first(trained):
 
 @pytest.fixture(scope="module")
 def empty(keeping, first):
-    """The memory before the first move."""
-    return jax.device_get(start(keeping, first))
+    """The carry before the first move."""
+    return jax.device_get(init_carry(keeping, first))
 
 
-def think_in(player, states, memory, seed=0):
-    """Returns the choice and the memory as NumPy's arrays."""
-    return jax.device_get(think(player, jax.random.key(seed), states, memory))
+def choose_in(player, states, carry, seed=0):
+    """Returns the choice and the carry as NumPy arrays."""
+    return jax.device_get(
+        choose_with_carry(player, jax.random.key(seed), states, carry)
+    )
 
 
-def visits(memory):
-    """The simulations at the root: those of this move and those kept."""
-    return memory.children_visits[:, 0].sum(axis=-1)
+def visits(carry):
+    """Simulations at the root: those of this move and those kept."""
+    return carry.children_visits[:, 0].sum(axis=-1)
 
 
-def answer(memory, action):
-    """The most visited answers to some moves."""
+def answer(carry, action):
+    """The most visited answers to the moves."""
     games = np.arange(GAMES)
-    child = memory.children_index[games, 0, action]
-    return memory.children_visits[games, child].argmax(axis=-1), child
+    child = carry.children_index[games, 0, action]
+    return carry.children_visits[games, child].argmax(axis=-1), child
 
 
-def test_a_player_that_keeps_nothing_has_no_memory(trained, states):
+def test_a_player_without_tree_reuse_has_no_carry(trained, states):
     player = AlphaZeroPlayer(
         trained.game, GumbelConfig(), 4, trained.network, trained.variables
     )
-    assert start(player, states) is None
+    assert init_carry(player, states) is None
 
 
 @pytest.mark.slow
-def test_the_first_move_is_thought_about_from_nothing(keeping, first, empty):
+def test_the_first_move_is_searched_from_an_empty_tree(keeping, first, empty):
     assert (empty.node_visits == 0).all()
-    choice, memory = think_in(keeping, first, empty)
-    np.testing.assert_array_equal(visits(memory), SIMULATIONS)
+    choice, carry = choose_in(keeping, first, empty)
+    np.testing.assert_array_equal(visits(carry), SIMULATIONS)
     fresh = choose(keeping, jax.random.key(0), first)
     np.testing.assert_array_equal(choice.action, fresh.action)
     np.testing.assert_allclose(choice.policy, fresh.policy, atol=1e-6)
     np.testing.assert_allclose(choice.value, fresh.value, atol=1e-6)
 
 
-def test_the_position_after_two_moves_is_found_in_the_memory(
-    keeping, first, empty, step
-):
-    choice, memory = think_in(keeping, first, empty)
-    reply, child = answer(memory, choice.action)
-    assert (visits(memory) == SIMULATIONS).all()
+def test_the_subtree_after_two_moves_is_reused(keeping, first, empty, step):
+    choice, carry = choose_in(keeping, first, empty)
+    reply, child = answer(carry, choice.action)
+    assert (visits(carry) == SIMULATIONS).all()
     games = np.arange(GAMES)
-    grandchild = memory.children_index[games, child, reply]
-    known = memory.children_visits[games, grandchild].sum(axis=-1)
+    grandchild = carry.children_index[games, child, reply]
+    known = carry.children_visits[games, grandchild].sum(axis=-1)
     assert (grandchild > 0).all()
     after = step(step(first, choice.action), reply)
-    _, memory = think_in(keeping, after, memory)
-    np.testing.assert_array_equal(visits(memory), SIMULATIONS + known)
+    _, carry = choose_in(keeping, after, carry)
+    np.testing.assert_array_equal(visits(carry), SIMULATIONS + known)
 
 
-def test_an_unrelated_position_is_begun_anew(keeping, first, empty, step):
-    _, memory = think_in(keeping, first, empty)
-    # In the last game alone, a position that no game from here can come to soon.
+def test_an_unrelated_position_is_searched_from_an_empty_tree(
+    keeping, first, empty, step
+):
+    _, carry = choose_in(keeping, first, empty)
+    # The last game has a position that is not in its tree.
     later = first
     for action in (0, 1, 2, 4, 3, 5, 7):
         later = step(later, np.full(GAMES, action))
@@ -181,45 +183,45 @@ def test_an_unrelated_position_is_begun_anew(keeping, first, empty, step):
     mixed = jax.tree.map(
         lambda new, old: np.concatenate([old[:-1], new[-1:]]), later, first
     )
-    choice, memory = think_in(keeping, mixed, memory)
-    # Two moves are left: what is searched is counted all the same.
+    choice, carry = choose_in(keeping, mixed, carry)
+    # Two moves are left: simulations of terminal nodes count too.
     np.testing.assert_array_equal(
-        visits(memory), [2 * SIMULATIONS] * (GAMES - 1) + [SIMULATIONS]
+        visits(carry), [2 * SIMULATIONS] * (GAMES - 1) + [SIMULATIONS]
     )
     fresh = jax.device_get(choose(keeping, jax.random.key(0), mixed))
     np.testing.assert_allclose(choice.value[-1], fresh.value[-1], atol=1e-6)
     assert int(choice.action[-1]) in (6, 8)
 
 
-def test_moves_can_be_taken_back(keeping, first, empty, step):
-    choice, memory = think_in(keeping, first, empty)
-    reply, _ = answer(memory, choice.action)
+def test_a_subtree_is_not_reused_after_an_undo(keeping, first, empty, step):
+    choice, carry = choose_in(keeping, first, empty)
+    reply, _ = answer(carry, choice.action)
     after = step(step(first, choice.action), reply)
-    _, memory = think_in(keeping, after, memory)
-    again, memory = think_in(keeping, first, memory)
-    # The position lies above what is remembered, and so is new.
-    np.testing.assert_array_equal(visits(memory), SIMULATIONS)
+    _, carry = choose_in(keeping, after, carry)
+    again, carry = choose_in(keeping, first, carry)
+    # The position lies above the kept subtree.
+    np.testing.assert_array_equal(visits(carry), SIMULATIONS)
     np.testing.assert_array_equal(again.action, choice.action)
     np.testing.assert_allclose(again.value, choice.value, atol=1e-6)
 
 
-def test_a_game_is_thought_through_with_one_compilation(
+def test_a_game_is_searched_with_one_compilation(
     keeping, first, empty, step, monkeypatch
 ):
     states = first
-    choice, memory = think_in(keeping, states, empty)
+    choice, carry = choose_in(keeping, states, empty)
     legal_actions = jax.jit(jax.vmap(keeping.game.legal_action_mask))
 
     def not_traced(*arguments):
         raise AssertionError("traced")
 
-    monkeypatch.setattr(AlphaZeroPlayer, "think", not_traced)
+    monkeypatch.setattr(AlphaZeroPlayer, "choose_with_carry", not_traced)
     for move in range(9):
         legal = np.asarray(legal_actions(states))
         assert legal[np.arange(GAMES), choice.action].all()
         states = step(states, choice.action)
         if states.terminated.any():
             break
-        choice, memory = think_in(keeping, states, memory, seed=move)
-        assert (visits(memory) >= SIMULATIONS).all()
+        choice, carry = choose_in(keeping, states, carry, seed=move)
+        assert (visits(carry) >= SIMULATIONS).all()
     assert move >= 4

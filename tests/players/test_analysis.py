@@ -13,7 +13,7 @@ step = jax.jit(GAME.step)
 
 @pytest.fixture(scope="module", params=["alphazero:pretrained", "mcts"])
 def found(request):
-    """What a player saw in three positions, and the trees that it kept."""
+    """The analysis of three positions, and the kept trees."""
     name, _, run = request.param.partition(":")
     spec = f"{name}:{run}?simulations={SIMULATIONS}&" if run else f"mcts:{SIMULATIONS}?"
     player = players.load_compiled(f"{spec}tree_reuse_nodes=1", GAME)
@@ -27,13 +27,13 @@ def found(request):
 
     @jax.jit
     def analyse(player, states):
-        memory = players.start(player, states)
-        return player.analyse(jax.random.key(0), states, memory)
+        carry = players.init_carry(player, states)
+        return player.analyse(jax.random.key(0), states, carry)
 
     return jax.device_get(analyse(player, states)[1:])
 
 
-def test_branches_are_the_most_visited_nodes_and_what_leads_to_them(found):
+def test_branches_are_the_most_visited_nodes_with_their_parents(found):
     analysis, tree = found
     branches = analysis.branches
     for game in range(len(MOVES)):
@@ -53,7 +53,7 @@ def test_branches_are_the_most_visited_nodes_and_what_leads_to_them(found):
         assert branches.parents[game, 0] == branches.actions[game, 0] == -1
 
 
-def test_the_first_branches_say_what_the_analysis_says_of_moves(found):
+def test_branches_of_the_root_match_the_analysis(found):
     analysis, _ = found
     branches = analysis.branches
     for game in range(len(MOVES)):
@@ -64,14 +64,14 @@ def test_the_first_branches_say_what_the_analysis_says_of_moves(found):
             ("priors", analysis.prior),
             ("values", analysis.action_values),
         ):
-            told = getattr(branches, field)[game][first]
-            np.testing.assert_allclose(told, known[game][actions], atol=1e-6)
+            found = getattr(branches, field)[game][first]
+            np.testing.assert_allclose(found, known[game][actions], atol=1e-6)
     assert len(actions) > 1
     won = branches.actions[2] == 2
     assert branches.values[2][won & (branches.parents[2] == 0)] == [1]
 
 
-def test_deeper_values_are_for_who_moved_there(found):
+def test_deeper_values_are_for_the_player_who_moved(found):
     branches = jax.tree.map(lambda leaf: leaf[1], found[0].branches)
     deeper = np.flatnonzero(branches.parents > 0)
     assert len(deeper) > 10
@@ -79,14 +79,14 @@ def test_deeper_values_are_for_who_moved_there(found):
         children = branches.parents == rank
         if children.sum() == 0:
             continue
-        # A position's own value is the mean of its first one and of what follows.
+        # The value of a node is the mean of its network value and its children.
         visits, values = branches.visits[children], branches.values[children]
         num_others = branches.visits[rank] - visits.sum()
         rest = -branches.values[rank] * branches.visits[rank]
         assert abs(rest - (visits * values).sum()) <= num_others + 1e-3
 
 
-def test_a_tree_smaller_than_all_branches_is_shown_whole():
+def test_a_small_tree_is_returned_whole():
     player = players.load_compiled("mcts:5", GAME)
     state = jax.tree.map(lambda leaf: np.asarray(leaf)[None], GAME.init())
     analyse = jax.jit(lambda state: player.analyse(jax.random.key(0), state, None)[1])

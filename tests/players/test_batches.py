@@ -52,7 +52,7 @@ def test_a_player_with_chance_chooses_the_same_moves_on_four_devices(found):
 
 @pytest.mark.parametrize("what", ["grade of alphazero", "match"])
 def test_a_searching_player_chooses_the_same_moves_on_four_devices(found, what):
-    """But for ties that rounding decides."""
+    """Except ties that rounding decides."""
     assert found["others"][what] < 0.05
 
 
@@ -61,11 +61,11 @@ def test_all_devices_choose_moves(found):
     assert found["used"].count(1) == found["used"].count(4)
 
 
-def test_devices_do_not_speak_with_each_other_in_a_search(found):
+def test_a_search_has_no_communication_between_devices(found):
     assert found["collectives"] == []
 
 
-def test_devices_are_used_that_have_equally_many_parts(found):
+def test_every_used_device_has_the_same_number_of_parts(found):
     assert found["layouts"] == [[72, 8, 4], [72, 8, 2], [63, 1, None]]
 
 
@@ -81,7 +81,7 @@ def test_devices_are_used_that_have_equally_many_parts(found):
     ],
     ids=lambda player: type(player).__name__,
 )
-def test_a_part_of_a_batch_draws_as_if_it_were_alone(player):
+def test_the_draws_of_a_part_do_not_depend_on_other_parts(player):
     states = arena.suite(GAME, jax.random.key(1), 12, 2).states
     keys = jax.random.split(jax.random.key(0), 3)
     together = np.asarray(choose(player, keys, states).action)
@@ -115,7 +115,7 @@ def divided(num_parts, num_processes, size=64):
     return batch_layout(size, [RandomPlayer(GAME)], division)
 
 
-def test_every_process_takes_part_in_batches_of_as_many_parts():
+def test_every_process_computes_parts_of_a_divided_batch():
     assert divided(32, 16, size=70) == BatchLayout(96, 32, num_processes=16)
 
 

@@ -10,14 +10,14 @@ from flax import struct
 from azjax import games
 from azjax.players import AlphaZeroPlayer, NetworkPlayer, RandomPlayer, choose
 from azjax.players import first_network as make_network
-from azjax.players.core import Choice, start, think
+from azjax.players.core import Choice, choose_with_carry, init_carry
 from azjax.players.session import start_session
 
 KINDS = pytest.mark.parametrize("kind", ["random", "network", "alphazero"])
 
 
 def make_player(kind, trained, seed=0, simulations=4):
-    # Built afresh, as from another run's directory.
+    # A new object, as if loaded from another run directory.
     network, variables = make_network(seed, trained.game, trained.config)
     if kind == "random":
         return RandomPlayer(trained.game)
@@ -33,9 +33,7 @@ def not_traced(*arguments):
 
 
 @KINDS
-def test_every_player_answers_with_a_legal_move_a_policy_and_a_value(
-    kind, trained, states
-):
+def test_every_player_returns_a_legal_move_a_policy_and_a_value(kind, trained, states):
     choice = jax.device_get(
         choose(make_player(kind, trained), jax.random.key(0), states)
     )
@@ -63,7 +61,7 @@ def test_new_weights_are_not_compiled_again(kind, trained, states, monkeypatch):
     assert (before.value != after.value).any()
 
 
-def test_other_settings_are_compiled_anew(trained, states, monkeypatch):
+def test_other_settings_are_compiled_separately(trained, states, monkeypatch):
     choose(make_player("alphazero", trained), jax.random.key(0), states)
     monkeypatch.setattr(AlphaZeroPlayer, "choose", not_traced)
     with pytest.raises(AssertionError, match="traced"):
@@ -81,54 +79,55 @@ def test_the_weights_of_a_player_are_its_leaves(kind, trained):
 
 
 @KINDS
-def test_a_player_without_memory_thinks_what_it_would_choose(kind, trained, states):
+def test_a_player_without_a_carry_chooses_as_usual(kind, trained, states):
     player = make_player(kind, trained)
-    assert start(player, states) is None
-    choice, memory = think(player, jax.random.key(0), states, None)
+    assert init_carry(player, states) is None
+    choice, carry = choose_with_carry(player, jax.random.key(0), states, None)
     chex.assert_trees_all_equal(choice, choose(player, jax.random.key(0), states))
-    assert memory is None
+    assert carry is None
 
 
-def test_a_player_thinks_with_the_memory_that_it_is_given(states):
+def test_the_carry_is_passed_from_move_to_move(states):
     @struct.dataclass
     class CountingPlayer:
-        """Plays the move whose number is how often it was asked."""
+        """Plays move n at its n-th call, from 0."""
 
         def choose(self, rng_key, states):
             raise NotImplementedError
 
-        def start(self, states):
+        def init_carry(self, states):
             return jnp.zeros(states.terminated.shape, jnp.int32)
 
-        def think(self, rng_key, states, memory):
+        def choose_with_carry(self, rng_key, states, carry):
             del rng_key
-            nothing = jnp.zeros((*memory.shape, 9))
-            return Choice(memory, nothing, nothing[:, 0]), memory + 1
+            nothing = jnp.zeros((*carry.shape, 9))
+            return Choice(carry, nothing, nothing[:, 0]), carry + 1
 
-    memory = start(CountingPlayer(), states)
+    carry = init_carry(CountingPlayer(), states)
     for number in range(3):
-        choice, memory = think(CountingPlayer(), jax.random.key(0), states, memory)
+        choice, carry = choose_with_carry(
+            CountingPlayer(), jax.random.key(0), states, carry
+        )
         np.testing.assert_array_equal(choice.action, [number] * 3)
 
 
-def test_the_memory_of_a_player_is_made_by_one_program(states):
+def test_init_carry_is_compiled_once(states):
     traced = []
 
     @struct.dataclass
     class RememberingPlayer:
-        def start(self, states):
+        def init_carry(self, states):
             traced.append(None)
             return jnp.zeros(states.terminated.shape)
 
     for _ in range(2):
-        start(RememberingPlayer(), states)
+        init_carry(RememberingPlayer(), states)
     assert len(traced) == 1
 
 
 @functools.cache
 def many_kinds():
-    """40 classes without weights, whose players are equal as pytrees; the players of
-    class n choose move n."""
+    """40 classes whose players are equal pytrees; class n plays move n."""
 
     def kind(number):
         @struct.dataclass
@@ -143,13 +142,13 @@ def many_kinds():
     return [kind(number) for number in range(40)]
 
 
-@pytest.mark.parametrize("is_seated", [False, True])
-def test_no_kind_of_player_is_taken_for_another(is_seated):
+@pytest.mark.parametrize("in_session", [False, True])
+def test_equal_pytrees_of_different_classes_are_different_players(in_session):
     game = games.make("tic_tac_toe")
     state = jax.device_get(game.init())
 
     def move(player):
-        if is_seated:
+        if in_session:
             return start_session(player, game, seed=0).choose(state, []).action
         states = jax.tree.map(lambda leaf: leaf[None], state)
         return int(choose(player, jax.random.key(0), states).action[0])

@@ -1,54 +1,33 @@
-import functools
-
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from azjax import games
 from azjax.arena.openings import suite
+from azjax.games.host import first_state, legal_actions, next_state, rewards
 from azjax.players import GreedyPlayer
 
 
-class Rules:
-    """A game's rules, compiled for one position at a time."""
-
-    def __init__(self, game):
-        self.step = jax.jit(game.step)
-        self.look = jax.jit(
-            lambda state: (game.legal_action_mask(state), game.rewards(state))
-        )
-
-    def legal_moves(self, state):
-        return np.flatnonzero(self.look(state)[0]).tolist()
-
-    def rewards(self, state):
-        return np.asarray(self.look(state)[1])
-
-
-rules_of = functools.cache(Rules)
-
-
-def wins_of(rules, state):
-    """The legal moves that win at once."""
+def wins_of(game, state):
+    """The moves that win at once."""
     mover = int(state.current_player)
-    ends = {action: rules.step(state, action) for action in rules.legal_moves(state)}
-    return {a for a, end in ends.items() if rules.rewards(end)[mover] > 0}
+    ends = {a: next_state(game, state, a) for a in legal_actions(game, state)}
+    return {a for a, end in ends.items() if rewards(game, end)[mover] > 0}
 
 
-def best_moves(rules, state):
-    """What a greedy player may choose, move by move."""
-    wins = wins_of(rules, state)
+def best_moves(game, state):
+    """The moves that a greedy player may choose."""
+    wins = wins_of(game, state)
     if wins:
         return wins
     mover = int(state.current_player)
     dangers = {}
-    for action in rules.legal_moves(state):
-        after = rules.step(state, action)
+    for action in legal_actions(game, state):
+        after = next_state(game, state, action)
         if after.terminated:
-            dangers[action] = 0 if rules.rewards(after)[mover] == 0 else 10**6
+            dangers[action] = 0 if rewards(game, after)[mover] == 0 else 10**6
         else:
-            dangers[action] = len(wins_of(rules, after))
+            dangers[action] = len(wins_of(game, after))
     return {a for a, danger in dangers.items() if danger == min(dangers.values())}
 
 
@@ -56,7 +35,7 @@ def best_moves(rules, state):
     ("name", "num_moves"),
     [("connect_four", 12), ("gomoku:4,4,3", 4), ("breakthrough:5,4", 13)],
 )
-def test_it_wins_if_it_can_and_else_blocks_what_it_can(name, num_moves):
+def test_it_wins_or_minimises_winning_replies(name, num_moves):
     game = games.make(name)
     states = suite(game, jax.random.key(0), 12, num_moves).states
     choice = jax.device_get(
@@ -65,18 +44,18 @@ def test_it_wins_if_it_can_and_else_blocks_what_it_can(name, num_moves):
     kinds = set()
     for index in range(12):
         state = jax.tree.map(lambda leaf, index=index: leaf[index], states)
-        best = best_moves(rules_of(game), state)
+        best = best_moves(game, state)
         assert set(np.flatnonzero(choice.policy[index]).tolist()) == best
         assert int(choice.action[index]) in best
         kinds.add(float(choice.value[index]))
-    assert len(kinds) > 1  # or the positions are too quiet to show anything
+    assert len(kinds) > 1  # else the positions test too little
 
 
 def after(game, *actions):
-    state = game.init()
+    state = first_state(game)
     for action in actions:
-        state = rules_of(game).step(state, np.int32(action))
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[None], state)
+        state = next_state(game, state, action)
+    return jax.tree.map(lambda leaf: leaf[None], state)
 
 
 @jax.jit
@@ -85,12 +64,12 @@ def choose_in_connect_four(states):
     return GreedyPlayer(game).choose(jax.random.key(0), states)
 
 
-def test_its_value_tells_what_it_saw():
+def test_its_value_is_1_for_a_win_and_minus_1_for_a_lost_position():
     game = games.make("connect_four")
     for moves, value in (
         ((), 0),
-        ((0, 6, 0, 6, 0, 6), 1),  # three discs in column 0, and to move
-        ((0, 6, 0, 6, 0), 0),  # which the opponent can block
+        ((0, 6, 0, 6, 0, 6), 1),  # three discs in column 0
+        ((0, 6, 0, 6, 0), 0),  # the opponent can block them
         ((2, 0, 3, 0, 4), -1),  # no block is enough
     ):
         choice = choose_in_connect_four(after(game, *moves))
@@ -107,9 +86,9 @@ def test_of_two_threats_it_blocks_one():
 def test_it_plays_a_game_of_many_actions():
     game = games.make("chess")
     # Fool's mate: 1. f3 e5 2. g4 and Qh4 mates.
-    state = game.init()
+    state = first_state(game)
     for text in ("f2f3", "e7e5", "g2g4"):
-        state = game.step(state, jnp.int32(game.text_to_action(state, text)))
+        state = next_state(game, state, game.text_to_action(state, text))
     batch = jax.tree.map(lambda leaf: leaf[None], state)
     choice = jax.jit(GreedyPlayer(game).choose)(jax.random.key(0), batch)
     mate = game.text_to_action(state, "d8h4")

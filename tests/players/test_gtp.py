@@ -10,8 +10,8 @@ import jax
 import pytest
 
 from azjax import games, players
+from azjax.games.host import first_state, next_state
 from azjax.players import ForfeitError, GtpPlayer, ResignError
-from azjax.players.gtp_notation import first_state, next_state
 from azjax.players.gtp_process import GtpProcess
 
 TIC_TAC_TOE = games.make("tic_tac_toe")
@@ -24,7 +24,7 @@ def command(behaviour="good", log=os.devnull):
 
 @pytest.fixture
 def make_player():
-    """Makes players that are closed after the test."""
+    """Creates players that are closed after the test."""
     made = []
 
     def make(*args, **settings):
@@ -36,61 +36,61 @@ def make_player():
         player.close()
 
 
-def choose(seat, moves):
-    """Returns the seat's choice after these cells, from the first position."""
+def choose(session, moves):
+    """Returns the session's choice after these moves."""
     state = first_state(TIC_TAC_TOE)
     for action in moves:
         state = next_state(TIC_TAC_TOE, state, action)
-    return seat.choose(state, moves).action
+    return session.choose(state, moves).action
 
 
-def test_the_text_names_any_command():
+def test_gtp_strings_take_any_command():
     player = players.load(f"gtp:{command()}?simulations=3", TIC_TAC_TOE)
     assert isinstance(player, GtpPlayer)
     assert player.arguments[-1] == f"{os.devnull}?simulations=3"
     assert isinstance(player, players.ExternalPlayer)
 
 
-def test_a_program_is_refused_where_it_could_not_be_ended(monkeypatch):
+def test_programs_are_refused_without_process_groups(monkeypatch):
     monkeypatch.setattr(GtpProcess, "is_possible", False)
-    with pytest.raises(ValueError, match="needs process groups, which Linux and macOS"):
+    with pytest.raises(ValueError, match="needs process groups, which Windows"):
         players.load(f"gtp:{command()}", TIC_TAC_TOE)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("gtp:no-such-engine --level 1", "no program to run as 'no-such-engine --lev"),
-        ("gtp:'gnugo", 'command "\'gnugo" is wrong: No closing quotation'),
-        ("gtp: ", "no program to run as ' '"),
+        ("gtp:no-such-engine --level 1", "there is no program 'no-such-engine --lev"),
+        ("gtp:'gnugo", 'command "\'gnugo" cannot be parsed: No closing quotation'),
+        ("gtp: ", "there is no program ' '"),
         ("gtp:", "unknown player 'gtp:'; players are .*gtp:COMMAND"),
         ("gtp", "unknown player 'gtp'"),
     ],
 )
-def test_a_wrong_command_is_refused(text, message):
+def test_an_invalid_command_is_refused(text, message):
     with pytest.raises(ValueError, match=message):
         players.load(text, TIC_TAC_TOE)
 
 
 @pytest.mark.parametrize("behaviour", ["good", "forgets", "windows"])
-def test_the_engine_follows_moves_that_are_made_and_taken_back(make_player, behaviour):
-    seat = make_player(behaviour).start_session(TIC_TAC_TOE, 0)
-    assert choose(seat, []) == 0
-    assert choose(seat, [0, 4]) == 1
-    assert choose(seat, [0]) == 1
-    assert choose(seat, [4, 0, 1]) == 2
-    assert choose(seat, []) == 0
-    seat.close()
+def test_the_engine_follows_moves_and_undone_moves(make_player, behaviour):
+    session = make_player(behaviour).start_session(TIC_TAC_TOE, 0)
+    assert choose(session, []) == 0
+    assert choose(session, [0, 4]) == 1
+    assert choose(session, [0]) == 1
+    assert choose(session, [4, 0, 1]) == 2
+    assert choose(session, []) == 0
+    session.close()
 
 
-def test_the_engine_is_told_only_what_is_new(make_player, tmp_path):
+def test_only_new_moves_are_sent_to_the_engine(make_player, tmp_path):
     log = tmp_path / "log"
-    seat = make_player("good", log).start_session(TIC_TAC_TOE, 0)
-    choose(seat, [])
-    choose(seat, [0, 4])
-    choose(seat, [0, 5])
-    told = log.read_text().splitlines()[3:]
-    assert told == [
+    session = make_player("good", log).start_session(TIC_TAC_TOE, 0)
+    choose(session, [])
+    choose(session, [0, 4])
+    choose(session, [0, 5])
+    received = log.read_text().splitlines()[3:]
+    assert received == [
         "clear_board",
         "genmove b",
         "play w B2",
@@ -102,22 +102,22 @@ def test_the_engine_is_told_only_what_is_new(make_player, tmp_path):
     ]
 
 
-def test_an_engine_that_has_played_plays_again(make_player, tmp_path):
+def test_an_engine_is_reused_by_the_next_game(make_player, tmp_path):
     log = tmp_path / "log"
     player = make_player("good", log)
     for _ in range(3):
-        seat = player.start_session(TIC_TAC_TOE, 0)
-        assert choose(seat, [0]) == 1
-        seat.close()
+        session = player.start_session(TIC_TAC_TOE, 0)
+        assert choose(session, [0]) == 1
+        session.close()
     assert log.read_text().split().count("protocol_version") == 1
 
 
-def test_games_at_the_same_time_have_engines_of_their_own(make_player):
+def test_concurrent_games_have_their_own_engines(make_player):
     player = make_player()
-    seats = [player.start_session(TIC_TAC_TOE, 0) for _ in range(2)]
-    assert choose(seats[0], [0]) == 1
-    assert choose(seats[1], [1]) == 0
-    assert choose(seats[0], [0, 1, 2]) == 3
+    sessions = [player.start_session(TIC_TAC_TOE, 0) for _ in range(2)]
+    assert choose(sessions[0], [0]) == 1
+    assert choose(sessions[1], [1]) == 0
+    assert choose(sessions[0], [0, 1, 2]) == 3
 
 
 @pytest.mark.parametrize(
@@ -125,47 +125,48 @@ def test_games_at_the_same_time_have_engines_of_their_own(make_player):
     [
         ("dies", "^Fake died at 'genmove w' .exit status 3.: out of luck$"),
         ("hangs", "^Fake did not answer 'genmove w' within [0-9.]+ seconds$"),
-        ("cheats", "^Fake answers 'genmove w' with 'b2', which is no legal move$"),
-        ("babbles", "^Fake answers 'genmove w' with 'the corner', which is no legal"),
-        ("floods", "^Fake answers 'genmove w' with what is no answer: 'xxxx"),
+        ("cheats", "^Fake answers 'genmove w' with 'b2', which is not a legal move$"),
+        (
+            "babbles",
+            "^Fake answers 'genmove w' with 'the corner', which is not a legal",
+        ),
+        ("floods", "^Fake answers 'genmove w' with an invalid response: 'xxxx"),
         ("fails", "^Fake refuses 'genmove w': no idea$"),
         ("strict", "^Fake refuses 'play b B2': illegal move$"),
     ],
 )
-def test_an_engine_that_cannot_go_on_forfeits_and_is_ended(
-    make_player, behaviour, message
-):
+def test_an_engine_that_fails_forfeits_and_is_killed(make_player, behaviour, message):
     seconds = 0.5 if behaviour == "hangs" else 60
     player = make_player(behaviour, move_seconds=seconds)
-    seat = player.start_session(TIC_TAC_TOE, 0)
-    process = seat._engine.process._process
+    session = player.start_session(TIC_TAC_TOE, 0)
+    process = session._engine.process._process
     with pytest.raises(ForfeitError, match=message) as error:
-        choose(seat, [4])
+        choose(session, [4])
     assert not isinstance(error.value, ResignError)
     assert process.poll() is not None
-    with pytest.raises(ForfeitError, match="Fake does not run any more"):
-        choose(seat, [4])
-    seat.close()
-    # Another game goes on with another process.
+    with pytest.raises(ForfeitError, match="Fake is not running"):
+        choose(session, [4])
+    session.close()
+    # Another game uses another process.
     assert player.start_session(TIC_TAC_TOE, 0)._engine.process.is_running
 
 
-def test_an_engine_that_resigns_may_play_again(make_player):
+def test_an_engine_that_resigned_is_reused(make_player):
     player = make_player("resigns")
-    seat = player.start_session(TIC_TAC_TOE, 0)
+    session = player.start_session(TIC_TAC_TOE, 0)
     with pytest.raises(ResignError, match=r"^resigned$"):
-        choose(seat, [4])
-    seat.close()
-    assert player.start_session(TIC_TAC_TOE, 0)._engine is seat._engine
+        choose(session, [4])
+    session.close()
+    assert player.start_session(TIC_TAC_TOE, 0)._engine is session._engine
 
 
 @pytest.mark.parametrize(
     ("behaviour", "message"),
     [
         ("silent", "did not answer 'protocol_version' within"),
-        # What it answers behind its greeting may have come by then.
-        ("noisy", "'protocol_version' with what is no answer: 'Welcome to Fake!"),
-        ("confused", "'protocol_version' with what is no answer: '=77 2'"),
+        # The answer after the greeting may have arrived by then.
+        ("noisy", "'protocol_version' with an invalid response: 'Welcome to Fake!"),
+        ("confused", "'protocol_version' with an invalid response: '=77 2'"),
         ("old", "Fake does not speak GTP 2: its version is '1'"),
         ("helpless", "Fake does not speak GTP 2: it lacks genmove"),
     ],
@@ -177,19 +178,19 @@ def test_an_engine_that_does_not_start_forfeits(make_player, behaviour, message)
         player.start_session(TIC_TAC_TOE, 0)
 
 
-def test_a_program_that_is_no_engine_forfeits():
+def test_a_program_that_does_not_speak_gtp_forfeits():
     with pytest.raises(ForfeitError, match=r"^true died at 'protocol_version' .exit"):
         GtpPlayer("true").start_session(TIC_TAC_TOE, 0)
 
 
-def test_a_game_that_the_engine_does_not_know_is_refused(make_player):
+def test_an_unsupported_game_is_refused(make_player):
     go = games.make("go:5,0.5")
     with pytest.raises(ValueError, match=r"Fake cannot play go:.*'boardsize 5' with"):
         make_player().start_session(go, 0)
 
 
 def exists(pid):
-    """Returns whether a process runs; one that is dead but not yet buried does not."""
+    """Returns whether a process runs and is not a zombie."""
     try:
         state = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except FileNotFoundError:
@@ -215,20 +216,20 @@ needs_proc = pytest.mark.skipif(
 
 
 @needs_proc
-def test_what_an_engine_started_ends_with_it(make_player):
-    seat = make_player("parent").start_session(TIC_TAC_TOE, 0)
-    process = seat._engine.process
+def test_child_processes_end_with_the_engine(make_player):
+    session = make_player("parent").start_session(TIC_TAC_TOE, 0)
+    process = session._engine.process
     (child,) = children(process._process.pid)
     process.kill()
     wait_until(lambda: not exists(child))
 
 
 @needs_proc
-def test_an_engine_whose_seat_is_forgotten_is_ended(make_player):
-    seat = make_player().start_session(TIC_TAC_TOE, 0)
-    pid = seat._engine.process._process.pid
+def test_deleting_a_session_ends_its_engine(make_player):
+    session = make_player().start_session(TIC_TAC_TOE, 0)
+    pid = session._engine.process._process.pid
     assert exists(pid)
-    del seat
+    del session
     gc.collect()
     wait_until(lambda: not exists(pid))
 
@@ -238,8 +239,8 @@ def test_no_engine_outlives_the_program():
     script = (
         "import sys; from azjax import games, players\n"
         "player = players.load('gtp:' + sys.argv[1])\n"
-        "seat = player.start_session(games.make('tic_tac_toe'), 0)\n"
-        "print(seat._engine.process._process.pid)\n"
+        "session = player.start_session(games.make('tic_tac_toe'), 0)\n"
+        "print(session._engine.process._process.pid)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, command("parent")],
@@ -255,18 +256,18 @@ def test_gnu_go_plays_a_game_by_our_rules(gnugo):
     go = games.make("go:7,komi=9,max_moves=2000")
     arguments = "--mode gtp --level 1 --chinese-rules --never-resign"
     player = players.load(f"gtp:{gnugo} {arguments}", go)
-    seats = [
+    sessions = [
         player.start_session(go, 3),
         players.start_session(players.load("random", go), go, 3),
     ]
     state, moves = first_state(go), []
     while not state.terminated:
-        action = seats[int(state.current_player)].choose(state, moves).action
+        action = sessions[int(state.current_player)].choose(state, moves).action
         state = next_state(go, state, action)
         moves.append(action)
-    # GNU Go passes only when nothing is left to win: the game ended by two passes.
+    # GNU Go passes only at the end: the game ended by two passes.
     assert moves[-2:] == [49, 49]
     assert float(jax.device_get(go.score(state))[0]) > 0
-    for seat in seats:
-        seat.close()
+    for session in sessions:
+        session.close()
     player.close()

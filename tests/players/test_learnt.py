@@ -43,11 +43,11 @@ def test_a_learnt_player_has_the_settings_of_its_run(trained, run):
 
 @pytest.mark.parametrize("kind", ["gtp:touch owned", "random", "human", ""])
 def test_an_unknown_kind_is_refused(trained, run, kind):
-    with pytest.raises(ValueError, match="a learnt player is one of alphazero, "):
+    with pytest.raises(ValueError, match="kind must be one of alphazero, "):
         load_learnt(kind, run, trained.game)
 
 
-def test_a_directory_is_no_text(trained, run):
+def test_a_directory_is_not_parsed_as_a_player_string(trained, run):
     with pytest.raises(ValueError, match=r"no player in .*run\?simulations=5"):
         load_learnt("alphazero", run.with_name("run?simulations=5"), trained.game)
 
@@ -58,7 +58,7 @@ def test_a_player_of_another_game_is_refused(trained, run):
 
 
 @pytest.mark.parametrize("kind", ["alphazero", "network"])
-def test_a_network_as_large_as_few_are_is_read_by_its_owner_alone(trained, run, kind):
+def test_a_very_large_network_is_loaded_by_load_only(trained, run, kind):
     path = run / "player/config.json"
     config = json.loads(path.read_text())
     config["network"] = {"trunk": {"name": "conv", "channels": 2048, "num_blocks": 2}}
@@ -103,9 +103,7 @@ def test_a_network_with_own_parts_is_loaded_with_them(own_run):
         load_learnt("network", own_run, game)
 
 
-def test_own_parts_are_not_built_before_their_weights_are_compared(
-    own_run, monkeypatch
-):
+def test_parts_are_not_built_before_their_weights_are_checked(own_run, monkeypatch):
     monkeypatch.setattr("azjax.players.serialization.first_network", None)
     game, other, enormous = games.make("tic_tac_toe"), own_parts(4), own_parts(10**9)
     with pytest.raises(ValueError, match="do not fit the network"):
@@ -114,7 +112,7 @@ def test_own_parts_are_not_built_before_their_weights_are_compared(
         load_learnt("network", own_run, game, enormous)
 
 
-def test_learnt_action_values_larger_than_allowed_are_refused(tmp_path, monkeypatch):
+def test_a_q_network_above_the_limit_is_refused(tmp_path, monkeypatch):
     game, config = games.make("tic_tac_toe"), QNetworkConfig(hidden=(8,))
     network, params = init_q_network(
         jax.random.key(0), game.observation_shape, game.num_actions, config

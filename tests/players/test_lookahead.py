@@ -4,23 +4,21 @@ import numpy as np
 import pytest
 
 from azjax import games
+from azjax.games.host import first_state, next_state
 from azjax.players.lookahead import after_each_move, result_of_mover
 
 GAME = games.make("tic_tac_toe")
 
 
-step = jax.jit(GAME.step)
-
-
 def after(*actions):
-    state = GAME.init()
+    state = first_state(GAME)
     for action in actions:
-        state = step(state, np.int32(action))
+        state = next_state(GAME, state, action)
     return state
 
 
 @pytest.mark.parametrize("portion", [1, 2, 4, 9, 100])
-def test_every_legal_move_is_seen_however_many_are_tried_at_once(portion):
+def test_every_legal_move_is_evaluated_for_any_portion(portion):
     # X X .
     # O O .   and the first player is to move.
     # . . .
@@ -39,14 +37,14 @@ def test_every_legal_move_is_seen_however_many_are_tried_at_once(portion):
     np.testing.assert_array_equal(seen[1], [100, 100, -2, 100, 100, *[-2] * 4])
 
 
-def test_results_are_those_of_the_player_who_moves():
+def test_results_are_for_the_player_who_moved():
     before = after(0, 3, 1, 4, 8)
     result = jax.jit(result_of_mover, static_argnums=0)
-    assert result(GAME, before, step(before, np.int32(5))) == 1
+    assert result(GAME, before, next_state(GAME, before, 5)) == 1
     assert result(GAME, before, before) == 0
 
 
-def test_many_positions_can_be_looked_at():
+def test_lookahead_can_be_vmapped():
     states = jax.tree.map(lambda *leaves: np.stack(leaves), after(0), after(0, 1, 2))
     look = jax.vmap(
         lambda state: after_each_move(GAME, state, lambda _: True, False, portion=4)

@@ -40,23 +40,23 @@ def play_out(rng_key, states):
     return playout_results(TIC_TAC_TOE, rng_key, states)
 
 
-def test_playouts_bring_what_random_play_is_known_to_bring():
+def test_playout_results_match_known_random_play():
     # The first player wins 58.5%, the second 28.8%: 737/1260 and 121/420.
     expected, number = 737 / 1260 - 121 / 420, 20_000
     results = np.asarray(play_out(KEY, repeated(TIC_TAC_TOE.init(), number)))
-    # Nor are the playouts of many games alike.
+    # The playouts of different games differ.
     assert set(results.tolist()) == {-1, 0, 1}
     # Six standard deviations of the mean.
     assert results.mean() == pytest.approx(expected, abs=6 * 0.88 / number**0.5)
 
 
-def test_results_of_playouts_are_those_of_the_player_to_move():
+def test_playout_results_are_for_the_player_to_move():
     # The first player has the top row; then the second is to move, in a lost game.
     states = batch(after(TIC_TAC_TOE, 0, 3, 1, 4, 2), TIC_TAC_TOE.init())
     assert play_out(KEY, states)[0] == -1
 
 
-def test_it_wins_where_it_can_and_blocks_where_it_must():
+def test_it_wins_and_blocks():
     states = batch(
         after(CONNECT_FOUR, 0, 6, 0, 6, 0, 5),  # three in column 0, to move
         after(CONNECT_FOUR, 0, 6, 0, 5, 0),  # the opponent has them
@@ -84,10 +84,10 @@ def test_more_playouts_are_stronger():
     assert result.interval[0] > 0.5
 
 
-def test_it_tells_what_the_search_saw():
+def test_it_returns_an_analysis():
     state = after(TIC_TAC_TOE, 0, 3, 1, 4)
-    seat = players.start_session(KEEPING, TIC_TAC_TOE, seed=1)
-    decision = seat.choose(state, [0, 3, 1, 4])
+    session = players.start_session(KEEPING, TIC_TAC_TOE, seed=1)
+    decision = session.choose(state, [0, 3, 1, 4])
     legal = np.isin(np.arange(9), [0, 1, 3, 4], invert=True)
     analysis = decision.analysis
     assert decision.action == 2
@@ -101,20 +101,20 @@ def test_it_tells_what_the_search_saw():
     assert decision.value == pytest.approx(mean, abs=1e-5)
 
 
-def test_kept_trees_are_gone_on_with():
-    seat = players.start_session(KEEPING, TIC_TAC_TOE, seed=0)
-    seat.choose(TIC_TAC_TOE.init(), [])
+def test_search_continues_from_the_carry():
+    session = players.start_session(KEEPING, TIC_TAC_TOE, seed=0)
+    session.choose(TIC_TAC_TOE.init(), [])
     moves = [4, 0]
-    decision = seat.choose(after(TIC_TAC_TOE, *moves), moves)
+    decision = session.choose(after(TIC_TAC_TOE, *moves), moves)
     assert decision.analysis.visits.sum() > 100
-    # Taken back: what lay below is gone, so the search begins anew.
-    decision = seat.choose(TIC_TAC_TOE.init(), [])
+    # After an undo the subtree is gone: the search starts from an empty tree.
+    decision = session.choose(TIC_TAC_TOE.init(), [])
     assert decision.analysis.visits.sum() == 100
 
 
 @pytest.fixture(scope="module")
 def policies():
-    """What 16 games, of seeds 1, 1 and 2, were given under a check of the keys."""
+    """The choices in 16 games with seeds 1, 1 and 2, made under a check of the keys."""
     states = repeated(TIC_TAC_TOE.init(), 16)
     player = MCTSPlayer(TIC_TAC_TOE, 8)
     with jax.debug_key_reuse(True):
@@ -124,15 +124,15 @@ def policies():
         ]
 
 
-def test_the_seed_makes_the_choice(policies):
+def test_the_seed_determines_the_choice(policies):
     first, again, other = policies
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
-    assert (first != first[0]).any()  # nor are the games of a batch alike
+    assert (first != first[0]).any()  # the games of a batch differ
 
 
 def test_no_key_is_used_twice(policies):
-    """The moves were chosen under a check that raises an error."""
+    """The choices were made under a check that raises an error."""
     assert len(policies) == 3
 
 

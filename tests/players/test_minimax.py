@@ -1,5 +1,3 @@
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,12 +6,13 @@ import pytest
 from azjax import games
 from azjax.arena.exhaustive import solve
 from azjax.arena.openings import suite
+from azjax.games.host import first_state, next_state
 from azjax.players import MinimaxPlayer, choose
 
 TIC_TAC_TOE = games.make("tic_tac_toe")
 CONNECT_FOUR = games.make("connect_four")
 KEY = jax.random.key(0)
-BATCH_SIZE = 8  # of all positions of one game that are searched to the same depth
+BATCH_SIZE = 8  # one batch size for each game and depth saves compilations
 
 
 @pytest.fixture(scope="module")
@@ -23,10 +22,10 @@ def solution():
 
 @pytest.fixture(scope="module")
 def perfect_choice(solution):
-    """What is chosen in all positions of tic-tac-toe; nonsense in finished ones.
+    """The choices in all tic-tac-toe positions; arbitrary in terminated ones.
 
-    All searches of a batch last as long as the longest: those of emptier boards are
-    made apart.
+    A batch takes as long as its longest search, so emptier boards are searched
+    separately.
     """
     boards = np.asarray(jax.vmap(TIC_TAC_TOE.board)(solution.states))
     stones = (boards >= 0).sum(axis=(1, 2))
@@ -45,7 +44,7 @@ def perfect_choice(solution):
 
 @jax.jit(static_argnames=("game", "depth", "num_moves"))
 def negamax(game, states, depth, num_moves=1):
-    """The scores `[N, A]` of all moves, by looking at every position of the tree."""
+    """The scores `[N, A]` of all moves, by search of the whole tree."""
     num_actions = game.num_actions
     after = jax.vmap(jax.vmap(game.step, (None, 0)), (0, None))(
         states, jnp.arange(num_actions)
@@ -72,7 +71,7 @@ def negamax(game, states, depth, num_moves=1):
         ("breakthrough:4,3", 2, 5),
     ],
 )
-def test_it_finds_what_a_search_of_the_whole_tree_finds(name, depth, num_moves):
+def test_alpha_beta_finds_the_minimax_moves(name, depth, num_moves):
     game = games.make(name)
     states = suite(game, jax.random.key(depth), BATCH_SIZE, num_moves).states
     choice = choose(MinimaxPlayer(game, depth), KEY, states)
@@ -108,10 +107,8 @@ def test_tic_tac_toe_is_played_perfectly_from_the_fourth_stone_on(solution):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seat", [0, 1])
-def test_at_full_depth_tic_tac_toe_is_never_lost_whatever_the_replies(
-    seat, solution, perfect_choice
-):
+@pytest.mark.parametrize("player", [0, 1])
+def test_at_full_depth_it_never_loses_tic_tac_toe(player, solution, perfect_choice):
     boards = np.asarray(jax.vmap(TIC_TAC_TOE.board)(solution.states)).reshape(-1, 9)
     number_of = {tuple(board): number for number, board in enumerate(boards.tolist())}
     positions, num_ends = {(-1,) * 9}, 0
@@ -119,14 +116,14 @@ def test_at_full_depth_tic_tac_toe_is_never_lost_whatever_the_replies(
         reached = set()
         for board in positions:
             moves = np.flatnonzero(np.array(board) == -1)
-            if num_moves % 2 == seat:
+            if num_moves % 2 == player:
                 moves = np.flatnonzero(perfect_choice.policy[number_of[board]])
             for move in moves.tolist():
                 after = (*board[:move], num_moves % 2, *board[move + 1 :])
                 number = number_of[after]
                 if solution.states.terminated[number]:
                     outcome = int(solution.states.outcome[number])
-                    assert outcome * (1, -1)[seat] >= 0
+                    assert outcome * (1, -1)[player] >= 0
                     num_ends += 1
                 else:
                     reached.add(after)
@@ -134,15 +131,10 @@ def test_at_full_depth_tic_tac_toe_is_never_lost_whatever_the_replies(
     assert num_ends > 10
 
 
-@functools.cache
-def step_of(game):
-    return jax.jit(game.step)
-
-
 def after(game, *actions):
-    state = game.init()
+    state = first_state(game)
     for action in actions:
-        state = step_of(game)(state, np.int32(action))
+        state = next_state(game, state, action)
     return state
 
 
@@ -161,7 +153,7 @@ def batch(*states):
         ((0, 6, 0, 6, 3, 3, 4, 4, 0), -1),
     ],
 )
-def test_it_wins_as_soon_and_loses_as_late_as_it_can(moves, value):
+def test_it_prefers_fast_wins_and_late_losses(moves, value):
     states = batch(*[after(CONNECT_FOUR, *moves)] * BATCH_SIZE)
     choice = choose(MinimaxPlayer(CONNECT_FOUR, 5), KEY, states)
     np.testing.assert_array_equal(choice.policy, [[1, 0, 0, 0, 0, 0, 0]] * BATCH_SIZE)
@@ -179,7 +171,7 @@ def test_equally_good_moves_are_equally_likely():
     np.testing.assert_allclose(counts, 100, atol=6 * np.sqrt(100 * 8 / 9))
 
 
-def test_a_position_is_searched_alike_whatever_the_others_of_the_batch_are():
+def test_the_result_does_not_depend_on_the_rest_of_the_batch():
     states = suite(CONNECT_FOUR, jax.random.key(5), BATCH_SIZE, 8).states
     player = MinimaxPlayer(CONNECT_FOUR, 5)
     together = jax.device_get(choose(player, KEY, states))

@@ -41,7 +41,7 @@ def network():
 
 @functools.cache
 def last_moves():
-    """What the model says of the last moves of the three games, and what follows."""
+    """The model's outputs for the last moves of the three games."""
     games_ = (X_WINS, O_WINS, DRAWS)
     before = batch(*(position(moves[:-1]) for moves in games_))
     actions = np.int32(
@@ -58,19 +58,19 @@ def last_moves():
 look = jax.jit(evaluate, static_argnums=(0, 1))
 
 
-def test_the_reward_is_the_movers():
+def test_the_reward_is_for_the_mover():
     _, _, output, _ = last_moves()
     np.testing.assert_array_equal(output.reward, [1, 1, 0])
 
 
-def test_nothing_follows_the_end():
+def test_terminated_positions_have_discount_and_value_0():
     _, _, output, after = last_moves()
     assert after.terminated.all()
     np.testing.assert_array_equal(output.discount, 0)
     np.testing.assert_array_equal(output.value, 0)
 
 
-def test_a_move_after_the_end_brings_nothing():
+def test_a_move_after_the_end_has_reward_0():
     recurrent_fn, actions, _, after = last_moves()
     _, variables = network()
     for action in (actions, actions * 0 + 7):
@@ -80,7 +80,7 @@ def test_a_move_after_the_end_brings_nothing():
             np.testing.assert_array_equal(numbers, 0)
 
 
-def test_an_illegal_move_costs_the_mover_the_game():
+def test_an_illegal_move_loses():
     recurrent_fn, _, _, _ = last_moves()
     _, variables = network()
     before = batch(GAME.init(), position(["a3"]), position(["a3", "b3"]))
@@ -91,7 +91,7 @@ def test_an_illegal_move_costs_the_mover_the_game():
     np.testing.assert_array_equal(after.terminated, [False, True, True])
 
 
-def test_while_the_game_goes_on_the_value_is_the_networks_of_the_next_position():
+def test_before_the_end_the_value_is_the_network_value_of_the_next_position():
     recurrent_fn, _, _, _ = last_moves()
     structure, variables = network()
     before = batch(GAME.init(), position(["a3"]), position(["a3", "b3"]))
@@ -115,13 +115,13 @@ def test_illegal_moves_have_no_prior_probability():
     np.testing.assert_array_equal(prior > 0, legal)
 
 
-def test_the_results_probabilities_add_up():
+def test_the_result_probabilities_sum_to_1():
     structure, variables = network()
     _, result = look(GAME, structure, variables, batch(*[GAME.init()] * 3))
     np.testing.assert_allclose(result.sum(axis=-1), 1, rtol=1e-6)
 
 
-def test_a_root_has_the_networks_opinion():
+def test_a_root_has_the_network_outputs():
     states = batch(GAME.init())
     root = jax.jit(make_root)(np.ones((1, 9)), np.array([[0.5, 0.3, 0.2]]), states)
     np.testing.assert_allclose(root.value, [0.3], rtol=1e-6)
@@ -129,7 +129,7 @@ def test_a_root_has_the_networks_opinion():
     chex.assert_trees_all_equal(root.embedding, states)
 
 
-def test_the_movers_reward_is_that_of_whoever_moved():
+def test_the_mover_reward_is_for_the_player_who_moved():
     before = batch(*(position(moves[:-1]) for moves in (X_WINS, O_WINS, DRAWS)))
     after = batch(*(position(moves) for moves in (X_WINS, O_WINS, DRAWS)))
     reward = jax.jit(mover_reward, static_argnums=0)

@@ -3,7 +3,7 @@ import pytest
 from azjax.players.names import public_name, split_name, unused_name
 
 
-def test_a_name_stands_before_an_equals_sign():
+def test_a_name_is_split_at_the_equals_sign():
     assert split_name("gnu=gtp:gnugo --mode=gtp") == ("gnu", "gtp:gnugo --mode=gtp")
     assert split_name("mcts:7?exploration=2") == (None, "mcts:7?exploration=2")
     assert split_name("random") == (None, "random")
@@ -25,5 +25,5 @@ def test_a_name_that_is_used_gets_a_number():
         ("gtp:cat", "cat"),
     ],
 )
-def test_what_strangers_see_names_no_directory_and_no_arguments(spec, name):
+def test_public_names_have_no_directory_and_no_arguments(spec, name):
     assert public_name(spec) == name

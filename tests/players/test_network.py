@@ -6,41 +6,41 @@ from azjax.players import NetworkPlayer, choose
 
 
 def preferring(trained, policy_bias, value_bias, temperature=0.0) -> NetworkPlayer:
-    """A player that says the same of every position."""
+    """A player whose network has constant outputs."""
     variables = jax.tree.map(np.zeros_like, trained.variables)
     variables.params["policy_head"]["linear"]["bias"] = np.float32(policy_bias)
     variables.params["value_head"]["linear"]["bias"] = np.float32(value_bias)
     return NetworkPlayer(trained.game, trained.network, variables, temperature)
 
 
-def test_the_likeliest_legal_move_is_chosen(trained, states):
+def test_the_legal_move_with_the_highest_logit_is_chosen(trained, states):
     # a3 is taken in all three positions, b2 in two of them.
     player = preferring(trained, [9.0, 0, 0, 0, 8, 7, 0, 0, 0], [0.0, 0, 0])
     choice = jax.device_get(choose(player, jax.random.key(0), states))
     np.testing.assert_array_equal(choice.action, [4, 5, 5])
 
 
-def test_the_policy_is_the_networks_over_the_legal_moves(trained, states):
+def test_the_policy_is_the_softmax_over_legal_moves(trained, states):
     player = preferring(trained, np.log([9.0, 1, 1, 1, 3, 1, 1, 1, 1]), [0.0, 0, 0])
     choice = jax.device_get(choose(player, jax.random.key(0), states))
     np.testing.assert_allclose(choice.policy[0] * 10, [0, 1, 1, 1, 3, 1, 1, 1, 1], 1e-5)
     np.testing.assert_allclose(choice.policy[1] * 7, [0, 1, 1, 1, 0, 1, 1, 1, 1], 1e-5)
 
 
-def test_the_value_is_the_chance_to_win_less_that_to_lose(trained, states):
+def test_the_value_is_win_minus_loss_probability(trained, states):
     player = preferring(trained, [0.0] * 9, np.log([0.5, 0.3, 0.2]))
     choice = jax.device_get(choose(player, jax.random.key(0), states))
     np.testing.assert_allclose(choice.value, [0.3] * 3, rtol=1e-5)
     np.testing.assert_allclose(choice.draw, [0.3] * 3, rtol=1e-5)
 
 
-def test_no_chance_is_involved(trained, states):
+def test_the_key_has_no_effect(trained, states):
     player = NetworkPlayer(trained.game, trained.network, trained.variables)
     choices = [choose(player, jax.random.key(seed), states) for seed in (1, 2)]
     chex.assert_trees_all_equal(*choices)
 
 
-def test_with_a_temperature_moves_are_drawn_as_often_as_the_policy_says(trained):
+def test_with_a_temperature_moves_are_sampled_from_the_policy(trained):
     # Half a temperature squares the odds: 1 to 9 and 16, where those were 1 to 3 and 4.
     number = 2600
     player = preferring(trained, np.log([1.0, 3, 4, *[1e-9] * 6]), [0.0] * 3, 0.5)

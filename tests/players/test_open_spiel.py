@@ -22,22 +22,22 @@ TIC_TAC_TOE = make("tic_tac_toe")
 
 @struct.dataclass
 class Counting:
-    """Remembers how often it chose, and passes over as many legal actions."""
+    """Plays the n-th legal action at its n-th move."""
 
     game: Game = struct.field(pytree_node=False)
 
-    def start(self, states):
+    def init_carry(self, states):
         return jnp.zeros(states.current_player.shape, jnp.int32)
 
-    def think(self, rng_key, states, memory):
+    def choose_with_carry(self, rng_key, states, carry):
         legal = jax.vmap(self.game.legal_action_mask)(states)
-        is_reached = legal & (legal.cumsum(axis=1) > memory[:, None])
+        is_reached = legal & (legal.cumsum(axis=1) > carry[:, None])
         action = is_reached.argmax(axis=1).astype(jnp.int32)
-        return Choice(action, legal.astype(float), jnp.zeros(len(action))), memory + 1
+        return Choice(action, legal.astype(float), jnp.zeros(len(action))), carry + 1
 
 
 class Checked(pyspiel.Bot):
-    """A bot whose moves are looked at before they are made."""
+    """A bot that checks that its moves are legal."""
 
     def __init__(self, bot):
         super().__init__()
@@ -55,21 +55,21 @@ class Checked(pyspiel.Bot):
 
 
 def results(name, bot, opponents, num_games):
-    """Returns the bot's results in games begun by either in turn.
+    """Returns the bot's results; it plays first in every second game.
 
     Args:
-        name: of the game in OpenSpiel.
-        bot: whose results are wanted.
-        opponents: its opponent when it is second and when it is first.
-        num_games: how many games.
+        name: name of the OpenSpiel game.
+        bot: the bot.
+        opponents: its opponents when it is second and when it is first.
+        num_games: number of games.
     """
     game = pyspiel.load_game(name)
     found = []
     for number in range(num_games):
-        seat = number % 2
-        bots = [bot, opponents[1]] if seat == 0 else [opponents[0], bot]
+        player = number % 2
+        bots = [bot, opponents[1]] if player == 0 else [opponents[0], bot]
         returns = evaluate_bots(game.new_initial_state(), bots, np.random)
-        found.append(returns[seat])
+        found.append(returns[player])
     return found
 
 
@@ -90,7 +90,7 @@ def test_the_examples_of_the_module_run():
     assert found.failed == 0
 
 
-def test_the_tic_tac_toe_player_beats_chance_and_never_loses(perfect):
+def test_the_tic_tac_toe_player_beats_random_moves_and_never_loses(perfect):
     bot = Checked(AzjaxBot(perfect, TIC_TAC_TOE))
     found = results("tic_tac_toe", bot, random_bots(), 20)
     assert min(found) >= 0
@@ -115,7 +115,7 @@ def test_a_player_without_a_plan_makes_legal_moves(name):
     assert bot.num_moves > 10
 
 
-def test_the_seed_decides_what_a_player_of_chance_does():
+def test_the_seed_determines_the_moves_of_a_random_player():
     game, state = make("connect_four"), pyspiel.load_game("connect_four")
 
     def moves(seed):
@@ -125,7 +125,7 @@ def test_the_seed_decides_what_a_player_of_chance_does():
     assert moves(0) == moves(0) != moves(1)
 
 
-def test_actions_may_have_other_numbers():
+def test_to_azjax_converts_action_numbers():
     game, asked = make("connect_four"), []
 
     def mirrored(state, action):
@@ -140,7 +140,7 @@ def test_actions_may_have_other_numbers():
     assert asked[:3] == [([], 6), ([6], 0), ([6, 0], 6)]
 
 
-def test_a_player_remembers_a_game_until_the_next():
+def test_the_carry_is_kept_until_the_next_game():
     bot = AzjaxBot(Counting(TIC_TAC_TOE), TIC_TAC_TOE)
     first = pyspiel.load_game("tic_tac_toe").new_initial_state()
     later = first.child(4)
@@ -150,7 +150,7 @@ def test_a_player_remembers_a_game_until_the_next():
     assert bot.step(first) == 0
 
 
-def test_every_game_brings_other_chances():
+def test_every_game_has_another_seed():
     game, first = make("connect_four"), pyspiel.load_game("connect_four")
     bot, moves = AzjaxBot(RandomPlayer(game), game), []
     for _ in range(20):
@@ -159,35 +159,35 @@ def test_every_game_brings_other_chances():
     assert len(set(moves)) > 2
 
 
-def test_a_player_that_is_not_compiled_plays_as_well(seat):
-    class Sitting:
+def test_an_external_player_can_be_a_bot(session):
+    class External:
         def start_session(self, game, seed):
-            return seat
+            return session
 
-    bot = AzjaxBot(Sitting(), TIC_TAC_TOE)
+    bot = AzjaxBot(External(), TIC_TAC_TOE)
     state = pyspiel.load_game("tic_tac_toe").new_initial_state()
     state.apply_action(4)
     assert bot.step(state) == 0
-    assert seat.asked == [[4]]
+    assert session.asked == [[4]]
 
 
-def test_actions_that_mean_something_else_are_noticed():
+def test_different_action_numbers_are_detected():
     bot = AzjaxBot(
         RandomPlayer(TIC_TAC_TOE), TIC_TAC_TOE, to_azjax=lambda _, action: action % 8
     )
     state = pyspiel.load_game("tic_tac_toe").new_initial_state()
-    with pytest.raises(ValueError, match=r"azjax alone \[8\], .*`to_azjax`"):
+    with pytest.raises(ValueError, match=r"only in azjax \[8\], .*`to_azjax`"):
         bot.step(state)
 
 
-def test_another_game_is_noticed():
+def test_a_different_game_is_detected():
     bot = AzjaxBot(RandomPlayer(TIC_TAC_TOE), TIC_TAC_TOE)
     state = pyspiel.load_game("connect_four").new_initial_state()
     with pytest.raises(ValueError, match=r"tic_tac_toe and connect_four\(.* \[7, 8\]"):
         bot.step(state)
 
 
-def test_a_game_that_is_too_long_is_noticed():
+def test_a_longer_game_is_detected():
     bot = AzjaxBot(RandomPlayer(TIC_TAC_TOE), TIC_TAC_TOE)
     state = pyspiel.load_game("connect_four").new_initial_state()
     for action in (0, 1, 2, 3, 4, 5, 6, 0, 1, 2):
@@ -196,7 +196,7 @@ def test_a_game_that_is_too_long_is_noticed():
         bot.step(state)
 
 
-def test_the_absence_of_open_spiel_is_said(monkeypatch):
+def test_a_missing_open_spiel_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyspiel", None)
     monkeypatch.delitem(sys.modules, module.__name__)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'azjax\[open_spiel\]'"):

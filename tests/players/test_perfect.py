@@ -13,7 +13,7 @@ CONNECT_FOUR = games.make("connect_four")
 
 
 class FakeSolver:
-    """Says of a position with `n` discs that moves 1 and 4 are worth `2 - n`."""
+    """A solver that scores moves 1 and 4 of a position with `n` discs `2 - n`."""
 
     def score_all_moves(self, board):
         top = 2 - len(board)
@@ -27,45 +27,45 @@ def fake(monkeypatch):
 
 
 def test_the_best_moves_are_equally_likely(fake):
-    seat = PerfectPlayer().start_session(CONNECT_FOUR, seed=0)
-    decisions = [seat.choose(CONNECT_FOUR.init(), []) for _ in range(40)]
+    session = PerfectPlayer().start_session(CONNECT_FOUR, seed=0)
+    decisions = [session.choose(CONNECT_FOUR.init(), []) for _ in range(40)]
     assert {decision.action for decision in decisions} == {1, 4}
     np.testing.assert_array_equal(decisions[0].policy, [0, 0.5, 0, 0, 0.5, 0, 0])
-    seat.close()
+    session.close()
 
 
 @pytest.mark.parametrize(("moves", "value"), [([], 1), ([3, 3], 0), ([3] * 5, -1)])
 def test_the_value_is_the_exact_result(moves, value, fake):
-    seat = PerfectPlayer().start_session(CONNECT_FOUR, seed=0)
-    assert seat.choose(CONNECT_FOUR.init(), moves).value == value
+    session = PerfectPlayer().start_session(CONNECT_FOUR, seed=0)
+    assert session.choose(CONNECT_FOUR.init(), moves).value == value
 
 
-def test_the_seed_makes_the_choice(fake):
+def test_the_seed_determines_the_choice(fake):
     def moves(seed):
-        seat = PerfectPlayer().start_session(CONNECT_FOUR, seed)
-        return [seat.choose(CONNECT_FOUR.init(), []).action for _ in range(30)]
+        session = PerfectPlayer().start_session(CONNECT_FOUR, seed)
+        return [session.choose(CONNECT_FOUR.init(), []).action for _ in range(30)]
 
     assert moves(1) == moves(1)
     assert moves(1) != moves(2)
 
 
-def test_it_is_named_by_text_and_plays_one_game_at_a_time(fake):
+def test_perfect_loads_an_external_player(fake):
     player = players.load("perfect", CONNECT_FOUR)
     assert isinstance(player, players.ExternalPlayer)
-    with pytest.raises(ValueError, match="'perfect' plays one game at a time"):
+    with pytest.raises(ValueError, match="'perfect' cannot be compiled"):
         players.load_compiled("perfect", CONNECT_FOUR)
 
 
-def test_a_missing_solver_is_named_with_its_extra(monkeypatch):
+def test_a_missing_solver_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "bitbully", None)
     with pytest.raises(ValueError, match=r"pip install 'azjax\[solver\]'"):
         players.load("perfect", CONNECT_FOUR)
 
 
 def test_another_game_is_refused(fake):
-    with pytest.raises(ValueError, match="knows connect_four alone, not othello"):
+    with pytest.raises(ValueError, match="plays connect_four only, not othello"):
         players.load("perfect", games.make("othello"))
-    with pytest.raises(ValueError, match="knows connect_four alone, not othello"):
+    with pytest.raises(ValueError, match="plays connect_four only, not othello"):
         PerfectPlayer().start_session(games.make("othello"), seed=0)
 
 
@@ -78,28 +78,28 @@ def move(state, action):
 
 def play(first, second, seed):
     """Returns the result of the first player."""
-    seats = [
+    sessions = [
         players.start_session(player, CONNECT_FOUR, seed + 1000 * place)
         for place, player in enumerate((first, second))
     ]
     state, moves = CONNECT_FOUR.init(), []
     while not state.terminated:
-        decision = seats[len(moves) % 2].choose(state, moves)
+        decision = sessions[len(moves) % 2].choose(state, moves)
         state, is_legal = move(state, jnp.int32(decision.action))
         assert is_legal
         moves.append(decision.action)
     return CONNECT_FOUR.rewards(state)[0]
 
 
-def test_the_solver_wins_as_soon_and_loses_as_late_as_it_can():
-    seat = PerfectPlayer().start_session(CONNECT_FOUR, seed=0)
+def test_the_solver_prefers_fast_wins_and_late_losses():
+    session = PerfectPlayer().start_session(CONNECT_FOUR, seed=0)
     state = CONNECT_FOUR.init()
-    assert seat.choose(state, []).action == 3
-    assert seat.choose(state, []).value == 1
-    assert seat.choose(state, [0, 6, 0, 6, 0, 6]).action == 0  # wins
-    blocks = seat.choose(state, [0, 6, 0, 6, 0])
+    assert session.choose(state, []).action == 3
+    assert session.choose(state, []).value == 1
+    assert session.choose(state, [0, 6, 0, 6, 0, 6]).action == 0  # wins
+    blocks = session.choose(state, [0, 6, 0, 6, 0])
     assert blocks.action == 0
-    lost = seat.choose(state, [2, 0, 3, 0, 4])
+    lost = session.choose(state, [2, 0, 3, 0, 4])
     assert lost.value == -1
 
 

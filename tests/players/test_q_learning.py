@@ -38,14 +38,14 @@ def test_the_best_legal_move_is_chosen(player, states):
         np.testing.assert_array_equal(choice.policy[row], np.eye(9)[best])
 
 
-def test_an_illegal_move_is_never_chosen_however_good_it_looks():
+def test_an_illegal_move_with_a_high_value_is_not_chosen():
     values = np.float32([[-np.inf, -0.9, -np.inf, -0.99]] * 20_000)
     for epsilon, actions in ((0.0, {1}), (1.0, {1, 3})):
         found = draw(jax.random.key(1), values, epsilon)
         assert set(np.asarray(found).tolist()) == actions
 
 
-def test_epsilon_is_the_share_of_random_moves():
+def test_epsilon_is_the_fraction_of_random_moves():
     values = np.float32([[0.1, 0.5, -np.inf, 0.2]] * 20_000)
     found = np.asarray(draw(jax.random.key(2), values, 0.3))
     shares = np.bincount(found, minlength=4) / len(found)
@@ -54,7 +54,7 @@ def test_epsilon_is_the_share_of_random_moves():
     np.testing.assert_allclose(shares, [0.1, 0.8, 0.0, 0.1], atol=0.02)
 
 
-def test_the_policy_is_what_moves_are_drawn_from(player, states):
+def test_moves_are_sampled_from_the_policy(player, states):
     random = QPlayer(GAME, player.network, player.params, 0.3)
     policy = np.asarray(choose(random, jax.random.key(0), states).policy)
     legal = np.asarray(legal_actions(states))
@@ -65,7 +65,7 @@ def test_the_policy_is_what_moves_are_drawn_from(player, states):
     assert (policy[~legal] == 0).all()
 
 
-def test_the_same_key_is_the_same_choice(player, states):
+def test_the_same_key_gives_the_same_choice(player, states):
     random = QPlayer(GAME, player.network, player.params, 0.5)
     chex.assert_trees_all_equal(
         choose(random, jax.random.key(7), states),

@@ -52,7 +52,7 @@ def test_a_loaded_player_is_the_saved_one(config, states, tmp_path):
     )
 
 
-def test_epsilon_can_be_given(run):
+def test_q_players_take_an_epsilon(run):
     player = load(f"q_learning:{run}?epsilon=0.25")
     assert isinstance(player, QPlayer)
     assert player.epsilon == 0.25
@@ -71,16 +71,16 @@ def test_a_run_of_another_game_is_refused(run):
 
 
 @pytest.mark.parametrize("kind", ["network", "alphazero"])
-def test_a_q_run_is_no_alphazero_run(run, kind):
-    with pytest.raises(ValueError, match="as a player it is q_learning:RUN"):
+def test_a_q_run_is_refused_as_an_alphazero_run(run, kind):
+    with pytest.raises(ValueError, match="load it as q_learning:RUN"):
         load(f"{kind}:{run}")
-    with pytest.raises(ValueError, match="as a player it is q_learning:RUN"):
+    with pytest.raises(ValueError, match="load it as q_learning:RUN"):
         load_player(run)
 
 
-def test_an_alphazero_run_is_no_q_run(trained, tmp_path):
+def test_an_alphazero_run_is_refused_as_a_q_run(trained, tmp_path):
     save_player(tmp_path / "player", trained)
-    with pytest.raises(ValueError, match="it is network:RUN or alphazero:RUN"):
+    with pytest.raises(ValueError, match="load it as network:RUN or alphazero:RUN"):
         load(f"q_learning:{tmp_path}")
 
 
@@ -90,7 +90,7 @@ def test_a_player_of_an_older_version_loads(run):
     assert load_q_player(run).game == games.make("tic_tac_toe")
 
 
-def test_a_run_that_is_not_there_is_named(tmp_path):
+def test_a_missing_run_is_named(tmp_path):
     with pytest.raises(ValueError, match=r"no player in .*nothing"):
         load_q_player(tmp_path / "nothing")
 
@@ -99,7 +99,7 @@ def test_a_run_that_is_not_there_is_named(tmp_path):
     ("changes", "says"),
     [
         ({"format": 9}, "does not fit this version of azjax: its format is 9, and"),
-        ({"game": "nim"}, "the game 'nim', which is not known here"),
+        ({"game": "nim"}, "the unknown game 'nim'"),
         ({"network": {}}, "lacks 'form'"),
         (
             {"network": {"form": "state", "hidden": [10**9], "separate": False}},
@@ -123,7 +123,7 @@ def test_a_run_that_is_not_there_is_named(tmp_path):
         ),
     ],
 )
-def test_what_is_damaged_or_of_another_version_is_refused(run, changes, says):
+def test_a_damaged_player_or_another_version_is_refused(run, changes, says):
     path = run / "player" / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
     with pytest.raises(ValueError, match=says) as error:

@@ -20,13 +20,13 @@ def column_1_full():
 
 @pytest.fixture(scope="module")
 def choice(column_1_full):
-    """Chosen under a check that raises an error where a key is used twice."""
+    """The choices were made under a check that raises an error."""
     with jax.debug_key_reuse(True):
         choose = jax.jit(RandomPlayer(GAME).choose)
         return jax.device_get(choose(jax.random.key(0), column_1_full))
 
 
-def test_every_legal_move_is_as_likely_as_any_other(choice):
+def test_legal_moves_are_equally_likely(choice):
     counts = np.bincount(choice.action, minlength=7)
     assert counts[0] == 0
     # Six standard deviations of a binomial count.
@@ -34,7 +34,7 @@ def test_every_legal_move_is_as_likely_as_any_other(choice):
     np.testing.assert_allclose(counts[1:], expected, atol=6 * np.sqrt(expected * 5 / 6))
 
 
-def test_the_policy_is_even_and_the_value_unknown(choice):
+def test_the_policy_is_uniform_and_the_value_0(choice):
     np.testing.assert_allclose(choice.policy[0], [0, *[1 / 6] * 6], rtol=1e-6)
     np.testing.assert_array_equal(choice.value, 0)
 

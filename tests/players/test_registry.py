@@ -24,7 +24,7 @@ def run(trained, tmp_path_factory):
     return directory
 
 
-def test_random_is_the_random_player_of_the_game():
+def test_random_loads_a_random_player():
     assert players.load("random", CONNECT_FOUR) == RandomPlayer(CONNECT_FOUR)
 
 
@@ -40,7 +40,7 @@ def test_random_is_the_random_player_of_the_game():
         ),
     ],
 )
-def test_players_that_need_no_run_are_what_they_are_called(spec, player):
+def test_player_strings_without_runs_build_their_players(spec, player):
     assert players.load(spec, CONNECT_FOUR) == player
 
 
@@ -61,38 +61,38 @@ def test_players_that_need_no_run_are_what_they_are_called(spec, player):
         ("network:{run}?temperature=nan", "temperature must be a number .*'nan'"),
     ],
 )
-def test_a_wrong_number_is_named(spec, message, run):
+def test_an_invalid_number_is_refused(spec, message, run):
     with pytest.raises(ValueError, match=message) as error:
         players.load(spec.format(run=run), CONNECT_FOUR)
     assert "\n" not in str(error.value)
 
 
-def test_the_temperature_of_the_network_can_be_given(run):
+def test_network_players_take_a_temperature(run):
     assert players.load(f"network:{run}").temperature == 0
     assert players.load(f"network:{run}?temperature=0.5").temperature == 0.5
 
 
-def test_network_is_the_trained_network_alone(run, trained):
+def test_network_loads_the_trained_network(run, trained):
     player = players.load(f"network:{run}")
     assert isinstance(player, NetworkPlayer)
     assert player.game == trained.game
     chex.assert_trees_all_equal(player.variables, trained.variables)
 
 
-def test_alphazero_searches_as_it_learnt(run, trained):
+def test_alphazero_uses_the_search_settings_of_training(run, trained):
     player = players.load(f"alphazero:{run}")
     assert isinstance(player, AlphaZeroPlayer)
     assert player.search == trained.search
     assert player.simulations == players.DEFAULT_SIMULATIONS
 
 
-def test_the_simulations_can_be_given(run):
+def test_alphazero_takes_a_number_of_simulations(run):
     player = players.load(f"alphazero:{run}?simulations=7")
     assert isinstance(player, AlphaZeroPlayer)
     assert player.simulations == 7
 
 
-def test_a_players_directory_is_as_good_as_a_runs(run, trained):
+def test_a_player_directory_can_be_loaded(run, trained):
     player = players.load(f"network:{run / 'player'}", trained.game)
     assert isinstance(player, NetworkPlayer)
 
@@ -104,7 +104,7 @@ def test_a_players_directory_is_as_good_as_a_runs(run, trained):
         *("random:runs/x", "network", "network:", "alphazero:?simulations=2"),
     ],
 )
-def test_a_wrong_text_says_what_would_be_right(spec):
+def test_an_unknown_player_error_lists_all_forms(spec):
     with pytest.raises(ValueError, match="unknown player") as error:
         players.load(spec, CONNECT_FOUR)
     assert repr(spec) in str(error.value)
@@ -130,12 +130,12 @@ def test_a_wrong_text_says_what_would_be_right(spec):
         ("greedy?depth=2", "no setting 'depth'; it has none"),
     ],
 )
-def test_a_setting_that_the_player_has_not_is_refused(spec, known, run):
+def test_an_unknown_setting_is_refused(spec, known, run):
     with pytest.raises(ValueError, match=known):
         players.load(spec.format(run=run))
 
 
-def test_the_search_can_be_given(run, trained):
+def test_search_settings_replace_those_of_the_run(run, trained):
     player = players.load(
         f"alphazero:{run}?algorithm=gumbel&tree_reuse_nodes=50&use_solver=true"
     )
@@ -144,7 +144,7 @@ def test_the_search_can_be_given(run, trained):
     assert player.simulations == players.DEFAULT_SIMULATIONS
 
 
-def test_the_constants_of_the_search_can_be_given(run, trained):
+def test_search_constants_replace_those_of_the_run(run, trained):
     player = players.load(
         f"alphazero:{run}?c_init=0.5&c_base=100&first_play_reduction=0.2"
     )
@@ -169,13 +169,13 @@ def test_the_constants_of_the_search_can_be_given(run, trained):
         ("c_init=much", "c_init must be a number from 0 .*'much'"),
     ],
 )
-def test_a_constant_that_the_search_does_not_use_is_refused(settings, message, run):
+def test_a_constant_of_another_algorithm_is_refused(settings, message, run):
     with pytest.raises(ValueError, match=message) as error:
         players.load(f"alphazero:{run}?{settings}")
     assert "\n" not in str(error.value)
 
 
-def test_settings_not_given_are_those_of_the_run(trained, tmp_path):
+def test_missing_settings_are_those_of_the_run(trained, tmp_path):
     search = dataclasses.replace(trained.search, use_solver=True, tree_reuse_nodes=9)
     changed = dataclasses.replace(trained, search=search)
     players.save_player(tmp_path / "player", changed)
@@ -212,7 +212,7 @@ def test_settings_not_given_are_those_of_the_run(trained, tmp_path):
         ("use_solver=true&use_solver=false", "the setting 'use_solver' twice"),
     ],
 )
-def test_a_wrong_value_of_a_setting_is_named(setting, message, run):
+def test_an_invalid_setting_is_named(setting, message, run):
     with pytest.raises(ValueError, match=message) as error:
         players.load(f"alphazero:{run}?{setting}")
     assert "\n" not in str(error.value)
@@ -236,11 +236,11 @@ def test_a_player_of_another_game_is_refused(run):
         *("network:pretrained", "alphazero:pretrained"),
     ],
 )
-def test_a_player_without_a_game_of_its_own_needs_one(spec):
-    with pytest.raises(ValueError, match="needs to know the game"):
+def test_players_without_a_run_require_a_game(spec):
+    with pytest.raises(ValueError, match="requires a game"):
         players.load(spec)
 
 
-def test_a_run_that_is_not_there_is_named(tmp_path):
+def test_a_missing_run_is_named(tmp_path):
     with pytest.raises(ValueError, match=r"no player in .*nothing"):
         players.load(f"network:{tmp_path / 'nothing'}")

@@ -10,12 +10,12 @@ from azjax.training import TrainConfig
 CONFIGS = pathlib.Path(__file__).parents[1] / "training" / "configs"
 
 
-def test_a_config_of_this_version_stays_as_it_is():
+def test_a_config_of_this_version_is_unchanged():
     config = {"format": VERSION, "game": "hex"}
     assert migrate(config) == config
 
 
-def test_a_run_of_the_first_version_has_an_unknown_optimizer():
+def test_a_run_of_version_1_has_an_unknown_optimizer():
     config = {"format": 1, "game": "hex", "learner": {"batch_size": 4}}
     before = json.dumps(config)
     migrated = migrate(config)
@@ -26,14 +26,14 @@ def test_a_run_of_the_first_version_has_an_unknown_optimizer():
 @pytest.mark.parametrize(
     "section", ["network", "search", "self_play", "learner", "evaluation"]
 )
-def test_each_setting_of_version_2_has_its_name_of_today(section):
+def test_every_setting_of_version_2_is_renamed(section):
     old = json.loads((CONFIGS / "run_2.json").read_text())
     today = TrainConfig(game="tic_tac_toe", iterations=3).to_json()
     assert migrate(old)[section] == json.loads(json.dumps(today[section]))
     assert old[section].keys() != today[section].keys()
 
 
-def test_a_player_of_the_first_version_has_only_another_version():
+def test_a_player_of_version_1_only_changes_its_version():
     config = {"format": 1, "game": "hex", "network": {}}
     assert migrate(config) == {**config, "format": VERSION}
 
@@ -50,7 +50,7 @@ OLD_Q = {
 }
 
 
-def test_a_q_run_of_the_second_version_gets_its_evaluation_nested_and_its_length():
+def test_a_q_run_of_version_2_gets_a_nested_evaluation_and_a_length():
     assert migrate(OLD_Q) == {
         "format": VERSION,
         "kind": "q_learning",
@@ -62,13 +62,13 @@ def test_a_q_run_of_the_second_version_gets_its_evaluation_nested_and_its_length
 
 
 @pytest.mark.parametrize("length", [{"minutes": 7.0}, {"iterations": 9}])
-def test_a_q_run_of_the_second_version_keeps_the_length_that_it_says(length):
+def test_a_q_run_of_version_2_keeps_its_length(length):
     migrated = migrate(OLD_Q | length)
     assert {name: migrated[name] for name in length} == length
     assert [migrated["minutes"], migrated["iterations"]].count(None) == 1
 
 
-def test_a_q_player_of_the_second_version_has_only_another_version():
+def test_a_q_player_of_version_2_only_changes_its_version():
     config = {"format": 2, "kind": "q_learning", "game": "hex", "network": {}}
     assert migrate(config) == {**config, "format": VERSION}
 
@@ -89,12 +89,12 @@ def test_version_5_keeps_the_settings_of_the_algorithm(algorithm, kept):
 
 
 @pytest.mark.parametrize("search", [None, [], "fast"])
-def test_what_is_no_setting_is_left_to_who_reads_it(search):
+def test_malformed_sections_are_left_unchanged(search):
     config = {"format": 1, "search": search}
     assert migrate(config) == {"format": VERSION, "search": search}
 
 
-def test_a_config_is_brought_from_each_version_to_the_next(monkeypatch):
+def test_every_version_has_a_migration_step(monkeypatch):
     def rename(config):
         return {"new_game": config["game"]}
 
@@ -121,8 +121,8 @@ def test_an_unknown_version_is_refused_in_one_line(version):
 
 
 @pytest.mark.parametrize("content", [[], "format", None, 1])
-def test_what_is_no_object_is_refused(content):
-    with pytest.raises(ValueError, match="it is no JSON object"):
+def test_a_config_that_is_not_an_object_is_refused(content):
+    with pytest.raises(ValueError, match="it is not a JSON object"):
         migrate(content)
 
 
@@ -147,5 +147,5 @@ def test_a_trunk_of_version_2_keeps_the_settings_that_it_uses(trunk, settings):
 @pytest.mark.parametrize(
     "network", [None, [], "conv", {}, {"trunk": []}, {"trunk": {}}]
 )
-def test_what_is_no_network_of_version_2_is_left_to_who_reads_it(network):
+def test_malformed_networks_of_version_2_are_left_unchanged(network):
     assert migrate({"format": 2, "network": network})["network"] == network

@@ -22,7 +22,7 @@ from azjax.search import GumbelConfig
 
 
 class FlatTrunk(nnx.Module):
-    """No layer at all, and no parameters that would not fit."""
+    """A trunk without layers and parameters."""
 
     def __init__(self, observation_shape, rngs):
         pass
@@ -79,11 +79,11 @@ def test_float16_takes_less_space(trained, tmp_path):
     assert sizes[0] < sizes[1]
 
 
-def test_a_run_has_a_player_in_it(trained, directory):
+def test_a_run_directory_can_be_loaded(trained, directory):
     assert load_player(directory.parent).game == trained.game
 
 
-def test_only_two_files_are_left(directory):
+def test_saving_leaves_only_two_files(directory):
     names = sorted(path.name for path in directory.iterdir())
     assert names == ["config.json", "weights.npz"]
 
@@ -128,25 +128,25 @@ def test_saving_again_replaces_the_player(trained, directory):
     chex.assert_trees_all_equal(load_player(directory).variables, zero)
 
 
-def test_where_there_is_no_player_that_is_said(tmp_path):
+def test_a_missing_player_is_an_error(tmp_path):
     assert_refused(tmp_path / "nowhere", "no player in .*nowhere")
 
 
 @pytest.mark.parametrize("name", ["config.json", "weights.npz"])
-def test_a_missing_file_is_missed(directory, name):
+def test_a_missing_file_is_an_error(directory, name):
     (directory / name).unlink()
     assert_refused(directory, "no player in")
 
 
 @pytest.mark.parametrize("name", ["config.json", "weights.npz"])
 @pytest.mark.parametrize("size", [0, 20, 150])
-def test_a_file_cut_short_is_damage(directory, name, size):
+def test_a_truncated_file_is_damaged(directory, name, size):
     content = (directory / name).read_bytes()
     (directory / name).write_bytes(content[:size])
     assert_refused(directory, "damaged")
 
 
-def test_a_changed_byte_in_the_weights_is_damage(directory):
+def test_a_changed_byte_in_the_weights_is_detected(directory):
     content = bytearray((directory / "weights.npz").read_bytes())
     # Within the first array's compressed numbers, after its header and name.
     content[150] ^= 0xFF
@@ -166,7 +166,7 @@ def test_pickled_objects_are_not_loaded(trained, directory):
     ("change", "message"),
     [
         ({"format": 9}, "its format is 9, and this version of azjax reads formats 1"),
-        ({"game": "chequers"}, "the game 'chequers', which is not known"),
+        ({"game": "chequers"}, "the unknown game 'chequers'"),
         ({"options": {"size": 5}}, "no option 'size'"),
         ({"options": 5}, "does not fit"),
         ({"network": {"depth": 5}}, "depth"),
@@ -195,14 +195,14 @@ def test_a_configuration_without_a_version_is_refused(directory):
 
 
 @pytest.mark.parametrize("key", ["game", "options", "network", "seed"])
-def test_a_configuration_that_lacks_something_is_refused(directory, key):
+def test_a_configuration_with_missing_fields_is_refused(directory, key):
     config = json.loads((directory / "config.json").read_text())
     del config[key]
     (directory / "config.json").write_text(json.dumps(config))
     assert_refused(directory, f"config.json lacks '{key}'")
 
 
-def test_a_configuration_that_is_none_is_refused(directory):
+def test_a_configuration_that_is_not_an_object_is_refused(directory):
     (directory / "config.json").write_text("[1, 2]")
     assert_refused(directory, "does not fit")
 
@@ -236,14 +236,14 @@ def test_a_network_with_modules_of_the_users_own_is_loaded_with_them(trained, tm
     chex.assert_trees_all_equal(loaded.variables, player.variables)
 
 
-def test_a_network_with_modules_of_the_users_own_is_not_loaded_without(
+def test_a_network_with_modules_of_the_users_own_is_not_loaded_without_them(
     trained, tmp_path
 ):
     save_player(tmp_path, own_player(trained))
     assert_refused(tmp_path, "modules of the user's own, .*: parts=... in Python")
 
 
-def test_modules_that_do_not_fit_are_refused(trained, tmp_path):
+def test_modules_with_other_shapes_are_refused(trained, tmp_path):
     save_player(tmp_path, own_player(trained))
     assert_refused(tmp_path, "do not fit the network", Parts())
 
@@ -254,7 +254,7 @@ def test_modules_are_not_used_for_a_network_made_without_any(trained, directory)
     chex.assert_trees_all_equal(loaded.variables, trained.variables)
 
 
-def test_a_directory_is_any_path(trained, directory):
+def test_a_directory_can_be_a_string_or_a_path(trained, directory):
     for path in (str(directory), str(directory.parent), os.fspath(directory)):
         assert load_player(path).seed == trained.seed
 
@@ -270,13 +270,15 @@ def test_the_first_network_is_the_same_for_the_same_seed(trained):
     )
 
 
-def test_a_game_of_the_users_own_must_be_defined_first(directory):
+def test_an_unregistered_game_is_refused(directory):
     change_config(directory, game="nim")
-    assert_refused(directory, "the game 'nim', .* define it by running its own file")
+    assert_refused(
+        directory, "the unknown game 'nim': run the file that registers the game"
+    )
 
 
 def test_a_game_without_a_pretrained_player_is_named():
-    with pytest.raises(ValueError, match="no pretrained player ships for 'chequers'"):
+    with pytest.raises(ValueError, match="no pretrained player for 'chequers'"):
         pretrained_directory("chequers")
 
 
@@ -294,7 +296,7 @@ def write_archive(directory, members):
             archive.writestr(f"{name}.npy", content)
 
 
-def test_an_archive_that_declares_a_huge_array_is_refused_before_it_is_inflated(
+def test_an_archive_that_declares_a_huge_array_is_refused_before_decompression(
     directory,
 ):
     with zipfile.ZipFile(directory / "weights.npz", "a") as archive:
@@ -302,7 +304,7 @@ def test_an_archive_that_declares_a_huge_array_is_refused_before_it_is_inflated(
     assert_refused(directory, r"huge is \(1000000000000,\), expected None")
 
 
-def test_an_array_that_is_longer_than_its_shape_is_refused(directory, monkeypatch):
+def test_an_array_longer_than_its_shape_is_refused(directory, monkeypatch):
     with zipfile.ZipFile(directory / "weights.npz") as archive:
         members = {
             info.filename.removesuffix(".npy"): archive.read(info)
@@ -316,10 +318,10 @@ def test_an_array_that_is_longer_than_its_shape_is_refused(directory, monkeypatc
         for other, content in members.items():
             archive.writestr(f"{other}.npy", content)
     monkeypatch.setattr("azjax.players.weights._read", None)  # nothing may be read
-    assert_refused(directory, "declares another size than its shape has")
+    assert_refused(directory, "does not match its shape")
 
 
-def test_a_header_is_not_inflated_beyond_its_limit(directory):
+def test_a_header_is_not_decompressed_beyond_its_limit(directory):
     length = 10**8
     content = b"\x93NUMPY\x02\x00" + struct.pack("<I", length) + b" " * length
     with zipfile.ZipFile(
@@ -344,14 +346,14 @@ def test_an_archive_that_lists_many_more_arrays_is_refused_before_they_are_read(
     assert_refused(directory, r"the list of its arrays has more than \d+ bytes")
 
 
-def test_a_second_record_of_where_the_arrays_are_listed_is_refused(directory):
+def test_a_second_end_record_is_refused(directory):
     content = (directory / "weights.npz").read_bytes()
     record = struct.pack("<4sLQL", b"PK\x06\x07", 0, 0, 1)
     (directory / "weights.npz").write_bytes(content[:-22] + record + content[-22:])
-    assert_refused(directory, "damaged: it does not end as an archive of arrays does")
+    assert_refused(directory, "damaged: its end is not that of an archive of arrays")
 
 
-def test_arrays_whose_first_axis_varies_fastest_are_read(directory, trained):
+def test_fortran_ordered_arrays_are_read(directory, trained):
     with np.load(directory / "weights.npz") as file:
         weights = {name: np.asfortranarray(file[name]) for name in file.files}
     np.savez(directory / "weights.npz", **weights)
@@ -387,10 +389,10 @@ def test_weights_of_another_type_are_refused(trained, directory):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_weights_that_are_no_numbers_are_refused(trained, directory, value):
+def test_weights_that_are_not_finite_are_refused(trained, directory, value):
     wrong = jax.tree.map(lambda leaf: np.full_like(leaf, value), trained.variables)
     save_player(directory, dataclasses.replace(trained, variables=wrong))
-    assert_refused(directory, "has values that are no finite numbers")
+    assert_refused(directory, "has values that are not finite")
 
 
 @pytest.mark.parametrize(
@@ -406,16 +408,14 @@ def test_weights_that_are_no_numbers_are_refused(trained, directory, value):
         {"name": "conv", "global_pooling": "yes"},
     ],
 )
-def test_a_network_of_another_size_than_any_is_refused_at_once(
-    directory, trunk, monkeypatch
-):
+def test_an_impossible_network_size_is_refused(directory, trunk, monkeypatch):
     change_config(directory, network={"trunk": trunk})
     monkeypatch.setattr("azjax.players.weights.zipfile", None)  # nothing is opened
     assert_refused(directory, r"network\.trunk\.")
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32, 10**400, True, 1.5, "x" * 100_000, None])
-def test_a_seed_that_no_run_can_have_is_refused(directory, seed):
+def test_an_invalid_seed_is_refused(directory, seed):
     change_config(directory, seed=seed)
     with pytest.raises(ValueError, match="seed must be an int from 0") as error:
         load_player(directory)
@@ -423,19 +423,19 @@ def test_a_seed_that_no_run_can_have_is_refused(directory, seed):
 
 
 @pytest.mark.parametrize("content", ["[" * 100_000, "1" * 5000, "x" * 2**21])
-def test_settings_that_no_run_can_have_are_damage(directory, content):
+def test_invalid_settings_are_refused(directory, content):
     (directory / "config.json").write_text(content)
     assert_refused(directory, "damaged")
 
 
 @pytest.mark.parametrize("name", ["config.json", "weights.npz"])
-def test_a_pipe_is_not_waited_for(directory, name):
+def test_a_pipe_is_refused_without_blocking(directory, name):
     (directory / name).unlink()
     os.mkfifo(directory / name)
-    assert_refused(directory, "is no regular file")
+    assert_refused(directory, "is not a regular file")
 
 
-def test_a_linked_file_is_read(directory, trained):
+def test_links_are_followed(directory, trained):
     (directory / "weights.npz").rename(directory.parent / "weights")
     (directory / "weights.npz").symlink_to(directory.parent / "weights")
     assert load_player(directory).game == trained.game
@@ -452,7 +452,7 @@ class FlatTrunkConfig(TrunkConfig):
         return FlatTrunk(observation_shape, rngs)
 
 
-def test_a_trunk_of_ones_own_is_written_and_loaded_by_its_name(tmp_path, monkeypatch):
+def test_a_registered_trunk_is_saved_and_loaded_by_name(tmp_path, monkeypatch):
     names = dict(trunks._TRUNKS)
     monkeypatch.setattr(trunks, "_TRUNKS", names)
     config = NetworkConfig(register_trunk("flat")(FlatTrunkConfig)())

@@ -6,7 +6,7 @@ import pytest
 from flax import struct
 
 from azjax import games, players
-from azjax.players.gtp_notation import first_state, legal_actions, next_state
+from azjax.games.host import first_state, legal_actions, next_state
 
 TIC_TAC_TOE = games.make("tic_tac_toe")
 
@@ -19,7 +19,7 @@ def after(*actions):
 
 
 class Engine:
-    """An external player that always takes the first legal cell."""
+    """An external player that plays the first legal cell."""
 
     def start_session(self, game, seed):
         return self
@@ -32,28 +32,30 @@ class Engine:
 
 
 def test_a_compiled_player_chooses_in_one_game():
-    seat = players.start_session(players.RandomPlayer(TIC_TAC_TOE), TIC_TAC_TOE, seed=0)
-    decision = seat.choose(after(4), [4])
+    session = players.start_session(
+        players.RandomPlayer(TIC_TAC_TOE), TIC_TAC_TOE, seed=0
+    )
+    decision = session.choose(after(4), [4])
     assert decision.action in {0, 1, 2, 3, 5, 6, 7, 8}
     assert decision.policy.shape == (9,)
     assert decision.value == 0
     assert decision.analysis is None
     assert decision.draw is None
-    seat.close()
+    session.close()
 
 
-def test_a_seat_with_the_same_seed_chooses_the_same():
+def test_sessions_with_the_same_seed_choose_the_same_moves():
     def moves(seed):
-        seat = players.start_session(
+        session = players.start_session(
             players.RandomPlayer(TIC_TAC_TOE), TIC_TAC_TOE, seed
         )
-        return [seat.choose(TIC_TAC_TOE.init(), []).action for _ in range(12)]
+        return [session.choose(TIC_TAC_TOE.init(), []).action for _ in range(12)]
 
     assert moves(3) == moves(3)
     assert moves(3) != moves(4)
 
 
-def test_an_external_player_sits_itself():
+def test_an_external_player_starts_its_own_session():
     engine = Engine()
     assert players.start_session(engine, TIC_TAC_TOE, seed=0) is engine
 
@@ -61,15 +63,15 @@ def test_an_external_player_sits_itself():
 @pytest.mark.parametrize(
     "tree_reuse_nodes", [pytest.param(0, marks=pytest.mark.slow), 32]
 )
-def test_a_search_tells_what_it_saw(tree_reuse_nodes):
+def test_a_search_returns_its_analysis(tree_reuse_nodes):
     player = players.load(
         f"alphazero:pretrained?simulations=64&tree_reuse_nodes={tree_reuse_nodes}",
         TIC_TAC_TOE,
     )
-    seat = players.start_session(player, TIC_TAC_TOE, seed=0)
+    session = players.start_session(player, TIC_TAC_TOE, seed=0)
     # The first player has cells 0 and 1 and takes 2.
     state = after(0, 3, 1, 4)
-    decision = seat.choose(state, [0, 3, 1, 4])
+    decision = session.choose(state, [0, 3, 1, 4])
     analysis = decision.analysis
     legal = np.asarray(TIC_TAC_TOE.legal_action_mask(state))
     assert decision.action == 2
@@ -86,7 +88,7 @@ def test_a_search_tells_what_it_saw(tree_reuse_nodes):
     assert 0 < alone.draw < 1
 
 
-def test_the_line_is_a_game_that_goes_on():
+def test_the_line_is_a_legal_sequence_of_moves():
     player = players.load(
         "alphazero:pretrained?simulations=64&tree_reuse_nodes=32", TIC_TAC_TOE
     )
@@ -103,17 +105,17 @@ def test_the_line_is_a_game_that_goes_on():
 
 
 def test_external_players_cannot_be_compiled(monkeypatch):
-    kinds = players.registry.KINDS
-    engine = players.specification.Kind("engine", lambda spec, game: Engine())
+    kinds = players.registry.PLAYER_KINDS
+    engine = players.registry.PlayerKind("engine", lambda spec, game: Engine())
     monkeypatch.setitem(kinds, "engine", engine)
     assert isinstance(players.load("engine"), players.ExternalPlayer)
-    with pytest.raises(ValueError, match="'engine' plays one game at a time"):
+    with pytest.raises(ValueError, match="'engine' cannot be compiled"):
         players.load_compiled("engine")
 
 
 @struct.dataclass
 class Traced:
-    """Plays the first legal move; counts how often JAX compiles that."""
+    """Plays the first legal move and counts traces."""
 
     num_traces: ClassVar[int] = 0
 
@@ -125,10 +127,10 @@ class Traced:
         return players.Choice(action, legal.astype(np.float32), np.zeros(1))
 
 
-def test_a_choice_that_was_compiled_before_is_not_compiled_again():
+def test_compile_choice_compiles_what_sessions_run():
     players.compile_choice(Traced(), TIC_TAC_TOE)
     assert Traced.num_traces == 1
-    seat = players.start_session(Traced(), TIC_TAC_TOE, seed=1)
+    session = players.start_session(Traced(), TIC_TAC_TOE, seed=1)
     for moves in ((), (0, 4)):
-        assert seat.choose(after(*moves), moves).action == len(moves) // 2
+        assert session.choose(after(*moves), moves).action == len(moves) // 2
     assert Traced.num_traces == 1

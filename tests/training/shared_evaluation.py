@@ -71,7 +71,10 @@ def note_sizes() -> list[list[int]]:
 
         return call
 
-    solved.choose, matches.think = noting(solved.choose), noting(matches.think)
+    solved.choose, matches.choose_with_carry = (
+        noting(solved.choose),
+        noting(matches.choose_with_carry),
+    )
     return sizes
 
 

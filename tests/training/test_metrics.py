@@ -19,7 +19,7 @@ def test_damaged_lines_are_skipped(tmp_path):
 
 def test_metrics_are_read_only_from_a_regular_file(tmp_path):
     (tmp_path / "metrics.jsonl").symlink_to("/dev/null")
-    with pytest.raises(OSError, match="is no regular file"):
+    with pytest.raises(OSError, match="is not a regular file"):
         read_metrics(tmp_path / "metrics.jsonl")
 
 

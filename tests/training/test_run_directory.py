@@ -302,5 +302,5 @@ def test_settings_are_read_from_a_small_regular_file_alone(tmp_path):
     begin(config(tmp_path))
     (tmp_path / "config.json").unlink()
     (tmp_path / "config.json").symlink_to("/dev/zero")
-    with pytest.raises(OSError, match="is no regular file"):
+    with pytest.raises(OSError, match="is not a regular file"):
         opened(config(tmp_path))

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from azjax.games import Game, State
+from azjax.games.host import next_state
 from azjax.play.move_ranking import rank_moves
 from azjax.players import MoveDecision
-from azjax.players.gtp_notation import next_state, to_vertex
+from azjax.players.gtp_notation import to_vertex
 
 MAX_MOVES = 20
 

@@ -7,8 +7,9 @@ import numpy as np
 
 from azjax import games
 from azjax.games import Game, State
+from azjax.games.host import first_state, next_state
 from azjax.play.gtp.protocol import CommandError
-from azjax.players.gtp_notation import PASS, first_state, next_state, read_vertex
+from azjax.players.gtp_notation import PASS, read_vertex
 
 ILLEGAL_MOVE = "illegal move"
 

@@ -16,7 +16,8 @@ from textual.geometry import Size
 from textual.screen import ModalScreen
 from textual.widgets import Footer, Static
 
-from azjax.arena.events import (
+from azjax.play.background import CallbackQueue
+from azjax.play.events import (
     AdviceFailed,
     Advised,
     Event,
@@ -25,8 +26,7 @@ from azjax.arena.events import (
     Jumped,
     Moved,
 )
-from azjax.arena.executor import Executor
-from azjax.play.background import CallbackQueue
+from azjax.play.executor import Executor
 from azjax.play.screen.board import Board
 from azjax.play.screen.entry import Entry
 from azjax.play.screen.side_panel import side_panel

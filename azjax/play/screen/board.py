@@ -7,8 +7,8 @@ from rich.text import Text
 from textual import events
 from textual.widget import Widget
 
-from azjax.arena.controller import Controller
 from azjax.games.rendering import Cell
+from azjax.play.controller import Controller
 from azjax.play.pointing import Pointing
 from azjax.play.screen.drawing import Frame, Scene, draw, frame, smallest
 from azjax.play.screen.themes import theme_of

@@ -22,8 +22,8 @@ from azjax.players import (
     MCTSPlayer,
     MoveDecision,
     Player,
-    start,
-    think,
+    choose_with_carry,
+    init_carry,
 )
 from azjax.players.session import to_move_decision
 from azjax.search import SearchSlice, tree_bytes
@@ -220,7 +220,7 @@ class IncrementalSearch:
         """Returns the shapes of the trees of a batch."""
         player = jax.tree.unflatten(self._treedef, self._leaves)
         states = _abstract(self._state, size)
-        return jax.eval_shape(lambda: start(player, states))
+        return jax.eval_shape(lambda: init_carry(player, states))
 
 
 def sliced_player(
@@ -297,7 +297,7 @@ def _search_slice(  # noqa: PLR0917  # called by JAX
             SearchSlice(total, made),
         )
         return (choice, analysis), trees
-    choice, trees = think(player, rng_key, states, None)
+    choice, trees = choose_with_carry(player, rng_key, states, None)
     return (choice, None), trees
 
 

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from azjax.games import Game, State
-from azjax.games.compiled import compiled
+from azjax.games.host import compiled
 from azjax.play.server.memory import PROGRAM_BYTES, array_bytes
 
 

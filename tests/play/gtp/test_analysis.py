@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from azjax import games
+from azjax.games.host import first_state
 from azjax.play.gtp.analysis import (
     MAX_MOVES,
     analysed_moves,
@@ -13,7 +14,6 @@ from azjax.play.gtp.analysis import (
     repeated,
 )
 from azjax.players import Analysis, MoveDecision
-from azjax.players.gtp_notation import first_state
 
 GO = games.make("go:5")
 FIRST = first_state(GO)

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from azjax import cli, games, players
-from azjax.players.gtp_notation import first_state, next_state
+from azjax.games.host import first_state, next_state
 
 PATIENCE = 240  # seconds, for a machine that has much else to do
 ENGINE = [sys.executable, "-m", "azjax", "gtp"]

@@ -261,7 +261,7 @@ def test_a_saved_game_is_shown_from_the_start(drive, tmp_path):
 
 def test_a_game_is_saved_after_its_opponent_died(drive, opponent, tmp_path):
     async def visit(page):
-        opponent.seats[0].is_dead = True
+        opponent.sessions[0].is_dead = True
         await page.press(*"b2", "enter")
         assert "the engine died" in page.message
         assert "you win" in page.title

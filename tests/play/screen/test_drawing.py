@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from azjax import games
+from azjax.games.host import first_state, next_state
 from azjax.play.screen.canvas import Canvas
 from azjax.play.screen.drawing import Frame, Scene, draw, frame, smallest
 from azjax.play.screen.themes import theme_of
-from azjax.players.gtp_notation import first_state, next_state
 
 SPECS = [*games.available(), "go:19", "hex:19", "hex:2", "gomoku:19,19,5"]
 HUGE = (300, 400)

@@ -72,7 +72,7 @@ def test_keys_pressed_while_the_opponent_thinks_harm_nothing(drive, opponent):
     may_answer = threading.Event()
 
     async def visit(page):
-        seat = opponent.seats[0]
+        seat = opponent.sessions[0]
         choose = seat.choose
         seat.choose = lambda *args: may_answer.wait(60) and choose(*args)
         page.send(*"b2", "enter", *"c3", "enter")

@@ -1,10 +1,10 @@
 import pytest
 
-from azjax.arena.executor import InlineExecutor
+from azjax.play.executor import InlineExecutor
 from azjax.players import MoveDecision
 
 
-def test_what_comes_of_work_waits_until_the_work_is_done():
+def test_work_from_callbacks_runs_in_order_without_recursion():
     run, said = InlineExecutor(), []
 
     def work(number):
@@ -20,7 +20,7 @@ def test_what_comes_of_work_waits_until_the_work_is_done():
     assert said == list(range(5_001)), "in order, and without a deep recursion"
 
 
-def test_what_goes_wrong_is_in_the_outcome():
+def test_exceptions_are_in_the_outcome():
     outcomes = []
 
     def work():
@@ -30,7 +30,7 @@ def test_what_goes_wrong_is_in_the_outcome():
     assert isinstance(outcomes[0].exception(), ZeroDivisionError)
 
 
-def test_who_raises_leaves_nothing_behind():
+def test_an_exception_in_a_callback_clears_the_queue():
     run, said = InlineExecutor(), []
 
     def then(outcome):

@@ -1,4 +1,4 @@
-"""How a seat is given time to think."""
+"""Executors: run a session's computation and pass its outcome to a callback."""
 
 import collections
 from collections.abc import Callable
@@ -12,21 +12,24 @@ Then = Callable[["Future[MoveDecision | None]"], None]
 
 
 class Executor(Protocol):
-    """Does some work, and hands its outcome to what comes then."""
+    """Runs `work` and calls `then` with its outcome."""
 
     def __call__(self, work: Work, then: Then) -> None: ...  # noqa: D102
 
 
 class InlineExecutor:
-    """Works before it returns, one thing after the other: whatever comes of some work
-    waits until that is done, so that a long game is no deep recursion."""
+    """Runs work in the calling thread, before the call returns.
+
+    Work that is submitted from a callback is queued until the callback returns, so that
+    a long game does not recurse.
+    """
 
     def __init__(self):
         self._waiting: collections.deque[tuple[Work, Then]] = collections.deque()
         self._is_working = False
 
     def __call__(self, work: Work, then: Then) -> None:
-        """Works, and does all that comes of it."""
+        """Runs the work, its callback and all work that the callback submits."""
         self._waiting.append((work, then))
         if self._is_working:
             return

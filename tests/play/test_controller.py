@@ -1,8 +1,8 @@
 import pytest
 
 from azjax import games
-from azjax.arena.controller import Controller
-from azjax.arena.events import (
+from azjax.play.controller import Controller
+from azjax.play.events import (
     AdviceFailed,
     Advised,
     Forfeited,
@@ -26,9 +26,9 @@ def play(controller, *moves):
         controller.play(GAME.text_to_action(controller.state, text))
 
 
-def watched(seats, **settings):
+def watched(sessions, **settings):
     """Returns a controller, and a list that fills with the events."""
-    controller, events = Controller(GAME, seats, **settings), []
+    controller, events = Controller(GAME, sessions, **settings), []
     controller.observe(events.append)
     controller.start()
     return controller, events
@@ -45,8 +45,8 @@ def test_two_persons_play_a_game_to_its_end():
         controller.play(0)
 
 
-def test_observers_are_told_in_the_order_of_what_happens(seat):
-    controller, events = watched((None, seat))
+def test_observers_receive_events_in_order(session):
+    controller, events = watched((None, session))
     play(controller, "b2")
     kinds = [type(event) for event in events]
     assert kinds == [Jumped, Moved, Thinks, Moved]
@@ -55,35 +55,35 @@ def test_observers_are_told_in_the_order_of_what_happens(seat):
     assert events[3].move.decision.value == 0.5
 
 
-def test_every_observer_is_told_everything(seat):
-    controller, first = watched((None, seat))
+def test_every_observer_receives_all_events(session):
+    controller, first = watched((None, session))
     second = []
     controller.observe(second.append)
     play(controller, "b2")
     assert second == first[1:]
 
 
-def test_a_seat_is_asked_about_the_position_with_its_moves(seat):
-    controller, _ = watched((None, seat))
+def test_a_session_receives_all_moves(session):
+    controller, _ = watched((None, session))
     play(controller, "b2", "c3")
-    assert seat.asked == [[4], [4, 0, 2]]
+    assert session.asked == [[4], [4, 0, 2]]
 
 
-def test_a_seat_that_begins_moves_at_the_start(seat):
-    controller, _ = watched((seat, None))
+def test_a_session_with_the_first_move_moves_at_start(session):
+    controller, _ = watched((session, None))
     assert texts(controller) == ["a3"]
     assert controller.is_persons_turn
 
 
-def test_two_seats_play_by_themselves_to_the_end(seat):
-    controller, events = watched((seat, seat))
+def test_two_sessions_play_to_the_end(session):
+    controller, events = watched((session, session))
     assert texts(controller) == ["a3", "b3", "c3", "a2", "b2", "c2", "a1"]
     assert controller.result == (1.0, -1.0)
     assert isinstance(events[-1], GameOver)
 
 
 @pytest.mark.parametrize("action", [-1, 9, 4])
-def test_what_is_not_legal_is_refused_and_nothing_happens(action):
+def test_an_illegal_move_is_refused_and_changes_nothing(action):
     controller, events = watched(PERSONS)
     controller.play(4)
     count = len(events)
@@ -93,8 +93,8 @@ def test_what_is_not_legal_is_refused_and_nothing_happens(action):
     assert len(events) == count
 
 
-def test_a_person_waits_for_the_turn(seat, later):
-    controller, _ = watched((None, seat), run=later)
+def test_a_person_cannot_move_out_of_turn(session, later):
+    controller, _ = watched((None, session), executor=later)
     play(controller, "b2")
     assert controller.thinking == Thinks(1, is_advice=False)
     with pytest.raises(ValueError, match="it is not your turn"):
@@ -104,8 +104,8 @@ def test_a_person_waits_for_the_turn(seat, later):
     assert texts(controller) == ["b2", "a3"]
 
 
-def test_taking_back_leads_to_the_persons_last_move(seat):
-    controller, events = watched((None, seat))
+def test_undo_returns_to_the_persons_last_turn(session):
+    controller, events = watched((None, session))
     play(controller, "b2", "c3")
     controller.take_back()
     assert texts(controller) == ["b2", "a3"]
@@ -116,8 +116,8 @@ def test_taking_back_leads_to_the_persons_last_move(seat):
         controller.take_back()
 
 
-def test_going_forward_makes_the_moves_again(seat):
-    controller, _ = watched((None, seat))
+def test_redo_makes_undone_moves_again(session):
+    controller, _ = watched((None, session))
     play(controller, "b2", "c3")
     controller.take_back()
     controller.take_back()
@@ -125,13 +125,13 @@ def test_going_forward_makes_the_moves_again(seat):
     assert texts(controller) == ["b2", "a3"]
     controller.forward()
     assert texts(controller) == ["b2", "a3", "c3", "b3"]
-    assert len(seat.asked) == 2
+    assert len(session.asked) == 2
     with pytest.raises(ValueError, match="no move to go forward to"):
         controller.forward()
 
 
-def test_another_move_forgets_those_taken_back(seat):
-    controller, _ = watched((None, seat))
+def test_a_new_move_discards_undone_moves(session):
+    controller, _ = watched((None, session))
     play(controller, "b2", "c3")
     controller.take_back()
     play(controller, "a1")
@@ -140,14 +140,14 @@ def test_another_move_forgets_those_taken_back(seat):
         controller.forward()
 
 
-def test_persons_take_back_one_move_at_a_time():
+def test_two_persons_undo_one_move_at_a_time():
     controller, _ = watched(PERSONS)
     play(controller, "b2", "a1")
     controller.take_back()
     assert texts(controller) == ["b2"]
 
 
-def test_the_end_of_a_game_can_be_taken_back():
+def test_the_last_move_of_a_game_can_be_undone():
     controller, _ = watched(PERSONS)
     play(controller, "a3", "a2", "b3", "b2", "c3")
     assert controller.result == (1.0, -1.0)
@@ -157,18 +157,18 @@ def test_the_end_of_a_game_can_be_taken_back():
     assert controller.result == (1.0, -1.0)
 
 
-def test_a_thought_about_a_position_that_is_gone_is_dropped(seat, later):
-    controller, events = watched((None, seat), run=later)
+def test_pending_work_is_dropped_after_an_undo(session, later):
+    controller, events = watched((None, session), executor=later)
     play(controller, "b2")
     controller.take_back()
     later.work()
     assert texts(controller) == []
-    assert seat.asked == [], "nobody waits for this answer any more"
+    assert session.asked == []
     assert isinstance(events[-1], Jumped)
 
 
-def test_a_thought_that_ends_after_its_position_is_dropped(seat, later):
-    controller, _ = watched((None, seat), run=later)
+def test_a_decision_for_an_old_position_is_dropped(session, later):
+    controller, _ = watched((None, session), executor=later)
     play(controller, "b2")
     work, then = later.waiting.pop()
 
@@ -179,22 +179,22 @@ def test_a_thought_that_ends_after_its_position_is_dropped(seat, later):
 
     later(slow, then)
     later.work()
-    assert seat.asked == [[4]]
+    assert session.asked == [[4]]
     assert texts(controller) == []
 
 
-def test_sides_change_in_the_middle_of_a_game(seat):
-    controller, _ = watched((None, seat))
+def test_sessions_can_change_during_a_game(session):
+    controller, _ = watched((None, session))
     play(controller, "b2")
-    controller.seat((seat, None))
+    controller.set_sessions((session, None))
     assert texts(controller) == ["b2", "a3", "b3"]
     assert controller.is_persons_turn
     assert controller.player == 1
 
 
-def test_advice_is_given_and_nothing_is_played(seat):
-    controller, events = watched((None, seat))
-    controller.advise(seat)
+def test_advice_does_not_make_a_move(session):
+    controller, events = watched((None, session))
+    controller.advise(session)
     assert events[-2] == Thinks(0, is_advice=True)
     assert isinstance(events[-1], Advised)
     assert events[-1].decision.action == 0
@@ -202,9 +202,9 @@ def test_advice_is_given_and_nothing_is_played(seat):
     assert controller.is_persons_turn
 
 
-def test_a_move_is_made_while_advice_is_awaited(seat, later):
-    controller, events = watched((None, seat), run=later)
-    controller.advise(seat)
+def test_a_move_can_be_made_while_advice_is_pending(session, later):
+    controller, events = watched((None, session), executor=later)
+    controller.advise(session)
     play(controller, "b2")
     later.work()
     later.work()
@@ -212,18 +212,18 @@ def test_a_move_is_made_while_advice_is_awaited(seat, later):
     assert not any(isinstance(event, Advised) for event in events)
 
 
-def test_an_adviser_speaks_at_each_of_the_persons_turns(seat):
-    controller, events = watched((None, seat))
-    controller.adviser = seat
+def test_an_adviser_gives_advice_at_every_turn_of_a_person(session):
+    controller, events = watched((None, session))
+    controller.adviser = session
     play(controller, "b2", "c3")
     kinds = [type(event) for event in events[1:]]
     assert kinds == [Moved, Thinks, Moved, Thinks, Advised] * 2
 
 
-def test_a_seat_that_cannot_go_on_loses(seat):
-    controller, events = watched((None, seat))
+def test_a_session_that_fails_loses(session):
+    controller, events = watched((None, session))
     play(controller, "b2")
-    seat.is_dead = True
+    session.is_dead = True
     play(controller, "c3")
     assert events[-2:] == [Forfeited(1, "the engine died"), GameOver((1.0, -1.0))]
     assert controller.result == (1.0, -1.0)
@@ -232,7 +232,7 @@ def test_a_seat_that_cannot_go_on_loses(seat):
     assert controller.result is None
 
 
-def test_a_seat_that_cheats_loses():
+def test_a_session_that_makes_an_illegal_move_loses():
     class Cheat:
         def choose(self, state, moves):
             return MoveDecision(moves[-1])
@@ -246,15 +246,15 @@ def test_a_seat_that_cheats_loses():
     assert controller.forfeit.reason == "illegal move b2"
 
 
-def test_a_dead_adviser_ends_no_game(seat):
-    seat.is_dead = True
+def test_a_failing_adviser_does_not_end_the_game(session):
+    session.is_dead = True
     controller, events = watched(PERSONS)
-    controller.advise(seat)
+    controller.advise(session)
     assert events[-1] == AdviceFailed("the engine died")
     assert controller.result is None
 
 
-def test_a_fault_in_a_seat_is_not_hidden():
+def test_other_exceptions_of_a_session_are_raised():
     class Faulty:
         def choose(self, state, moves):
             raise ZeroDivisionError
@@ -264,15 +264,15 @@ def test_a_fault_in_a_seat_is_not_hidden():
         controller.start()
 
 
-def test_a_list_of_moves_is_loaded_and_goes_on(seat):
+def test_a_loaded_game_continues(session):
     controller, _ = watched(PERSONS)
     play(controller, "a1")
-    controller.load([4, 0, 8], (None, seat))
+    controller.load([4, 0, 8], (None, session))
     assert texts(controller) == ["b2", "a3", "c1", "b3"]
 
 
 @pytest.mark.parametrize("actions", [[4, 4], [0, 3, 1, 4, 2, 5], [9]])
-def test_moves_that_are_not_legal_are_not_loaded(actions):
+def test_illegal_moves_are_not_loaded(actions):
     controller, _ = watched(PERSONS)
     play(controller, "a1")
     with pytest.raises(ValueError, match=rf"move {len(actions)}, .* is not legal"):
@@ -280,23 +280,23 @@ def test_moves_that_are_not_legal_are_not_loaded(actions):
     assert texts(controller) == ["a1"]
 
 
-def test_nothing_happens_before_the_start(seat):
+def test_no_session_is_asked_and_no_clock_runs_before_start(session):
     now = [0.0]
     controller = Controller(GAME, PERSONS, clock=lambda: now[0])
-    controller.load([4], (None, seat))
+    controller.load([4], (None, session))
     now[0] += 7
-    assert (seat.asked, controller.seconds(0), controller.seconds(1)) == ([], 0, 0)
+    assert (session.asked, controller.seconds(0), controller.seconds(1)) == ([], 0, 0)
     controller.load([], PERSONS)
     assert not controller.is_persons_turn
     with pytest.raises(ValueError, match="not your turn"):
         controller.play(4)
-    controller.load([4], (None, seat))
+    controller.load([4], (None, session))
     controller.start()
     assert texts(controller) == ["b2", "a3"]
     assert controller.moves[1].seconds == 0
 
 
-def test_time_is_counted_for_whose_turn_it_is():
+def test_the_clock_of_the_player_to_move_runs():
     now = [0.0]
     controller, _ = watched(PERSONS, clock=lambda: now[0])
     for seconds, text in (3, "b2"), (5, "a1"):

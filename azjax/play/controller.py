@@ -1,17 +1,22 @@
-"""The one place where a game is conducted: whose turn it is, what was played, the end.
+"""The controller of an interactive game: turns, moves, undo, clocks, advice, result.
 
-A side is a seat, whose moves the controller asks for, or None: a person, whose moves
-come from an interface by `Controller.play`. An observer is called with each event, in
-order, by the interface's thread.
+A side is a session, which the controller asks for moves, or None: a person, whose
+moves an interface passes to `Controller.play`. Observers are called with each event, in
+order, in the interface's thread.
 """
 
 import time
 from collections.abc import Callable, Sequence
 
-import jax.numpy as jnp
-import numpy as np
-
-from azjax.arena.events import (
+from azjax.games import Game, State
+from azjax.games.host import (
+    compiled,
+    first_state,
+    legal_actions,
+    next_state,
+    rewards,
+)
+from azjax.play.events import (
     AdviceFailed,
     Advised,
     Event,
@@ -23,88 +28,86 @@ from azjax.arena.events import (
     Observer,
     Thinks,
 )
-from azjax.arena.executor import Executor, InlineExecutor, Work
-from azjax.games import Game, State
-from azjax.games.compiled import compiled
+from azjax.play.executor import Executor, InlineExecutor, Work
 from azjax.players import ForfeitError, MoveDecision, PlayerSession, ResignError
+from azjax.players.session import choose_legal
 
 PlayerSessions = tuple[PlayerSession | None, PlayerSession | None]
 
 
 class Controller:
-    """Conducts a game between two sides.
+    """Runs a game between two sides.
 
-    Before `start`, another game may be loaded, but nobody is asked for a move and no
-    clock runs. What a seat thinks about a position that is no longer there is dropped.
+    Before `start`, a game may be loaded, but no session is asked and no clock runs. A
+    decision about a position that is no longer current is dropped.
 
-    adviser: who is asked for advice whenever it is a person's turn, if anybody.
+    adviser: the session that gives advice at each of a person's turns, or None.
 
     Args:
-        game: what is played.
-        seats: who plays, by player; None is a person.
-        run: has a seat think, beside the interface's thread or, by default, in it.
-        clock: seconds, from any beginning.
+        game: the game.
+        sessions: the sessions of players 0 and 1; None is a person.
+        executor: runs the sessions; the default runs them in the calling thread.
+        clock: returns the time in seconds.
     """
 
     def __init__(
         self,
         game: Game,
-        seats: PlayerSessions,
-        run: Executor | None = None,
+        sessions: PlayerSessions,
+        executor: Executor | None = None,
         clock: Callable[[], float] = time.monotonic,
     ):
         self.game = compiled(game)
         self.adviser: PlayerSession | None = None
-        self._seats = seats
-        self._run, self._clock = run or InlineExecutor(), clock
+        self._sessions = sessions
+        self._execute, self._clock = executor or InlineExecutor(), clock
         self._observers: list[Observer] = []
-        self._states: list[State] = [self.game.init()]
-        self._moves: list[Move] = []  # beyond the position are those taken back
+        self._states: list[State] = [first_state(self.game)]
+        self._moves: list[Move] = []  # from index `_ply` on: undone moves
         self._ply = 0
-        self._generation = 0  # of the position, as far as seats are concerned
+        self._generation = 0  # changes with the position and the sessions
         self._forfeit: Forfeited | None = None
         self._is_started = False
         self._thinking: Thinks | None = None
         self._turn_began = clock()
 
     @property
-    def seats(self) -> PlayerSessions:
-        """Who plays, by player; None is a person."""
-        return self._seats
+    def sessions(self) -> PlayerSessions:
+        """The sessions of players 0 and 1; None is a person."""
+        return self._sessions
 
     @property
     def state(self) -> State:
-        """The position."""
+        """The current position."""
         return self._states[self._ply]
 
     @property
     def states(self) -> Sequence[State]:
-        """The positions from the first one to this one."""
+        """The positions from the initial to the current one."""
         return self._states[: self._ply + 1]
 
     @property
     def moves(self) -> Sequence[Move]:
-        """The moves that led to the position."""
+        """The moves from the initial to the current position."""
         return self._moves[: self._ply]
 
     @property
     def player(self) -> int:
-        """Whose turn it is."""
+        """The player to move."""
         return int(self.state.current_player)
 
     @property
     def result(self) -> tuple[float, float] | None:
-        """The results of both players, None as long as the game goes on."""
+        """The results of players 0 and 1; None before the end of the game."""
         if self._forfeit is not None:
             return (1.0, -1.0) if self._forfeit.player else (-1.0, 1.0)
         if not self.state.terminated:
             return None
-        first, second = np.asarray(self.game.rewards(self.state)).tolist()
-        return first, second
+        return rewards(self.game, self.state)
 
     @property
     def forfeit(self) -> Forfeited | None:
-        """How the game ended if a player could not go on."""
+        """The forfeit or resignation that ended the game, or None."""
         return self._forfeit
 
     @property
@@ -114,23 +117,21 @@ class Controller:
 
     @property
     def is_persons_turn(self) -> bool:
-        """Whether `play` is what the game waits for."""
+        """Whether the game waits for `play`."""
         is_on = self._is_started and self.result is None
-        return is_on and self._seats[self.player] is None
+        return is_on and self._sessions[self.player] is None
 
     @property
     def thinking(self) -> Thinks | None:
-        """What a seat was asked and has not answered."""
+        """The pending request to a session, or None."""
         return self._thinking
 
     def legal_actions(self) -> list[int]:
-        """Returns what may be played here, nothing once the game is over."""
-        if self.result is not None:
-            return []
-        return np.flatnonzero(self.game.legal_action_mask(self.state)).tolist()
+        """Returns the legal actions; none after the end of the game."""
+        return [] if self.result is not None else legal_actions(self.game, self.state)
 
     def seconds(self, player: int) -> float:
-        """Returns the time that a player has used in the moves up to the position."""
+        """Returns the seconds that a player used up to the current position."""
         movers = (int(state.current_player) for state in self._states)
         used = sum(
             move.seconds
@@ -142,11 +143,11 @@ class Controller:
         return used + (self._clock() - self._turn_began if is_running else 0.0)
 
     def observe(self, observer: Observer) -> None:
-        """Has an observer called with all that happens from now on."""
+        """Adds an observer, which is called with every later event."""
         self._observers.append(observer)
 
     def start(self) -> None:
-        """Begins the game: asks the seat whose turn it is, if it is a seat's."""
+        """Starts the game; a session that is to move is asked for its move."""
         self._is_started = True
         self._arrive(Jumped())
 
@@ -154,7 +155,7 @@ class Controller:
         """Makes a person's move.
 
         Raises:
-            ValueError: it is not a person's turn, or the move is not legal.
+            ValueError: it is not a person's turn, or the move is illegal.
         """
         self._check_is_persons_turn()
         if action not in self.legal_actions():
@@ -163,65 +164,64 @@ class Controller:
         self._make(action, None)
 
     def take_back(self) -> None:
-        """Goes back to where a person was to move last.
+        """Undoes moves back to the last position with a person to move.
 
         Raises:
             ValueError: there is no such position.
         """
         for ply in reversed(range(self._ply)):
-            if self._seats[int(self._states[ply].current_player)] is None:
+            if self._sessions[int(self._states[ply].current_player)] is None:
                 return self._jump(ply)
         raise ValueError("there is no move to take back")
 
     def forward(self) -> None:
-        """Goes forward, along the moves taken back, to where a person is to move next,
-        or else to the last position.
+        """Redoes undone moves up to the next position with a person to move, else all.
 
         Raises:
-            ValueError: no move was taken back.
+            ValueError: no move was undone.
         """
         last = len(self._moves)
         if self._ply == last:
             raise ValueError("there is no move to go forward to")
         for ply in range(self._ply + 1, last):
-            if self._seats[int(self._states[ply].current_player)] is None:
+            if self._sessions[int(self._states[ply].current_player)] is None:
                 return self._jump(ply)
         return self._jump(last)
 
-    def seat(self, seats: PlayerSessions) -> None:
-        """Lets others play on from here, even where a side could not go on."""
-        self._seats = seats
+    def set_sessions(self, sessions: PlayerSessions) -> None:
+        """Continues from the current position with other sessions, even after a
+        forfeit."""
+        self._sessions = sessions
         self._jump(self._ply)
 
-    def load(self, actions: Sequence[int], seats: PlayerSessions) -> None:
-        """Begins another game, with moves that were made before.
+    def load(self, actions: Sequence[int], sessions: PlayerSessions) -> None:
+        """Replaces the game by one with the given moves.
 
         Raises:
-            ValueError: a move is not legal; the game that was there goes on.
+            ValueError: a move is illegal; the game is unchanged.
         """
-        states, moves = [self.game.init()], []
+        states, moves = [first_state(self.game)], []
         for number, action in enumerate(actions, start=1):
             state = states[-1]
-            legal = np.flatnonzero(self.game.legal_action_mask(state))
-            if state.terminated or action not in legal:
+            if action not in legal_actions(self.game, state):
                 raise ValueError(f"move {number}, action {action}, is not legal")
             moves.append(Move(action, self.game.action_to_text(state, action)))
-            states.append(self.game.step(state, jnp.int32(action)))
-        self._states, self._moves, self._seats = states, moves, seats
+            states.append(next_state(self.game, state, action))
+        self._states, self._moves, self._sessions = states, moves, sessions
         self._jump(len(moves))
 
-    def advise(self, seat: PlayerSession) -> None:
-        """Asks a seat what it would play here, without playing it.
+    def advise(self, session: PlayerSession) -> None:
+        """Asks a session for advice, unless another request is pending.
 
         Raises:
-            ValueError: it is not a person's turn, or a seat is thinking already.
+            ValueError: it is not a person's turn.
         """
         self._check_is_persons_turn()
         if self._thinking is None:
-            self._ask(seat, is_advice=True)
+            self._ask(session, is_advice=True)
 
     def close(self) -> None:
-        """Drops what a seat is thinking about."""
+        """Drops the pending request."""
         self._generation += 1
         self._thinking = None
 
@@ -240,30 +240,30 @@ class Controller:
         text = self.game.action_to_text(state, action)
         move = Move(action, text, decision, self._clock() - self._turn_began)
         self._moves[self._ply :] = [move]
-        self._states[self._ply + 1 :] = [self.game.step(state, jnp.int32(action))]
+        self._states[self._ply + 1 :] = [next_state(self.game, state, action)]
         self._ply += 1
         self._arrive(Moved(player, move))
 
     def _arrive(self, event: Event) -> None:
-        """Tells of an event that led to a position, and asks whose turn it is there."""
+        """Passes an event that set the position to observers; asks the next session."""
         self.close()
         self._turn_began = self._clock()
         generation = self._generation
         self._tell(event)
         if generation != self._generation:
-            return  # an observer has led the game elsewhere
+            return  # an observer changed the game
         if not self._is_started:
             return
         if self.result is not None:
             self._tell(GameOver(self.result))
             return
-        seat = self._seats[self.player]
-        if seat is not None:
-            self._ask(seat, is_advice=False)
+        session = self._sessions[self.player]
+        if session is not None:
+            self._ask(session, is_advice=False)
         elif self.adviser is not None:
             self._ask(self.adviser, is_advice=True)
 
-    def _ask(self, seat: PlayerSession, is_advice: bool) -> None:
+    def _ask(self, session: PlayerSession, is_advice: bool) -> None:
         generation, player = self._generation, self.player
         self._thinking = Thinks(player, is_advice)
         self._tell(self._thinking)
@@ -277,27 +277,23 @@ class Controller:
             self._thinking = None
             self._answer(error or outcome.result(), player, is_advice)
 
-        self._run(self._work(seat), then)
+        self._execute(self._work(session), then)
 
-    def _work(self, seat: PlayerSession) -> Work:
+    def _work(self, session: PlayerSession) -> Work:
         generation, state = self._generation, self.state
         actions = [move.action for move in self.moves]
 
         def work():
-            is_wanted = generation == self._generation
-            return seat.choose(state, actions) if is_wanted else None
+            if generation != self._generation:
+                return None
+            return choose_legal(session, self.game, state, actions)
 
         return work
 
     def _answer(
         self, answer: MoveDecision | ForfeitError, player: int, is_advice: bool
     ) -> None:
-        """Does what a seat said."""
-        if (
-            isinstance(answer, MoveDecision)
-            and answer.action not in self.legal_actions()
-        ):
-            answer = ForfeitError(self._illegal(answer.action))
+        """Makes the move, passes on the advice or ends the game by a forfeit."""
         if isinstance(answer, MoveDecision):
             if is_advice:
                 self._tell(Advised(answer))
@@ -309,11 +305,6 @@ class Controller:
             is_resignation = isinstance(answer, ResignError)
             self._forfeit = Forfeited(player, str(answer), is_resignation)
             self._arrive(self._forfeit)
-
-    def _illegal(self, action: int) -> str:
-        if not 0 <= action < self.game.num_actions:
-            return f"illegal move: there is no action {action}"
-        return f"illegal move {self.game.action_to_text(self.state, action)}"
 
     def _tell(self, event: Event) -> None:
         for observer in self._observers:

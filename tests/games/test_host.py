@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from azjax import games
-from azjax.games.compiled import compiled
+from azjax.games.host import compiled
 
 
 @pytest.mark.parametrize("name", ["connect_four", "hex:3,swap=true", "breakthrough"])

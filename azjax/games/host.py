@@ -1,0 +1,79 @@
+"""Compiled functions of a game for one position at a time, on the host.
+
+Each function is compiled once for each game; equal games share it.
+"""
+
+import copy
+import functools
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+
+from azjax.games.core import Game, S, State, compiled_mask
+
+G = TypeVar("G", bound=Game)
+
+
+def first_state(game: Game[S]) -> S:
+    """Returns the initial position as NumPy arrays."""
+    return jax.device_get(game.init())
+
+
+def next_state(game: Game[S], state: S, action: int) -> S:
+    """Returns the position after an action as NumPy arrays."""
+    # A compiled function takes a NumPy scalar faster than `jnp.int32` makes an array.
+    number: Any = np.int32(action)
+    return jax.device_get(_step(game, state, number))
+
+
+def legal_actions(game: Game, state: State) -> list[int]:
+    """Returns the legal actions of a position; none if it is terminated."""
+    if state.terminated:
+        return []
+    return np.flatnonzero(compiled_mask(game, state)).tolist()
+
+
+def rewards(game: Game, state: State) -> tuple[float, float]:
+    """Returns the rewards of players 0 and 1 in a position."""
+    first, second = np.asarray(_rewards(game, state)).tolist()
+    return first, second
+
+
+def compiled(game: G) -> G:
+    """Returns an equal game with compiled `step`, `legal_action_mask`, `board` and
+    `rewards`.
+
+    The functions are compiled before this returns, so that the first move of an
+    interface is as fast as later ones.
+    """
+    fast = copy.copy(game)
+    functions = {
+        "step": _step,
+        "legal_action_mask": compiled_mask,
+        "board": _board,
+        "rewards": _rewards,
+    }
+    for name, function in functions.items():
+        vars(fast)[name] = functools.partial(function, game)
+    after = next_state(game, game.init(), 0)
+    jax.block_until_ready(
+        (fast.legal_action_mask(after), fast.board(after), fast.rewards(after))
+    )
+    return fast
+
+
+# These call the methods of the class, because those of a compiled game call these.
+@jax.jit(static_argnames="game")
+def _step(game: Game[S], state: S, action: jax.Array) -> S:
+    return type(game).step(game, state, action)
+
+
+@jax.jit(static_argnames="game")
+def _board(game: Game, state: State) -> jax.Array:
+    return type(game).board(game, state)
+
+
+@jax.jit(static_argnames="game")
+def _rewards(game: Game, state: State) -> jax.Array:
+    return type(game).rewards(game, state)
