@@ -8,9 +8,10 @@ import azjax
 ROOT = pathlib.Path(azjax.__file__).parent
 FLOORS = [
     {
-        *("checks", "compilation_cache", "config_registry", "devices", "program"),
-        *("records", "remote", "suggestions"),
+        *("checks", "compilation_cache", "devices", "program", "records", "remote"),
+        "suggestions",
     },
+    {"config_registry"},
     {"games", "search", "networks"},
     {"players"},
     {"arena"},

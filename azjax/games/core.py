@@ -294,7 +294,12 @@ class Game(abc.ABC, Generic[S]):
 @functools.partial(jax.jit, static_argnames="game")
 def compiled_mask(game: Game[S], state: S) -> jax.Array:
     """Returns `game.legal_action_mask(state)`, compiled once for each game."""
-    return type(game).legal_action_mask(game, state)
+    return original(game).legal_action_mask(state)
+
+
+def original(game: Game[S]) -> Game[S]:
+    """Returns the game that `azjax.games.host.compiled` compiled, or `game`."""
+    return vars(game).get("_original", game)
 
 
 def _enumerate(texts: Sequence[str], most: int = 20) -> str:

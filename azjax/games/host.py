@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import jax
 import numpy as np
 
-from azjax.games.core import Game, S, State, compiled_mask
+from azjax.games.core import Game, S, State, compiled_mask, original
 
 G = TypeVar("G", bound=Game)
 
@@ -48,6 +48,7 @@ def compiled(game: G) -> G:
     interface is as fast as later ones.
     """
     fast = copy.copy(game)
+    vars(fast)["_original"] = original(game)
     functions = {
         "step": _step,
         "legal_action_mask": compiled_mask,
@@ -63,17 +64,17 @@ def compiled(game: G) -> G:
     return fast
 
 
-# These call the methods of the class, because those of a compiled game call these.
+# A compiled game calls these functions: they call the methods of the original game.
 @jax.jit(static_argnames="game")
 def _step(game: Game[S], state: S, action: jax.Array) -> S:
-    return type(game).step(game, state, action)
+    return original(game).step(state, action)
 
 
 @jax.jit(static_argnames="game")
 def _board(game: Game, state: State) -> jax.Array:
-    return type(game).board(game, state)
+    return original(game).board(state)
 
 
 @jax.jit(static_argnames="game")
 def _rewards(game: Game, state: State) -> jax.Array:
-    return type(game).rewards(game, state)
+    return original(game).rewards(state)

@@ -20,7 +20,7 @@ from azjax.training.config import TrainConfig
 from azjax.training.lanes import abstract_array
 
 # Functions of `azjax.networks` and `azjax.search`, and the group of their kernels.
-_GROUPS = {"predict": "network", "descend": "descent", "back_up": "backup"}
+_GROUPS = {"predict": "network", "_select_path": "descent", "back_up": "backup"}
 
 
 class Phase(NamedTuple):

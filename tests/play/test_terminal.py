@@ -237,7 +237,7 @@ def test_an_interrupt_leaves_the_terminal_as_it_was(open_terminal, way):
 def test_an_interrupt_does_not_wait_for_a_search(open_terminal):
     opponent = "alphazero:pretrained?simulations=100000"
     terminal = play(open_terminal, "--second", "--opponent", opponent)
-    terminal.wait_for("thinks")
+    terminal.wait_for("is thinking")
     terminal.type("\x03")
     assert terminal.status() == 130
     assert termios.tcgetattr(terminal.theirs) == terminal.modes

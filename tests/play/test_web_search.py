@@ -193,7 +193,7 @@ def check_same_tree(tree, branches, index):
 def test_the_tree_is_kept_from_move_to_move(trained, decisions):
     player = player_of(trained, tree_reuse_nodes=400)
     states = [state_after(actions) for actions in PLAYED]
-    memory = player.start(states[0])
+    memory = player.init_carry(states[0])
     expected = []
     for state in states:
         _, analysis, memory = analyse(player, state, memory)

@@ -171,7 +171,7 @@ def test_pickled_objects_are_not_loaded(trained, directory):
         ({"options": 5}, "does not fit"),
         ({"network": {"depth": 5}}, "depth"),
         ({"network": {"trunk": "transformer"}}, "network.trunk must be"),
-        ({"search": {"temperature": 5}}, "temperature"),
+        ({"search": {"algorithm": "gumbel", "temperature": 5}}, "temperature"),
         ({"seed": "x"}, "does not fit"),
         (
             {"network": {"trunk": {"name": "dense", "width": 6}}},
@@ -453,8 +453,8 @@ class FlatTrunkConfig(TrunkConfig):
 
 
 def test_a_registered_trunk_is_saved_and_loaded_by_name(tmp_path, monkeypatch):
-    names = dict(trunks._TRUNKS)
-    monkeypatch.setattr(trunks, "_TRUNKS", names)
+    classes = dict(trunks._TRUNKS._classes)
+    monkeypatch.setattr(trunks._TRUNKS, "_classes", classes)
     config = NetworkConfig(register_trunk("flat")(FlatTrunkConfig)())
     game = games.make("tic_tac_toe")
     network, variables = first_network(0, game, config)
@@ -464,5 +464,5 @@ def test_a_registered_trunk_is_saved_and_loaded_by_name(tmp_path, monkeypatch):
     assert loaded.config == config
     assert not loaded.has_own_parts
     chex.assert_trees_all_equal(loaded.variables, variables)
-    del names["flat"]
+    del classes["flat"]
     assert_refused(tmp_path, "unknown trunk 'flat'; .* import the module")

@@ -496,7 +496,7 @@ def test_settings_survive_json():
 
 
 def test_a_setting_of_another_algorithm_is_refused():
-    with pytest.raises(ValueError, match=r"no setting search\.c_init"):
+    with pytest.raises(ValueError, match=r"unknown setting search\.c_init"):
         SearchConfig.from_json({"algorithm": "gumbel", "c_init": 2.0}, "search.")
 
 

@@ -58,7 +58,6 @@ def root_visits(output):
     ("config", "explores"),
     [
         ("gumbel", False),
-        ("several leaves", False),
         pytest.param("gumbel", True, marks=pytest.mark.slow),
         *(
             pytest.param(name, False, marks=pytest.mark.slow)
