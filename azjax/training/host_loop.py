@@ -159,7 +159,7 @@ def run_loop(
         with fails_together():
             opened = working_directory(directory)
             files = stack.enter_context(opened) if is_first() else None
-        session = _Session(
+        segment = _Segment(
             functions,
             directory,
             files,
@@ -167,16 +167,16 @@ def run_loop(
             progress,
             _make_planner(functions),
             Reporter(files, config, start) if files else SilentReporter(),
-            started - progress.seconds,  # time runs on from earlier sessions
+            started - progress.seconds,  # time runs on from earlier segments
             on_iteration or _ignore,
             on_evaluation or _ignore,
         )
-        state, finished = _run_session(session, stack, state, notes)
+        state, finished = _run_segment(segment, stack, state, notes)
     player = functions.player(state)
     return Run(directory, player, finished, progress.first, progress.last)
 
 
-class _Session(NamedTuple):
+class _Segment(NamedTuple):
     """The host objects of a run; `progress` and `planner` are mutable. `files` is None
     in a process that writes only its part of the checkpoints."""
 
@@ -202,131 +202,131 @@ def _make_planner(functions: RunFunctions) -> Planner:
     return Planner(config.minutes, num_evaluations, functions.iteration_seconds)
 
 
-def _run_session(
-    session: _Session, stack: contextlib.ExitStack, state: Any, notes: Sequence[str]
+def _run_segment(
+    segment: _Segment, stack: contextlib.ExitStack, state: Any, notes: Sequence[str]
 ) -> tuple[Any, bool]:
-    """Enters the contexts of a session and runs it; returns as `_run_to_end`."""
-    reporter = session.reporter
+    """Enters the contexts of a segment and runs it; returns as `_run_to_end`."""
+    reporter = segment.reporter
     signals = StopSignals(reporter.message, reporter.leave)
-    for context in (reporter, signals, session.checkpoints):
+    for context in (reporter, signals, segment.checkpoints):
         stack.enter_context(context)
     for note in notes:
         reporter.message(note)
-    state, finished = _run_to_end(session, StopRequests(signals), state)
-    session.checkpoints.wait()
+    state, finished = _run_to_end(segment, StopRequests(signals), state)
+    segment.checkpoints.wait()
     if not finished:
         text = _stopped_text(
-            session.functions.config, session.progress, int(state.iteration)
+            segment.functions.config, segment.progress, int(state.iteration)
         )
         reporter.last_message(text)
     return state, finished
 
 
-def _run_to_end(session: _Session, stops: StopRequests, state: Any) -> tuple[Any, bool]:
+def _run_to_end(segment: _Segment, stops: StopRequests, state: Any) -> tuple[Any, bool]:
     """Iterates, evaluates and saves; donates the state. Returns the last state, and
     whether the run is finished."""
-    config, progress = session.functions.config, session.progress
+    config, progress = segment.functions.config, segment.progress
     saved_at = progress.seconds
     while True:
         iteration = int(state.iteration)
-        share = _replanned_share(session, iteration)
+        share = _replanned_share(segment, iteration)
         num_evaluations = config.evaluation.num_evaluations
         evaluates = progress.is_evaluation_due(share, num_evaluations, iteration)
         if evaluates:
-            row = _evaluate(session, stops, state)
+            row = _evaluate(segment, stops, state)
             if row is None:
-                _save(session, state, evaluated=False)
+                _save(segment, state, evaluated=False)
                 return state, False
             progress.add_evaluation(row, int(share * num_evaluations))
-            session.reporter.evaluation(row)
-            session.on_evaluation(row)
-            share = _replanned_share(session, iteration, has_evaluated=True)
+            segment.reporter.evaluation(row)
+            segment.on_evaluation(row)
+            share = _replanned_share(segment, iteration, has_evaluated=True)
         if share >= 1 or stops.is_requested():
-            _save(session, state, evaluated=evaluates)
+            _save(segment, state, evaluated=evaluates)
             return state, share >= 1
         minutes = (progress.seconds - saved_at) / 60
         if evaluates or minutes > config.checkpoint.every_minutes:
             saved_at = progress.seconds
-            _save(session, state, evaluated=evaluates)
-        state, row = _iterate(session, state, share)
-        session.reporter.iteration(row)
-        session.on_iteration(row)
+            _save(segment, state, evaluated=evaluates)
+        state, row = _iterate(segment, state, share)
+        segment.reporter.iteration(row)
+        segment.on_iteration(row)
 
 
 def _replanned_share(
-    session: _Session, iteration: int, *, has_evaluated: bool = False
+    segment: _Segment, iteration: int, *, has_evaluated: bool = False
 ) -> float:
     """Updates the plan by the first process's clock. Returns the fraction of the run
     that is done."""
-    progress, planner, before = session.progress, session.planner, session.progress.plan
-    seconds = time.monotonic() - session.started
+    progress, planner, before = segment.progress, segment.planner, segment.progress.plan
+    seconds = time.monotonic() - segment.started
     if has_evaluated:
         planner.add_evaluation(seconds - progress.seconds)
     plan = planner.replanned(before, iteration, seconds, has_evaluated=has_evaluated)
     progress.seconds, content = from_first([seconds, plan.to_json()])
     progress.plan = plan if is_first() else plan_from_json(content)
-    if text := plan_text(before, progress.plan, session.functions.positions):
-        session.reporter.message(text)
+    if text := plan_text(before, progress.plan, segment.functions.positions):
+        segment.reporter.message(text)
     return progress.plan.share(iteration)
 
 
 def _evaluate(
-    session: _Session, stops: StopRequests, state: Any
+    segment: _Segment, stops: StopRequests, state: Any
 ) -> dict[str, Any] | None:
     """Returns the metrics of an evaluation; None if a stop request interrupted it."""
-    session.reporter.compiling("evaluation")
-    player = session.functions.player(state)
-    row = stops.interrupting(functools.partial(session.functions.evaluate, player))
+    segment.reporter.compiling("evaluation")
+    player = segment.functions.player(state)
+    row = stops.interrupting(functools.partial(segment.functions.evaluate, player))
     # The result may differ between processes: other hardware, engines as opponents.
     row = from_first(row)
-    return None if row is None else row | _counts(session, state)
+    return None if row is None else row | _counts(segment, state)
 
 
-def _save(session: _Session, state: Any, *, evaluated: bool) -> None:
+def _save(segment: _Segment, state: Any, *, evaluated: bool) -> None:
     """Saves a checkpoint and the player.
 
     `evaluated`: whether the last evaluation is of this state; its mistakes then select
         the best checkpoint.
     """
-    functions, progress = session.functions, session.progress
-    progress.seconds = time.monotonic() - session.started
+    functions, progress = segment.functions, segment.progress
+    progress.seconds = time.monotonic() - segment.started
     mistakes = (progress.last or {}).get("network_mistakes") if evaluated else None
     values = {"iteration": int(state.iteration), **progress.values()}
     with fails_together_at_once():
-        session.reporter.publish()  # first, so that the metrics include the checkpoint
-        session.checkpoints.save(state, values, mistakes=mistakes)
-        if session.files is not None:
-            with disk_errors(session.files.path):
+        segment.reporter.publish()  # first, so that the metrics include the checkpoint
+        segment.checkpoints.save(state, values, mistakes=mistakes)
+        if segment.files is not None:
+            with disk_errors(segment.files.path):
                 player = functions.player(state)
-                functions.save_player(session.files.path / PLAYER, player)
-                write_plan(session.files.path, progress.plan)
-            with disk_errors(session.directory):
-                session.files.publish(PLAYER, PLAN_FILE)
+                functions.save_player(segment.files.path / PLAYER, player)
+                write_plan(segment.files.path, progress.plan)
+            with disk_errors(segment.directory):
+                segment.files.publish(PLAYER, PLAN_FILE)
 
 
-def _iterate(session: _Session, state: Any, share: float) -> tuple[Any, dict[str, Any]]:
+def _iterate(segment: _Segment, state: Any, share: float) -> tuple[Any, dict[str, Any]]:
     """Runs an iteration; donates the state. Returns the new state and its metrics."""
-    functions, progress = session.functions, session.progress
+    functions, progress = segment.functions, segment.progress
 
     def enter(phase: str) -> None:
-        session.planner.enter(phase)
-        session.reporter.compiling(phase)
+        segment.planner.enter(phase)
+        segment.reporter.compiling(phase)
 
     began = time.monotonic()
     state, totals, metrics = functions.iterate(state, progress.totals, share, enter)
     seconds = time.monotonic() - began
-    _check_finite(metrics, int(state.iteration), session.directory)
+    _check_finite(metrics, int(state.iteration), segment.directory)
     progress.totals = totals
     progress.seconds += seconds  # an estimate until the clock is read again
     speed = functions.positions / seconds
-    row = {**_counts(session, state), "positions_per_second": speed, **metrics}
-    session.planner.add_iteration(row)
+    row = {**_counts(segment, state), "positions_per_second": speed, **metrics}
+    segment.planner.add_iteration(row)
     return state, row
 
 
-def _counts(session: _Session, state: Any) -> dict[str, Any]:
+def _counts(segment: _Segment, state: Any) -> dict[str, Any]:
     """Returns the first fields of every metrics row."""
-    functions, progress = session.functions, session.progress
+    functions, progress = segment.functions, segment.progress
     iteration = int(state.iteration)
     return {
         "iteration": iteration,
