@@ -41,9 +41,9 @@ CONFIG = TrainConfig(
     # 6 rows of 7 cells. Solved, so that mistakes can be counted.
     game="connect_four",
     minutes=20.0,
-    # Maps a position to move probabilities and a value. Dense layers on windows of 4x4
-    # cells, which contain whole lines of four, are far faster on a CPU than a
-    # convolutional tower; on an accelerator the tower is stronger.
+    # Maps a position to policy logits and to win, draw and loss logits. Dense layers on
+    # windows of 4x4 cells, which contain whole lines of four, are far faster on a CPU
+    # than a convolutional tower; on an accelerator the tower is stronger.
     network=NetworkConfig(DenseTrunkConfig(num_blocks=3, width=256, window=4))
     if ON_CPU
     else NetworkConfig(
@@ -64,12 +64,12 @@ CONFIG = TrainConfig(
         num_simulations=(16, 32, 32, 32, 32)
         if ON_CPU
         else (16, 32, 32, 32, 64, 64, 64, 64),
-        initial_position_fraction=0.25,  # of the games start from the empty board,
-        short_opening_fraction=0.4,  # after 0 to 12 random moves; the rest: 0 to 30
+        initial_position_fraction=0.25,  # of the games start from the empty board
+        short_opening_fraction=0.4,  # after 0 to 12 random moves; the others: 0 to 30
         temperature_moves=8,  # sampled from the policy, so that openings differ
     ),
-    # Stores positions. Batches come from the newer half of all positions, at least
-    # `min_window` and at most `capacity` of them.
+    # Stores positions. Batches come from the newest `window` fraction of all positions,
+    # at least `min_window` and at most `capacity` of them.
     replay=ReplayConfig(
         capacity=2**19 if ON_CPU else 2**21,
         window=0.5,
@@ -81,10 +81,10 @@ CONFIG = TrainConfig(
         batch_size=256 if ON_CPU else 4096,
         replay_ratio=4.0,  # each position is sampled four times, on average
         learning_rate=2e-3,  # peak, after a linear warmup; a cosine decays it to 0
-        td_lambda=0.8,  # value targets: the game's result mixed with later searches
+        td_lambda=0.8,  # lambda-return over later search values and the game's result
         ema_decay=0.998,  # of the averaged weights, which play and are evaluated
     ),
-    # Divides the run into equal parts, spread over all devices.
+    # Divides games, replay and batches into equal parts, sharded over the devices.
     num_lanes=8,
     # Measures strength during the run: mistakes against perfect play, and match scores.
     evaluation=EvaluationConfig(

@@ -73,7 +73,7 @@ class ValueHead(Head):
 
 @dataclasses.dataclass(frozen=True)
 class AuxiliaryHead:
-    """A head that is trained besides policy and value and not used in play.
+    """An additional head, which is trained but not used in play.
 
     Its target is computed at sampling, from the position and the final position of its
     game, and needs no storage; other moves of the game are not available. Positions of
@@ -114,7 +114,8 @@ def policy_loss(
 ) -> jax.Array:
     """Computes KL(target || policy), `[B]`, over legal actions.
 
-    Its gradient is that of the cross-entropy; its minimum is 0, also without a target.
+    Its gradient is that of the cross-entropy; it is at least 0, and 0 where
+    the target is all 0.
 
     Args:
         policy_logits: `[B, A]`.

@@ -177,7 +177,7 @@ class ConvTrunk(nnx.Module):
 
     He et al. 2016, "Identity mappings in deep residual networks" (pre-activation). In
     place of normalisation every block is initialised to the identity and its input is
-    scaled by 1 / sqrt(its height in the tower), as KataGo does after Zhang et al. 2019,
+    scaled by 1 / sqrt(block number), as KataGo does after Zhang et al. 2019,
     "Fixup initialization"; training and play compute the same.
 
     observation_shape: (H, W, C).

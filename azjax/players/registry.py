@@ -78,7 +78,8 @@ def load(spec: str, game: Game | None = None, parts: Parts | None = None) -> Any
       its arguments.
 
     RUN is a run directory, a player directory, or `pretrained`. Settings follow a `?`
-    and are joined by `&`. All players except runs need the game.
+    and are joined by `&`. `random`, `greedy`, `minimax`, `mcts`, `perfect` and
+    `pretrained` need the game.
 
     Args:
         spec: the player string.

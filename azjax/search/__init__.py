@@ -2,8 +2,12 @@
 
 `gumbel_muzero_policy` and `muzero_policy` have mctx's signatures and results: a script
 that calls mctx's only changes the import. `gumbel_policy` and `alphazero_policy` have
-the settings of `SearchConfig`, some of which mctx does not have; training and players
-use them through `run_search`. All four call `search`.
+the settings of `GumbelConfig` and `AlphaZeroConfig`, some of which mctx does not have;
+training and players use them through `run_search`. `uct_policy` needs no network. All
+policies call `search`.
+
+Shapes: `B` games, `A` actions, `N` nodes of a tree, `M = B * N` nodes of all trees, `P`
+parts of a batch with keys of their own, `R` gathered nodes.
 """
 
 from azjax.search.alphazero import AlphaZeroConfig, alphazero_policy

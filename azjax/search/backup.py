@@ -128,7 +128,7 @@ def _update_by_row(
     at = jnp.where(counts, rows.entry, nodes.size)
     statistics = _with_edge(rows.statistics, child, ~is_leaf)
     if select is not None:
-        # Only for selections that read the children's values; otherwise compiled away.
+        # Updates `children_values` of the one-node trees; XLA removes it if unused.
         now = nodes.statistics.update(at, value=statistics.value)
         now = dataclasses.replace(nodes, statistics=now)
         action = select(now, rows._replace(statistics=statistics))
@@ -208,6 +208,7 @@ def _add_visit(
     visits, value = statistics.visits, statistics.value
     mean = (value * visits + gain) / (visits + 1.0)
     new_value = jnp.where(is_leaf, evaluation.raw_value, mean)
+    # A proven node keeps its exact value; a terminal leaf takes the model's.
     keeps_value = is_proven_at(nodes, entry) & (~is_leaf | (evaluation.discount != 0))
     value = jnp.where(counts & ~keeps_value, new_value, value)
     visits = visits + counts

@@ -19,7 +19,7 @@ class SearchConfig(abc.ABC):
 
     Its fields are numbers, booleans, texts or None, with defaults.
 
-    title: the algorithm's name for people.
+    title: display name of the algorithm.
     tree_reuse_nodes: maximum number of nodes of a game's tree that are kept for its
         next move; 0: every move starts from an empty tree.
     use_solver: whether to back up proven wins, draws and losses: proven positions are
@@ -47,10 +47,16 @@ class SearchConfig(abc.ABC):
 
         Its arguments are those of `gumbel_policy` before the algorithm's settings:
         `(params, rng_key, root, recurrent_fn, num_simulations, *, invalid_actions)`,
-        and `max_depth`, `tree`, `use_solver` and `search_slice` of `search`.
+        and `max_depth`, `tree`, `use_solver` and `search_slice` of `search`. `rng_key`
+        is one key, or `[P]` for P equal parts of the batch (see `azjax.search.keys`).
+        `num_simulations` is static and an upper bound; with a `search_slice` its
+        `total` is the number of simulations. The `action` of the `mctx.PolicyOutput`
+        is the best move; `action_weights` are the policy target, 0 for illegal moves
+        and, with the solver, outside `azjax.search.roots.allowed_actions`.
 
         Args:
-            explores: whether to add noise at the root, as in self-play.
+            explores: whether to explore at the root as in self-play (noise, forced
+                playouts).
         """
 
     def num_nodes(self, num_simulations: int) -> int:

@@ -84,8 +84,9 @@ def gumbel_policy(
 
     Danihelka et al. 2022, "Policy improvement by planning with Gumbel", sections 3 to
     5. The root actions with the highest prior logits plus Gumbel noise get equally many
-    visits, the worse half is dropped, and so on. The improved policy (equation 11) is
-    softmax(prior logits + scaled completed Q-values); the scale grows with the visits.
+    visits, and the worse half is dropped, until two actions remain. The improved policy
+    (equation 11) is softmax(prior logits + scaled completed Q-values); the scale grows
+    with the visits. Sequential halving ignores the visits of a starting tree.
     The Q-value of an unvisited action is completed by the node's network value averaged
     with the Q-values of the visited actions (appendix D). Below the root, the selected
     action is the one whose visits are furthest behind this policy. The result is that
@@ -93,7 +94,7 @@ def gumbel_policy(
 
     Args:
         params: passed on to `recurrent_fn`.
-        rng_key: consumed.
+        rng_key: one key, or `[P]` for P equal parts of the batch; consumed.
         root: prior logits `[B, A]` and values `[B]`, converted to float32; states
             `[B, ...]`.
         recurrent_fn: the model; illegal actions have the lowest prior logits.
@@ -150,7 +151,7 @@ def search_by_gumbel(
 
     Args:
         params: passed on to `recurrent_fn`.
-        rng_key: consumed.
+        rng_key: one key, or `[P]` for P equal parts of the batch; consumed.
         root: as in `gumbel_policy`.
         recurrent_fn: the model.
         num_simulations: at least 1.

@@ -33,7 +33,8 @@ class Statistics(NamedTuple):
 
     visits: `[R]` int32; simulations through the node, and 1 for the evaluation of a
         root; 0 where unused.
-    value: `[R]` float32; mean of the values backed up.
+    value: `[R]` float32; mean of the backed-up values; the exact value of a proven
+        node; the model's value after an evaluation at `max_depth`.
     next_action: `[R]` int32; the action that the interior selection takes now.
     next_link: `[R]` int32; the link of that action.
     link: `[R, A]` int32.
@@ -51,7 +52,7 @@ class Statistics(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """Numbers of R nodes that are stored once, when the model evaluates the nodes.
+    """Outputs of the model for R nodes; backups do not change them.
 
     raw_value: `[R]` float32; the network's value.
     reward: `[R]` float32; of the move that leads here, for the player who made it.

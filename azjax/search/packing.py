@@ -1,8 +1,8 @@
-"""Tables of records, for accelerators packed into rows of 32-bit words.
+"""Tables of records, which accelerators store as rows of 32-bit words.
 
 A GPU or TPU gathers or scatters a row of words in one operation, while a record of
 several arrays takes one for each. A CPU does better with the arrays, because it reads
-only those that are used. Both keep every bit.
+only those that are used. Packing is lossless.
 """
 
 import dataclasses
@@ -174,7 +174,7 @@ class Table:
         return self.data if self.packing is None else self.packing.unpack(self.data)
 
     def __getitem__(self, index: jax.Array) -> Any:
-        """Returns the records at `[R]` indices; those outside are moved to an end."""
+        """Returns the records at `[R]` indices; indices out of range are clipped."""
         found = jax.tree.map(
             lambda leaf: leaf.at[index].get(mode="clip", wrap_negative_indices=False),
             self.data,

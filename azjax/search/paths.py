@@ -15,8 +15,9 @@ class Paths:
     length: `[B]` int32; moves from the root to the leaf.
     parent, action, leaf: `[B]` int32; the last move of the path.
     is_new: `[B]` bool; whether the leaf is a new node.
-    is_terminal: `[B]` bool; whether the leaf is an old node that is not evaluated
-        again, because it ends the game or is proven.
+    is_terminal: `[B]` bool; whether the leaf is an existing terminal or proven node. An
+        existing leaf that is neither was reached at `max_depth` and is evaluated again,
+        as in mctx.
     counts: `[B]` bool; whether the simulation is made. It is not where the game's
         simulations are used up or its tree is full.
     row: `[R]` int32; entries to update, game by game, each from depth 1 to the leaf; a

@@ -37,8 +37,8 @@ def run_search(  # noqa: PLR0917  # the order is mctx's
         recurrent_fn: the model.
         num_simulations: at least 1.
         invalid_actions: `[B, A]` bool, True where illegal at the root.
-        explores: whether to add noise at the root, as in self-play. The action is the
-            best one in both cases.
+        explores: whether to explore at the root as in self-play (noise, forced
+            playouts). The action is the best one in both cases.
         max_depth: longest path from the root (moves); the game's `max_moves` does not
             change the result and saves memory.
         tree: trees to start from; default: empty trees.

@@ -188,7 +188,7 @@ def gumbel_root_selection(
         visits.sum(dtype=jnp.int32),
         max_num_considered_actions=max_num_considered_actions,
     )
-    # Where actions are excluded, no allowed one may have exactly that many visits.
+    # Possibly no allowed action has exactly that many visits: take the nearest number.
     distance = jnp.where(allowed, jnp.abs(visits - considered_visit), 2**30)
     scores = sequential_halving_scores(
         visits[jnp.argmin(distance)],

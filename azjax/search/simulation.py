@@ -26,7 +26,7 @@ class Simulator:
     max_depth: longest path from the root (moves).
     selects_on_update: see `search`.
     base: `[B]` int32; entries of the roots.
-    root_evaluation: `Evaluation` of the roots.
+    root_evaluation: `Evaluation` of the roots, which a search does not change.
     invalid_actions: `[B, A]`; at the roots.
     extra_data: leaves `[B, ...]`.
     """

@@ -1,7 +1,8 @@
 """The solver: backs up proven wins, draws and losses.
 
 With `use_solver` the trees carry `Bounds`, see `score_bounds`. Without it
-`Nodes.bounds` is None, no node is proven, and every function here returns its input.
+`Nodes.bounds` is None, no node counts as proven, and functions that return `Nodes`
+return them unchanged.
 """
 
 import dataclasses
@@ -65,8 +66,9 @@ def losing_actions(nodes: Nodes, rows: Rows) -> jax.Array:
 
 
 def back_up_bounds(nodes: Nodes, paths: Paths) -> Nodes:
-    """Propagates the result of a new terminal leaf towards the root, as far as it
-    changes a bound. A node that becomes proven gets its exact value."""
+    """Links new leaves to their parents, and propagates bounds from new terminal leaves
+    towards the root until no bound changes. A node that becomes proven gets its exact
+    value."""
     if nodes.bounds is None:
         return nodes
     leaf = paths.leaf

@@ -1,4 +1,4 @@
-"""`search`: the result of `mctx.search`, in time linear in the simulations."""
+"""`search`: an equivalent of `mctx.search` in O(num_simulations) time."""
 
 from collections.abc import Callable
 from typing import Any
@@ -60,12 +60,11 @@ def search(
         invalid_actions: `[B, A]`, nonzero where illegal at the root.
         extra_data: leaves `[B, ...]`, for the selection functions.
         loop_fn: runs the simulations, like `jax.lax.fori_loop`.
-        tree: trees to start from, see `subtree`; default: empty trees. Roots get their
-            prior from `root`, and roots of empty trees all of it. N must leave room for
-            `num_simulations` new nodes, as in trees of `init_trees` and `empty_tree`
-            that went through `subtree`; simulations without room are left out. mctx's
-            selection at a Gumbel root counts the visits of the starting tree,
-            `gumbel_policy` does not.
+        tree: trees to start from, see `subtree`; default: empty trees. The prior logits
+            of every root come from `root`; its value and embedding are used only where
+            the tree is empty. N must leave room for `num_simulations` new nodes, as in
+            trees of `init_trees` and `empty_tree` that went through `subtree`;
+            simulations without room are left out.
         selects_on_update: whether the interior selection depends on the node's
             statistics alone, not on key or depth. It is then computed once per update
             of a node, not once per simulation through it: the same result, faster.

@@ -1,17 +1,16 @@
 """AlphaZero by self-play: `train` and its parts.
 
-Shapes: `B` game slots, each of which holds one game after the other; `T` moves of a
-    chunk of self-play; `R` rows of the replay; `N` positions of a batch; `A` actions;
-    `K` stored entries of a policy; `H, W, C` height, width and planes of an
+Shapes: `L` lanes; `B` game slots, each of which holds one game after the other; `T`
+    moves of a chunk of self-play; `R` rows of the replay; `N` positions of a batch; `A`
+    actions; `K` stored entries of a policy; `H, W, C` height, width and planes of an
     observation. In `azjax.search`, `N` is the number of nodes of a tree.
 
 JAX terms: a pytree is a nested structure of arrays, its leaves. A jitted function is
 compiled at its first call, and again for other shapes. `vmap` turns a function of one
 position into a function of a batch; `lax.scan` is a compiled loop that stacks its
 outputs. A donated argument must not be used again: its memory is reused for the result.
-Nor must a consumed random key: `split` makes several keys from one, `fold_in` makes a
-key from a key and a number. A write with an index beyond the end is ignored
-(`mode="drop"`).
+A random key that a function consumes must not be used again either: `jax.random.split`
+makes several keys from one, `fold_in` makes a key from a key and a number.
 """
 
 from azjax.training.algorithm import Algorithm, TrainState, make_algorithm

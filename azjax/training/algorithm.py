@@ -51,7 +51,8 @@ class TrainState:
     games: games in progress, leaves `[L, B / L, ...]` for L lanes.
     replay: stored positions, leaves `[L, R, B / L, ...]`.
     sampler: the sampler's state, leaves `[L, ...]`.
-    rng_key: the run's key; constant, a counter is folded in for each use.
+    rng_key: the run's key; constant; the iteration number is folded in, and for updates
+        also the update count.
     iteration: `[]` int32; completed iterations.
     """
 
@@ -78,8 +79,8 @@ class Algorithm(NamedTuple):
     make_index: `(num_moves, window, replay) -> (replay, index, eligibility)`.
     prepare: the sampler's `(sampler_state, index) -> sampler_state`.
     update: `(learner, share, sampler_state, (replay, index), keys) -> (learner,
-        sampler_state, metrics)`; samples a batch and updates the network with it. All
-        updates of an iteration may use the same keys: the update count is folded in.
+        sampler_state, metrics)`; samples a batch and updates the network with it. Pass
+        the same keys for all updates of an iteration: the update count is folded in.
     """
 
     lanes: Lanes
@@ -125,7 +126,7 @@ def make_algorithm(
         network: its structure, with the auxiliary heads of `parts`.
         optimizer: replaces AdamW and its schedule.
         parts: custom network modules and auxiliary heads.
-        loss: replaces `head_losses`.
+        loss: replaces `head_losses`, with its `value_weight` and the auxiliary losses.
         value_target: replaces `lambda_target`.
         sampler: replaces `uniform_sampler`.
         devices: the devices of the lanes; all by default.
@@ -268,7 +269,8 @@ def _jit_update(
     apply = functools.partial(apply_gradient, optimizer, ema_decay)
 
     def lanes_gradient(learner, sampler_state, positions, keys):
-        """Returns the mean gradient of some lanes, `[1, ...]`."""
+        """Returns the `Gradient` averaged over the lanes of this device, with a
+        leading axis of 1, and the new sampler states."""
         replay, index = positions
         keys = jax.vmap(jax.random.fold_in, (0, None))(keys, learner.updates)
         batch = jax.vmap(draw)(sampler_state, replay, index, keys)

@@ -26,9 +26,9 @@ class SelfPlayConfig:
     Attributes:
         num_games: B, games played at once.
         moves_per_chunk: T, moves in each game per iteration.
-        num_simulations: network evaluations of a full search, besides the root's; one
-            number for each of equal stages of the run: `(16, 32, 32)` uses 16 in the
-            first third (AlphaZero: 800).
+        num_simulations: simulations of a full search; with n numbers, the i-th is used
+            in the i-th n-th of the run: `(16, 32, 32)` uses 16 in the first third
+            (AlphaZero: 800).
         initial_position_fraction: fraction of the games that start from the initial
             position.
         short_opening_fraction: fraction that starts after 0 to `short_opening_moves`

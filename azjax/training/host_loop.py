@@ -138,7 +138,7 @@ def run_loop(
         functions: of the learning algorithm.
         directory: the open run directory.
         notes: lines to print at the start.
-        started: start of this process's part of the run, from `time.monotonic`.
+        started: start of the segment, from `time.monotonic`.
         plan: plan to follow in a new run; None: a new plan.
         on_iteration: called with the metrics of each iteration.
         on_evaluation: called with the metrics of each evaluation, after plotting.
@@ -167,7 +167,7 @@ def run_loop(
             progress,
             _make_planner(functions),
             Reporter(files, config, start) if files else SilentReporter(),
-            started - progress.seconds,  # time runs on from earlier segments
+            started - progress.seconds,  # includes earlier segments
             on_iteration or _ignore,
             on_evaluation or _ignore,
         )
@@ -177,8 +177,10 @@ def run_loop(
 
 
 class _Segment(NamedTuple):
-    """The host objects of a run; `progress` and `planner` are mutable. `files` is None
-    in a process that writes only its part of the checkpoints."""
+    """The host objects of a segment; `progress` and `planner` are mutable.
+
+    `files` is None in a process that writes only its part of the checkpoints.
+    """
 
     functions: RunFunctions
     directory: Directory

@@ -30,7 +30,8 @@ def train_iteration(
 
     Returns:
         The state and the metrics: scalars by name, among them `newly`, `delay` and
-        `waiting` of `Eligibility`; no losses if no update was made.
+        `waiting` of `Eligibility`; no losses if no update was made, because a lane has
+        no eligible position.
     """
     play_keys, update_keys = algorithm.make_keys(state.rng_key, state.iteration)
     num_simulations = config.self_play.simulations_at(share)

@@ -1,4 +1,4 @@
-"""Lanes: the fixed parts of a run, spread over the devices.
+"""Lanes: equal parts of games, replay and batches, sharded over the devices.
 
 A run's games, replay and batches are divided into L lanes, each with its own random
 keys. Lane arrays have a leading axis, `[L, ...]`, which is sharded over the devices;

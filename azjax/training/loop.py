@@ -80,7 +80,8 @@ def train(
         config: the run's settings.
         optimizer: replaces AdamW and its schedule.
         parts: custom network modules and auxiliary heads.
-        loss: replaces `head_losses`; maps `(prediction, batch)` to losses by name.
+        loss: replaces `head_losses`, with its `value_weight` and the auxiliary losses;
+            maps `(prediction, batch)` to a `HeadLoss` by name.
         value_target: replaces `lambda_target`.
         sampler: replaces `uniform_sampler`.
         on_iteration: called with the metrics of each iteration. An exception ends the

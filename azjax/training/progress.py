@@ -12,7 +12,7 @@ Totals = Mapping[str, float]
 
 @dataclasses.dataclass
 class Progress:
-    """The host's counters over all sessions of a run.
+    """The host's counters over all segments of a run.
 
     plan: fraction of the run that is done after each iteration.
     seconds: time used.

@@ -41,8 +41,8 @@ class Index(NamedTuple):
     first: `[]` int32; row of the window's oldest move.
     lengths: `[B]` int32; number of eligible positions in each slot, from `first` on.
     is_new: `[R, B]` bool; whether a position is eligible for the first time.
-    value_target: `[R, B, 3]` float16; valid for eligible positions. Unwritten rows
-        count as the oldest.
+    value_target: `[R, B, 3]` float16; valid for eligible positions. Rows
+        not yet written come first in time order and are never eligible.
     last: `[R, B]` int32; row of the last move of the position's game, -1 if unknown;
         None unless an auxiliary head needs it.
     """
@@ -66,10 +66,10 @@ class Index(NamedTuple):
 
 
 class Eligibility(NamedTuple):
-    """Counts since the last index, scalars.
+    """Counts of positions, scalars.
 
-    newly: positions that are eligible for the first time.
-    delay: moves made after them in their slots, later games included, summed.
+    newly: positions that became eligible since the last index.
+    delay: sum over these positions of the moves made in their slots since them.
     waiting: positions in the window that have not been eligible yet.
     """
 
@@ -110,7 +110,8 @@ class Batch(NamedTuple):
     observation: `[N, H, W, C]` float32.
     legal_action_mask: `[N, A]` bool.
     targets: of all heads.
-    has_ended: `[N]` bool; whether the auxiliary heads have a target.
+    has_ended: `[N]` bool; whether the auxiliary heads have a target; all False without
+        auxiliary heads.
     sample: the sampled positions, in the order of the batch.
     """
 
@@ -198,11 +199,10 @@ def make_index(
     in_rows = functools.partial(jnp.roll, shift=oldest, axis=0)
 
     targets = _value_targets(jax.tree.map(in_time_order, moves), value_target)
-    # The move that ends each position's game, counted from the oldest move; `capacity`
-    # if it has not been made.
-    age = jnp.arange(capacity, dtype=jnp.int32)[:, None]
+    time = jnp.arange(capacity, dtype=jnp.int32)[:, None]  # 0 is the oldest move
+    # The move that ends each position's game; `capacity` if it has not been made.
     end = _next_end(in_time_order(moves.terminated))
-    followers = capacity - 1 - age
+    followers = capacity - 1 - time
     is_eligible = in_rows((end < capacity) | (followers >= value_target.horizon))
 
     length = jnp.minimum(jnp.minimum(window, num_moves), capacity)
@@ -278,9 +278,9 @@ def make_batch(
 ) -> Batch:
     """Returns observations and targets of positions, each under a symmetry of the game.
 
-    The sampled positions are independent, so that equal parts of the batch, one per
-    symmetry, replace random symmetries; `Batch.sample` has the resulting order. With
-    fewer positions than symmetries, each gets another random one.
+    Position i gets symmetry i mod S. As the sampler draws positions independently, this
+    replaces drawing symmetries at random. The batch is reordered by symmetry;
+    `Batch.sample` has the new order. If N < S, N different random symmetries are used.
 
     Args:
         game: the game.

@@ -59,7 +59,7 @@ def make_searches(
 
 
 class _Searches(NamedTuple):
-    """The static data of the searches, with functions of the arrays."""
+    """Static arguments of the searches; the methods are pure functions of arrays."""
 
     game: Game
     recurrent_fn: Callable[..., Any]
@@ -101,6 +101,7 @@ class _Searches(NamedTuple):
         """Searches all given positions, with full searches or with fast ones."""
         part = None
         if is_full:
+            # The static argument is the maximum, the traced number stops earlier.
             made = jnp.zeros(root.value.shape, jnp.int32)
             part = SearchSlice(total=made + num_simulations, made=made)
         output = run_search(

@@ -41,8 +41,8 @@ class Trajectory(NamedTuple):
 
     state: before the move, leaves `[T, B, ...]`.
     action: `[T, B]`, the smallest unsigned integer type that holds all actions.
-    policy: policy target, leaves `[T, B, ...]`: the search's improved policy (see
-        `gumbel_policy`); all 0 after a fast search.
+    policy: policy target, leaves `[T, B, ...]`: the search's `action_weights`; all 0
+        after a fast search.
     value: `[T, B]` float32; the search's value for the player to move.
     draw_probability: `[T, B]` float32; the network's.
     reward: `[T, B]` float32; to the player who moved.
@@ -155,8 +155,8 @@ def make_self_play(
 
     `num_simulations` is an int32, at most `config.longest_search`, so that all stages
     of a run use one compiled program. A finished game is replaced at once by an opening
-    from a pool. Reused trees end with the chunk, because the next chunk is played by
-    another network. Policies are stored with `policy_entries` entries, see
+    from a pool. Trees are reused only within a chunk, because the next chunk is played
+    by another network. Policies are stored with `policy_entries` entries, see
     `store_policy`. The games are donated, the key is consumed.
 
     With `[L]` keys it plays in L lanes: all leaves have a leading lane axis, and the
@@ -181,7 +181,7 @@ def make_self_play(
 
 
 class _SelfPlay(NamedTuple):
-    """The static data of self-play, with functions of the arrays."""
+    """Static arguments of self-play; the methods are pure functions of arrays."""
 
     game: Game
     network: Network
@@ -200,8 +200,8 @@ class _SelfPlay(NamedTuple):
         """Plays a chunk in L lanes; all leaves have a leading lane axis."""
         num_games, num_lanes = games.moves[0].size, rng_keys.size
         num_moves = self.config.moves_per_chunk
-        # A game from a random opening rarely lasts less than 16 moves; if the pool runs
-        # out, its openings are used again.
+        # Room for one new game per 16 moves of each slot; if shorter games exhaust the
+        # pool, its openings are used again.
         pool_size = max(num_games, num_games * num_moves // 16)
         pool_keys, moves_keys = split_keys(rng_keys, 2)
         draw_pool = functools.partial(

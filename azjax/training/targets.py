@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from azjax.checks import check_number
 
-NEGLIGIBLE = 1e-3  # maximum weight of the unknown rest of a game in a target
+NEGLIGIBLE = 1e-3  # maximum weight of the bootstrap value in a lambda-return
 
 
 def one_hot_result(reward: jax.Array) -> jax.Array:
@@ -92,9 +92,9 @@ def lambda_returns(
     """Computes lambda-returns between the game's result and the search's values.
 
     Sutton and Barto 2018, equation 12.2, for probabilities of win, draw and loss and
-    alternating players: the target of a position is the flipped mixture of the next
-    position's target and its search value. An unfinished game is bootstrapped from the
-    search value of its newest position.
+    alternating players: `target[t] = flip(td_lambda * target[t + 1] + (1 - td_lambda) *
+    search_value[t + 1])`, where `flip` exchanges win and loss. An unfinished game is
+    bootstrapped from the search value of its newest position.
 
     `T` is the number of moves, in time order; `B` the number of game slots.
 

@@ -71,7 +71,7 @@ def text(x: float, y: float, words: str, size: int = 15, anchor: str = "middle")
 
 
 def label(x: float, y: float, words: str) -> str:
-    """Returns a line of text around (x, y), whatever its size."""
+    """Returns a line of text centred at (x, y), for any font size."""
     return (
         f'<text x="{x:g}" y="{y:.4g}" dy=".333em" font-size="15" fill="{INK}" '
         f'text-anchor="middle">{html.escape(words)}</text>'
@@ -85,7 +85,7 @@ def arrow(
     width: float,
     words: str,
 ) -> str:
-    """Returns a half transparent arrow; `words` are what a pointer on it is told."""
+    """Returns a half transparent arrow; `words` are its tooltip."""
     (x, y), (to_x, to_y) = start, end
     length = math.hypot(to_x - x, to_y - y) or 1.0
     right, down = (to_x - x) / length, (to_y - y) / length
