@@ -1,6 +1,7 @@
 """Registries of settings classes, which are saved and loaded by name."""
 
 import dataclasses
+import inspect
 import re
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -53,6 +54,12 @@ class ConfigRegistry(Generic[C]):
             if not (params and params.frozen and issubclass(kind, self._base)):
                 raise ValueError(
                     f"{kind} must be a frozen dataclass and a {self._base.__name__}"
+                )
+            fields = vars(kind)["__dataclass_fields__"]
+            if inspect.isabstract(kind) or self._key in fields:
+                raise ValueError(
+                    f"{kind} must define all methods of {self._base.__name__}, and no "
+                    f"field named {self._key}"
                 )
             old = self._classes.get(name, kind)
             if _qualified_name(old) != _qualified_name(kind):

@@ -12,6 +12,7 @@ from typing import Any
 
 import tyro
 
+from azjax.records import field_types
 from azjax.suggestions import did_you_mean
 
 _RULE = re.compile(r"[─-]{8,}")  # separates the parts of tyro's messages
@@ -92,7 +93,12 @@ def options(
             annotated types, with more arguments.
         prefix: of the names.
     """
-    for name, hint in typing.get_type_hints(target, include_extras=True).items():
+    hints = (
+        field_types(target)
+        if dataclasses.is_dataclass(target)
+        else typing.get_type_hints(target, include_extras=True)
+    )
+    for name, hint in hints.items():
         base, *metadata = typing.get_args(hint) if _is_annotated(hint) else (hint,)
         names = (getattr(extra, "name", None) for extra in metadata)
         given = next((other for other in names if other is not None), name)

@@ -353,7 +353,7 @@ def _read_settings(config: Any, directory: Directory) -> _Settings:
         return _Settings(
             game=games.make(config["game"], **config["options"]),
             network=record_from_json(NetworkConfig, config["network"], "network."),
-            search=SearchConfig.from_json(config["search"]),
+            search=SearchConfig.from_json(config["search"], "search."),
             seed=config["seed"],
             has_own_parts=bool(config.get("has_own_parts", False)),
         )

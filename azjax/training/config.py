@@ -264,6 +264,11 @@ class TrainConfig:
             raise ValueError("iterations must be given with a plan: its last iteration")
         check_seed("seed", self.seed)
         check_int("num_lanes", self.num_lanes, 1)
+        if not isinstance(self.search, SearchConfig):
+            raise ValueError(
+                "search must be the settings of a search, such as GumbelConfig(): "
+                f"{self.search!r}"
+            )
         for name, number in (
             ("self_play.num_games", self.self_play.num_games),
             ("learner.batch_size", self.learner.batch_size),

@@ -334,6 +334,11 @@ def _differences(
     saved: dict[str, Any], wanted: dict[str, Any], prefix: str = "", *, is_older: bool
 ) -> list[str]:
     differences = []
+    algorithm = saved.get("algorithm")
+    if algorithm is not None and algorithm != wanted.get("algorithm"):
+        # The settings of two search algorithms are not comparable.
+        new = wanted.get("algorithm")
+        return [f"{prefix}algorithm was {algorithm}, is {new}"]
     for key in [*wanted, *(key for key in saved if key not in wanted)]:
         old, new = saved.get(key), wanted.get(key)
         if isinstance(old, dict) and isinstance(new, dict):

@@ -252,7 +252,7 @@ def search_text(player: AnyPlayer) -> str | None:
         )
     elif isinstance(player, AlphaZeroPlayer):
         name, tree_reuse_nodes = (
-            player.search.title,
+            player.search.title or player.search.algorithm,
             player.search.tree_reuse_nodes,
         )
     else:
