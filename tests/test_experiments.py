@@ -362,10 +362,6 @@ def test_the_programs_of_searches_are_counted(tmp_path):
             {"kept", "not_kept", "ratio"},
         ),
         (
-            "leaves --simulations 8 --leaves 1 4 --repeats 1 --network pretrained",
-            {"seconds"},
-        ),
-        (
             "match alphazero:pretrained?simulations=2&tree_reuse_nodes=4 random "
             "--num-games 4",
             {"score", "low", "high", "wins"},

@@ -175,7 +175,7 @@ class TrainingRun:
     def is_learning(self) -> bool:
         """Returns whether the newest session has said from where it goes on."""
         output = self.output()
-        has_begun = f"\nlearn {self.game}" in f"\n{output}"
+        has_begun = f"\ntrain {self.game}" in f"\n{output}"
         return has_begun or GOING_ON.search(output) is not None
 
     def newest(self) -> int | None:
