@@ -22,7 +22,8 @@ def record_from_json(kind: type[T], values: object, prefix: str = "") -> T:
         ValueError: a field is unknown or missing, or its value has the wrong type or is
             not allowed.
     """
-    hints = field_types(kind)
+    hints = typing.get_type_hints(kind)
+    hints = {field.name: hints[field.name] for field in dataclasses.fields(kind)}  # pyright: ignore
     values = checked_object(values, prefix)
     unknown = [name for name in values if name not in hints]
     if unknown:
@@ -36,12 +37,6 @@ def record_from_json(kind: type[T], values: object, prefix: str = "") -> T:
         )
     except TypeError as error:  # a field without a default is missing
         raise ValueError(f"{prefix or 'the settings: '}{error}") from None
-
-
-def field_types(kind: Any) -> dict[str, Any]:
-    """Returns the types of a dataclass's fields by name."""
-    hints = typing.get_type_hints(kind, include_extras=True)
-    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
 
 
 def checked_object(values: object, prefix: str) -> dict[str, Any]:

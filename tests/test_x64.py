@@ -22,6 +22,7 @@ from azjax.players import (
 )
 from azjax.players.model import evaluate, make_recurrent_fn, make_root
 from azjax.search import (
+    SEARCHES,
     GumbelConfig,
     find,
     gumbel_muzero_policy,
@@ -29,7 +30,6 @@ from azjax.search import (
     init_trees,
     muzero_policy,
     run_search,
-    search_class,
     subtree,
 )
 from azjax.training import (
@@ -144,7 +144,7 @@ def test_a_game_is_played_alike(name, num_moves):
     ],
 )
 def test_a_search_has_the_same_types(algorithm, settings):
-    config = search_class(algorithm)(**settings)
+    config = SEARCHES.find(algorithm)(**settings)
     network, variables = made_network()
 
     def search():

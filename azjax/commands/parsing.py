@@ -12,7 +12,6 @@ from typing import Any
 
 import tyro
 
-from azjax.records import field_types
 from azjax.suggestions import did_you_mean
 
 _RULE = re.compile(r"[─-]{8,}")  # separates the parts of tyro's messages
@@ -93,11 +92,9 @@ def options(
             annotated types, with more arguments.
         prefix: of the names.
     """
-    hints = (
-        field_types(target)
-        if dataclasses.is_dataclass(target)
-        else typing.get_type_hints(target, include_extras=True)
-    )
+    hints = typing.get_type_hints(target, include_extras=True)
+    if dataclasses.is_dataclass(target):  # without class variables
+        hints = {field.name: hints[field.name] for field in dataclasses.fields(target)}
     for name, hint in hints.items():
         base, *metadata = typing.get_args(hint) if _is_annotated(hint) else (hint,)
         names = (getattr(extra, "name", None) for extra in metadata)

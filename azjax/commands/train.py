@@ -15,9 +15,9 @@ from azjax.commands.parsing import parse, split_game
 from azjax.commands.parts import read_parts
 from azjax.commands.processes import join_if_asked
 from azjax.networks import Parts
-from azjax.networks.trunks import trunk_class, trunk_name, trunk_names
+from azjax.networks.trunks import TRUNKS
 from azjax.players import TrainedPlayer
-from azjax.search import search_class, search_names
+from azjax.search import SEARCHES
 from azjax.training import (
     Run,
     TrainConfig,
@@ -154,9 +154,9 @@ def _description(game: str, purpose: str) -> str:
     )
     return purpose + (
         "--preset {auto,cpu,accelerator} selects defaults for a machine; auto uses the "
-        f"backend that JAX finds. --trunk {{{','.join(trunk_names())}}} selects the "
+        f"backend that JAX finds. --trunk {{{','.join(TRUNKS.names)}}} selects the "
         "network's trunk, and --network.trunk.* are its settings. --algorithm "
-        f"{{{','.join(search_names())}}} selects the search algorithm, and --search.* "
+        f"{{{','.join(SEARCHES.names)}}} selects the search algorithm, and --search.* "
         "are its settings. --from RUN starts "
         "with the weights of another run of the same network; --plan RUN reproduces "
         "another run with its settings. --distributed makes this one of several "
@@ -171,9 +171,9 @@ def _description(game: str, purpose: str) -> str:
 
 def _with_trunk(config: TrainConfig, name: str | None) -> TrainConfig:
     """Returns the settings with the named trunk and its defaults."""
-    if name is None or trunk_name(config.network.trunk) == name:
+    if name is None or TRUNKS.name_of(config.network.trunk) == name:
         return config
-    network = dataclasses.replace(config.network, trunk=trunk_class(name)())
+    network = dataclasses.replace(config.network, trunk=TRUNKS.find(name)())
     return dataclasses.replace(config, network=network)
 
 
@@ -181,7 +181,7 @@ def _with_search(config: TrainConfig, name: str | None) -> TrainConfig:
     """Returns the settings with a search algorithm of this name, and its defaults."""
     if name is None or config.search.algorithm == name:
         return config
-    search = search_class(name)(
+    search = SEARCHES.find(name)(
         tree_reuse_nodes=config.search.tree_reuse_nodes,
         use_solver=config.search.use_solver,
     )

@@ -172,16 +172,18 @@ _TPUS = (
     _tpu("v3", "TPU v3", peak=61.5e12, bandwidth=450e9, memory_gib=15.48),
     _tpu("v4", "TPU v4", peak=275e12, bandwidth=1200e9, memory_gib=30.75),
     _tpu(
-        *("v5e", "TPU v5 lite", "TPU v5e"),
+        "v5e",
+        "TPU v5 lite",
+        "TPU v5e",
         peak=197e12,
         bandwidth=819e9,
         memory_gib=15.75,
     ),
+    _tpu("v5p", "TPU v5", "TPU v5p", peak=459e12, bandwidth=2765e9, memory_gib=95.74),
     _tpu(
-        *("v5p", "TPU v5", "TPU v5p"), peak=459e12, bandwidth=2765e9, memory_gib=95.74
-    ),
-    _tpu(
-        *("v6e", "TPU v6 lite", "TPU v6e"),
+        "v6e",
+        "TPU v6 lite",
+        "TPU v6e",
         peak=918e12,
         bandwidth=1638e9,
         memory_gib=31.25,
@@ -190,7 +192,9 @@ _TPUS = (
 _GPUS = (
     _nvidia("h100", _H100, bfloat16=989.4e12, float32=494.7e12, bandwidth=3352e9),
     _nvidia(
-        *("h200", _H200, "NVIDIA H200"),
+        "h200",
+        _H200,
+        "NVIDIA H200",
         bfloat16=989.4e12,
         float32=494.7e12,
         bandwidth=4800e9,

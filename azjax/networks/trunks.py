@@ -44,7 +44,7 @@ class TrunkConfig(abc.ABC):
 
     def to_json(self) -> dict[str, Any]:
         """Returns name and settings as `json.dumps` takes them."""
-        return _TRUNKS.to_json(self)
+        return TRUNKS.to_json(self)
 
     @staticmethod
     def from_json(values: object, prefix: str = "") -> "TrunkConfig":
@@ -53,10 +53,10 @@ class TrunkConfig(abc.ABC):
         Raises:
             ValueError: the trunk or a setting is unknown, or a value is not allowed.
         """
-        return _TRUNKS.from_json(values, prefix)
+        return TRUNKS.from_json(values, prefix)
 
 
-_TRUNKS = ConfigRegistry(TrunkConfig, "trunk", key="name")
+TRUNKS = ConfigRegistry(TrunkConfig, "trunk", key="name")
 C = TypeVar("C", bound=type[TrunkConfig])
 
 
@@ -71,30 +71,7 @@ def register_trunk(name: str) -> Callable[[C], C]:
         ValueError: the name is taken or not allowed, or the class is not a frozen
             dataclass and a `TrunkConfig`.
     """
-    return _TRUNKS.register(name)
-
-
-def trunk_names() -> tuple[str, ...]:
-    """Returns the names of all trunks."""
-    return _TRUNKS.names
-
-
-def trunk_name(config: TrunkConfig) -> str:
-    """Returns the registered name of trunk settings.
-
-    Raises:
-        ValueError: their class is not registered.
-    """
-    return _TRUNKS.name_of(config)
-
-
-def trunk_class(name: object) -> type[TrunkConfig]:
-    """Returns the settings class of a trunk by its name.
-
-    Raises:
-        ValueError: the name is unknown.
-    """
-    return _TRUNKS.find(name)
+    return TRUNKS.register(name)
 
 
 @register_trunk("conv")

@@ -26,7 +26,7 @@ from azjax.players.serialization import (
     pretrained_directory,
 )
 from azjax.players.session import AnyPlayer, ExternalPlayer
-from azjax.search import SearchConfig, search_class, search_names
+from azjax.search import SEARCHES, SearchConfig
 from azjax.suggestions import did_you_mean
 
 DEFAULT_SIMULATIONS = 64
@@ -243,7 +243,7 @@ def _check_is_for(
 
 def _search_changes(spec: PlayerSpec) -> dict[str, Any]:
     """Returns the search settings in a player spec, without the algorithm."""
-    spec.choice_setting("algorithm", search_names(), search_names()[0])
+    spec.choice_setting("algorithm", SEARCHES.names, SEARCHES.names[0])
     changes: dict[str, Any] = {}
     for name in spec.settings:
         if name in _INT_SETTINGS:
@@ -262,9 +262,9 @@ def _with_changes(
     spec: PlayerSpec, search: SearchConfig, changes: dict[str, Any]
 ) -> SearchConfig:
     """Returns a run's search settings with the changes of a player spec."""
-    algorithm = spec.choice_setting("algorithm", search_names(), search.algorithm)
+    algorithm = spec.choice_setting("algorithm", SEARCHES.names, search.algorithm)
     if algorithm != search.algorithm:
-        search = search_class(algorithm)(
+        search = SEARCHES.find(algorithm)(
             tree_reuse_nodes=search.tree_reuse_nodes, use_solver=search.use_solver
         )
     known = {field.name for field in dataclasses.fields(search)}

@@ -13,10 +13,9 @@ parts of a batch with keys of their own, `R` gathered nodes.
 from azjax.search.alphazero import AlphaZeroConfig, alphazero_policy
 from azjax.search.config import (
     MAX_NODES,
+    SEARCHES,
     SearchConfig,
     register_search,
-    search_class,
-    search_names,
 )
 from azjax.search.conversion import ProvenTree
 from azjax.search.gumbel import GumbelConfig, gumbel_policy
@@ -31,6 +30,7 @@ from azjax.search.uct import uct_policy
 
 __all__ = [
     "MAX_NODES",
+    "SEARCHES",
     "AlphaZeroConfig",
     "GumbelConfig",
     "ProvenTree",
@@ -49,8 +49,6 @@ __all__ = [
     "run_search",
     "search",
     "search_bytes",
-    "search_class",
-    "search_names",
     "subtree",
     "tree_bytes",
     "uct_policy",

@@ -39,7 +39,7 @@ class SearchConfig(abc.ABC):
     @property
     def algorithm(self) -> str:
         """The registered name."""
-        return _SEARCHES.name_of(self)
+        return SEARCHES.name_of(self)
 
     @abc.abstractmethod
     def policy(self, explores: bool) -> Callable[..., PolicyOutput]:
@@ -65,7 +65,7 @@ class SearchConfig(abc.ABC):
 
     def to_json(self) -> dict[str, Any]:
         """Returns name and settings as `json.dumps` takes them."""
-        return _SEARCHES.to_json(self)
+        return SEARCHES.to_json(self)
 
     @staticmethod
     def from_json(values: object, prefix: str = "") -> "SearchConfig":
@@ -75,10 +75,10 @@ class SearchConfig(abc.ABC):
             ValueError: the algorithm or a setting is unknown, or a value is not
                 allowed.
         """
-        return _SEARCHES.from_json(values, prefix)
+        return SEARCHES.from_json(values, prefix)
 
 
-_SEARCHES = ConfigRegistry(SearchConfig, "search algorithm", key="algorithm")
+SEARCHES = ConfigRegistry(SearchConfig, "search algorithm", key="algorithm")
 C = TypeVar("C", bound=type[SearchConfig])
 
 
@@ -93,18 +93,4 @@ def register_search(name: str) -> Callable[[C], C]:
         ValueError: the name is taken or not allowed, or the class is not a frozen
             dataclass and a `SearchConfig`.
     """
-    return _SEARCHES.register(name)
-
-
-def search_names() -> tuple[str, ...]:
-    """Returns the names of all search algorithms."""
-    return _SEARCHES.names
-
-
-def search_class(name: object) -> type[SearchConfig]:
-    """Returns the settings class of a search algorithm by its name.
-
-    Raises:
-        ValueError: there is none.
-    """
-    return _SEARCHES.find(name)
+    return SEARCHES.register(name)

@@ -23,8 +23,9 @@ from azjax.search.selection import (
     gumbel_root_selection,
     sequential_halving_scores,
 )
+from azjax.search.slices import SearchSlice
 from azjax.search.tree_search import search
-from azjax.search.types import PolicyOutput, RootFnOutput
+from azjax.search.types import PolicyOutput, RootFnOutput, Tree
 
 
 @register_search("gumbel")
@@ -146,6 +147,8 @@ def search_by_gumbel(
     qtransform: Callable[..., Any],
     max_num_considered_actions: int,
     gumbel_scale: float | jax.Array,
+    tree: Tree | None = None,
+    search_slice: SearchSlice | None = None,
     **search_settings: Any,
 ) -> PolicyOutput:
     """Searches like `gumbel_policy`, with any transformation of the Q-values.
@@ -161,7 +164,9 @@ def search_by_gumbel(
             reads the statistics of that node only.
         max_num_considered_actions: as in `gumbel_policy`.
         gumbel_scale: as in `gumbel_policy`.
-        **search_settings: of `search`.
+        tree: as in `search`.
+        search_slice: as in `search`.
+        **search_settings: `max_depth`, `loop_fn` and `use_solver` of `search`.
     """
     root = in_float32(root)
     root = root.replace(
@@ -169,17 +174,15 @@ def search_by_gumbel(
     )
     rng_key, gumbel_key = split_keys(rng_key, 2)
     gumbel = gumbel_scale * draw(_gumbel_like, gumbel_key, root.prior_logits)
-    start = search_settings.get("tree")
-    search_slice = search_settings.get("search_slice")
     total = jnp.full(root.value.shape, num_simulations, jnp.int32)
     kept_visits = jnp.zeros(gumbel.shape, jnp.int32)
-    if start is not None:
-        kept_visits = start.children_visits[:, start.ROOT_INDEX]
+    if tree is not None:
+        kept_visits = tree.children_visits[:, tree.ROOT_INDEX]
     if search_slice is not None:
         total = search_slice.total
         is_first = (search_slice.made == 0)[:, None]
         kept_visits = jnp.where(is_first, kept_visits, 0)
-    tree = search(
+    searched = search(
         params,
         rng_key,
         root=root,
@@ -198,13 +201,15 @@ def search_by_gumbel(
             root_gumbel=gumbel, kept_visits=kept_visits, num_simulations=total
         ),
         selects_on_update=True,
+        tree=tree,
+        search_slice=search_slice,
         **search_settings,
     )
-    visits = tree.children_visits[:, tree.ROOT_INDEX] - kept_visits
+    visits = searched.children_visits[:, searched.ROOT_INDEX] - kept_visits
     qvalues = jnp.asarray(
-        jax.vmap(qtransform, in_axes=(0, None))(tree, tree.ROOT_INDEX)
+        jax.vmap(qtransform, in_axes=(0, None))(searched, searched.ROOT_INDEX)
     )
-    allowed = allowed_actions(tree)
+    allowed = allowed_actions(searched)
     most_visits = jnp.where(allowed, visits, 0).max(axis=-1, keepdims=True)
     scores = sequential_halving_scores(
         most_visits, gumbel, root.prior_logits, qvalues, visits
@@ -212,7 +217,7 @@ def search_by_gumbel(
     scores = jnp.where(allowed, scores, -jnp.inf)
     logits = mask_invalid_actions(root.prior_logits + qvalues, ~allowed)
     action = jnp.argmax(scores, axis=-1).astype(jnp.int32)
-    return policy_output(action, jax.nn.softmax(logits), tree)
+    return policy_output(action, jax.nn.softmax(logits), searched)
 
 
 def _gumbel_like(rng_key: jax.Array, logits: jax.Array) -> jax.Array:

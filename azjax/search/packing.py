@@ -162,13 +162,6 @@ class Table:
         """Whether the records are rows of words."""
         return self.packing is not None
 
-    @property
-    def dtypes(self) -> Any:
-        """The types of a record's leaves, in a pytree like it."""
-        if self.packing is None:
-            return jax.tree.map(lambda leaf: leaf.dtype, self.data)
-        return self.packing.structure.unflatten(self.packing.dtypes)
-
     def all(self) -> Any:
         """Returns all records."""
         return self.data if self.packing is None else self.packing.unpack(self.data)

@@ -147,7 +147,8 @@ def make_algorithm(
     )
     loss = loss or make_loss(config.learner, parts)
     draw = functools.partial(
-        *(draw_batch, game),
+        draw_batch,
+        game,
         sampler=sampler,
         size=config.learner.batch_size // config.num_lanes,
         auxiliary=auxiliary,
@@ -161,7 +162,11 @@ def make_algorithm(
         make_index=_jit_make_index(lanes, value_target, finds_ends=bool(auxiliary)),
         prepare=lanes.jit(jax.vmap(sampler.prepare), donate_argnums=(0,)),
         update=_jit_update(
-            *(lanes, network, optimizer, loss, sampler),
+            lanes,
+            network,
+            optimizer,
+            loss,
+            sampler,
             ema_decay=config.learner.ema_decay,
             draw=draw,
         ),
@@ -275,7 +280,7 @@ def _jit_update(
         keys = jax.vmap(jax.random.fold_in, (0, None))(keys, learner.updates)
         batch = jax.vmap(draw)(sampler_state, replay, index, keys)
         gradient, sample_loss = compute_gradient(
-            *(network, loss, learner.variables, merge_batch(batch)), num_lanes=len(keys)
+            network, loss, learner.variables, merge_batch(batch), num_lanes=len(keys)
         )
         sample_loss = split_batch(sample_loss, len(keys))
         sampler_state = jax.vmap(sampler.update)(

@@ -186,7 +186,10 @@ def _forecast(
     algorithm = make_algorithm(config, game, network, parts=parts, devices=devices)
     mesh = algorithm.lanes.mesh
     needed = required_memory(
-        *(config, game, network, variables),
+        config,
+        game,
+        network,
+        variables,
         lambda: algorithm.init(variables),
         num_devices=mesh.size,
         is_cpu=devices[0].platform == "cpu",

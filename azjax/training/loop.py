@@ -102,12 +102,13 @@ def train(
     notes: list[str] = []
     with (
         open_shared_directory(
-            *(config, setup.optimizer, notes.append), hooks=custom.hooks()
+            config, setup.optimizer, notes.append, hooks=custom.hooks()
         ) as directory,
         memory_errors(config, setup.memory),
     ):
         return run_loop(
-            *(setup.functions, directory),
+            setup.functions,
+            directory,
             notes=notes,
             started=started,
             plan=setup.plan,
@@ -155,19 +156,28 @@ def _set_up(config: TrainConfig, custom: _Custom) -> _Setup:
     plan = _plan_to_follow(config)
     algorithm = make_algorithm(config, game, network, **custom._asdict())
     make_player = functools.partial(
-        *(TrainedPlayer, game, network),
+        TrainedPlayer,
+        game,
+        network,
         config=config.network,
         search=config.search,
         seed=config.seed,
         has_own_parts=custom.parts is not None,
     )
     functions = _make_functions(
-        *(config, algorithm, variables, _make_evaluator(config, game)),
+        config,
+        algorithm,
+        variables,
+        _make_evaluator(config, game),
         make_player=make_player,
         has_own_optimizer=custom.optimizer is not None,
     )
     memory = required_memory(
-        *(config, game, network, variables, functions.init),
+        config,
+        game,
+        network,
+        variables,
+        functions.init,
         num_devices=algorithm.lanes.mesh.size,
         parts=custom.parts,
         loss=custom.loss,
@@ -183,7 +193,9 @@ def _make_evaluator(config: TrainConfig, game: Game) -> Evaluator:
     # Exact lanes: the division of a batch changes the rounding, so one device computes.
     devices = jax.local_devices()[:1] if config.exact_lanes else jax.devices()
     return Evaluator(
-        *(game, config.evaluation, config.evaluation.opponents),
+        game,
+        config.evaluation,
+        config.evaluation.opponents,
         division=Division(config.num_lanes, devices),
     )
 

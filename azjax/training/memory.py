@@ -102,23 +102,32 @@ def required_memory(
     index = _index_bytes(state.replay, finds_ends=bool(auxiliary)) // num_devices
     trajectory = tree_bytes(state.replay.chunk) // config.replay_chunks // num_devices
     updates = update_bytes(
-        *(game, network, variables, loss or make_loss(config.learner, parts)),
+        game,
+        network,
+        variables,
+        loss or make_loss(config.learner, parts),
         batch_size=config.learner.batch_size // num_devices,
         auxiliary=auxiliary,
     )
     return [
         MemoryItem(f"the replay{saved}", replay, None, ("replay.capacity", *entries)),
         MemoryItem(
-            *(f"the network and its optimizer{saved}", rest, None),
+            f"the network and its optimizer{saved}",
+            rest,
+            None,
             ("network.trunk.num_blocks",),
         ),
         MemoryItem("the replay index", index, "updates", ("replay.capacity",)),
         MemoryItem(
-            *("the batch and its gradient", updates, "updates"),
+            "the batch and its gradient",
+            updates,
+            "updates",
             ("learner.batch_size", "network.trunk.num_blocks"),
         ),
         MemoryItem(
-            *("the trajectory of a chunk", trajectory, "self-play"),
+            "the trajectory of a chunk",
+            trajectory,
+            "self-play",
             ("self_play.num_games", "self_play.moves_per_chunk"),
         ),
         *_search_parts(config, game, num_devices),

@@ -137,7 +137,10 @@ def phases(
     played = (state.learner.averaged, number, state.games, keys)
     yield Phase(
         f"self-play, {config.self_play.longest_search} simulations",
-        *(self_play, played, (state.learner.averaged, state.games), 1),
+        self_play,
+        played,
+        (state.learner.averaged, state.games),
+        1,
         steps=search_steps(config),
     )
     trajectory = laned(jax.eval_shape(self_play, *played)[1])

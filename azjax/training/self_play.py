@@ -205,12 +205,14 @@ class _SelfPlay(NamedTuple):
         pool_size = max(num_games, num_games * num_moves // 16)
         pool_keys, moves_keys = split_keys(rng_keys, 2)
         draw_pool = functools.partial(
-            *(random_openings, self.game, self.config), count=pool_size
+            random_openings, self.game, self.config, count=pool_size
         )
         pool = jax.vmap(draw_pool)(pool_keys)
         games = merge_batch(games)
         trees = init_trees(
-            *(self.search, games.state, self.game.num_actions),
+            self.search,
+            games.state,
+            self.game.num_actions,
             self.config.longest_search,
         )
         (games, num_finished, _), (trajectory, metrics) = jax.lax.scan(

@@ -319,7 +319,10 @@ def seconds_of_phases(subject: Subject, sheet: Sheet) -> tuple[float, float]:
     while not rows or (len(rows) < 5 and sheet.has_time()):
         times.clear()
         state, metrics = train_iteration(
-            *(algorithm, config, state, 0.5),
+            algorithm,
+            config,
+            state,
+            0.5,
             lambda phase: times.append(time.perf_counter()),
         )
         jax.block_until_ready(state)

@@ -22,7 +22,7 @@ import tyro
 from azjax import games
 from azjax.arena import grade, play_match, shipped
 from azjax.players import load_compiled, load_run
-from azjax.search import search_class
+from azjax.search import SEARCHES
 from azjax.training.config import SelfPlayConfig
 from azjax.training.self_play import make_self_play, start_games
 
@@ -53,7 +53,7 @@ def root_visits(  # noqa: PLR0917  # a command, called by name
     )
     result: dict[str, float] = {"simulations": simulations}
     for name, kept in (("kept", tree_reuse_nodes), ("not_kept", 0)):
-        search = search_class(algorithm)(tree_reuse_nodes=kept)
+        search = SEARCHES.find(algorithm)(tree_reuse_nodes=kept)
         play_chunk = make_self_play(GAME, trained.network, search, config)
         start = time.perf_counter()
         _, _, metrics = play_chunk(

@@ -166,7 +166,7 @@ def own_trunk(tmp_path, monkeypatch):
     (tmp_path / "own_trunk.py").write_text(OWN_TRUNK)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(trunks._TRUNKS, "_classes", {**trunks._TRUNKS._classes})
+    monkeypatch.setattr(trunks.TRUNKS, "_classes", {**trunks.TRUNKS._classes})
     yield ("--parts", "own_trunk:PARTS", "--trunk", "one_layer")
     sys.modules.pop("own_trunk", None)
 

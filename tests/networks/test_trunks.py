@@ -16,7 +16,7 @@ from azjax.networks import (
     TrunkConfig,
     register_trunk,
 )
-from azjax.networks.trunks import ConvBlock, DenseBlock, trunk_class, trunk_name
+from azjax.networks.trunks import TRUNKS, ConvBlock, DenseBlock
 
 BOARD = (3, 4, 2)
 
@@ -211,7 +211,7 @@ class SumConfig(TrunkConfig):
 )
 def test_the_settings_of_a_trunk_survive_json(config):
     content = json.loads(json.dumps(config.to_json()))
-    assert content["name"] == trunk_name(config)
+    assert content["name"] == TRUNKS.name_of(config)
     assert TrunkConfig.from_json(content) == config
 
 
@@ -293,11 +293,11 @@ def test_a_class_of_the_same_name_in_another_module_is_not_registered():
 
     with pytest.raises(ValueError, match="trunk 'sum' is already registered"):
         register_trunk("sum")(Namesake)
-    assert trunk_class("sum") is SumConfig
+    assert TRUNKS.find("sum") is SumConfig
 
 
 def test_a_module_may_be_run_again():
-    assert register_trunk("sum")(SumConfig) is trunk_class("sum")
+    assert register_trunk("sum")(SumConfig) is TRUNKS.find("sum")
 
 
 def test_settings_without_a_name_cannot_be_written():

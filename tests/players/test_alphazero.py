@@ -7,7 +7,7 @@ import pytest
 
 from azjax.players import AlphaZeroPlayer, choose
 from azjax.players.core import choose_with_carry, init_carry
-from azjax.search import GumbelConfig, search_class
+from azjax.search import SEARCHES, GumbelConfig
 
 ALGORITHMS = pytest.mark.parametrize(
     "algorithm", ["gumbel", pytest.param("alphazero", marks=pytest.mark.slow)]
@@ -43,7 +43,7 @@ def choice_of(trained):
 
     @functools.cache
     def choice(algorithm, seed=0):
-        config = search_class(algorithm)()
+        config = SEARCHES.find(algorithm)()
         player = AlphaZeroPlayer(game, config, 300, trained.network, variables)
         return jax.device_get(choose(player, jax.random.key(seed), states))
 

@@ -453,8 +453,8 @@ class FlatTrunkConfig(TrunkConfig):
 
 
 def test_a_registered_trunk_is_saved_and_loaded_by_name(tmp_path, monkeypatch):
-    classes = dict(trunks._TRUNKS._classes)
-    monkeypatch.setattr(trunks._TRUNKS, "_classes", classes)
+    classes = dict(trunks.TRUNKS._classes)
+    monkeypatch.setattr(trunks.TRUNKS, "_classes", classes)
     config = NetworkConfig(register_trunk("flat")(FlatTrunkConfig)())
     game = games.make("tic_tac_toe")
     network, variables = first_network(0, game, config)

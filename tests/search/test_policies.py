@@ -15,13 +15,13 @@ from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig, init_network
 from azjax.players.model import evaluate, make_recurrent_fn, make_root
 from azjax.search import (
+    SEARCHES,
     AlphaZeroConfig,
     GumbelConfig,
     SearchConfig,
     alphazero_policy,
     improved_value,
     run_search,
-    search_class,
 )
 
 GUMBEL = GumbelConfig()
@@ -485,7 +485,7 @@ def test_a_wrong_setting_is_refused(setting, message):
 
 def test_an_unknown_algorithm_is_refused():
     with pytest.raises(ValueError, match="unknown search algorithm 'minimax'; known"):
-        search_class("minimax")
+        SEARCHES.find("minimax")
 
 
 def test_settings_survive_json():

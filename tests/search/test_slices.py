@@ -7,13 +7,13 @@ import pytest
 from quick_compilation import quick_jit
 
 from azjax.search import (
+    SEARCHES,
     AlphaZeroConfig,
     GumbelConfig,
     SearchSlice,
     empty_tree,
     run_search,
     search,
-    search_class,
 )
 from azjax.search.selection import puct_root_selection, puct_selection
 
@@ -147,7 +147,7 @@ def test_a_short_search_from_kept_trees_is_the_same_in_a_program_for_a_longer_on
     tic_tac_toe, algorithm
 ):
     states = tic_tac_toe.positions(*LINES)
-    config = search_class(algorithm)()
+    config = SEARCHES.find(algorithm)()
     whole = SearchSlice(jnp.full(2, 9), jnp.zeros(2, jnp.int32))
 
     def run(states, tree, most, search_slice):

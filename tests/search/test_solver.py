@@ -11,12 +11,12 @@ import pytest
 
 from azjax.arena.exhaustive import solve
 from azjax.search import (
+    SEARCHES,
     AlphaZeroConfig,
     GumbelConfig,
     ProvenTree,
     empty_tree,
     search,
-    search_class,
 )
 from azjax.search.conversion import root_bounds
 from azjax.search.score_bounds import (
@@ -33,7 +33,7 @@ from azjax.search.score_bounds import (
 NUM_SIMULATIONS = 300
 NUM_POSITIONS = 48
 CONFIGS = {
-    algorithm: search_class(algorithm)(use_solver=True)
+    algorithm: SEARCHES.find(algorithm)(use_solver=True)
     for algorithm in ("alphazero", "gumbel")
 }
 NAMES = pytest.mark.parametrize("name", CONFIGS)
@@ -364,7 +364,7 @@ def test_a_refuted_move_gets_no_more_visits_while_others_are_left(
     algorithm, tic_tac_toe, solution
 ):
     states = select(solution, (solution.num_moves < 6) & ~solution.states.terminated)
-    config = search_class(algorithm)(use_solver=True)
+    config = SEARCHES.find(algorithm)(use_solver=True)
     trees = [empty_tree(states, 9, 300, use_solver=True)]
     for _ in range(2):
         output = tic_tac_toe.search(config, 100, states, tree=trees[-1])
@@ -430,7 +430,7 @@ def test_in_connect_four_the_nearest_win_is_taken_and_a_loss_put_off(
     # threatens column 1, and all else loses at once.
     lines = ("1 2 1 2 1 2", "3 3 4 4 5", "1 2 1 3 1")
     states = connect_four.positions(*lines)
-    config = search_class(algorithm)(use_solver=True)
+    config = SEARCHES.find(algorithm)(use_solver=True)
     output = connect_four.search(config, 200, states)
     tree = output.search_tree
     assert output.action[0] == 0
