@@ -52,7 +52,7 @@ def work(
     network: Network,
     variables: Variables,
     *,
-    update: Phase,
+    gradient: Phase,
 ) -> Work:
     """Counts the operations of a run.
 
@@ -61,11 +61,11 @@ def work(
         game: the game.
         network: its structure.
         variables: its parameters, or their shapes.
-        update: the phase that updates the network.
+        gradient: the phase that computes gradients.
     """
     position = jax.ShapeDtypeStruct((1, *game.observation_shape), "float32")
-    function: Any = update.function
-    traced = function.trace(*update.arguments)
+    function: Any = gradient.function
+    traced = function.trace(*gradient.arguments)
     return Work(
         forward=products(lambda *args: predict(network, *args), variables, position),
         evaluations=tuple(

@@ -198,7 +198,7 @@ def _forecast(
     check_fits(config, needed, usable)
     to_lower = advice(config, needed)
     state = abstract_state(lambda: algorithm.init(variables), algorithm.shardings)
-    compiled, update = [], None
+    compiled, gradient = [], None
     for phase in phases(config, game, network, algorithm, state=state):
         enter(phase.name)
         try:
@@ -209,9 +209,9 @@ def _forecast(
             raise ValueError(
                 f"{phase.name} does not fit into the memory of {name}: {to_lower}"
             ) from None
-        update = phase if phase.name == "update" else update
-    if update is None:
-        raise RuntimeError("there is no update to compile")
+        gradient = phase if phase.name == "gradient" else gradient
+    if gradient is None:
+        raise RuntimeError("there is no gradient to compile")
     return Forecast(
         config=config,
         device=name,
@@ -227,6 +227,6 @@ def _forecast(
         ),
         phases=tuple(compiled),
         usable=usable,
-        work=work(config, game, network, variables, update=update),
+        work=work(config, game, network, variables, gradient=gradient),
         to_lower=to_lower,
     )

@@ -73,11 +73,14 @@ def _learn(
     learner, sampler = state.learner, algorithm.prepare(state.sampler, index)
     counts, lengths = algorithm.lanes.to_host((eligibility, index.lengths))
     metrics = {name: np.sum(count) for name, count in counts._asdict().items()}
-    rows = []
+    rows, wait = [], algorithm.lanes.wait
     if lengths.any(axis=1).all():  # each lane has an eligible position
         for _ in range(config.updates_per_iteration):
-            learner, sampler, row = algorithm.update(
-                learner, np.float32(share), sampler, (replay, index), update_keys
+            gradients, sampler = algorithm.gradient(
+                learner, sampler, (replay, index), update_keys
+            )
+            learner, row = wait(
+                algorithm.update(learner, np.float32(share), wait(gradients))
             )
             rows.append(row)
     rows = jax.device_get(rows or [{}])

@@ -65,12 +65,18 @@ class Lanes(NamedTuple):
         return jax.jit(divided, donate_argnums=donate_argnums)
 
     def jit_products(
-        self, function: Callable[..., Any], *, num_replicated: int
+        self,
+        function: Callable[..., Any],
+        *,
+        num_replicated: int,
+        donate_argnums: Sequence[int] = (),
     ) -> Callable[..., Any]:
         """`jit` for a function with matrix products, whose rounding depends on the
-        batch size; with `one_by_one` it is called once per lane."""
+        batch size; with `one_by_one` it is called once per lane and donates nothing."""
         if not self.one_by_one:
-            return self.jit(function, num_replicated=num_replicated)
+            return self.jit(
+                function, num_replicated=num_replicated, donate_argnums=donate_argnums
+            )
 
         def of_lane(number: Any, *args: Any) -> Any:
             laned = args[num_replicated:]
@@ -84,6 +90,17 @@ class Lanes(NamedTuple):
         )
         numbers = [np.int32(number) for number in range(self.number // self.mesh.size)]
         return lambda *args: join(*(of_lane(number, *args) for number in numbers))
+
+    def wait(self, arrays: Any) -> Any:
+        """Returns the arrays; on several devices of a CPU, waits for them.
+
+        XLA can deadlock on a CPU if a reduction waits for other devices while programs
+        are queued behind it. Wait for the arguments and the results of a reduction.
+        """
+        platform = self.mesh.devices.flat[0].platform
+        if platform == "cpu" and self.mesh.size > 1:
+            jax.block_until_ready(arrays)
+        return arrays
 
     def mean_of_devices(self, tree: Any) -> Any:
         """Averages float32 arrays over the devices, in one reduction; called inside a

@@ -224,8 +224,8 @@ def apply_gradient(
     optimizer: optax.GradientTransformation,
     ema_decay: float,
     learner: LearnerState,
-    gradient: Gradient,
     share: jax.Array,
+    gradient: Gradient,
 ) -> tuple[LearnerState, dict[str, jax.Array]]:
     """Updates the learner; returns it with its metrics.
 
@@ -233,8 +233,8 @@ def apply_gradient(
         optimizer: receives `share` as `progress` if it takes extra arguments.
         ema_decay: final decay of the average; smaller in the first updates.
         learner: before the update.
-        gradient: of its variables.
         share: `[]` float32, fraction of the run that is done, in [0, 1].
+        gradient: of its variables.
     """
     variables = learner.variables
     updates, opt_state = optax.with_extra_args_support(optimizer).update(
@@ -273,7 +273,7 @@ def make_update(
             network, loss, learner.variables, batch
         )
         learner, metrics = apply_gradient(
-            optimizer, ema_decay, learner, gradient, share
+            optimizer, ema_decay, learner, share, gradient
         )
         return learner, metrics, sample_loss
 

@@ -154,11 +154,20 @@ def phases(
     indexed = (number, number, state.replay)
     yield Phase("index", algorithm.make_index, indexed, state.replay, 1)
     index = laned(jax.eval_shape(algorithm.make_index, *indexed)[1])
+    drawn = (state.learner, state.sampler, (state.replay, index), keys)
+    yield Phase(
+        "gradient",
+        algorithm.gradient,
+        drawn,
+        (state.learner.variables, state.sampler, state.replay),
+        config.updates_per_iteration,
+    )
+    gradients = laned(jax.eval_shape(algorithm.gradient, *drawn)[0])
     yield Phase(
         "update",
         algorithm.update,
-        (state.learner, share, state.sampler, (state.replay, index), keys),
-        (state.learner, state.sampler, state.replay),
+        (state.learner, share, gradients),
+        state.learner,
         config.updates_per_iteration,
     )
     yield _evaluation(config, game, network, state, lanes.mesh)

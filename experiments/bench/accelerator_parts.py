@@ -262,8 +262,8 @@ def work_of(subject: Subject) -> Work:
     algorithm = make_algorithm(config, game, network)
     state = abstract_state(lambda: algorithm.init(variables), algorithm.shardings)
     found = phases(config, game, network, algorithm, state=state)
-    update = next(phase for phase in found if phase.name == "update")
-    return work(*subject, update=update)
+    gradient = next(phase for phase in found if phase.name == "gradient")
+    return work(*subject, gradient=gradient)
 
 
 def forecast_traffic(settings: Settings, simulations: int) -> dict[str, int | None]:
@@ -275,7 +275,7 @@ def forecast_traffic(settings: Settings, simulations: int) -> dict[str, int | No
     traffic = {phase["name"]: phase["runs"] * phase["traffic"] for phase in found}
     return {
         "self-play": traffic.get(f"self-play, {simulations} simulations"),
-        "update": traffic.get("update"),
+        "update": traffic["gradient"] + traffic["update"] if traffic else None,
     }
 
 

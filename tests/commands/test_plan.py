@@ -46,7 +46,8 @@ def printed(forecast, capsys, **changes):
 def test_a_run_is_planned_for_the_device_at_hand(planned, capsys):
     out = printed(planned, capsys)
     assert "tic_tac_toe on cpu, 1 device" in out
-    for phase in ("self-play, 2 simulations", "insertion", "index", "update"):
+    phases = ("self-play, 2 simulations", "insertion", "index", "gradient", "update")
+    for phase in phases:
         assert out.count(phase) >= 2
     assert "the peak speed of this device is unknown" in out
     assert "kernels" not in out

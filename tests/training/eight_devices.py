@@ -144,9 +144,10 @@ def collectives(config: TrainConfig) -> dict[str, list[str]]:
     texts["make_index"] = algorithm.make_index.lower(*index).compile().as_text()
     _, found, _ = algorithm.make_index(*index)
     replay = algorithm.init(variables).replay
-    lowered = algorithm.update.lower(
-        state.learner, np.float32(0), state.sampler, (replay, found), update_keys
-    )
+    drawn = (state.learner, state.sampler, (replay, found), update_keys)
+    texts["gradient"] = algorithm.gradient.lower(*drawn).compile().as_text()
+    gradients, _ = algorithm.gradient(*drawn)
+    lowered = algorithm.update.lower(state.learner, np.float32(0), gradients)
     texts["update"] = lowered.compile().as_text()
     return {name: COLLECTIVES.findall(text) for name, text in texts.items()}
 

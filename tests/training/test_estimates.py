@@ -53,8 +53,8 @@ def test_network_flops_match_its_trace():
     game = games.make(CONFIG.game)
     network, variables = first_network(0, game, CONFIG.network)
     share = jax.ShapeDtypeStruct((2, 2), "float32")
-    update = Phase("update", jax.jit(lambda x: x @ x), (share,), (), 1)
-    found = work(CONFIG, game, network, variables, update=update)
+    gradient = Phase("gradient", jax.jit(lambda x: x @ x), (share,), (), 1)
+    found = work(CONFIG, game, network, variables, gradient=gradient)
     trunk: object = CONFIG.network.trunk
     width = trunk.width  # pyright: ignore
     dense = Product("product", (1, width), (width, width), (1, width), terms=width)

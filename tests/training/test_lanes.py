@@ -61,7 +61,7 @@ def test_batched_lanes_play_the_same_moves(found):
 
 
 def test_an_update_has_one_collective(found):
-    expected = {"self_play": [], "insert": [], "make_index": []}
+    expected = {"self_play": [], "insert": [], "make_index": [], "gradient": []}
     assert found["collectives"] == {**expected, "update": ["all-reduce"]}
 
 

@@ -61,6 +61,7 @@ def test_phases_list_the_calls_of_an_iteration(state_and_phases):
         "self-play, 2 simulations": 1,
         "insertion": 1,
         "index": 1,
+        "gradient": CONFIG.updates_per_iteration,
         "update": CONFIG.updates_per_iteration,
         "evaluation, 2 simulations": 0,
     }
@@ -94,7 +95,7 @@ def test_a_simulation_launches_kernels_of_each_group(compiled):
     assert launches.portion
     assert min(launches.portion) > 0
     assert [phase.launches is None for phase in compiled] == [
-        *(False, True, True, True, False)
+        *(False, True, True, True, True, False)
     ]
 
 
@@ -106,7 +107,7 @@ def test_all_launches_of_a_simulation_are_added_up():
 
 
 def test_one_device_has_no_collectives(compiled):
-    assert [phase.collectives for phase in compiled] == [{}] * 5
+    assert [phase.collectives for phase in compiled] == [{}] * 6
 
 
 def test_self_play_traffic_is_that_of_the_longest_search(
