@@ -128,7 +128,7 @@ class Lanes(NamedTuple):
 
     def to_host(self, arrays: Any) -> Any:
         """Returns lane arrays as NumPy arrays, in every process."""
-        return jax.device_get(self.replicate(arrays))
+        return jax.device_get(self.replicate(self.wait(arrays)))
 
 
 @functools.cache
