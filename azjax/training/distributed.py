@@ -7,6 +7,7 @@ clocks and signals, are taken from the first process or gathered from all, here.
 import contextlib
 import json
 import os
+import re
 import secrets
 import socket
 import sys
@@ -23,6 +24,7 @@ from azjax.program import USAGE_ERROR, error_line
 from azjax.remote import Directory, store_errors
 
 HEARTBEAT_SECONDS = 20  # timeout after which a silent process counts as lost
+ROLL_CALL_SECONDS = 5  # timeout after which a process counts as missing
 FAREWELL_SECONDS = 3  # that the first process waits for the others to print
 START_SECONDS = 45  # timeout for all processes to connect
 _TEXT_BYTES = 1_000  # maximum size of a message to the other processes
@@ -206,22 +208,53 @@ def ends_with_the_others() -> Iterator[None]:
     try:
         yield
     except LostSaveError as error:
-        print(f"azjax: {error}", file=sys.stderr, flush=True)
+        _say(str(error))
         sys.stdout.flush()
         if is_first():
             time.sleep(FAREWELL_SECONDS)  # the others end together with this process
         os._exit(USAGE_ERROR)
-    except RuntimeError as error:
-        if jax.process_count() == 1:
+    except (RuntimeError, ValueError) as error:
+        # Gloo's failures, for CPUs, may be ValueErrors.
+        is_ours = isinstance(error, ValueError) and "Gloo" not in str(error)
+        if jax.process_count() == 1 or is_ours:
             raise
-        print(
-            f"azjax: process {jax.process_index()} cannot continue, probably because "
-            f"another process of the run has ended ({_line(error)}): start all of "
-            "them again to continue from the last checkpoint",
-            file=sys.stderr,
-            flush=True,
+        _say(
+            f"process {jax.process_index()} has lost another process of the run "
+            f"({_line(error)}): start all of them again to continue from the last "
+            "checkpoint"
         )
+        _say(_missing_text())  # seconds later, and JAX may end this process before
+        if is_first():
+            time.sleep(FAREWELL_SECONDS)
         os._exit(1)  # without the shutdown barrier, which other processes miss
+
+
+def _say(text: str) -> None:
+    print(f"azjax: {text}", file=sys.stderr, flush=True)
+
+
+def _missing_text() -> str:
+    """Returns which processes have ended, as far as the remaining ones can tell."""
+    from azjax.training.checkpoints import wait_at_barrier
+
+    try:
+        wait_at_barrier("azjax: which processes remain", ROLL_CALL_SECONDS)
+    except RuntimeError as error:
+        missing = absent_processes(str(error))
+    else:
+        return "all processes answer, but cannot exchange results"
+    if not missing:
+        # The first process runs the barrier.
+        missing = () if is_first() else (0,)
+    names = ", ".join(map(str, missing)) or "unknown"
+    return f"processes that have ended or do not answer: {names}"
+
+
+def absent_processes(text: str) -> tuple[int, ...]:
+    """Returns the processes that a message about a barrier says are missing."""
+    _, _, names = text.partition("timed out task names:")
+    found = re.findall(r"^(?:\S*task:)?(\d+)$", names, flags=re.MULTILINE)
+    return tuple(sorted({int(name) for name in found}))
 
 
 def _gathered_texts(text: str) -> list[str]:
