@@ -29,7 +29,6 @@ from azjax.search import (
     improved_value,
     init_trees,
     muzero_policy,
-    run_search,
     subtree,
 )
 from azjax.training import (
@@ -149,15 +148,13 @@ def test_a_search_has_the_same_types(algorithm, settings):
 
     def search():
         states = first_states()
-        output = run_search(
-            config,
+        output = config.policy(explores=True)(
             variables,
             jax.random.key(0),
             make_root(*evaluate(GAME, network, variables, states), states),
             make_recurrent_fn(GAME, network),
             4,
             invalid_actions=~jax.vmap(GAME.legal_action_mask)(states),
-            explores=True,
             max_depth=GAME.max_moves,
             tree=init_trees(config, states, GAME.num_actions, 4),
         )

@@ -18,7 +18,6 @@ from azjax.search import (
     find,
     improved_value,
     init_trees,
-    run_search,
     subtree,
 )
 
@@ -83,15 +82,13 @@ class AlphaZeroPlayer:
             found = find(carry, states)
             known = subtree(carry, found, max_nodes=self.search.tree_reuse_nodes)
         logits, result = evaluate(self.game, self.network, self.variables, states)
-        output = run_search(
-            self.search,
+        output = self.search.policy(explores=False)(
             self.variables,
             rng_key,
             make_root(logits, result, states),
             make_recurrent_fn(self.game, self.network),
             self.simulations,
             invalid_actions=~jax.vmap(self.game.legal_action_mask)(states),
-            explores=False,
             max_depth=self.game.max_moves,
             tree=known,
             search_slice=search_slice,

@@ -3,7 +3,7 @@
 `gumbel_muzero_policy` and `muzero_policy` have mctx's signatures and results: a script
 that calls mctx's only changes the import. `gumbel_policy` and `alphazero_policy` have
 the settings of `GumbelConfig` and `AlphaZeroConfig`, some of which mctx does not have;
-training and players use them through `run_search`. `uct_policy` needs no network. All
+training and players call `SearchConfig.policy`. `uct_policy` needs no network. All
 policies call `search`.
 
 Shapes: `B` games, `A` actions, `N` nodes of a tree, `M = B * N` nodes of all trees, `P`
@@ -21,9 +21,9 @@ from azjax.search.conversion import ProvenTree
 from azjax.search.gumbel import GumbelConfig, gumbel_policy
 from azjax.search.memory import search_bytes, tree_bytes
 from azjax.search.muzero import gumbel_muzero_policy, muzero_policy
-from azjax.search.policies import improved_value, init_trees, run_search
+from azjax.search.roots import improved_value
 from azjax.search.slices import SearchSlice
-from azjax.search.subtree import empty_tree, find, subtree
+from azjax.search.subtree import empty_tree, find, init_trees, subtree
 from azjax.search.tree_search import search
 from azjax.search.types import Tree
 from azjax.search.uct import uct_policy
@@ -46,7 +46,6 @@ __all__ = [
     "init_trees",
     "muzero_policy",
     "register_search",
-    "run_search",
     "search",
     "search_bytes",
     "subtree",

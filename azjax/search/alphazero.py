@@ -82,6 +82,7 @@ class AlphaZeroConfig(SearchConfig):
             dirichlet_alpha=self.dirichlet_alpha,
             dirichlet_fraction=self.dirichlet_fraction if explores else 0.0,
             temperature=0.0,
+            use_solver=self.use_solver,
         )
 
 

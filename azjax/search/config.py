@@ -43,11 +43,13 @@ class SearchConfig(abc.ABC):
 
     @abc.abstractmethod
     def policy(self, explores: bool) -> Callable[..., PolicyOutput]:
-        """Returns a policy with these settings.
+        """Returns a policy with these settings, for training and players.
 
         Its arguments are those of `gumbel_policy` before the algorithm's settings:
         `(params, rng_key, root, recurrent_fn, num_simulations, *, invalid_actions)`,
-        and `max_depth`, `tree`, `use_solver` and `search_slice` of `search`. `rng_key`
+        and `max_depth`, `tree` and `search_slice` of `search`; it passes `use_solver`
+        on to `search`. Its `max_depth` is the game's `max_moves`, which does not change
+        the result and saves memory. `rng_key`
         is one key, or `[P]` for P equal parts of the batch (see `azjax.search.keys`).
         `num_simulations` is static and an upper bound; with a `search_slice` its
         `total` is the number of simulations. The `action` of the `mctx.PolicyOutput`

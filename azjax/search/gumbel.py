@@ -65,6 +65,7 @@ class GumbelConfig(SearchConfig):
             gumbel_scale=1.0 if explores else 0.0,
             value_scale=self.value_scale,
             rescale_values=self.rescale_values,
+            use_solver=self.use_solver,
         )
 
 

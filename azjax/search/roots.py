@@ -1,4 +1,4 @@
-"""The root's prior before a search, and the action after it."""
+"""The root's prior before a search, and its action and value after it."""
 
 import jax
 import jax.numpy as jnp
@@ -90,3 +90,16 @@ def allowed_actions(tree: Tree) -> jax.Array:
     if isinstance(tree, ProvenTree):
         return best_moves(root_bounds(tree))
     return ~tree.root_invalid_actions.astype(bool)
+
+
+def improved_value(output: PolicyOutput) -> jax.Array:
+    """Returns `[B]`, the value of the root under the search's policy.
+
+    The mean of the visited actions' Q-values, weighted by the action weights. The
+    root's running mean also counts visits that exploration spent on bad actions.
+    """
+    summary = output.search_tree.summary()
+    weights = jnp.where(summary.visit_counts > 0, output.action_weights, 0.0)
+    total = weights.sum(axis=-1)
+    value = (weights * summary.qvalues).sum(axis=-1) / jnp.maximum(total, 1e-6)
+    return jnp.where(total > 1e-6, value, summary.value)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import mctx
 
 from azjax.checks import check_int
+from azjax.search.config import SearchConfig
 from azjax.search.conversion import ProvenTree, to_tree
 from azjax.search.nodes import NO_PARENT, UNVISITED, empty_nodes
 from azjax.search.score_bounds import WIN
@@ -29,6 +30,30 @@ def empty_tree(
     batch_size = jax.tree.leaves(embedding)[0].shape[0]
     return to_tree(
         nodes, num_nodes, jnp.zeros((batch_size, num_actions), jnp.float32), None
+    )
+
+
+def init_trees(
+    config: SearchConfig, embedding: Any, num_actions: int, num_simulations: int
+) -> Tree | None:
+    """Returns empty trees that are kept from move to move; None without tree reuse.
+
+    They have room for the kept nodes and those of one search. After each search,
+    `subtree(tree, node_index, max_nodes=config.tree_reuse_nodes)` makes the next tree.
+
+    Args:
+        config: the search's settings.
+        embedding: the states, leaves `[B, ...]`; only their shapes are used.
+        num_actions: A.
+        num_simulations: of each search.
+    """
+    if not config.tree_reuse_nodes:
+        return None
+    return empty_tree(
+        embedding,
+        num_actions,
+        config.num_nodes(num_simulations),
+        use_solver=config.use_solver,
     )
 
 

@@ -14,7 +14,6 @@ from azjax.search import (
     SearchSlice,
     Tree,
     improved_value,
-    run_search,
     subtree,
 )
 from azjax.search.keys import draw, split_batch, split_keys
@@ -104,15 +103,13 @@ class _Searches(NamedTuple):
             # The static argument is the maximum, the traced number stops earlier.
             made = jnp.zeros(root.value.shape, jnp.int32)
             part = SearchSlice(total=made + num_simulations, made=made)
-        output = run_search(
-            self.search,
+        output = self.search.policy(explores=is_full)(
             variables,
             rng_key,
             root,
             self.recurrent_fn,
             self.config.longest_search if is_full else self.config.fast_simulations,
             invalid_actions=~jax.vmap(self.game.legal_action_mask)(root.embedding),
-            explores=is_full,
             max_depth=self.game.max_moves,
             tree=tree,
             search_slice=part,

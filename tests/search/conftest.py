@@ -13,7 +13,7 @@ from quick_compilation import quick_jit
 from azjax import games
 from azjax.games import Game
 from azjax.players.model import mover_reward
-from azjax.search import SearchConfig, run_search
+from azjax.search import SearchConfig
 
 
 class Searching(NamedTuple):
@@ -85,15 +85,13 @@ def _compiled(game, config, num_simulations, explores):
     searching = Searching(game)
 
     def run(opinion, rng_key, states, tree=None):
-        return run_search(
-            config,
+        return config.policy(explores=explores)(
             opinion,
             rng_key,
             searching.root(opinion, states),
             searching.model,
             num_simulations,
             invalid_actions=~jax.vmap(game.legal_action_mask)(states),
-            explores=explores,
             max_depth=game.max_moves,
             tree=tree,
         )

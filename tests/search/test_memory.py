@@ -16,7 +16,6 @@ from azjax.search import (
     GumbelConfig,
     empty_tree,
     improved_value,
-    run_search,
     search_bytes,
     subtree,
     tree_bytes,
@@ -56,15 +55,13 @@ def search(game, config, num_simulations, states, tree=None):
         "value": jnp.zeros(BATCH_SIZE),
         "embedding": states,
     }
-    return run_search(
-        config,
+    return config.policy(explores=False)(
         None,
         jax.random.key(0),
         mctx.RootFnOutput(**fields),
         model,
         num_simulations,
         invalid_actions=~jax.vmap(game.legal_action_mask)(states),
-        explores=False,
         max_depth=game.max_moves,
         tree=tree,
     )

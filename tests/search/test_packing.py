@@ -8,7 +8,7 @@ import pytest
 from quick_compilation import quick_jit
 
 from azjax.devices import tracing_for
-from azjax.search import GumbelConfig, gumbel_muzero_policy, run_search
+from azjax.search import GumbelConfig, gumbel_muzero_policy
 from azjax.search.packing import Packing, Table
 
 RECORDS = {
@@ -67,15 +67,13 @@ def test_a_search_with_packed_tables_finds_the_same(tic_tac_toe, settings):
 
     def search(states):
         legal = jax.vmap(tic_tac_toe.game.legal_action_mask)(states)
-        return run_search(
-            GumbelConfig(**settings),
+        return GumbelConfig(**settings).policy(explores=True)(
             2.0,
             jax.random.key(0),
             tic_tac_toe.root(2.0, states),
             tic_tac_toe.model,
             12,
             invalid_actions=~legal,
-            explores=True,
             max_depth=4,
         )
 

@@ -12,7 +12,6 @@ from azjax.search import (
     GumbelConfig,
     SearchSlice,
     empty_tree,
-    run_search,
     search,
 )
 from azjax.search.selection import puct_root_selection, puct_selection
@@ -33,15 +32,13 @@ def sliced(searching, config, explores):
     """Returns a compiled function that makes one slice."""
 
     def run(rng_key, states, tree, made):
-        return run_search(
-            config,
+        return config.policy(explores=explores)(
             1.0,
             rng_key,
             searching.root(1.0, states),
             searching.model,
             PER_SLICE,
             invalid_actions=~jax.vmap(searching.game.legal_action_mask)(states),
-            explores=explores,
             tree=tree,
             search_slice=SearchSlice(jnp.array(TOTALS), made),
         )
@@ -119,15 +116,13 @@ def test_a_short_search_is_the_same_in_a_program_for_a_longer_one(tic_tac_toe):
     states = tic_tac_toe.positions(*LINES)
 
     def run(states, room, search_slice):
-        return run_search(
-            GumbelConfig(),
+        return GumbelConfig().policy(explores=True)(
             1.0,
             jax.random.key(0),
             tic_tac_toe.root(1.0, states),
             tic_tac_toe.model,
             room,
             invalid_actions=~jax.vmap(tic_tac_toe.game.legal_action_mask)(states),
-            explores=True,
             search_slice=search_slice,
         )
 
@@ -151,15 +146,13 @@ def test_a_short_search_from_kept_trees_is_the_same_in_a_program_for_a_longer_on
     whole = SearchSlice(jnp.full(2, 9), jnp.zeros(2, jnp.int32))
 
     def run(states, tree, most, search_slice):
-        return run_search(
-            config,
+        return config.policy(explores=True)(
             1.0,
             jax.random.key(0),
             tic_tac_toe.root(1.0, states),
             tic_tac_toe.model,
             most,
             invalid_actions=~jax.vmap(tic_tac_toe.game.legal_action_mask)(states),
-            explores=True,
             max_depth=9,
             tree=tree,
             search_slice=search_slice,

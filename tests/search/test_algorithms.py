@@ -21,7 +21,6 @@ from azjax.search import (
     SearchConfig,
     alphazero_policy,
     improved_value,
-    run_search,
 )
 
 GUMBEL = GumbelConfig()
@@ -102,15 +101,13 @@ def searcher(config, num_simulations, network_config=TINY, *, explores=False):
     network, _ = init(network_config)
 
     def run(variables, rng_key, states):
-        return run_search(
-            config,
+        return config.policy(explores=explores)(
             variables,
             rng_key,
             make_root(*evaluate(GAME, network, variables, states), states),
             make_recurrent_fn(GAME, network),
             num_simulations,
             invalid_actions=~jax.vmap(GAME.legal_action_mask)(states),
-            explores=explores,
         )
 
     return quick_jit(run)
@@ -132,7 +129,7 @@ def test_gumbel_search_is_mctx_with_the_settings_passed_on():
     config = GumbelConfig(
         max_num_considered_actions=3, value_scale=0.2, rescale_values=False
     )
-    ours = call(functools.partial(run_search, config), explores=True)
+    ours = call(config.policy(explores=True))
     theirs = call(
         mctx.gumbel_muzero_policy,
         gumbel_scale=1.0,
