@@ -139,6 +139,29 @@ def test_the_games_can_be_verified(tmp_path):
 
 
 @pytest.mark.slow
+def test_the_search_of_solved_positions_is_measured_by_stage(tmp_path):
+    game = games.make("tic_tac_toe")
+    config = NetworkConfig(trunk=DenseTrunkConfig(width=16, num_blocks=1))
+    network, variables = players.first_network(0, game, config)
+    trained = players.TrainedPlayer(
+        game, network, variables, config, GumbelConfig(), seed=0
+    )
+    players.save_player(tmp_path / "run" / "player", trained)
+    options = ("--player", "run", "--game", "tic_tac_toe", "--plies", "3")
+    options += ("--simulations", "0", "200", "--max-positions", "8")
+    run("bench/opening_trap.py", *options, "--json", "rows.json", folder=tmp_path)
+    rows = json.loads((tmp_path / "rows.json").read_text())
+    found = [(row["stage"], row["simulations"]) for row in rows]
+    stages = ("0-2", "3-5", "6-8")
+    assert found == [(stage, number) for stage in stages for number in (0, 200)]
+    *_, network_alone, searched = rows
+    assert network_alone["visits_on_best"] == network_alone["policy_on_best"] < 1
+    # At most 3 moves are left: a search sees all of them.
+    assert searched["mistakes"] == 0
+    assert searched["policy_on_best"] > network_alone["policy_on_best"]
+
+
+@pytest.mark.slow
 def test_the_time_of_a_move_can_be_measured(tmp_path):
     options = ("tic_tac_toe", "mcts:10", "random", "--games", "1", "3", "--json")
     rows = json.loads(run("bench/players.py", *options, folder=tmp_path))

@@ -1,0 +1,211 @@
+"""Measures by ply how a search treats the best moves of solved positions.
+
+    python experiments/bench/opening_trap.py --player pretrained
+
+A network and its searches can confirm each other's errors: if more simulations take
+visits away from the best moves, the values below these moves are wrong, and more search
+cannot repair the policy targets. For each stage of the game this script prints
+
+- the error of the network's value, and its mean (positive: too optimistic);
+- for each number of simulations, the share of visits on the best moves, their share of
+  the improved policy, which is the policy target, and the mistakes. 0 simulations are
+  the network's own policy.
+
+Only positions in which some legal moves are best and others are not are counted.
+"""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import numpy as np
+import rich
+import rich.table
+import tyro
+
+from azjax import arena, games, players
+from azjax.arena import SolvedPositions
+from azjax.players import AlphaZeroPlayer, TrainedPlayer
+from azjax.search import SEARCHES
+
+BATCH_SIZE = 128
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Options.
+
+    player: run directory or `pretrained`.
+    game: a game with solved positions in which each move places a stone.
+    file: solved positions in the format of `azjax.arena.read`; default: those that
+        azjax contains.
+    simulations: numbers of simulations; 0: the network alone.
+    algorithm: search algorithm, without noise; default: that of the player.
+    plies: number of plies in a stage.
+    max_positions: random positions of each stage, at most.
+    json: output file.
+    """
+
+    player: str = "pretrained"
+    game: str = "connect_four"
+    file: Path | None = None
+    simulations: tuple[int, ...] = (0, 64, 256, 1024)
+    algorithm: str | None = None
+    plies: int = 4
+    max_positions: int = 256
+    json: Path | None = None
+
+    def __post_init__(self):
+        for name in ("plies", "max_positions"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be >= 1: {getattr(self, name)}")
+        if min(self.simulations, default=-1) < 0:
+            raise ValueError(
+                f"simulations must be one or more numbers >= 0: {self.simulations}"
+            )
+
+
+class Found(NamedTuple):
+    """What a player finds in N positions with A actions.
+
+    action: `[N]`; the chosen move.
+    policy: `[N, A]`; the network's policy or the improved policy.
+    visits: `[N, A]`; shares of the visits; the policy without a search.
+    value: `[N]`; the expected result for the player to move.
+    """
+
+    action: np.ndarray
+    policy: np.ndarray
+    visits: np.ndarray
+    value: np.ndarray
+
+
+def by_stage(positions: SolvedPositions, settings: Settings) -> SolvedPositions:
+    """Returns the positions that distinguish moves, grouped by their ply."""
+    values = positions.action_values
+    distinguishes = np.nanmax(values, axis=1) > np.nanmin(values, axis=1)
+    positions = positions.take(np.flatnonzero(distinguishes))
+    boards = np.asarray(jax.vmap(positions.game.board)(positions.states))
+    stones = (boards >= 0).sum(axis=(1, 2))  # each move places one
+    first = stones // settings.plies * settings.plies
+    names = {ply: f"{ply}-{ply + settings.plies - 1}" for ply in np.unique(first)}
+    groups = np.array([names[ply] for ply in first])
+    positions = dataclasses.replace(positions, groups=groups)
+    rng = np.random.default_rng(0)
+    rows = [
+        rng.permutation(np.flatnonzero(groups == name))[: settings.max_positions]
+        for name in names.values()
+    ]
+    return positions.take(np.concatenate(rows))
+
+
+def find(
+    trained: TrainedPlayer, positions: SolvedPositions, simulations: int, algorithm: str
+) -> Found:
+    """Searches all positions, or asks the network alone."""
+    search = trained.search
+    if algorithm != search.algorithm:
+        search = SEARCHES.find(algorithm)()
+    player = AlphaZeroPlayer(
+        trained.game, search, max(simulations, 1), trained.network, trained.variables
+    )
+
+    @jax.jit
+    def analyse(rng_key, states):
+        choice, analysis, _ = player.analyse(rng_key, states, None)
+        return choice, analysis.prior, analysis.visits
+
+    found = []
+    for start in range(0, len(positions), BATCH_SIZE):
+        rows = np.arange(start, start + BATCH_SIZE).clip(max=len(positions) - 1)
+        rng_key = jax.random.key(start)
+        choice, prior, visits = analyse(rng_key, positions.take(rows).states)
+        value = choice.value
+        if not simulations:
+            network = players.NetworkPlayer(
+                trained.game, trained.network, trained.variables
+            )
+            choice = players.choose(network, rng_key, positions.take(rows).states)
+            value, visits = choice.value, prior
+            choice = choice._replace(policy=prior)
+        shares = visits / visits.sum(axis=1, keepdims=True)
+        found.append(Found(choice.action, choice.policy, shares, value))
+    joined = jax.tree.map(lambda *parts: np.concatenate(parts), *jax.device_get(found))
+    return jax.tree.map(lambda leaf: leaf[: len(positions)], joined)
+
+
+def measure(positions: SolvedPositions, found: Found, simulations: int) -> list[dict]:
+    """Returns a row for each stage."""
+    best_value = np.nanmax(positions.action_values, axis=1)
+    is_best = positions.action_values == best_value[:, None]
+    is_legal = ~np.isnan(positions.action_values)
+    error = found.value - best_value
+    rows = []
+    for stage in dict.fromkeys(positions.groups):
+        own = positions.groups == stage
+        chosen = np.take_along_axis(is_best[own], found.action[own, None], axis=1)
+        rows.append(
+            {
+                "stage": str(stage),
+                "positions": int(own.sum()),
+                "simulations": simulations,
+                "best_moves": float((is_best.sum(1) / is_legal.sum(1))[own].mean()),
+                "value_error": float(np.abs(error[own]).mean()),
+                "value_bias": float(error[own].mean()),
+                "visits_on_best": float((found.visits * is_best).sum(1)[own].mean()),
+                "policy_on_best": float((found.policy * is_best).sum(1)[own].mean()),
+                "mistakes": float(1 - chosen.mean()),
+            }
+        )
+    return rows
+
+
+def print_table(rows: list[dict]) -> None:
+    """Prints the rows, a line for each stage and number of simulations."""
+    table = rich.table.Table()
+    names = [name.replace("_", " ") for name in rows[0]]
+    for name in names:
+        table.add_column(name, justify="right")
+    before = None
+    for row in rows:
+        if before not in (None, row["stage"]):
+            table.add_section()
+        before = row["stage"]
+        table.add_row(
+            *(
+                f"{cell:.3f}" if isinstance(cell, float) else str(cell)
+                for cell in row.values()
+            )
+        )
+    rich.print(table)
+
+
+def main(settings: Settings) -> None:
+    """Measures and prints."""
+    game = games.make(settings.game)
+    positions = (
+        arena.read(game, settings.file) if settings.file else arena.shipped(game)
+    )
+    if positions is None:
+        raise SystemExit(f"there are no solved positions of {settings.game}")
+    positions = by_stage(positions, settings)
+    trained = players.load_run(settings.player, game)
+    algorithm = settings.algorithm or trained.search.algorithm
+    rows = [
+        row
+        for number in settings.simulations
+        for row in measure(
+            positions, find(trained, positions, number, algorithm), number
+        )
+    ]
+    stages = list(dict.fromkeys(row["stage"] for row in rows))
+    rows.sort(key=lambda row: (stages.index(row["stage"]), row["simulations"]))
+    print_table(rows)
+    if settings.json:
+        settings.json.write_text(json.dumps(rows, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Settings, description=__doc__))
