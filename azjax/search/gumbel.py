@@ -206,19 +206,34 @@ def search_by_gumbel(
         search_slice=search_slice,
         **search_settings,
     )
-    visits = searched.children_visits[:, searched.ROOT_INDEX] - kept_visits
+    return _output(searched, gumbel, kept_visits, qtransform)
+
+
+def _output(
+    tree: Tree,
+    gumbel: jax.Array,
+    kept_visits: jax.Array,
+    qtransform: Callable[..., Any],
+) -> PolicyOutput:
+    """Returns the action and the improved policy after a search.
+
+    Args:
+        tree: the searched trees.
+        gumbel: `[B, A]`; the root's noise.
+        kept_visits: `[B, A]` int32; root visits before the search.
+        qtransform: as in `search_by_gumbel`.
+    """
+    logits = tree.children_prior_logits[:, tree.ROOT_INDEX]
+    visits = tree.children_visits[:, tree.ROOT_INDEX] - kept_visits
     qvalues = jnp.asarray(
-        jax.vmap(qtransform, in_axes=(0, None))(searched, searched.ROOT_INDEX)
+        jax.vmap(qtransform, in_axes=(0, None))(tree, tree.ROOT_INDEX)
     )
-    allowed = allowed_actions(searched)
+    allowed = allowed_actions(tree)
     most_visits = jnp.where(allowed, visits, 0).max(axis=-1, keepdims=True)
-    scores = sequential_halving_scores(
-        most_visits, gumbel, root.prior_logits, qvalues, visits
-    )
-    scores = jnp.where(allowed, scores, -jnp.inf)
-    logits = mask_invalid_actions(root.prior_logits + qvalues, ~allowed)
-    action = jnp.argmax(scores, axis=-1).astype(jnp.int32)
-    return policy_output(action, jax.nn.softmax(logits), searched)
+    scores = sequential_halving_scores(most_visits, gumbel, logits, qvalues, visits)
+    action = jnp.argmax(jnp.where(allowed, scores, -jnp.inf), axis=-1)
+    improved = jax.nn.softmax(mask_invalid_actions(logits + qvalues, ~allowed))
+    return policy_output(action.astype(jnp.int32), improved, tree)
 
 
 def _gumbel_like(rng_key: jax.Array, logits: jax.Array) -> jax.Array:
