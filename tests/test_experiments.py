@@ -326,7 +326,7 @@ def test_a_part_that_fails_or_hangs_does_not_keep_the_others_from_being_measured
 @pytest.mark.slow
 def test_a_killed_run_loses_nothing(tmp_path):
     out = run("bench/kill_resume.py", "--kills", "2", folder=tmp_path)
-    assert "nothing was lost" in out
+    assert "no data was lost" in out
 
 
 @pytest.mark.slow
