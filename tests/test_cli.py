@@ -410,7 +410,7 @@ def imports():
     """Returns the modules that a program has imported after each command.
 
     The program prints its help, lists the games, then uses the parts. Also returns its
-    last line of output.
+    standard error.
     """
     done = subprocess.run(
         [sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=False
