@@ -1,6 +1,6 @@
-"""A GTP engine for tic-tac-toe that plays the first free cell and may misbehave.
+"""A GTP engine for tic-tac-toe that plays the first free cell and can fail on demand.
 
-    python gtp_engine.py [BEHAVIOUR [LOG]]
+    python gtp_engine.py [BEHAVIOR [LOG]]
 
 LOG: a file for the received commands.
 """
