@@ -58,7 +58,7 @@ def main(config: Config) -> None:
         for stage, rows in sets.items():
             if len(rows) == config.positions_per_stage:
                 continue
-            # One position per stage, because neighbouring positions are correlated.
+            # One position per stage, because neighboring positions are correlated.
             counts = [count for count in STAGES[stage] if count < len(moves)]
             for count in rng.sample(counts, len(counts)):
                 board = Board(moves[:count])

@@ -91,16 +91,16 @@ def play_seats(settings: Settings, number: int, gnu_go: players.GtpPlayer) -> No
 def check_position(game: Go, state: State, referee: GtpProcess) -> None:
     """Compares the legal moves and the stones with GNU Go's."""
     if not state.terminated:
-        colour = COLOURS[int(state.current_player)]
-        theirs = set(referee.ask(f"all_legal {colour}", SECONDS).split())
+        color = COLOURS[int(state.current_player)]
+        theirs = set(referee.ask(f"all_legal {color}", SECONDS).split())
         ours = {
             to_vertex(game, state, action) for action in legal_actions(game, state)
         } - {"pass"}
         if ours != theirs:
             raise DisagreementError(f"legal: {ours - theirs} and {theirs - ours}")
     board = np.asarray(game.board(state))
-    for player, colour in enumerate(COLOURS):
-        theirs = set(referee.ask(f"list_stones {colour}", SECONDS).split())
+    for player, color in enumerate(COLOURS):
+        theirs = set(referee.ask(f"list_stones {color}", SECONDS).split())
         ours = {
             f"{game.column_labels[column]}{game.row_labels[row]}".upper()
             for row, column in np.argwhere(board == player)
@@ -133,11 +133,11 @@ def play_match(
     def advance(mover: GtpProcess, command: str = "genmove") -> None:
         state = states[-1]
         check_position(game, state, referee)
-        colour = COLOURS[int(state.current_player)]
-        vertex = mover.ask(f"{command} {colour}", SECONDS)
+        color = COLOURS[int(state.current_player)]
+        vertex = mover.ask(f"{command} {color}", SECONDS)
         for engine in engines:
             if engine is not mover:
-                engine.ask(f"play {colour} {vertex}", SECONDS)
+                engine.ask(f"play {color} {vertex}", SECONDS)
         try:
             action = read_vertex(game, state, vertex)
         except ValueError as error:

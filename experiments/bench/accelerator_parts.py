@@ -321,7 +321,7 @@ def seconds_of_phases(subject: Subject, sheet: Sheet) -> tuple[float, float]:
     state = algorithm.init(variables)
     times: list[float] = []
     rows: list[tuple[float, float]] = []
-    number = learnt = 0
+    number = num_updated = 0
     while not rows or (len(rows) < 5 and sheet.has_time()):
         times.clear()
         state, metrics = train_iteration(
@@ -333,8 +333,8 @@ def seconds_of_phases(subject: Subject, sheet: Sheet) -> tuple[float, float]:
         )
         jax.block_until_ready(state)
         times.append(time.perf_counter())
-        number, learnt = number + 1, learnt + ("policy_loss" in metrics)
-        if learnt > 1:  # the first update includes compilation
+        number, num_updated = number + 1, num_updated + ("policy_loss" in metrics)
+        if num_updated > 1:  # the first update includes compilation
             rows.append((times[1] - times[0], times[2] - times[1]))
         elif number > MOST_ITERATIONS:
             raise RuntimeError(f"no second update within {number} iterations")
@@ -369,11 +369,11 @@ def draw_bars(
     figure = Figure(figsize=(7, 1.4 + 0.5 * len(names)), dpi=150, layout="constrained")
     axes = figure.subplots()
     height = 0.8 / len(series)
-    colours = (NETWORK, SEARCH, PALE_INK)
+    colors = (NETWORK, SEARCH, PALE_INK)
     for place, (label, bars) in enumerate(series.items()):
         rows = [names.index(name) + (place - 0.5) * height for name in bars]
         drawn = axes.barh(
-            rows, list(bars.values()), height, label=label, color=colours[place]
+            rows, list(bars.values()), height, label=label, color=colors[place]
         )
         axes.bar_label(drawn, fmt="{:.3g}", padding=3, color=PALE_INK)
     axes.set_yticks(range(len(names)), names)

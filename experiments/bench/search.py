@@ -467,12 +467,12 @@ def draw(results: list[dict]) -> Figure:
 
 def draw_panel(axes: Axes, results: list[dict]) -> None:
     """Draws a line for each subject of one setting."""
-    for name, (label, colour, style) in LINES.items():
+    for name, (label, color, style) in LINES.items():
         rows = [row for row in results if row["subject"] == name]
         axes.loglog(
             [row["simulations"] for row in rows],
             [row["milliseconds_per_simulation"] for row in rows],
-            color=colour,
+            color=color,
             label=label,
             linestyle=style,
             linewidth=2,

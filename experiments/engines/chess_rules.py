@@ -213,11 +213,11 @@ def _fields(board: chess.Board) -> tuple[int, int, int, int]:
     order = (board.turn, not board.turn)
     castling = sum(
         1 << 2 * index + side
-        for index, colour in enumerate(order)
+        for index, color in enumerate(order)
         for side, has in enumerate(
             (board.has_kingside_castling_rights, board.has_queenside_castling_rights)
         )
-        if has(colour)
+        if has(color)
     )
     square = board.ep_square if board.has_legal_en_passant() else None
     file = -1 if square is None else chess.square_file(square)
@@ -227,8 +227,8 @@ def _fields(board: chess.Board) -> tuple[int, int, int, int]:
 def _board_number(board: chess.Board) -> tuple[int, ...]:
     """Returns the squares of each piece as bits, with pieces as in `PNBRQKpnbrqk`."""
     return tuple(
-        int(board.pieces_mask(kind, colour))
-        for colour in (chess.WHITE, chess.BLACK)
+        int(board.pieces_mask(kind, color))
+        for color in (chess.WHITE, chess.BLACK)
         for kind in chess.PIECE_TYPES
     )
 

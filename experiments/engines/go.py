@@ -158,11 +158,11 @@ class PlainGo:
         points = [0.0, self.komi]
         for point in np.ndindex(self.size, self.size):
             _, beside = self.region(self.stones, point)
-            colours = {self.stones[near] for near in beside if near in self.stones}
+            colors = {self.stones[near] for near in beside if near in self.stones}
             if point in self.stones:
-                colours = {self.stones[point]}
-            if len(colours) == 1:
-                points[colours.pop()] += 1
+                colors = {self.stones[point]}
+            if len(colors) == 1:
+                points[colors.pop()] += 1
         return points
 
     def returns(self) -> list[float]:
@@ -190,8 +190,8 @@ def compare_with_plain_engine(
         plain = PlainGo(size, game.komi, game.superko, max_moves)
         for move in range(max_moves + 1):
             board = np.full((size, size), -1)
-            for point, colour in plain.stones.items():
-                board[point] = colour
+            for point, color in plain.stones.items():
+                board[point] = color
             over = bool(record["terminated"][row, move])
             counts["positions"] += 1
             counts["terminated"] += plain.is_over() != over

@@ -67,8 +67,8 @@ def test_after_an_odd_opening_player_1_moves_first():
 
 
 def test_an_equal_player_wins_as_often_as_it_loses():
-    # The same openings with exchanged colours: each game's twin has the opposite
-    # result.
+    # With equal openings and exchanged colors, the games of a pair have opposite
+    # results.
     result = arena.play_match(CONNECT_FOUR, LEFT, LEFT, jax.random.key(0), 100)
     assert result.as_first == arena.WinDrawLoss(*reversed(result.as_second))
 

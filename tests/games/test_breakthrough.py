@@ -95,8 +95,8 @@ def test_a_piece_captures_diagonally_and_is_blocked_straight_ahead(player):
     if player == 1:
         rows = "....O ..... ..O.. .XXX. ....X"
     game, state = position(rows, player)
-    centre = {text for text in legal_texts(game, state) if text.startswith("c3")}
-    assert centre == ({"c3b4", "c3d4"} if player == 0 else {"c3b2", "c3d2"})
+    center = {text for text in legal_texts(game, state) if text.startswith("c3")}
+    assert center == ({"c3b4", "c3d4"} if player == 0 else {"c3b2", "c3d2"})
 
 
 def test_a_captured_piece_is_removed():

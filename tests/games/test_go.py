@@ -72,7 +72,7 @@ def positions(game, drawings, player=0):
     states = jax.vmap(lambda _: game.init())(np.arange(len(drawings)))
     return dataclasses.replace(
         states,
-        stones=tuple(tuple(jnp.asarray(w) for w in colour.T) for colour in words),
+        stones=tuple(tuple(jnp.asarray(w) for w in color.T) for color in words),
         current_player=jnp.full(len(drawings), player, jnp.int8),
     )
 

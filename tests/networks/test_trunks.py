@@ -141,9 +141,9 @@ def test_pooling_is_the_mean_and_the_maximum():
         dtype=jnp.float32,
         rngs=nnx.Rngs(jax.random.key(0)),
     )
-    centre = jnp.zeros((3, 3, 1, 1)).at[1, 1].set(1.0)
-    block.conv1.kernel.set_value(centre)
-    block.conv2.kernel.set_value(centre)
+    center = jnp.zeros((3, 3, 1, 1)).at[1, 1].set(1.0)
+    block.conv1.kernel.set_value(center)
+    block.conv2.kernel.set_value(center)
     assert block.pooled is not None
     block.pooled.kernel.set_value(jnp.array([[10.0], [100.0]]))
     x = jnp.array([1.0, 2.0, 6.0]).reshape(1, 1, 3, 1)

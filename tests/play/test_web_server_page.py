@@ -558,10 +558,7 @@ def test_a_pawn_promotes_to_the_chosen_piece(large_visit):
     page.page.keyboard.press("Enter")
     page.wait_for(f"{YOURS}[data-moves='10']")
     there = page.target(end).get_attribute("aria-label")
-    assert there in (
-        "b8: white knight",
-        "b8: black rook",
-    )  # if captured
+    assert there in ("b8: white knight", "b8: black rook")  # a recapture
 
 
 @pytest.mark.slow

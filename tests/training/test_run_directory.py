@@ -126,9 +126,8 @@ def test_with_other_library_versions_the_optimizer_digest_is_ignored(tmp_path):
         opened(config(tmp_path), LION | newer | {"constants": []}, reports.append)
     opened(config(tmp_path), LION | newer, reports.append)
     assert "jax 0.10.2, optax 0.2.8, continues with jax 0.11.0" in reports[-1]
-    opened(
-        config(tmp_path), LION | newer
-    )  # the continued run's identity is the one to compare with
+    # The identity of the continued run replaces the first one.
+    opened(config(tmp_path), LION | newer)
 
 
 def test_a_run_can_get_another_length(tmp_path):

@@ -380,8 +380,8 @@ def test_the_result_of_a_game_other_than_go_is_reported(talk):
     engine = talk("connect_four", Scripted(0))
     assert engine.ask("final_score") == ["? cannot score"]
     for column in "121212":
-        colour = "b" if column == "1" else "w"
-        assert engine.ask(f"play {colour} {column}") == ["= "]
+        color = "b" if column == "1" else "w"
+        assert engine.ask(f"play {color} {column}") == ["= "]
     assert engine.ask("genmove b", "final_score") == ["= 1", "= B+1"]
 
 
@@ -410,14 +410,14 @@ def test_each_game_has_a_different_seed(talk):
 
 
 def test_the_same_seed_gives_the_same_moves(talk):
-    asked = [f"genmove {colour}" for colour in "bwbwbw"]
+    asked = [f"genmove {color}" for color in "bwbwbw"]
     assert talk("go:5", "random").ask(*asked) == talk("go:5", "random").ask(*asked)
 
 
 def test_two_engines_agree_after_every_move(talk):
     engine, other = talk("breakthrough", "random"), talk("breakthrough", "random")
     for turn in range(20):
-        colour = "bw"[turn % 2]
-        (move,) = engine.ask(f"genmove {colour}")
-        assert other.ask(f"play {colour} {move[2:]}") == ["= "]
+        color = "bw"[turn % 2]
+        (move,) = engine.ask(f"genmove {color}")
+        assert other.ask(f"play {color} {move[2:]}") == ["= "]
         assert engine.ask("showboard") == other.ask("showboard")

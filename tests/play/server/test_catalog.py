@@ -162,8 +162,8 @@ def test_players_of_new_runs_are_offered(tmp_path):
         *("alphazero:pretrained", "network:pretrained"),
         *("alphazero:runs/first", "network:runs/first"),
     ]
-    learnt = RunPlayer("network", tmp_path / "runs/first")
-    assert players["network:runs/first"].source == learnt
+    learned = RunPlayer("network", tmp_path / "runs/first")
+    assert players["network:runs/first"].source == learned
 
 
 @pytest.mark.slow
