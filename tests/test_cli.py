@@ -372,12 +372,12 @@ def test_a_closed_pipe_ends_a_command_silently(monkeypatch, capsys):
         patch.setattr(sys, "stdout", pipe)
         with pytest.raises(SystemExit) as error, cli.one_line_errors():
             print("help")
-        print("what Python writes at its end")
+        print("output during the exit")
     assert error.value.code == 141
     assert capsys.readouterr().err == ""
 
 
-def test_ctrl_c_during_an_import_prints_no_traceback(monkeypatch):
+def test_ctrl_c_while_a_command_is_imported_prints_no_traceback(monkeypatch):
     class Interrupted:
         def find_spec(self, name, path=None, target=None):
             if name == "azjax.commands.games":
@@ -428,7 +428,7 @@ def test_help_imports_no_command(imports):
     }
 
 
-def test_listing_games_does_not_import_players_and_training(imports):
+def test_games_are_listed_without_importing_players_and_training(imports):
     listed = imports[1]
     assert listed.isdisjoint({"flax", "optax", "orbax", "mctx", "textual"})
     assert listed.isdisjoint({"matplotlib", "azjax.players", "azjax.training"})

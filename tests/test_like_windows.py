@@ -27,7 +27,7 @@ ELSEWHERE = "are_imported or is_imported or help_imports"
     [
         pytest.param(WITHOUT_TRAINING, id="no training"),
         pytest.param(
-            f"not ({WITHOUT_TRAINING})", id="all else", marks=pytest.mark.slow
+            f"not ({WITHOUT_TRAINING})", id="other tests", marks=pytest.mark.slow
         ),
     ],
 )

@@ -92,7 +92,7 @@ async def send_huge(url: str, tally: Tally) -> None:
             answer = await socket.recv()
         except websockets.ConnectionClosed:
             return
-        raise AssertionError(f"a oversized message was answered: {answer!r}")
+        raise AssertionError(f"an oversized message was answered: {answer!r}")
 
 
 async def post_huge(url: str, tally: Tally) -> None:

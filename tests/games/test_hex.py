@@ -105,10 +105,10 @@ END = ((2, 2), (3, 1))  # lines of "with a bend"
 NO_WINS = {
     "one cell short": "X.. *.. ...",
     "a row from side to side": "... XX* ...",
-    "the long diagonal, which is not joined": "X.. .*. ..X",
+    "the long diagonal, whose cells are not adjacent": "X.. .*. ..X",
     "from the end of a row to the start of the next": "..X *.. X..",
     "from the end of a row to the start of the one after": "..X ... *.. ",
-    "a stone that joins nothing, beside a chain of the opponent": "O.. O.. O.*",
+    "a separate stone, next to a chain of the opponent": "O.. O.. O.*",
     "two chains, one for each side": "X... X.X. *.X. ..X.",
 }
 

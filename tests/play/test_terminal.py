@@ -91,7 +91,7 @@ class Terminal:
             return self.wait_for(lambda: text in self.text)
         end = time.monotonic() + PATIENCE
         while not condition():
-            assert time.monotonic() < end, f"waited in vain; there is:\n{self.text}"
+            assert time.monotonic() < end, f"timeout; the screen is:\n{self.text}"
             self.read()
         return None
 

@@ -189,7 +189,7 @@ class Found:
         self.used = self.tree.node_visits > 0
         self.is_proven = is_proven(Bounds(self.tree.lower, self.tree.upper))
         self.exact = exact_scores(self.tree.embeddings)
-        #: `[B]`; what the chosen moves are worth.
+        #: `[B]`, the exact scores of the chosen moves.
         self.chosen = np.array(
             [
                 exact_move_scores(*map(int, pair))[int(action)]

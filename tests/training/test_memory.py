@@ -111,7 +111,7 @@ def limit(monkeypatch, tmp_path, *texts):
 
 
 cpu_only = pytest.mark.skipif(
-    jax.default_backend() != "cpu", reason="says how a CPU's memory is found"
+    jax.default_backend() != "cpu", reason="tests the memory of a CPU"
 )
 
 

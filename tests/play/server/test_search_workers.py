@@ -173,7 +173,7 @@ def test_errors_after_close_are_not_reported(slices, compiler, positions, capsys
     class Ending(Paced):
         def search(self, seed, batch, memory):
             worker.close()
-            raise RuntimeError("what it needs is closed as well")
+            raise RuntimeError("its resources are closed")
 
     worker = SearchWorker(Ending(slices), TreeBudget(2**30), compiler)
     waiting = Waiting(positions[0], 24)
