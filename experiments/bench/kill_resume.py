@@ -243,7 +243,7 @@ def main(settings: Settings) -> None:
             raise SystemExit(1) from None
     print_kills(console, kills)
     console.print(
-        f"no data was lost: after {len(kills)} kills the state of the run is, bit for "
+        f"no data was lost: after {len(kills)} kills the training state is, bit for "
         "bit, that of the uninterrupted run"
     )
 
