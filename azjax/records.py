@@ -16,7 +16,7 @@ def record_from_json(kind: type[T], values: object, prefix: str = "") -> T:
             dataclasses. Missing fields get their defaults. A field's class may define a
             static method `from_json(values, prefix)`.
         values: anything.
-        prefix: of field names in errors, with a trailing dot.
+        prefix: prefix of field names in errors, with a trailing dot.
 
     Raises:
         ValueError: a field is unknown or missing, or its value has the wrong type or is

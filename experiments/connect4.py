@@ -1,4 +1,4 @@
-"""Learns Connect Four from scratch and measures its distance from perfect play.
+"""Learns Connect Four from scratch and measures its mistakes against perfect play.
 
     python experiments/connect4.py                     20 minutes, with a network and
                                                        a batch that suit the machine

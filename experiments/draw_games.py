@@ -27,7 +27,7 @@ POSITIONS = (
     ("go", "Go, 2x2 to 19x19", "e5 c3 g7 g3 c6 d7 c7 d6 d5 e7 f3 g4 f4 f2 e2 h6"),
     ("chess", "Chess", "e2e4 e7e5 g1f3 b8c6 f1b5 a7a6 b5a4 g8f6 O-O f6e4 d2d4 b7b5"),
 )
-SIDE = 420  # of a board's square (pixels)
+SIDE = 420  # size of a cell (pixels)
 CAPTION = 44
 COLUMNS = 4
 
@@ -46,7 +46,7 @@ def draw(spec: str, moves: str) -> str:
     """Returns the picture of the position after some moves.
 
     Raises:
-        ValueError: a move is not legal.
+        ValueError: a move is illegal.
     """
     game = games.make(spec)
     state, action = first_state(game), None
@@ -57,7 +57,7 @@ def draw(spec: str, moves: str) -> str:
 
 
 def place(svg: str, index: int, caption: str) -> str:
-    """Returns a picture at its place on the sheet, with a caption."""
+    """Returns a picture with a caption, translated to its place on the sheet."""
     row, column = divmod(index, COLUMNS)
     left, top = column * SIDE, row * (SIDE + CAPTION)
     inner = re.sub(

@@ -25,9 +25,9 @@ class Options:
     """Options.
 
     file: the PNG to write.
-    run: a run's directory, a player's directory, or `pretrained`.
+    run: a run directory, a player's directory, or `pretrained`.
     game: the game, for `pretrained`.
-    moves: the game's moves, as in the page's address.
+    moves: the moves of the game, as in the page's address.
     line: moves to the position of the tree that is opened.
     chromium: the browser's program; by default Playwright's own.
     """

@@ -141,13 +141,13 @@ def table(settings: Settings) -> str:
         if cell is not None and cell["refusal"]
     ]
     text = "\n".join([*lines, "", *refusals]).rstrip()
-    return f"""# What a run needs, and how fast it can be
+    return f"""# Memory and speed of runs
 
-`azjax plan GAME --preset PRESET --device DEVICE` compiles a run for a device that need
-not be there. Each cell: positions a second at 40% of the peak, over the whole run / GiB
-that each chip needs at most / seconds of processor time that the command took, nearly
-all of them to compile, on the machine that made this table. The reasons of refused runs
-stand below. Nothing was measured on these devices. Made by
+`azjax plan GAME --preset PRESET --device DEVICE` compiles a run for a device, which may
+be absent. Each cell: positions per second at 40% of the peak, averaged over the run /
+largest memory per chip in GiB / processor time of the command in seconds, mostly for
+compilation, on the machine that made this table. The reasons for rejected runs follow
+the table. Nothing was measured on these devices. Made by
 `python experiments/draw_plans.py`.
 
 {text}

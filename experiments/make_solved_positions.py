@@ -22,7 +22,7 @@ STAGES = {
     "late": range(22, 29),
     "end": range(29, 42),
 }
-# Probabilities of a random move in place of the best one.
+# Probabilities of a random move instead of the best one.
 NOISES = (0.0, 0.1, 0.3, 1.0)
 MAX_RANDOM_OPENING = 16
 
@@ -58,7 +58,7 @@ def main(config: Config) -> None:
         for stage, rows in sets.items():
             if len(rows) == config.positions_per_stage:
                 continue
-            # One position per stage, because neighbouring positions are correlated.
+            # One position per stage, because neighboring positions are correlated.
             counts = [count for count in STAGES[stage] if count < len(moves)]
             for count in rng.sample(counts, len(counts)):
                 board = Board(moves[:count])
@@ -94,7 +94,7 @@ def action_values(solver: BitBully, board: Board) -> dict[int, int]:
 
 
 def write(path: Path, sets: dict[str, list[tuple[list[int], dict[int, int]]]]) -> None:
-    """Writes the rows, stage by stage, the shortest games first."""
+    """Writes the rows, sorted by stage and length."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["set", "moves", *(f"q{move}" for move in range(WIDTH))])

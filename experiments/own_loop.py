@@ -2,8 +2,8 @@
 
     python experiments/own_loop.py                  learns tic-tac-toe in a minute
 
-It plays, stores, samples, updates and averages; every tenth iteration it prints the
-mistake rate of a search with the averaged network.
+Each iteration plays, stores, samples, updates and averages; every tenth iteration
+prints the mistake rate of a search with the averaged network.
 """
 
 import argparse

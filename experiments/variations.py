@@ -19,17 +19,18 @@ from azjax import games, networks, train, training
 
 
 def pure_z(game: games.Game) -> dict:
-    """The value target is the result of the game."""
+    """Trains on the result of the game."""
     return {"value_target": training.lambda_target(1.0, game.max_moves)}
 
 
 def five_steps(game: games.Game, num_steps: int = 5) -> dict:
-    """The value target is the search's value `num_steps` moves later, or the result."""
+    """Trains on the search's value `num_steps` moves later, or the result."""
 
     def compute(reward, terminated, value, draw):
         target = training.soft_result(value, draw)
         for _ in range(num_steps):
-            # The next position's target, flipped; the newest position keeps its own.
+            # The value target of the next position, negated; the newest position keeps
+            # its own.
             after = jnp.concatenate([jnp.flip(target[1:], axis=-1), target[-1:]])
             result = training.one_hot_result(reward)
             target = jnp.where(terminated[..., None], result, after)
@@ -40,8 +41,10 @@ def five_steps(game: games.Game, num_steps: int = 5) -> dict:
 
 
 def prioritised(game: games.Game, alpha: float = 0.6, beta: float = 0.4) -> dict:
-    """Positions are sampled by their last loss, with importance weights (Schaul et al.
-    2016, "Prioritized Experience Replay")."""
+    """Samples positions by their last loss, with importance weights.
+
+    See Schaul et al. 2016, "Prioritized Experience Replay".
+    """
     del game
 
     def prepare(priority, index):
@@ -65,8 +68,10 @@ def prioritised(game: games.Game, alpha: float = 0.6, beta: float = 0.4) -> dict
 
 
 def ownership(game: games.Go) -> dict:
-    """A third head predicts the final owner of each point of a Go board (Wu 2019,
-    "Accelerating Self-Play Learning in Go", section 4.1)."""
+    """Predicts the final owner of each point of a Go board with a third head.
+
+    See Wu 2019, "Accelerating Self-Play Learning in Go", section 4.1.
+    """
 
     def make(features_shape, rngs):
         num_points = game.num_actions - 1

@@ -37,7 +37,7 @@ from azjax import games
 
 
 class Check(NamedTuple):
-    """Random games that are compared with another engine.
+    """A comparison of random games with another engine.
 
     game: game spec.
     engine: the engine's name.
@@ -45,7 +45,7 @@ class Check(NamedTuple):
         (keys -> counts)`.
     on_device: whether the engine runs on the device.
     games: default number of games.
-    batch_size: games at once.
+    batch_size: parallel games.
     """
 
     game: str
@@ -57,7 +57,7 @@ class Check(NamedTuple):
 
 
 def small(game: str, engine: str, compare: Callable, on_device: bool = False) -> Check:
-    """Returns the check of a short game, with more games."""
+    """Returns a check of a short game, with more games."""
     return Check(game, engine, compare, on_device, games=100_000, batch_size=5000)
 
 
@@ -118,9 +118,9 @@ NAMES = (*CHECKS, "chess")
 class Settings:
     """Options.
 
-    games: random games per check, in place of the defaults.
+    games: random games per check, instead of the defaults.
     names: the games to check.
-    seed: of the random games.
+    seed: seed of the random games.
     """
 
     games: int | None = None
@@ -162,7 +162,7 @@ def run_check(check: Check, settings: Settings) -> bool:
 
 
 def count_positions(name: str) -> bool:
-    """Counts positions and lines; returns whether they are as published."""
+    """Counts positions and lines; returns whether they equal the published numbers."""
     num_moves = len(perft.NUM_LINES[name]) - 1
     plies = perft.enumerate_plies(games.make(name), num_moves)
     lines = [ply.num_lines() for ply in plies]
@@ -177,7 +177,7 @@ def count_positions(name: str) -> bool:
 
 
 def check_chess(settings: Settings) -> bool:
-    """Compares chess with python-chess, and its counts with published ones."""
+    """Compares chess with python-chess, and its counts with the published ones."""
     checks = (
         chess_rules.Settings(games=settings.games or 5000, seed=settings.seed),
         chess_rules.Settings(

@@ -1,21 +1,21 @@
-"""Plays Go against GNU Go over GTP, and checks that both know the same rules.
+"""Plays Go against GNU Go over GTP, and compares the rules of both.
 
     python experiments/verify_gtp.py
     python experiments/verify_gtp.py --games 10 --player "gtp:gnugo --mode gtp"
 
-Two kinds of games, with GNU Go on either side in turn:
+Plays two kinds of games, with GNU Go as black and as white in turn:
 
-- seats: azjax conducts the game, and GNU Go is the opponent, `gtp:gnugo ...`.
-- match: a match program between `azjax gtp` and GNU Go passes on their moves. A third
-  engine, another GNU Go, looks on.
+- seats: azjax runs the game, and GNU Go is the opponent, `gtp:gnugo ...`.
+- match: a match program relays moves between `azjax gtp` and GNU Go. A third engine,
+  another GNU Go, receives all moves.
 
-Every move of the match must be accepted by all engines. At every position, the moves
-that GNU Go takes for legal must be those of azjax, and the stones must be the same.
-When both have passed, the passes are taken back, and GNU Go plays on for both sides,
-until it has captured all that it takes for dead. Then the score of `azjax gtp`, for
-which all stones are alive, must be the `final_score` of GNU Go. With one known
-difference, counted on its own: an eye in a seki is a point by area, as azjax counts,
-and GNU Go takes it for a dame. Ends with an error if anything disagrees.
+Every move of a match must be accepted by all engines. At every position, the moves that
+GNU Go considers legal must be azjax's, and the stones must be equal. After both have
+passed, the passes are undone, and GNU Go plays for both sides until it has captured all
+stones that it considers dead. Then the score of `azjax gtp`, which treats all stones as
+alive, must equal GNU Go's `final_score`, with one known difference that is counted
+separately: an eye in a seki is a point by area, as azjax counts, and a dame for GNU Go.
+Exits with an error if the engines disagree.
 """
 
 import collections
@@ -39,14 +39,14 @@ MOST_MOVES = 2000
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What is played.
+    """Options.
 
-    games: of each kind.
+    games: games of each kind.
     size: lines of the board.
     komi: points for white.
-    player: of azjax, as `azjax gtp` takes it.
-    gnu_go: the other engine; it must not resign.
-    seed: of the first game.
+    player: azjax's player, a spec as for `azjax gtp`.
+    gnu_go: command of the other engine; it must not resign.
+    seed: seed of the first game.
     """
 
     games: int = 100
@@ -60,16 +60,16 @@ class Settings:
 
     @property
     def game(self) -> Go:
-        """The rules, in which only passes end a game."""
+        """Returns Go whose games end only by passes."""
         return Go(self.size, self.komi, max_moves=MOST_MOVES)
 
 
 class DisagreementError(Exception):
-    """The engines do not agree."""
+    """The engines disagree."""
 
 
 def play_seats(settings: Settings, number: int, gnu_go: players.GtpPlayer) -> None:
-    """Plays a game that azjax conducts; an engine's forfeit raises."""
+    """Plays a game that azjax runs; raises if an engine forfeits."""
     game = settings.game
     both = [gnu_go, players.load(settings.player, game)]
     if number % 2:
@@ -91,16 +91,16 @@ def play_seats(settings: Settings, number: int, gnu_go: players.GtpPlayer) -> No
 def check_position(game: Go, state: State, referee: GtpProcess) -> None:
     """Compares the legal moves and the stones with GNU Go's."""
     if not state.terminated:
-        colour = COLOURS[int(state.current_player)]
-        theirs = set(referee.ask(f"all_legal {colour}", SECONDS).split())
+        color = COLOURS[int(state.current_player)]
+        theirs = set(referee.ask(f"all_legal {color}", SECONDS).split())
         ours = {
             to_vertex(game, state, action) for action in legal_actions(game, state)
         } - {"pass"}
         if ours != theirs:
             raise DisagreementError(f"legal: {ours - theirs} and {theirs - ours}")
     board = np.asarray(game.board(state))
-    for player, colour in enumerate(COLOURS):
-        theirs = set(referee.ask(f"list_stones {colour}", SECONDS).split())
+    for player, color in enumerate(COLOURS):
+        theirs = set(referee.ask(f"list_stones {color}", SECONDS).split())
         ours = {
             f"{game.column_labels[column]}{game.row_labels[row]}".upper()
             for row, column in np.argwhere(board == player)
@@ -116,7 +116,7 @@ def play_match(
     gnu_go: GtpProcess,
     referee: GtpProcess,
 ) -> collections.Counter:
-    """Plays a game of the match and returns how much was compared."""
+    """Plays a game of the match and returns counts of the comparisons."""
     engines = (azjax, gnu_go, referee)
     for engine in engines:
         for command in (
@@ -133,11 +133,11 @@ def play_match(
     def advance(mover: GtpProcess, command: str = "genmove") -> None:
         state = states[-1]
         check_position(game, state, referee)
-        colour = COLOURS[int(state.current_player)]
-        vertex = mover.ask(f"{command} {colour}", SECONDS)
+        color = COLOURS[int(state.current_player)]
+        vertex = mover.ask(f"{command} {color}", SECONDS)
         for engine in engines:
             if engine is not mover:
-                engine.ask(f"play {colour} {vertex}", SECONDS)
+                engine.ask(f"play {color} {vertex}", SECONDS)
         try:
             action = read_vertex(game, state, vertex)
         except ValueError as error:
@@ -148,7 +148,7 @@ def play_match(
         advance(sides[int(states[-1].current_player)])
     counts["moves"] += len(states) - 1
     counts["scores equal before the cleanup"] += score(azjax) == score(referee)
-    # Without a ko, in which a stone that is dead may not be captured at once.
+    # Without a ko, in which a dead stone may not be captured immediately.
     while states[-1].terminated or states[-1].passed or states[-1].ko != NO_KO:
         states.pop()
         for engine in engines:
@@ -171,8 +171,10 @@ def play_match(
 
 
 def seki_eyes(game: Go, state: State, referee: GtpProcess) -> int:
-    """Returns how many dames of GNU Go touch stones of one colour alone: those of
-    black less those of white. None without a seki."""
+    """Returns the dames of GNU Go that touch one color only, black's minus white's.
+
+    Returns None without a seki.
+    """
     if not referee.ask("final_status_list seki", SECONDS):
         return 0
     dames = referee.ask("final_status_list dame", SECONDS).lower().split()
@@ -196,13 +198,13 @@ def seki_eyes(game: Go, state: State, referee: GtpProcess) -> int:
 
 
 def score(engine: GtpProcess) -> float:
-    """Returns by how much black wins, as the engine says."""
+    """Returns black's margin by the engine's score."""
     text = engine.ask("final_score", SECONDS)
     return 0.0 if text == "0" else float(text[2:]) * (1 if text[0] == "B" else -1)
 
 
 def verify_seats(settings: Settings) -> list[str]:
-    """Plays the games that azjax conducts and returns what went wrong."""
+    """Plays the games that azjax runs and returns the errors."""
     wrong, begin = [], time.perf_counter()
     gnu_go = players.GtpPlayer(settings.gnu_go)
     for number in range(settings.games):
@@ -217,7 +219,7 @@ def verify_seats(settings: Settings) -> list[str]:
 
 
 def verify_match(settings: Settings) -> list[str]:
-    """Plays the games of the match and returns what went wrong."""
+    """Plays the games of the match and returns the errors."""
     wrong, begin, counts = [], time.perf_counter(), collections.Counter()
     azjax = [sys.executable, "-m", "azjax", "gtp", f"go:{settings.size}"]
     azjax += ["--player", settings.player, "--seed", str(settings.seed)]

@@ -1,14 +1,13 @@
-"""Plays against `azjax serve` as many visitors at once, with and without hostile ones.
+"""Plays against `azjax serve` as many clients at once, with and without attacks.
 
     python experiments/verify_server.py
     python experiments/verify_server.py --visitors 10 --seconds 20 --idle-sockets 200
 
 Starts the server on a free port. Visitors play whole games, mostly Connect Four against
-the network that ships, as fast as they are answered, and check every position, result
-and decision against the rules. Then they do so again while others send what is no JSON,
-huge messages and bodies, wrong moves and addresses, and leave thousands of sockets open
-that say nothing. Ends with an error if anything was answered wrongly, or a game was
-lost.
+the pretrained network, without pauses, and check every position, result and decision
+against the rules. Then they repeat this while hostile clients send invalid JSON,
+oversized messages and bodies, illegal moves and wrong addresses, and leave thousands of
+idle sockets open. Exits with an error if an answer was wrong or a game was lost.
 """
 
 import asyncio
@@ -34,13 +33,13 @@ SPARE_FILES = 100
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How much there is to serve.
+    """Options.
 
-    visitors: who play at once.
-    seconds: of each part; games that have begun are played to their end.
-    simulations: of a move.
-    idle_sockets: that hostile visitors leave open.
-    seed: of the visitors' moves.
+    visitors: parallel visitors.
+    seconds: duration of each part; visitors finish the games that they have started.
+    simulations: simulations per move.
+    idle_sockets: number of sockets that hostile clients leave open.
+    seed: seed of the visitors' moves.
     json: print one JSON object.
     """
 
@@ -53,7 +52,7 @@ class Options:
 
 
 def main(options: Options) -> None:
-    """Starts the server, plays, and prints what happened."""
+    """Starts the server, plays, and prints the results."""
     raise_file_limit(options.visitors + options.idle_sockets + SPARE_FILES)
     with served() as url:
         results = asyncio.run(play_all(options, url))
@@ -69,7 +68,7 @@ def main(options: Options) -> None:
 
 
 async def play_all(options: Options, url: str) -> dict[str, dict[str, Any]]:
-    """Returns what happened in both parts."""
+    """Plays both parts and returns their results."""
     tables = [
         table_of(number, options.simulations) for number in range(options.visitors)
     ]
@@ -102,5 +101,5 @@ async def play_all(options: Options, url: str) -> dict[str, dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("JAX_PLATFORMS", "cpu")  # the rules alone
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")  # the rules, without a network
     main(tyro.cli(Options, description=__doc__))

@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Fixtures and settings shared by all tests."""
 
 import gc
 import os
@@ -15,28 +15,30 @@ from quick_compilation import FEW_OPTIMIZATIONS, ONE_THREAD
 from azjax import games
 from azjax.players import ForfeitError, MoveDecision
 
-# Several processes test at once: none may take all of a GPU's memory for itself.
+# Several processes run tests in parallel: none may reserve all of a GPU's memory.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
-# Linux lets a process have 65,530 memory mappings; a compiled program takes several.
-# With so many, a worker has some 1.5 GB.
+# Linux limits a process to 65,530 memory mappings; a compiled program uses several. At
+# this limit, a worker uses about 1.5 GB.
 MANY_MAPPINGS = 4_000
 
-# A complete run of all tests compiles some 200 MB of programs.
+# A complete run of all tests compiles about 200 MB of programs.
 MAX_CACHE_BYTES = 2_000_000_000
 
 
 def pytest_configure(config):
     """Sets up XLA for the tests: little optimization, and one cache for all workers.
 
-    The fast tests compile longer than they run, so XLA optimizes little. The slow ones
-    run what users run, and so does all where `XLA_FLAGS` is set, be it to nothing.
-    Newer versions of XLA may refuse a flag that they do not know.
+    The fast tests spend more time in compilation than in execution, so XLA optimizes
+    little. The slow ones run the programs that users run; so do all tests if
+    `XLA_FLAGS` is set, even to an empty text. Newer versions of XLA may reject a flag
+    that they do not know.
 
     Workers and the programs that the tests start inherit the environment. The user's
-    cache is neither used nor filled. Ours is part of pytest's, which `--cache-clear`
-    empties, so that the next run of the tests compiles only what has changed. It keeps
-    all programs: to load even the smallest is quicker than to compile it again.
+    cache is neither read nor written. The tests' cache is part of pytest's, which
+    `--cache-clear` empties, so that the next run of the tests compiles only changed
+    programs. It stores all programs: loading even the smallest is faster than compiling
+    it.
     """
     if jax.__version_info__ < (0, 11):
         is_fast = config.option.markexpr.strip() == "not slow"
@@ -52,8 +54,10 @@ def pytest_configure(config):
 
 
 def compiled_programs(config):
-    """Returns the folder of compiled programs, emptied when it has become large; under
-    `-p no:cacheprovider` one for this run alone."""
+    """Returns the folder of compiled programs; empties it if it has become large.
+
+    With `-p no:cacheprovider`, returns a folder for this run only.
+    """
     if not hasattr(config, "cache"):
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         config.add_cleanup(folder.cleanup)
@@ -66,18 +70,18 @@ def compiled_programs(config):
 
 
 def pytest_xdist_auto_num_workers():
-    """Returns one worker more than there are cores: tests of browsers often wait."""
+    """Returns the number of cores plus one, because tests of browsers often wait."""
     return (os.cpu_count() or 1) + 1
 
 
 def pytest_collection_finish():
-    """Keeps the garbage collector from walking all imported modules again and again."""
+    """Stops the garbage collector from scanning all imported modules repeatedly."""
     gc.collect()
     gc.freeze()
 
 
 def program(name):
-    """Returns a program's path; without it the test is skipped, in CI it fails."""
+    """Returns a program's path; if it is missing, skips the test, or fails in CI."""
     path = shutil.which(name, path=f"{os.environ['PATH']}{os.pathsep}/usr/games")
     if path is None:
         is_required = os.environ.get("AZJAX_REQUIRE_TOOLS")
@@ -87,7 +91,7 @@ def program(name):
 
 @pytest.fixture
 def quickly_compiled(monkeypatch):
-    """Lets programs that a test starts compile as in the fast tests."""
+    """Sets the flags of the fast tests for programs that a test starts."""
     if os.environ.get("XLA_FLAGS") == ONE_THREAD:
         monkeypatch.setenv("XLA_FLAGS", FEW_OPTIMIZATIONS)
 
@@ -109,7 +113,7 @@ def node():
 
 @pytest.fixture(scope="module", autouse=True)
 def drop_compiled_programs():
-    """Drops the compiled programs before they exhaust mappings or memory."""
+    """Drops the compiled programs before they exhaust memory mappings or memory."""
     yield
     maps = Path("/proc/self/maps")
     if not maps.exists() or len(maps.read_bytes().splitlines()) > MANY_MAPPINGS:
@@ -158,7 +162,7 @@ class Later:
         self.waiting.append((work, then))
 
     def work(self):
-        """Runs the first waiting work and calls its callback."""
+        """Runs the first work in the queue and calls its callback."""
         work, then = self.waiting.pop(0)
         outcome = Future()
         try:

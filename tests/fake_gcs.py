@@ -1,5 +1,8 @@
-"""Google Cloud Storage on this machine: as much of its JSON interface as gcsfs,
-TensorStore and google-cloud-storage use here, with the objects in memory."""
+"""A fake Google Cloud Storage server with the objects in memory.
+
+It implements the part of the JSON interface that gcsfs, TensorStore and
+google-cloud-storage use in azjax.
+"""
 
 import contextlib
 import itertools
@@ -13,10 +16,10 @@ BUCKET = "bucket"
 
 
 class FakeGcs:
-    """A server with one bucket; a context manager that ends it.
+    """A server with one bucket; a context manager that stops it.
 
-    objects: by name, what each one holds.
-    refused: a regular expression; an object whose name it matches cannot be written.
+    objects: contents by object name.
+    refused: a regular expression; writes of objects whose names match it fail.
     """
 
     def __init__(self):
@@ -34,13 +37,13 @@ class FakeGcs:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables with which libraries find this server in place of Google's."""
+        """Returns environment variables with which libraries use this server."""
         return {
             "STORAGE_EMULATOR_HOST": self.url,
             "TENSORSTORE_GCS_HTTP_URL": self.url,
             "GOOGLE_AUTH_TOKEN_FOR_TESTING": "none",
             "GOOGLE_CLOUD_PROJECT": "none",
-            "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",  # it would ask by gRPC
+            "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",  # use HTTP instead of gRPC
         }
 
     def __enter__(self) -> "FakeGcs":
@@ -59,7 +62,7 @@ class FakeGcs:
             self.generations[name] = next(self._numbers)
 
     def remove(self, name: str) -> bool:
-        """Removes an object; returns whether it was there."""
+        """Removes an object; returns whether it existed."""
         with self.lock:
             self.generations.pop(name, None)
             return self.objects.pop(name, None) is not None

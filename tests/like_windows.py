@@ -1,8 +1,8 @@
-"""A plugin of pytest under which azjax and its tests find what Windows has.
+"""A pytest plugin that hides modules and signals that Windows lacks.
 
-They see no module that Windows lacks, and a `signal` and an `os` without what Windows
-lacks there; event loops take no signal handlers. Other packages see what there is:
-`python -m pytest -p like_windows`.
+azjax and its tests see neither the modules that Windows lacks nor the missing members
+of `signal` and `os`; event loops accept no signal handlers. Other packages are not
+affected: `python -m pytest -p like_windows`.
 """
 
 import asyncio

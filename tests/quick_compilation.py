@@ -1,11 +1,11 @@
-"""Compiling with few optimizations, for what takes longer to compile than to run."""
+"""Compilation with few optimizations, for programs that run briefly."""
 
 import functools
 import os
 
 import jax
 
-# A program is compiled by one thread: there are as many workers as cores.
+# One thread compiles a program: there are as many workers as cores.
 ONE_THREAD = "--xla_cpu_parallel_codegen_split_count=1"
 FEW_OPTIMIZATIONS = (
     f"{ONE_THREAD} --xla_backend_optimization_level=0 "
@@ -14,8 +14,10 @@ FEW_OPTIMIZATIONS = (
 
 
 def devices_flags(count):
-    """Returns `XLA_FLAGS` for a program on so many devices of a CPU, compiled with few
-    optimizations where XLA knows the flags."""
+    """Returns `XLA_FLAGS` for a program on a number of CPU devices.
+
+    Programs are compiled with few optimizations if XLA knows the flags.
+    """
     flags = FEW_OPTIMIZATIONS if jax.__version_info__ < (0, 11) else ""
     return f"{flags} --xla_force_host_platform_device_count={count}"
 
@@ -23,7 +25,7 @@ def devices_flags(count):
 def quick_jit(function=None, **settings):
     """Returns `jax.jit` of a function, compiled in slow tests as in the fast ones.
 
-    Where `XLA_FLAGS` was set by somebody else, it is `jax.jit`.
+    If the user has set `XLA_FLAGS`, it is `jax.jit`.
     """
     if function is None:
         return functools.partial(quick_jit, **settings)
@@ -31,7 +33,7 @@ def quick_jit(function=None, **settings):
 
 
 def quick_options():
-    """Returns the options for `jax.jit`, or for `compile` of what was lowered."""
+    """Returns the options for `jax.jit`, or for `compile` of a lowered function."""
     if os.environ.get("XLA_FLAGS") != ONE_THREAD:
         return None
     return {

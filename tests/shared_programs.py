@@ -1,4 +1,4 @@
-"""Training runs of one process that trace and compile the same functions once."""
+"""Training runs in one process that share traced and compiled functions."""
 
 import contextlib
 import dataclasses
@@ -11,11 +11,11 @@ from azjax.training import EvaluationConfig, algorithm, loop
 
 @contextlib.contextmanager
 def shared_programs():
-    """A context in which all runs that have the same settings compile once.
+    """Makes runs with equal settings trace and compile the functions once.
 
-    The functions hold no arrays. Traced for each run again, they take longer than all
-    that the runs compute. How long a run is does not change them, and self-play is the
-    same with any optimizer and loss.
+    The functions hold no arrays. Tracing them for each run takes longer than executing
+    them. They do not depend on the length of a run, and self-play does not depend on
+    the optimizer and the losses.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop, "first_network", functools.cache(loop.first_network))

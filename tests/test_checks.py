@@ -20,7 +20,7 @@ def test_check_int_rejects_other_values(value):
         check_int("size", value, 1, 3)
 
 
-def test_an_int_may_have_no_upper_limit():
+def test_an_int_can_have_no_upper_limit():
     with pytest.raises(ValueError, match="size must be an int >= 1: 0"):
         check_int("size", 0, 1)
 
@@ -45,7 +45,7 @@ def test_a_number_has_limits(limits, allowed, refused, text):
 
 
 @pytest.mark.parametrize("value", [1, 0, None, "true", np.True_])
-def test_a_bool_is_nothing_else(value):
+def test_only_a_bool_is_accepted_as_a_bool(value):
     check_bool("swap", True)
     check_bool("swap", False)
     with pytest.raises(ValueError, match="swap must be True or False: "):

@@ -41,7 +41,7 @@ def train(run_dir, *args):
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_runs():
-    """Lets all runs compile once; each writes an empty picture of how it learns."""
+    """Makes all runs compile once and write empty plots."""
     with shared_programs(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(plots, "draw_learning", lambda rows, title: Figure((1, 1)))
         yield
@@ -49,7 +49,7 @@ def quick_runs():
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """The directory of a finished run, and what was written meanwhile."""
+    """Returns the directory of a finished run, and its output."""
     directory = tmp_path_factory.mktemp("runs") / "tiny"
     with contextlib.redirect_stdout(io.StringIO()) as out:
         train(directory)
@@ -63,7 +63,7 @@ def run(trained):
 
 @pytest.fixture
 def refused(capsys):
-    """Calls a function that must be refused by one line; returns the line."""
+    """Calls a function that must fail with one line; returns the line."""
 
     def call(function, *args):
         with pytest.raises(SystemExit) as error:
@@ -109,7 +109,7 @@ def test_evaluate_prints_one_json_object(run, capsys):
     assert {match["opponent"] for match in found["matches"]} == {"random", "first"}
 
 
-def test_evaluate_takes_a_file_of_positions(run, tmp_path, capsys):
+def test_evaluate_accepts_a_file_of_positions(run, tmp_path, capsys):
     path = tmp_path / "positions.csv"
     path.write_text(
         f"set,{HEADER}\nopening,,0,0,0,0,0,0,0,0,0\n"
@@ -135,7 +135,7 @@ def test_play_reads_moves_from_the_standard_input(run, capsys, monkeypatch):
         assert f"{opponent} plays" in capsys.readouterr().out
 
 
-def test_a_finished_run_may_be_started_again(run, capsys):
+def test_a_finished_run_can_be_started_again(run, capsys):
     before = content(run / "checkpoints")
     train(run)
     assert "finished after iteration 2" in capsys.readouterr().out
@@ -256,7 +256,7 @@ def test_a_wrong_file_of_positions_is_refused(run, tmp_path, refused, text, says
     assert says in message
 
 
-def test_a_file_of_positions_that_is_not_there_is_refused(run, refused):
+def test_a_missing_file_of_positions_is_refused(run, refused):
     args = ["evaluate", str(run), "--positions", "nowhere.csv"]
     assert "nowhere.csv: No such file or directory" in refused(cli.main, args)
 
@@ -302,7 +302,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", str(path)], check=True)
 
 
-def test_a_full_disk_ends_the_run_which_then_goes_on(small_disk, monkeypatch, refused):
+def test_a_run_continues_after_a_full_disk(small_disk, monkeypatch, refused):
     original = Reporter.iteration
 
     def fill(self, row):
@@ -326,7 +326,7 @@ def test_a_full_disk_ends_the_run_which_then_goes_on(small_disk, monkeypatch, re
     assert iterations == [1, 2, 3, 4, 5]
 
 
-def test_ctrl_c_before_the_run_has_begun_ends_without_a_traceback(monkeypatch):
+def test_ctrl_c_before_the_start_of_a_run_prints_no_traceback(monkeypatch):
     def interrupted(config, parts):
         raise KeyboardInterrupt
 
@@ -337,7 +337,7 @@ def test_ctrl_c_before_the_run_has_begun_ends_without_a_traceback(monkeypatch):
 
 
 @pytest.mark.parametrize("number", cli.ending_signals())
-def test_a_signal_ends_a_command_in_order(monkeypatch, number):
+def test_a_command_cleans_up_after_a_signal(monkeypatch, number):
     handlers = [signal.getsignal(n) for n in cli.ending_signals()]
     cleaned = []
 
@@ -345,7 +345,7 @@ def test_a_signal_ends_a_command_in_order(monkeypatch, number):
         try:
             signal.raise_signal(number)
         finally:
-            signal.raise_signal(number)  # again, while it puts things in order
+            signal.raise_signal(number)  # again, during the clean-up
             cleaned.append(True)
 
     monkeypatch.setattr(train_module, "train", killed)
@@ -356,7 +356,7 @@ def test_a_signal_ends_a_command_in_order(monkeypatch, number):
     assert [signal.getsignal(n) for n in cli.ending_signals()] == handlers
 
 
-def test_a_hangup_and_a_closed_console_end_a_command_too(monkeypatch):
+def test_a_hangup_and_a_closed_console_end_a_command(monkeypatch):
     monkeypatch.delattr(signal, "SIGHUP", raising=False)
     monkeypatch.setattr(signal, "SIGBREAK", 21, raising=False)
     assert cli.ending_signals() == (signal.SIGTERM, 21)
@@ -372,12 +372,12 @@ def test_a_closed_pipe_ends_a_command_silently(monkeypatch, capsys):
         patch.setattr(sys, "stdout", pipe)
         with pytest.raises(SystemExit) as error, cli.one_line_errors():
             print("help")
-        print("what Python writes at its end")
+        print("output during the exit")
     assert error.value.code == 141
     assert capsys.readouterr().err == ""
 
 
-def test_ctrl_c_while_a_command_is_imported_ends_it_without_a_traceback(monkeypatch):
+def test_ctrl_c_while_a_command_is_imported_prints_no_traceback(monkeypatch):
     class Interrupted:
         def find_spec(self, name, path=None, target=None):
             if name == "azjax.commands.games":
@@ -407,8 +407,11 @@ azjax.nothing
 
 @pytest.fixture(scope="module")
 def imports():
-    """What a program has imported once it has helped, then listed the games, then
-    used the parts; and its last words."""
+    """Returns the modules that a program has imported after each command.
+
+    The program prints its help, lists the games, then uses the parts. Also returns its
+    standard error.
+    """
     done = subprocess.run(
         [sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=False
     )
@@ -425,7 +428,7 @@ def test_help_imports_no_command(imports):
     }
 
 
-def test_games_are_listed_without_what_players_and_training_need(imports):
+def test_games_are_listed_without_importing_players_and_training(imports):
     listed = imports[1]
     assert listed.isdisjoint({"flax", "optax", "orbax", "mctx", "textual"})
     assert listed.isdisjoint({"matplotlib", "azjax.players", "azjax.training"})

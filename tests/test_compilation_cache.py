@@ -20,14 +20,14 @@ def no_cache(monkeypatch):
 
 
 @pytest.mark.usefixtures("no_cache")
-def test_the_cache_is_the_users_own(monkeypatch, tmp_path):
+def test_the_cache_is_in_the_users_directory(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     enable_compilation_cache()
     assert jax.config.values[DIRECTORY] == str(tmp_path / "azjax" / "jax")
 
 
 @pytest.mark.usefixtures("no_cache")
-def test_a_cache_that_was_chosen_stays():
+def test_a_configured_cache_is_not_replaced():
     jax.config.update(DIRECTORY, "elsewhere")
     enable_compilation_cache()
     assert jax.config.values[DIRECTORY] == "elsewhere"

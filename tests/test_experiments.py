@@ -1,4 +1,4 @@
-"""Every script in `experiments/` runs, on a tiny budget."""
+"""Runs every script in `experiments/` with tiny settings."""
 
 import dataclasses
 import itertools
@@ -19,7 +19,7 @@ from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.search import GumbelConfig
 from azjax.training import preset
 
-# What the scripts compile runs for a moment.
+# The scripts' programs run only briefly.
 pytestmark = pytest.mark.usefixtures("quickly_compiled")
 
 FOLDER = pathlib.Path(__file__).parents[1] / "experiments"
@@ -37,7 +37,7 @@ TINY = TINY_TEXT.split()
 
 
 def run(script, *args, folder):
-    """Runs a script in a folder of its own; returns what it printed."""
+    """Runs a script in its own folder; returns its output."""
     result = subprocess.run(
         [sys.executable, FOLDER / script, *map(str, args)],
         cwd=folder,
@@ -70,7 +70,7 @@ def test_a_training_script_learns_and_prints_commands(script, name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["cpu", "accelerator"])
-def test_the_settings_of_the_connect_four_script_are_the_presets(name, monkeypatch):
+def test_the_connect_four_script_has_the_settings_of_the_preset(name, monkeypatch):
     backend = "cpu" if name == "cpu" else "tpu"
     with monkeypatch.context() as patch:
         patch.setattr(jax, "default_backend", lambda: backend)
@@ -182,7 +182,7 @@ def test_the_browser_is_compared_with_python(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("player", ["random", "gtp:gnugo --mode gtp --never-resign"])
-def test_gnu_go_and_we_play_by_the_same_rules(player, tmp_path, monkeypatch, gnugo):
+def test_gnu_go_and_azjax_play_by_the_same_rules(player, tmp_path, monkeypatch, gnugo):
     folder = os.path.dirname(gnugo)
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}{os.pathsep}{folder}")
     options = ("--games", "2", "--player", player)
@@ -193,7 +193,7 @@ def test_gnu_go_and_we_play_by_the_same_rules(player, tmp_path, monkeypatch, gnu
 
 
 @pytest.mark.slow
-def test_the_rules_are_timed_beside_those_of_pgx(tmp_path):
+def test_the_rules_are_timed_against_pgx(tmp_path):
     options = ("--games", "tic_tac_toe", "--batch-size", "8", "--num-steps", "5")
     out = run("bench/games.py", *options, "--repeats", "1", "--json", folder=tmp_path)
     (result,) = json.loads(out)
@@ -203,7 +203,7 @@ def test_the_rules_are_timed_beside_those_of_pgx(tmp_path):
 
 
 @pytest.mark.slow
-def test_visitors_play_on_the_server_among_hostile_ones(tmp_path):
+def test_visitors_play_on_the_server_during_attacks(tmp_path):
     options = ("--visitors", "4", "--seconds", "2", "--idle-sockets", "40", "--json")
     results = json.loads(run("verify_server.py", *options, folder=tmp_path))
     for result in results.values():
@@ -227,9 +227,7 @@ def test_the_page_is_drawn(tmp_path):
     assert (tmp_path / "page.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_plans_that_are_there_are_drawn_and_the_others_are_computed(
-    tmp_path, monkeypatch
-):
+def test_only_missing_plans_are_computed_and_all_are_drawn(tmp_path, monkeypatch):
     script = runpy.run_path(str(FOLDER / "draw_plans.py"))
     fits = {
         "fits": True,
@@ -258,7 +256,7 @@ def test_the_plans_that_are_there_are_drawn_and_the_others_are_computed(
         presets=("cpu",),
         devices=("v5e:4x4", "v6e:2x4"),
     )
-    for _ in range(2):  # the second time nothing is asked
+    for _ in range(2):  # nothing is computed the second time
         script["main"](settings)
     options = ["plan", "hex:5", "--preset", "cpu"]
     assert asked == [
@@ -277,7 +275,7 @@ def test_the_plans_that_are_there_are_drawn_and_the_others_are_computed(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quickly_compiled")
-def test_an_accelerator_is_measured_in_its_minutes(tmp_path):
+def test_the_accelerator_benchmark_keeps_its_time_limit(tmp_path):
     run("bench/accelerator.py", "--quick", "--out", "results", folder=tmp_path)
     result = json.loads((tmp_path / "results" / "accelerator.json").read_text())
     parts = result["parts"]
@@ -293,9 +291,7 @@ def test_an_accelerator_is_measured_in_its_minutes(tmp_path):
     assert pictures == {"games", "search", "throughput", "learning"}
 
 
-def test_a_part_that_fails_or_hangs_does_not_keep_the_others_from_being_measured(
-    tmp_path, monkeypatch
-):
+def test_a_part_that_fails_or_hangs_does_not_stop_the_others(tmp_path, monkeypatch):
     script = runpy.run_path(str(FOLDER / "bench" / "accelerator.py"))
     names = script["main"].__globals__
     program = tmp_path / "accelerator_parts.py"
@@ -324,9 +320,9 @@ def test_a_part_that_fails_or_hangs_does_not_keep_the_others_from_being_measured
 
 
 @pytest.mark.slow
-def test_a_killed_run_loses_nothing(tmp_path):
+def test_a_killed_run_loses_no_data(tmp_path):
     out = run("bench/kill_resume.py", "--kills", "2", folder=tmp_path)
-    assert "nothing was lost" in out
+    assert "no data was lost" in out
 
 
 @pytest.mark.slow
@@ -340,7 +336,7 @@ def test_runs_on_different_numbers_of_devices_are_compared(kills, tmp_path):
 
 
 @pytest.mark.slow
-def test_extended_runs_are_compared_with_whole_ones(tmp_path):
+def test_extended_runs_are_compared_with_full_ones(tmp_path):
     options = ("runs", "--game", "tic_tac_toe", "--iterations", "4", "--seeds", "0")
     args = ("bench/extended_runs.py", *options, "--quick", "--json")
     out = run(*args, folder=tmp_path)
@@ -368,7 +364,7 @@ def test_the_programs_of_searches_are_counted(tmp_path):
     options = ["--device", "cpu", "--batch", "4", "--simulations", "4", "--json"]
     ours, theirs = json.loads(run("bench/programs.py", *options, folder=tmp_path))
     assert (ours["engine"], theirs["engine"]) == ("azjax", "mctx")
-    # With few optimizations a CPU's program has loops in place of scatters.
+    # With few optimizations a CPU's program has loops instead of scatters.
     assert all(row["gathers"] > 0 for row in (ours, theirs))
     assert all(row["bytes_accessed"] > 0 for row in (ours, theirs))
     parts = {"bookkeeping", "descent", "values", "backup"}
@@ -403,7 +399,7 @@ def test_a_custom_loop_learns(tmp_path):
     out = run("own_loop.py", "--iterations", 20, folder=tmp_path)
     last = out.splitlines()[-1]
     assert last.startswith("20: ")
-    # Without learning the search misses the best move in more than 1% of them.
+    # An untrained network's search misses the best move in more than 1% of them.
     assert float(last.rsplit(maxsplit=1)[1].rstrip("%")) < 0.6
 
 

@@ -26,7 +26,7 @@ LOCAL = GUIDE[GUIDE.index("## Try it") : GUIDE.index("## One machine with")]
 
 
 def check(command):
-    """Raises an error if a command has an option or a value that is not allowed."""
+    """Raises an error if a command has an invalid option or value."""
     words = shlex.split(command)
     if words[0] == "azjax":
         kind, game, options = words[1], words[2], words[3:]
@@ -60,8 +60,8 @@ def test_the_files_that_the_guide_links_to_are_there(path):
 
 
 @pytest.mark.slow
-def test_the_commands_for_one_machine_do_what_the_guide_says(tmp_path):
-    """Two processes go on with the run of one, and one with theirs until SIGTERM."""
+def test_the_commands_for_one_machine_work_as_described(tmp_path):
+    """Two processes continue the run of one, and one continues theirs until SIGTERM."""
     program = tmp_path / "bin" / "azjax"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m azjax "$@"\n')

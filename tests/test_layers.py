@@ -1,4 +1,4 @@
-"""Every part of azjax stands on parts below it: nothing is imported upwards."""
+"""The parts of azjax have layers; imports only go to lower layers."""
 
 import ast
 import pathlib
@@ -25,7 +25,9 @@ FLOOR_OF = {part: floor for floor, parts in enumerate(FLOORS) for part in parts}
 
 
 def imported_parts(path):
-    """Returns the parts of azjax that a file imports, as strings `games` or `cli`."""
+    """Returns the parts of azjax that a file imports, as names such as `games` or
+    `cli`.
+    """
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -41,12 +43,12 @@ def imported_parts(path):
                 yield rest.split(".")[0]
 
 
-def test_every_part_has_its_floor():
+def test_every_part_has_a_layer():
     found = {path.stem for path in ROOT.iterdir() if path.name != "__pycache__"}
     assert found - {"__init__", "py"} == set(FLOOR_OF)
 
 
-def test_nothing_is_imported_from_above():
+def test_no_part_imports_from_a_higher_layer():
     upwards = []
     for path in sorted(ROOT.rglob("*.py")):
         part = path.relative_to(ROOT).with_suffix("").parts[0]

@@ -1,4 +1,4 @@
-"""The command line where Windows' modules and signals are all that there is."""
+"""The command line with only the modules and signals of Windows."""
 
 import os
 import pathlib
@@ -18,7 +18,7 @@ WITHOUT_TRAINING = (
     "listed or in_one_line or help_shows or be_made or something "
     "or signal or ctrl or by_typing or gtp or can_be_imported"
 )
-# They start programs of their own, which see all that there is.
+# They start programs, which the plugin does not affect.
 ELSEWHERE = "are_imported or is_imported or help_imports"
 
 
@@ -27,12 +27,12 @@ ELSEWHERE = "are_imported or is_imported or help_imports"
     [
         pytest.param(WITHOUT_TRAINING, id="no training"),
         pytest.param(
-            f"not ({WITHOUT_TRAINING})", id="all else", marks=pytest.mark.slow
+            f"not ({WITHOUT_TRAINING})", id="other tests", marks=pytest.mark.slow
         ),
     ],
 )
 @pytest.mark.usefixtures("quickly_compiled")
-def test_the_command_line_works_with_what_windows_has(chosen):
+def test_the_command_line_works_with_the_modules_of_windows(chosen):
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-n0", "-q", "-plike_windows"]
         + [f"-k({chosen}) and not ({ELSEWHERE})"]

@@ -1,4 +1,4 @@
-"""Modules are imported wherever what they need is installed."""
+"""Every module can be imported if its dependencies are installed."""
 
 import importlib
 import pkgutil

@@ -1,4 +1,4 @@
-"""The experiments' notebook, run from top to bottom as a user would."""
+"""Runs the notebook of the experiments from top to bottom."""
 
 import pathlib
 
@@ -8,7 +8,7 @@ from nbclient import NotebookClient
 
 NOTEBOOK = pathlib.Path(__file__).parents[1] / "experiments" / "connect4.ipynb"
 
-# What the test puts below the notebook's settings: the smallest of networks and runs.
+# The test inserts this after the notebook's settings: a tiny network and a short run.
 TINY_RUN = """
 from azjax import networks, training
 

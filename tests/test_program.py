@@ -24,7 +24,7 @@ class Nim(games.TicTacToe):
         ("/lib/ipykernel_launcher.py", None, None, "azjax"),
     ],
 )
-def test_a_printed_command_starts_as_the_program_did(
+def test_a_printed_command_starts_like_the_running_program(
     monkeypatch, argument, file, module, text
 ):
     main = types.ModuleType("__main__")

@@ -8,7 +8,7 @@ import pytest
 README = (Path(__file__).parent.parent / "README.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
-# Replaces `minutes=5` in an example: the shortest of runs that learns.
+# Replaces `minutes=5` in an example: the shortest run with updates.
 TINY_RUN = """
     iterations=1,
     self_play=azjax.training.SelfPlayConfig(

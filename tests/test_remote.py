@@ -32,9 +32,7 @@ def test_a_url_keeps_its_slashes():
     ],
 )
 @pytest.mark.parametrize("settings", [TrainConfig, QConfig])
-def test_a_run_directory_that_cannot_be_is_refused_by_its_settings(
-    settings, name, message
-):
+def test_an_invalid_run_directory_is_refused_by_its_settings(settings, name, message):
     with pytest.raises(ValueError, match=message):
         settings("tic_tac_toe", iterations=1, run_dir=name)
 

@@ -1,4 +1,4 @@
-"""The variations of `experiments/variations.py`, each on a tiny run."""
+"""The variations of `experiments/variations.py`, each in a tiny run."""
 
 import json
 import pathlib
@@ -46,7 +46,7 @@ def tiny(game, directory) -> TrainConfig:
 
 @pytest.fixture(scope="module")
 def quick_runs():
-    """Lets the runs of one game share their self-play, and measures no player."""
+    """Shares the self-play of runs of the same game, and skips evaluations."""
     with shared_programs(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(plots, "plot_learning", lambda *args: None)
         patch.setattr(evaluation, "shipped", lambda game: None)
@@ -80,7 +80,7 @@ def test_a_variation_learns_through_train(name, game, tmp_path):
 
 
 def five_steps_by_definition(reward, terminated, value, draw):
-    """Walks on from each position, for one game."""
+    """Computes the targets of one game position by position."""
     targets = []
     for start in range(len(value) - 5):
         position, sign, result = start, 1, None
@@ -95,7 +95,7 @@ def five_steps_by_definition(reward, terminated, value, draw):
     return np.array(targets)
 
 
-def test_five_steps_are_five_steps():
+def test_five_steps_targets_follow_their_definition():
     chance = np.random.default_rng(0)
     terminated = chance.uniform(size=(40, 3)) < 0.15
     reward = np.where(terminated, chance.integers(-1, 2, terminated.shape), 0)
@@ -109,7 +109,7 @@ def test_five_steps_are_five_steps():
         np.testing.assert_allclose(found[: len(expected), game], expected, atol=1e-6)
 
 
-def test_prioritised_draws_follow_the_losses_and_their_weights_undo_that():
+def test_prioritised_sampling_follows_the_losses_and_weights_correct_it():
     sampler = VARIATIONS["prioritised"](None, alpha=1.0, beta=1.0)["sampler"]
     shape = (4, 2)
     index = Index(
@@ -120,7 +120,7 @@ def test_prioritised_draws_follow_the_losses_and_their_weights_undo_that():
         last=None,
     )
     state = sampler.prepare(sampler.init(shape), index)
-    # All five that can be drawn are new, and equally likely.
+    # All five eligible positions are new, and equally likely.
     np.testing.assert_array_equal(state > 0, index.is_eligible)
     losses = jnp.array([[1.0, 2.0], [3.0, 4.0], [5.0, 0.0], [0.0, 0.0]])
     everywhere = jnp.divmod(jnp.arange(8), 2)

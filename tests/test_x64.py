@@ -1,4 +1,4 @@
-"""Everything runs where a script enables 64-bit types, and with the same types."""
+"""All functions work with 64-bit types enabled, and return the same types."""
 
 import functools
 from typing import Any
@@ -56,7 +56,7 @@ def made_network():
 
 
 def assert_same_types(function):
-    """Traces a function with and without 64-bit types; nothing is compiled."""
+    """Traces a function with and without 64-bit types, without compilation."""
     results = []
     for is_enabled in (False, True):
         with jax.enable_x64(is_enabled):
@@ -116,7 +116,7 @@ def test_a_game_has_the_same_types(name):
         pytest.param("othello", 60, marks=pytest.mark.slow),
     ],
 )
-def test_a_game_is_played_alike(name, num_moves):
+def test_a_game_has_the_same_moves_and_results(name, num_moves):
     game = games.make(name)
 
     def play(rng_key):

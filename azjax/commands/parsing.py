@@ -90,7 +90,7 @@ def options(
         target: the function or the dataclass.
         default: an instance of the dataclass; its fields may have subclasses of the
             annotated types, with more arguments.
-        prefix: of the names.
+        prefix: prefix of the option names.
     """
     hints = typing.get_type_hints(target, include_extras=True)
     if dataclasses.is_dataclass(target):  # without class variables

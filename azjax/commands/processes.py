@@ -22,7 +22,7 @@ def join_if_asked(args: Sequence[str], *, prog: str) -> Sequence[str]:
     it before JAX computes. Returns the other arguments.
 
     Args:
-        args: of the command line.
+        args: arguments of the command line.
         prog: the program's name, for its help.
 
     Raises:

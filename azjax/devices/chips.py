@@ -58,11 +58,11 @@ class Chip:
     """An accelerator as one JAX device.
 
     Attributes:
-        name: for example `v5e`.
+        name: name of the chip, for example `v5e`.
         kinds: values of JAX's `device_kind`.
         bfloat16: peak speed of bfloat16 matrix products (FLOP/s).
         float32: peak speed of float32 matrix products (FLOP/s).
-        bandwidth: of its memory (bytes/s).
+        bandwidth: bandwidth of its memory (bytes/s).
         memory: available to a program (bytes); all of a GPU's memory.
         gpu: properties for the compiler; None for a TPU.
     """

@@ -49,13 +49,13 @@ class Instruction(NamedTuple):
     """An instruction of a computation.
 
     name: unique in the program.
-    opcode: for example `fusion`.
-    shape: of the result, as HLO text.
+    opcode: operation, for example `fusion`.
+    shape: shape of the result, as HLO text.
     operands: names of other instructions.
     parameter: index of a parameter; None for others.
     is_root: whether it is the computation's result.
     called: called computations, by attribute.
-    value: of an integer constant; None for others.
+    value: value of an integer constant; None for others.
     trips: known trip count of a loop; None for others.
     functions: Python functions that created it, the innermost first.
     """

@@ -29,7 +29,7 @@ def spread(
         function: takes replicated arrays, then arrays sharded along their first axis.
         mesh: the devices; None returns the function itself.
         num_replicated: number of replicated arguments.
-        out_specs: of the results, `DIVIDED` or `REPLICATED`.
+        out_specs: placement of the results, `DIVIDED` or `REPLICATED`.
     """
     if mesh is None:
         return function

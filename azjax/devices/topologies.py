@@ -74,7 +74,7 @@ def topology_mesh(name: str) -> jax.sharding.Mesh:
     """Returns a mesh of devices to compile for, with one axis, `data`.
 
     Args:
-        name: as `parse_device` takes it.
+        name: device name, as `parse_device` accepts it.
 
     Raises:
         ValueError: the topology does not exist, or its compiler is not installed.
@@ -93,8 +93,8 @@ def compile_for(
     """Compiles a jitted function for the devices of a mesh.
 
     Args:
-        mesh: of available devices, or of `topology_mesh`.
-        function: returned by `jax.jit`.
+        mesh: mesh of available devices, or of `topology_mesh`.
+        function: function to compile, returned by `jax.jit`.
         *arguments: `jax.ShapeDtypeStruct`s with shardings over the mesh.
     """
     device = mesh.devices.flat[0]

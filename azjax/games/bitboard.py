@@ -146,7 +146,7 @@ def open_lines_lead(
         theirs: cells of the opponent.
         cells: all cells of the board, which keeps its rows apart as for `has_line`.
         length: cells in a line that wins, at least 1.
-        steps: as for `has_line`.
+        steps: directions of the lines, as in `has_line`.
     """
     own = _open_lines(mine, difference(cells, theirs), length, steps)
     other = _open_lines(theirs, difference(cells, mine), length, steps)

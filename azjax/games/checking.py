@@ -33,7 +33,7 @@ def check(game: Game, *, num_games: int = 64, seed: int = 0) -> None:
     Args:
         game: the game.
         num_games: number of random games, B.
-        seed: of their moves.
+        seed: seed of the random moves.
 
     Raises:
         ContractError: the first violation that was found.

@@ -105,8 +105,8 @@ class EnvState(Generic[S]):
 
     state: leaves `[B, ...]`; the positions, none of them finished.
     num_steps: `[B]` int32; steps made in each game.
-    openings: of the next games; None without random moves.
-    rng_key: for the next random moves.
+    openings: start positions of the next games; None without random moves.
+    rng_key: random key for the next random moves.
     """
 
     state: S

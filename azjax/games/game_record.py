@@ -18,7 +18,7 @@ RESIGNED = "resigned"  # the fault of a resigned game, which is no forfeit
 class GameRecord(NamedTuple):
     """The moves and the result of one finished game.
 
-    names: of players 0 and 1.
+    names: names of players 0 and 1.
     moves: the actions from the initial position.
     result: 1 if player 0 won, 0 for a draw, -1 if player 1 won.
     fault: why the loser forfeited; `RESIGNED` if the loser resigned; empty if the game
@@ -48,7 +48,7 @@ def score_text(lead: float) -> str:
     RE of SGF, `final_score` of GTP).
 
     Args:
-        lead: by how many points player 0, B, is ahead.
+        lead: margin of player 0, B (points).
     """
     return f"{'B' if lead > 0 else 'W'}+{abs(lead):g}" if lead else "0"
 

@@ -17,9 +17,9 @@ HEAD_CHANNELS = 32
 class Head(nnx.Module):
     """A linear layer, after a 1x1 convolution if the features are a board.
 
-    features_shape: without the batch axis, `(H, W, C)` or `(F,)`.
+    features_shape: shape of the features without the batch axis, `(H, W, C)` or `(F,)`.
     num_outputs: K.
-    dtype: of the convolution; the linear layer computes in float32.
+    dtype: dtype of the convolution; the linear layer computes in float32.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class AuxiliaryHead:
         transform: `transform(symmetry, targets)` returns the targets of N positions
             under an `azjax.games.Symmetry`; needed for targets in the shape of the
             board. By default the targets do not change.
-        weight: of the loss in the sum of all losses.
+        weight: weight of the loss in the sum of all losses.
     """
 
     name: str

@@ -25,7 +25,8 @@ class NetworkConfig:
         trunk: trunk settings: `DenseTrunkConfig`, `ConvTrunkConfig` or a registered
             class.
         value_head: `wdl` (win, draw and loss) or `scalar` (the expected score).
-        dtype: of the computation, `float32` or `bfloat16`; parameters are float32.
+        dtype: dtype of the computation, `float32` or `bfloat16`; parameters are
+            float32.
     """
 
     trunk: TrunkConfig = dataclasses.field(default_factory=DenseTrunkConfig)

@@ -38,8 +38,8 @@ class TrunkConfig(abc.ABC):
 
         Args:
             observation_shape: (H, W, C).
-            dtype: of the computation; parameters are float32.
-            rngs: for the initial parameters.
+            dtype: dtype of the computation; parameters are float32.
+            rngs: random keys of the initial parameters.
         """
 
     def to_json(self) -> dict[str, Any]:
@@ -116,7 +116,7 @@ class DenseTrunkConfig(TrunkConfig):
 
     Attributes:
         num_blocks: residual blocks, at most 64.
-        width: of the dense layers, at most 8192.
+        width: width of the dense layers, at most 8192.
         stem_channels: features per window, at most 2048; the second layer halves them.
         window: height and width of the windows (cells), at most 64.
     """
@@ -162,7 +162,7 @@ class ConvTrunk(nnx.Module):
     channels: width.
     global_pooling: whether every third block pools mean and maximum over the whole
         board (Wu 2019, "Accelerating self-play learning in Go", section 3.3).
-    dtype: of the computation; parameters are float32.
+    dtype: dtype of the computation; parameters are float32.
     """
 
     def __init__(
@@ -251,10 +251,10 @@ class DenseTrunk(nnx.Module):
 
     observation_shape: (H, W, C).
     num_blocks: residual blocks of two dense layers.
-    width: of the dense layers.
+    width: width of the dense layers.
     stem_channels: features per window; the second layer halves them.
     window: height and width of a window (cells), at most the board's.
-    dtype: of the computation; parameters are float32.
+    dtype: dtype of the computation; parameters are float32.
     """
 
     def __init__(

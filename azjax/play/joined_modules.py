@@ -17,7 +17,7 @@ def joined(folder: Path, entry: str) -> str:
     keeps their names apart. `entry` comes last and may have a default export.
 
     Args:
-        folder: of the modules. They must import by
+        folder: folder of the modules. They must import by
             `import { name, ... } from "./file.js";` and export declarations only.
         entry: file name of the main module.
 

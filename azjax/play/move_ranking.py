@@ -1,4 +1,4 @@
-"""The ranking of moves that people see: in the terminal, on the page and over GTP."""
+"""Ranks moves for display: in the terminal, on the page and over GTP."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ class RankedMove(NamedTuple):
 
     action: the move.
     prior: probability before the search; without a search, the policy's.
-    visits: of the search, None without a search.
+    visits: visits in the search; None without a search.
     value: expected result for the player to move, in [-1, 1]; None if not visited.
     """
 

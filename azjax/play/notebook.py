@@ -56,7 +56,7 @@ def play(
             player of the game, or else a search. The user chooses the number of
             simulations; the default is the player's own.
         user_player: the user's player in the first game: 0 moves first, 1 second.
-        seed: of the opponent's random choices.
+        seed: seed of the opponent's random choices.
 
     Raises:
         ValueError: the game or the opponent is unknown.
@@ -80,7 +80,7 @@ class Board(anywidget.AnyWidget):
         game: the game.
         opponent: the player.
         user_player: the user's player in the first game, 0 or 1.
-        seed: of the opponent's random choices.
+        seed: seed of the opponent's random choices.
     """
 
     _page = traitlets.Unicode().tag(sync=True)
@@ -164,10 +164,10 @@ class _View:
 
     Args:
         board: the widget.
-        rules: of the game.
+        rules: rules of the game.
         opponent: the opponent.
-        description: of the game and the opponent, for the page.
-        number: of the view.
+        description: description of the game and the opponent, for the page.
+        number: number of the view.
     """
 
     def __init__(

@@ -28,7 +28,7 @@ class Plain:
 
     Args:
         session: its opponent runs in `callbacks.background`.
-        callbacks: to wait for.
+        callbacks: callbacks to wait for.
         read: returns a line for a prompt; raises EOFError at the end of the input.
         write: prints a line.
         note: prints a progress message.

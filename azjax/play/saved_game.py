@@ -39,7 +39,7 @@ class SavedGame(NamedTuple):
     game: text for `games.make`.
     players: names of players 0 and 1.
     result: one of `RESULTS`, or `UNFINISHED`.
-    moves: in the game's notation.
+    moves: moves in the game's notation.
     is_forfeit: whether the game ended by a forfeit.
     result_text: the reason of the result, for people.
     """
@@ -88,7 +88,7 @@ def load(path: Path, game: Game) -> tuple[SavedGame, list[int]]:
     """Reads a game from a file.
 
     Args:
-        path: of the file.
+        path: path of the file.
         game: the expected game; faster if it is `compiled`.
 
     Returns:

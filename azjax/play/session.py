@@ -80,9 +80,9 @@ class Session:
     Args:
         game: the game.
         opponent: the player; a `HumanPlayer` is a second person at the same board.
-        name: of the opponent.
+        name: name of the opponent.
         user: the person's player, 0 moves first.
-        seed: of the opponent's random choices.
+        seed: seed of the opponent's random choices.
         run: executor of the opponent's decisions, by default the caller's thread.
 
     Raises:

@@ -44,7 +44,7 @@ def export_web(trained: TrainedPlayer, directory: Path, *, name: str) -> int:
         trained: the player. On the site it uses PUCT search, also if it was trained
             with another search.
         directory: created if it does not exist.
-        name: of the player on the page.
+        name: name of the player on the page.
 
     Returns:
         The total size of the files in bytes.

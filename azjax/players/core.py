@@ -90,7 +90,7 @@ def init_carry(player: Player, states: State, mesh: Mesh | None = None) -> Any:
     Args:
         player: any player.
         states: leaves `[B, ...]`; only their shapes matter.
-        mesh: as in `choose`.
+        mesh: devices that share the batch, as in `choose`.
     """
     if not hasattr(player, "init_carry"):
         return None
@@ -115,11 +115,11 @@ def choose_with_carry(
 
     Args:
         player: any player.
-        rng_key: as in `choose`.
+        rng_key: consumed; one key or `[P]`, as in `choose`.
         states: the positions, leaves `[B, ...]`, none of them terminated.
-        carry: from `init_carry` or an earlier call in the same games. Any number of
-            moves may have been made or undone since.
-        mesh: as in `choose`.
+        carry: result of `init_carry` or of an earlier call in the same games. Any
+            number of moves may have been made or undone since.
+        mesh: devices that share the batch, as in `choose`.
 
     Returns:
         The choice and the carry for the next move.

@@ -25,7 +25,7 @@ def load_learnt(
     untrusted files. Networks of more than `MAX_WEIGHT_BYTES` are refused.
 
     Args:
-        kind: one of `LEARNT_KINDS`.
+        kind: kind of player, one of `LEARNT_KINDS`.
         directory: a run directory or a player directory.
         game: the expected game.
         parts: the user's own modules, traceable by JAX, for a run whose network was

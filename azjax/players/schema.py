@@ -14,7 +14,7 @@ def migrate(config: object) -> dict[str, Any]:
     """Converts the content of a config file to the current version.
 
     Args:
-        config: of a run or a player, from AlphaZero or Q-learning; not modified.
+        config: settings of a run or a player of AlphaZero or Q-learning; not modified.
 
     Raises:
         ValueError: it is not a JSON object, or its version is missing or unknown.

@@ -86,7 +86,7 @@ def save_player(
     Args:
         directory: created if missing.
         player: the player.
-        dtype: of the weights on disk; `float16` halves their size.
+        dtype: dtype of the weights on disk; `float16` halves their size.
     """
     config = {
         "format": VERSION,

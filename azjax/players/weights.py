@@ -69,7 +69,7 @@ def read_weights(
     """Reads an archive of arrays.
 
     Args:
-        path: of the archive.
+        path: path of the archive.
         expected: shapes of the arrays by name.
 
     Returns:

@@ -1,21 +1,21 @@
-"""Measures everything on an accelerator within some minutes.
+"""Runs all benchmarks on an accelerator within a time limit.
 
     python experiments/bench/accelerator.py --minutes 8 --out results
 
 The parts:
 
-    device      what JAX finds, and its figures in the catalogue `azjax.devices`
-    games       random play, azjax and pgx side by side (see games.py)
-    search      tree search, azjax and mctx side by side (see search.py)
-    forecast    what `azjax plan` says of the Connect Four run of the preset
-    throughput  self-play, updates and the network alone, in positions a second, and
-                the share of the roofline that they reach
+    device      the devices that JAX finds, with their entry in `azjax.devices`
+    games       random play, azjax and pgx compared (see games.py)
+    search      tree search, azjax and mctx compared (see search.py)
+    forecast    the forecast of `azjax plan` for the preset's Connect Four run
+    throughput  positions per second of self-play, of updates and of network evaluation,
+                and the fraction of the roofline that they reach
     learning    a short Connect Four run
 
-Each part is a process of its own (`accelerator_parts.py`) with a share of the minutes,
-so that one that fails, hangs or runs out of memory is ended and the others go on.
-`accelerator.json` in the folder is rewritten after each part and has the errors of the
-parts that failed, with what they had measured; the plots are in the same folder. The
+Each part runs in its own process (`accelerator_parts.py`) with a share of the time, so
+that a part that fails, hangs or runs out of memory does not stop the others.
+`accelerator.json` in the output folder is rewritten after each part; for a failed part
+it contains the error and the results so far. The folder also contains the plots. The
 exit status is 1 if a part failed.
 """
 
@@ -30,7 +30,7 @@ from typing import Any, Literal
 import tyro
 
 FILE = "accelerator.json"
-# Shares of the minutes; what a part does not use goes to those after it.
+# Fractions of the time limit. Time that a part does not use goes to later parts.
 SHARES = {
     "device": 0.04,
     "games": 0.15,
@@ -44,12 +44,12 @@ PartName = Literal["device", "games", "search", "forecast", "throughput", "learn
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What is measured.
+    """Options.
 
-    minutes: that everything takes, at most.
+    minutes: time limit of all parts together.
     out: a new folder for the results.
-    parts: that are measured.
-    quick: only show that it works: a few small sizes.
+    parts: the parts to run.
+    quick: only check that everything runs, with few and small sizes.
     """
 
     out: pathlib.Path
@@ -64,14 +64,14 @@ class Settings:
 
 
 def write_json(path: pathlib.Path, values: Any) -> None:
-    """Writes a file that is whole at all times."""
+    """Replaces a JSON file atomically."""
     new = path.with_suffix(".new")
     new.write_text(json.dumps(values, indent=2) + "\n")
     new.replace(path)
 
 
 def run_part(settings: Settings, name: str, seconds: float) -> dict[str, Any]:
-    """Returns what a part measured, and its error if it failed."""
+    """Returns the results of a part, and its error if it failed."""
     started = time.monotonic()
     script = pathlib.Path(__file__).with_name("accelerator_parts.py")
     command = [sys.executable, script, name, "--out", settings.out]
@@ -100,7 +100,7 @@ def run_part(settings: Settings, name: str, seconds: float) -> dict[str, Any]:
 
 
 def run_parts(settings: Settings) -> list[str]:
-    """Measures all parts; returns the names of those that failed."""
+    """Runs all parts; returns the names of those that failed."""
     if settings.out.exists() and any(settings.out.iterdir()):
         raise SystemExit(f"{settings.out} is not empty: give another --out")
     settings.out.mkdir(parents=True, exist_ok=True)
@@ -118,7 +118,7 @@ def run_parts(settings: Settings) -> list[str]:
 
 
 def main(settings: Settings) -> None:
-    """Measures, writes and draws."""
+    """Runs the benchmarks, writes the results and draws the plots."""
     failed = run_parts(settings)
     print(f"wrote {settings.out / FILE}")
     if failed:

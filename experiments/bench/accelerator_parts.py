@@ -1,4 +1,4 @@
-"""Measures one part of `accelerator.py`, in a process of its own."""
+"""Runs one part of `accelerator.py` in its own process."""
 
 import dataclasses
 import importlib
@@ -41,18 +41,18 @@ from azjax.training.metrics import read_metrics
 from azjax.training.phases import phases
 from azjax.training.plots import INK, NETWORK, PALE_INK, SEARCH
 
-MOST_ITERATIONS = 20  # until something must be learnt
-SOFT = 0.75  # of a part's time; nothing new is begun after it
+MOST_ITERATIONS = 20  # limit for reaching the first update
+SOFT = 0.75  # fraction of a part's time after which no new measurement starts
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What is measured.
+    """Options.
 
-    part: its name.
-    seconds: that it has.
-    out: the folder of the results.
-    quick: only show that it works: a few small sizes.
+    part: the part to run.
+    seconds: its time limit.
+    out: the folder for the results.
+    quick: only check that everything runs, with few and small sizes.
     """
 
     part: Annotated[PartName, tyro.conf.Positional]
@@ -62,12 +62,12 @@ class Settings:
 
 
 class Subject(NamedTuple):
-    """A run that is measured.
+    """The run that is measured.
 
     config: its settings.
-    game: what is learnt.
+    game: its game.
     network: its structure.
-    variables: its first parameters.
+    variables: the initial parameters.
     """
 
     config: TrainConfig
@@ -77,10 +77,10 @@ class Subject(NamedTuple):
 
 
 class Sheet:
-    """What a part has measured, kept in a file from the first number on.
+    """The results of a part; every change is written to a file.
 
-    path: of the JSON file.
-    seconds: that the part has.
+    path: the JSON file.
+    seconds: the time limit of the part.
     """
 
     def __init__(self, path: pathlib.Path, seconds: float):
@@ -98,12 +98,12 @@ class Sheet:
         self.write(**{name: [*self.values.get(name, []), *rows]})
 
     def has_time(self) -> bool:
-        """Returns whether something new can be begun."""
+        """Returns whether a new measurement can start."""
         return time.monotonic() < self._end
 
 
 def measure_device(settings: Settings, sheet: Sheet) -> None:
-    """Measures nothing: says what JAX finds."""
+    """Records the devices that JAX finds."""
     device = jax.devices()[0]
     chip = chip_of(device)
     sheet.write(
@@ -174,8 +174,10 @@ def measure_search(settings: Settings, sheet: Sheet) -> None:
 
 
 def config_of(settings: Settings, **changes: Any) -> TrainConfig:
-    """Returns the settings of the run that is measured; its length does not matter
-    where none is given."""
+    """Returns the settings of the measured run.
+
+    The default length is arbitrary.
+    """
     if "minutes" not in changes:
         changes = {"iterations": 1} | changes
     if not settings.quick:
@@ -197,12 +199,12 @@ def config_of(settings: Settings, **changes: Any) -> TrainConfig:
 
 
 def measure_forecast(settings: Settings, sheet: Sheet) -> None:
-    """Compiles the phases of the run as `azjax plan` does."""
+    """Forecasts the phases of the run, as `azjax plan` does."""
     sheet.write(**forecast(config_of(settings)).to_json())
 
 
 def measure_throughput(settings: Settings, sheet: Sheet) -> None:
-    """Measures self-play and updates, and the network alone."""
+    """Measures self-play, updates and network evaluation."""
     config = config_of(settings)
     replay = dataclasses.replace(config.replay, min_positions=0)
     config = dataclasses.replace(config, replay=replay)
@@ -240,8 +242,7 @@ def measure_throughput(settings: Settings, sheet: Sheet) -> None:
 
 
 def measure_network(sheet: Sheet, subject: Subject, work: Work) -> None:
-    """Measures evaluations of the network alone, in batches as in self-play, on one
-    device."""
+    """Measures network evaluation on one device, with the batch size of self-play."""
     config, game, network, variables = subject
     times, options = 16, NetworkSettings(games=config.self_play.num_games)
     evaluate = network_run(game, network, variables, times, options)
@@ -257,7 +258,7 @@ def measure_network(sheet: Sheet, subject: Subject, work: Work) -> None:
 
 
 def work_of(subject: Subject) -> Work:
-    """Returns the floating-point operations of a run, which is traced and not run."""
+    """Returns the floating-point operations of a run, without running it."""
     config, game, network, variables = subject
     algorithm = make_algorithm(config, game, network)
     state = abstract_state(lambda: algorithm.init(variables), algorithm.shardings)
@@ -267,8 +268,10 @@ def work_of(subject: Subject) -> Work:
 
 
 def forecast_traffic(settings: Settings, simulations: int) -> dict[str, int | None]:
-    """Returns the bytes that the phases of an iteration move on a device, as far as the
-    part `forecast` has found them."""
+    """Returns the bytes that each phase of an iteration moves on a device.
+
+    The values come from the results of the part `forecast`; a missing value is None.
+    """
     path = settings.out / FILE
     content = json.loads(path.read_text()) if path.exists() else {"parts": {}}
     found = content["parts"].get("forecast", {}).get("phases", [])
@@ -287,15 +290,16 @@ def roofline(
     *,
     num_devices: int | None = None,
 ) -> dict[str, float] | None:
-    """Returns the shares of the peak speed and of the bandwidth that were reached, and
-    the larger one of them; None where the device is not in the catalogue.
+    """Returns the fractions of peak compute and bandwidth reached, and their maximum.
+
+    Returns None if the device is not in the catalogue.
 
     Args:
-        config: with the dtype.
-        seconds: that it took.
-        flops: that all devices made.
-        traffic: bytes that each device moved, if that is known.
-        num_devices: that worked, all by default.
+        config: training settings; their dtype selects the peak.
+        seconds: the measured time.
+        flops: floating-point operations of all devices.
+        traffic: bytes moved by each device; None if unknown.
+        num_devices: devices used; all by default.
     """
     chip = chip_of(jax.devices()[0])
     if chip is None:
@@ -308,14 +312,16 @@ def roofline(
 
 
 def seconds_of_phases(subject: Subject, sheet: Sheet) -> tuple[float, float]:
-    """Returns the seconds of self-play and of the updates of an iteration, the medians
-    of as many iterations as there is time for, at least one."""
+    """Returns the median seconds of self-play and of the updates of an iteration.
+
+    Measures up to five iterations while time remains, and at least one.
+    """
     config, game, network, variables = subject
     algorithm = make_algorithm(config, game, network)
     state = algorithm.init(variables)
     times: list[float] = []
     rows: list[tuple[float, float]] = []
-    number = learnt = 0
+    number = num_updated = 0
     while not rows or (len(rows) < 5 and sheet.has_time()):
         times.clear()
         state, metrics = train_iteration(
@@ -327,17 +333,17 @@ def seconds_of_phases(subject: Subject, sheet: Sheet) -> tuple[float, float]:
         )
         jax.block_until_ready(state)
         times.append(time.perf_counter())
-        number, learnt = number + 1, learnt + ("policy_loss" in metrics)
-        if learnt > 1:  # the first update was compiled in its iteration
+        number, num_updated = number + 1, num_updated + ("policy_loss" in metrics)
+        if num_updated > 1:  # the first update includes compilation
             rows.append((times[1] - times[0], times[2] - times[1]))
         elif number > MOST_ITERATIONS:
-            raise RuntimeError(f"nothing was learnt in {number} iterations")
+            raise RuntimeError(f"no second update within {number} iterations")
     played, updated = zip(*rows, strict=True)
     return statistics.median(played), statistics.median(updated)
 
 
 def measure_learning(settings: Settings, sheet: Sheet) -> None:
-    """Learns Connect Four for a short time."""
+    """Trains on Connect Four for a short time."""
     run_dir = settings.out / "run"
     length = {"minutes": SOFT * settings.seconds / 60}
     if settings.quick:
@@ -349,7 +355,7 @@ def measure_learning(settings: Settings, sheet: Sheet) -> None:
 
 
 def seconds_of(run: Callable[[], object]) -> float:
-    """Returns the seconds that a call takes."""
+    """Returns the seconds of a call."""
     start = time.perf_counter()
     run()
     return time.perf_counter() - start
@@ -363,11 +369,11 @@ def draw_bars(
     figure = Figure(figsize=(7, 1.4 + 0.5 * len(names)), dpi=150, layout="constrained")
     axes = figure.subplots()
     height = 0.8 / len(series)
-    colours = (NETWORK, SEARCH, PALE_INK)
+    colors = (NETWORK, SEARCH, PALE_INK)
     for place, (label, bars) in enumerate(series.items()):
         rows = [names.index(name) + (place - 0.5) * height for name in bars]
         drawn = axes.barh(
-            rows, list(bars.values()), height, label=label, color=colours[place]
+            rows, list(bars.values()), height, label=label, color=colors[place]
         )
         axes.bar_label(drawn, fmt="{:.3g}", padding=3, color=PALE_INK)
     axes.set_yticks(range(len(names)), names)
@@ -380,7 +386,7 @@ def draw_bars(
 
 
 def draw_throughput(path: pathlib.Path, rows: list[dict[str, Any]]) -> None:
-    """Draws the speed of self-play and of updates."""
+    """Draws the throughput of self-play and of updates."""
     draw_bars(
         path,
         "Self-play and updates, thousand positions a second",
@@ -406,7 +412,7 @@ MEASURES: dict[str, Callable[[Settings, Sheet], None]] = {
 
 
 def main(settings: Settings) -> None:
-    """Measures and writes."""
+    """Runs the part and writes its results."""
     enable_compilation_cache()
     path = settings.out / f"{settings.part}.json"
     MEASURES[settings.part](settings, Sheet(path, settings.seconds))

@@ -2,22 +2,22 @@
 
     python experiments/bench/device_counts.py --game go:5 --devices 1 2 4 8 2x2
 
-The same run is trained on each number of devices, to which XLA divides the CPU; `2x2`
-are two processes of two devices. Its
-metrics, but for times, its state and its weights must be the same, bit for bit. Without
-`--exact-lanes` they are the same up to rounding, which decides ties in searches: the
-share of other moves in the first iteration is printed.
+Trains the same run on each number of devices, into which XLA divides the CPU; `2x2`
+means two processes with two devices each. The metrics except times, the training state
+and the weights must be equal, bit for bit. Without `--exact-lanes` they are equal up to
+rounding, which decides ties in searches; the script prints the fraction of moves that
+differ in the first iteration.
 
     python experiments/bench/device_counts.py --kills 10 --iterations 120
 
-Trains the run once on the first number of devices. Another time it is killed at random
-moments with SIGKILL, and goes on each time on the next number of devices.
+Trains the run once on the first number of devices. Then trains it again, kills it at
+random moments with SIGKILL and continues it each time on the next number of devices.
 
-Ends with an error if a run is not the same.
+Exits with an error if two runs differ.
 
-XLA's results on a CPU depend on its number of threads, which is that of the cores or of
-the devices, whichever is larger. All runs here have as many as there are devices at
-most (`NPROC`).
+XLA's results on a CPU depend on its number of threads, which is the number of cores or
+of devices, whichever is larger. All runs here use as many threads as the largest number
+of devices (`NPROC`).
 """
 
 import concurrent.futures
@@ -72,17 +72,17 @@ IS_TIME = ("seconds", "positions_per_second", "self_play_seconds", "update_secon
 
 
 class Layout(NamedTuple):
-    """Processes of a run, and the devices of each."""
+    """The number of processes of a run and of devices per process."""
 
     processes: int
     devices: int
 
     @classmethod
     def read(cls, text: str) -> "Layout":
-        """Reads `DEVICES` or `PROCESSESxDEVICES`.
+        """Parses `DEVICES` or `PROCESSESxDEVICES`.
 
         Raises:
-            ValueError: it is something else.
+            ValueError: the text has another form.
         """
         processes, _, devices = text.rpartition("x")
         numbers = (processes or "1", devices)
@@ -93,23 +93,23 @@ class Layout(NamedTuple):
         return cls(*map(int, numbers))
 
     def __str__(self) -> str:
-        """Returns what `read` reads."""
+        """Returns the text that `read` parses."""
         return str(self.devices) if self.processes == 1 else f"{self[0]}x{self[1]}"
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What is compared.
+    """Options.
 
-    game: what is learnt.
-    iterations: of each run.
-    devices: the numbers of devices; PROCESSESxDEVICES for several processes.
-    options: further ones of `azjax train`, in one text: `--options="--seed 1"`.
-    kills: how often a run is killed; 0 compares runs that are left alone.
-    seed: of the moments when it is killed.
-    patience: how long any one step may last, compilation included (seconds).
-    out: directory of the runs, which are removed first if they are there; a temporary
-        one by default.
+    game: game spec.
+    iterations: length of each run.
+    devices: numbers of devices; PROCESSESxDEVICES for several processes.
+    options: additional options of `azjax train`, in one text: `--options="--seed 1"`.
+    kills: number of times that a run is killed; 0 compares uninterrupted runs.
+    seed: seed of the moments of the kills.
+    patience: time limit of each step, including compilation (seconds).
+    out: directory of the runs; existing runs in it are deleted. A temporary directory
+        by default.
     """
 
     game: str = "connect_four"
@@ -134,17 +134,17 @@ class Settings:
 
     @property
     def layouts(self) -> list[Layout]:
-        """Of the devices."""
+        """Returns the parsed `devices`."""
         return [Layout.read(text) for text in self.devices]
 
     @property
     def train_options(self) -> list[str]:
-        """Of `azjax train`, but for the game and what `TrainingRun` gives itself."""
+        """Returns the options of `azjax train` that `TrainingRun` does not set."""
         return [*RUN_OPTIONS_TEXT.split(), *shlex.split(self.options)]
 
 
 def main(settings: Settings) -> None:
-    """Compares, prints tables, and ends with an error if a run is not the same."""
+    """Compares, prints tables, and exits with an error if two runs differ."""
     console = Console()
     compare = kill_and_compare if settings.kills else compare_runs
     with contextlib.ExitStack() as stack:
@@ -160,7 +160,7 @@ def main(settings: Settings) -> None:
 
 
 def new_run(settings: Settings, directory: Path) -> TrainingRun:
-    """Returns a run that has not begun."""
+    """Returns a run that has not started."""
     shutil.rmtree(directory, ignore_errors=True)
     options = ["--exact-lanes", *settings.train_options]
     return TrainingRun(
@@ -169,7 +169,7 @@ def new_run(settings: Settings, directory: Path) -> TrainingRun:
 
 
 def environment(settings: Settings, devices: int) -> dict[str, str]:
-    """Returns the variables with which JAX finds so many devices."""
+    """Returns environment variables that make JAX find `devices` CPU devices."""
     flag = f"--xla_force_host_platform_device_count={devices}"
     flags = f"{os.environ.get('XLA_FLAGS', '')} {flag}".strip()
     most = max(layout.devices for layout in settings.layouts)
@@ -181,8 +181,7 @@ def environment(settings: Settings, devices: int) -> dict[str, str]:
 def session(
     run: TrainingRun, settings: Settings, layout: Layout
 ) -> Iterator[list[subprocess.Popen]]:
-    """A context in which all processes of a run go on; those that last are killed at
-    its end."""
+    """Runs all processes of a session; kills the remaining ones on exit."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
@@ -204,10 +203,10 @@ def session(
 
 
 def finish(run: TrainingRun, settings: Settings, layout: Layout) -> None:
-    """Lets the run go on to its end.
+    """Runs the training until it ends.
 
     Raises:
-        LossError: it failed, or lasted too long.
+        LossError: it failed or exceeded the time limit.
     """
     with session(run, settings, layout) as processes:
         for process in processes:
@@ -225,7 +224,7 @@ def compare_runs(settings: Settings, root: Path, console: Console) -> None:
     """Trains the run on each number of devices.
 
     Raises:
-        LossError: a run failed, or is not the same as the first one.
+        LossError: a run failed, or differs from the first one.
     """
     table = Table(
         "devices",
@@ -251,7 +250,7 @@ def compare_runs(settings: Settings, root: Path, console: Console) -> None:
     for text, other in zip(settings.devices, found, strict=True):
         if other != found[0]:
             raise LossError(
-                f"the run on {text} devices is not the one on {settings.devices[0]}"
+                f"the run on {text} devices differs from that on {settings.devices[0]}"
             )
     console.print("the runs are the same, bit for bit")
     for number, share in shares_of_other_moves(settings).items():
@@ -262,8 +261,7 @@ def compare_runs(settings: Settings, root: Path, console: Console) -> None:
 
 
 def outcome(run: TrainingRun) -> tuple[list[dict[str, Any]], str, str, str]:
-    """Returns the metrics of a run without times, and digests of them, of its state and
-    of its file of weights."""
+    """Returns the metrics without times, and digests of metrics, state and weights."""
     rows = [
         {name: value for name, value in row.items() if name not in IS_TIME}
         for row in run.rows()
@@ -273,23 +271,23 @@ def outcome(run: TrainingRun) -> tuple[list[dict[str, Any]], str, str, str]:
 
 
 def digest(data: bytes) -> str:
-    """Returns the beginning of the data's SHA-256."""
+    """Returns the first characters of the data's SHA-256 digest."""
     return hashlib.sha256(data).hexdigest()[:12]
 
 
 def kill_and_compare(settings: Settings, root: Path, console: Console) -> None:
-    """Kills a run, and compares it with one that is left alone.
+    """Compares a run that is killed with an uninterrupted run.
 
     Raises:
-        LossError: a run failed, or they are not the same.
+        LossError: a run failed, or the two differ.
     """
     undisturbed, killed = (
         new_run(settings, root / name) for name in ("undisturbed", "killed")
     )
     finish(undisturbed, settings, settings.layouts[0])
-    console.print(f"a run of {settings.iterations} iterations was left alone")
+    console.print(f"finished an uninterrupted run of {settings.iterations} iterations")
     table = Table(
-        "session", "devices", "went on after", "newest checkpoint at its end", box=None
+        "session", "devices", "resumed after", "newest checkpoint at its end", box=None
     )
     layouts = itertools.cycle(settings.layouts)
     for number, layout in enumerate(kill_often(killed, settings, layouts), start=1):
@@ -305,16 +303,16 @@ def kill_and_compare(settings: Settings, root: Path, console: Console) -> None:
     console.print(table)
     check_equal(undisturbed, killed)
     if outcome(undisturbed) != outcome(killed):
-        raise LossError("the metrics or the weights are not the same")
+        raise LossError("the metrics or the weights differ")
     console.print(
-        f"after {settings.kills} kills the run is, bit for bit, the one left alone"
+        f"after {settings.kills} kills the run is equal, bit for bit, to the other one"
     )
 
 
 def kill_often(
     run: TrainingRun, settings: Settings, layouts: Iterator[Layout]
 ) -> Iterator[Layout]:
-    """Kills all processes of the run, and checks what is left; yields their layout."""
+    """Kills all processes of the run and checks its files; yields their layout."""
     rng = random.Random(settings.seed)
     for kills_left in range(settings.kills, 0, -1):
         newest, layout = run.newest(), next(layouts)
@@ -330,14 +328,16 @@ def kill_often(
 
 
 def shares_of_other_moves(settings: Settings) -> dict[int, float]:
-    """Returns the share of moves in the first iteration that are not those on one
-    device, for each other number of devices, without `--exact-lanes`."""
+    """Returns the fraction of moves that differ without `--exact-lanes`.
+
+    Compares the first iteration on each other number of devices with one device.
+    """
     numbers = sorted({layout.devices for layout in settings.layouts} - {1})
     if not numbers:
         return {}
     with concurrent.futures.ProcessPoolExecutor(
         1,
-        multiprocessing.get_context("spawn"),  # JAX reads the number of devices once
+        multiprocessing.get_context("spawn"),  # read only once by JAX
         initializer=set_environment,
         initargs=(environment(settings, numbers[-1]),),
     ) as pool:
@@ -351,12 +351,12 @@ def shares_of_other_moves(settings: Settings) -> dict[int, float]:
 
 
 def set_environment(variables: dict[str, str]) -> None:
-    """Sets variables of this program."""
+    """Sets environment variables of this process."""
     os.environ.update(variables)
 
 
 def first_moves(settings: Settings, number: int) -> np.ndarray:
-    """Returns the moves of the first iteration on so many devices."""
+    """Returns the moves of the first iteration on `devices` devices."""
     arguments = ["--preset", "cpu", "--iterations", str(settings.iterations)]
     config = parse_train_config(
         settings.game, [*arguments, *settings.train_options], prog="azjax train"

@@ -1,13 +1,13 @@
-"""Compares runs that are extended with runs of the whole length from their start.
+"""Compares extended runs with runs of full length.
 
-For each seed one run of half the length is extended to the whole, and another one has
-the whole length at once. Runs that are in the directory go on, so that the command can
-be stopped and given again.
+For each seed, trains a run of half the length and extends it to the full length, and
+trains another run with the full length from the start. Existing runs in the directory
+are continued, so that a stopped command can be repeated.
 
     python experiments/bench/extended_runs.py runs/extended --minutes 10 --seeds 0 1 2
     python experiments/bench/extended_runs.py runs/extended --iterations 900
 
-Iterations make the result independent of what else the machine does.
+With iterations, the result does not depend on the load of the machine.
 """
 
 import dataclasses
@@ -24,16 +24,16 @@ from azjax import training
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What is compared.
+    """Options.
 
-    directory: of the runs.
-    game: with solved positions.
-    minutes: the whole length, for which the settings of the preset are chosen; of the
-        extended run, half of it.
-    iterations: the whole length instead.
-    seeds: of the runs.
-    quick: only show that it works, with small networks and few games.
-    json: print JSON in place of the table.
+    directory: directory of the runs.
+    game: a game with solved positions.
+    minutes: the full length; the preset's settings suit it, and half of it for the
+        extended run.
+    iterations: the full length in iterations instead.
+    seeds: seeds of the runs.
+    quick: only check that everything runs, with small networks and few games.
+    json: print JSON instead of the table.
     """
 
     directory: Annotated[Path, tyro.conf.Positional]
@@ -52,7 +52,7 @@ class Settings:
             raise ValueError(f"iterations must be even: {self.iterations}")
 
 
-# Of `--quick`.
+# Overrides for `--quick`.
 TINY = {
     "self_play": training.SelfPlayConfig(
         num_games=16, moves_per_chunk=8, num_simulations=(2,)
@@ -88,7 +88,7 @@ def main(settings: Settings) -> None:
 
 
 def learn(settings: Settings, kind: str, seed: int) -> training.Run:
-    """Trains one run to its end, or goes on with it."""
+    """Trains one run to its end, or continues it."""
     directory = settings.directory / f"{kind}_{seed}"
     unit = "minutes" if settings.iterations is None else "iterations"
     whole = settings.minutes or settings.iterations or 0

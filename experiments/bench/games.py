@@ -1,16 +1,16 @@
-"""Measures random play: azjax and pgx side by side, in games' steps a second.
+"""Measures random play of azjax and pgx, in steps per second over all games.
 
-Two measurements of each game; in both, state, legal actions and observation of the
-position reached lie in memory after every step, ready for a network.
+There are two measurements for each game. In both, state, legal actions and observation
+of each new position are written to memory, as a network would need them.
 
-The rules alone: both libraries play the same cheap way. 32 bits for each game from a
-linear congruential generator choose legal action number
-`bits // 2**16 * count // 2**16`, and a game that ends is replaced by a first position
-that was made once.
+Rules alone: both libraries select actions with the same cheap method. For each game, 32
+bits from a linear congruential generator select legal action number
+`bits // 2**16 * count // 2**16`; a finished game is replaced by an initial position
+that is computed once.
 
-As documented: each library plays at random with its own automatic reset, as its users
-are told to: azjax by `VectorEnv` and `random_action`, pgx by `auto_reset` and
-`jax.random.categorical` over the legal actions.
+As documented: each library plays at random with its own automatic reset, as its
+documentation recommends: azjax by `VectorEnv` and `random_action`, pgx by `auto_reset`
+and `jax.random.categorical` over the legal actions.
 
     python experiments/bench/games.py --games connect_four chess
 """
@@ -39,11 +39,11 @@ from azjax.games.core import select
 
 
 class Case(NamedTuple):
-    """A game that both libraries have.
+    """A game that both libraries implement.
 
-    azjax: what `azjax.games.make` takes.
-    pgx: what `pgx.make` takes.
-    batch_size: games at once.
+    azjax: game spec for `azjax.games.make`.
+    pgx: game id for `pgx.make`.
+    batch_size: parallel games.
     num_steps: steps of each game in a run.
     """
 
@@ -66,13 +66,13 @@ CASES = {
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What is measured.
+    """Options.
 
-    games: which games; all that both libraries have by default.
-    batch_size: games at once in place of the usual 1,024, or 64 for the large games.
-    num_steps: steps of each game in a run, in place of the usual 50 to 500.
-    repeats: runs of each library, taken in turns; the median counts.
-    json: print JSON in place of the table.
+    games: the games to measure; all common games by default.
+    batch_size: parallel games, instead of the default 1,024 (64 for the large games).
+    num_steps: steps of each game in a run, instead of the default 50 to 500.
+    repeats: interleaved runs of each library; the median is reported.
+    json: print JSON instead of the table.
     """
 
     games: tuple[Literal[tuple(CASES)], ...] = tuple(CASES)  # pyright: ignore
@@ -89,7 +89,7 @@ class Settings:
                 raise ValueError(f"{name} must be >= 1: {value}")
 
     def case(self, name: str) -> Case:
-        """Returns a game with the sizes that are asked for."""
+        """Returns a game with the sizes of the options."""
         case = CASES[name]
         return case._replace(
             batch_size=self.batch_size or case.batch_size,
@@ -98,7 +98,7 @@ class Settings:
 
 
 class Position(NamedTuple):
-    """What a network needs, and what the rules need to go on."""
+    """The network's inputs, and the state."""
 
     state: games.State
     legal_action_mask: jax.Array
@@ -106,10 +106,10 @@ class Position(NamedTuple):
 
 
 class Play(NamedTuple):
-    """One game at a time by one library; a position has a `legal_action_mask`.
+    """Play of a single game by one library; positions have a `legal_action_mask`.
 
     reset: `() -> position`.
-    step: `(position, action) -> position`, the first one again where the game ended.
+    step: `(position, action) -> position`; returns the initial position after an end.
     """
 
     reset: Callable
@@ -117,7 +117,7 @@ class Play(NamedTuple):
 
 
 def azjax_play(spec: str) -> Play:
-    """Returns play by azjax."""
+    """Returns play with azjax."""
     game = games.make(spec)
 
     def look(state):
@@ -131,9 +131,9 @@ def azjax_play(spec: str) -> Play:
 
 
 def pgx_play(env_id: str) -> Play:
-    """Returns play by pgx."""
+    """Returns play with pgx."""
     env = pgx.make(env_id)  # pyright: ignore[reportArgumentType]
-    # Made once: what happens at the start of a game is not measured.
+    # Computed once: the measurement excludes the start of a game.
     first = jax.jit(env.init)(jax.random.key(0))
 
     def step(state, action):
@@ -144,14 +144,14 @@ def pgx_play(env_id: str) -> Play:
 
 
 def cheap_sample(bits: jax.Array, legal: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns the next `[]` uint32 bits and a legal action chosen by them."""
+    """Returns the next `[]` uint32 bits and the legal action that they select."""
     bits = bits * jnp.uint32(1664525) + jnp.uint32(1013904223)
     legal = legal.astype(jnp.uint32)
     rank = (bits >> 16) * legal.sum() >> 16
     num_actions = legal.shape[0]
     if num_actions < 32:
         return bits, _place(legal, rank)[0]
-    # With many actions, first the block and then the place in it.
+    # With many actions, first selects the block, then the action in it.
     size = math.isqrt(num_actions - 1) + 1
     blocks = jnp.pad(legal, (0, -num_actions % size)).reshape(-1, size)
     block, rank = _place(blocks.sum(axis=1), rank)
@@ -160,8 +160,8 @@ def cheap_sample(bits: jax.Array, legal: jax.Array) -> tuple[jax.Array, jax.Arra
 
 
 def _place(count: jax.Array, rank: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns in which bin item number `rank` lies, and its number there."""
-    # Unrolled: XLA fuses this with the rules, a cumulative sum it would not.
+    """Returns the bin that contains item number `rank`, and its index in the bin."""
+    # Unrolled: XLA fuses this with the rules, but not a cumulative sum.
     sums = list(itertools.accumulate(count))
     place, before = jnp.int32(0), jnp.uint32(0)
     for total in sums:
@@ -176,7 +176,7 @@ def make_runner(start: Callable, step: Callable, inputs: Any) -> Callable[[], An
     Args:
         start: `() -> carry`.
         step: `(carry, input) -> carry`.
-        inputs: `[T, ...]`, one for each step, or T alone.
+        inputs: `[T, ...]`, one for each step, or only T.
     """
     length = inputs if isinstance(inputs, int) else None
     inputs = None if length else inputs
@@ -192,7 +192,7 @@ def make_runner(start: Callable, step: Callable, inputs: Any) -> Callable[[], An
 
 
 def make_rules_runner(play: Play, case: Case) -> Callable[[], Any]:
-    """Returns a runner that measures next to nothing but the rules."""
+    """Returns a runner that measures almost only the rules."""
     bits = jax.random.bits(jax.random.key(0), (case.batch_size,))
 
     def step(carry, _):
@@ -209,14 +209,14 @@ def make_rules_runner(play: Play, case: Case) -> Callable[[], Any]:
 
 
 def make_azjax_runner(case: Case) -> Callable[[], Any]:
-    """Returns a runner that plays as azjax's documentation does."""
+    """Returns a runner that plays as azjax's documentation recommends."""
     env = games.VectorEnv(games.make(case.azjax), case.batch_size)
 
     def step(carry, rng_key):
         env_state, time_step = carry
         action = games.random_action(rng_key, time_step.legal_action_mask)
         env_state, time_step = env.step(env_state, action)
-        # What led to the position is not asked for.
+        # The previous move is not needed.
         return env_state, time_step._replace(next_state=None)
 
     def start():
@@ -228,7 +228,7 @@ def make_azjax_runner(case: Case) -> Callable[[], Any]:
 
 
 def make_pgx_runner(case: Case) -> Callable[[], Any]:
-    """Returns a runner that plays as pgx's documentation does."""
+    """Returns a runner that plays as pgx's documentation recommends."""
     env = pgx.make(case.pgx)  # pyright: ignore[reportArgumentType]
     step_all = jax.vmap(auto_reset(env.step, env.init))
 
@@ -247,7 +247,7 @@ def make_pgx_runner(case: Case) -> Callable[[], Any]:
 
 
 def measure(name: str, case: Case, repeats: int) -> dict:
-    """Returns the measurements of one game, by what was measured."""
+    """Returns the measurements of one game, by name."""
     libraries = {"azjax": azjax_play(case.azjax), "pgx": pgx_play(case.pgx)}
     result: dict = {"game": name, "batch_size": case.batch_size}
     for library, play in libraries.items():
@@ -270,14 +270,14 @@ def measure(name: str, case: Case, repeats: int) -> dict:
 
 
 def state_bytes(play: Play) -> int:
-    """Returns the bytes of what a search has to store of one position."""
+    """Returns the bytes that a search stores per position."""
     position = jax.eval_shape(play.reset)
     state = position.state if isinstance(position, Position) else position
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
 
 
 def compile_seconds(play: Play, batch_size: int) -> float:
-    """Returns how long it takes to trace and compile one step of all games."""
+    """Returns the seconds to trace and compile one step of all games."""
     reset = jax.vmap(lambda _: play.reset())
     positions = jax.eval_shape(reset, np.arange(batch_size))
     actions = jax.ShapeDtypeStruct((batch_size,), jnp.int32)
@@ -287,7 +287,7 @@ def compile_seconds(play: Play, batch_size: int) -> float:
 
 
 def make_table(results: list[dict]) -> rich.table.Table:
-    """Returns the measurements as a table, a row for each game and measurement."""
+    """Returns the measurements as a table, with a row for each game and measurement."""
     table = rich.table.Table(
         "game",
         "measured",

@@ -1,12 +1,12 @@
-"""Kills a training run again and again, and checks that nothing is lost.
+"""Kills a training run repeatedly and checks that no data is lost.
 
     python experiments/bench/kill_resume.py --kills 10 --seed 0
 
-A small Connect Four run, saved after every iteration, is killed with SIGKILL: in the
-middle of a save, at any moment of its work, and at any moment of its start. After each
-kill a whole checkpoint must be found, the run must go on from the newest committed one,
-and the metrics must hold each iteration once. At the end the whole state of the run
-must be that of a run that was left alone, bit for bit. Ends with an error if not.
+A small Connect Four run that saves after every iteration is killed with SIGKILL during
+a save, during other work, or during its start. After each kill there must be a complete
+checkpoint, the run must resume from the newest committed one, and the metrics must
+contain each iteration once. At the end the training state must equal that of an
+uninterrupted run, bit for bit. Exits with an error otherwise.
 """
 
 import contextlib
@@ -43,18 +43,18 @@ RUN_OPTIONS_TEXT = """
 """
 RUN_OPTIONS = RUN_OPTIONS_TEXT.split()
 AIMS = ("save", "work", "save", "start")
-GOING_ON = re.compile(r"^continuing after iteration (\d+)", re.MULTILINE)
+RESUMED = re.compile(r"^continuing after iteration (\d+)", re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What is tried.
+    """Options.
 
-    kills: of one run.
-    seed: of the moments.
-    patience: how long any one step may last, compilation included (seconds).
-    directory: for the two runs, which are removed first if they are there; a temporary
-        one by default.
+    kills: number of kills.
+    seed: seed of the moments of the kills.
+    patience: time limit of each step, including compilation (seconds).
+    directory: directory of the two runs; existing runs in it are deleted. A temporary
+        directory by default.
     """
 
     kills: int = 10
@@ -70,18 +70,18 @@ class Settings:
 
 
 class LossError(Exception):
-    """Something was lost, or did not happen in time."""
+    """Data was lost, or a step exceeded its time limit."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Kill:
-    """What was found after a kill.
+    """The state of the run after a kill.
 
-    aim: at what.
-    resumed: the iteration after which the killed session had gone on; None if it had
-        not come so far, or started from the beginning.
+    aim: the phase at which the kill aimed.
+    resumed: the iteration from which the killed session had resumed; None if it started
+        from the beginning or was killed earlier.
     rows: iterations in the metrics.
-    is_saving: whether an unfinished checkpoint was left.
+    is_saving: whether an unfinished checkpoint remains.
     newest: the newest committed checkpoint; None before the first.
     """
 
@@ -93,13 +93,13 @@ class Kill:
 
 
 class TrainingRun:
-    """A run of `azjax train`, one process after the other.
+    """A run of `azjax train`, as a sequence of processes.
 
     directory: the run directory.
     iterations: its length.
-    patience: how long to wait for anything (seconds).
-    game: what is learnt.
-    options: further ones of `azjax train`.
+    patience: time limit of each step (seconds).
+    game: game spec.
+    options: additional options of `azjax train`.
     """
 
     def __init__(
@@ -125,10 +125,10 @@ class TrainingRun:
     def session(
         self, environment: Mapping[str, str] | None = None
     ) -> Iterator[subprocess.Popen]:
-        """A context in which the run goes on; it is killed at the end, if it lasts.
+        """Runs a session of the run; kills it on exit if it is still running.
 
         Args:
-            environment: variables that differ from those of this program.
+            environment: environment variables to override.
         """
         with self.log.open("w") as log:
             process = subprocess.Popen(
@@ -144,7 +144,7 @@ class TrainingRun:
             process.wait()
 
     def finish(self) -> None:
-        """Lets the run go on to its end."""
+        """Runs the training until it ends."""
         with self.session() as process:
             try:
                 status = process.wait(self.patience)
@@ -154,29 +154,29 @@ class TrainingRun:
             raise LossError(f"a session ended with status {status}:\n{self.output()}")
 
     def wait(self, process: subprocess.Popen, condition: Callable[[], object]) -> None:
-        """Returns as soon as the condition holds."""
+        """Waits until the condition holds."""
         deadline = time.monotonic() + self.patience
         while not condition():
             if process.poll() is not None:
-                raise LossError(f"a session ended by itself:\n{self.output()}")
+                raise LossError(f"a session ended unexpectedly:\n{self.output()}")
             if time.monotonic() > deadline:
                 raise LossError(f"no progress within {self.patience:g} seconds")
             time.sleep(0.001)
 
     def output(self) -> str:
-        """Returns what the newest session has printed."""
+        """Returns the output of the newest session."""
         return self.log.read_text()
 
     def resumed(self) -> int | None:
-        """Returns the iteration after which the newest session went on, if it did."""
-        found = GOING_ON.search(self.output())
+        """Returns the iteration from which the newest session resumed, or None."""
+        found = RESUMED.search(self.output())
         return int(found[1]) if found else None
 
     def is_learning(self) -> bool:
-        """Returns whether the newest session has said from where it goes on."""
+        """Returns whether the newest session has printed where it starts."""
         output = self.output()
         has_begun = f"\ntrain {self.game}" in f"\n{output}"
-        return has_begun or GOING_ON.search(output) is not None
+        return has_begun or RESUMED.search(output) is not None
 
     def newest(self) -> int | None:
         """Returns the newest committed checkpoint."""
@@ -184,26 +184,26 @@ class TrainingRun:
         return max(steps, default=None)
 
     def is_saving(self) -> bool:
-        """Returns whether a checkpoint is being written, or was at a kill."""
+        """Returns whether a checkpoint is being written, or was at the kill."""
         return any("orbax-checkpoint-tmp" in path.name for path in self._saved())
 
     def iterations(self) -> list[int]:
-        """Returns the iterations in the metrics, in their order."""
+        """Returns the iterations in the metrics, in file order."""
         return [row["iteration"] for row in self.rows() if row["kind"] == "iteration"]
 
     def rows(self) -> list[dict]:
-        """Returns the metrics, without a last line that a kill has cut short."""
+        """Returns the metrics, without an incomplete last line."""
         path = self.directory / "metrics.jsonl"
         text = path.read_text() if path.exists() else ""
         return [json.loads(line) for line in text.splitlines(True) if line[-1] == "\n"]
 
     def digest(self) -> int:
-        """Returns the checksum of the newest checkpoint's arrays: the whole state."""
+        """Returns the checksum of the arrays of the newest checkpoint."""
         path = self.checkpoints / str(self.newest()) / "progress" / "metadata"
         return json.loads(path.read_text())["digest"]
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Returns the player's weights."""
+        """Returns the weights of the player."""
         with np.load(self.directory / "player" / "weights.npz") as file:
             return dict(file)
 
@@ -212,7 +212,7 @@ class TrainingRun:
 
 
 def main(settings: Settings) -> None:
-    """Tries, prints a table, and ends with an error if anything was lost."""
+    """Kills, prints a table, and exits with an error if data was lost."""
     console = Console()
     iterations = ITERATIONS_PER_KILL * settings.kills
     with contextlib.ExitStack() as stack:
@@ -228,7 +228,7 @@ def main(settings: Settings) -> None:
             shutil.rmtree(run.directory, ignore_errors=True)
         kills = []
         try:
-            console.print(f"a run of {iterations} iterations is left alone")
+            console.print(f"training {iterations} iterations without a kill")
             undisturbed.finish()
             for kill in kill_often(killed, settings):
                 kills.append(kill)
@@ -243,13 +243,13 @@ def main(settings: Settings) -> None:
             raise SystemExit(1) from None
     print_kills(console, kills)
     console.print(
-        f"nothing was lost: after {len(kills)} kills the state of the run is, bit for "
-        "bit, that of the one left alone"
+        f"no data was lost: after {len(kills)} kills the training state is, bit for "
+        "bit, that of the uninterrupted run"
     )
 
 
 def kill_often(run: TrainingRun, settings: Settings) -> Iterator[Kill]:
-    """Kills the run, and checks what is left; yields what was found."""
+    """Kills the run and checks its files; yields the state after each kill."""
     rng = random.Random(settings.seed)
     start_seconds = 1.0
     for aim in itertools.islice(itertools.cycle(AIMS), settings.kills):
@@ -263,13 +263,13 @@ def kill_often(run: TrainingRun, settings: Settings) -> Iterator[Kill]:
                 start_seconds = time.monotonic() - began
                 target = (newest or 0) + rng.randint(1, 4)
                 run.wait(process, lambda n=target: len(run.iterations()) >= n)
-                # Within an iteration, however long it is, or within a save.
+                # Anywhere within an iteration, or at the start of a save.
                 time.sleep(rng.uniform(0, 0.3) if aim == "work" else 0)
             if aim == "save":
                 run.wait(process, run.is_saving)
                 time.sleep(rng.uniform(0, 0.05))
             if process.poll() is not None:
-                raise LossError(f"a session ended by itself:\n{run.output()}")
+                raise LossError(f"a session ended unexpectedly:\n{run.output()}")
         if run.is_learning():
             check_resumed(run, newest)
         check_metrics(run)
@@ -279,7 +279,7 @@ def kill_often(run: TrainingRun, settings: Settings) -> Iterator[Kill]:
 
 
 def check_resumed(run: TrainingRun, newest: int | None) -> None:
-    """Checks that the newest session went on from the checkpoint `newest`."""
+    """Checks that the newest session resumed from the checkpoint `newest`."""
     if "damaged" in run.output():
         raise LossError(f"a checkpoint was damaged:\n{run.output()}")
     if run.resumed() != newest:
@@ -287,7 +287,7 @@ def check_resumed(run: TrainingRun, newest: int | None) -> None:
 
 
 def check_metrics(run: TrainingRun) -> None:
-    """Checks that the metrics hold each iteration once, up to the newest checkpoint."""
+    """Checks that the metrics have each iteration once, up to the newest checkpoint."""
     found = run.iterations()
     if found != list(range(1, len(found) + 1)):
         raise LossError(f"iterations in the metrics: {found}")
@@ -296,7 +296,7 @@ def check_metrics(run: TrainingRun) -> None:
 
 
 def check_equal(a: TrainingRun, b: TrainingRun) -> None:
-    """Checks that two runs ended alike."""
+    """Checks that two runs have equal results."""
     check_metrics(b)
     for what in ("iterations", "newest", "digest"):
         if getattr(a, what)() != getattr(b, what)():
@@ -315,7 +315,7 @@ def check_equal(a: TrainingRun, b: TrainingRun) -> None:
 
 
 def print_kills(console: Console, kills: list[Kill]) -> None:
-    """Prints what was found."""
+    """Prints the state after each kill."""
     table = Table(
         "kill",
         "aimed at",

@@ -1,10 +1,10 @@
-"""Measures what share of self-play's time the network takes.
+"""Measures the fraction of self-play's time that the network takes.
 
-Self-play makes `moves` moves in each of `games` games of Connect Four, each move with a
-search of `simulations` network evaluations and one of the root. Beside it the network
-alone makes as many evaluations, in batches of `games`, back to back within one compiled
-loop, so that no time is lost between them. Both run in turns, and the medians count.
-Whatever the network does not take is the search's: selection, rules, bookkeeping.
+Self-play makes `moves` moves in each of `games` games of Connect Four; each move runs a
+search with `simulations` network evaluations and one of the root. For comparison, the
+network alone makes the same number of evaluations in batches of `games` within one
+compiled loop, so that no time is lost between them. Both run in turns; the medians are
+reported. The remaining time of self-play is the search's: selection, rules and backup.
 
     python experiments/bench/network_share.py
 """
@@ -31,14 +31,14 @@ from azjax.training.self_play import make_self_play, start_games
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What is measured.
+    """Options.
 
-    games: games at once, and positions in a batch of the network's.
-    simulations: of each search.
-    moves: of each game in a run.
-    repeats: runs of each kind, taken in turns; the median counts.
-    quick: only show that it works: few games, simulations, moves and repeats.
-    json: print JSON in place of the table.
+    games: parallel games, and the network's batch size.
+    simulations: simulations of each search.
+    moves: moves of each game in a run.
+    repeats: interleaved runs of each kind; the median is reported.
+    quick: only check that everything runs, with small sizes.
+    json: print JSON instead of the table.
     """
 
     games: int = 256
@@ -58,7 +58,7 @@ NETWORKS = {
 
 
 def measure(name: str, settings: Settings) -> dict:
-    """Returns the measurements of one network, by what was measured."""
+    """Returns the measurements of one network, by name."""
     game = games.make("connect_four")
     network, variables = first_network(0, game, NETWORKS[name])
     evaluations = (settings.simulations + 1) * settings.moves
@@ -86,7 +86,7 @@ def measure(name: str, settings: Settings) -> dict:
 def self_play_run(game, network, variables, settings: Settings) -> Callable:
     """Returns a function without arguments that plays a chunk and waits.
 
-    The games go on from run to run, as in training.
+    The games continue from run to run, as in training.
     """
     config = SelfPlayConfig(
         num_games=settings.games,
@@ -117,8 +117,8 @@ def network_run(
     def run(variables, observation):
         def evaluate(observation, _):
             prediction = predict(network, variables, observation)
-            # The next batch depends on this one, so that none can be left out; the
-            # change is too small to matter.
+            # The next batch depends on this one, so that XLA cannot remove an
+            # evaluation; the change is negligible.
             outputs = prediction.policy_logits.mean() + prediction.value_logits.mean()
             return observation + 1e-9 * outputs, None
 
@@ -130,7 +130,7 @@ def network_run(
 
 
 def make_table(results: list[dict]) -> rich.table.Table:
-    """Returns the measurements as a table, a row for each network."""
+    """Returns the measurements as a table, with a row for each network."""
     first = results[0]
     table = rich.table.Table(
         "network",

@@ -2,16 +2,16 @@
 
     python experiments/bench/opening_trap.py --player pretrained
 
-A network and its searches can confirm each other's errors: if more simulations take
-visits away from the best moves, the values below these moves are wrong, and more search
+A network and its searches can confirm each other's errors: if more simulations reduce
+the visits of the best moves, the values below these moves are wrong, and more search
 cannot repair the policy targets. For each stage of the game this script prints
 
 - the error of the network's value, and its mean (positive: too optimistic);
-- for each number of simulations, the share of visits on the best moves, their share of
-  the improved policy, which is the policy target, and the mistakes. 0 simulations are
-  the network's own policy.
+- for each number of simulations, the fraction of visits on the best moves, their
+  probability in the improved policy, which is the policy target, and the mistakes. 0
+  simulations are the network's own policy.
 
-Only positions in which some legal moves are best and others are not are counted.
+Positions in which all legal moves are equally good are excluded.
 """
 
 import dataclasses
@@ -41,10 +41,10 @@ class Settings:
     game: a game with solved positions in which each move places a stone.
     file: solved positions in the format of `azjax.arena.read`; default: those that
         azjax contains.
-    simulations: numbers of simulations; 0: the network alone.
+    simulations: numbers of simulations; 0: the network without search.
     algorithm: search algorithm, without noise; default: that of the player.
     plies: number of plies in a stage.
-    max_positions: random positions of each stage, at most.
+    max_positions: maximum number of random positions of each stage.
     json: output file.
     """
 
@@ -68,11 +68,11 @@ class Settings:
 
 
 class Found(NamedTuple):
-    """What a player finds in N positions with A actions.
+    """The decisions of a player in N positions with A actions.
 
     action: `[N]`; the chosen move.
     policy: `[N, A]`; the network's policy or the improved policy.
-    visits: `[N, A]`; shares of the visits; the policy without a search.
+    visits: `[N, A]`; fractions of the visits; the policy without a search.
     value: `[N]`; the expected result for the player to move.
     """
 
@@ -104,7 +104,7 @@ def by_stage(positions: SolvedPositions, settings: Settings) -> SolvedPositions:
 def find(
     trained: TrainedPlayer, positions: SolvedPositions, simulations: int, algorithm: str
 ) -> Found:
-    """Searches all positions, or asks the network alone."""
+    """Searches all positions, or evaluates the network without search."""
     search = trained.search
     if algorithm != search.algorithm:
         search = SEARCHES.find(algorithm)()
@@ -163,7 +163,7 @@ def measure(positions: SolvedPositions, found: Found, simulations: int) -> list[
 
 
 def print_table(rows: list[dict]) -> None:
-    """Prints the rows, a line for each stage and number of simulations."""
+    """Prints the rows, one line for each stage and number of simulations."""
     table = rich.table.Table()
     names = [name.replace("_", " ") for name in rows[0]]
     for name in names:

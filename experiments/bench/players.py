@@ -1,8 +1,8 @@
-"""Measures how long players take for a move, in one game and in many at once.
+"""Measures the time that players take for a move, in batches of different sizes.
 
-A move is chosen in positions a few random moves from the first one, the same for all
-players. The first choice compiles and does not count; of the others the median and the
-slowest do. What a player remembers of a game it does not use here.
+All players choose moves in the same positions, which a few random moves lead to. The
+first choice compiles and is excluded; the median and the maximum of the others are
+reported. State that a player carries between moves of a game is not used.
 
     python experiments/bench/players.py connect_four mcts:1000 --games 1 20
 """
@@ -26,14 +26,14 @@ NUM_RANDOM_MOVES = 4
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What is measured.
+    """Options.
 
-    game: one of those that `azjax games` lists.
-    players: written as for `azjax arena`; only compiled ones.
-    games: games at once; each of these.
-    repeats: moves of which the time is taken.
-    seed: of positions and players.
-    json: print JSON in place of the table.
+    game: one of the games that `azjax games` lists.
+    players: player specs as for `azjax arena`; only compiled players.
+    games: batch sizes.
+    repeats: number of timed moves.
+    seed: seed of positions and players.
+    json: print JSON instead of the table.
     """
 
     game: tyro.conf.Positional[str]

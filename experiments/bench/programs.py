@@ -1,18 +1,18 @@
-"""Counts what the compiled program of a search does, for a device that is not there.
+"""Counts operations in the compiled program of a search, for any device.
 
 The subjects of `search.py`, azjax's policy and mctx's on the same game with the same
-trivial network, are compiled for one TPU or GPU by its compiler, which needs no device:
+trivial network, are compiled for one TPU or GPU. The compiler needs no device:
 `pip install "jax[tpu]"` for TPUs, `pip install "jax[cuda12]"` for NVIDIA GPUs. Nothing
-is run. Counted are, in the program's text and with the body of each loop once:
+is executed. The counts are taken from the program text, with each loop body once:
 
     gathers, scatters   in the whole program
-    bytes               accessed, by the compiler's own estimate; only for TPUs
-    temp memory         besides arguments and results
-    kernels             launched by a run of each loop's body: fusions, copies and the
-                        like. Descent is the first loop in the loop of the simulations
-                        (per level), backup the last (per level, or portion of nodes),
-                        values are those between; bookkeeping is the rest of a
-                        simulation, network and rules included.
+    bytes               accessed, estimated by the compiler; only for TPUs
+    temp memory         in addition to arguments and results
+    kernels             launched by one run of each loop body: fusions, copies and the
+                        like. Descent is the first loop in the loop over simulations
+                        (per level), backup the last (per level, or chunk of nodes),
+                        values the loops between them; bookkeeping is the rest of a
+                        simulation, including network and rules.
     compile time        on this machine
 
     python experiments/bench/programs.py --device v5e:2x2
@@ -26,7 +26,7 @@ import time
 from collections import Counter
 from typing import Literal, get_args
 
-# Set before JAX starts: no device is looked for.
+# Set before JAX starts: no device is initialized.
 os.environ["JAX_PLATFORMS"] = "cpu"
 
 import jax
@@ -50,15 +50,15 @@ Engine = Literal["azjax", "mctx"]
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What is compiled.
+    """Options.
 
-    device: for which, of a topology such as `v5e:2x2` or `h100` its first; `cpu` is
-        this machine's.
+    device: the target: the first device of a topology such as `v5e:2x2` or `h100`;
+        `cpu` is this machine.
     engine: azjax, mctx or both.
-    algorithm: of the search.
-    batch: games at once.
-    simulations: of a search.
-    json: print JSON in place of the table.
+    algorithm: search algorithm.
+    batch: parallel games.
+    simulations: simulations of a search.
+    json: print JSON instead of the table.
     """
 
     device: str = "v5e:2x2"
@@ -70,14 +70,14 @@ class Settings:
 
 
 def mesh_for(device: str) -> Mesh:
-    """Returns a mesh of one device to compile for."""
+    """Returns a mesh with one device of the target."""
     if device == "cpu":
         return mesh_of(jax.devices()[:1])
     return mesh_of(list(topology_mesh(device).devices[:1]))
 
 
 def measure(engine: Engine, settings: Settings) -> dict:
-    """Returns what one engine's program does."""
+    """Returns the counts of one engine's program."""
     mesh = mesh_for(settings.device)
     sharding = NamedSharding(mesh, PartitionSpec())
     subject = make_subjects()[engine]
@@ -114,7 +114,7 @@ def measure(engine: Engine, settings: Settings) -> dict:
 
 
 def kernels_by_part(program: Program) -> dict[str, int]:
-    """Returns the launches of a run of each body, by part of a simulation."""
+    """Returns the kernel launches of one run of each loop body, by part."""
 
     def inside(loop: Instruction) -> list[Instruction]:
         return list(program.loops(loop.body))
@@ -134,7 +134,7 @@ def kernels_by_part(program: Program) -> dict[str, int]:
 
 
 def make_table(results: list[dict]) -> rich.table.Table:
-    """Returns the counts as a table, a column for each engine."""
+    """Returns the counts as a table, with a column for each engine."""
     first = results[0]
     table = rich.table.Table(
         "counted",

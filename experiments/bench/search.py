@@ -1,19 +1,19 @@
-"""Measures tree search: azjax and mctx side by side, with next to no network.
+"""Measures tree search of azjax and mctx with a trivial network.
 
 Every subject searches the same Connect Four positions, four random moves from the empty
 board, with the same trivial network: a fixed random linear map from the observation to
 prior logits, flat or sharp, and the tanh of another to the value. The subjects:
 
     azjax       azjax's policies on azjax's Connect Four
-    mctx+azjax  the same, but mctx's policies with azjax's `search` put in mctx's place
-    mctx        the same, but mctx's policies
+    mctx+azjax  mctx's policies with azjax's `search`, on azjax's Connect Four
+    mctx        mctx's policies on azjax's Connect Four
     mctx+pgx    mctx's policies on pgx's Connect Four, as in pgx's example
 
-Each gives back the action and the root's summary, and looks no further than a game can
-last (`max_depth`): else mctx would go on behind the ends of games and take longer. They
-run in turns, and the medians count. Before that their visit counts are compared: what
-should be the same search has to be. PUCT breaks ties by chance in mctx and by the
-action's number in azjax, so that there a share of the games may differ.
+Each returns the action and the root's summary. `max_depth` is the longest game, because
+mctx would otherwise search beyond the ends of games and take longer. The subjects run
+in turns, and the medians are reported. Before that, their visit counts are compared:
+they must be equal where the algorithms are. mctx breaks PUCT's ties at random and azjax
+by action number, so that some of the games may differ there.
 
     python experiments/bench/search.py --plot search.png
 """
@@ -53,16 +53,16 @@ Prior = Literal["flat", "sharp"]
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What is measured.
+    """Options.
 
-    batch: games at once; each of these.
-    simulations: of a search; each of these.
+    batch: numbers of parallel games.
+    simulations: numbers of simulations of a search.
     algorithms: Gumbel search, PUCT or both.
-    priors: of the trivial network.
-    repeats: runs of each subject, taken in turns; the median counts.
-    quick: only show that it works: few games, simulations and repeats.
-    json: print JSON in place of the tables.
-    plot: where to draw the times, as PNG or SVG.
+    priors: priors of the trivial network.
+    repeats: interleaved runs of each subject; the median is reported.
+    quick: only check that everything runs, with few games, simulations and repeats.
+    json: print JSON instead of the tables.
+    plot: file for a plot of the times, PNG or SVG.
     """
 
     batch: tuple[int, ...] = (64,)
@@ -79,16 +79,16 @@ GAME = games.make("connect_four")
 NUM_RANDOM_MOVES = 4
 SHARPNESS = {"flat": 0.1, "sharp": 3.0}
 TITLES = {"gumbel": "Gumbel", "puct": "PUCT"}
-# Label, colour and style of each line, in the order of the drawing: the last two often
-# lie on each other, hence the dashes. The colours are those of Okabe and Ito, which
-# colour-blind people tell apart.
+# Label, color and style of each line, in drawing order. The last two often overlap,
+# hence the dashes. The colors are from the palette of Okabe and Ito, which color-blind
+# people can distinguish.
 LINES = {
     "azjax": ("azjax", "#0072b2", "-"),
     "mctx+azjax": ("mctx with azjax's search", "#009e73", "-"),
     "mctx": ("mctx", "#d55e00", "-"),
     "mctx+pgx": ("mctx on pgx's game", "#56380f", (0, (1.5, 2))),
 }
-# Growth is counted from here on.
+# Growth is measured from this number of simulations.
 GROWTH_FROM = 64
 
 
@@ -108,11 +108,11 @@ class TrivialNetwork(NamedTuple):
 class Rules(NamedTuple):
     """Connect Four by one library, batched.
 
-    start: `[B, 4]` actions to the states after them.
-    step: `(states, action)` to states.
-    observe: states to `[B, 6, 7, 2]`.
-    legal_action_mask: states to `[B, 7]` bool.
-    mover_reward: `(before, after)` to `[B]`, for the player who moved.
+    start: maps `[B, 4]` actions to the states after them.
+    step: maps `(states, action)` to states.
+    observe: maps states to `[B, 6, 7, 2]` observations.
+    legal_action_mask: maps states to `[B, 7]` bool.
+    mover_reward: maps `(before, after)` to `[B]` rewards of the player who moved.
     """
 
     start: Callable
@@ -123,10 +123,10 @@ class Rules(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """A way to search.
+    """A search implementation with its rules.
 
-    policies: a policy with the arguments of mctx's for each algorithm.
-    rules: what is searched.
+    policies: for each algorithm, a policy with the arguments of mctx's.
+    rules: the game.
     """
 
     policies: dict[str, Callable]
@@ -153,7 +153,7 @@ def azjax_rules() -> Rules:
 
 
 def pgx_rules() -> Rules:
-    """Returns pgx's Connect Four; all that is asked for is part of its states."""
+    """Returns pgx's Connect Four, whose states hold observation, mask and rewards."""
     env = pgx.make("connect_four")
     step = jax.vmap(env.step)
 
@@ -176,7 +176,7 @@ def pgx_rules() -> Rules:
 
 
 def swap_search(policy: Callable) -> Callable:
-    """Returns one of mctx's policies with azjax's search in place of mctx's."""
+    """Returns one of mctx's policies with azjax's search instead of mctx's."""
 
     def swapped(*args, **kwargs):
         with mock.patch.object(mctx_policies.search, "search", search):
@@ -186,7 +186,7 @@ def swap_search(policy: Callable) -> Callable:
 
 
 def mctx_puct(*args, **kwargs) -> mctx.PolicyOutput:
-    """Searches by mctx's PUCT with AlphaZero's scale of the values, [-1, 1]."""
+    """Searches by mctx's PUCT with AlphaZero's range of values, [-1, 1]."""
 
     def qtransform(tree, node_index):
         return mctx.qtransform_by_min_max(tree, node_index, min_value=-1, max_value=1)
@@ -195,7 +195,7 @@ def mctx_puct(*args, **kwargs) -> mctx.PolicyOutput:
 
 
 def make_subjects() -> dict[str, Subject]:
-    """Returns the subjects in the order in which they take their turns."""
+    """Returns the subjects in the order of their turns."""
     ours = {"gumbel": gumbel_policy, "puct": alphazero_policy}
     theirs = {"gumbel": mctx.gumbel_muzero_policy, "puct": mctx_puct}
     swapped = {name: swap_search(policy) for name, policy in theirs.items()}
@@ -208,10 +208,10 @@ def make_subjects() -> dict[str, Subject]:
 
 
 def trivial_network(prior: Prior) -> TrivialNetwork:
-    """Returns the network, the same but for the sharpness.
+    """Returns the trivial network with the sharpness of a prior.
 
     Its weights are multiples of 1/512 below 2, so that sums of them are exact in any
-    order, and as exact in TF32: no two programs differ by rounding.
+    order, also in TF32: programs do not differ by rounding.
     """
     size = int(np.prod(GAME.observation_shape))
     shape = (size, GAME.num_actions + 1)
@@ -226,8 +226,10 @@ def trivial_network(prior: Prior) -> TrivialNetwork:
 def evaluate(
     rules: Rules, network: TrivialNetwork, states: Any
 ) -> tuple[jax.Array, jax.Array]:
-    """Returns `[B, 7]` prior logits, the lowest number where illegal, and `[B]` values
-    for the player to move."""
+    """Returns `[B, 7]` prior logits and `[B]` values.
+
+    Illegal actions have the lowest logit. Values are for the player to move.
+    """
     observation = rules.observe(states)
     stones = observation.reshape(len(observation), -1).astype(jnp.float32)
     logits = network.sharpness * (stones @ network.prior)
@@ -237,7 +239,7 @@ def evaluate(
 
 
 def make_search(subject: Subject, algorithm: Algorithm, simulations: int) -> Callable:
-    """Returns `(network, rng_key, states)` to the action and the root's summary."""
+    """Returns a function `(network, rng_key, states) -> (action, root summary)`."""
     rules, policy = subject.rules, subject.policies[algorithm]
 
     def recurrent_fn(network, rng_key, action, states):
@@ -270,7 +272,7 @@ def make_search(subject: Subject, algorithm: Algorithm, simulations: int) -> Cal
 
 
 def random_moves(batch: int) -> jax.Array:
-    """Returns `[B, 4]` random moves; so few are legal, and end no game."""
+    """Returns `[B, 4]` random moves; four moves are always legal and end no game."""
     shape = (batch, NUM_RANDOM_MOVES)
     return jax.random.randint(jax.random.key(1), shape, 0, GAME.num_actions)
 
@@ -334,7 +336,7 @@ def measure(
 def check_agreement(
     agreeing: dict[str, float], algorithm: Algorithm, where: str
 ) -> None:
-    """Raises RuntimeError where a search that should be mctx's found something else."""
+    """Raises RuntimeError if visit counts differ where they must be equal."""
     same = ["mctx+azjax"]
     if algorithm == "gumbel":  # has no ties
         same.append("azjax")
@@ -353,7 +355,7 @@ def median_ratio(numerators: list[float], denominators: list[float]) -> float:
 
 
 def device_name() -> str:
-    """Returns what the measurements are made on, for people."""
+    """Returns a description of the device."""
     device = jax.devices()[0]
     if device.platform != "cpu":
         return device.device_kind
@@ -365,7 +367,7 @@ def device_name() -> str:
 
 
 def make_table(results: list[dict]) -> rich.table.Table:
-    """Returns the measurements of one setting, a row for each subject and size."""
+    """Returns the measurements of one setting, with a row for each subject and size."""
     columns = ("ms each", "a second", "against mctx", "same visits")
     first = results[0]
     table = rich.table.Table(
@@ -389,7 +391,7 @@ def make_table(results: list[dict]) -> rich.table.Table:
 
 
 def make_growth_table(results: list[dict]) -> rich.table.Table:
-    """Returns how a simulation's time grows with their number."""
+    """Returns the growth of a simulation's time with the number of simulations."""
     counts = sorted({result["simulations"] for result in results})
     low, high = GROWTH_FROM if GROWTH_FROM in counts else counts[0], counts[-1]
     subjects = list(dict.fromkeys(result["subject"] for result in results))
@@ -409,7 +411,7 @@ def make_growth_table(results: list[dict]) -> rich.table.Table:
 
 
 def grouped(results: list[dict], *names: str) -> list[tuple[tuple, list[dict]]]:
-    """Returns the results by what they say under some names, in the order met."""
+    """Groups the results by the values of some fields, in order of occurrence."""
     groups: dict[tuple, list[dict]] = {}
     for result in results:
         groups.setdefault(tuple(result[name] for name in names), []).append(result)
@@ -417,13 +419,13 @@ def grouped(results: list[dict], *names: str) -> list[tuple[tuple, list[dict]]]:
 
 
 def setting_name(result: dict) -> str:
-    """Returns for people what the subjects have in common in a measurement."""
+    """Returns a description of the setting of a measurement."""
     algorithm = TITLES[result["algorithm"]]
     return f"{algorithm}, {result['prior']} prior, {result['batch']:,} games"
 
 
 def draw(results: list[dict]) -> Figure:
-    """Draws the time of a simulation against their number, a panel for each setting."""
+    """Plots time per simulation against simulations, with a panel for each setting."""
     panels = grouped(results, "batch", "algorithm", "prior")
     columns = len({result["prior"] for result in results})
     rows = len(panels) // columns
@@ -465,12 +467,12 @@ def draw(results: list[dict]) -> Figure:
 
 def draw_panel(axes: Axes, results: list[dict]) -> None:
     """Draws a line for each subject of one setting."""
-    for name, (label, colour, style) in LINES.items():
+    for name, (label, color, style) in LINES.items():
         rows = [row for row in results if row["subject"] == name]
         axes.loglog(
             [row["simulations"] for row in rows],
             [row["milliseconds_per_simulation"] for row in rows],
-            color=colour,
+            color=color,
             label=label,
             linestyle=style,
             linewidth=2,

@@ -1,14 +1,13 @@
-"""Measures what the search's options are worth, with the player that ships.
+"""Measures the effect of search options, with the pretrained player.
 
     python experiments/bench/search_options.py root-visits
     python experiments/bench/search_options.py match PLAYER OPPONENT
     python experiments/bench/search_options.py mistakes PLAYER...
 
-`root-visits` plays Connect Four against itself and counts the simulations that a move
-rests on, with and without the trees kept from move to move. `match` plays two
-players, named as for `azjax play --opponent`, against each other from random openings,
-each of them once with each colour. `mistakes` grades players on the solved positions
-that ship.
+`root-visits` plays Connect Four against itself and counts the root's visits of each
+move, with and without tree reuse. `match` plays two players, named as for
+`azjax play --opponent`, against each other from random openings, each of them once with
+each color. `mistakes` grades players on azjax's solved positions.
 """
 
 import json
@@ -37,15 +36,15 @@ def root_visits(  # noqa: PLR0917  # a command, called by name
     algorithm: Literal["gumbel", "alphazero"] = "alphazero",
     json: bool = False,
 ) -> None:
-    """Counts the simulations that a move of self-play rests on.
+    """Counts the root's visits of a move in self-play.
 
     Args:
-        simulations: network evaluations a move.
-        tree_reuse_nodes: of each game's tree, at most, where trees are kept.
-        games: at once.
-        moves: of each game.
-        algorithm: of the search.
-        json: print JSON in place of the text.
+        simulations: network evaluations per move.
+        tree_reuse_nodes: most nodes kept of each tree, with tree reuse.
+        games: parallel games.
+        moves: moves of each game.
+        algorithm: search algorithm.
+        json: print JSON instead of text.
     """
     trained = load_run("pretrained", GAME)
     config = SelfPlayConfig(
@@ -87,11 +86,11 @@ def match(  # noqa: PLR0917  # a command, called by name
 
     Args:
         player: for example `alphazero:RUN?simulations=100&tree_reuse_nodes=1000`.
-        opponent: likewise.
+        opponent: another player spec.
         num_games: even.
-        opening_moves: made at random.
-        seed: of the openings.
-        json: print JSON in place of the text.
+        opening_moves: random moves before each game.
+        seed: seed of the openings.
+        json: print JSON instead of text.
     """
     start = time.perf_counter()
     match = play_match(
@@ -117,11 +116,11 @@ def match(  # noqa: PLR0917  # a command, called by name
 def mistakes(
     players: tyro.conf.Positional[tuple[str, ...]], /, json: bool = False
 ) -> None:
-    """Grades players on the solved positions that ship.
+    """Grades players on azjax's solved positions.
 
     Args:
         players: for example `alphazero:pretrained?simulations=200&use_solver=true`.
-        json: print JSON in place of the text.
+        json: print JSON instead of text.
     """
     positions = shipped(GAME)
     assert positions is not None

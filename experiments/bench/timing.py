@@ -1,4 +1,4 @@
-"""Times programs side by side, for the benchmarks here."""
+"""Timing of alternating programs, for the benchmarks."""
 
 import time
 from collections.abc import Callable
@@ -7,8 +7,10 @@ from collections.abc import Callable
 def time_in_turns(
     runs: dict[str, Callable[[], object]], repeats: int
 ) -> dict[str, list[float]]:
-    """Returns the seconds of each run; they take turns, after a warm-up, so that what
-    else a machine does slows all of them."""
+    """Returns the seconds of each run.
+
+    The programs alternate after a warm-up, so that other load slows all of them.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     for run in runs.values():
         run()

@@ -1,12 +1,12 @@
-"""Chess, replayed by python-chess, and counted as in published tables.
+"""Replays chess in python-chess, and counts moves as in published tables.
 
     python experiments/engines/chess_rules.py --games 5000
 
-python-chess knows the rules that end a game but lets its user apply them; here they
-are applied as `azjax.games.chess` documents it: mate first, then draws without a claim.
-It has no limit of moves: ours is applied to both. What a FEN says beside the board is
-compared where the record has it; the en passant file counts only where a pawn can
-legally capture.
+python-chess detects the ends of games but leaves it to its user to apply them; here
+they are applied as `azjax.games.chess` documents: mate first, then draws without a
+claim. It has no limit of moves: azjax's limit is applied to both. The fields of a FEN
+after the board are compared where the record has them; the en passant file only where a
+pawn can legally capture.
 """
 
 import collections
@@ -44,7 +44,7 @@ PERFT = {
         (46, 2_079, 89_890, 3_894_594)
     ),
 }
-# Where few pieces are left: mates, stalemates, promotions, captures in passing, draws.
+# Positions with few pieces: mates, stalemates, promotions, en passant, draws.
 ENDGAMES = (
     "8/8/8/4k3/8/8/8/KQ6 w - - 0 1",
     "8/8/8/4k3/8/8/8/KR5R w - - 0 1",
@@ -61,8 +61,8 @@ ENDGAMES = (
     "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",
 )
 FACTS = ("terminated", "rewards", "player", "legal", "board", "fen")
-CHUNK = 256  # positions of which all moves are looked at together
-STEP_CHUNK = 4096  # moves that are made together
+CHUNK = 256  # positions whose legal moves are computed at once
+STEP_CHUNK = 4096  # moves that are made at once
 
 
 def perft(game: games.Game, state: games.State, depth: int) -> int:
@@ -72,7 +72,7 @@ def perft(game: games.Game, state: games.State, depth: int) -> int:
     for moves_left in range(depth, 0, -1):
         children, num_lines, num_states = [], 0, len(states.terminated)
         for start in range(0, num_states, CHUNK):
-            # The last chunk is filled up with copies, so that only one size compiles.
+            # Pad the last chunk with copies, so that only one size is compiled.
             chunk = _rows(states, np.arange(start, start + CHUNK))
             legal = np.array(legal_action_mask(chunk))
             legal[num_states - start :] = False
@@ -92,8 +92,10 @@ def perft(game: games.Game, state: games.State, depth: int) -> int:
 
 
 def count_moves() -> bool:
-    """Counts the lines of moves from the usual test positions, and returns whether
-    they are as many as published."""
+    """Counts lines of moves from the usual test positions.
+
+    Returns whether the counts equal the published ones.
+    """
     game, agree = games.Chess(), True
     for fen, published in PERFT.items():
         state, depths = game.from_fen(fen), range(1, len(published) + 1)
@@ -105,12 +107,12 @@ def count_moves() -> bool:
 
 @functools.cache
 def _compiled(game: games.Game):
-    """Returns `legal_action_mask` and `step` of many positions."""
+    """Returns `legal_action_mask` and `step` for batches of positions."""
     return jax.jit(jax.vmap(game.legal_action_mask)), jax.jit(jax.vmap(game.step))
 
 
 def _rows(states: games.State, rows: np.ndarray) -> games.State:
-    """Returns some of the states, the last one in place of those that do not exist."""
+    """Returns some of the states, padded with the last one."""
     return jax.tree.map(
         lambda leaf: np.asarray(leaf)[rows.clip(max=len(leaf) - 1)], states
     )
@@ -119,9 +121,9 @@ def _rows(states: games.State, rows: np.ndarray) -> games.State:
 def compare(game: games.Game, record: dict) -> collections.Counter:
     """Replays a record in python-chess and counts the disagreements, by fact.
 
-    The record may have `legal` packed eight to a byte, the `fen` of the first positions
-    (`[B]`), and the `castling`, `en_passant`, `clock` and `count` of all. Endings are
-    counted by kind, and special moves.
+    The record may contain `legal` packed eight to a byte, the `fen` of the initial
+    positions (`[B]`), and `castling`, `en_passant`, `clock` and `count` of all
+    positions. Also counts the endings by kind, and special moves.
     """
     repetition, max_moves = bool(game.options["repetition"]), game.max_moves
     record = {name: np.asarray(values) for name, values in record.items()}
@@ -173,7 +175,7 @@ def compare(game: games.Game, record: dict) -> collections.Counter:
 def ending(
     board: chess.Board, legal: dict, repetition: bool, max_moves: int
 ) -> str | None:
-    """Returns what ends the game in this position, or None."""
+    """Returns the reason why the game ends in this position, or None."""
     if not legal:
         return "mate" if board.is_check() else "stalemate"
     if board.is_insufficient_material():
@@ -187,7 +189,7 @@ def ending(
 
 @functools.cache
 def _action(start: int, end: int, promotion: int | None, turn: chess.Color) -> int:
-    """Returns the number of a move, from the words of `azjax.games.Chess`."""
+    """Returns the number of a move, as `azjax.games.Chess` documents."""
     file, rank = chess.square_file(start), chess.square_rank(start)
     right, ahead = chess.square_file(end) - file, chess.square_rank(end) - rank
     if turn == chess.BLACK:
@@ -207,15 +209,15 @@ def _action(start: int, end: int, promotion: int | None, turn: chess.Color) -> i
 
 
 def _fields(board: chess.Board) -> tuple[int, int, int, int]:
-    """Returns castling rights as our bits, en passant file, clock and half-moves."""
+    """Returns castling rights as azjax's bits, en passant file, clock and ply."""
     order = (board.turn, not board.turn)
     castling = sum(
         1 << 2 * index + side
-        for index, colour in enumerate(order)
+        for index, color in enumerate(order)
         for side, has in enumerate(
             (board.has_kingside_castling_rights, board.has_queenside_castling_rights)
         )
-        if has(colour)
+        if has(color)
     )
     square = board.ep_square if board.has_legal_en_passant() else None
     file = -1 if square is None else chess.square_file(square)
@@ -223,17 +225,17 @@ def _fields(board: chess.Board) -> tuple[int, int, int, int]:
 
 
 def _board_number(board: chess.Board) -> tuple[int, ...]:
-    """Returns the squares of each piece as bits, pieces as in `PNBRQKpnbrqk`."""
+    """Returns the squares of each piece as bits, with pieces as in `PNBRQKpnbrqk`."""
     return tuple(
-        int(board.pieces_mask(kind, colour))
-        for colour in (chess.WHITE, chess.BLACK)
+        int(board.pieces_mask(kind, color))
+        for color in (chess.WHITE, chess.BLACK)
         for kind in chess.PIECE_TYPES
     )
 
 
 def _board_numbers(boards: np.ndarray) -> list[list[tuple[int, ...]]]:
-    """Returns the same of `[B, T, 8, 8]` boards of ours."""
-    # python-chess counts squares from a1, rank by rank.
+    """Returns the same for azjax's boards, `[B, T, 8, 8]`."""
+    # python-chess numbers squares from a1, rank by rank.
     squares = boards[:, :, ::-1].reshape(*boards.shape[:2], 1, 64)
     is_piece = squares == np.arange(12, dtype=np.int8)[:, None]
     packed = np.packbits(is_piece, axis=-1, bitorder="little")
@@ -243,14 +245,14 @@ def _board_numbers(boards: np.ndarray) -> list[list[tuple[int, ...]]]:
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What is checked.
+    """Options.
 
     games: random games, rounded up to whole batches.
     repetition: whether the third occurrence of a position is a draw.
-    back: how often a piece goes back where it came from if it can.
+    back: probability of moving a piece back to its previous square if that is legal.
     endgames: whether the games begin in endgames.
-    batch_size: games at once.
-    seed: of the random games.
+    batch_size: parallel games.
+    seed: seed of the random games.
     """
 
     games: int = 5_000
@@ -262,7 +264,7 @@ class Settings:
 
 
 def make_player(game: games.Chess, back: float):
-    """Returns a jitted `(states, keys) -> record` of random games, `legal` packed."""
+    """Returns jitted `(states, keys) -> record` of random games; `legal` is packed."""
 
     def look(state):
         return {
@@ -304,7 +306,7 @@ def make_player(game: games.Chess, back: float):
 
 
 def _moves_back() -> np.ndarray:
-    """Returns for each action the one that takes it back, itself if there is none."""
+    """Returns for each action the reverse action; itself if there is none."""
     ends = {}
     for action in range(games.Chess.num_actions):
         if action % 73 < 64:

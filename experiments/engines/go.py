@@ -1,10 +1,10 @@
-"""Go, replayed move by move by OpenSpiel and by a slow, plain engine of our own.
+"""Replays Go move by move in OpenSpiel and in a slow, simple engine.
 
-The plain engine is written from the rules alone: dictionaries, sets and recursion, no
-arrays. It knows every option and any size. OpenSpiel is independent of us, but does not
-know superko: it ends a game as a draw when a board comes back, where azjax plays on
-unless superko forbids the move. Such games are followed as far as the repetition, and
-counted under `repetitions`; that the board did come back is checked.
+The simple engine follows the rules alone: dictionaries, sets and recursion, no arrays.
+It supports every option and any size. OpenSpiel is independent of azjax, but does not
+implement superko: it ends a game as a draw when a position repeats, where azjax
+continues unless superko forbids the move. Such games are compared up to the repetition
+and counted under `repetitions`; the comparison checks that the position does repeat.
 """
 
 import collections
@@ -29,7 +29,7 @@ def compare(game: Go, record: dict) -> collections.Counter:
     rules = pyspiel.load_game(
         f"go(board_size={size},komi={game.komi},max_game_length={max_moves})"
     )
-    # OpenSpiel counts the points from the bottom row up.
+    # OpenSpiel numbers the points from the bottom row up.
     turned = np.append(np.arange(size**2).reshape(size, size)[::-1], size**2)
     board = board_texts(np.asarray(record["board"]), "XO+")
     legal = np.asarray(record["legal"])[..., turned].tolist()
@@ -70,9 +70,9 @@ def _stones(state: pyspiel.State) -> str:
 
 
 class PlainGo:
-    """One game of Go by the plain engine.
+    """One game of Go in the simple engine.
 
-    stones: the colour, 0 or 1, of each occupied point; points are (row, column).
+    stones: the color, 0 or 1, of each occupied point; points are (row, column).
     """
 
     def __init__(self, size: int, komi: float, superko: bool, max_moves: int):
@@ -85,17 +85,17 @@ class PlainGo:
 
     @property
     def player(self) -> int:
-        """The player to move."""
+        """Returns the player to move."""
         return len(self.moves) % 2
 
     def is_over(self) -> bool:
-        """Returns whether nobody may move any more."""
+        """Returns whether the game is over."""
         return len(self.moves) >= self.max_moves or (
             len(self.moves) >= 2 and self.moves[-2:] == [None, None]
         )
 
     def around(self, point: tuple[int, int]) -> list[tuple[int, int]]:
-        """Returns the neighbours of a point."""
+        """Returns the neighbors of a point."""
         row, column = point
         near = (
             (row - 1, column),
@@ -106,7 +106,9 @@ class PlainGo:
         return [(r, c) for r, c in near if 0 <= r < self.size and 0 <= c < self.size]
 
     def region(self, stones: dict, point: tuple[int, int]) -> tuple[set, set]:
-        """Returns the connected points of one content, and all points beside them."""
+        """Returns the connected points of equal content, and all points adjacent to
+        them.
+        """
         inside, beside, waiting = {point}, set(), [point]
         while waiting:
             for near in self.around(waiting.pop()):
@@ -118,7 +120,7 @@ class PlainGo:
         return inside, beside
 
     def after(self, point: tuple[int, int]) -> dict | None:
-        """Returns the stones after a move, or None where it is illegal."""
+        """Returns the stones after a move, or None if it is illegal."""
         if point in self.stones or point == self.banned:
             return None
         stones = {**self.stones, point: self.player}
@@ -152,15 +154,15 @@ class PlainGo:
         self.moves.append(point)
 
     def score(self) -> list[float]:
-        """Returns the points of both players, the komi among those of white."""
+        """Returns the points of both players; those of white include the komi."""
         points = [0.0, self.komi]
         for point in np.ndindex(self.size, self.size):
             _, beside = self.region(self.stones, point)
-            colours = {self.stones[near] for near in beside if near in self.stones}
+            colors = {self.stones[near] for near in beside if near in self.stones}
             if point in self.stones:
-                colours = {self.stones[point]}
-            if len(colours) == 1:
-                points[colours.pop()] += 1
+                colors = {self.stones[point]}
+            if len(colors) == 1:
+                points[colors.pop()] += 1
         return points
 
     def returns(self) -> list[float]:
@@ -172,13 +174,13 @@ class PlainGo:
 def compare_with_plain_engine(
     game: Go, record: dict, *, legal_every: int = 1
 ) -> collections.Counter:
-    """Replays games in the plain engine and counts the disagreements, by fact.
+    """Replays games in the simple engine and counts the disagreements, by fact.
 
     Args:
         game: Go with any options.
         record: random games, as `make_recorder(game)` of `verify_games.py` returns.
-        legal_every: the legal actions, which take longest, are compared at every
-            so manieth position.
+        legal_every: interval, in positions, at which the legal actions are compared;
+            they take longest.
     """
     size, max_moves = game.size, game.max_moves
     points = [*np.ndindex(size, size), None]
@@ -188,8 +190,8 @@ def compare_with_plain_engine(
         plain = PlainGo(size, game.komi, game.superko, max_moves)
         for move in range(max_moves + 1):
             board = np.full((size, size), -1)
-            for point, colour in plain.stones.items():
-                board[point] = colour
+            for point, color in plain.stones.items():
+                board[point] = color
             over = bool(record["terminated"][row, move])
             counts["positions"] += 1
             counts["terminated"] += plain.is_over() != over

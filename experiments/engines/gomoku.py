@@ -1,7 +1,7 @@
-"""Gomoku, replayed by OpenSpiel's m,n,k game, or by a slow and plain one of our own.
+"""Replays gomoku in OpenSpiel's m,n,k game, or in a slow, simple engine.
 
-OpenSpiel's rules are ours without the option `exact`: a longer line wins too, and a
-full board is a draw. With `exact` the games are replayed by `Reference`.
+OpenSpiel's rules are azjax's without the option `exact`: a longer line wins too, and a
+full board is a draw. Games with `exact` are replayed by `Reference`.
 """
 
 import collections
@@ -20,7 +20,7 @@ class Reference:
         self.length, self.exact = length, exact
         self.cells = ["."] * (height * width)
         self.winner: int | None = None
-        # All the rows, columns and diagonals of the board, in full length.
+        # All rows, columns and diagonals of the board, in full length.
         self.lines = collections.defaultdict(list)
         for cell in range(height * width):
             for name in self._lines_of(cell, width):
@@ -59,7 +59,7 @@ class Reference:
         return [cell == "." for cell in self.cells]
 
     def apply_action(self, action: int) -> None:
-        """Puts a stone of the player to move on a cell."""
+        """Places a stone of the player to move on a cell."""
         player = self.current_player()
         self.cells[action] = "xo"[player]
         for name in self._lines_of(action, self.width):

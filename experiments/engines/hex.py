@@ -1,8 +1,7 @@
-"""Hex, replayed by OpenSpiel.
+"""Replays Hex in OpenSpiel.
 
-The rules are the same: player 0 connects top and bottom, and a swap is action
-`size * size`, which leaves a stone of player 1 on the cell with row and column
-exchanged.
+The rules are the same: player 0 connects top and bottom. A swap is action
+`size * size`; it leaves a stone of player 1 on the cell with row and column exchanged.
 """
 
 import collections

@@ -1,4 +1,4 @@
-"""Connect Four and tic-tac-toe, replayed by OpenSpiel, whose rules are the same."""
+"""Replays Connect Four and tic-tac-toe in OpenSpiel, which has the same rules."""
 
 import collections
 

@@ -1,7 +1,7 @@
-"""Othello, replayed by OpenSpiel and by pgx.
+"""Replays Othello in OpenSpiel and pgx.
 
-OpenSpiel's rules are the same. pgx goes on where neither player can place a disc,
-and ends with the second pass; the comparison plays these passes.
+OpenSpiel's rules are the same. pgx continues where neither player can place a disc, and
+ends with the second pass; the comparison plays these passes.
 """
 
 import collections
@@ -26,7 +26,7 @@ def compare(game: games.Game, record: dict) -> collections.Counter:
 
 
 def _cells(state: pyspiel.State) -> str:
-    """Returns the 64 cells in OpenSpiel's drawing, whose rows are numbered."""
+    """Returns the 64 cells of OpenSpiel's drawing, whose rows are numbered."""
     text = str(state)
     first = text.index("\n1 ") + 3
     return "".join(text[row : row + 16 : 2] for row in range(first, first + 160, 20))
@@ -35,8 +35,8 @@ def _cells(state: pyspiel.State) -> str:
 def make_pgx_comparison(game: games.Game) -> Callable[[jax.Array], dict]:
     """Returns a jitted `keys -> {fact: count}`: one random game of both for each key.
 
-    The counts are of disagreements, and of the `positions`, of the `illegal` endings
-    and of those with two passes in pgx (`passes`) that were seen.
+    The counts are disagreements, the number of `positions`, and the numbers of
+    `illegal` endings and of endings with two passes in pgx (`passes`).
     """
     env = pgx.make("othello")
     only_pass = np.arange(PASS + 1) == PASS
@@ -56,16 +56,16 @@ def make_pgx_comparison(game: games.Game) -> Callable[[jax.Array], dict]:
     def play_move(carry, rng_key):
         ours, theirs, first = carry
         legal = game.legal_action_mask(ours)
-        logits = jnp.where(legal, 0.0, -9.0)  # now and then an illegal one
+        logits = jnp.where(legal, 0.0, -9.0)  # occasionally an illegal one
         action = jax.random.categorical(rng_key, logits)
         was_over = ours.terminated
         action = jnp.where(was_over, PASS, action)
         ours = game.step(ours, action)
-        # pgx forgets the rewards when a finished game is stepped.
+        # pgx resets the rewards when a finished game is stepped.
         theirs = select(theirs.terminated, theirs, env.step(theirs, action))
         facts = compare_positions(ours, theirs, first)
         is_illegal = ~legal[action]
-        # After an illegal action pgx may show any board.
+        # After an illegal action, pgx's board is undefined.
         differs = (game.observe(ours) != theirs.observation).any()
         facts |= {"board": ~is_illegal & differs, "illegal": is_illegal}
         return (ours, theirs, first), {f: fact & ~was_over for f, fact in facts.items()}
@@ -73,7 +73,7 @@ def make_pgx_comparison(game: games.Game) -> Callable[[jax.Array], dict]:
     def play(rng_key):
         reset_key, play_key = jax.random.split(rng_key)
         theirs = env.init(reset_key)
-        first = theirs.current_player  # pgx draws lots for who begins
+        first = theirs.current_player  # pgx selects the first player at random
         keys = jax.random.split(play_key, game.max_moves + 2)
         (ours, theirs, _), facts = jax.lax.scan(
             play_move, (game.init(), theirs, first), keys

@@ -1,7 +1,7 @@
-"""Games of azjax and of pgx, played side by side.
+"""Plays the same games in azjax and in pgx.
 
-For games whose actions have the same numbers in both. An illegal action loses in both;
-the board after it may be any in pgx, and is not compared.
+Both must number the actions equally. An illegal action loses in both; the board after
+it is undefined in pgx and is not compared.
 """
 
 from collections.abc import Callable
@@ -16,8 +16,8 @@ from azjax import games
 def make_comparison(game: games.Game) -> Callable[[jax.Array], dict]:
     """Returns a jitted `keys -> {fact: count}`: one random game of both for each key.
 
-    The counts are of positions at which the two disagree in a fact, and of the
-    `positions` and `illegal` endings that were seen.
+    The counts are positions at which the two disagree in a fact, all `positions`, and
+    `illegal` endings.
     """
     env = pgx.make(game.name)  # pyright: ignore[reportArgumentType]
 
@@ -30,7 +30,7 @@ def make_comparison(game: games.Game) -> Callable[[jax.Array], dict]:
             "rewards": (game.rewards(ours) != rewards).any(),
             "player": goes_on & (ours.current_player != theirs.current_player ^ first),
             "legal": goes_on & (legal != theirs_legal).any(),
-            # After an illegal action pgx may show any board.
+            # After an illegal action, pgx's board is undefined.
             "board": ~was_illegal & (game.observe(ours) != theirs.observation).any(),
             "illegal": was_illegal,
             "positions": True,
@@ -39,12 +39,12 @@ def make_comparison(game: games.Game) -> Callable[[jax.Array], dict]:
     def play(rng_key):
         reset_key, play_key = jax.random.split(rng_key)
         theirs = env.init(reset_key)
-        first = theirs.current_player  # pgx draws lots for who begins
+        first = theirs.current_player  # pgx selects the first player at random
 
         def play_move(carry, rng_key):
             ours, theirs = carry
             legal = game.legal_action_mask(ours)
-            logits = jnp.where(legal, 0.0, -4.0)  # now and then an illegal one
+            logits = jnp.where(legal, 0.0, -4.0)  # occasionally an illegal one
             action = jax.random.categorical(rng_key, logits)
             was_over, is_illegal = ours.terminated, ~legal[action]
             ours, theirs = game.step(ours, action), env.step(theirs, action)

@@ -1,4 +1,4 @@
-"""Random games of azjax, recorded to be replayed elsewhere."""
+"""Records random games of azjax for replay in another engine."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from azjax import games
 def make_recorder(game: games.Game):
     """Returns a jitted `keys -> record` of one random game for each key.
 
-    A record holds `[B, T + 1, ...]` arrays of the positions, and `[B, T]` actions.
+    A record contains `[B, T + 1, ...]` arrays of the positions, and `[B, T]` actions.
     """
 
     def look(state):
@@ -24,7 +24,7 @@ def make_recorder(game: games.Game):
     def play(rng_key):
         def play_move(state, rng_key):
             logits = jnp.where(game.legal_action_mask(state), 0.0, -jnp.inf)
-            # A finished game may have no legal action left; any number does then.
+            # A finished game may have no legal action; the action is then arbitrary.
             logits = jnp.where(state.terminated, 0.0, logits)
             action = jax.random.categorical(rng_key, logits)
             return game.step(state, action), {"action": action, **look(state)}

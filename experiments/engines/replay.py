@@ -1,4 +1,4 @@
-"""Games of azjax replayed move by move in another engine."""
+"""Replays azjax's games move by move in another engine."""
 
 import collections
 from collections.abc import Callable
@@ -10,7 +10,7 @@ FACTS = ("terminated", "rewards", "player", "legal", "board")
 
 
 def without_spaces(state: Any) -> str:
-    """Returns the text of a state without spaces and line ends."""
+    """Returns the text of a state without spaces and line breaks."""
     return "".join(str(state).split())
 
 
@@ -23,16 +23,17 @@ def replay(
 ) -> collections.Counter:
     """Replays a record, and counts the disagreements, by fact, and the `positions`.
 
-    Where a game is over, OpenSpiel names no player and no legal actions; they are not
-    compared there.
+    In a finished game OpenSpiel has no player to move and no legal actions; they are
+    not compared there.
 
     Args:
-        make_state: returns the first position of a game: an OpenSpiel state, or one
-            with the same methods.
-        record: of random games, from `make_recorder`, its actions numbered as in the
-            other engine.
-        pieces: how the other engine writes the pieces, empty cells last.
-        read_board: returns the cells of the other engine's state, a letter each.
+        make_state: returns the initial position of a game: an OpenSpiel state, or an
+            object with the same methods.
+        record: random games from `make_recorder`, with actions numbered as in the other
+            engine.
+        pieces: letters of the other engine for azjax's cell values; the last one is the
+            empty cell's.
+        read_board: returns the cells of the other engine's state, one letter each.
     """
     boards = board_texts(np.asarray(record["board"]), pieces)
     legal, player, over, rewards, actions = (
@@ -60,6 +61,6 @@ def replay(
 
 
 def board_texts(board: np.ndarray, pieces: str) -> list[list[str]]:
-    """Returns boards `[B, T, H, W]` as texts of a letter for each cell."""
+    """Returns boards `[B, T, H, W]` as texts with one letter per cell."""
     symbols = np.array(list(pieces))[board].reshape(*board.shape[:2], -1)
     return symbols.view(f"<U{symbols.shape[-1]}")[..., 0].tolist()

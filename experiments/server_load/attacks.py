@@ -1,4 +1,4 @@
-"""Hostile visitors: no messages, too long ones, and sockets that say nothing."""
+"""Hostile clients: invalid and oversized messages, and idle sockets."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from server_load.tally import Tally
 from websockets.asyncio.client import connect
 
 HUGE = 20_000_000  # bytes
-ARRIVAL = 5.0  # until all idle sockets are there (seconds)
+ARRIVAL = 5.0  # time limit for opening all idle sockets (seconds)
 TRICKS = (
     *("/play/../../etc/passwd", "/play/%2e%2e/%2e%2e/etc/passwd", "/../etc/passwd"),
     *("/play/connect_four/..%2f..%2fetc/passwd", "/%00", "/runs/%2e%2e/run.json"),
@@ -33,7 +33,7 @@ WRONG: tuple[Any, ...] = ([99], [-1], [10**30], [0] * 8, [0] * 5000, [1.5], "0",
 def attacks(
     url: str, tally: Tally, num_idle_sockets: int
 ) -> list[Coroutine[Any, Any, None]]:
-    """Returns all attacks, each of which goes on until it is cancelled."""
+    """Returns all attacks; each runs until it is cancelled."""
     half = num_idle_sockets // 2
     alone = (send_junk, send_huge, post_huge, make_wrong_moves, ask_and_leave)
     alone += (never_read, try_addresses)
@@ -54,8 +54,10 @@ async def again(
     pause: float = 0.05,
     delay: float = 0.0,
 ) -> None:
-    """Attacks again and again; to be thrown out is no error, to be answered wrongly
-    is."""
+    """Repeats an attack.
+
+    A closed connection is no error; a wrong answer is.
+    """
     await asyncio.sleep(delay)
     while True:
         try:
@@ -69,7 +71,9 @@ async def again(
 
 
 async def send_junk(url: str, tally: Tally) -> None:
-    """Sends what is no message: every one is answered by an error, or ends it."""
+    """Sends invalid messages; each must be answered by an error or close the
+    connection.
+    """
     del tally
     async with connect(socket_of(url), max_size=None) as socket:
         for junk in JUNK:
@@ -80,7 +84,7 @@ async def send_junk(url: str, tally: Tally) -> None:
 
 
 async def send_huge(url: str, tally: Tally) -> None:
-    """Sends a message that is too long: it ends the connection."""
+    """Sends an oversized message; it must close the connection."""
     del tally
     async with connect(socket_of(url), max_size=None) as socket:
         await socket.send("x" * HUGE)
@@ -88,11 +92,11 @@ async def send_huge(url: str, tally: Tally) -> None:
             answer = await socket.recv()
         except websockets.ConnectionClosed:
             return
-        raise AssertionError(f"a huge message was answered: {answer!r}")
+        raise AssertionError(f"an oversized message was answered: {answer!r}")
 
 
 async def post_huge(url: str, tally: Tally) -> None:
-    """Sends a body to an address that takes none."""
+    """Posts a body to an address that accepts none."""
     del tally
     async with opened(url) as (reader, writer):
         head = f"POST /lobby.json HTTP/1.1\r\nHost: localhost\r\nContent-Length: {HUGE}"
@@ -105,7 +109,7 @@ async def post_huge(url: str, tally: Tally) -> None:
 
 
 async def make_wrong_moves(url: str, tally: Tally) -> None:
-    """Asks about positions that do not exist."""
+    """Requests positions that do not exist."""
     async with connect(socket_of(url), max_size=None) as socket:
         start = {"game": "connect_four", "player": "alphazero:pretrained"}
         for number, (method, params) in enumerate(
@@ -132,7 +136,7 @@ async def make_wrong_moves(url: str, tally: Tally) -> None:
 
 
 async def ask_and_leave(url: str, tally: Tally) -> None:
-    """Has the server think and does not wait."""
+    """Requests a move and disconnects."""
     del tally
     async with connect(socket_of(url), max_size=None) as socket:
         start = {"game": "connect_four", "player": "alphazero:pretrained"}
@@ -144,7 +148,7 @@ async def ask_and_leave(url: str, tally: Tally) -> None:
 
 
 async def never_read(url: str, tally: Tally) -> None:
-    """Asks for many positions and reads none of the answers."""
+    """Requests many positions and does not read the answers."""
     del tally
     async with connect(socket_of(url), max_size=None, max_queue=1) as socket:
         start = {"game": "chess", "player": "random"}
@@ -155,7 +159,7 @@ async def never_read(url: str, tally: Tally) -> None:
 
 
 async def try_addresses(url: str, tally: Tally) -> None:
-    """Asks for files that are none of the page's."""
+    """Requests files outside the page."""
     for path in TRICKS:
         async with opened(url) as (reader, writer):
             head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close"
@@ -170,7 +174,7 @@ async def try_addresses(url: str, tally: Tally) -> None:
 
 
 async def say_nothing(url: str, tally: Tally) -> None:
-    """Opens a connection, sends half a request at most, and waits."""
+    """Opens a connection, sends at most half a request, and waits."""
     del tally
     async with opened(url) as (reader, writer):
         writer.write(b"GET / HTTP/1.1\r\nHost:")

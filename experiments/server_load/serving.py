@@ -1,4 +1,4 @@
-"""Starting `azjax serve`, and reaching it."""
+"""Starts `azjax serve` and connects to it."""
 
 import asyncio
 import contextlib
@@ -8,13 +8,13 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from urllib.parse import urlsplit
 
-PATIENCE = 300.0  # for an answer, compilation included (seconds)
-NEWS = ("progress", "stage")  # messages that come before an answer
+PATIENCE = 300.0  # time limit of an answer, including compilation (seconds)
+NEWS = ("progress", "stage")  # types of messages that precede an answer
 
 
 @contextlib.contextmanager
 def served() -> Iterator[str]:
-    """Runs `azjax serve` on a free port; gives its address."""
+    """Runs `azjax serve` on a free port; yields its address."""
     command = [sys.executable, "-m", "azjax", "serve", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None

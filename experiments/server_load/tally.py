@@ -1,4 +1,4 @@
-"""What visitors of a server met with."""
+"""Counts of the visitors' requests, answers and errors."""
 
 import collections
 import dataclasses
@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclasses.dataclass
 class Tally:
-    """What visitors met with."""
+    """Counts of the visitors' requests, answers and errors."""
 
     games: collections.Counter[str] = dataclasses.field(
         default_factory=collections.Counter
@@ -22,7 +22,7 @@ class Tally:
     errors: list[str] = dataclasses.field(default_factory=list)
 
     def summary(self) -> dict[str, Any]:
-        """Returns what is printed."""
+        """Returns the printed summary."""
         milliseconds = 1000 * np.array(self.move_seconds or [np.nan])
         return {
             "games": dict(self.games),

@@ -1,4 +1,4 @@
-"""Visitors who play whole games and load pages as browsers do."""
+"""Clients that play whole games and load pages as browsers do."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ PAGES = (
 
 
 class Table(NamedTuple):
-    """What a visitor plays, and with how many simulations."""
+    """A visitor's opponent and its simulations."""
 
     game: str
     player: str
@@ -28,7 +28,7 @@ class Table(NamedTuple):
 
 
 def table_of(number: int, simulations: int) -> Table:
-    """Returns what a visitor plays: mostly Connect Four."""
+    """Returns a visitor's opponent: mostly the Connect Four player."""
     others = {
         3: Table("tic_tac_toe", "alphazero:pretrained", simulations),
         7: Table("othello", "minimax:6", None),
@@ -40,7 +40,7 @@ def table_of(number: int, simulations: int) -> Table:
 
 
 class Connection:
-    """Plays game after game as the page does, and checks what it is told."""
+    """Plays games as the page does, and checks the answers."""
 
     def __init__(self, url: str, table: Table, rules: Rules, tally: Tally, seed: int):
         self._url, self._table, self._rules, self._tally = url, table, rules, tally
@@ -49,7 +49,7 @@ class Connection:
         self._id = 0
 
     async def play(self, end: float) -> None:
-        """Plays until some time, at least one game."""
+        """Plays until a time, at least one game."""
         while True:
             try:
                 await self._play_game()
@@ -73,7 +73,7 @@ class Connection:
                 actions.append(await self._answer(actions))
 
     async def _check_position(self, actions: list[int]) -> bool:
-        """Asks for the position; returns whether the game is over."""
+        """Requests the position; returns whether the game is over."""
         told = await self._ask("position", {"actions": actions})
         state = self._rules.state(actions)
         assert [move["action"] for move in told["moves"]] == (
@@ -86,7 +86,7 @@ class Connection:
         return told["isOver"]
 
     async def _answer(self, actions: list[int]) -> int:
-        """Asks for the player's move, and for the tree that led to it."""
+        """Requests the player's move, and the tree of its search."""
         began = time.monotonic()
         simulations = self._table.simulations
         request = {"actions": actions, "simulations": simulations, "tree": True}
@@ -102,7 +102,7 @@ class Connection:
         return decision["action"]
 
     async def _ask(self, method: str, params: dict[str, Any]) -> Any:
-        """Asks, and if the connection breaks connects again and asks again."""
+        """Sends a request; reconnects and repeats it if the connection breaks."""
         while True:
             try:
                 async with asyncio.timeout(PATIENCE):
@@ -132,7 +132,7 @@ class Connection:
 
 
 async def load_pages(url: str, tally: Tally, end: float) -> None:
-    """Loads pages as a browser does, until some time, one after the other."""
+    """Loads pages one after the other, as a browser does, until a time."""
     while True:
         for path in PAGES:
             async with asyncio.timeout(PATIENCE), opened(url) as (reader, writer):

@@ -17,7 +17,7 @@ TABLE = [
 ]
 
 
-def test_the_chart_is_saved_as_a_coloured_picture(tmp_path):
+def test_the_chart_is_saved_as_a_colored_picture(tmp_path):
     save_chart(tmp_path / "ratings.png", "connect_four: ratings", TABLE)
     pixels = imread(tmp_path / "ratings.png")
     assert pixels.shape[1] == 1350

@@ -19,7 +19,7 @@ def solution():
 
 @functools.cache
 def minimax(board: tuple[int, ...]) -> int:
-    """Returns a board's value to the mover: cells are 1 (mine), -1 (theirs), 0."""
+    """Returns a board's value for the mover: cells are 1 (own), -1 (opponent's), 0."""
     if any(all(board[cell] == -1 for cell in line) for line in LINES):
         return -1
     values = [
@@ -33,7 +33,7 @@ def minimax(board: tuple[int, ...]) -> int:
 
 
 def boards(states) -> np.ndarray:
-    """Returns `[N, 9]`: 1 the mover's marks, -1 the opponent's, 0 empty."""
+    """Returns `[N, 9]`: 1 for the mover's marks, -1 for the opponent's, 0 for empty."""
     observations = np.asarray(jax.vmap(GAME.observe)(states))
     return (observations[..., 0] - observations[..., 1]).reshape(-1, 9).astype(int)
 
@@ -66,7 +66,7 @@ def test_the_empty_board_is_a_draw(solution):
     np.testing.assert_array_equal(solution.action_values[0], np.zeros(9))
 
 
-def test_values_equal_plain_minimax(solution):
+def test_values_equal_minimax_by_recursion(solution):
     expected = [minimax(tuple(board)) for board in boards(solution.states).tolist()]
     np.testing.assert_array_equal(solution.values, expected)
 

@@ -133,12 +133,12 @@ def test_consecutive_forfeits_end_the_match():
 
 
 def test_separate_forfeits_do_not_end_the_match():
-    class Moody(Engine):
+    class FailingAtTimes(Engine):
         def start_session(self, game, seed):
             self.fails_at = 0 if self.num_sessions % 2 else None
             return super().start_session(game, seed)
 
-    engine = Moody()
+    engine = FailingAtTimes()
     result = arena.play_match(GAME, engine, RANDOM, KEY, 10, opening_moves=2)
     assert engine.num_sessions == 10
     assert result.forfeits == (5, 0)
@@ -147,12 +147,12 @@ def test_separate_forfeits_do_not_end_the_match():
 def test_every_game_has_different_seeds():
     seeds = []
 
-    class Noting(Engine):
+    class Recording(Engine):
         def start_session(self, game, seed):
             seeds.append(seed)
             return super().start_session(game, seed)
 
-    arena.play_match(GAME, Noting(), Noting(), KEY, 6, opening_moves=2)
+    arena.play_match(GAME, Recording(), Recording(), KEY, 6, opening_moves=2)
     assert len(set(seeds)) == 12
 
 

@@ -59,7 +59,7 @@ def test_the_player_that_moves_first_wins_a_race():
 
 
 def test_after_an_odd_opening_player_1_moves_first():
-    # Player 0's disc decides only if it lies below its own column of three.
+    # Player 0's disc decides only if it is below its own column of three.
     result = arena.play_match(
         CONNECT_FOUR, LEFT, RIGHT, jax.random.key(0), 200, opening_moves=1
     )
@@ -67,8 +67,8 @@ def test_after_an_odd_opening_player_1_moves_first():
 
 
 def test_an_equal_player_wins_as_often_as_it_loses():
-    # The same openings with exchanged colours: each game's twin has the opposite
-    # result.
+    # With equal openings and exchanged colors, the games of a pair have opposite
+    # results.
     result = arena.play_match(CONNECT_FOUR, LEFT, LEFT, jax.random.key(0), 100)
     assert result.as_first == arena.WinDrawLoss(*reversed(result.as_second))
 
@@ -79,7 +79,7 @@ def test_openings_differ():
 
 
 def test_games_are_drawn_when_the_board_fills_without_a_line():
-    # X takes 1 2 6 7 and the last cell, O 3 4 5 and what is left:
+    # X plays 1 2 6 7 and the last cell, O 3 4 5 and the remaining ones:
     #   X X O
     #   O O X
     #   X . .
@@ -109,14 +109,16 @@ def test_openings_do_not_end_the_game():
     result = arena.play_match(
         TIC_TAC_TOE, player, player, jax.random.key(0), 100, opening_moves=8
     )
-    # One cell is left: player 0 marks it and wins or draws.
+    # One cell is empty: player 0 marks it and wins or draws.
     assert result.as_first.losses == result.as_second.wins == 0
 
 
 @struct.dataclass
 class RememberingPlayer:
-    """Plays random moves; an illegal one if a position is not two moves after its
-    last."""
+    """Plays random moves.
+
+    It plays an illegal one if a position is not two moves after its last.
+    """
 
     game: games.Game = struct.field(pytree_node=False)
 
@@ -144,7 +146,7 @@ class RememberingPlayer:
 
 @pytest.mark.parametrize("num_moves", [0, 3])
 def test_each_half_of_the_games_has_its_own_carry(num_moves):
-    """Exchanged carries would lose all games."""
+    """With exchanged carries all games would be lost."""
     result = arena.play_match(
         CONNECT_FOUR,
         RememberingPlayer(CONNECT_FOUR),
@@ -213,7 +215,7 @@ def test_each_opening_is_played_with_both_colours():
     openings = result.moves[:, :3]
     np.testing.assert_array_equal(openings[::2], openings[1::2])
     assert len(np.unique(openings, axis=0)) == 20
-    # Player 1 is to move, and prefers the right column if it is RIGHT.
+    # Player 1 is to move and prefers the right column if it is RIGHT.
     is_open = ~(openings[::2] == 6).all(axis=1)
     assert (result.moves[::2, 3][is_open] == 6).all()
     assert (result.moves[1::2, 3][is_open] == 0).mean() > 0.9

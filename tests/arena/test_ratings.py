@@ -20,7 +20,7 @@ def simulated(rng, elo, num_pairs, draws=0.2):
 
 
 def covered(elo, num_pairs, num_trials, anchor=None):
-    """Returns `[trials, P]` bool, whether the intervals hold the true ratings."""
+    """Returns `[trials, P]` bool: whether the intervals contain the true ratings."""
     elo = np.array(elo, float)
     true = elo - elo.mean() if anchor is None else elo
     inside = []
@@ -47,13 +47,13 @@ def test_the_intervals_have_the_stated_coverage(elo, num_pairs):
 
 
 def test_the_difference_of_two_players_follows_from_their_score():
-    # 150 of 200 points, and half a prior win for each.
+    # 150 of 200 points, and half a prior win for each player.
     points = {(0, 1): np.full(100, 1.5)}
     elo = arena.rate(2, points).elo
     assert elo[0] - elo[1] == pytest.approx(400 * np.log10(150.5 / 50.5))
 
 
-def test_ratings_agree_with_another_optimiser():
+def test_ratings_agree_with_another_optimizer():
     """Ratings by Zermelo's iteration (1929), which increases the likelihood."""
     rng = np.random.default_rng(0)
     points = simulated(rng, (0, 50, 300, 500), 20)
@@ -72,7 +72,7 @@ def test_ratings_agree_with_another_optimiser():
 
 
 def test_games_between_other_players_count():
-    # 0 and 2 never met; both met 1.
+    # Players 0 and 2 played no match; both played 1.
     points = {(0, 1): np.full(50, 1.5), (1, 2): np.full(50, 1.5)}
     elo = arena.rate(3, points).elo
     assert elo[0] - elo[1] == pytest.approx(elo[1] - elo[2])
@@ -81,7 +81,7 @@ def test_games_between_other_players_count():
 
 def test_a_player_that_won_every_game_has_a_finite_rating_and_a_wide_interval():
     ratings = arena.rate(2, {(0, 1): np.full(50, 2.0)}, anchor=(1, 0.0))
-    # For 100 of 100 the limit of Clopper and Pearson is 570, that of Jeffreys 638.
+    # For 100 of 100 the limit of Clopper-Pearson is 570, that of Jeffreys 638.
     assert 550 < ratings.low[0] < 670
     assert 600 < ratings.elo[0] < 1200
     assert ratings.high[0] > ratings.elo[0] + 500

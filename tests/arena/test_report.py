@@ -14,7 +14,7 @@ def player():
 
 
 def evaluate(player, positions):
-    """Returns the report, made under a check that no key is used twice."""
+    """Returns the report; reusing a key raises an error."""
     with jax.debug_key_reuse(True):
         return arena.evaluate(
             player, positions, jax.random.key(0), simulations=16, num_games=20
@@ -53,7 +53,7 @@ def test_the_json_has_rates_and_their_unweighted_mean(report):
 
 
 def test_no_key_is_used_twice(report):
-    """The report was made under a check that raises an error."""
+    """The fixture raises an error if a key is reused."""
     assert report.matches
 
 

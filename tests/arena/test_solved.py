@@ -31,9 +31,9 @@ TRACED = []
 
 @struct.dataclass
 class TablePlayer:
-    """Plays moves from a table, by the marks on a tic-tac-toe board."""
+    """Plays moves from a table, indexed by the marks on a tic-tac-toe board."""
 
-    table: jax.Array  # [512, 512] int32, by the mover's marks and the opponent's
+    table: jax.Array  # [512, 512] int32, by marks of mover and opponent
 
     def choose(self, rng_key, states) -> Choice:
         del rng_key
@@ -43,7 +43,7 @@ class TablePlayer:
 
 
 def marks(states) -> tuple[jax.Array, jax.Array]:
-    """Returns two `[N]` int32: marks of the mover and of the opponent, a bit a cell."""
+    """Returns two `[N]` int32: the marks of mover and opponent, one bit per cell."""
     observations = jax.vmap(GAME.observe)(states).astype(int)
     bits = observations.reshape(-1, 9, 2) << jnp.arange(9)[:, None]
     return bits[..., 0].sum(axis=1), bits[..., 1].sum(axis=1)
@@ -63,7 +63,7 @@ class FixedPlayer:
 
 
 class WideTicTacToe(TicTacToe):
-    """Tic-tac-toe with three more actions, which are never legal."""
+    """Tic-tac-toe with three additional actions, which are always illegal."""
 
     num_actions = 12
 
@@ -304,7 +304,7 @@ def test_a_subset_larger_than_the_set_is_the_set(positions):
     assert len(positions.subset(10_000)) == len(positions)
 
 
-# The positions that come with azjax
+# Positions shipped with azjax
 
 
 def test_all_unfinished_tic_tac_toe_positions_are_solved(positions):

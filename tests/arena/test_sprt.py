@@ -11,7 +11,7 @@ LOOK = 16  # pairs
 
 
 def decided(rng, test, elo, draws=0.3):
-    """Returns the verdict on a player of known strength."""
+    """Returns the verdict for a player of known strength."""
     score = arena.expected_score(elo)
     drawn = 2 * draws * min(score, 1 - score)
     points = np.zeros(0)
@@ -28,12 +28,12 @@ def decided(rng, test, elo, draws=0.3):
 def test_error_rates_of_verdicts_are_within_alpha_and_beta(elo, wrong):
     test = arena.Sprt(0, 100)
     verdicts = [decided(np.random.default_rng(s), test, elo) for s in range(200)]
-    # 5% of 200 are 10, and 17 or more come by chance in 2 of 100 cases.
+    # 5% of 200 are 10; 17 or more occur with a probability of 2%.
     assert verdicts.count(wrong) <= 16
 
 
 def test_the_ratio_without_draws_is_a_sum_over_games():
-    # Pairs of two points or none: a Bernoulli variable with the score as its mean.
+    # Pairs with two points or none: a Bernoulli variable whose mean is the score.
     points = np.array([2.0] * 30 + [0.0] * 20)
     test = arena.Sprt(0, 50)
     score = arena.expected_score(50)

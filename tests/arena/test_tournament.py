@@ -65,7 +65,7 @@ def test_all_matches_have_the_same_openings(tournament):
         np.testing.assert_array_equal(moves, first)
 
 
-def test_a_player_that_fails_loses_and_the_tournament_goes_on(tournament):
+def test_a_player_that_fails_loses_and_the_tournament_continues(tournament):
     assert tournament.total(2) == arena.WinDrawLoss(0, 0, 40)
     assert [tournament.forfeits(place) for place in range(3)] == [0, 0, 40]
 

@@ -12,7 +12,7 @@ FEW = ["--games", "8", "--opening-moves", "2"]
 
 
 class Engine:
-    """An external player that dies at its first move."""
+    """An external player that fails at its first move."""
 
     starts = True
 
@@ -30,7 +30,7 @@ class Engine:
 
 @pytest.fixture
 def engine(monkeypatch):
-    """An engine that `engine` names."""
+    """Registers an external player as `engine`."""
     engine = Engine()
     monkeypatch.setitem(
         PLAYER_KINDS, "engine", PlayerKind("engine", lambda spec, game: engine)
@@ -74,7 +74,7 @@ def test_a_tournament_is_printed_and_saved(tmp_path, capsys, engine):
     assert [line["player"] for line in results["players"]][-1] == "engine"
 
 
-def test_json_is_one_object_and_nothing_else(capsys):
+def test_json_output_is_one_object(capsys):
     run("tic_tac_toe", *PLAYERS[:2], *FEW, "--json")
     found = json.loads(capsys.readouterr().out)
     assert found["game"] == "tic_tac_toe"
@@ -144,7 +144,7 @@ def test_a_wrong_command_is_one_line(args, message, capsys):
     assert message in line
 
 
-def test_an_engine_that_does_not_start_is_refused_before_anything_is_played(
+def test_an_engine_that_does_not_start_is_refused_before_the_first_game(
     capsys, engine, tmp_path
 ):
     engine.starts = False
@@ -156,7 +156,7 @@ def test_an_engine_that_does_not_start_is_refused_before_anything_is_played(
     assert not (tmp_path / "new").exists()
 
 
-def test_a_directory_with_something_in_it_is_left_alone(capsys, tmp_path):
+def test_a_directory_that_is_not_empty_is_not_changed(capsys, tmp_path):
     (tmp_path / "notes").write_text("mine")
     with pytest.raises(SystemExit):
         run("tic_tac_toe", *PLAYERS[:2], *FEW, "--save", str(tmp_path))
@@ -164,7 +164,7 @@ def test_a_directory_with_something_in_it_is_left_alone(capsys, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["notes"]
 
 
-def test_players_have_names_of_their_own():
+def test_players_have_different_names():
     texts = ["random", "gnu=gtp:gnugo --mode gtp", "random", "alphazero:a?b=1", "gnu=x"]
     assert named(texts) == {
         "random": "random",
@@ -175,7 +175,7 @@ def test_players_have_names_of_their_own():
     }
 
 
-def test_a_player_may_meet_itself(capsys):
+def test_a_player_can_play_itself(capsys):
     run("tic_tac_toe", "perfect=minimax:9", "minimax:9", *FEW[:2], "--json")
     found = json.loads(capsys.readouterr().out)
     assert {line["player"] for line in found["players"]} == {"perfect", "minimax:9"}
@@ -183,7 +183,7 @@ def test_a_player_may_meet_itself(capsys):
     assert found["players"][0]["score"] == 0.5
 
 
-def test_an_interrupted_tournament_keeps_the_matches_that_were_over(
+def test_an_interrupted_tournament_keeps_its_finished_matches(
     tmp_path, capsys, engine, monkeypatch
 ):
     def interrupted(state, moves):
@@ -203,7 +203,7 @@ def test_an_interrupted_tournament_keeps_the_matches_that_were_over(
     assert len(list(arena.read_games(directory / "games.jsonl"))) == 8
 
 
-def test_a_tournament_interrupted_in_its_first_match_says_so(
+def test_a_tournament_interrupted_in_its_first_match_has_no_results(
     capsys, engine, monkeypatch
 ):
     def interrupted(state, moves):

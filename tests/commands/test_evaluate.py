@@ -28,7 +28,7 @@ PARTS = Parts(trunk=FlatTrunk)
 
 @pytest.fixture
 def own_run(tmp_path, monkeypatch):
-    """A player whose network has a module of the user's own, `own_net:PARTS`."""
+    """A player whose network has a module of a user's file, `own_net:PARTS`."""
     module = type(sys)("own_net")
     module.PARTS = PARTS
     monkeypatch.setitem(sys.modules, "own_net", module)
@@ -41,7 +41,7 @@ def own_run(tmp_path, monkeypatch):
     return str(tmp_path / "own run")
 
 
-def test_a_run_with_own_parts_is_evaluated_with_them(own_run, tmp_path, capsys):
+def test_a_run_with_custom_parts_is_evaluated_with_them(own_run, tmp_path, capsys):
     path = tmp_path / "positions.csv"
     path.write_text("moves,q0,q1,q2,q3,q4,q5,q6,q7,q8\n12453,,,,,,-1,1,-1,-1\n")
     few = [*FEW, "--positions", str(path)]
@@ -50,7 +50,7 @@ def test_a_run_with_own_parts_is_evaluated_with_them(own_run, tmp_path, capsys):
     assert {match["opponent"] for match in found["matches"]} == {"random", "first"}
 
 
-def test_a_run_with_own_parts_says_what_to_write(own_run, capsys):
+def test_a_run_with_custom_parts_names_the_missing_option(own_run, capsys):
     with pytest.raises(SystemExit) as error:
         cli.main(["evaluate", own_run])
     assert error.value.code == 2
@@ -59,7 +59,7 @@ def test_a_run_with_own_parts_says_what_to_write(own_run, capsys):
     assert message.count("\n") == 1
 
 
-def test_a_player_text_is_loaded_with_parts(own_run):
+def test_a_player_spec_is_loaded_with_parts(own_run):
     game = games.make("tic_tac_toe")
     assert load(f"network:{own_run}", game, PARTS).network
     with pytest.raises(ValueError, match="has modules of the user's own"):
@@ -69,7 +69,7 @@ def test_a_player_text_is_loaded_with_parts(own_run):
 @pytest.mark.parametrize(
     "command", [["arena", "tic_tac_toe", "random"], ["play"], ["serve"], ["train"]]
 )
-def test_other_commands_take_parts_too(own_run, command, capsys):
+def test_other_commands_accept_parts(own_run, command, capsys):
     args = [own_run, "--parts", "nowhere:PARTS"]
     if command == ["play"]:
         args = ["tic_tac_toe", "--opponent", f"network:{own_run}", *args[1:]]

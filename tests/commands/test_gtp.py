@@ -32,7 +32,7 @@ def test_a_wrong_argument_is_refused(args, says, capsys):
     ("game", "player"),
     [("tic_tac_toe", "alphazero:pretrained"), ("go:2", default_mcts(make("go:2")))],
 )
-def test_without_a_player_the_usual_opponent_plays(game, player, monkeypatch, capsys):
+def test_without_a_player_the_default_opponent_plays(game, player, monkeypatch, capsys):
     read_end, write_end = os.pipe()
     os.write(write_end, b"name\nboardsize 4\n")
     os.close(write_end)
@@ -45,7 +45,7 @@ def test_without_a_player_the_usual_opponent_plays(game, player, monkeypatch, ca
     assert output.err.splitlines()[-1] == f"azjax: {player} plays"
 
 
-def test_nothing_but_answers_is_written_to_the_standard_output(monkeypatch, capsys):
+def test_only_answers_are_written_to_the_standard_output(monkeypatch, capsys):
     def load(name, game, parts):
         print("a library says hello")
         return RandomPlayer(game)

@@ -49,7 +49,7 @@ SEEN = []
         ("--part.no-is-exact", {"is_exact": False}),
     ],
 )
-def test_a_boolean_option_takes_true_and_false_and_stands_alone(args, changes):
+def test_a_boolean_option_accepts_true_false_or_no_value(args, changes):
     found = parse(Settings, args.split(), prog="test")
     assert found == Settings(part=dataclasses.replace(Part(), **changes))
 
@@ -68,7 +68,7 @@ def test_every_boolean_setting_of_a_run_takes_a_value():
             assert found is (value == "true")
 
 
-def test_a_command_is_called_with_what_was_parsed():
+def test_a_command_is_called_with_the_parsed_arguments():
     call = bind(command, ["x", "--json", "true", "--words", "true", "y"], prog="test")
     assert SEEN == []
     call()
@@ -119,6 +119,6 @@ def test_help_exits_with_status_0(capsys):
         (["--self-play.num-games", "abc"], "--self-play.num-games: invalid literal"),
     ],
 )
-def test_the_option_that_is_wrong_is_named_and_no_other(args, says):
+def test_only_the_invalid_option_is_named(args, says):
     with pytest.raises(ValueError, match=re.escape(says)):
         parse_train_config("tic_tac_toe", args, prog="azjax train tic_tac_toe")

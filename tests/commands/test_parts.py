@@ -22,7 +22,7 @@ PARTS = Parts(trunk=FlatTrunk)
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A working directory with a module of the user's own."""
+    """A working directory with a user's module."""
     (tmp_path / "own_net.py").write_text(OWN)
     (tmp_path / "needs_more.py").write_text("import no_such_thing")
     monkeypatch.chdir(tmp_path)
@@ -37,11 +37,11 @@ def test_parts_are_found_in_a_module_of_the_working_directory(here):
     assert parts.trunk.__name__ == "FlatTrunk"
 
 
-def test_no_parts_are_read_where_none_are_named():
+def test_no_parts_are_read_if_none_are_named():
     assert read_parts(None) is None
 
 
-def test_parts_of_the_running_program_are_taken_from_it(here, monkeypatch):
+def test_parts_of_the_main_module_are_found(here, monkeypatch):
     program = type(sys)("__main__")
     program.__file__ = str(here / "needs_more.py")
     program.PARTS = Parts()

@@ -25,7 +25,7 @@ TINY = TINY_TEXT.split()
 
 @pytest.fixture(scope="module")
 def planned():
-    """What was planned for the device at hand."""
+    """The runs that were planned for this machine's device."""
     found, original = [], module.forecast
 
     def record(*args, **kwargs):
@@ -43,7 +43,7 @@ def printed(forecast, capsys, **changes):
     return capsys.readouterr().out
 
 
-def test_a_run_is_planned_for_the_device_at_hand(planned, capsys):
+def test_a_run_is_planned_for_this_machines_device(planned, capsys):
     out = printed(planned, capsys)
     assert "tic_tac_toe on cpu, 1 device" in out
     phases = ("self-play, 2 simulations", "insertion", "index", "gradient", "update")
@@ -128,7 +128,7 @@ def test_a_wrong_argument_is_refused_in_one_line(args, says, capsys, monkeypatch
     assert says in line
 
 
-def test_what_cannot_fit_is_refused_before_anything_is_compiled(capsys, monkeypatch):
+def test_a_run_that_cannot_fit_is_refused_before_compilation(capsys, monkeypatch):
     monkeypatch.setattr(forecast_module, "available_bytes", lambda: 1000)
     with pytest.raises(SystemExit):
         cli.main(["plan", "tic_tac_toe", *TINY])

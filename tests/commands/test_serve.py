@@ -57,7 +57,7 @@ def test_a_terminal_shows_that_the_games_are_loading(capsys, monkeypatch):
     assert lines[1].startswith("azjax: unknown game 'draughts'")
 
 
-def test_a_port_that_is_taken_is_one_line(capsys, monkeypatch):
+def test_a_port_in_use_is_one_line(capsys, monkeypatch):
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "")
     with listen("127.0.0.1", 0) as listener:
         port = str(listener.getsockname()[1])
@@ -69,7 +69,7 @@ def test_a_port_that_is_taken_is_one_line(capsys, monkeypatch):
     )
 
 
-def test_without_the_extra_the_command_says_what_to_install(capsys, monkeypatch):
+def test_without_the_extra_the_error_names_it(capsys, monkeypatch):
     monkeypatch.delitem(sys.modules, "azjax.play.server.app", raising=False)
     monkeypatch.setitem(sys.modules, "starlette.applications", None)
     with pytest.raises(SystemExit):
@@ -97,7 +97,7 @@ def test_other_machines_are_accepted_under_known_host_names_only():
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
 )
-def test_it_serves_until_it_is_interrupted(number, status):
+def test_the_server_runs_until_it_is_interrupted(number, status):
     command = [sys.executable, "-m", "azjax", "serve", "tic_tac_toe", "--port", "0"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -111,7 +111,7 @@ def test_it_serves_until_it_is_interrupted(number, status):
     assert errors == ""
 
 
-def test_help_says_how_much_memory_players_take(capsys):
+def test_help_has_the_memory_of_players(capsys):
     with pytest.raises(SystemExit):
         main(["serve", "--help"])
     told = capsys.readouterr().out

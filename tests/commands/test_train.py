@@ -26,7 +26,7 @@ def test_parsed_settings_start_from_the_preset():
 
 
 @pytest.mark.parametrize("option", ["--from", "--initial-player"])
-def test_a_run_can_begin_with_the_player_of_another(option):
+def test_a_run_can_start_from_the_player_of_another_run(option):
     args = [option, "runs/old", "--minutes", "3"]
     config = parse_train_config("tic_tac_toe", args, prog="test")
     assert config.initial_player == "runs/old"
@@ -37,7 +37,7 @@ CHANNELS = ("--network.trunk.channels", "8")
 
 @pytest.fixture
 def run(tmp_path):
-    """A run that has begun, with settings of its own."""
+    """A started run with settings other than the defaults."""
     config = TrainConfig(
         game="tic_tac_toe",
         minutes=2.0,
@@ -60,7 +60,7 @@ def test_a_run_continues_with_its_own_settings(run):
     assert parsed("--run-dir", run.run_dir, "--minutes", "5") == longer
 
 
-def test_a_preset_that_is_named_is_taken(run):
+def test_a_given_preset_is_used(run):
     config = parsed("--run-dir", run.run_dir, "--preset", "cpu", "--minutes", "5")
     assert config == preset("cpu", "tic_tac_toe", minutes=5, run_dir=run.run_dir)
 
@@ -92,7 +92,7 @@ def test_a_run_that_follows_a_plan_continues_with_its_current_length(run, tmp_pa
 
 
 @pytest.mark.parametrize("length", ["--minutes", "--iterations"])
-def test_a_plan_has_a_length_of_its_own(run, length):
+def test_a_plan_has_its_own_length(run, length):
     with pytest.raises(ValueError, match="has the length of that plan"):
         parsed("--plan", run.run_dir, "--run-dir", "runs/none", length, "3")
 
@@ -102,19 +102,19 @@ def test_the_game_is_given_once(run):
         parsed("--run-dir", "runs/none", "--game", "connect_four")
 
 
-def test_a_run_is_made_again_with_its_settings_and_its_plan(run):
+def test_a_run_is_reproduced_with_its_settings_and_its_plan(run):
     again = parsed("--plan", run.run_dir, "--run-dir", "runs/again")
     assert again == dataclasses.replace(
         run, minutes=None, iterations=40, plan=run.run_dir, run_dir="runs/again"
     )
 
 
-def test_a_run_of_another_game_is_not_made_again(run):
+def test_a_run_of_another_game_is_not_reproduced(run):
     with pytest.raises(ValueError, match="is of tic_tac_toe"):
         parse_train_config("hex:3", ["--plan", run.run_dir], prog="test")
 
 
-def test_an_experiment_has_defaults_of_its_own():
+def test_an_experiment_has_its_own_defaults():
     own = TrainConfig(game="tic_tac_toe", minutes=2.0, seed=7)
     config = parse_train_config(
         "tic_tac_toe",
@@ -162,7 +162,7 @@ PARTS = networks.Parts()
 
 @pytest.fixture
 def own_trunk(tmp_path, monkeypatch):
-    """A module of the user's own in the working directory, which registers a trunk."""
+    """A user's module in the working directory, which registers a trunk."""
     (tmp_path / "own_trunk.py").write_text(OWN_TRUNK)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
@@ -171,9 +171,7 @@ def own_trunk(tmp_path, monkeypatch):
     sys.modules.pop("own_trunk", None)
 
 
-def test_a_wrong_size_of_a_trunk_of_the_users_own_is_refused_in_one_line(
-    own_trunk, capsys
-):
+def test_a_wrong_size_of_a_custom_trunk_is_refused_in_one_line(own_trunk, capsys):
     with pytest.raises(SystemExit) as error:
         cli.main(["train", "tic_tac_toe", *own_trunk, "--network.trunk.width", "0"])
     assert error.value.code == 2

@@ -40,7 +40,7 @@ def test_a_run_prints_results_and_commands(tmp_path, capsys):
 
 @pytest.fixture
 def run(tmp_path):
-    """A run that has begun, with settings of its own."""
+    """A started run with settings other than the defaults."""
     config = QConfig(
         game="tic_tac_toe",
         run_dir=str(tmp_path / "run"),
@@ -117,7 +117,7 @@ def test_invalid_arguments_are_explained(args, says, capsys, tmp_path, monkeypat
     assert not list(tmp_path.iterdir())
 
 
-def test_several_processes_are_refused_and_help_says_why(tmp_path, capsys):
+def test_several_processes_are_refused_and_help_explains_it(tmp_path, capsys):
     with pytest.raises(SystemExit) as end:
         train_q(tmp_path / "run", "--distributed")
     assert end.value.code == 2

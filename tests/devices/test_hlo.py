@@ -1,6 +1,10 @@
-"""Reading programs. `tpu_loop.hlo` is as the TPU compiler writes: a loop of 3 steps,
-whose number only the condition says, around one that depends on the data, and arrays in
-on-chip memory, S(1)."""
+"""Parsing of compiled programs.
+
+`tpu_loop.hlo` has the form that the TPU compiler writes: a loop of 3 steps, whose
+number
+appears only in the condition, around a loop whose number of steps depends on data, and
+arrays in on-chip memory, S(1).
+"""
 
 import pathlib
 
@@ -18,14 +22,14 @@ def program():
     return read_program(path.read_text())
 
 
-def test_kernels_are_what_computes_or_moves(program):
+def test_kernels_are_instructions_that_compute_or_move_data(program):
     assert [kernel.name for kernel in program.kernels("body.1")] == [
         *("found.1", "put.1", "copy-start.1")
     ]
     assert list(program.kernels("main.1")) == []
 
 
-def test_a_loop_is_run_as_often_as_its_condition_says(program):
+def test_the_number_of_steps_of_a_loop_is_read_from_its_condition(program):
     outer, inner = program.instructions["loop.1"], program.instructions["loop.2"]
     assert program.trips(outer) == 3
     assert program.trips(inner) is None
@@ -37,7 +41,7 @@ def test_collectives_are_counted_by_their_names(program):
     assert program.collectives() == {"all-reduce": 1}
 
 
-def test_an_instruction_knows_the_functions_that_made_it(program):
+def test_an_instruction_has_the_functions_that_made_it(program):
     functions = program.instructions["put.1"].functions
     assert functions == ("inner.<locals>.step", "outer")
     assert program.instructions["found.1"].functions == ()
@@ -46,7 +50,7 @@ def test_an_instruction_knows_the_functions_that_made_it(program):
 @pytest.mark.parametrize(
     ("kernel", "size"),
     [
-        # Of the 100 numbers 4 are read, by 4 indices; the result stays on the chip.
+        # 4 of the 100 numbers are read, by 4 indices; the result stays on the chip.
         ("found.1", 4 * 4 + 4 * 4),
         # The indices are read and 4 of the 100 numbers are written in place.
         ("put.1", 4 * 4 + 4 * 4),
@@ -55,21 +59,19 @@ def test_an_instruction_knows_the_functions_that_made_it(program):
         ("sum.1", 2 * (4 + 400)),
     ],
 )
-def test_a_kernel_moves_what_it_reads_and_writes_in_the_main_memory(
-    program, kernel, size
-):
+def test_the_traffic_of_a_kernel_is_its_access_to_main_memory(program, kernel, size):
     assert kernel_bytes(program, program.instructions[kernel]) == size
 
 
-def test_the_traffic_of_a_loop_counts_as_often_as_it_is_run(program):
+def test_the_traffic_of_a_loop_is_counted_for_each_step(program):
     assert traffic(program) == 3 * (32 + 32 + 16 + 808)
 
 
-def test_a_length_that_the_program_does_not_say_can_be_given(program):
+def test_a_loop_length_missing_in_the_program_can_be_given(program):
     assert traffic(program, {"loop.2": 5}) == 3 * (32 + 32 + 16 + 5 * 808)
 
 
-def test_a_program_of_this_machine_is_read():
+def test_a_program_of_this_machine_is_parsed():
     def step(x, _):
         return jnp.sin(x) @ x, None
 

@@ -42,7 +42,7 @@ def test_products_in_loops_and_inner_functions_are_counted_as_often_as_they_run(
     assert total(function, shape(4, 4)) == 6 * 2 * 4**3
 
 
-def test_what_each_device_computes_is_counted_for_all():
+def test_the_work_of_all_devices_is_counted():
     mesh = jax.sharding.Mesh(jax.devices()[:1], ("data",))
     one = jax.shard_map(jnp.matmul, mesh=mesh, in_specs=jax.P(), out_specs=jax.P())
     assert total(one, shape(2, 2), shape(2, 2)) == 2 * 2**3

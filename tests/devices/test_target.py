@@ -14,7 +14,7 @@ def test_target_platform_defaults_to_the_backend():
     assert target_platform() == jax.default_backend()
 
 
-def test_a_function_is_traced_for_the_device_that_it_is_compiled_for():
+def test_a_function_is_traced_for_its_target_device():
     found = []
     mesh = Mesh(jax.devices("cpu")[:1], (AXIS,))
     sharding = NamedSharding(mesh, PartitionSpec())

@@ -64,7 +64,7 @@ def test_a_wrong_device_is_refused_with_what_is_allowed(name, says):
         ),
     ],
 )
-def test_a_compiler_that_is_missing_or_refuses_is_named(
+def test_an_error_of_the_compiler_or_its_absence_is_reported(
     device, raised, says, monkeypatch
 ):
     def refuse(*args, **kwargs):

@@ -1,4 +1,4 @@
-"""The comparisons with other engines, shared with `experiments/verify_games.py`."""
+"""Comparisons with other engines, shared with `experiments/verify_games.py`."""
 
 import importlib.util
 import pathlib

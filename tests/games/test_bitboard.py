@@ -52,7 +52,7 @@ def test_boards_that_differ_in_the_high_word_are_not_equal():
 
 
 @pytest.mark.parametrize("steps", [0, 1, -1, 7, -31, 31, 32, -32, 45, -45, 96, -100])
-def test_shifting_moves_bits_across_words_and_drops_what_leaves_them(steps):
+def test_shifting_moves_bits_across_words_and_drops_bits_at_the_ends(steps):
     bits = {0, 5, 31, 32, 40, 63, 64, 95}
     shifted = bitboard.shift(board_of(bits, num_words=3), steps)
     assert len(shifted) == 3
@@ -69,7 +69,7 @@ def test_bits_are_counted_in_all_words():
     assert bitboard.count(board_of([])) == 0
 
 
-def test_a_single_bit_is_set_where_there_is_such_a_bit():
+def test_a_single_bit_is_set_if_its_index_is_valid():
     for bit in (0, 31, 32, 69):
         assert bits_of(bitboard.single(jnp.int32(bit), 70)) == {bit}
     for bit in (-1, -70, 70, 96, 2**31 - 1):
@@ -92,7 +92,7 @@ def test_the_cells_of_a_grid_are_counted_row_by_row():
         assert bits_of(grid.cell(jnp.int32(action))) == set()
 
 
-def test_rows_of_a_grid_are_kept_apart():
+def test_shifts_do_not_wrap_around_rows():
     grid = bitboard.Grid(height=3, width=4)
     ends = {int(bit) + 1 for bit in grid.cells[:, -1]}
     assert not ends & bits_of(grid.full)
@@ -101,14 +101,14 @@ def test_rows_of_a_grid_are_kept_apart():
 
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 6])
 @pytest.mark.parametrize("step", [1, 7, 8, 9])
-def test_a_line_is_found_wherever_it_lies(length, step):
+def test_a_line_is_found_anywhere(length, step):
     starts = range(0, 64 - step * (length - 1), 5)
     lines = [[start + step * index for index in range(length)] for start in starts]
     assert all(bitboard.has_line(board_of(line), length, (step,)) for line in lines)
 
 
 @pytest.mark.parametrize("length", [2, 3, 4, 5, 6])
-def test_a_line_that_lacks_one_cell_is_none(length):
+def test_a_line_without_one_cell_is_not_found(length):
     line = [8 * index for index in range(length)]
     for missing in line:
         board = board_of(set(line) - {missing})

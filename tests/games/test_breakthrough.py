@@ -20,8 +20,10 @@ def engine(monkeypatch):
 
 
 def position(picture, player):
-    """Returns the game of a picture's size, and the position that it shows: X for the
-    men of player 0, who move up, O for those of player 1."""
+    """Returns the game of a picture's size, and the position in it.
+
+    X is a piece of player 0, who moves up, O one of player 1.
+    """
     board = np.array([list(row) for row in picture.split()])
     height, width = board.shape
     own, other = "XO" if player == 0 else "OX"
@@ -53,7 +55,7 @@ def legal_texts(game, state):
 
 @pytest.mark.parametrize("option", ["height", "width"])
 @pytest.mark.parametrize("value", [1, 9, 6.0, True, "6"])
-def test_a_size_that_is_not_allowed_is_refused_by_name(option, value):
+def test_an_invalid_size_is_named(option, value):
     with pytest.raises(ValueError, match=f"{option} .* to 8: {value!r}"):
         make("breakthrough", **{option: value})
 
@@ -63,7 +65,7 @@ def test_home_rows_must_not_overlap():
         make("breakthrough:3,5")
 
 
-def test_men_fill_the_two_rows_at_home():
+def test_pieces_fill_the_two_home_rows():
     game = make("breakthrough:6,5")
     rows = ["OOOOO", "OOOOO", ".....", ".....", "XXXXX", "XXXXX"]
     assert picture(game, game.init()) == rows
@@ -88,29 +90,29 @@ def test_player_1_moves_down_from_the_top():
 
 
 @pytest.mark.parametrize("player", [0, 1])
-def test_a_man_takes_diagonally_and_is_blocked_straight_ahead(player):
+def test_a_piece_captures_diagonally_and_is_blocked_straight_ahead(player):
     rows = "....O .OOO. ..X.. ..... ....X"
     if player == 1:
         rows = "....O ..... ..O.. .XXX. ....X"
     game, state = position(rows, player)
-    centre = {text for text in legal_texts(game, state) if text.startswith("c3")}
-    assert centre == ({"c3b4", "c3d4"} if player == 0 else {"c3b2", "c3d2"})
+    center = {text for text in legal_texts(game, state) if text.startswith("c3")}
+    assert center == ({"c3b4", "c3d4"} if player == 0 else {"c3b2", "c3d2"})
 
 
-def test_a_taken_man_is_gone():
+def test_a_captured_piece_is_removed():
     game, state = position("....O .OOO. ..X.. .....", 0)
     after = play(game, state, "c2b3")
     assert picture(game, after) == ["....O", ".XOO.", ".....", "....."]
     assert not after.terminated
 
 
-def test_an_own_man_in_front_cannot_be_taken():
+def test_an_own_piece_cannot_be_captured():
     game, state = position("....O .XXX. ..X.. .....", 0)
     assert not {text for text in legal_texts(game, state) if text.startswith("c2")}
 
 
 @pytest.mark.parametrize("width", range(2, 9))
-def test_men_do_not_leave_the_board_at_its_sides(width):
+def test_pieces_do_not_leave_the_board_at_its_sides(width):
     rows = ["O" * width, "." * width, "X" + "." * (width - 2) + "X", "." * width]
     game, state = position(" ".join(rows), 0)
     last = "abcdefgh"[width - 1]
@@ -120,7 +122,7 @@ def test_men_do_not_leave_the_board_at_its_sides(width):
 
 
 @pytest.mark.parametrize("player", [0, 1])
-def test_who_reaches_the_far_row_wins(player):
+def test_reaching_the_last_row_wins(player):
     game, state = position("..O. .X.. .O.. ..X.", player)
     after = play(game, state, "b3b4" if player == 0 else "b2b1")
     assert after.terminated
@@ -129,26 +131,26 @@ def test_who_reaches_the_far_row_wins(player):
     )
 
 
-def test_who_takes_the_last_man_wins():
+def test_capturing_the_last_piece_wins():
     game, state = position(".... ..O. .X.. ....", 0)
     after = play(game, state, "b2xc3")
     assert after.terminated
     np.testing.assert_array_equal(game.rewards(after), [1, -1])
 
 
-def test_taking_a_man_that_is_not_the_last_ends_nothing():
+def test_capturing_another_piece_does_not_end_the_game():
     game, state = position("O... ..O. .X.. ....", 0)
     assert not play(game, state, "b2c3").terminated
 
 
-def test_an_illegal_move_loses_and_moves_no_man():
+def test_an_illegal_move_loses_and_moves_no_piece():
     after = GAME.step(GAME.init(), 0)
     assert after.terminated
     np.testing.assert_array_equal(GAME.rewards(after), [-1, 1])
     assert picture(GAME, after) == picture(GAME, GAME.init())
 
 
-def test_the_player_to_move_sees_the_own_men_move_up():
+def test_the_observation_shows_the_movers_pieces_moving_up():
     game, state = position("O.O .OO ... X.X ...", 1)
     own, other = np.moveaxis(np.asarray(game.observe(state)), -1, 0)
     np.testing.assert_array_equal(own[-2:], [[0, 1, 1], [1, 0, 1]])
@@ -157,7 +159,7 @@ def test_the_player_to_move_sees_the_own_men_move_up():
     assert other.sum() == 2
 
 
-def test_the_mirror_image_exchanges_left_and_right():
+def test_the_reflection_exchanges_left_and_right():
     _, mirror = GAME.symmetries
     state = GAME.init()
     columns = str.maketrans("abcdefgh", "hgfedcba")
@@ -174,12 +176,12 @@ def test_a_move_can_be_written_with_an_x_between_the_cells(text):
 
 
 @pytest.mark.parametrize("text", ["", "x", "a2x", "axb3", "a2b3x", "a2xxb3", "a2 left"])
-def test_text_that_is_no_legal_move_is_refused(text):
+def test_the_text_of_an_illegal_move_is_refused(text):
     with pytest.raises(ValueError, match="legal: "):
         GAME.text_to_action(GAME.init(), text)
 
 
-def test_a_move_of_player_1_is_read_from_the_board_as_it_is_drawn():
+def test_a_move_of_player_1_uses_the_cells_of_the_drawing():
     state = play(GAME, GAME.init(), "a2a3")
     assert GAME.text_to_action(state, "a7a6") == (6 * 8 + 0) * 3 + 1
 
@@ -215,7 +217,7 @@ def test_open_spiel_agrees_on_a_small_board(verify_games, engine):
     counts = engine.compare(game, record)
     assert counts.pop("positions") > 20 * 150
     assert not any(counts.values())
-    # and it notices a wrong rule
+    # the comparison detects a wrong rule
     wrong = {name: np.array(facts[:10]) for name, facts in record.items()}
     wrong["legal"][:, 2, 0] ^= True
     wrong["rewards"] *= -1
@@ -223,12 +225,12 @@ def test_open_spiel_agrees_on_a_small_board(verify_games, engine):
     assert counts["legal"] == counts["rewards"] == 10
 
 
-def test_boards_that_open_spiel_fills_otherwise_are_refused(engine):
+def test_boards_with_another_initial_position_in_open_spiel_are_refused(engine):
     with pytest.raises(ValueError, match="below 6 rows"):
         engine.compare(make("breakthrough:5,5"), {})
 
 
-def test_men_make_the_guess_at_the_result():
+def test_the_heuristic_value_counts_pieces():
     game, state = position("OOO\n...\n...\n...\nX..", player=0)
     assert game.evaluate(state) == pytest.approx((1 - 3) / 6)
     game, state = position("OOO\n...\n...\n...\nX..", player=1)

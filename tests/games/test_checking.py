@@ -1,4 +1,4 @@
-"""Each way of breaking the contract is found and told in plain words."""
+"""Each violation of the contract is detected and explained."""
 
 import dataclasses
 import functools
@@ -29,13 +29,13 @@ class Plain(TicTacToe):
 
 
 def assert_found(game_class, pattern):
-    """The message of the violation begins with the pattern."""
+    """Asserts that the message of the violation begins with the pattern."""
     with pytest.raises(ContractError) as error:
         check(game_class(), num_games=64)
     assert re.match(pattern, str(error.value)), str(error.value)
 
 
-# What the attributes, the constructor and the types of the results show.
+# Attributes, the constructor and the types of results.
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_wrong_name_is_found(name):
     assert_found(broken, f"name: must be a text without a colon: {name!r}")
 
 
-def test_more_pieces_than_the_style_draws_are_found():
+def test_pieces_without_a_style_are_found():
     broken = type("Broken", (Plain,), {"pieces": "XO#"})
     assert_found(broken, "style: must draw the 3 kinds .*: 2$")
 
@@ -85,7 +85,7 @@ class ForgetsAnOption(LosesAnOption):
         return 1
 
 
-class HasAHashOfItsOwn(Plain):
+class HasAnotherHash(Plain):
     def __eq__(self, other):
         return True
 
@@ -110,7 +110,7 @@ def test_options_that_make_another_game_are_found():
 
 
 def test_equal_games_with_different_hashes_are_found():
-    assert_found(HasAHashOfItsOwn, "__hash__: equal games must have the same hash")
+    assert_found(HasAnotherHash, "__hash__: equal games must have the same hash")
 
 
 def test_games_with_the_same_options_that_are_not_equal_are_found():
@@ -118,7 +118,7 @@ def test_games_with_the_same_options_that_are_not_equal_are_found():
 
 
 def first_state(**changes):
-    """Returns a game whose first state is changed."""
+    """Returns a game whose initial state is changed."""
 
     def init(self):
         return dataclasses.replace(
@@ -153,17 +153,17 @@ def first_state(**changes):
         ),
     ],
 )
-def test_a_wrong_first_state_is_found(changes, pattern):
+def test_a_wrong_initial_state_is_found(changes, pattern):
     assert_found(first_state(**changes), pattern)
 
 
 @struct.dataclass
-class Nothing:
+class WithoutFields:
     current_player: jax.Array
 
 
 def test_a_state_without_a_field_is_found():
-    broken = type("Broken", (Plain,), {"init": lambda self: Nothing(jnp.int8(0))})
+    broken = type("Broken", (Plain,), {"init": lambda self: WithoutFields(jnp.int8(0))})
     assert_found(broken, "init: the state must have the field terminated")
 
 
@@ -296,11 +296,11 @@ def transform(observation_of, actions=np.arange(9)[::-1]):  # noqa: B008
         ),
     ],
 )
-def test_what_is_no_symmetry_at_all_is_found(symmetries, pattern):
+def test_an_invalid_symmetry_is_found(symmetries, pattern):
     assert_found(with_symmetries(*symmetries), pattern)
 
 
-# What random games show.
+# Random games.
 
 
 class WinsIllegally(Plain):
@@ -331,7 +331,7 @@ class WinsAtMinusOne(Plain):
         return dataclasses.replace(after, outcome=outcome)
 
 
-class GoesOnAfterTheEnd(Plain):
+class ContinuesAfterTheEnd(Plain):
     def step(self, state, action):
         return super().step(
             dataclasses.replace(state, terminated=jnp.bool(False)), action
@@ -346,7 +346,7 @@ class TakesEarlyRewards(Plain):
 
 
 def with_rewards_of_a_row(*row_rewards):
-    """Returns a game with these rewards when player 0 has a row."""
+    """Returns a game whose rewards are these when player 0 has a row."""
 
     def rewards(self, state):
         has_row = (self.board(state) == 0).all(axis=1).any()
@@ -355,12 +355,12 @@ def with_rewards_of_a_row(*row_rewards):
     return type("WrongRewards", (Plain,), {"rewards": rewards})
 
 
-class SeesNothing(Plain):
+class ObservesNothing(Plain):
     def observe(self, state):
         return jnp.where(state.current_player == 1, jnp.nan, super().observe(state))
 
 
-class LaysUnknownPieces(Plain):
+class PlacesUnknownPieces(Plain):
     def board(self, state):
         return 3 * super().board(state)
 
@@ -469,7 +469,7 @@ class DiffersByChance(Plain):
         ),
         (PassesAtMinusOne, "step: -1 or num_actions must end the game"),
         (WinsAtMinusOne, "step: -1 or num_actions must be a loss for its player"),
-        (GoesOnAfterTheEnd, "step: nothing may change once the game is over"),
+        (ContinuesAfterTheEnd, "step: nothing may change once the game is over"),
         (
             TakesEarlyRewards,
             r"rewards: must be zeros until the game is over \(game 0 after 0 moves, "
@@ -477,8 +477,8 @@ class DiffersByChance(Plain):
         ),
         (with_rewards_of_a_row(1.0, 0.0), "rewards: must sum to zero"),
         (with_rewards_of_a_row(2.0, -2.0), "rewards: must be between -1 and 1"),
-        (SeesNothing, r"observe: the values must be finite \(game 0 after 1 moves"),
-        (LaysUnknownPieces, "board: must be -1 where a cell is empty, else 0 to 1"),
+        (ObservesNothing, r"observe: the values must be finite \(game 0 after 1 moves"),
+        (PlacesUnknownPieces, "board: must be -1 where a cell is empty, else 0 to 1"),
         (TurnsTwice, "step: the players must take turns"),
         (IgnoresIllegalMoves, "step: an illegal action must end the game"),
         (
@@ -529,11 +529,11 @@ def test_a_violation_in_random_games_is_found(game_class, pattern):
     assert_found(game_class, pattern)
 
 
-# The check itself.
+# Arguments and results of the check.
 
 
 @pytest.mark.parametrize("game", ["tic_tac_toe", TicTacToe, None])
-def test_what_is_no_game_is_refused(game):
+def test_an_argument_that_is_not_a_game_is_refused(game):
     with pytest.raises(ValueError, match=f"game must be a Game.*: {game!r}"):
         check(game)
 
@@ -544,13 +544,13 @@ def test_a_wrong_number_of_games_is_refused(num_games):
         check(TicTacToe(), num_games=num_games)
 
 
-def test_a_wrong_seed_is_not_blamed_on_the_game():
+def test_a_wrong_seed_is_not_a_violation():
     with pytest.raises(TypeError, match=r"int or sequence of ints .* not 1\.5"):
         check(TicTacToe(), seed=1.5)
 
 
 class Columns(Plain):
-    """Its actions are no cells."""
+    """A game whose actions are not cells."""
 
     num_actions = 3
 
@@ -561,14 +561,14 @@ class Columns(Plain):
 @pytest.mark.parametrize(
     "name", ["action_to_text", "action_cells", "policies_on_board"]
 )
-def test_a_method_that_takes_actions_for_cells_is_found(name):
+def test_a_method_that_treats_actions_as_cells_is_found(name):
     others = {"action_to_text", "action_cells", "policies_on_board"} - {name}
     overridden = {other: lambda *args: None for other in others}
     broken = type("Broken", (Columns,), overridden)
     assert_found(broken, f"{name}: must be overridden: .* the game has 3 actions$")
 
 
-def test_a_check_ends_with_a_line_of_what_was_checked(capsys):
+def test_a_check_ends_with_a_summary_line(capsys):
     check(Plain(), num_games=4)
     line = capsys.readouterr().out
     assert re.fullmatch(
@@ -578,7 +578,7 @@ def test_a_check_ends_with_a_line_of_what_was_checked(capsys):
     )
 
 
-def test_a_game_that_draws_itself_needs_no_style_for_its_pieces():
+def test_a_game_with_its_own_drawing_needs_no_piece_style():
     check(DrawsItself(), num_games=4)
 
 
@@ -591,12 +591,12 @@ def test_a_violation_is_a_value_error_with_its_cause():
     assert isinstance(error.value.__cause__, KeyError)
 
 
-# The page for users.
+# The documentation page.
 
 
 @pytest.fixture
 def chomp(tmp_path, monkeypatch):
-    """The example of the page as a module in the working directory."""
+    """The example of the page, as a module in the working directory."""
     monkeypatch.setattr(registry, "_GAMES", dict(registry._GAMES))
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -624,11 +624,11 @@ def test_the_example_keeps_the_contract(size):
 def test_the_example_plays_by_the_rules_of_chomp(chomp):
     game = chomp.Chomp(3)
     state = game.init()
-    for action in (4, 2, 6):  # b2, c3, a1: what is left is a3, b3 and a2
+    for action in (4, 2, 6):  # b2, c3, a1: the remaining cells are a3, b3 and a2
         state = game.step(state, jnp.int32(action))
     assert game.board(state).tolist() == [[-1, -1, 1], [-1, 0, 0], [0, 0, 0]]
     assert not state.terminated
-    state = game.step(state, jnp.int32(0))  # player 1 eats the poison
+    state = game.step(state, jnp.int32(0))  # player 1 takes the last cell
     assert state.terminated
     assert game.rewards(state).tolist() == [1, -1]
 
@@ -654,7 +654,7 @@ def test_the_example_can_be_trained_and_loaded():
 
 @pytest.fixture
 def nim(monkeypatch):
-    """The example of the page whose actions are no cells."""
+    """The example of the page whose actions are not cells."""
     monkeypatch.setattr(registry, "_GAMES", dict(registry._GAMES))
     module = types.ModuleType("nim")
     monkeypatch.setitem(sys.modules, "nim", module)

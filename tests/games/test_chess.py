@@ -1,5 +1,6 @@
-"""Expectations are from the rules of FIDE, from chessprogramming.org (the counts) and
-from python-chess."""
+"""Expected results come from the FIDE rules, chessprogramming.org (counts) and
+python-chess.
+"""
 
 import functools
 import importlib
@@ -29,7 +30,7 @@ def engine(monkeypatch):
 
 
 def play(moves, fen=FIRST_POSITION, game=GAME):
-    """Returns the position after moves, written in any way that can be read."""
+    """Returns the position after moves in any supported notation."""
     state = game.from_fen(fen)
     for move in moves.split():
         state = single_step(game)(state, game.text_to_action(state, move))
@@ -43,8 +44,8 @@ def legal_moves(fen):
     return {GAME.action_to_text(state, int(action)) for action in actions}
 
 
-def seen_from_the_other_side(fen):
-    """Returns the FEN with colours exchanged and the board upside down."""
+def exchanged(fen):
+    """Returns the FEN with exchanged colors and the board upside down."""
     ranks, player, castling, passing, *numbers = fen.swapcase().split()
     return " ".join(
         [
@@ -61,7 +62,7 @@ def seen_from_the_other_side(fen):
     "number",
     [pytest.param(0, marks=pytest.mark.slow), *range(1, 6)],
 )
-def test_lines_of_three_moves_are_as_many_as_published(engine, number):
+def test_the_number_of_lines_of_three_moves_is_the_published_one(engine, number):
     fen, counts = list(engine.PERFT.items())[number]
     state = GAME.from_fen(fen)
     found = [engine.perft(GAME, state, depth) for depth in (1, 2, 3)]
@@ -102,7 +103,7 @@ def test_actions_are_numbered_as_documented():
         pytest.param("8/8/8/8/8/8/1k6/R3K2R w KQ - 0 1", "e1g1", id="by the king"),
     ],
 )
-def test_castling_is_legal_on_its_conditions(fen, castlings):
+def test_castling_is_legal_under_its_conditions(fen, castlings):
     found = legal_moves(fen) & {"e1g1", "e1c1", "e8g8", "e8c8"}
     assert found == set(castlings.split())
 
@@ -117,7 +118,7 @@ def test_castling_is_legal_on_its_conditions(fen, castlings):
         ("Rxa8+", "R3k2r/8/8/8/8/8/8/4K2R b Kk - 0 1"),
     ],
 )
-def test_kings_and_rooks_that_move_or_fall_lose_the_right_to_castle(moves, fen):
+def test_kings_and_rooks_that_move_or_are_captured_lose_castling_rights(moves, fen):
     state = play(moves, "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1")
     assert GAME.to_fen(state) == fen
 
@@ -143,18 +144,18 @@ def test_kings_and_rooks_that_move_or_fall_lose_the_right_to_castle(moves, fen):
         pytest.param("4r1k1/8/8/3pP3/8/8/8/4K3 w - d6 0 2", "e5d6", False, id="pinned"),
     ],
 )
-def test_pawns_are_captured_in_passing(fen, move, is_legal):
+def test_pawns_are_captured_en_passant(fen, move, is_legal):
     assert (move in legal_moves(fen)) == is_legal
 
 
-def test_a_pawn_captured_in_passing_leaves_the_board():
+def test_a_pawn_captured_en_passant_is_removed():
     state = play("e4 a6 e5 d5 exd6")
     fen = "rnbqkbnr/1pp1pppp/p2P4/8/8/8/PPPP1PPP/RNBQKBNR b KQkq - 0 3"
     assert GAME.to_fen(state) == fen
 
 
 @pytest.mark.parametrize("piece", "qrbn")
-def test_a_pawn_becomes_each_of_four_pieces(piece):
+def test_a_pawn_promotes_to_each_of_four_pieces(piece):
     state = play(f"b7a8{piece}", "r5k1/1P6/8/8/8/8/8/K7 w - - 5 40")
     assert GAME.to_fen(state) == f"{piece.upper()}5k1/8/8/8/8/8/8/K7 b - - 0 40"
 
@@ -194,7 +195,7 @@ def test_a_pawn_becomes_each_of_four_pieces(piece):
         ),
     ],
 )
-def test_games_end_as_they_should(moves, fen, rewards, result_text):
+def test_games_end_with_the_expected_result(moves, fen, rewards, result_text):
     state = play(moves, fen)
     assert state.terminated
     np.testing.assert_array_equal(GAME.rewards(state), rewards)
@@ -202,7 +203,7 @@ def test_games_end_as_they_should(moves, fen, rewards, result_text):
 
 
 @pytest.mark.parametrize("moves", ["a3", "Rxb2"])
-def test_pawn_moves_and_captures_begin_the_fifty_moves_anew(moves):
+def test_pawn_moves_and_captures_reset_the_fifty_move_clock(moves):
     state = play(moves, "k7/8/8/8/8/8/Pn6/KR6 w - - 99 80")
     assert not state.terminated
     assert state.halfmove_clock == 0
@@ -222,20 +223,20 @@ def test_pawn_moves_and_captures_begin_the_fifty_moves_anew(moves):
         ("Q", False),
     ],
 )
-def test_too_little_material_is_a_draw(pieces, is_drawn):
+def test_insufficient_material_is_a_draw(pieces, is_drawn):
     row = pieces + str(8 - len(pieces)) if pieces else "8"
     state = GAME.from_fen(f"7k/8/8/{row}/8/8/8/K7 w - - 0 1")
     assert state.terminated == is_drawn
 
 
 @pytest.mark.parametrize(("bishops", "is_drawn"), [("B1b1B3", True), ("Bb6", False)])
-def test_bishops_on_squares_of_one_colour_are_a_draw(bishops, is_drawn):
+def test_bishops_on_squares_of_one_color_are_a_draw(bishops, is_drawn):
     state = GAME.from_fen(f"8/7k/8/{bishops}/8/8/8/7K w - - 0 1")
     assert state.terminated == is_drawn
 
 
 @pytest.mark.slow
-def test_the_third_occurrence_is_a_draw_where_repetitions_count():
+def test_the_third_occurrence_is_a_draw_with_repetitions():
     there_and_back = "Nf3 Nf6 Ng1 Ng8 "
     for moves in (2 * there_and_back).rsplit(maxsplit=1)[0], 2 * there_and_back:
         state = play(moves, game=WITH_REPETITION)
@@ -262,7 +263,7 @@ def test_the_third_occurrence_is_a_draw_where_repetitions_count():
         ),
     ],
 )
-def test_a_position_is_the_same_only_with_the_same_moves(fen, moves, num_moves):
+def test_positions_are_equal_only_with_equal_legal_moves(fen, moves, num_moves):
     moves = (3 * moves.split())[:num_moves]
     assert not play(" ".join(moves[:-1]), fen, WITH_REPETITION).terminated
     assert play(" ".join(moves), fen, WITH_REPETITION).terminated
@@ -286,8 +287,8 @@ def test_an_illegal_move_loses(action):
     assert GAME.result_text(state) == ""
 
 
-def test_step_takes_exactly_the_legal_moves():
-    # Kiwipete, which has every kind of move but promotions.
+def test_step_accepts_exactly_the_legal_moves():
+    # Kiwipete, which contains every kind of move except promotions.
     state = GAME.from_fen(
         "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1"
     )
@@ -350,7 +351,7 @@ def test_the_en_passant_square_is_named_where_a_capture_is_legal():
         ("8/8/8/8/8/8/R7/4kK2 b - - 0 1", "the kings stand next to each other"),
     ],
 )
-def test_a_bad_fen_is_refused_by_its_fault(fen, message):
+def test_an_invalid_fen_is_refused_with_its_fault(fen, message):
     with pytest.raises(ValueError, match="FEN") as error:
         GAME.from_fen(fen)
     assert message in str(error.value)
@@ -377,7 +378,7 @@ def test_a_bad_fen_is_refused_by_its_fault(fen, message):
         ("d5xe6", "d5e6"),
     ],
 )
-def test_moves_can_be_written_in_many_ways(text, move):
+def test_moves_are_accepted_in_several_notations(text, move):
     state = GAME.from_fen(
         "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1"
     )
@@ -405,32 +406,32 @@ def test_a_promotion_without_a_piece_is_to_a_queen(text):
         ("e7e5", "is not legal here; legal: "),
     ],
 )
-def test_text_that_is_no_legal_move_is_refused(text, message):
+def test_the_text_of_an_illegal_move_is_refused(text, message):
     with pytest.raises(ValueError, match=message) as error:
         GAME.text_to_action(GAME.init(), text)
     assert repr(text) in str(error.value)
     assert "g1f3" in str(error.value)
 
 
-def test_text_that_may_mean_two_moves_is_refused():
+def test_ambiguous_text_is_refused():
     state = GAME.from_fen("7k/8/8/8/8/8/8/KR3R2 w - - 0 1")
     with pytest.raises(ValueError, match="'Rd1' may mean each of b1d1 f1d1"):
         GAME.text_to_action(state, "Rd1")
 
 
-def test_nothing_can_be_played_after_the_end():
+def test_no_move_is_legal_after_the_end():
     with pytest.raises(ValueError, match="over"):
         GAME.text_to_action(play("f3 e5 g4 Qh4"), "a3")
 
 
-def test_every_action_has_a_text_of_its_own():
+def test_every_action_has_a_unique_text():
     state = GAME.from_fen("8/PPPPPPPP/8/8/8/7k/8/K7 w - - 0 1")
     texts = [GAME.action_to_text(state, action) for action in range(4672)]
     assert len(set(texts)) == len(texts)
 
 
 @pytest.mark.parametrize("action", [-1, GAME.num_actions])
-def test_a_number_that_is_no_action_has_no_text(action):
+def test_a_number_without_an_action_has_no_text(action):
     with pytest.raises(ValueError, match=str(action)):
         GAME.action_to_text(GAME.init(), action)
 
@@ -443,13 +444,13 @@ def test_a_number_that_is_no_action_has_no_text(action):
         "r3k2r/8/8/8/8/8/8/R3K2R b Kq - 12 34",
     ],
 )
-def test_black_sees_what_white_sees(fen):
-    ours, theirs = (GAME.from_fen(f) for f in (fen, seen_from_the_other_side(fen)))
+def test_the_observations_of_black_and_white_are_equivalent(fen):
+    ours, theirs = (GAME.from_fen(f) for f in (fen, exchanged(fen)))
     np.testing.assert_array_equal(GAME.observe(ours), GAME.observe(theirs))
     np.testing.assert_array_equal(*(single_mask(GAME)(s) for s in (ours, theirs)))
 
 
-def test_the_observation_shows_what_is_documented():
+def test_the_observation_has_the_documented_planes():
     fen = "rnbqkbnr/1pp1pppp/p7/3pP3/8/8/PPPP1PPP/RNBQKBNR w KQq d6 0 3"
     seen = np.asarray(GAME.observe(GAME.from_fen(fen)))
     board = np.asarray(GAME.board(GAME.from_fen(fen)))
@@ -461,14 +462,14 @@ def test_the_observation_shows_what_is_documented():
     np.testing.assert_allclose(later[..., 17], 0.25)
 
 
-def test_the_observation_shows_repetitions_where_they_count():
+def test_the_observation_contains_repetitions_if_they_count():
     once = play("Nf3 Nf6 Ng1", game=WITH_REPETITION)
     again = play("Nf3 Nf6 Ng1 Ng8", game=WITH_REPETITION)
     assert np.asarray(WITH_REPETITION.observe(once))[..., 18].max() == 0
     assert np.asarray(WITH_REPETITION.observe(again))[..., 18].min() == 1
 
 
-def test_a_move_is_marked_where_it_was_made():
+def test_the_squares_of_the_last_move_are_marked():
     for fen, cells in (
         ("k7/8/8/8/8/8/8/K6R w - - 0 1", ((7, 7), (0, 7))),
         ("k6r/8/8/8/8/8/8/K7 b - - 0 1", ((0, 7), (7, 7))),
@@ -485,13 +486,13 @@ def test_a_policy_is_drawn_as_arrows():
     assert ">75%<" in GAME.to_svg(state, policies={"network": policy})
 
 
-def test_the_first_position_looks_as_on_every_board():
+def test_the_initial_position_is_rendered():
     lines = GAME.to_text(GAME.init()).split("\n")
     assert lines[1].split() == ["8", *"rnbqkbnr"]
     assert lines[8].split() == ["1", *"RNBQKBNR"]
 
 
-def test_a_state_has_56_bytes_and_800_more_where_repetitions_count():
+def test_a_state_has_56_bytes_and_800_more_with_repetitions():
     sizes = [
         sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(game.init()))
         for game in (GAME, WITH_REPETITION)
@@ -510,7 +511,7 @@ def test_a_state_has_56_bytes_and_800_more_where_repetitions_count():
         {"max_moves": 100_000},
     ],
 )
-def test_bad_options_are_refused(options):
+def test_invalid_options_are_refused(options):
     (name, value), *_ = options.items()
     with pytest.raises(ValueError, match=f"{name} of chess .*{value!r}"):
         make("chess", **options)
@@ -551,13 +552,13 @@ def test_random_games_agree_with_python_chess(engine, record):
         ("fen", "en_passant"),
     ],
 )
-def test_a_wrong_fact_is_noticed(engine, record, fact, name):
+def test_a_wrong_fact_is_detected(engine, record, fact, name):
     wrong = record[name].copy()
     wrong[3, 5] = 1 - wrong[3, 5]
     assert engine.compare(SHORT, {**record, name: wrong})[fact] > 0
 
 
-def test_a_wrong_rule_is_noticed(engine, record):
+def test_a_wrong_rule_is_detected(engine, record):
     without_repetition = make("chess", max_moves=100)
     assert engine.compare(without_repetition, record)["terminated"] > 0
 
@@ -571,5 +572,5 @@ def test_a_wrong_rule_is_noticed(engine, record):
         ("4k3/8/8/8/8/8/8/4K3 w - - 0 1", 0),
     ],
 )
-def test_material_makes_the_guess_at_the_result(fen, lead):
+def test_the_heuristic_value_counts_material(fen, lead):
     assert GAME.evaluate(GAME.from_fen(fen)) == pytest.approx(lead / (10 + abs(lead)))

@@ -31,8 +31,7 @@ def all_lines():
 
 
 def has_line(board):
-    """Returns whether a `[6, 7]` bool board has four in a row, by the rules of
-    `azjax`."""
+    """Returns whether a `[6, 7]` bool board has four in a row, by azjax's rules."""
     cells = bitboard.constant(connect_four.CELLS[board], connect_four.NUM_BITS)
     return bitboard.has_line(cells, 4, connect_four.DIRECTIONS)
 
@@ -55,7 +54,7 @@ def test_four_in_a_row_win_for_player_0(columns):
     assert set(GAME.winning_cells(state)) in map(set, all_lines())
 
 
-def test_one_disc_may_complete_several_lines():
+def test_one_disc_can_complete_several_lines():
     row, rising = {(5, c) for c in range(4)}, {(5 - i, i) for i in range(4)}
     state = play("272733374464461")
     assert state.terminated
@@ -99,7 +98,7 @@ def test_there_are_69_lines_and_each_is_found():
         assert has_line(board)
 
 
-def test_four_cells_that_are_no_line_are_not_taken_for_one():
+def test_four_cells_outside_a_line_do_not_win():
     lines = {frozenset(line) for line in all_lines()}
     starts = itertools.product(np.ndindex(6, 7), range(1, 15))
     for (row, column), stride in starts:
@@ -111,7 +110,7 @@ def test_four_cells_that_are_no_line_are_not_taken_for_one():
             assert has_line(board) == is_line
 
 
-def test_discs_are_drawn_as_they_fell_with_the_last_in_brackets():
+def test_discs_are_drawn_with_the_last_in_brackets():
     state = play("4432")
     assert GAME.to_text(state, last_action=1).splitlines() == [
         " 1  2  3  4  5  6  7",
@@ -124,7 +123,7 @@ def test_discs_are_drawn_as_they_fell_with_the_last_in_brackets():
     ]
 
 
-def test_the_player_to_move_sees_the_own_discs_first():
+def test_the_first_plane_has_the_movers_discs():
     observation = GAME.observe(play("445"))
     mine, theirs = np.zeros((6, 7)), np.zeros((6, 7))
     mine[4, 3] = 1
@@ -132,7 +131,7 @@ def test_the_player_to_move_sees_the_own_discs_first():
     np.testing.assert_array_equal(observation, np.stack([mine, theirs], axis=-1))
 
 
-def test_the_mirror_image_reverses_the_columns():
+def test_the_reflection_reverses_the_columns():
     _, mirror = GAME.symmetries
     np.testing.assert_array_equal(mirror.actions, [6, 5, 4, 3, 2, 1, 0])
     np.testing.assert_array_equal(
@@ -140,12 +139,12 @@ def test_the_mirror_image_reverses_the_columns():
     )
 
 
-def test_numbers_that_are_no_column_are_refused_with_those_that_are():
+def test_an_invalid_column_is_refused_with_the_valid_ones():
     with pytest.raises(ValueError, match=r"'8' is no action .* 1 2 3 4 5 6 7$"):
         GAME.text_to_action(GAME.init(), "8")
 
 
-def test_a_full_column_is_refused_with_those_that_are_not():
+def test_a_full_column_is_refused_with_the_open_ones():
     with pytest.raises(ValueError, match="'4' is not legal here; legal: 1 2 3 5 6 7"):
         GAME.text_to_action(play("444444"), "4")
 
@@ -157,7 +156,7 @@ def test_the_last_disc_is_the_highest_of_its_column():
 @pytest.mark.parametrize(
     "num_moves", [6, pytest.param(8, marks=pytest.mark.slow, id="slow")]
 )
-def test_positions_and_lines_are_as_many_as_published(verify_games, num_moves):
+def test_positions_and_lines_have_the_published_counts(verify_games, num_moves):
     plies = verify_games.perft.enumerate_plies(GAME, num_moves)
     positions = verify_games.perft.NUM_POSITIONS["connect_four"][: num_moves + 1]
     lines = verify_games.perft.NUM_LINES["connect_four"][: num_moves + 1]

@@ -1,4 +1,4 @@
-"""What `azjax.games.Game` promises, for every registered game."""
+"""The contract of `azjax.games.Game`, for every registered game."""
 
 import jax
 import jax.numpy as jnp
@@ -7,7 +7,7 @@ import pytest
 
 from azjax.games import available, check, game_options, make
 
-# Large boards are checked by the same code as small ones.
+# The same code checks large boards and small ones.
 SMALL = {
     "breakthrough": "breakthrough:5,4",
     "chess": "chess:max_moves=40",
@@ -15,7 +15,7 @@ SMALL = {
     "gomoku": "gomoku:6,7,4",
     "hex": "hex:4",
 }
-LONG = ("chess", "go")  # are compared with other programs as well
+LONG = ("chess", "go")  # also compared with other programs
 VARIANTS = ("go:5,superko=True", "gomoku:7,6,exact=True", "hex:4,swap=True")
 
 every_game = pytest.mark.parametrize("name", available())
@@ -37,12 +37,12 @@ def test_a_game_keeps_the_contract(spec):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in available() if name in SMALL])
-def test_a_game_keeps_the_contract_at_its_usual_size(name):
+def test_a_game_keeps_the_contract_at_its_default_size(name):
     check(make(name), num_games=8)
 
 
 @every_game
-def test_a_game_can_be_made_again_from_its_name_and_options(name):
+def test_a_game_can_be_recreated_from_its_name_and_options(name):
     game = make(name)
     assert make(name, **game.options) == game
     assert make(repr(game)) == game
@@ -50,13 +50,13 @@ def test_a_game_can_be_made_again_from_its_name_and_options(name):
 
 
 @every_game
-def test_an_unknown_option_is_refused_by_name(name):
+def test_an_unknown_option_is_named(name):
     with pytest.raises(ValueError, match="no_such_option"):
         make(name, no_such_option=1)
 
 
 @every_game
-def test_many_positions_are_not_drawn_as_one(name):
+def test_a_batch_of_positions_is_not_drawn(name):
     game = make(SMALL.get(name, name))
     states = jax.vmap(lambda _: game.init())(np.arange(3))
     for draw in game.to_text, game.to_svg:
@@ -73,7 +73,7 @@ def test_a_policy_of_another_length_is_not_drawn(name):
 
 
 @every_game
-def test_a_policy_may_be_a_list(name):
+def test_a_policy_can_be_a_list(name):
     game = make(SMALL.get(name, name))
     uniform = [1 / game.num_actions] * game.num_actions
     drawn = game.to_svg(game.init(), policies={"network": uniform})
@@ -82,7 +82,7 @@ def test_a_policy_may_be_a_list(name):
 
 @every_game
 @pytest.mark.parametrize("beyond", [False, True])
-def test_a_number_that_is_no_action_is_neither_written_nor_marked(name, beyond):
+def test_a_number_without_an_action_is_neither_written_nor_marked(name, beyond):
     game = make(SMALL.get(name, name))
     action, state = game.num_actions if beyond else -1, game.init()
     with pytest.raises(ValueError, match=f"action {action} of {name}"):
@@ -92,7 +92,7 @@ def test_a_number_that_is_no_action_is_neither_written_nor_marked(name, beyond):
 
 @every_game
 @pytest.mark.parametrize("text", ["", "no action", "0", "-1", "a0", "z99"])
-def test_text_that_is_no_action_is_refused(name, text):
+def test_the_text_of_no_action_is_refused(name, text):
     game = make(SMALL.get(name, name))
     with pytest.raises(ValueError, match=repr(text)):
         game.text_to_action(game.init(), text)
@@ -124,7 +124,7 @@ def state_bytes(game):
 
 
 @every_game
-def test_a_guess_at_the_result_is_between_loss_and_win(name):
+def test_the_heuristic_value_is_between_loss_and_win(name):
     game = make(SMALL.get(name, name))
 
     @jax.jit

@@ -14,7 +14,7 @@ def test_rewards_sum_to_zero_and_a_draw_has_no_sign(outcome):
     assert outcome != 0 or not np.signbit(rewards).any()
 
 
-def test_the_identity_changes_nothing():
+def test_the_identity_returns_its_input():
     identity = core.identity(5)
     np.testing.assert_array_equal(identity.actions, [0, 1, 2, 3, 4])
     np.testing.assert_array_equal(identity.observation(jnp.arange(3)), [0, 1, 2])

@@ -1,5 +1,7 @@
-"""Random games, move by move against other engines. `experiments/verify_games.py` plays
-more of them."""
+"""Random games, compared with other engines move by move.
+
+`experiments/verify_games.py` plays more of them.
+"""
 
 import jax
 import pytest
@@ -8,7 +10,7 @@ from azjax.games import make
 
 NUM_GAMES = 300
 
-# The counts that are not of disagreements.
+# Counts other than disagreements.
 SEEN = ("positions", "illegal")
 
 both_games = pytest.mark.parametrize("name", ["connect_four", "tic_tac_toe"])
@@ -33,7 +35,7 @@ def test_open_spiel_agrees_at_every_position(verify_games, name):
     assert not any(count for fact, count in counts.items() if fact not in SEEN)
 
 
-def test_a_wrong_rule_is_noticed(verify_games):
+def test_a_wrong_rule_is_detected(verify_games):
     game = make("connect_four")
     keys = jax.random.split(jax.random.key(3), NUM_GAMES)
     record = verify_games.make_recorder(game)(keys)

@@ -17,7 +17,7 @@ FIRST_PLAYER_WINS = [0, 3, 1, 4, 2]  # the top row
 random_actions = jax.jit(random_action)
 
 
-def draw(mask, num_draws):
+def sample(mask, num_draws):
     """Returns `[num_draws]` random actions."""
     masks = np.broadcast_to(mask, (num_draws, len(mask)))
     return np.asarray(random_actions(jax.random.key(0), masks))
@@ -30,7 +30,7 @@ def compiled_env(vector_env, donate):
 
 
 def play(vector_env, actions, seed=0, donate=False):
-    """Returns the time steps, the one of the reset first, `[T + 1]` stacked."""
+    """Returns the time steps, starting with that of the reset, stacked `[T + 1]`."""
     reset, step = compiled_env(vector_env, donate)
     env_state, time_step = reset(jax.random.key(seed))
     time_steps = [time_step]
@@ -42,7 +42,7 @@ def play(vector_env, actions, seed=0, donate=False):
 
 @functools.cache
 def random_player(vector_env, num_steps):
-    """Returns a compiled function of a key that plays at random."""
+    """Returns a compiled function of a key that plays random moves."""
 
     def play_move(carry, rng_key):
         env_state, time_step = carry
@@ -59,37 +59,37 @@ def random_player(vector_env, num_steps):
 
 
 def play_at_random(vector_env, num_steps, seed=0):
-    """Returns the time steps `[num_steps]`, and the one of the reset."""
+    """Returns the time steps `[num_steps]`, and that of the reset."""
     games = random_player(vector_env, num_steps)(jax.random.key(seed))
     return jax.tree.map(np.asarray, games)
 
 
 @pytest.mark.parametrize("num_actions", [1, 7, 16, 17, 82, 362])
-def test_every_legal_action_is_equally_likely_and_no_other_is_drawn(num_actions):
+def test_legal_actions_are_equally_likely_and_no_other_is_sampled(num_actions):
     mask = np.arange(num_actions) % 3 != 1
-    counts = np.bincount(draw(mask, 40_000), minlength=num_actions)
+    counts = np.bincount(sample(mask, 40_000), minlength=num_actions)
     expected = 40_000 / mask.sum()
     assert counts.size == num_actions
     assert (counts[~mask] == 0).all()
     assert (np.abs(counts[mask] - expected) <= 5.5 * np.sqrt(expected)).all()
 
 
-def test_few_legal_actions_among_very_many_are_found():
+def test_few_legal_actions_among_many_are_sampled():
     legal = [0, 15, 16, 1000, 4670, 4671]
     mask = np.isin(np.arange(4672), legal)
-    counts = np.bincount(draw(mask, 6_000), minlength=4672)
+    counts = np.bincount(sample(mask, 6_000), minlength=4672)
     assert np.flatnonzero(counts).tolist() == legal
     assert counts[legal].min() > 800
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 4671, 65_536])
-def test_bits_are_scaled_as_in_exact_arithmetic(count):
+def test_bits_are_scaled_exactly(count):
     bits = np.array([0, 1, 65_535, 65_536, 2**31, 2**32 - 1], np.uint32)
     scaled = env._scale(jnp.array(bits), jnp.uint32(count))
     assert scaled.tolist() == [int(b) * count // 2**32 for b in bits]
 
 
-def test_one_position_or_many_in_any_shape_have_an_action_each():
+def test_actions_are_sampled_for_masks_of_any_batch_shape():
     mask = np.arange(7) == 3
     assert random_actions(jax.random.key(0), mask).shape == ()
     actions = random_actions(jax.random.key(0), np.broadcast_to(mask, (2, 3, 7)))
@@ -97,8 +97,8 @@ def test_one_position_or_many_in_any_shape_have_an_action_each():
     assert (np.asarray(actions) == 3).all()
 
 
-def test_without_a_legal_action_0_is_drawn():
-    assert draw(np.zeros(40, bool), 3).tolist() == [0, 0, 0]
+def test_without_a_legal_action_0_is_returned():
+    assert sample(np.zeros(40, bool), 3).tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize("shape", [(), (65_537,), (2, 0)])
@@ -113,7 +113,7 @@ def test_a_mask_of_another_dtype_is_refused(dtype):
         random_action(jax.random.key(0), jnp.ones(7, dtype))
 
 
-def test_a_reset_shows_the_first_position_of_every_game():
+def test_a_reset_returns_the_initial_position_of_every_game():
     reset = jax.jit(VectorEnv(CONNECT_FOUR, 3).reset)
     _, time_step = jax.device_get(reset(jax.random.key(0)))
     first = CONNECT_FOUR.init()
@@ -126,7 +126,7 @@ def test_a_reset_shows_the_first_position_of_every_game():
     assert not time_step.episode_length.any()
 
 
-def test_a_step_has_the_shapes_and_dtypes_that_are_promised():
+def test_a_step_has_the_documented_shapes_and_dtypes():
     vector_env = VectorEnv(CONNECT_FOUR, 3)
     env_state, first = jax.eval_shape(vector_env.reset, jax.random.key(0))
     actions = jax.ShapeDtypeStruct((3,), jnp.int32)
@@ -143,7 +143,7 @@ def test_a_step_has_the_shapes_and_dtypes_that_are_promised():
     ]
 
 
-def test_a_game_is_played_as_its_rules_say():
+def test_a_game_is_played_by_its_rules():
     actions = [[a, 8 - a] for a in FIRST_PLAYER_WINS[:4]]
     time_steps = play(VectorEnv(TIC_TAC_TOE, 2), actions)
 
@@ -163,10 +163,10 @@ def test_a_game_is_played_as_its_rules_say():
         chex.assert_trees_all_equal(shown.next_state, state)
 
 
-def test_the_last_step_of_a_game_reports_it_and_shows_the_next_one():
+def test_the_last_step_of_a_game_has_its_result_and_the_next_games_position():
     actions = [[a, 8 - a] for a in FIRST_PLAYER_WINS[:4]] + [[2, 0]]
     last = jax.tree.map(lambda leaf: leaf[-1], play(VectorEnv(TIC_TAC_TOE, 2), actions))
-    # The second game goes on: its mirrored moves were 8 5 7 4, now 0.
+    # The second game continues: its mirrored moves were 8 5 7 4, now 0.
     assert last.terminated.tolist() == [True, False]
     assert last.reward.tolist() == [[1, -1], [0, 0]]
     assert last.episode_return.tolist() == last.reward.tolist()
@@ -186,7 +186,7 @@ def test_rewards_are_zero_until_a_game_ends():
     assert (time_steps.reward.sum(axis=-1) == 0).all()
 
 
-def test_the_steps_of_a_game_are_counted_from_1_again():
+def test_the_step_count_restarts_with_each_game():
     time_steps, _ = play_at_random(VectorEnv(CONNECT_FOUR, 8), 60)
     ended_before = np.pad(time_steps.terminated, ((1, 0), (0, 0)))[:-1]
     expected = np.zeros(8, int)
@@ -202,7 +202,7 @@ def test_an_illegal_action_loses_the_game(action):
     assert time_steps.reward[-1].tolist() == [[1, -1]]
 
 
-def test_every_game_begins_with_as_many_random_moves_as_asked_for():
+def test_every_game_starts_with_the_given_number_of_random_moves():
     vector_env = VectorEnv(CONNECT_FOUR, 16, random_moves=3)
     time_steps, first = play_at_random(vector_env, 80)
     assert (first.observation.sum(axis=(1, 2, 3)) == 3).all()
@@ -212,7 +212,7 @@ def test_every_game_begins_with_as_many_random_moves_as_asked_for():
     assert (after_ends.sum(axis=(1, 2, 3)) == 3).all()
 
 
-def test_random_openings_differ_from_game_to_game():
+def test_random_openings_differ_between_games():
     vector_env = VectorEnv(CONNECT_FOUR, 16, random_moves=3)
     time_steps, first = play_at_random(vector_env, 80)
     later = time_steps.observation[time_steps.terminated]
@@ -220,20 +220,20 @@ def test_random_openings_differ_from_game_to_game():
     assert len(np.unique(later, axis=0)) > 8
 
 
-def test_the_same_key_brings_the_same_games():
+def test_the_same_key_gives_the_same_games():
     vector_env = VectorEnv(CONNECT_FOUR, 16, random_moves=3)
     games, again = (play_at_random(vector_env, 80) for _ in range(2))
     chex.assert_trees_all_equal(games, again)
 
 
-def test_another_key_brings_other_openings():
+def test_another_key_gives_other_openings():
     vector_env = VectorEnv(CONNECT_FOUR, 16, random_moves=3)
     _, first = play_at_random(vector_env, 80)
     _, other = play_at_random(vector_env, 80, seed=1)
     assert (first.observation != other.observation).any()
 
 
-def test_without_random_moves_the_key_changes_nothing():
+def test_without_random_moves_the_key_has_no_effect():
     vector_env = VectorEnv(CONNECT_FOUR, 8)
     games, other = (play_at_random(vector_env, 60, seed) for seed in range(2))
     chex.assert_trees_all_equal(games, other)
@@ -254,7 +254,7 @@ def test_no_game_is_over_after_its_random_moves():
 def test_the_random_moves_are_legal():
     _, first = play_at_random(VectorEnv(CONNECT_FOUR, 16, random_moves=3), 80)
     occupied = first.observation.any(axis=-1)
-    assert (occupied[:, 1:] >= occupied[:, :-1]).all()  # no disc hangs in the air
+    assert (occupied[:, 1:] >= occupied[:, :-1]).all()  # no empty cell is below a disc
 
 
 @pytest.mark.parametrize("random_moves", [0, 2])
@@ -267,20 +267,20 @@ def test_a_step_compiles_once(random_moves):
     assert step._cache_size() == 1
 
 
-def test_games_may_be_donated_and_time_steps_stay():
+def test_games_can_be_donated_and_time_steps_remain_valid():
     vector_env = VectorEnv(TIC_TAC_TOE, 2, random_moves=1)
     actions = [[0, 1], [4, 5], [8, 0]]
     kept = play(vector_env, actions)
     chex.assert_trees_all_equal(play(vector_env, actions, donate=True), kept)
 
 
-def test_keys_are_used_once():
+def test_no_key_is_used_twice():
     vector_env = VectorEnv(TIC_TAC_TOE, 2, random_moves=1)
     with jax.debug_key_reuse(True):
         play_at_random(vector_env, 3)
 
 
-def test_an_environment_may_be_a_static_argument():
+def test_an_environment_can_be_a_static_argument():
     assert VectorEnv(make("tic_tac_toe"), 2) == VectorEnv(make("tic_tac_toe"), 2)
     assert hash(VectorEnv(make("tic_tac_toe"), 2)) == hash(VectorEnv(TIC_TAC_TOE, 2))
     assert dataclasses.replace(VectorEnv(TIC_TAC_TOE, 2), num_envs=3).num_envs == 3
@@ -299,7 +299,7 @@ def test_a_wrong_number_of_random_moves_is_refused(random_moves):
 
 
 @pytest.mark.parametrize("game", ["tic_tac_toe", type(TIC_TAC_TOE), None])
-def test_what_is_no_game_is_refused(game):
+def test_an_argument_that_is_not_a_game_is_refused(game):
     with pytest.raises(ValueError, match=f"game must be a Game.*: {game!r}"):
         VectorEnv(game, 2)
 

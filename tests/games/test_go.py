@@ -21,7 +21,7 @@ single_mask = functools.cache(lambda game: jax.jit(game.legal_action_mask))
 steps = functools.cache(lambda game: jax.jit(jax.vmap(game.step)))
 masks = functools.cache(lambda game: jax.jit(jax.vmap(game.legal_action_mask)))
 
-# Black takes b3 with c3, and that stone alone could be retaken.
+# Black captures b3 with c3, and only that stone could be recaptured.
 KO = "b4 c4 a3 d3 b2 c2 e1 b3 c3"
 # White sends two stones, a1 and b1, and b1 would return one.
 SEND_TWO = "a2 d1 b2 c2 pass b1 pass a1 c1"
@@ -35,7 +35,7 @@ def engine(monkeypatch):
 
 
 def point(game, text):
-    """Returns an action as players write it, such as `a1` or `pass`."""
+    """Returns the action of a point such as `a1`, or of `pass`."""
     names = [game.action_to_text(game.init(), a) for a in range(game.num_actions)]
     return names.index(text)
 
@@ -57,12 +57,12 @@ def is_legal(text, state, game=GAME):
 
 
 def rows(state, game=GAME):
-    """Returns the board as drawn, without labels."""
+    """Returns the rows of the drawing, without labels."""
     return np.array(list("XO."))[np.asarray(game.board(state))].tolist()
 
 
 def positions(game, drawings, player=0):
-    """Returns the positions `[N]` with stones as drawn `[N, size, size]`."""
+    """Returns positions `[N]` with the stones of drawings `[N, size, size]`."""
     size, num_words = game.size, len(game.init().stones[0])
     bits = np.zeros((2, len(drawings), 32 * num_words), bool)
     rows = bits[:, :, : size * (size + 1)].reshape(2, -1, size, size + 1)
@@ -72,20 +72,20 @@ def positions(game, drawings, player=0):
     states = jax.vmap(lambda _: game.init())(np.arange(len(drawings)))
     return dataclasses.replace(
         states,
-        stones=tuple(tuple(jnp.asarray(w) for w in colour.T) for colour in words),
+        stones=tuple(tuple(jnp.asarray(w) for w in color.T) for color in words),
         current_player=jnp.full(len(drawings), player, jnp.int8),
     )
 
 
 def position(game, drawing, player=0):
-    """Returns the position with the stones as drawn."""
+    """Returns the position with the stones of a drawing."""
     drawing = np.array([list(row) for row in drawing])
     states = positions(game, drawing[None], player)
     return jax.tree.map(lambda leaf: leaf[0], states)
 
 
 def record_games(game, keys, pass_logit=0.0):
-    """Returns random games as `make_recorder` of `verify_games.py` does."""
+    """Returns random games like `make_recorder` of `verify_games.py`."""
 
     def look(state):
         return {
@@ -143,13 +143,13 @@ def test_suicide_of_several_stones_is_illegal():
     assert not is_legal("b1", play("a2 a1 b2 e5 c1"))
 
 
-def test_a_stone_without_liberties_may_capture():
+def test_a_stone_without_liberties_can_capture():
     state = play("a1 a2 b2 e5 c1")
     assert is_legal("b1", state)
     assert rows(play("b1", start=state))[4] == [".", "O", "X", ".", "."]
 
 
-def test_a_snapback_is_no_ko():
+def test_a_snapback_is_not_a_ko():
     thrown_in = play("a3 a2 b3 b2 c2 pass c1 pass a1 b1")
     assert rows(thrown_in)[4] == [".", "O", "X", ".", "."]
     taken = play("a1", start=thrown_in)
@@ -159,7 +159,7 @@ def test_a_snapback_is_no_ko():
     ]
 
 
-def test_a_ko_may_not_be_retaken_at_once():
+def test_a_ko_cannot_be_recaptured_immediately():
     state = play(KO)
     assert rows(state)[2] == ["X", ".", "X", "O", "."]
     assert not is_legal("b3", state)
@@ -169,12 +169,12 @@ def test_a_ko_may_not_be_retaken_at_once():
 
 
 @pytest.mark.parametrize("threat", ["e5 d5", "pass d5", "e5 pass"])
-def test_a_ko_may_be_retaken_after_other_moves(threat):
+def test_a_ko_can_be_recaptured_after_other_moves(threat):
     state = play(threat, start=play(KO))
     assert rows(play("b3", start=state))[2] == ["X", "O", ".", "O", "."]
 
 
-def test_the_other_player_may_connect_a_ko_later():
+def test_the_other_player_can_connect_a_ko_later():
     assert is_legal("b3", play("e5", start=play(KO)))
 
 
@@ -182,7 +182,7 @@ def test_without_superko_send_two_return_one_is_legal():
     assert is_legal("b1", play(SEND_TWO))
 
 
-def test_with_superko_an_earlier_board_may_not_come_back():
+def test_superko_forbids_repeating_an_earlier_board():
     state = play(SEND_TWO, WITH_SUPERKO)
     mask = np.array(single_mask(WITH_SUPERKO)(state))
     without = np.array(single_mask(GAME)(play(SEND_TWO)))
@@ -192,12 +192,12 @@ def test_with_superko_an_earlier_board_may_not_come_back():
     np.testing.assert_array_equal(WITH_SUPERKO.rewards(lost), [1, -1])
 
 
-def test_with_superko_a_pass_may_leave_the_board_as_it_is():
+def test_superko_allows_passes():
     state = play("a1 pass b1 pass c1 pass", WITH_SUPERKO)
     assert is_legal("pass", state, WITH_SUPERKO)
 
 
-def test_superko_costs_memory_only_where_it_is_chosen():
+def test_only_superko_needs_memory_for_earlier_boards():
     assert go.Go().init().hashes == ()
     low, high = go.Go(superko=True, max_moves=100).init().hashes
     assert low.shape == high.shape == (100,)
@@ -223,7 +223,7 @@ def test_a_game_is_scored_after_max_moves():
 
 
 def test_every_point_has_the_owner_that_its_score_counts():
-    """White's corner is a1; a3, between both, is nobody's."""
+    """White's corner is a1; a3, between both, is neutral."""
     game = go.Go(3, komi=0.5)
     state = play("b3 a2 b2 b1 c1", game)
     owners = np.asarray(game.owners(state))
@@ -256,12 +256,12 @@ def test_negative_komi_helps_black():
     np.testing.assert_array_equal(game.rewards(state), [0, 0])
 
 
-def test_regions_count_for_the_only_colour_that_they_touch():
+def test_regions_count_for_the_only_color_that_they_touch():
     state = position(GAME, ["X..O.", "X..OO", "XXX..", "..XXX", "....."])
     np.testing.assert_array_equal(GAME.score(state), [8 + 7, 3 + 1 + 0.5])
 
 
-def test_shared_liberties_of_a_seki_count_for_nobody():
+def test_shared_liberties_of_a_seki_are_neutral():
     game = go.Go(4, komi=0)
     state = position(game, ["XXX.", "XXXO", "XOOO", ".OOO"])
     np.testing.assert_array_equal(game.score(state), [7, 7])
@@ -272,8 +272,10 @@ def test_an_empty_board_has_no_points():
 
 
 def snake(size):
-    """Returns the drawing of a chain through the whole board, with one liberty at its
-    end in the corner at the top left, and of the chains that enclose it."""
+    """Returns the drawing of a chain that fills the board, and of its enclosing chains.
+
+    The chain's only liberty is at its end in the top left corner.
+    """
     drawing = np.full((size, size), "O")
     drawing[::2] = "X"
     drawing[1::4, -1] = drawing[3::4, 0] = "X"
@@ -282,10 +284,10 @@ def snake(size):
 
 
 @pytest.mark.parametrize("size", [9, 19])
-def test_a_chain_as_long_as_the_board_allows_is_followed_to_its_end(size):
+def test_the_longest_possible_chain_is_captured(size):
     game = go.Go(size)
     drawing = snake(size)
-    # White's chains live in the last column and row but for the snake's sake.
+    # White's chains live in the last column and row, except because of the snake.
     drawing[-1, -1] = "."
     state = position(game, drawing, player=1)
     assert not single_mask(game)(state)[0]
@@ -298,7 +300,7 @@ def test_a_chain_as_long_as_the_board_allows_is_followed_to_its_end(size):
 
 
 @pytest.mark.parametrize("size", [9, 19])
-def test_one_liberty_is_told_from_two_wherever_they_are(size):
+def test_one_liberty_and_two_are_distinguished_at_all_places(size):
     game = go.Go(size)
     points = range(size**2)
     pairs = [
@@ -325,9 +327,9 @@ def test_one_liberty_is_told_from_two_wherever_they_are(size):
 
 
 @pytest.mark.parametrize(("size", "count"), [(2, 57), (3, 12_675)])
-def test_as_many_boards_can_arise_as_published(size, count):
+def test_the_number_of_legal_boards_is_the_published_one(size, count):
     # Tromp and Farnebäck, Combinatorics of Go (2007): boards whose chains all have a
-    # liberty. Each of them arises if its stones are put down in any order.
+    # liberty. Each of them arises if its stones are placed in any order.
     game = go.Go(size)
     chunk = 4096
     first = game.init()
@@ -367,7 +369,7 @@ def test_columns_are_named_without_i_and_rows_from_below():
     assert not any("i" in game.action_to_text(state, a) for a in range(361))
 
 
-def test_stones_are_drawn_where_they_lie():
+def test_stones_are_drawn_at_their_points():
     state = play("d4 b1")
     assert GAME.to_text(state, point(GAME, "b1")).splitlines() == [
         "  a  b  c  d  e",
@@ -379,7 +381,7 @@ def test_stones_are_drawn_where_they_lie():
     ]
 
 
-def test_white_to_move_sees_the_own_stones_first_and_the_ko():
+def test_whites_observation_has_its_stones_first_and_the_ko():
     observation = np.asarray(GAME.observe(play(KO)))
     mine, theirs, ko = np.zeros((3, 5, 5))
     mine[[1, 2, 3], [2, 3, 2]] = 1
@@ -389,7 +391,7 @@ def test_white_to_move_sees_the_own_stones_first_and_the_ko():
     np.testing.assert_array_equal(observation, np.stack([mine, theirs, ko, *rest], -1))
 
 
-def test_black_to_move_sees_that_white_passed():
+def test_blacks_observation_has_whites_pass():
     observation = np.asarray(GAME.observe(play("a1 pass")))
     assert (observation[..., 3] == 1).all()
     assert (observation[..., 4] == 0).all()
@@ -401,7 +403,7 @@ def test_a_state_is_small(size, most):
     assert sum(leaf.size * leaf.dtype.itemsize for leaf in leaves) <= most
 
 
-def test_options_can_be_given_in_short():
+def test_options_have_short_forms():
     game = make("go:5,6.5,true")
     assert game.options == {"size": 5, "komi": 6.5, "superko": True, "max_moves": 50}
 
@@ -425,12 +427,12 @@ def test_options_can_be_given_in_short():
         ({"max_moves": 9.5}, "max_moves must be"),
     ],
 )
-def test_options_that_are_not_allowed_are_refused(options, message):
+def test_invalid_options_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         go.Go(**options)
 
 
-def test_random_games_are_as_open_spiel_plays_them(engine):
+def test_random_games_agree_with_open_spiel(engine):
     record = record_games(GAME, jax.random.split(jax.random.key(0), 30))
     counts = engine.compare(GAME, record)
     assert counts["positions"] > 1000
@@ -438,7 +440,7 @@ def test_random_games_are_as_open_spiel_plays_them(engine):
 
 
 @pytest.mark.parametrize("size", [3, 5])
-def test_random_games_with_superko_are_as_the_plain_engine_plays_them(engine, size):
+def test_random_games_with_superko_agree_with_the_simple_engine(engine, size):
     game = go.Go(size, komi=0, superko=True, max_moves=40)
     record = record_games(game, jax.random.split(jax.random.key(0), 20), -3.0)
     counts = engine.compare_with_plain_engine(game, record)
@@ -447,13 +449,13 @@ def test_random_games_with_superko_are_as_the_plain_engine_plays_them(engine, si
 
 
 class WithoutKo(go.Go):
-    """A wrong rule: a ko may be retaken at once."""
+    """A wrong rule: a ko can be recaptured immediately."""
 
     def _ko(self, *boards):
         return jnp.int16(go.game.NO_KO)
 
 
-def test_a_wrong_rule_is_noticed(engine):
+def test_a_wrong_rule_is_detected(engine):
     game = WithoutKo(5)
     record = record_games(game, jax.random.split(jax.random.key(0), 20))
     assert engine.compare(game, record)["legal"] > 0

@@ -30,7 +30,7 @@ def record_of(verify_games):
 
 
 def words(grid, stones):
-    """Returns the bitboards of stones `[N, height, width]` bool, `[N]` each word."""
+    """Returns bitboards of stones `[N, height, width]` bool; each word is `[N]`."""
     bits = np.zeros((len(stones), 32 * len(bitboard.empty(grid.num_bits))), bool)
     bits[:, grid.cells] = stones
     return tuple(
@@ -39,13 +39,13 @@ def words(grid, stones):
 
 
 def outcomes(game, boards, player, actions):
-    """Returns `[N]`: the outcome once `player` has put a stone on each of the cells.
+    """Returns `[N]`: the outcome after `player` places a stone on each of the cells.
 
     boards: `[N, height, width]` int, the stones before, -1 where empty.
     """
     grid = bitboard.Grid(game.height, game.width)
     num_chunks = -(-len(boards) // CHUNK)
-    # The last chunk is filled up with copies, so that only one size compiles.
+    # Pad the last chunk with copies, so that only one size is compiled.
     chunks = np.resize(boards, (num_chunks, CHUNK, *boards.shape[1:]))
     chunks_of_actions = np.resize(actions, (num_chunks, CHUNK)).astype(np.int32)
     found = []
@@ -61,9 +61,9 @@ def outcomes(game, boards, player, actions):
 
 
 def completions(game, lines, player=0):
-    """Returns the outcomes once each cell of each line was the last of it, `[N, k]`.
+    """Returns the outcomes after each cell of each line is filled last, `[N, k]`.
 
-    lines: `[N, k]`, cells counted row by row.
+    lines: `[N, k]`, cells numbered row by row.
     """
     num_lines, length = np.shape(lines)
     boards = np.full((num_lines, length, game.num_actions), -1)
@@ -76,7 +76,7 @@ def completions(game, lines, player=0):
 
 
 def outcome(game, picture, player=0):
-    """Returns the outcome once `player` has put a stone on the cell that is a `*`."""
+    """Returns the outcome after `player` places a stone on the cell `*`."""
     board = np.array([list(row) for row in picture.split()])
     (cell,) = np.flatnonzero(board == "*")
     board = np.select([board == "X", board == "O"], [0, 1], -1)
@@ -84,7 +84,7 @@ def outcome(game, picture, player=0):
 
 
 def all_lines(height, width, length):
-    """Returns the cells, counted row by row, of every line of so many."""
+    """Returns the cells, numbered row by row, of every line of a length."""
     lines = []
     for row, column in np.ndindex(height, width):
         for down, right in (0, 1), (1, 0), (1, 1), (1, -1):
@@ -138,7 +138,7 @@ def test_longer_lines_win_unless_lines_are_exact(exact, expected):
 
 
 @pytest.mark.parametrize("spec", ["7,6,4", "5,8,3", "5,8,3,true"])
-def test_cells_that_are_no_line_are_not_taken_for_one(spec):
+def test_cells_outside_a_line_do_not_win(spec):
     game = make(f"gomoku:{spec}")
     height, width, length = game.height, game.width, game.length
     lines = {frozenset(line) for line in all_lines(height, width, length)}
@@ -173,7 +173,7 @@ def test_cells_that_are_no_line_are_not_taken_for_one(spec):
         (".....O.. ....X... ...*.... ..X..... .X...... X.......", 1, 1),
         # An overline and a line of five that cross.
         ("........ .XX*XXX. ...X.... ...X.... ...X.... ...X....", 1, 1),
-        # An overline from before, and a line of five.
+        # An existing overline, and a line of five.
         ("XXXXXX.. ........ .XX*XX.. ........ ........ ........", 1, 1),
     ],
 )
@@ -212,17 +212,17 @@ def test_the_last_stone_can_win():
     np.testing.assert_array_equal(make("gomoku").rewards(state), [1, -1])
 
 
-def test_one_in_a_row_wins_at_once():
+def test_one_in_a_row_wins_immediately():
     assert play(make("gomoku:2,3,1"), "b1").terminated
 
 
-def test_three_in_a_row_is_tic_tac_toe():
+def test_three_in_a_row_equals_tic_tac_toe():
     games = make("gomoku:3,3,3"), make("tic_tac_toe")
 
     def play_both(rng_key):
         def play_move(states, rng_key):
             legal = games[1].legal_action_mask(states[1])
-            logits = jnp.where(legal, 0.0, -4.0)  # now and then an illegal one
+            logits = jnp.where(legal, 0.0, -4.0)  # occasionally an illegal one
             action = jax.random.categorical(rng_key, logits)
             states = [g.step(s, action) for g, s in zip(games, states, strict=True)]
             return states, [look(g, s) for g, s in zip(games, states, strict=True)]
@@ -258,13 +258,13 @@ def test_cells_are_named_from_the_bottom_left():
 
 
 @pytest.mark.parametrize("text", ["p1", "a16", "t20", "a0", "1a", "pass", "swap", ""])
-def test_text_that_is_no_action_is_refused(text):
+def test_the_text_of_no_action_is_refused(text):
     game = make("gomoku")
     with pytest.raises(ValueError, match=f"'{text}' is no action .* a15 b15 .* o1"):
         game.text_to_action(game.init(), text)
 
 
-def test_a_taken_cell_is_refused():
+def test_an_occupied_cell_is_refused():
     game = make("gomoku:3,3,3")
     with pytest.raises(ValueError, match="'b2' is not legal here; legal: a3 b3 c3 a2"):
         game.text_to_action(play(game, "b2"), "b2")
@@ -272,13 +272,13 @@ def test_a_taken_cell_is_refused():
 
 @pytest.mark.parametrize("side", ["height", "width"])
 @pytest.mark.parametrize("value", [0, 1, -5, 20, 15.0, "15", True, None])
-def test_sides_that_are_none_are_refused(side, value):
+def test_invalid_sides_are_refused(side, value):
     with pytest.raises(ValueError, match=f"{side} .* from 2 to 19: {value!r}"):
         make("gomoku", **{side: value})
 
 
 @pytest.mark.parametrize("length", [0, -1, 8, 5.0, "5", True, None])
-def test_a_length_that_no_line_can_have_is_refused(length):
+def test_an_impossible_length_is_refused(length):
     with pytest.raises(ValueError, match=f"length .* from 1 to 7, .*: {length!r}"):
         make("gomoku", height=3, width=7, length=length)
 
@@ -304,7 +304,7 @@ def test_a_square_has_eight_symmetries_and_a_rectangle_four(spec, number):
     assert len(make(f"gomoku:{spec}").symmetries) == number
 
 
-def test_the_player_to_move_sees_the_own_stones_first():
+def test_the_first_plane_has_the_movers_stones():
     game = make("gomoku:2,3,3")
     observation = game.observe(play(game, "a1 c2 b1"))
     np.testing.assert_array_equal(observation[..., 0], [[0, 0, 1], [0, 0, 0]])
@@ -333,7 +333,7 @@ def test_the_engine_agrees_at_every_position(record_of, engine, spec):
     assert not any(counts.values())
 
 
-def test_a_wrong_rule_is_noticed(record_of, engine):
+def test_a_wrong_rule_is_detected(record_of, engine):
     free, exact = make("gomoku:4,6,3"), make("gomoku:4,6,3,true")
     assert engine.compare(exact, record_of(free))["terminated"] > 0
     assert engine.compare(free, record_of(exact))["terminated"] > 0

@@ -24,7 +24,7 @@ def engine(monkeypatch):
 
 
 def words(grid, stones):
-    """Returns the bitboards of stones `[N, height, width]` bool, `[N]` each word."""
+    """Returns bitboards of stones `[N, height, width]` bool; each word is `[N]`."""
     bits = np.zeros((len(stones), 32 * len(bitboard.empty(grid.num_bits))), bool)
     bits[:, grid.cells] = stones
     return tuple(
@@ -33,7 +33,7 @@ def words(grid, stones):
 
 
 def states(first, second, player):
-    """Returns the positions `[N]` with stones `[N, size, size]` bool."""
+    """Returns positions `[N]` with stones `[N, size, size]` bool."""
     size = first.shape[-1]
     grid = bitboard.Grid(size, size)
     return hex.State(
@@ -45,7 +45,7 @@ def states(first, second, player):
 
 
 def outcomes(size, first, second, player, actions):
-    """Returns `[N]`: the outcome once `player` has put a stone on each of the cells."""
+    """Returns `[N]`: the outcome after `player` places a stone on each of the cells."""
     after = steps(make("hex", size=size))(
         states(first, second, player), jnp.asarray(actions, jnp.int32)
     )
@@ -54,7 +54,7 @@ def outcomes(size, first, second, player, actions):
 
 
 def outcome(picture, player):
-    """Returns the outcome once `player` has put a stone on the cell that is a `*`."""
+    """Returns the outcome after `player` places a stone on the cell `*`."""
     board = np.array([list(row) for row in picture.split()])
     (cell,) = np.flatnonzero(board == "*")
     size = len(board)
@@ -81,8 +81,9 @@ def play(game, texts):
 
 
 def serpentine(size):
-    """Returns a chain of cells from the top to the bottom, in order, that fills every
-    other row."""
+    """Returns a chain of cells from top to bottom, in order, that fills every other
+    row.
+    """
     chain = []
     for row in range(size):
         columns = range(size) if row % 4 == 1 else reversed(range(size))
@@ -100,14 +101,14 @@ WINS_OF_PLAYER_0 = {
     "round a stone": ".XX X*O X.. ",
     "with a bend": "X... XXX* OOX. .X..",
 }
-END = ((2, 2), (3, 1))  # of "with a bend"
+END = ((2, 2), (3, 1))  # lines of "with a bend"
 NO_WINS = {
     "one cell short": "X.. *.. ...",
     "a row from side to side": "... XX* ...",
-    "the long diagonal, which is not joined": "X.. .*. ..X",
+    "the long diagonal, whose cells are not adjacent": "X.. .*. ..X",
     "from the end of a row to the start of the next": "..X *.. X..",
     "from the end of a row to the start of the one after": "..X ... *.. ",
-    "a stone that joins nothing, beside a chain of the opponent": "O.. O.. O.*",
+    "a separate stone, next to a chain of the opponent": "O.. O.. O.*",
     "two chains, one for each side": "X... X.X. *.X. ..X.",
 }
 
@@ -144,7 +145,7 @@ def test_the_cells_that_won_are_a_chain_from_side_to_side(picture):
     assert set(other_game.winning_cells(exchanged)) == swapped
 
 
-def test_the_chain_that_won_has_no_more_stones_than_it_needs():
+def test_the_winning_chain_is_minimal():
     game, state = stones("X... XXX* OOX. .X..")
     assert set(game.winning_cells(state)) == {(0, 0), (1, 0), (1, 1), (1, 2), *END}
     game, state = stones("X.XX X.X. XXX. XXXX")
@@ -152,20 +153,20 @@ def test_the_chain_that_won_has_no_more_stones_than_it_needs():
 
 
 @pytest.mark.parametrize("picture", NO_WINS.values(), ids=NO_WINS)
-def test_no_cells_have_won_before_the_sides_are_connected(picture):
+def test_there_are_no_winning_cells_before_the_end(picture):
     game, state = stones(picture)
     assert game.winning_cells(state) == ()
 
 
 @pytest.mark.parametrize("picture", NO_WINS.values(), ids=NO_WINS)
-def test_the_game_goes_on_while_the_sides_are_not_connected(picture):
+def test_the_game_continues_until_the_sides_are_connected(picture):
     assert outcome(picture, player=0) == 0
     assert outcome(exchange(picture), player=1) == 0
 
 
 @pytest.mark.parametrize("player", [0, 1])
 @pytest.mark.parametrize("size", [7, 11, 19])
-def test_a_winding_chain_wins_wherever_its_last_stone_is(size, player):
+def test_a_winding_chain_wins_with_any_last_stone(size, player):
     chain = serpentine(size)
     lasts = [0, 1, size // 2, len(chain) // 2, len(chain) - 2, len(chain) - 1]
     mine = np.zeros((len(lasts), size, size), bool)
@@ -184,7 +185,7 @@ def test_a_winding_chain_wins_wherever_its_last_stone_is(size, player):
 @pytest.mark.parametrize("size", [7, 19])
 def test_a_winding_chain_with_a_gap_does_not_win(size):
     chain = serpentine(size)
-    # Round a corner the neighbours of a missing stone may touch: take straight parts.
+    # At a bend the neighbors of a missing stone can touch: use straight parts.
     gaps = [size // 2 + 1 + (size + 1) * turn for turn in range((size - 1) // 2)]
     mine = np.zeros((len(gaps), size, size), bool)
     mine[:, *np.transpose(chain)] = True
@@ -198,8 +199,8 @@ def test_a_winding_chain_with_a_gap_does_not_win(size):
 
 @pytest.mark.parametrize("size", [2, 3])
 def test_half_of_all_fillings_connect_top_and_bottom(size):
-    # On a full board exactly one player has connected, and the mirror image with the
-    # players exchanged has the other winner.
+    # On a full board exactly one player is connected; the transposed board with
+    # exchanged players has the other winner.
     cells = size * size
     fillings = np.array(list(itertools.product([False, True], repeat=cells)))
     winners = {}
@@ -230,7 +231,7 @@ def test_a_swap_leaves_a_stone_of_player_1_on_the_mirrored_cell(size):
     assert not terminated.any()
 
 
-def test_the_first_cell_is_free_again_after_a_swap():
+def test_the_first_cell_is_empty_after_a_swap():
     game = make("hex:3,true")
     legal = game.legal_action_mask(play(game, "b1 swap"))
     np.testing.assert_array_equal(np.flatnonzero(~legal), [3, 9])
@@ -272,13 +273,13 @@ def test_cells_are_named_from_the_top_left():
 
 
 @pytest.mark.parametrize("text", ["l1", "a12", "t20", "a0", "1a", "pass", "swap", ""])
-def test_text_that_is_no_action_is_refused(text):
+def test_the_text_of_no_action_is_refused(text):
     game = make("hex")
     with pytest.raises(ValueError, match=f"'{text}' is no action .* a1 b1 .* k11"):
         game.text_to_action(game.init(), text)
 
 
-def test_a_taken_cell_and_an_early_swap_are_refused():
+def test_an_occupied_cell_and_an_early_swap_are_refused():
     game = make("hex:3,true")
     with pytest.raises(ValueError, match="'swap' is not legal here; legal: a1 b1"):
         game.text_to_action(game.init(), "swap")
@@ -287,13 +288,13 @@ def test_a_taken_cell_and_an_early_swap_are_refused():
 
 
 @pytest.mark.parametrize("action", [-1, 9, 10])
-def test_a_number_that_is_no_action_has_no_text(action):
+def test_a_number_without_an_action_has_no_text(action):
     with pytest.raises(ValueError, match=f"action {action} "):
         make("hex:3").action_to_text(make("hex:3").init(), action)
 
 
 @pytest.mark.parametrize("size", [1, 0, -3, 20, 11.0, "11", True, None])
-def test_sizes_that_are_none_are_refused(size):
+def test_invalid_sizes_are_refused(size):
     with pytest.raises(ValueError, match=f"from 2 to 19: {size!r}"):
         make("hex", size=size)
 
@@ -315,7 +316,7 @@ def test_player_and_swap_are_planes_of_the_observation():
         np.testing.assert_array_equal(plane.reshape(3, 9).T, [[0, 1, 0]] * 9)
 
 
-def test_without_the_option_no_plane_is_about_a_swap():
+def test_without_the_option_there_is_no_swap_plane():
     game = make("hex:3")
     observation = game.observe(play(game, "b1"))
     assert observation.shape == game.observation_shape == (3, 3, 3)
@@ -334,7 +335,7 @@ def test_the_half_turn_of_a_swapped_game_is_a_swapped_game():
     )
 
 
-def test_rows_are_drawn_further_to_the_right_with_the_last_stone_in_brackets():
+def test_rows_are_indented_and_the_last_stone_is_in_brackets():
     game = make("hex:3,true")
     state = play(game, "b1 c2 a3")
     assert game.to_text(state, last_action=6).splitlines() == [
@@ -351,7 +352,7 @@ def test_a_swap_marks_the_swapped_stone():
     assert "[O]" in game.to_text(play(game, "b1 swap"), last_action=9)
 
 
-def test_the_picture_tells_the_chance_of_a_swap():
+def test_the_picture_has_the_probability_of_a_swap():
     game = make("hex:3,true")
     policy = np.full(10, 0.1)
     svg = game.to_svg(play(game, "b1"), policies={"search": policy})
@@ -378,10 +379,10 @@ def test_open_spiel_agrees_at_every_position(record_of, engine, spec):
     assert not any(counts.values())
 
 
-def test_a_wrong_rule_is_noticed(record_of, engine):
+def test_a_wrong_rule_is_detected(record_of, engine):
     game = make("hex:3,true")
     record = record_of(game)
-    # As if player 1 connected top and bottom.
+    # The wrong rule: player 1 connects top and bottom.
     wrong = {**record, "rewards": -record["rewards"], "board": record["board"].mT}
     counts = engine.compare(game, wrong)
     assert counts["rewards"] == 100

@@ -7,7 +7,7 @@ from azjax.games.host import compiled
 
 
 @pytest.mark.parametrize("name", ["connect_four", "hex:3,swap=true", "breakthrough"])
-def test_a_compiled_game_is_the_same_game(name):
+def test_a_compiled_game_equals_the_game(name):
     game = games.make(name)
     fast, state = compiled(game), game.init()
     assert fast == game

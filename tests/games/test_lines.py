@@ -28,7 +28,7 @@ def test_lines_are_found_in_all_directions_and_for_both():
     assert (3, 1) not in cells_in_lines(board, 3)
 
 
-def test_longer_lines_do_not_count_where_the_length_is_exact():
+def test_longer_lines_do_not_count_with_exact():
     board = board_of(DRAWN)
     assert cells_in_lines(board, 5, exact=True) == cells_in_lines(board, 5)
     assert cells_in_lines(board, 4, exact=True) == tuple((4, c) for c in range(4))

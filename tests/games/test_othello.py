@@ -13,7 +13,7 @@ GAME = make("othello")
 STEP = jax.jit(GAME.step)
 MASK = jax.jit(GAME.legal_action_mask)
 BLACK, WHITE = 0, 1
-# The shortest game in which all discs of a player are turned over.
+# The shortest game in which all discs of a player are flipped.
 SHORTEST = "e6 f4 e3 f6 g5 d6 e7 f5 c5"
 
 
@@ -34,8 +34,10 @@ def record(verify_games):
 
 
 def position(picture, player):
-    """Returns the position of a picture of X (black), O (white) and points; rows at the
-    end that are left out are empty."""
+    """Returns the position of a picture of X (black), O (white) and points.
+
+    Missing rows at the end are empty.
+    """
     rows = [row.ljust(8, ".") for row in picture.split()]
     board = np.array([list(row) for row in rows + 8 * ["." * 8]][:8])
     stones = (
@@ -51,7 +53,7 @@ def position(picture, player):
 
 
 def picture(state):
-    """Returns the rows of a position as texts, without the empty ones at the end."""
+    """Returns the rows of a position as texts, without empty rows at the end."""
     board = np.array(list("XO."))[np.asarray(GAME.board(state))]
     rows = ["".join(row) for row in board]
     while rows and rows[-1] == "." * 8:
@@ -60,7 +62,7 @@ def picture(state):
 
 
 def play(state, texts):
-    """Returns the position after moves written one after the other."""
+    """Returns the position after moves in one text without separators."""
     for text in texts.split():
         state = STEP(state, GAME.text_to_action(state, text))
     return state
@@ -85,7 +87,7 @@ def test_rows_are_numbered_from_the_top():
 
 
 @pytest.mark.parametrize("text", ["a1", "pass"])
-def test_text_of_a_move_that_is_not_legal_is_refused_with_those_that_are(text):
+def test_an_illegal_move_is_refused_with_the_legal_ones(text):
     with pytest.raises(ValueError, match="not legal here; legal: d3 c4 f5 e6"):
         GAME.text_to_action(GAME.init(), text)
 
@@ -95,7 +97,7 @@ def test_there_are_no_options():
         make("othello", size=8)
 
 
-def test_a_disc_turns_over_rows_in_all_eight_directions():
+def test_a_disc_flips_rows_in_all_eight_directions():
     rows = "X..X..X. .O.O.O.. ..OOO... XOO.OX.. ..OOO... .O.O.O.. X..X..X."
     after = play(position(rows, BLACK), "d4")
     assert picture(after) == [
@@ -109,22 +111,25 @@ def test_a_disc_turns_over_rows_in_all_eight_directions():
     ]
 
 
-def test_only_rows_that_end_at_an_own_disc_turn_over():
+def test_only_rows_that_end_at_an_own_disc_are_flipped():
     rows = ".OOX.... OO...... O.O..... X......O"
     after = play(position(rows, BLACK), "a1")
     assert picture(after) == ["XXXX....", "XO......", "X.O.....", "X......O"]
 
 
-def test_discs_that_were_turned_over_turn_no_others():
-    # b1 turns over c1; c1 then stands between c2 and no disc placed.
+def test_flipped_discs_flip_no_others():
+    # b1 flips c1; c1 is then between c2 and no placed disc.
     rows = "..OX.... ..O..... ..X....."
     after = play(position(rows, BLACK), "b1")
     assert picture(after) == [".XXX....", "..O.....", "..X....."]
 
 
-def test_rows_turn_over_exactly_where_they_are_straight():
-    """Every row of evenly spaced cells in reading order, also those that wrap around
-    the edges, for every number of discs between its ends."""
+def test_only_straight_rows_are_flipped():
+    """Tests all rows of evenly spaced cells in reading order, with all numbers of
+    discs.
+
+    This includes rows that wrap around the edges.
+    """
     cases = [
         (start, step, length)
         for start in range(64)
@@ -166,7 +171,7 @@ def test_an_occupied_cell_is_illegal():
     assert not MASK(state)[np.array([27, 28, 35, 36])].any()
 
 
-def test_who_cannot_place_a_disc_must_pass_and_the_discs_stay():
+def test_a_player_without_a_move_must_pass():
     state = position("XO......", WHITE)
     assert legal_texts(state) == {"pass"}
     after = play(state, "pass")
@@ -176,22 +181,22 @@ def test_who_cannot_place_a_disc_must_pass_and_the_discs_stay():
     assert legal_texts(after) == {"c1"}
 
 
-def test_a_pass_is_illegal_for_who_can_place_a_disc():
+def test_a_pass_is_illegal_if_a_disc_can_be_placed():
     after = STEP(GAME.init(), othello.PASS)
     assert after.terminated
     np.testing.assert_array_equal(GAME.rewards(after), [-1, 1])
 
 
-def test_placing_a_disc_is_illegal_where_only_a_pass_is_allowed():
+def test_placing_a_disc_is_illegal_if_a_pass_is_required():
     after = STEP(position("XO......", WHITE), 2)
     assert after.terminated
     np.testing.assert_array_equal(GAME.rewards(after), [1, -1])
 
 
-def test_an_illegal_move_leaves_the_discs_as_they_are():
+def test_an_illegal_move_does_not_change_the_discs():
     after = STEP(GAME.init(), 0)
     assert picture(after) == picture(GAME.init())
-    assert GAME.result_text(after) == ""  # nobody counts them
+    assert GAME.result_text(after) == ""  # the discs are not counted
 
 
 @pytest.mark.parametrize(
@@ -202,9 +207,7 @@ def test_an_illegal_move_leaves_the_discs_as_they_are():
         pytest.param("....OOOO", [-1, 1], "4 to 3", id="more white discs"),
     ],
 )
-def test_the_game_ends_at_once_when_neither_player_can_move(
-    last_row, rewards, result_text
-):
+def test_the_game_ends_when_neither_player_can_move(last_row, rewards, result_text):
     state = position("XO......" + " ........" * 6 + " " + last_row, BLACK)
     assert GAME.result_text(state) == ""
     after = play(state, "c1")
@@ -242,7 +245,7 @@ def test_a_full_board_is_won_by_the_player_with_more_discs(rows, rewards):
     np.testing.assert_array_equal(GAME.rewards(after), rewards)
 
 
-def test_the_player_to_move_sees_the_own_discs_first():
+def test_the_first_plane_has_the_movers_discs():
     state = play(GAME.init(), "d3")
     observation = np.asarray(GAME.observe(state))
     board = np.asarray(GAME.board(state))
@@ -250,7 +253,7 @@ def test_the_player_to_move_sees_the_own_discs_first():
     np.testing.assert_array_equal(observation[..., 1], board == BLACK)
 
 
-def test_symmetries_keep_the_colours_of_the_first_position():
+def test_symmetries_keep_the_colors_of_the_initial_position():
     observation = GAME.observe(GAME.init())
     assert len(GAME.symmetries) == 4
     for symmetry in GAME.symmetries:
@@ -262,7 +265,7 @@ def test_a_pass_marks_no_cell():
     assert "[" not in GAME.to_text(state, last_action=othello.PASS)
 
 
-def test_there_are_as_many_games_as_published(verify_games):
+def test_the_number_of_games_is_the_published_one(verify_games):
     plies = verify_games.perft.enumerate_plies(GAME, 6)
     published = verify_games.perft.NUM_LINES["othello"][:7]
     assert [ply.num_lines() for ply in plies] == published
@@ -274,7 +277,7 @@ def test_open_spiel_agrees_at_every_position(engine, record):
     assert not any(counts.values())
 
 
-def test_open_spiel_notices_a_wrong_rule(engine, record):
+def test_open_spiel_detects_a_wrong_rule(engine, record):
     wrong = {name: np.array(facts[:10]) for name, facts in record.items()}
     wrong["legal"][:, 3, othello.PASS] ^= True
     wrong["board"][:, 5, 3, 3] = -1
@@ -290,7 +293,7 @@ def test_pgx_agrees_at_every_position(engine):
     assert not any(counts[fact] for fact in FACTS)
 
 
-def test_moves_and_corners_make_the_guess_at_the_result():
+def test_the_heuristic_value_counts_moves_and_corners():
     # Black has a corner and the moves c1 and e8, White has the move e4.
     discs = """
     XO......

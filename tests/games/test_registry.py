@@ -5,7 +5,7 @@ from azjax.games import TicTacToe, available, game_options, make, register, regi
 
 
 class Sized(TicTacToe):
-    """A game with options, for the tests of `make`; it plays as tic-tac-toe does."""
+    """Tic-tac-toe with options, for the tests of `make`."""
 
     name = "sized_for_test"
 
@@ -41,7 +41,7 @@ def test_an_unknown_name_is_refused_with_the_known_ones():
         make("chequers")
 
 
-def test_a_game_without_options_says_so():
+def test_a_game_without_options_refuses_options():
     with pytest.raises(ValueError, match="no option '9'; it has none"):
         make("tic_tac_toe:9")
 
@@ -61,7 +61,7 @@ def test_options_after_the_colon_are_the_keyword_arguments(spec):
 
 
 @pytest.mark.usefixtures("_sized")
-def test_an_option_is_read_as_what_it_looks_like():
+def test_an_option_is_parsed_by_its_form():
     game = make("sized_for_test:5,-7.5,label=small,wrap=True")
     assert game.options == {"size": 5, "komi": -7.5, "label": "small", "wrap": True}
     assert [type(value) for value in game.options.values()] == [int, float, str, bool]
@@ -83,7 +83,7 @@ def test_an_empty_option_is_refused(spec):
 
 
 @pytest.mark.usefixtures("_sized")
-def test_the_numbers_of_numpy_are_options_like_any_others():
+def test_numpy_numbers_are_accepted_as_options():
     options = {"size": np.int64(5), "komi": np.float32(7.5), "wrap": np.bool_(True)}
     game = make("sized_for_test", **options)
     assert game == make("sized_for_test:5,7.5,wrap=true")
@@ -137,7 +137,7 @@ def test_a_game_has_one_spelling(spec, text):
     ("spec", "close"),
     [("conect_four", "connect_four"), ("Othelo", "othello"), ("hex:siez=3", "size")],
 )
-def test_a_misspelt_name_is_answered_with_a_close_one(spec, close):
+def test_the_error_of_a_misspelled_name_suggests_a_close_one(spec, close):
     with pytest.raises(ValueError, match=f"did you mean {close}\\?$"):
         make(spec)
 

@@ -69,7 +69,7 @@ def test_the_text_of_a_board_is_ascii():
 
 
 @every_style
-def test_a_picture_is_a_document_that_says_what_it_shows(style):
+def test_a_picture_is_a_document_with_a_title(style):
     root = ET.fromstring(to_svg(style, BOARD, [(1, 1)]))
     assert root.tag == SVG + "svg"
     assert root.get("role") == "img"
@@ -80,7 +80,7 @@ def test_a_picture_is_a_document_that_says_what_it_shows(style):
 
 
 @every_style
-def test_a_picture_refers_to_nothing_outside(style):
+def test_a_picture_has_no_external_references(style):
     svg = to_svg(style, BOARD).replace("http://www.w3.org/2000/svg", "")
     assert "http" not in svg
     assert "href" not in svg
@@ -93,7 +93,7 @@ def test_the_last_move_changes_the_picture(style):
 
 
 @every_style
-def test_the_cells_that_won_are_marked_and_told(style):
+def test_the_winning_cells_are_marked_and_described(style):
     won = to_svg(style, BOARD, [(1, 1)], winning=[(1, 1), (2, 0)])
     assert ET.fromstring(won).findtext(SVG + "title").endswith("won by b2 a1")
     last, *others = (
@@ -105,7 +105,7 @@ def test_the_cells_that_won_are_marked_and_told(style):
 
 
 @every_style
-def test_a_turned_board_is_that_of_whom_sits_opposite(style):
+def test_a_turned_board_is_seen_from_the_opposite_side(style):
     turned = to_svg(style, BOARD, [(1, 1)], is_turned=True)
     reversed_labels = {"column_labels": "cba", "row_labels": "123"}
     opposite = rendering.board_to_svg(
@@ -122,20 +122,20 @@ def test_every_piece_looks_different(style):
 
 
 @every_style
-def test_policies_over_columns_are_written_above_them(style):
+def test_policies_over_columns_are_drawn_above_them(style):
     policies = {"network": np.array([0.5, 0.3, 0.2]), "search": np.array([0, 1, 0])}
     words = texts(to_svg(style, BOARD, policies=policies))
     assert {"network", "search", "50%", "30%", "20%", "100%"} <= set(words)
 
 
 @every_style
-def test_policies_over_cells_are_written_into_the_empty_ones(style):
+def test_policies_over_cells_are_drawn_in_the_empty_ones(style):
     policy = np.arange(1, 10).reshape(3, 3) / 45
     words = texts(to_svg(style, BOARD, policies={"network": policy}))
     assert sum(word.endswith("%") for word in words) == (BOARD < 0).sum()
 
 
-def test_a_policy_is_silent_about_cells_that_it_gives_next_to_nothing():
+def test_very_small_probabilities_are_not_drawn():
     policy = np.zeros((3, 3))
     policy[0, 0] = 1.0
     words = texts(to_svg(rendering.MARKS, BOARD, policies={"network": policy}))

@@ -24,7 +24,7 @@ def record(moves, result=0, fault="", opening_moves=0):
 
 
 def test_a_game_is_one_tree():
-    # Black has the right column alone and white the rest; a5 is the top left point.
+    # Black has only the right column and white the rest; a5 is the top left point.
     text = GO.records_to_text([record("a5 pass e1 pass pass", result=1)])
     assert text.startswith("(;FF[4]GM[1]CA[UTF-8]AP[azjax]SZ[5]KM[7.5]")
     assert 'PB[gtp:gnugo --level 1]PW[a "player" [x\\\\y\\]]' in text

@@ -66,7 +66,7 @@ def test_the_board_is_drawn_with_the_last_mark_in_brackets():
     ]
 
 
-def test_the_player_to_move_sees_the_own_marks_first():
+def test_the_first_plane_has_the_movers_marks():
     observation = GAME.observe(play("480"))
     mine = [[0, 0, 0], [0, 0, 0], [0, 0, 1]]
     theirs = [[1, 0, 0], [0, 1, 0], [0, 0, 0]]

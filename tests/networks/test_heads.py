@@ -35,35 +35,35 @@ def test_the_value_head_makes_logits_of_its_kind(shape, kind, num_outputs):
 
 
 @pytest.mark.parametrize("shape", [BOARD_FEATURES, DENSE_FEATURES])
-def test_a_head_of_bfloat16_features_answers_in_float32(shape):
+def test_a_head_of_bfloat16_features_returns_float32(shape):
     head = PolicyHead(shape, 7, dtype=jnp.bfloat16, rngs=rngs())
     logits = head(jnp.ones((2, *shape), jnp.bfloat16))
     chex.assert_type([logits, *jax.tree.leaves(nnx.state(head))], jnp.float32)
 
 
-def test_even_logits_are_a_third_each():
+def test_equal_logits_are_a_third_each():
     result = result_probabilities(jnp.zeros((2, 3)))
     np.testing.assert_allclose(result, np.full((2, 3), 1 / 3), rtol=1e-6)
 
 
-def test_a_scalar_logit_is_a_chance_to_win_and_to_lose():
+def test_a_scalar_logit_gives_probabilities_of_win_and_loss():
     result = result_probabilities(jnp.log(jnp.array([[3.0]])))
     np.testing.assert_allclose(result, [[0.75, 0.0, 0.25]], rtol=1e-6)
 
 
-def test_the_expected_value_is_wins_less_losses():
+def test_the_expected_value_is_wins_minus_losses():
     result = jnp.array([[0.5, 0.3, 0.2], [0, 1, 0], [0, 0, 1]])
     np.testing.assert_allclose(expected_value(result), [0.3, 0, -1], rtol=1e-6)
 
 
 @pytest.mark.parametrize("num_logits", [1, 3])
-def test_values_stay_in_their_range_however_large_the_logits(num_logits):
+def test_values_stay_in_their_range_with_large_logits(num_logits):
     logits = jnp.array([[1e9], [-1e9]]) * jnp.eye(1, num_logits)
     value = expected_value(result_probabilities(logits))
     assert (jnp.abs(value) <= 1).all()
 
 
-def test_the_loss_of_even_logits_is_the_logarithm_of_their_number():
+def test_the_loss_of_equal_logits_is_the_logarithm_of_their_number():
     target = jnp.array([[1.0, 0, 0], [0.2, 0.5, 0.3]])
     np.testing.assert_allclose(
         value_loss(jnp.zeros((2, 3)), target), np.log([3, 3]), rtol=1e-6
@@ -74,7 +74,7 @@ def test_the_loss_of_even_logits_is_the_logarithm_of_their_number():
 
 
 @pytest.mark.parametrize("num_logits", [1, 3])
-def test_the_loss_is_least_where_the_expected_value_is_the_targets(num_logits):
+def test_the_loss_is_minimal_at_the_targets_expected_value(num_logits):
     target = jnp.array([[0.6, 0.3, 0.1]])
     gradient = jax.grad(lambda logits: value_loss(logits, target).sum())
     logits = jax.lax.fori_loop(

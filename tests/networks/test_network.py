@@ -31,7 +31,7 @@ DENSE = NetworkConfig(
 CONFIGS = pytest.mark.parametrize("config", [CONV, DENSE], ids=["conv", "dense"])
 
 
-class NormalisedTrunk(nnx.Module):
+class NormalizedTrunk(nnx.Module):
     """A linear layer and BatchNorm."""
 
     def __init__(self, observation_shape, rngs):
@@ -54,7 +54,7 @@ class LinearHead(nnx.Module):
 
 
 class Returns(nnx.Module):
-    """Returns the same array whatever comes in."""
+    """Returns a constant array."""
 
     def __init__(self, shape):
         self.shape = shape
@@ -64,7 +64,7 @@ class Returns(nnx.Module):
 
 
 class DroppingTrunk(nnx.Module):
-    """Has a random state of its own."""
+    """Has its own random state."""
 
     def __init__(self, observation_shape, rngs):
         self.dropout = nnx.Dropout(0.5, rngs=rngs)
@@ -83,12 +83,12 @@ def observations(batch_size=4):
 
 
 def leaves(state, *path) -> dict[str, jax.Array]:
-    """The arrays of one module."""
+    """Returns the arrays of one module."""
     return dict(functools.reduce(lambda inner, name: inner[name], path, state))
 
 
 def perturbed(variables: Variables) -> Variables:
-    """New weights, so that nothing is zero as at the start."""
+    """Returns changed weights, so that no layer has the zeros of the initialization."""
     rng = np.random.default_rng(0)
     return jax.tree.map(
         lambda leaf: (
@@ -100,9 +100,7 @@ def perturbed(variables: Variables) -> Variables:
 
 @CONFIGS
 @pytest.mark.parametrize(("value_head", "num_logits"), [("wdl", 3), ("scalar", 1)])
-def test_a_prediction_has_logits_of_moves_and_of_the_result(
-    config, value_head, num_logits
-):
+def test_a_prediction_has_policy_and_value_logits(config, value_head, num_logits):
     network, variables = init(dataclasses.replace(config, value_head=value_head))
     prediction = jax.eval_shape(lambda: predict(network, variables, observations()))
     chex.assert_shape(prediction.policy_logits, (4, NUM_ACTIONS))
@@ -126,14 +124,14 @@ def test_built_in_networks_have_no_batch_statistics(config):
 
 
 @CONFIGS
-def test_a_bfloat16_network_learns_and_answers_in_float32(config):
+def test_a_bfloat16_network_learns_and_returns_float32(config):
     network, variables = init(dataclasses.replace(config, dtype="bfloat16"))
     prediction = predict(network, variables, observations())
     chex.assert_type(jax.tree.leaves((variables, prediction)), jnp.float32)
 
 
 @CONFIGS
-def test_a_bfloat16_network_answers_nearly_as_a_float32_one(config):
+def test_bfloat16_outputs_are_close_to_float32_outputs(config):
     network, variables = init(config)
     low_network, _ = init(dataclasses.replace(config, dtype="bfloat16"))
     variables = perturbed(variables)
@@ -150,7 +148,7 @@ def test_the_same_key_draws_the_same_parameters(config):
 
 
 @CONFIGS
-def test_networks_made_alike_are_not_compiled_twice(config):
+def test_equal_networks_are_compiled_once(config):
     chex.clear_trace_counter()
     compiled = jax.jit(chex.assert_max_traces(predict, n=1))
     for seed in range(2):
@@ -162,7 +160,7 @@ def test_every_parameter_can_learn(config):
     network, variables = init(config)
 
     def loss(variables):
-        # Around zero: no layer of these few features is dead.
+        # Weights near zero: no layer of these few features is dead.
         policy_logits, value_logits, _ = predict(network, variables, observations() - 3)
         return (policy_logits**2).sum() + (value_logits**2).sum()
 
@@ -171,9 +169,9 @@ def test_every_parameter_can_learn(config):
     assert all((gradient != 0).any() for gradient in gradients)
 
 
-def test_the_users_own_trunk_and_heads_are_used():
+def test_custom_trunk_and_heads_are_used():
     parts = Parts(
-        trunk=NormalisedTrunk,
+        trunk=NormalizedTrunk,
         policy_head=lambda shape, rngs: LinearHead(shape, NUM_ACTIONS, rngs),
         value_head=lambda shape, rngs: LinearHead(shape, 1, rngs),
     )
@@ -185,9 +183,9 @@ def test_the_users_own_trunk_and_heads_are_used():
 
 
 @pytest.mark.parametrize("part", ["trunk", "policy_head", "value_head"])
-def test_one_part_alone_can_be_the_users_own(part):
+def test_a_single_part_can_be_custom(part):
     factories = {
-        "trunk": NormalisedTrunk,
+        "trunk": NormalizedTrunk,
         "policy_head": lambda shape, rngs: LinearHead(shape, NUM_ACTIONS, rngs),
         "value_head": lambda shape, rngs: LinearHead(shape, 3, rngs),
     }
@@ -196,8 +194,8 @@ def test_one_part_alone_can_be_the_users_own(part):
     chex.assert_shape(prediction[:2], [(4, NUM_ACTIONS), (4, 3)])
 
 
-def test_batch_statistics_move_a_tenth_of_the_way_in_training():
-    network, variables = init(parts=Parts(trunk=NormalisedTrunk))
+def test_batch_statistics_are_moving_averages_with_momentum_0_9():
+    network, variables = init(parts=Parts(trunk=NormalizedTrunk))
     x = observations()
     linear = leaves(variables.params, "trunk", "linear")
     features = x.reshape(len(x), -1) @ linear["kernel"] + linear["bias"]
@@ -208,8 +206,8 @@ def test_batch_statistics_move_a_tenth_of_the_way_in_training():
     np.testing.assert_allclose(norm["var"], 0.9 + 0.1 * features.var(axis=0), rtol=1e-4)
 
 
-def test_play_normalises_by_the_batch_statistics():
-    network, variables = init(parts=Parts(trunk=NormalisedTrunk))
+def test_play_normalizes_by_the_batch_statistics():
+    network, variables = init(parts=Parts(trunk=NormalizedTrunk))
     stats = leaves(variables.batch_stats, "trunk", "norm")
     moved = jax.tree.map(lambda stat: stat + 1, variables.batch_stats)
     assert set(stats) == {"mean", "var"}
@@ -218,8 +216,8 @@ def test_play_normalises_by_the_batch_statistics():
     assert (before.policy_logits != after.policy_logits).all()
 
 
-def test_play_treats_positions_apart_even_with_batch_statistics():
-    network, variables = init(parts=Parts(trunk=NormalisedTrunk))
+def test_play_evaluates_positions_independently_even_with_batch_statistics():
+    network, variables = init(parts=Parts(trunk=NormalizedTrunk))
     x = observations()
     together = predict(network, variables, x)
     alone = predict(network, variables, x[:1])
@@ -229,7 +227,7 @@ def test_play_treats_positions_apart_even_with_batch_statistics():
 
 
 def test_play_and_evaluation_change_no_variables():
-    network, variables = init(parts=Parts(trunk=NormalisedTrunk))
+    network, variables = init(parts=Parts(trunk=NormalizedTrunk))
     before = jax.tree.map(np.array, variables)
     predict(network, variables, observations())
     predict_in_training(network, variables, observations())
@@ -296,14 +294,14 @@ def auxiliary_head(name):
 
 
 @pytest.mark.parametrize("name", ["margin", "items", "__class__"])
-def test_auxiliary_heads_are_computed_beside_the_others(name):
+def test_auxiliary_heads_do_not_change_the_other_outputs(name):
     network, variables = init(parts=Parts(auxiliary=(auxiliary_head(name),)))
     prediction = predict(network, variables, observations())
     assert set(prediction.auxiliary) == {name}
     chex.assert_shape(prediction.auxiliary[name], (4, 7))
     plain = predict(*init(), observations())
     assert plain.auxiliary == {}
-    # Policy and value are those of the network without it.
+    # Policy and value equal those of the network without it.
     chex.assert_trees_all_equal(prediction[:2], plain[:2])
 
 
@@ -313,11 +311,11 @@ def test_a_wrong_name_of_an_auxiliary_head_is_refused(name):
         auxiliary_head(name)
 
 
-def test_a_head_alone_is_no_tuple_of_heads():
+def test_a_single_head_is_refused_as_a_tuple_of_heads():
     with pytest.raises(ValueError, match="must be a tuple of AuxiliaryHead"):
         Parts(auxiliary=auxiliary_head("margin"))
 
 
-def test_two_auxiliary_heads_of_one_name_are_refused():
+def test_two_auxiliary_heads_with_the_same_name_are_refused():
     with pytest.raises(ValueError, match="different names"):
         Parts(auxiliary=(auxiliary_head("margin"), auxiliary_head("margin")))

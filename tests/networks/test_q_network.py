@@ -16,7 +16,7 @@ FORMS = ("state", "pair")
 
 
 def build(form, *, separate=False):
-    """A network whose last layers are not 0, as they are in the beginning."""
+    """Returns a network whose last layers are not 0, as they are initially."""
     config = QNetworkConfig(form=form, hidden=(7, 6), separate=separate)
     network, params = init_q_network(jax.random.key(1), SHAPE, NUM_ACTIONS, config)
     rng = np.random.default_rng(2)
@@ -43,7 +43,7 @@ def relu(x):
     return np.maximum(x, 0)
 
 
-def test_state_is_a_plain_network_on_the_position(observation):
+def test_state_input_is_a_dense_network_on_the_position(observation):
     network, (params,) = build("state")
     layers = params["layers"]
     x = np.asarray(observation).reshape(4, -1)
@@ -54,7 +54,7 @@ def test_state_is_a_plain_network_on_the_position(observation):
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_pair_is_a_plain_network_on_position_and_action_side_by_side(observation):
+def test_pair_input_is_a_dense_network_on_position_and_action(observation):
     network, (params,) = build("pair")
     found = every_action_value(network, (params,), observation, PLAYER)
     for action in range(NUM_ACTIONS):
@@ -68,7 +68,7 @@ def test_pair_is_a_plain_network_on_position_and_action_side_by_side(observation
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("separate", [False, True])
-def test_one_actions_value_is_that_among_all(form, separate, observation):
+def test_one_actions_value_equals_that_among_all_actions(form, separate, observation):
     network, params = build(form, separate=separate)
     action = jnp.array([0, 4, 2, 2])
     every = every_action_value(network, params, observation, PLAYER)

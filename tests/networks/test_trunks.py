@@ -80,7 +80,7 @@ def test_a_new_dense_block_is_the_identity():
 
 
 def test_a_block_adds_two_convolutions_of_its_scaled_input():
-    # One cell and one channel: only the centre of each kernel matters.
+    # One cell and one channel: only the center of each kernel has an effect.
     block = ConvBlock(
         1,
         scale=0.5,
@@ -94,7 +94,7 @@ def test_a_block_adds_two_convolutions_of_its_scaled_input():
     np.testing.assert_allclose(block(x).ravel(), [4 + 0.5 * 4, -4])
 
 
-def test_a_block_scales_its_input_down_by_the_root_of_its_height():
+def test_a_block_divides_its_input_by_the_root_of_its_height():
     scales = [block.scale for block in conv_trunk(4).blocks]
     np.testing.assert_allclose(scales, [1, 2**-0.5, 3**-0.5, 0.5])
 
@@ -104,15 +104,15 @@ def test_every_third_block_pools():
     assert [b.pooled is not None for b in blocks] == [False, False, True] * 2
 
 
-def test_no_block_pools_unless_asked():
+def test_blocks_do_not_pool_by_default():
     assert all(block.pooled is None for block in conv_trunk(6).blocks)
 
 
-def test_without_pooling_a_block_sees_two_cells_far():
+def test_the_receptive_field_of_a_block_without_pooling_is_two_cells():
     assert not sees_across_the_board(global_pooling=False)
 
 
-def test_with_pooling_a_block_sees_the_whole_board():
+def test_the_receptive_field_of_a_block_with_pooling_is_the_board():
     assert sees_across_the_board(global_pooling=True)
 
 
@@ -141,9 +141,9 @@ def test_pooling_is_the_mean_and_the_maximum():
         dtype=jnp.float32,
         rngs=nnx.Rngs(jax.random.key(0)),
     )
-    centre = jnp.zeros((3, 3, 1, 1)).at[1, 1].set(1.0)
-    block.conv1.kernel.set_value(centre)
-    block.conv2.kernel.set_value(centre)
+    center = jnp.zeros((3, 3, 1, 1)).at[1, 1].set(1.0)
+    block.conv1.kernel.set_value(center)
+    block.conv2.kernel.set_value(center)
     assert block.pooled is not None
     block.pooled.kernel.set_value(jnp.array([[10.0], [100.0]]))
     x = jnp.array([1.0, 2.0, 6.0]).reshape(1, 1, 3, 1)
@@ -153,7 +153,7 @@ def test_pooling_is_the_mean_and_the_maximum():
 
 @pytest.mark.parametrize("window", [1, 2, 3, 9])
 def test_the_windows_of_a_dense_trunk_cover_the_board(window):
-    # Whichever cell changes, some window sees it.
+    # For each changed cell, the output of a window changes.
     trunk = dense_trunk(0, window=window)
     x = observations(batch_size=1)
     jacobian = jax.jit(jax.jacobian(trunk.stem))(x)
@@ -179,19 +179,19 @@ def test_the_parameters_of_a_bfloat16_trunk_are_float32(trunk):
 
 
 @pytest.mark.parametrize("trunk", [conv_trunk, dense_trunk])
-def test_a_trunk_treats_positions_apart(trunk):
+def test_a_trunk_evaluates_positions_independently(trunk):
     x = observations(batch_size=3)
     model = jax.jit(trunk())
     np.testing.assert_allclose(model(x)[1:2], model(x[1:2]), rtol=1e-5, atol=1e-6)
 
 
-# The register
+# Registration
 
 
 @register_trunk("sum")
 @dataclasses.dataclass(frozen=True)
 class SumConfig(TrunkConfig):
-    """A trunk of a user's own."""
+    """A user's trunk."""
 
     sizes: tuple[int, ...] = (4,)
 
@@ -296,7 +296,7 @@ def test_a_class_of_the_same_name_in_another_module_is_not_registered():
     assert TRUNKS.find("sum") is SumConfig
 
 
-def test_a_module_may_be_run_again():
+def test_a_module_can_be_run_again():
     assert register_trunk("sum")(SumConfig) is TRUNKS.find("sum")
 
 

@@ -1,14 +1,14 @@
-"""Visits of pages in a browser."""
+"""Pages opened in a browser."""
 
 import importlib
 
 import pytest
 
-TIMEOUT = 60_000  # ms; the machine may have other things to do
+TIMEOUT = 60_000  # ms; the machine can be loaded
 YOURS = "#board[data-turn=user]"
 OVER = "#board[data-turn=nobody]"
 
-# The pauses that the page makes for people pass five times as fast.
+# The page's pauses for human users are five times shorter.
 HURRY = """{
   const { setTimeout } = window;
   window.setTimeout = (call, time, ...rest) => setTimeout(call, time / 5, ...rest);
@@ -16,10 +16,10 @@ HURRY = """{
 
 
 class Visit:
-    """A page that is open, and what went wrong on it.
+    """An open page, and its errors and warnings.
 
-    hurries: whether its pauses are short; where something must be done meanwhile, they
-        must not be.
+    hurries: whether pauses are shortened; tests that act during a pause need it in full
+        length.
     """
 
     def __init__(self, browser, url, *, hurries=True, **options):
@@ -48,8 +48,10 @@ class Visit:
         return self.page.locator(selector)
 
     def wait_for(self, selector):
-        """Waits until such an element is seen; looks at each frame, unlike locators,
-        which look twice a second."""
+        """Waits until a matching element is visible.
+
+        Checks at each frame; locators check only twice a second.
+        """
         self.page.wait_for_function(
             "selector => document.querySelector(selector)?.checkVisibility()",
             arg=selector,
@@ -59,7 +61,7 @@ class Visit:
         return self.find(".targets button").nth(number)
 
     def play(self, number):
-        """Makes a move and waits for the answer, if the game goes on."""
+        """Makes a move and waits for the reply, unless the game is over."""
         moves = int(self.find("#board").get_attribute("data-moves"))
         self.target(number).click()
         self.wait_for(f"{YOURS}[data-moves='{moves + 2}'], {OVER}")
@@ -81,19 +83,19 @@ class Visit:
         return self.find(".piece, .stroke").count() - self.find(".ghost .piece").count()
 
     def weaken(self):
-        """Makes the computer quick and weak."""
+        """Sets the computer to few simulations."""
         self.find("#strength").press("Home")
 
 
 @pytest.fixture(scope="module")
 def browser(chromium):
     """Chromium, without a window."""
-    # It takes half a second to import: not for all tests of these folders.
+    # The import takes half a second: not for all tests of these folders.
     playwright = importlib.import_module("playwright.sync_api")
     args = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    # The network's program is not worth optimizing for so few moves.
+    # Optimizing the network's program would take longer than these few moves.
     args += ["--js-flags=--liftoff-only"]
-    # Nothing leaves the machine. A `route` that refuses it would see all requests.
+    # Requests to other hosts fail. A `route` that blocks them would see all requests.
     args += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
     playwright.expect.set_options(timeout=TIMEOUT)
     with playwright.sync_playwright() as running:
@@ -102,7 +104,7 @@ def browser(chromium):
 
 @pytest.fixture
 def open_page(browser):
-    """Opens an address in a browser that knows nothing of earlier visits."""
+    """Opens an address in a browser without data of earlier visits."""
     opened = []
 
     def open_address(url, **options):

@@ -27,7 +27,7 @@ def play(controller, *moves):
 
 
 def watched(sessions, **settings):
-    """Returns a controller, and a list that fills with the events."""
+    """Returns a controller, and a list that receives its events."""
     controller, events = Controller(GAME, sessions, **settings), []
     controller.observe(events.append)
     controller.start()
@@ -233,14 +233,14 @@ def test_a_session_that_fails_loses(session):
 
 
 def test_a_session_that_makes_an_illegal_move_loses():
-    class Cheat:
+    class IllegalSession:
         def choose(self, state, moves):
             return MoveDecision(moves[-1])
 
         def close(self):
             pass
 
-    controller, _ = watched((None, Cheat()))
+    controller, _ = watched((None, IllegalSession()))
     play(controller, "b2")
     assert controller.result == (1.0, -1.0)
     assert controller.forfeit.reason == "illegal move b2"
@@ -280,7 +280,7 @@ def test_illegal_moves_are_not_loaded(actions):
     assert texts(controller) == ["a1"]
 
 
-def test_no_session_is_asked_and_no_clock_runs_before_start(session):
+def test_no_session_moves_and_no_clock_runs_before_start(session):
     now = [0.0]
     controller = Controller(GAME, PERSONS, clock=lambda: now[0])
     controller.load([4], (None, session))

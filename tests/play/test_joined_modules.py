@@ -1,4 +1,4 @@
-"""Modules joined into one mean the same; those that cannot be are refused."""
+"""Joining of modules into one; modules that cannot be joined are rejected."""
 
 import re
 import subprocess
@@ -66,7 +66,7 @@ def test_import_cycles_are_rejected(tmp_path):
         joined(tmp_path, "one.js")
 
 
-def test_the_notebooks_module_holds_all_that_it_needs():
+def test_the_notebooks_module_is_self_contained():
     text = joined(page_files(), "widget.js")
     assert not re.search(r"^import\b|^export (?!default)", text, re.MULTILINE)
     assert text.count("class Page ") == text.count("class MessageEngine ") == 1

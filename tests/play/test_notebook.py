@@ -1,4 +1,4 @@
-"""Games played on the notebook's board, by its messages and in a browser."""
+"""Games on the notebook's board, by its messages and in a browser."""
 
 import gc
 import json
@@ -17,11 +17,12 @@ from azjax.games import Game, State
 from azjax.play import notebook
 from azjax.players import Choice
 
-PATIENCE = 300.0  # seconds; the machine may have other things to do
+PATIENCE = 300.0  # seconds; the machine can be loaded
 YOURS = "#board[data-turn=user]"
 OVER = "#board[data-turn=nobody]"
 
-# What anywidget is to the board: its state, and messages to and from the kernel.
+# A replacement for anywidget: the state of the board, and messages to and from the
+# kernel.
 HOST = """async ([program, state]) => {
   const blob = new Blob([program], { type: "text/javascript" });
   const { default: widget } = await import(URL.createObjectURL(blob));
@@ -59,7 +60,7 @@ class FirstLegalMove:
 
 
 class Kernel:
-    """A board, and what it sends."""
+    """A board, and the messages that it sends."""
 
     def __init__(self, spec, opponent=None, **options):
         game = games.make(spec)
@@ -70,16 +71,16 @@ class Kernel:
         self.answers = {}
 
     def receive(self, content):
-        """Takes a message as it comes from a page."""
+        """Receives a message as from a page."""
         self.board._handle_custom_msg(json.loads(json.dumps(content)), [])
 
-    def tell(self, method, view=0, **params):
+    def send_request(self, method, view=0, **params):
         id = next(self.ids)
         self.receive({"id": id, "method": method, "params": params, "view": view})
         return id
 
     def answer(self, id):
-        """Returns what kind of answer comes to a message, and its value."""
+        """Returns the kind and the value of the answer to a message."""
         while id not in self.answers:
             message = self.sent.get(timeout=PATIENCE)
             if message["kind"] not in ("progress", "stage"):
@@ -87,7 +88,7 @@ class Kernel:
         return self.answers[id]
 
     def ask(self, method, **params):
-        kind, value = self.answer(self.tell(method, **params))
+        kind, value = self.answer(self.send_request(method, **params))
         assert kind == "answer", value
         return value
 
@@ -99,14 +100,14 @@ def test_start_describes_the_game_and_the_opponent():
     assert description["strengths"] == []
 
 
-def test_game_and_opponent_may_be_texts():
+def test_game_and_opponent_can_be_texts():
     board = notebook.play("tic_tac_toe", "random")
     assert isinstance(board, notebook.Board)
     with pytest.raises(ValueError, match="unknown player 'chance'"):
         notebook.play("tic_tac_toe", "chance")
 
 
-def test_without_an_opponent_it_is_the_one_of_the_terminal(monkeypatch):
+def test_the_default_opponent_is_that_of_the_terminal(monkeypatch):
     monkeypatch.setattr(notebook, "default_opponent", lambda game: f"nobody {game}")
     with pytest.raises(ValueError, match="unknown player 'nobody tic_tac_toe'"):
         notebook.play("tic_tac_toe")
@@ -123,7 +124,7 @@ def test_the_opponent_decides_in_the_requested_position():
 
 @pytest.fixture(scope="module")
 def searching():
-    """A board with an opponent that searches."""
+    """Returns a board with an opponent that searches."""
     game = games.make("tic_tac_toe")
     player = players.load("alphazero:pretrained?simulations=60", game)
     kernel = Kernel("tic_tac_toe", player, seed=3)
@@ -135,7 +136,7 @@ def test_an_opponent_that_searches_has_strengths(searching):
     kernel = searching
     description = kernel.ask("start", game="", player="")
     assert description["simulations"] == 60
-    # A win in one, and no doubt about it.
+    # A win in one move, with a proven value.
     request = {"actions": [0, 3, 1, 4], "simulations": 100}
     decision = kernel.ask("decide", **request)
     assert decision["action"] == 2
@@ -150,12 +151,14 @@ def test_a_cancelled_decision_is_answered_with_none(searching, monkeypatch):
         search_, "search", lambda *args: is_stopped.wait(PATIENCE) and search(*args)
     )
     request = {"actions": [], "simulations": 100}
-    decision = kernel.tell("decide", **request)
-    stopped = kernel.tell("stop")
+    decision = kernel.send_request("decide", **request)
+    stopped = kernel.send_request("stop")
     is_stopped.set()
     assert kernel.answer(decision) == ("answer", None)
     assert kernel.answer(stopped) == ("answer", None)
-    first, second = (kernel.tell("decide", view=view, **request) for view in (1, 2))
+    first, second = (
+        kernel.send_request("decide", view=view, **request) for view in (1, 2)
+    )
     answers = [kernel.answer(first), kernel.answer(second)]
     assert all(kind == "answer" and value for kind, value in answers)
 
@@ -164,9 +167,12 @@ def test_invalid_requests_are_errors():
     kernel = Kernel("tic_tac_toe")
     request = {"actions": [0, 0], "simulations": None}
     for id, says in [
-        (kernel.tell("position", actions=[0, 0]), "action 0, number 2, is not legal"),
-        (kernel.tell("decide", **request), "action 0, number 2, is not legal"),
-        (kernel.tell("explode"), "unknown method"),
+        (
+            kernel.send_request("position", actions=[0, 0]),
+            "action 0, number 2, is not legal",
+        ),
+        (kernel.send_request("decide", **request), "action 0, number 2, is not legal"),
+        (kernel.send_request("explode"), "unknown method"),
     ]:
         kind, text = kernel.answer(id)
         assert kind == "error"
@@ -174,7 +180,7 @@ def test_invalid_requests_are_errors():
 
 
 class Cell:
-    """A board in the cell of a notebook that is open in a browser."""
+    """A board in a cell of an open notebook in a browser."""
 
     def __init__(self, open_page, url, kernel):
         self.kernel = kernel
@@ -185,7 +191,7 @@ class Cell:
         self.page.evaluate(HOST, [kernel.board._esm, state])
 
     def wait_for(self, selector):
-        """Carries messages to and fro until the page has such an element."""
+        """Relays messages until the page has a matching element."""
         for _ in range(6000):
             for message in self.page.evaluate("sent.splice(0)"):
                 self.kernel.receive(message)
@@ -205,7 +211,7 @@ class Cell:
 
 @pytest.fixture
 def cell(open_page, tmp_path):
-    """Opens an empty page and shows a board on it; nothing must go wrong there."""
+    """Opens an empty page and shows a board on it; errors on the page fail the test."""
     (tmp_path / "index.html").write_text("<!doctype html><html><body></body></html>")
     opened = []
 
@@ -277,10 +283,10 @@ def views(board):
 def test_a_view_is_released_after_its_decisions():
     kernel = Kernel("tic_tac_toe")
     for view in range(3):
-        id = kernel.tell("decide", view=view, actions=[0], simulations=None)
+        id = kernel.send_request("decide", view=view, actions=[0], simulations=None)
         assert kernel.answer(id)[1]["action"] == 1
     worker, _ = kernel.board._opponent.worker(None)
-    wait_until(lambda: not worker.is_busy)  # its thread answers before it lets go
+    wait_until(lambda: not worker.is_busy)  # its thread answers before it is released
     assert not kernel.board.pending
     gc.collect()
     assert views(kernel.board) == []
@@ -289,13 +295,13 @@ def test_a_view_is_released_after_its_decisions():
 @pytest.mark.parametrize("view", [[], {}, None, "x", 1.5])
 def test_a_view_without_a_number_is_not_answered(view):
     kernel = Kernel("tic_tac_toe")
-    kernel.tell("position", view=view, actions=[])
-    kernel.answer(kernel.tell("position", actions=[]))
+    kernel.send_request("position", view=view, actions=[])
+    kernel.answer(kernel.send_request("position", actions=[]))
     assert len(kernel.answers) == 1
 
 
 class Endless:
-    """A worker where every thought goes on for ever."""
+    """A worker whose searches do not end."""
 
     def submit(self, job):
         pass
@@ -304,7 +310,7 @@ class Endless:
 def test_closing_a_board_cancels_its_decisions(monkeypatch):
     kernel = Kernel("tic_tac_toe")
     monkeypatch.setattr(kernel.board._opponent, "worker", lambda _: (Endless(), 0))
-    kernel.tell("decide", actions=[], simulations=None)
+    kernel.send_request("decide", actions=[], simulations=None)
     (decision,) = kernel.board.pending.values()
     kernel.board.close()
     assert decision.job.is_cancelled
@@ -317,7 +323,7 @@ def test_an_unexpected_error_is_answered(monkeypatch, capsys):
 
     kernel = Kernel("tic_tac_toe")
     monkeypatch.setattr("azjax.play.notebook.describe_position", fail)
-    id = kernel.tell("position", actions=[])
+    id = kernel.send_request("position", actions=[])
     assert kernel.answer(id) == (
         "error",
         "internal server error; try again in a moment",

@@ -34,7 +34,7 @@ BATCH_SIZES = (1, 8)
 
 
 def make_player(config, game=None, parts=None):
-    """Returns a player whose layers all do something."""
+    """Returns a player whose layers all change their inputs."""
     game = game or games.make("connect_four")
     network, variables = players.first_network(0, game, config, parts)
     rng = np.random.default_rng(1)
@@ -97,7 +97,7 @@ def test_a_network_that_computes_in_bfloat16_is_exported_in_float32():
         np.testing.assert_array_equal(ours, expected)
 
 
-def test_the_file_tells_its_game_and_old_runtimes_can_read_it(tmp_path):
+def test_the_file_names_its_game_and_is_readable_by_old_runtimes(tmp_path):
     path = tmp_path / "deep" / "network.onnx"
     onnx_graph.export_onnx(make_player(CONFIGS[4], games.make("hex:5")), path)
     exported = onnx.load(path)
@@ -110,7 +110,7 @@ def test_the_file_tells_its_game_and_old_runtimes_can_read_it(tmp_path):
     assert [path.name for path in path.parent.iterdir()] == ["network.onnx"]
 
 
-def test_modules_of_the_users_own_are_refused():
+def test_custom_modules_are_refused():
     class OwnTrunk(DenseTrunk):
         pass
 

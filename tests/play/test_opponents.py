@@ -5,11 +5,11 @@ from azjax.play.opponents import default_mcts, default_minimax, default_opponent
 
 
 @pytest.mark.parametrize("name", ["connect_four", "tic_tac_toe"])
-def test_the_player_that_ships_comes_first(name):
+def test_the_pretrained_player_is_first(name):
     assert default_opponent(games.make(name)) == "alphazero:pretrained"
 
 
-def test_a_player_of_another_size_does_not_ship():
+def test_another_size_has_no_pretrained_player():
     game = games.make("gomoku:3,3,3")
     assert default_opponent(game) == default_minimax(game)
 
@@ -26,7 +26,7 @@ def test_the_depth_is_at_most_the_length_of_the_game():
     assert default_minimax(games.make("gomoku:2,2,2")) == "minimax:4"
 
 
-def test_longer_games_leave_time_for_fewer_playouts():
+def test_longer_games_get_fewer_playouts():
     assert default_minimax(games.make("go:5")) is None
     numbers = [
         int(default_mcts(games.make(name)).removeprefix("mcts:"))

@@ -10,13 +10,13 @@ GAME = games.make("tic_tac_toe")
 
 @pytest.fixture
 def noted():
-    """Messages about waiting."""
+    """Messages about loading and compilation."""
     return []
 
 
 @pytest.fixture
 def converse(opponent, noted):
-    """Plays with these lines as the user's; returns what was asked and written."""
+    """Plays with these input lines; returns prompts and output."""
 
     def call(lines, user=0, load=None, opponent=opponent):
         answers, asked, written = iter([*lines, EOFError]), [], []
@@ -99,13 +99,13 @@ def test_the_analysis_is_written_on_request(converse):
     assert any(text.split() == ["b3", "100.0%"] for text in written)
 
 
-def test_moves_are_taken_back(converse):
+def test_moves_are_undone(converse):
     _, written = converse(["b2", "undo", "redo", "back", "a1"])
     marks = [board.count("X") for board in boards(written)]
     assert marks == [0, 1, 0, 1, 0, 1]
 
 
-def test_the_game_goes_on_after_its_end(converse):
+def test_commands_are_accepted_after_the_end(converse):
     _, written = converse(["b2", "c3", "a1", "zz", "hint", "back", "c2", "new", "b2"])
     assert "you win" in written
     assert "'zz' cannot be played: the game is over" in written
@@ -118,7 +118,7 @@ def test_help_names_the_commands(converse):
     assert "take back your last move" in written[-1]
 
 
-def test_an_opponent_that_dies_is_reported(converse, opponent):
+def test_an_opponent_that_fails_is_reported(converse, opponent):
     original = opponent.start_session
 
     def start_session(game, seed):
@@ -146,13 +146,13 @@ def test_without_compilation_there_is_no_announcement(converse, noted):
 
 
 @pytest.mark.parametrize("end", ["quit", "q", " quit ", EOFError])
-def test_the_user_may_stop_at_any_time(converse, end):
+def test_the_user_can_stop_at_any_time(converse, end):
     asked, written = converse(["b2", end])
     assert len(asked) == 2
     assert boards(written)[-1].count("X") == 1
 
 
-def test_an_interrupt_is_left_to_the_command(converse):
+def test_an_interrupt_is_raised_to_the_command(converse):
     with pytest.raises(KeyboardInterrupt):
         converse(["b2", KeyboardInterrupt])
 

@@ -14,7 +14,7 @@ def position(name, *moves):
 
 
 @pytest.mark.parametrize("name", sorted(set(games.available())))
-def test_every_legal_move_can_be_pointed_at_or_is_named(name):
+def test_every_legal_move_can_be_made_by_cells_or_has_a_name(name):
     game, state, pointing = position(name)
     for action in legal_actions(game, state):
         cells = game.action_cells(state, action)
@@ -24,7 +24,7 @@ def test_every_legal_move_can_be_pointed_at_or_is_named(name):
         assert len(cells) < 2 or pointing.can_begin(cells[0])
 
 
-def test_a_column_is_all_that_is_pointed_at_in_connect_four():
+def test_connect_four_needs_only_a_column():
     _, _, pointing = position("connect_four", "4")
     assert pointing.action(((0, 3),)) == 3
     assert pointing.action(((5, 3),)) == 3
@@ -41,7 +41,7 @@ def test_a_piece_is_selected_before_its_target():
     assert game.action_to_text(state, action) == "c2d3"
 
 
-def test_a_pawn_becomes_a_queen_by_pointing():
+def test_a_pawn_promotes_to_a_queen_by_default():
     game = games.make("chess")
     state = game.from_fen("8/P6k/8/8/8/8/8/K7 w - - 0 1")
     pointing = Pointing(game, state, legal_actions(game, state))
@@ -49,12 +49,12 @@ def test_a_pawn_becomes_a_queen_by_pointing():
     assert game.action_to_text(state, action) == "a7a8q"
 
 
-def test_a_pass_is_named():
+def test_a_pass_has_a_name():
     game, state, pointing = position("go:5")
     assert [game.action_to_text(state, a) for a in pointing.unplaced] == ["pass"]
 
 
-def test_hints_are_given_where_few_cells_may_be_played():
+def test_hints_are_shown_if_few_cells_are_legal():
     assert len(position("othello")[2].hints(None)) == 4
     assert position("go:5")[2].hints(None) == []
     assert position("tic_tac_toe")[2].hints(None) == []

@@ -39,7 +39,7 @@ def read(tmp_path):
         ("chess", ["e2e4", "e7e5", "g1f3"]),
     ],
 )
-def test_what_is_saved_is_loaded(tmp_path, spec, moves):
+def test_a_saved_game_can_be_loaded(tmp_path, spec, moves):
     game, path = games.make(spec), tmp_path / "game.txt"
     players = ("human", "mcts:9?x=1")
     saved = SavedGame(repr(game), players, "unfinished", moves, result_text="B+0.5")
@@ -84,7 +84,7 @@ def test_a_file_is_not_overwritten_unless_asked(tmp_path):
     assert [found.name for found in tmp_path.iterdir()] == ["game.txt"]
 
 
-def test_numbers_may_be_missing_and_other_lines_and_values_are_for_people(read):
+def test_move_numbers_are_optional_and_other_lines_are_ignored(read):
     text = WHOLE.replace("1. ", "").replace("2. ", "\n\n")
     text = text.replace("result", "date: today: 5 o'clock\nresult")
     assert read(text)[1] == [0, 3, 1, 4, 2]
@@ -128,7 +128,7 @@ def test_a_file_cut_short_is_refused(read, length):
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"azjax game 1\n\xff\xff"])
-def test_bytes_that_are_no_text_are_refused(read, content):
+def test_bytes_that_are_not_text_are_refused(read, content):
     with pytest.raises(ValueError, match=r"game\.txt"):
         read(content)
 

@@ -8,7 +8,7 @@ GAME = games.make("tic_tac_toe")
 
 @pytest.fixture
 def session(opponent):
-    """A session in which the person begins."""
+    """A session in which the user moves first."""
     session = Session(GAME, opponent, name="first-cell", user=0)
     session.begin()
     return session
@@ -42,7 +42,7 @@ def test_a_line_is_a_command_or_not(text, command):
     assert parse(text) == command
 
 
-def test_it_is_told_how_a_game_ended(tmp_path):
+def test_the_end_of_a_game_is_described(tmp_path):
     game = games.make("go:2,0.5")
     session = Session(game, players.HumanPlayer(), name="human", user=0)
     session.begin()
@@ -64,7 +64,7 @@ def test_every_command_is_explained():
 def test_no_command_hides_a_move(name):
     game = games.make(name)
     names = {name for command in COMMANDS for name in command.names}
-    if name != "chess":  # its illegal actions have other names
+    if name != "chess":  # illegal actions can have other names
         state = game.init()
         texts = (game.action_to_text(state, a) for a in range(game.num_actions))
         assert not names & set(texts)
@@ -87,7 +87,7 @@ def test_an_empty_line_is_explained(session):
         session.do(" ")
 
 
-def test_a_hint_is_what_the_opponent_would_play(session):
+def test_a_hint_is_the_opponents_move(session):
     session.do("hint")
     assert session.latest_decision()[1].action == 0
     session.do("b2")
@@ -95,7 +95,7 @@ def test_a_hint_is_what_the_opponent_would_play(session):
     assert (ply, decision.action) == (1, 0)
 
 
-def test_moves_are_taken_back_and_made_again(session):
+def test_moves_are_undone_and_redone(session):
     session.do("b2")
     session.do("back")
     assert moves(session) == ""
@@ -121,7 +121,7 @@ def test_the_opponent_plays_for_both_to_the_end(session):
     assert session.player_names == ("first-cell", "first-cell")
 
 
-def test_a_game_that_plays_itself_is_stopped_by_taking_back(opponent, later):
+def test_undo_stops_a_game_that_plays_itself(opponent, later):
     session = Session(GAME, opponent, name="it", user=0, run=later)
     session.begin()
     session.do("auto")
@@ -145,7 +145,7 @@ def test_the_analysis_advises_at_each_turn(session):
     assert session.latest_decision()[0] == 3
 
 
-def test_expectations_are_those_of_the_first_player(session):
+def test_values_are_those_of_the_first_player(session):
     session.do("analysis")
     session.do("b2")
     assert session.values() == [0.5, -0.5, 0.5]
@@ -203,7 +203,7 @@ def test_an_invalid_file_is_an_error_and_keeps_the_game(session, tmp_path):
     assert (tmp_path / "thesis").read_text() == "words"
 
 
-def test_a_dead_opponent_loses_and_its_game_is_saved(session, opponent, tmp_path):
+def test_a_failed_opponent_loses_and_its_game_is_saved(session, opponent, tmp_path):
     session.do("b2")
     opponent.sessions[0].is_dead = True
     session.do("c3")
@@ -213,7 +213,7 @@ def test_a_dead_opponent_loses_and_its_game_is_saved(session, opponent, tmp_path
 
 
 @pytest.mark.parametrize("line", ["back", "sides", "auto", "new"])
-def test_a_dead_opponent_is_replaced(session, opponent, line):
+def test_a_failed_opponent_is_replaced(session, opponent, line):
     opponent.sessions[0].is_dead = True
     session.do("b2")
     session.do(line)

@@ -1,4 +1,4 @@
-"""`azjax play` in a terminal of its own, and in pipes."""
+"""`azjax play` in a pseudoterminal, and in pipes."""
 
 import fcntl
 import io
@@ -18,17 +18,17 @@ import pytest
 
 from azjax import cli
 
-PATIENCE = 240  # seconds, for a machine that has much else to do
+PATIENCE = 240  # seconds, for a loaded machine
 CELLS = [column + row for column in "abc" for row in "123"]
-# A terminal is that of the session whose leader takes it. A shell makes its background
-# jobs ignore SIGINT, and so all that they start.
+# The session leader becomes the owner of the terminal. A shell makes its background
+# jobs and their children ignore SIGINT.
 TAKE_TERMINAL = (
     "import fcntl, os, signal, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
     "signal.signal(signal.SIGINT, signal.SIG_DFL); "
     "os.execv(sys.executable, [sys.executable, '-m', 'azjax', *sys.argv[1:]])"
 )
 F4, F5 = "\x1bOS", "\x1b[15~"
-# readline, which pytest imports, sets a size of 80x24 that programs believe in.
+# readline, which pytest imports, sets a size of 80x24 that programs use.
 INHERITED = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
 ENVIRONMENT = {
     **INHERITED,
@@ -41,7 +41,7 @@ WAITING = b"azjax: loading tic_tac_toe ...\nazjax: compiling random ...\n"
 
 
 class Terminal:
-    """A program in a terminal, and what is to be seen there."""
+    """A program in a pseudoterminal, with its screen."""
 
     def __init__(self, *args, rows=30, columns=100, **environment):
         self.screen = pyte.Screen(columns, rows)
@@ -60,7 +60,7 @@ class Terminal:
         )
 
     def size(self, rows, columns):
-        """Makes the window as large; the kernel tells the program."""
+        """Resizes the window; the kernel notifies the program."""
         self.screen.resize(rows, columns)
         size = struct.pack("HHHH", rows, columns, 0, 0)
         fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, size)
@@ -74,7 +74,7 @@ class Terminal:
 
     @property
     def moves(self):
-        """The moves that stand beside the board."""
+        """The moves shown next to the board."""
         beside = " ".join(line.partition("│")[2] for line in self.screen.display)
         return re.findall(r"\b[abc][123]\b", beside)
 
@@ -85,21 +85,20 @@ class Terminal:
             self.stream.feed(data)
 
     def wait_for(self, condition):
-        """Waits until a text is to be seen, or a condition is true."""
+        """Waits until a text is on the screen, or a condition is true."""
         if isinstance(condition, str):
             text = condition
             return self.wait_for(lambda: text in self.text)
         end = time.monotonic() + PATIENCE
         while not condition():
-            assert time.monotonic() < end, f"waited in vain; there is:\n{self.text}"
+            assert time.monotonic() < end, f"timeout; the screen is:\n{self.text}"
             self.read()
         return None
 
     def interrupt(self):
-        """Presses Ctrl-C, and again if nothing comes of it, as people do.
+        """Presses Ctrl-C, and repeats it if it has no effect.
 
-        Python's `input` overlooks one between its question and the first look for
-        an answer.
+        Python's `input` ignores one between its prompt and its first read.
         """
         for _ in range(8):
             self.type("\x03")
@@ -110,7 +109,7 @@ class Terminal:
                 self.read()
 
     def status(self):
-        """Waits for the end of the program; returns its status."""
+        """Waits for the program to exit; returns its status."""
         self.wait_for(lambda: self.process.poll() is not None)
         while select.select([self.ours], [], [], 0.1)[0]:
             self.read()
@@ -127,7 +126,7 @@ class Terminal:
 
 @pytest.fixture
 def open_terminal():
-    """Starts programs in terminals; ends them."""
+    """Starts programs in terminals; stops them."""
     opened = []
 
     def start(*args, **settings):
@@ -149,7 +148,7 @@ def test_a_whole_game_in_a_terminal_whose_window_changes_its_size(open_terminal)
     terminal.wait_for("your move, with the crosses")
     terminal.size(6, 70)
     terminal.wait_for("too small")
-    terminal.type("b2\r")  # can be typed all the same
+    terminal.type("b2\r")  # moves can still be typed
     terminal.size(40, 120)
     terminal.wait_for(lambda: len(terminal.moves) == 2)
     assert "too small" not in terminal.text
@@ -173,12 +172,12 @@ def test_a_whole_game_in_a_terminal_whose_window_changes_its_size(open_terminal)
     assert terminal.status() == 0
 
 
-def test_bad_input_and_taking_back_in_a_terminal(open_terminal):
+def test_invalid_input_and_undo_in_a_terminal(open_terminal):
     terminal = play(open_terminal)
     terminal.wait_for("your move, with the crosses")
     terminal.type("zz\r")
     terminal.wait_for("'zz' is no action of tic_tac_toe")
-    terminal.type("\r")  # the cell in the middle
+    terminal.type("\r")  # the center cell
     terminal.wait_for(lambda: len(terminal.moves) == 2)
     answer = terminal.moves[1]
     assert terminal.moves[0] == "b2"
@@ -202,7 +201,7 @@ def test_bad_input_and_taking_back_in_a_terminal(open_terminal):
         pytest.param(["--plain"], "your move (a3 b3", marks=pytest.mark.slow),
     ],
 )
-def test_keys_pressed_while_the_game_is_loaded_are_no_moves(open_terminal, args, turn):
+def test_keys_pressed_during_loading_are_not_moves(open_terminal, args, turn):
     terminal = play(open_terminal, *args)
     terminal.wait_for("loading tic_tac_toe ...")
     terminal.type("b2\ra1\r")
@@ -220,7 +219,7 @@ def test_keys_pressed_while_the_game_is_loaded_are_no_moves(open_terminal, args,
         pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
     ],
 )
-def test_an_interrupt_leaves_the_terminal_as_it_was(open_terminal, way):
+def test_an_interrupt_restores_the_terminal(open_terminal, way):
     terminal = play(open_terminal)
     terminal.wait_for("your move, with the crosses")
     assert termios.tcgetattr(terminal.theirs) != terminal.modes
@@ -250,7 +249,7 @@ def test_an_interrupt_does_not_wait_for_a_search(open_terminal):
         pytest.param(["--plain"], "xterm-256color", marks=pytest.mark.slow),
     ],
 )
-def test_a_terminal_for_lines_has_lines(open_terminal, args, term):
+def test_a_line_terminal_has_the_line_interface(open_terminal, args, term):
     terminal = play(open_terminal, *args, TERM=term)
     question = "your move (a3 b3 c3 a2 b2 c2 a1 b1 c1): "
     terminal.wait_for(question)
@@ -264,7 +263,7 @@ def test_a_terminal_for_lines_has_lines(open_terminal, args, term):
 
 
 def pipe(text, *args):
-    """Runs `azjax play` with this input; returns what it wrote."""
+    """Runs `azjax play` with this input; returns its output."""
     return subprocess.run(
         [sys.executable, "-m", "azjax", "play", *args],
         input=text,
@@ -276,7 +275,7 @@ def pipe(text, *args):
 
 
 def test_a_game_in_a_pipe(tmp_path, capsys, monkeypatch):
-    """Bytes that are no text are no move, and the last line needs no end."""
+    """Bytes that are not text are an invalid move; the last line needs no end."""
     path = tmp_path / "game.txt"
     lines = f"nonsense\nb2\nundo\na3\nsave {path}\nauto"
     done = pipe(
@@ -294,7 +293,7 @@ def test_a_game_in_a_pipe(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_reader_that_leaves_ends_the_program_quietly():
+def test_a_closed_output_ends_the_program_without_an_error():
     args = [sys.executable, "-m", "azjax", "play", "tic_tac_toe", "--opponent", "human"]
     with subprocess.Popen(
         args,
@@ -315,7 +314,7 @@ def test_a_reader_that_leaves_ends_the_program_quietly():
         assert process.stderr.read() == b"azjax: loading tic_tac_toe ...\n"
 
 
-def test_a_file_that_is_no_saved_game_is_refused_before_the_game(tmp_path, capsys):
+def test_an_invalid_saved_game_is_refused_before_the_game(tmp_path, capsys):
     path = tmp_path / "thesis.txt"
     path.write_text("words")
     with pytest.raises(SystemExit) as error:

@@ -64,7 +64,7 @@ def test_a_value_names_its_side():
     assert value_text(chess, 1, -0.5) == "-0.50 for the black pieces"
 
 
-def test_a_decision_without_analysis_says_so():
+def test_a_decision_without_analysis_has_a_note():
     assert list(analysis_lines(GAME, GAME.init(), MoveDecision(0))) == [
         "this player provides no analysis"
     ]
@@ -77,7 +77,7 @@ def test_a_zero_value_without_search_is_unknown():
     assert expected_value(decision(4, [1] * 9)._replace(value=0.0)) == 0.0
 
 
-def test_numbers_are_written_for_people():
+def test_numbers_are_rounded():
     assert (signed(-0.001), signed(0.126), signed(-1)) == ("+0.00", "+0.13", "-1.00")
     assert (clock(0), clock(59.9), clock(3600)) == ("0:00", "0:59", "60:00")
     assert sparkline([-1, 0, 1], 10) == "▁▅█"

@@ -61,7 +61,7 @@ def test_a_site_is_complete_and_small(shipped, tmp_path):
     assert (directory / "vendor/ort/LICENSE").exists()
 
 
-def test_a_site_holds_no_program_that_only_a_server_needs():
+def test_a_site_has_no_files_that_only_a_server_needs():
     files = site(untrained("tic_tac_toe"), name="x")
     programs = {path for path in files if path.endswith(".js")}
     needed, waiting = {"boot.js"}, {"app.js", "worker.js", "games/tic_tac_toe.js"}
@@ -74,7 +74,7 @@ def test_a_site_holds_no_program_that_only_a_server_needs():
     assert programs == needed
 
 
-def test_the_page_knows_no_other_host():
+def test_the_page_names_no_other_host():
     for path in page_files().rglob("*"):
         if path.suffix in (".js", ".html", ".css", ".svg") and "vendor" not in str(
             path
@@ -83,7 +83,7 @@ def test_the_page_knows_no_other_host():
             assert hosts <= {"www.w3.org", "localhost:8000."}, path
 
 
-def test_the_runtime_is_what_was_published():
+def test_the_runtime_is_the_published_one():
     folder = page_files() / "vendor" / "ort"
     for line in (folder / "SHA256SUMS").read_text().splitlines():
         checksum, name = line.split()
@@ -123,7 +123,7 @@ def test_the_export_is_reproducible(shipped):
     assert site(shipped, name="x") == site(shipped, name="x")
 
 
-def test_the_search_is_told_its_settings():
+def test_the_search_gets_its_settings():
     search = AlphaZeroConfig(c_init=2.0, c_base=100.0, first_play_reduction=0.2)
     files = site(untrained("tic_tac_toe", search), name="x")
     config = json.loads(files["config.json"])
@@ -136,13 +136,13 @@ def test_the_search_is_told_its_settings():
     onnx.checker.check_model(onnx.load_from_string(network))
 
 
-def test_games_without_rules_in_the_page_are_refused(tmp_path):
+def test_games_without_rules_in_javascript_are_refused(tmp_path):
     with pytest.raises(ValueError, match="othello yet, only for: connect_four, tic"):
         export_web(untrained("othello"), tmp_path / "site", name="x")
     assert not list(tmp_path.iterdir())
 
 
-def test_only_an_earlier_export_is_written_over(tmp_path):
+def test_only_an_earlier_export_is_overwritten(tmp_path):
     trained = untrained("tic_tac_toe")
     other = tmp_path / "other"
     other.mkdir()

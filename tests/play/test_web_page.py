@@ -23,7 +23,7 @@ OVER = "#board[data-turn=nobody]"
 
 @pytest.fixture(scope="module")
 def sites(tmp_path_factory):
-    """Serves one folder with a site for each game; gives its address and path."""
+    """Serves one folder with a site for each game; yields its address and path."""
     folder = tmp_path_factory.mktemp("sites")
     for name in browser_games():
         trained = players.load_run("pretrained", games.make(name))
@@ -41,7 +41,7 @@ def sites(tmp_path_factory):
 
 @pytest.fixture
 def visit(open_page, sites):
-    """Opens a game's page; at the end nothing must have gone wrong on it."""
+    """Opens a game's page; errors on the page fail the test."""
     opened = []
 
     def open_game(name="connect_four", link="", **options):
@@ -55,7 +55,7 @@ def visit(open_page, sites):
 
 
 class Rules:
-    """The game that goes on in the page, by Python's rules."""
+    """The game on the page, by the Python rules."""
 
     def __init__(self, name):
         self.game = games.make(name)
@@ -69,7 +69,7 @@ class Rules:
         self.state = self.step(self.state, action)
 
     def winning(self, player):
-        """Returns the actions with which a player would win at once."""
+        """Returns the actions with which a player would win immediately."""
         state = self.state
         if self.game.name == "tic_tac_toe":
             state = dataclasses.replace(state, current_player=np.int8(player))
@@ -85,7 +85,7 @@ class Rules:
         return wins
 
     def careless_move(self):
-        """Returns a move that threatens, or else one that lets the opponent win."""
+        """Returns a move that threatens to win, or one that lets the opponent win."""
         before = self.state
         choices = []
         for action in self.legal():
@@ -226,18 +226,18 @@ def test_the_analysis_shows_the_decision(visit):
 
 
 def analyse(page):
-    """Opens the analysis, and waits until everything was searched."""
+    """Opens the analysis and waits for the end of the search."""
     page.find("summary").click()
     expect(page.find("#speed")).to_contain_text("200 simulations")
 
 
 def branch(page, *moves):
-    """Returns what stands for a position in the tree."""
+    """Returns the element of a position in the tree."""
     return page.find(f"#tree button[aria-label^='{' '.join(moves)}: ']")
 
 
 def choose_branch(page):
-    """Chooses a position of the tree as soon as it is of what is shown."""
+    """Selects a position as soon as the tree belongs to the shown position."""
     page.page.evaluate(
         """() => new Promise((resolve) => {
             const timer = setInterval(() => {
@@ -265,7 +265,7 @@ def test_the_tree_shows_continuations(visit):
     expect(page.find(".estimate").first).to_be_visible()
     page.target(0).click(force=True)
     assert page.find("#board").get_attribute("data-moves") == "6"
-    # An earlier position has a tree as well; the game goes on from its own.
+    # An earlier position also has a tree; the game continues from its own.
     page.find("#first").click()
     page.find("#next").click()
     expect(page.find("#status")).to_have_text("Move 1 of 6: 4. » to continue.")
@@ -331,11 +331,11 @@ def test_a_position_that_is_over_has_no_tree(visit):
 
 
 def open_link(page, link):
-    """Puts another game into the address of an open page."""
+    """Sets the address of an open page to another game."""
     page.page.evaluate("link => { location.hash = link; }", link)
 
 
-def test_a_game_is_a_link_and_goes_on_after_a_reload(visit):
+def test_a_game_is_a_link_and_continues_after_a_reload(visit):
     page = visit("tic_tac_toe")
     assert "#" not in page.page.url
     page.play(4)
@@ -381,7 +381,7 @@ def test_a_game_is_counted_once(visit):
     page.page.reload()
     page.wait_for_turn()
     assert (page.status(), page.score()) == ("You win!", [1, 0, 0])
-    # This browser has counted the game, so it is taken back; it has not counted others.
+    # This browser has counted the game, so undo removes it; it has not counted others.
     page.find("#undo").click()
     page.wait_for(YOURS)
     assert page.score() == [0, 0, 0]
@@ -405,7 +405,7 @@ def test_changing_who_moves_first_does_not_end_the_current_game(visit):
     page.find("#new-game").click()
     page.wait_for(f"{YOURS}[data-moves='1']")
     expect(page.find("#begins-later")).to_be_hidden()
-    # No move of the user's would be lost.
+    # No move of the user would be lost.
     page.find("label:has-text('You')").click()
     page.wait_for(f"{YOURS}[data-moves='0']")
 
@@ -571,7 +571,7 @@ def test_every_request_goes_to_the_pages_own_host(visit):
     page = visit("tic_tac_toe")
     page.play(0)
     names = {url.rpartition("/")[2] for url in page.requests}
-    # Those of the worker are among them.
+    # This includes requests of the worker.
     assert {"worker.js", "network.onnx.gz", "tic_tac_toe.js"} <= names
     assert "connect_four.js" not in names
 
@@ -593,7 +593,7 @@ def test_the_policy_blocks_requests_to_other_hosts(open_page, sites):
         ("analysis.js", "Part of the page did not load"),
     ],
 )
-def test_a_page_that_lacks_a_file_says_so(open_page, sites, missing, says):
+def test_a_page_without_a_file_shows_an_error(open_page, sites, missing, says):
     url, folder = sites
     broken = folder / f"without_{missing}"
     shutil.copytree(folder / "tic_tac_toe", broken)

@@ -1,4 +1,4 @@
-"""The page's rules are those of the Python games; needs Node.js."""
+"""The page's rules compared with those of the Python games; needs Node.js."""
 
 import json
 import pathlib
@@ -16,15 +16,18 @@ from azjax.play.server.rules import Rules
 
 HERE = pathlib.Path(__file__).parent
 NUM_GAMES = 1000
-NUM_COMPARED = 200  # of them, by the cells that won
-ILLEGAL = 0.02  # share of moves that are any number, legal or not
+NUM_COMPARED = 200  # of these games, the winning cells are compared
+ILLEGAL = 0.02  # fraction of moves that are random numbers, legal or not
 
 pytestmark = pytest.mark.usefixtures("node")
 
 
 def record(game):
-    """Plays random games beyond their ends; returns actions `[B, T]`, what the rules
-    say about the positions, leaves `[B, T + 1, ...]`, and the last ones."""
+    """Plays random games beyond their ends.
+
+    Returns actions `[B, T]`, facts of the positions, leaves `[B, T + 1, ...]`, and the
+    final states.
+    """
 
     def look(state):
         return {
@@ -75,7 +78,7 @@ def run_node(script, *arguments, given):
 
 
 @pytest.mark.parametrize("name", browser_games())
-def test_random_games_go_the_same_way(name):
+def test_random_games_are_equal(name):
     game = games.make(name)
     actions, seen, last = record(game)
     replayed = replay(name, actions)
@@ -99,13 +102,13 @@ def test_random_games_go_the_same_way(name):
         cells = [row * width + column for row, column in game.winning_cells(state)]
         assert replayed[number][-1]["winning"] == cells
         assert replayed[number][0]["winning"] == []
-    # Both players won, and illegal actions ended games.
+    # Both players won games, and illegal actions ended games.
     assert {-1, 1} <= set(seen["rewards"][:, -1, 0].astype(int).tolist())
     assert seen["terminated"][:, -1].all()
 
 
 @pytest.mark.parametrize("name", browser_games())
-def test_moves_are_written_the_same_way(name):
+def test_moves_have_the_same_notation(name):
     game = games.make(name)
     (played,) = replay(name, np.zeros((1, 1), int))
     state = game.init()

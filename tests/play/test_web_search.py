@@ -1,4 +1,4 @@
-"""The page's search is Python's; needs Node.js."""
+"""The page's search compared with Python's; needs Node.js."""
 
 import dataclasses
 import json
@@ -25,19 +25,19 @@ pytestmark = pytest.mark.usefixtures("node")
 
 @pytest.fixture(scope="module")
 def trained():
-    """The shipped player, with settings that are not the defaults."""
+    """Returns the shipped player with settings other than the defaults."""
     shipped = players.load_run("pretrained", GAME)
     search = AlphaZeroConfig(c_init=2.0, c_base=50.0, first_play_reduction=0.3)
     return dataclasses.replace(shipped, search=search)
 
 
-def think(trained, steps, folder):
-    """Lets the page's search do `steps`, one after the other."""
+def run_steps(trained, steps, folder):
+    """Runs `steps` in the page's search, one after the other."""
     site = folder / "site"
     export_web(trained, site, name="x")
     (site / "package.json").write_text('{"type": "module"}')
     result = subprocess.run(
-        # The network's program is not worth optimizing for so few simulations.
+        # Optimizing the network's program would take longer than these few simulations.
         ["node", "--liftoff-only", HERE / "browser" / "search.mjs", site],
         input=json.dumps(steps),
         capture_output=True,
@@ -95,10 +95,10 @@ FRESH = [
     for actions in OPENINGS
 ]
 PLAYED = [[], [4, 0], [4, 0, 1, 7]]
-GOES_ON = [
+CONTINUED = [
     {"actions": PLAYED[0], "simulations": SIMULATIONS, "isFresh": True},
     *({"actions": actions, "simulations": SIMULATIONS} for actions in PLAYED[1:]),
-    # Another game's position, of which the tree knows nothing.
+    # A position of another game, which is not in the tree.
     {"actions": [4, 0, 1], "simulations": SIMULATIONS},
 ]
 WON = {"actions": [0, 3, 1, 4, 2], "simulations": 1}
@@ -106,12 +106,12 @@ WON = {"actions": [0, 3, 1, 4, 2], "simulations": 1}
 
 @pytest.fixture(scope="module")
 def decisions(trained, tmp_path_factory):
-    """What the page's search thinks of all these positions."""
-    steps = [*FRESH, *GOES_ON, WON]
-    return think(trained, steps, tmp_path_factory.mktemp("search"))
+    """Returns the decisions of the page's search in all these positions."""
+    steps = [*FRESH, *CONTINUED, WON]
+    return run_steps(trained, steps, tmp_path_factory.mktemp("search"))
 
 
-def test_visits_and_values_are_those_of_python(trained, decisions):
+def test_visits_and_values_equal_pythons(trained, decisions):
     check_same(trained, decisions[: len(FRESH)])
 
 
@@ -138,7 +138,7 @@ def test_every_network_runs_in_the_browsers_runtime(
     )
     changes = {"network": network, "variables": variables, "config": config}
     other = dataclasses.replace(trained, **changes)
-    check_same(other, think(other, FRESH, tmp_path))
+    check_same(other, run_steps(other, FRESH, tmp_path))
 
 
 def check_same(trained, decisions):
@@ -169,7 +169,7 @@ def check_same(trained, decisions):
 
 
 def check_same_tree(tree, branches, index):
-    """Fails unless the page's tree is Python's, all of which is shown."""
+    """Checks that the page's tree equals Python's, and that it shows every node."""
     paths, found = [], {}
     for node in tree:
         before = paths[node["parent"]] if node["parent"] >= 0 else ()
@@ -190,7 +190,7 @@ def check_same_tree(tree, branches, index):
     assert visits == sorted(visits, reverse=True)
 
 
-def test_the_tree_is_kept_from_move_to_move(trained, decisions):
+def test_the_tree_is_reused_from_move_to_move(trained, decisions):
     player = player_of(trained, tree_reuse_nodes=400)
     states = [state_after(actions) for actions in PLAYED]
     memory = player.init_carry(states[0])

@@ -1,4 +1,4 @@
-"""The page behind `azjax serve`, in a browser; needs playwright and Chromium."""
+"""The page of `azjax serve`, in a browser; needs playwright and Chromium."""
 
 import contextlib
 import fcntl
@@ -35,7 +35,7 @@ PHONE = {
 
 
 class Server:
-    """`azjax serve`, which can be killed and started again."""
+    """`azjax serve`, which can be killed and restarted."""
 
     def __init__(self, games, runs, *options):
         self.games, self.runs, self.port = games, runs, 0
@@ -60,7 +60,7 @@ class Server:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """A directory with a run that was stopped, and whose player is good already."""
+    """A directory with a stopped run that has a strong player."""
     run = tmp_path_factory.mktemp("runs") / "first"
     (run / "plots").mkdir(parents=True)
     (run / "config.json").write_text(json.dumps({"format": 2, "game": "tic_tac_toe"}))
@@ -77,7 +77,7 @@ def add_row(runs, **row):
 
 @contextlib.contextmanager
 def learning(runs):
-    """Holds the run's directory as the process does that trains in it."""
+    """Locks the run's directory, as its training process does."""
     with (runs / "first" / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -98,7 +98,7 @@ def server(runs):
 
 @pytest.fixture(scope="module")
 def large_server(runs):
-    """Serves games whose rules take long to compile."""
+    """Serves games whose rules compile slowly."""
     one = Server(LARGE_GAMES, runs)
     one.start()
     yield one
@@ -107,7 +107,7 @@ def large_server(runs):
 
 @pytest.fixture
 def visit(open_page, server):
-    """Opens an address of the server; at the end nothing must have gone wrong."""
+    """Opens an address of the server; errors on the page fail the test."""
     yield from visits(open_page, server)
 
 
@@ -129,14 +129,14 @@ def visits(open_page, server):
 
 
 def play(visit, game, player="random", **options):
-    """Opens a game's page, and waits for the user's turn."""
+    """Opens a game's page and waits for the user's turn."""
     page = visit(f"play/{games.make(game)}/?player={player}", **options)
     page.wait_for_turn()
     return page
 
 
 def point(page, *cells):
-    """Makes a move by pointing at cells, and waits for the answer."""
+    """Makes a move by clicking cells, and waits for the reply."""
     move(page, *map(page.target, cells))
 
 
@@ -148,7 +148,7 @@ def move(page, *buttons):
 
 
 def legal(page):
-    """Returns the cells that may be pointed at."""
+    """Returns the cells that can be clicked."""
     return page.page.evaluate(
         f"[...document.querySelectorAll('.targets button')]"
         f".flatMap((one, cell) => one.matches('{LEGAL}') ? [cell] : [])"
@@ -193,7 +193,7 @@ def test_the_board_is_drawn_while_the_rules_compile(visit, server):
     held = []
 
     def hold(socket):
-        """Answers the start at first as a server does that compiles the rules."""
+        """Delays the answer to the start, as a server does that compiles the rules."""
         there = socket.connect_to_server()
 
         def take(text):
@@ -317,15 +317,15 @@ def test_the_second_player_sees_the_board_turned(visit):
     free, square = 11, "b3"
     if "white" in page.target(free).get_attribute("aria-label"):
         free, square = 12, "c3"
-    page.page.keyboard.press("Tab")  # from now on arrows walk on the board
-    page.target(5).focus()  # on the right edge, with b to its left
+    page.page.keyboard.press("Tab")  # from now on, arrow keys move on the board
+    page.target(5).focus()  # on the right edge, with column b to its left
     steps = ["ArrowLeft"] * (free - 10)
     for key in ("ArrowRight", *steps, "Enter", "ArrowUp", "Enter"):
         page.page.keyboard.press(key)
     page.wait_for(f"{YOURS}[data-moves='3']")
     assert page.target(free).get_attribute("aria-label") in (
         f"{square}: black man",
-        f"{square}: white man",  # which took it
+        f"{square}: white man",  # if captured
     )
     page.find("label:has-text('You')").click()
     page.find("#new-game").click()
@@ -333,7 +333,7 @@ def test_the_second_player_sees_the_board_turned(visit):
     assert heights(0, 24) == pytest.approx([above, below])
 
 
-def test_hexagons_are_pointed_at_and_what_has_no_cell_has_a_button(visit):
+def test_hexagons_can_be_clicked_and_other_actions_have_buttons(visit):
     page = play(visit, "hex:3,true")
     page.find("label:has-text('Computer')").click()
     page.wait_for(f"{YOURS}[data-moves='1']")
@@ -350,7 +350,7 @@ def test_on_a_phone_a_small_cell_is_confirmed_and_a_pass_has_a_button(visit):
     page = play(visit, "go:9", **PHONE)
     assert page.page.evaluate("document.documentElement.scrollWidth") <= 320
     assert page.find("#board").bounding_box()["width"] == 320
-    expect(page.find("#board .paper")).to_be_hidden()  # it is bright, and the page dark
+    expect(page.find("#board .paper")).to_be_hidden()  # the page is dark
     size = page.find("#board .labels text").first.evaluate(
         "text => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a"
     )
@@ -384,7 +384,7 @@ def test_a_game_can_be_played_by_keyboard(visit):
     page.wait_for(f"{YOURS}[data-moves='2']")
 
 
-def test_a_game_goes_on_after_a_reload_and_is_saved(visit, tmp_path):
+def test_a_game_continues_after_a_reload_and_is_saved(visit, tmp_path):
     page = play(visit, "breakthrough:5,5")
     point(page, 16, 12)
     status = status_of(page)
@@ -418,7 +418,7 @@ def test_another_opponent_waits_for_the_next_game(visit):
     expect(page.find("#opponent-later")).to_be_hidden()
     expect(page.find("#status")).to_contain_text("You move first, with crosses")
     assert page.page.url.endswith("?player=greedy")
-    # One that cannot be met leaves everything as it was.
+    # An opponent that cannot start changes nothing.
     point(page, legal(page)[0])
     page.page.evaluate(
         "document.querySelector('#opponent').append(new Option('gone', 'gone'))"
@@ -462,7 +462,7 @@ def test_another_opponent_is_chosen_before_the_first_move(visit):
     point(page, legal(page)[0])
 
 
-def test_the_tree_is_told_by_the_server(visit):
+def test_the_tree_is_sent_by_the_server(visit):
     page = play(visit, "tic_tac_toe", "alphazero:pretrained")
     page.find("summary").click()
     page.find("#tree button[aria-label^='b2: ']").click()
@@ -519,7 +519,7 @@ def test_a_game_continues_after_a_lost_connection(open_page, server):
     page.wait_for(f"{YOURS}[data-moves='2']")
     assert page.target(4).get_attribute("aria-label") == "b2: cross"
     expect(page.find("#notice")).to_be_hidden()
-    # Chromium asks for the icon whenever the address changes.
+    # Chromium requests the icon after each change of the address.
     known = ("WebSocket", "Failed to load resource")
     assert all(any(text in problem for text in known) for problem in page.problems)
 
@@ -539,7 +539,7 @@ def test_a_whole_game_of_othello(large_visit):
 
 
 @pytest.mark.slow
-def test_a_pawn_becomes_what_is_chosen(large_visit):
+def test_a_pawn_promotes_to_the_chosen_piece(large_visit):
     # a4 b5, axb5 a6, bxa6 h6, a7 h5
     moves = "3512-3585-2337-3504-1832-4015-1168-3431"
     page = large_visit(f"play/chess/?player=random#you=0&moves={moves}")
@@ -558,7 +558,7 @@ def test_a_pawn_becomes_what_is_chosen(large_visit):
     page.page.keyboard.press("Enter")
     page.wait_for(f"{YOURS}[data-moves='10']")
     there = page.target(end).get_attribute("aria-label")
-    assert there in ("b8: white knight", "b8: black rook")  # which took it
+    assert there in ("b8: white knight", "b8: black rook")  # a recapture
 
 
 @pytest.mark.slow

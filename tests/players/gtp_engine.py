@@ -1,6 +1,6 @@
-"""A GTP engine for tic-tac-toe that plays the first free cell and may misbehave.
+"""A GTP engine for tic-tac-toe that plays the first free cell and can fail on demand.
 
-    python gtp_engine.py [BEHAVIOUR [LOG]]
+    python gtp_engine.py [BEHAVIOR [LOG]]
 
 LOG: a file for the received commands.
 """
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-BEHAVIOUR, LOG = (*sys.argv[1:], "good", os.devnull)[:2]
+BEHAVIOR, LOG = (*sys.argv[1:], "good", os.devnull)[:2]
 CELLS = [f"{column}{row}" for row in "321" for column in "abc"]
 COMMANDS = "protocol_version name list_commands clear_board play genmove undo quit"
 
@@ -19,21 +19,21 @@ moves = []
 
 def genmove():
     free = [cell for cell in CELLS if cell not in moves]
-    if BEHAVIOUR == "dies":
+    if BEHAVIOR == "dies":
         print("out of\nluck", file=sys.stderr, flush=True)
         sys.exit(3)
-    if BEHAVIOUR == "hangs":
+    if BEHAVIOR == "hangs":
         time.sleep(1000)
-    if BEHAVIOUR == "cheats":
+    if BEHAVIOR == "cheats":
         return moves[-1]
-    if BEHAVIOUR == "babbles":
+    if BEHAVIOR == "babbles":
         return "the corner"
-    if BEHAVIOUR == "resigns":
+    if BEHAVIOR == "resigns":
         return "Resign"
-    if BEHAVIOUR == "floods":
+    if BEHAVIOR == "floods":
         while True:
             print("x" * 10_000)
-    if BEHAVIOUR == "fails":
+    if BEHAVIOR == "fails":
         raise ValueError("no idea")
     moves.append(free[0])
     return free[0].upper()
@@ -42,17 +42,17 @@ def genmove():
 def execute(name, words):
     match name:
         case "protocol_version":
-            return "1" if BEHAVIOUR == "old" else "2"
+            return "1" if BEHAVIOR == "old" else "2"
         case "name":
             return "Fake"
         case "list_commands":
             known = COMMANDS.split()
-            lacking = {"forgets": "undo", "helpless": "genmove"}.get(BEHAVIOUR)
+            lacking = {"forgets": "undo", "helpless": "genmove"}.get(BEHAVIOR)
             return "\n".join(command for command in known if command != lacking)
         case "clear_board":
             moves.clear()
         case "play":
-            if BEHAVIOUR == "strict":
+            if BEHAVIOR == "strict":
                 raise ValueError("illegal move")
             moves.append(words[1].lower())
         case "undo":
@@ -66,23 +66,23 @@ def execute(name, words):
     return ""
 
 
-if BEHAVIOUR == "silent":
+if BEHAVIOR == "silent":
     time.sleep(1000)
-if BEHAVIOUR == "noisy":
+if BEHAVIOR == "noisy":
     print("Welcome to Fake!", flush=True)
-if BEHAVIOUR == "parent":
+if BEHAVIOR == "parent":
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
 for line in sys.stdin:
     number, name, *words = line.split()
     with open(LOG, "a") as log:
         print(name, *words, file=log)
-    if BEHAVIOUR == "confused":
+    if BEHAVIOR == "confused":
         number = "77"
     try:
         answer = f"={number} {execute(name, words)}"
     except ValueError as error:
         answer = f"?{number} {error}"
-    end = "\r\n" if BEHAVIOUR == "windows" else "\n"
+    end = "\r\n" if BEHAVIOR == "windows" else "\n"
     print(answer, end=end * 2, flush=True)
     if name == "quit":
         break

@@ -18,7 +18,7 @@ ALGORITHMS = pytest.mark.parametrize(
 #                                . . .                     X . .
 X_TO_MOVE = ("a3", "a2", "b3", "b2")
 O_TO_MOVE = ("a3", "a2", "b3", "b2", "a1")
-# X threatens c3, and O has nothing of its own:
+# X threatens c3, and O has no threat:
 #   X X .
 #   . O .
 #   . . .
@@ -84,7 +84,7 @@ def test_gumbel_play_does_not_depend_on_the_key_at_all(choice_of):
     chex.assert_trees_all_equal(*choices)
 
 
-# Carry
+# Carry: trees reused between moves
 
 SIMULATIONS = 24
 KEPT_NODES = 40
@@ -92,8 +92,8 @@ GAMES = 4
 
 
 @pytest.fixture(scope="module")
-def keeping(trained):
-    """A player that keeps its trees, compiled once, for four games."""
+def reusing_player(trained):
+    """A player with tree reuse, compiled once, for four games."""
     search = GumbelConfig(tree_reuse_nodes=KEPT_NODES, use_solver=True)
     return AlphaZeroPlayer(
         trained.game, search, SIMULATIONS, trained.network, trained.variables
@@ -116,9 +116,9 @@ def first(trained):
 
 
 @pytest.fixture(scope="module")
-def empty(keeping, first):
+def empty(reusing_player, first):
     """The carry before the first move."""
-    return jax.device_get(init_carry(keeping, first))
+    return jax.device_get(init_carry(reusing_player, first))
 
 
 def choose_in(player, states, carry, seed=0):
@@ -129,12 +129,12 @@ def choose_in(player, states, carry, seed=0):
 
 
 def visits(carry):
-    """Simulations at the root: those of this move and those kept."""
+    """Returns the simulations at the root: those of this move and reused ones."""
     return carry.children_visits[:, 0].sum(axis=-1)
 
 
 def answer(carry, action):
-    """The most visited answers to the moves."""
+    """Returns the most visited replies to the moves."""
     games = np.arange(GAMES)
     child = carry.children_index[games, 0, action]
     return carry.children_visits[games, child].argmax(axis=-1), child
@@ -148,18 +148,18 @@ def test_a_player_without_tree_reuse_has_no_carry(trained, states):
 
 
 @pytest.mark.slow
-def test_the_first_move_is_searched_from_an_empty_tree(keeping, first, empty):
+def test_the_first_move_is_searched_from_an_empty_tree(reusing_player, first, empty):
     assert (empty.node_visits == 0).all()
-    choice, carry = choose_in(keeping, first, empty)
+    choice, carry = choose_in(reusing_player, first, empty)
     np.testing.assert_array_equal(visits(carry), SIMULATIONS)
-    fresh = choose(keeping, jax.random.key(0), first)
+    fresh = choose(reusing_player, jax.random.key(0), first)
     np.testing.assert_array_equal(choice.action, fresh.action)
     np.testing.assert_allclose(choice.policy, fresh.policy, atol=1e-6)
     np.testing.assert_allclose(choice.value, fresh.value, atol=1e-6)
 
 
-def test_the_subtree_after_two_moves_is_reused(keeping, first, empty, step):
-    choice, carry = choose_in(keeping, first, empty)
+def test_the_subtree_after_two_moves_is_reused(reusing_player, first, empty, step):
+    choice, carry = choose_in(reusing_player, first, empty)
     reply, child = answer(carry, choice.action)
     assert (visits(carry) == SIMULATIONS).all()
     games = np.arange(GAMES)
@@ -167,14 +167,14 @@ def test_the_subtree_after_two_moves_is_reused(keeping, first, empty, step):
     known = carry.children_visits[games, grandchild].sum(axis=-1)
     assert (grandchild > 0).all()
     after = step(step(first, choice.action), reply)
-    _, carry = choose_in(keeping, after, carry)
+    _, carry = choose_in(reusing_player, after, carry)
     np.testing.assert_array_equal(visits(carry), SIMULATIONS + known)
 
 
 def test_an_unrelated_position_is_searched_from_an_empty_tree(
-    keeping, first, empty, step
+    reusing_player, first, empty, step
 ):
-    _, carry = choose_in(keeping, first, empty)
+    _, carry = choose_in(reusing_player, first, empty)
     # The last game has a position that is not in its tree.
     later = first
     for action in (0, 1, 2, 4, 3, 5, 7):
@@ -183,34 +183,34 @@ def test_an_unrelated_position_is_searched_from_an_empty_tree(
     mixed = jax.tree.map(
         lambda new, old: np.concatenate([old[:-1], new[-1:]]), later, first
     )
-    choice, carry = choose_in(keeping, mixed, carry)
+    choice, carry = choose_in(reusing_player, mixed, carry)
     # Two moves are left: simulations of terminal nodes count too.
     np.testing.assert_array_equal(
         visits(carry), [2 * SIMULATIONS] * (GAMES - 1) + [SIMULATIONS]
     )
-    fresh = jax.device_get(choose(keeping, jax.random.key(0), mixed))
+    fresh = jax.device_get(choose(reusing_player, jax.random.key(0), mixed))
     np.testing.assert_allclose(choice.value[-1], fresh.value[-1], atol=1e-6)
     assert int(choice.action[-1]) in (6, 8)
 
 
-def test_a_subtree_is_not_reused_after_an_undo(keeping, first, empty, step):
-    choice, carry = choose_in(keeping, first, empty)
+def test_a_subtree_is_not_reused_after_an_undo(reusing_player, first, empty, step):
+    choice, carry = choose_in(reusing_player, first, empty)
     reply, _ = answer(carry, choice.action)
     after = step(step(first, choice.action), reply)
-    _, carry = choose_in(keeping, after, carry)
-    again, carry = choose_in(keeping, first, carry)
-    # The position lies above the kept subtree.
+    _, carry = choose_in(reusing_player, after, carry)
+    again, carry = choose_in(reusing_player, first, carry)
+    # The position is above the reused subtree.
     np.testing.assert_array_equal(visits(carry), SIMULATIONS)
     np.testing.assert_array_equal(again.action, choice.action)
     np.testing.assert_allclose(again.value, choice.value, atol=1e-6)
 
 
 def test_a_game_is_searched_with_one_compilation(
-    keeping, first, empty, step, monkeypatch
+    reusing_player, first, empty, step, monkeypatch
 ):
     states = first
-    choice, carry = choose_in(keeping, states, empty)
-    legal_actions = jax.jit(jax.vmap(keeping.game.legal_action_mask))
+    choice, carry = choose_in(reusing_player, states, empty)
+    legal_actions = jax.jit(jax.vmap(reusing_player.game.legal_action_mask))
 
     def not_traced(*arguments):
         raise AssertionError("traced")
@@ -222,6 +222,6 @@ def test_a_game_is_searched_with_one_compilation(
         states = step(states, choice.action)
         if states.terminated.any():
             break
-        choice, carry = choose_in(keeping, states, carry, seed=move)
+        choice, carry = choose_in(reusing_player, states, carry, seed=move)
         assert (visits(carry) >= SIMULATIONS).all()
     assert move >= 4

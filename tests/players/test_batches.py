@@ -91,14 +91,14 @@ def test_the_draws_of_a_part_do_not_depend_on_other_parts(player):
         np.testing.assert_array_equal(together[rows], alone.action)
 
 
-def test_players_that_take_one_key_choose_on_one_device():
+def test_players_with_one_key_choose_on_one_device():
     class OneKey:
         pass
 
     assert batch_layout(100, [RandomPlayer(GAME), OneKey()]) == BatchLayout(100)
 
 
-def test_one_device_draws_in_the_same_parts_as_several():
+def test_one_device_uses_the_same_parts_as_several():
     assert batch_layout(512, [RandomPlayer(GAME)]) == BatchLayout(512, NUM_PARTS)
 
 
@@ -109,7 +109,7 @@ class Remote(NamedTuple):
 
 
 def divided(num_parts, num_processes, size=64):
-    """The layout in the first of some processes with a device each."""
+    """The layout in the first of several processes with one device each."""
     remote = [Remote(index) for index in range(1, num_processes)]
     division = Division(num_parts, [*jax.local_devices()[:1], *remote])
     return batch_layout(size, [RandomPlayer(GAME)], division)

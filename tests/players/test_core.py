@@ -79,7 +79,7 @@ def test_the_weights_of_a_player_are_its_leaves(kind, trained):
 
 
 @KINDS
-def test_a_player_without_a_carry_chooses_as_usual(kind, trained, states):
+def test_a_player_without_a_carry_chooses(kind, trained, states):
     player = make_player(kind, trained)
     assert init_carry(player, states) is None
     choice, carry = choose_with_carry(player, jax.random.key(0), states, None)
@@ -131,13 +131,13 @@ def many_kinds():
 
     def kind(number):
         @struct.dataclass
-        class Stubborn:
+        class FixedPlayer:
             def choose(self, rng_key, states):
                 del rng_key, states
                 move = jnp.full((1,), number, jnp.int32)
                 return Choice(move, jnp.zeros((1, 9)), jnp.zeros(1))
 
-        return Stubborn()
+        return FixedPlayer()
 
     return [kind(number) for number in range(40)]
 

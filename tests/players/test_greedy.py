@@ -9,14 +9,14 @@ from azjax.players import GreedyPlayer
 
 
 def wins_of(game, state):
-    """The moves that win at once."""
+    """Returns the moves that win immediately."""
     mover = int(state.current_player)
     ends = {a: next_state(game, state, a) for a in legal_actions(game, state)}
     return {a for a, end in ends.items() if rewards(game, end)[mover] > 0}
 
 
 def best_moves(game, state):
-    """The moves that a greedy player may choose."""
+    """Returns the moves that a greedy player may choose."""
     wins = wins_of(game, state)
     if wins:
         return wins
@@ -35,7 +35,7 @@ def best_moves(game, state):
     ("name", "num_moves"),
     [("connect_four", 12), ("gomoku:4,4,3", 4), ("breakthrough:5,4", 13)],
 )
-def test_it_wins_or_minimises_winning_replies(name, num_moves):
+def test_it_wins_or_minimizes_winning_replies(name, num_moves):
     game = games.make(name)
     states = suite(game, jax.random.key(0), 12, num_moves).states
     choice = jax.device_get(
@@ -48,7 +48,7 @@ def test_it_wins_or_minimises_winning_replies(name, num_moves):
         assert set(np.flatnonzero(choice.policy[index]).tolist()) == best
         assert int(choice.action[index]) in best
         kinds.add(float(choice.value[index]))
-    assert len(kinds) > 1  # else the positions test too little
+    assert len(kinds) > 1  # otherwise the positions test too little
 
 
 def after(game, *actions):

@@ -44,7 +44,7 @@ def choose(session, moves):
     return session.choose(state, moves).action
 
 
-def test_gtp_strings_take_any_command():
+def test_gtp_strings_accept_any_command():
     player = players.load(f"gtp:{command()}?simulations=3", TIC_TAC_TOE)
     assert isinstance(player, GtpPlayer)
     assert player.arguments[-1] == f"{os.devnull}?simulations=3"
@@ -252,7 +252,7 @@ def test_no_engine_outlives_the_program():
     wait_until(lambda: not exists(int(done.stdout)))
 
 
-def test_gnu_go_plays_a_game_by_our_rules(gnugo):
+def test_gnu_go_plays_a_game_by_azjaxs_rules(gnugo):
     go = games.make("go:7,komi=9,max_moves=2000")
     arguments = "--mode gtp --level 1 --chinese-rules --never-resign"
     player = players.load(f"gtp:{gnugo} {arguments}", go)

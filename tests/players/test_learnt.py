@@ -34,7 +34,7 @@ def run(trained, tmp_path):
     return tmp_path / "run"
 
 
-def test_a_learnt_player_has_the_settings_of_its_run(trained, run):
+def test_a_learned_player_has_the_settings_of_its_run(trained, run):
     player = load_learnt("alphazero", run, trained.game)
     assert player.search == trained.search
     assert player.simulations == DEFAULT_SIMULATIONS
@@ -77,18 +77,18 @@ class LinearTrunk(nnx.Module):
         return self.linear(observation.reshape(len(observation), -1))
 
 
-def own_parts(width):
+def custom_parts(width):
     return Parts(trunk=functools.partial(LinearTrunk, width=width))
 
 
 @pytest.fixture
-def own_run(tmp_path):
-    """A player of tic-tac-toe whose network was made with `own_parts(3)`."""
+def custom_run(tmp_path):
+    """A tic-tac-toe player whose network was made with `custom_parts(3)`."""
     game, config = (
         games.make("tic_tac_toe"),
         NetworkConfig(trunk=DenseTrunkConfig(width=8, num_blocks=1)),
     )
-    network, variables = first_network(0, game, config, own_parts(3))
+    network, variables = first_network(0, game, config, custom_parts(3))
     player = TrainedPlayer(
         game, network, variables, config, GumbelConfig(), seed=0, has_own_parts=True
     )
@@ -96,20 +96,24 @@ def own_run(tmp_path):
     return tmp_path / "own"
 
 
-def test_a_network_with_own_parts_is_loaded_with_them(own_run):
+def test_a_network_with_custom_parts_is_loaded_with_them(custom_run):
     game = games.make("tic_tac_toe")
-    assert load_learnt("network", own_run, game, own_parts(3)).game == game
+    assert load_learnt("network", custom_run, game, custom_parts(3)).game == game
     with pytest.raises(MissingPartsError, match="--parts MODULE:NAME"):
-        load_learnt("network", own_run, game)
+        load_learnt("network", custom_run, game)
 
 
-def test_parts_are_not_built_before_their_weights_are_checked(own_run, monkeypatch):
+def test_parts_are_not_built_before_their_weights_are_checked(custom_run, monkeypatch):
     monkeypatch.setattr("azjax.players.serialization.first_network", None)
-    game, other, enormous = games.make("tic_tac_toe"), own_parts(4), own_parts(10**9)
+    game, other, enormous = (
+        games.make("tic_tac_toe"),
+        custom_parts(4),
+        custom_parts(10**9),
+    )
     with pytest.raises(ValueError, match="do not fit the network"):
-        load_learnt("network", own_run, game, other)
+        load_learnt("network", custom_run, game, other)
     with pytest.raises(ValueError, match=r"takes \d+ bytes; at most 536870912 are"):
-        load_learnt("network", own_run, game, enormous)
+        load_learnt("network", custom_run, game, enormous)
 
 
 def test_a_q_network_above_the_limit_is_refused(tmp_path, monkeypatch):

@@ -18,7 +18,7 @@ def after(*actions):
 
 
 @pytest.mark.parametrize("portion", [1, 2, 4, 9, 100])
-def test_every_legal_move_is_evaluated_for_any_portion(portion):
+def test_every_legal_move_is_evaluated_in_chunks_of_any_size(portion):
     # X X .
     # O O .   and the first player is to move.
     # . . .

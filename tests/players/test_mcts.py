@@ -107,14 +107,17 @@ def test_search_continues_from_the_carry():
     moves = [4, 0]
     decision = session.choose(after(TIC_TAC_TOE, *moves), moves)
     assert decision.analysis.visits.sum() > 100
-    # After an undo the subtree is gone: the search starts from an empty tree.
+    # After an undo the subtree is not available: the search starts from an empty tree.
     decision = session.choose(TIC_TAC_TOE.init(), [])
     assert decision.analysis.visits.sum() == 100
 
 
 @pytest.fixture(scope="module")
 def policies():
-    """The choices in 16 games with seeds 1, 1 and 2, made under a check of the keys."""
+    """Returns the choices in 16 games with seeds 1, 1 and 2.
+
+    Reusing a key raises an error.
+    """
     states = repeated(TIC_TAC_TOE.init(), 16)
     player = MCTSPlayer(TIC_TAC_TOE, 8)
     with jax.debug_key_reuse(True):
@@ -132,7 +135,7 @@ def test_the_seed_determines_the_choice(policies):
 
 
 def test_no_key_is_used_twice(policies):
-    """The choices were made under a check that raises an error."""
+    """The fixture raises an error if a key is reused."""
     assert len(policies) == 3
 
 

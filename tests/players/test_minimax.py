@@ -22,7 +22,7 @@ def solution():
 
 @pytest.fixture(scope="module")
 def perfect_choice(solution):
-    """The choices in all tic-tac-toe positions; arbitrary in terminated ones.
+    """Returns the choices in all tic-tac-toe positions; arbitrary in terminated ones.
 
     A batch takes as long as its longest search, so emptier boards are searched
     separately.
@@ -95,7 +95,7 @@ def test_at_full_depth_tic_tac_toe_is_played_perfectly_from_every_position(
     assert chosen.any(axis=1)[running].all()
 
 
-def test_tic_tac_toe_is_played_perfectly_from_the_fourth_stone_on(solution):
+def test_tic_tac_toe_is_played_perfectly_after_four_moves(solution):
     rows = np.flatnonzero((solution.num_moves >= 4) & ~solution.states.terminated)
     states = jax.tree.map(lambda leaf: leaf[rows], solution.states)
     choice = choose(MinimaxPlayer(TIC_TAC_TOE, 5), KEY, states)

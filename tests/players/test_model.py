@@ -84,7 +84,7 @@ def test_an_illegal_move_loses():
     recurrent_fn, _, _, _ = last_moves()
     _, variables = network()
     before = batch(GAME.init(), position(["a3"]), position(["a3", "b3"]))
-    # Where a mark already is, but on the first board.
+    # The cell is occupied, except on the first board.
     actions = np.zeros(3, np.int32)
     output, after = recurrent_fn(variables, jax.random.key(0), actions, before)
     np.testing.assert_array_equal(output.reward, [0, -1, -1])

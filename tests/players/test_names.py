@@ -9,7 +9,7 @@ def test_a_name_is_split_at_the_equals_sign():
     assert split_name("random") == (None, "random")
 
 
-def test_a_name_that_is_used_gets_a_number():
+def test_a_name_in_use_gets_a_number():
     assert unused_name("a", {"b"}) == "a"
     assert unused_name("a", {"a", "a#2"}) == "a#3"
 

@@ -14,7 +14,7 @@ def preferring(trained, policy_bias, value_bias, temperature=0.0) -> NetworkPlay
 
 
 def test_the_legal_move_with_the_highest_logit_is_chosen(trained, states):
-    # a3 is taken in all three positions, b2 in two of them.
+    # a3 is occupied in all three positions, b2 in two of them.
     player = preferring(trained, [9.0, 0, 0, 0, 8, 7, 0, 0, 0], [0.0, 0, 0])
     choice = jax.device_get(choose(player, jax.random.key(0), states))
     np.testing.assert_array_equal(choice.action, [4, 5, 5])
@@ -41,7 +41,7 @@ def test_the_key_has_no_effect(trained, states):
 
 
 def test_with_a_temperature_moves_are_sampled_from_the_policy(trained):
-    # Half a temperature squares the odds: 1 to 9 and 16, where those were 1 to 3 and 4.
+    # A temperature of 0.5 squares the odds: 1 to 9 and 16 instead of 1 to 3 and 4.
     number = 2600
     player = preferring(trained, np.log([1.0, 3, 4, *[1e-9] * 6]), [0.0] * 3, 0.5)
     states = jax.tree.map(

@@ -98,7 +98,7 @@ def test_the_tic_tac_toe_player_beats_random_moves_and_never_loses(perfect):
     assert bot.num_moves > 50
 
 
-def test_the_tic_tac_toe_player_draws_with_a_search_of_open_spiel(perfect):
+def test_the_tic_tac_toe_player_draws_against_open_spiels_search(perfect):
     game = pyspiel.load_game("tic_tac_toe")
     evaluator = mcts.RandomRolloutEvaluator(20, np.random.RandomState(0))
     search = mcts.MCTSBot(game, 2.0, 100, evaluator, solve=True)
@@ -150,7 +150,7 @@ def test_the_carry_is_kept_until_the_next_game():
     assert bot.step(first) == 0
 
 
-def test_every_game_has_another_seed():
+def test_every_game_has_a_different_seed():
     game, first = make("connect_four"), pyspiel.load_game("connect_four")
     bot, moves = AzjaxBot(RandomPlayer(game), game), []
     for _ in range(20):

@@ -49,8 +49,8 @@ def test_epsilon_is_the_fraction_of_random_moves():
     values = np.float32([[0.1, 0.5, -np.inf, 0.2]] * 20_000)
     found = np.asarray(draw(jax.random.key(2), values, 0.3))
     shares = np.bincount(found, minlength=4) / len(found)
-    # A random move is each of the three legal ones equally often; five standard
-    # deviations are less than 0.02.
+    # A random move is each of the three legal ones with equal probability; five
+    # standard deviations are less than 0.02.
     np.testing.assert_allclose(shares, [0.1, 0.8, 0.0, 0.1], atol=0.02)
 
 

@@ -39,7 +39,7 @@ def run(tmp_path):
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=str)
-def test_a_loaded_player_is_the_saved_one(config, states, tmp_path):
+def test_a_loaded_player_equals_the_saved_one(config, states, tmp_path):
     trained = trained_q(config)
     save_q_player(tmp_path / "player", trained)
     loaded = load_q_player(tmp_path)
@@ -52,7 +52,7 @@ def test_a_loaded_player_is_the_saved_one(config, states, tmp_path):
     )
 
 
-def test_q_players_take_an_epsilon(run):
+def test_q_players_accept_an_epsilon(run):
     player = load(f"q_learning:{run}?epsilon=0.25")
     assert isinstance(player, QPlayer)
     assert player.epsilon == 0.25

@@ -20,7 +20,7 @@ def column_1_full():
 
 @pytest.fixture(scope="module")
 def choice(column_1_full):
-    """The choices were made under a check that raises an error."""
+    """Returns the choices; reusing a key raises an error."""
     with jax.debug_key_reuse(True):
         choose = jax.jit(RandomPlayer(GAME).choose)
         return jax.device_get(choose(jax.random.key(0), column_1_full))

@@ -67,7 +67,7 @@ def test_an_invalid_number_is_refused(spec, message, run):
     assert "\n" not in str(error.value)
 
 
-def test_network_players_take_a_temperature(run):
+def test_network_players_accept_a_temperature(run):
     assert players.load(f"network:{run}").temperature == 0
     assert players.load(f"network:{run}?temperature=0.5").temperature == 0.5
 
@@ -86,7 +86,7 @@ def test_alphazero_uses_the_search_settings_of_training(run, trained):
     assert player.simulations == players.DEFAULT_SIMULATIONS
 
 
-def test_alphazero_takes_a_number_of_simulations(run):
+def test_alphazero_accepts_a_number_of_simulations(run):
     player = players.load(f"alphazero:{run}?simulations=7")
     assert isinstance(player, AlphaZeroPlayer)
     assert player.simulations == 7

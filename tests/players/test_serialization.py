@@ -49,7 +49,7 @@ def assert_refused(directory, match, parts=None):
     assert "\n" not in str(error.value)
 
 
-def test_a_loaded_player_is_the_saved_one(trained, directory):
+def test_a_loaded_player_equals_the_saved_one(trained, directory):
     loaded = load_player(directory)
     chex.assert_trees_all_equal(loaded.variables, trained.variables)
     settings = dataclasses.asdict(
@@ -88,7 +88,7 @@ def test_saving_leaves_only_two_files(directory):
     assert names == ["config.json", "weights.npz"]
 
 
-def test_a_reader_never_sees_half_a_player(trained, directory):
+def test_a_reader_never_reads_an_incomplete_player(trained, directory):
     other = dataclasses.replace(
         trained, variables=jax.tree.map(lambda leaf: leaf + 1, trained.variables)
     )
@@ -110,12 +110,12 @@ def test_a_reader_never_sees_half_a_player(trained, directory):
     writer.join()
 
 
-def test_a_failed_save_leaves_the_player_as_it_was(trained, directory, monkeypatch):
-    def write_a_little(file, **weights):
+def test_a_failed_save_does_not_change_the_player(trained, directory, monkeypatch):
+    def write_partially(file, **weights):
         file.write(b"PK")
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(np, "savez_compressed", write_a_little)
+    monkeypatch.setattr(np, "savez_compressed", write_partially)
     zero = jax.tree.map(jnp.zeros_like, trained.variables)
     with pytest.raises(OSError, match="no space"):
         save_player(directory, dataclasses.replace(trained, variables=zero))
@@ -148,7 +148,7 @@ def test_a_truncated_file_is_damaged(directory, name, size):
 
 def test_a_changed_byte_in_the_weights_is_detected(directory):
     content = bytearray((directory / "weights.npz").read_bytes())
-    # Within the first array's compressed numbers, after its header and name.
+    # Within the compressed data of the first array, after its header and name.
     content[150] ^= 0xFF
     (directory / "weights.npz").write_bytes(content)
     assert_refused(directory, "damaged")
@@ -219,7 +219,7 @@ def test_weights_of_another_network_are_refused(trained, directory, tmp_path):
     assert_refused(directory, r"params/trunk/blocks/1/.* expected None")
 
 
-def own_player(trained) -> TrainedPlayer:
+def custom_player(trained) -> TrainedPlayer:
     network, variables = first_network(
         0, trained.game, trained.config, Parts(trunk=FlatTrunk)
     )
@@ -228,27 +228,25 @@ def own_player(trained) -> TrainedPlayer:
     )
 
 
-def test_a_network_with_modules_of_the_users_own_is_loaded_with_them(trained, tmp_path):
-    player = own_player(trained)
+def test_a_network_with_custom_modules_is_loaded_with_them(trained, tmp_path):
+    player = custom_player(trained)
     save_player(tmp_path, player)
     loaded = load_player(tmp_path, Parts(trunk=FlatTrunk))
     assert loaded.has_own_parts
     chex.assert_trees_all_equal(loaded.variables, player.variables)
 
 
-def test_a_network_with_modules_of_the_users_own_is_not_loaded_without_them(
-    trained, tmp_path
-):
-    save_player(tmp_path, own_player(trained))
+def test_a_network_with_custom_modules_is_not_loaded_without_them(trained, tmp_path):
+    save_player(tmp_path, custom_player(trained))
     assert_refused(tmp_path, "modules of the user's own, .*: parts=... in Python")
 
 
 def test_modules_with_other_shapes_are_refused(trained, tmp_path):
-    save_player(tmp_path, own_player(trained))
+    save_player(tmp_path, custom_player(trained))
     assert_refused(tmp_path, "do not fit the network", Parts())
 
 
-def test_modules_are_not_used_for_a_network_made_without_any(trained, directory):
+def test_custom_modules_are_refused_for_a_network_without_any(trained, directory):
     loaded = load_player(directory, Parts(trunk=FlatTrunk))
     assert not loaded.has_own_parts
     chex.assert_trees_all_equal(loaded.variables, trained.variables)
@@ -317,7 +315,7 @@ def test_an_array_longer_than_its_shape_is_refused(directory, monkeypatch):
     ) as archive:
         for other, content in members.items():
             archive.writestr(f"{other}.npy", content)
-    monkeypatch.setattr("azjax.players.weights._read", None)  # nothing may be read
+    monkeypatch.setattr("azjax.players.weights._read", None)  # no data may be read
     assert_refused(directory, "does not match its shape")
 
 
@@ -342,7 +340,7 @@ def test_an_archive_that_lists_many_more_arrays_is_refused_before_they_are_read(
     trunk = {"name": "dense", "width": 128, "num_blocks": 8}
     change_config(directory, network={"trunk": trunk})
     write_archive(directory, {f"w{n}": b"" for n in range(20_000)})
-    monkeypatch.setattr(zipfile.ZipFile, "__init__", None)  # it would read the list
+    monkeypatch.setattr(zipfile.ZipFile, "__init__", None)  # opening it reads the list
     assert_refused(directory, r"the list of its arrays has more than \d+ bytes")
 
 
@@ -410,7 +408,7 @@ def test_weights_that_are_not_finite_are_refused(trained, directory, value):
 )
 def test_an_impossible_network_size_is_refused(directory, trunk, monkeypatch):
     change_config(directory, network={"trunk": trunk})
-    monkeypatch.setattr("azjax.players.weights.zipfile", None)  # nothing is opened
+    monkeypatch.setattr("azjax.players.weights.zipfile", None)  # no file is opened
     assert_refused(directory, r"network\.trunk\.")
 
 
@@ -441,7 +439,7 @@ def test_links_are_followed(directory, trained):
     assert load_player(directory).game == trained.game
 
 
-def test_players_of_one_configuration_share_the_structure_of_the_network(directory):
+def test_players_with_equal_settings_share_the_network_structure(directory):
     assert load_player(directory).network is load_player(directory).network
 
 

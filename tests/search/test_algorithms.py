@@ -40,11 +40,11 @@ step = jax.jit(GAME.step)
 BATCH_SIZE = 4
 NUM_SIMULATIONS = 200
 
-# Player 0 has three in column 1 and is to move; so has player 1 in column 2.
+# Player 0 has three in column 1 and is to move; player 1 has three in column 2.
 CAN_WIN = "121212"
 # Player 1 is to move, and player 0 threatens to fill column 1.
 MUST_BLOCK = "12131"
-# Seven cells are empty in columns 3, 5 and 7; player 0 is to move, nobody can win.
+# Seven cells are empty in columns 3, 5 and 7; player 0 is to move, no player can win.
 #   O X . X . O .
 #   X X X O . X O
 #   O O X O . X O
@@ -76,21 +76,21 @@ def init(config: NetworkConfig = TINY):
     )
 
 
-def indifferent():
-    """A network that knows nothing."""
+def uniform_network():
+    """A network with equal logits and value 0."""
     return jax.tree.map(np.zeros_like, init()[1])
 
 
-def preferring(*logits: float):
-    """A network that likes the same moves everywhere, and knows nothing else."""
-    variables = indifferent()
+def preferring_network(*logits: float):
+    """A network with the same logits in every position, and value 0."""
+    variables = uniform_network()
     variables.params["policy_head"]["linear"]["bias"] = np.float32(logits)
     return variables
 
 
-def optimistic():
-    """A network that likes all moves, and expects to win more often than not."""
-    variables = indifferent()
+def optimistic_network():
+    """A network with equal logits and a positive value."""
+    variables = uniform_network()
     variables.params["value_head"]["linear"]["bias"] = np.float32([1, 0, 0])
     return variables
 
@@ -125,7 +125,7 @@ value_of = jax.jit(improved_value)
 legal_in_tree = jax.jit(jax.vmap(jax.vmap(GAME.legal_action_mask)))
 
 
-def test_gumbel_search_is_mctx_with_the_settings_passed_on():
+def test_gumbel_search_equals_mctx_with_the_same_settings():
     config = GumbelConfig(
         max_num_considered_actions=3, value_scale=0.2, rescale_values=False
     )
@@ -149,9 +149,9 @@ def test_gumbel_search_is_mctx_with_the_settings_passed_on():
     np.testing.assert_array_equal(is_considered.sum(axis=1), 3)
 
 
-def test_alphazero_policy_is_mctx_with_values_mapped_to_0_to_1():
+def test_alphazero_policy_equals_mctx_with_values_mapped_to_0_to_1():
     settings = {"dirichlet_alpha": 0.7, "dirichlet_fraction": 0.5, "temperature": 0.5}
-    # Where some moves are illegal mctx draws noise for them too.
+    # If some moves are illegal, mctx draws noise for them too.
     all_legal = ("", "1212")
     ours = call(alphazero_policy, all_legal, c_init=2.0, c_base=100.0, **settings)
     theirs = call(
@@ -168,7 +168,7 @@ def test_alphazero_policy_is_mctx_with_values_mapped_to_0_to_1():
 
 
 def assert_same_output(ours, theirs):
-    """Compares all that was searched; mctx also searches behind the end."""
+    """Compares all results; mctx also searches beyond the end of a game."""
     np.testing.assert_array_equal(ours.action, theirs.action)
     np.testing.assert_allclose(
         ours.action_weights, theirs.action_weights, rtol=1e-5, atol=1e-6
@@ -224,7 +224,7 @@ def call(policy, moves=("", NEARLY_FULL), **settings):
 @CONFIGS
 @pytest.mark.parametrize("column", [1, 7])
 def test_search_finds_the_winning_move(config, column):
-    output = search(config, indifferent(), CAN_WIN.replace("1", str(column)))
+    output = search(config, uniform_network(), CAN_WIN.replace("1", str(column)))
     qvalues = output.search_tree.summary().qvalues[0]
     assert output.action[0] == column - 1
     np.testing.assert_allclose(qvalues[column - 1], 1.0, rtol=1e-6)
@@ -232,31 +232,31 @@ def test_search_finds_the_winning_move(config, column):
 
 @CONFIGS
 @pytest.mark.parametrize("column", [1, 7])
-def test_search_blocks_what_would_lose_at_once(config, column):
-    output = search(config, indifferent(), MUST_BLOCK.replace("1", str(column)))
+def test_search_blocks_an_immediate_loss(config, column):
+    output = search(config, uniform_network(), MUST_BLOCK.replace("1", str(column)))
     assert output.action[0] == column - 1
 
 
 @CONFIGS
-def test_search_knows_that_a_double_threat_loses(config):
-    output = search(config, indifferent(), IS_LOST)
+def test_search_finds_that_a_double_threat_loses(config):
+    output = search(config, uniform_network(), IS_LOST)
     assert value_of(output)[0] < -0.5
 
 
 @CONFIGS
-def test_no_illegal_move_is_in_the_tree_even_if_the_network_wants_it(config):
-    wants_full_columns = preferring(30, 30, 0, 30, 0, 30, 5)
+def test_no_illegal_move_is_in_the_tree_even_with_the_highest_prior(config):
+    wants_full_columns = preferring_network(30, 30, 0, 30, 0, 30, 5)
     tree = search(config, wants_full_columns, NEARLY_FULL).search_tree
     legal = np.asarray(legal_in_tree(tree.embeddings))
     goes_on = ~tree.embeddings.terminated[..., None] & (tree.node_visits > 0)[..., None]
     assert not (goes_on & (tree.children_index >= 0) & ~legal).any()
-    # The tree is deep enough to hold columns that fill up only within it.
+    # The tree is deep enough to contain columns that become full within it.
     assert (goes_on & legal[:, :1] & ~legal).any()
 
 
 @CONFIGS
 def test_action_weights_of_illegal_moves_are_zero(config):
-    wants_full_columns = preferring(30, 30, 0, 30, 0, 30, 5)
+    wants_full_columns = preferring_network(30, 30, 0, 30, 0, 30, 5)
     output = search(config, wants_full_columns, NEARLY_FULL, explores=True)
     np.testing.assert_array_equal(output.action_weights[0, np.array([0, 1, 3, 5])], 0)
     np.testing.assert_allclose(output.action_weights.sum(), 1, rtol=1e-6)
@@ -264,7 +264,7 @@ def test_action_weights_of_illegal_moves_are_zero(config):
 
 @CONFIGS
 def test_after_the_end_there_is_neither_reward_nor_value(config):
-    tree = search(config, optimistic(), CAN_WIN).search_tree
+    tree = search(config, optimistic_network(), CAN_WIN).search_tree
     ended = np.asarray(tree.embeddings.terminated)
     assert (tree.node_visits[ended] > 1).any(), "nothing to see"
     assert (tree.children_index[ended] == tree.UNVISITED).all()
@@ -279,8 +279,8 @@ def test_after_the_end_there_is_neither_reward_nor_value(config):
 
 
 @CONFIGS
-def test_the_edge_into_the_end_has_the_reward_and_no_discount(config):
-    tree = search(config, optimistic(), CAN_WIN).search_tree
+def test_the_edge_to_a_terminated_position_has_the_reward_and_discount_0(config):
+    tree = search(config, optimistic_network(), CAN_WIN).search_tree
     child = tree.children_index[0, 0, 0]
     assert tree.embeddings.terminated[0, child]
     assert tree.children_rewards[0, 0, 0] == 1
@@ -288,8 +288,8 @@ def test_the_edge_into_the_end_has_the_reward_and_no_discount(config):
 
 
 @CONFIGS
-def test_the_other_edges_have_no_reward_and_turn_the_value_round(config):
-    tree = search(config, optimistic(), CAN_WIN).search_tree
+def test_the_other_edges_have_reward_0_and_discount_minus_1(config):
+    tree = search(config, optimistic_network(), CAN_WIN).search_tree
     visited = np.asarray(tree.children_visits[0, 0] > 0)[1:]
     assert visited.any()
     assert (tree.children_rewards[0, 0, 1:] == 0).all()
@@ -297,14 +297,16 @@ def test_the_other_edges_have_no_reward_and_turn_the_value_round(config):
 
 
 def test_gumbel_search_without_noise_does_not_depend_on_the_key():
-    # All moves are equal to a network that knows nothing.
-    outputs = [search(GUMBEL, indifferent(), "", CAN_WIN, seed=seed) for seed in (1, 2)]
+    # With the uniform network all moves are equal.
+    outputs = [
+        search(GUMBEL, uniform_network(), "", CAN_WIN, seed=seed) for seed in (1, 2)
+    ]
     chex.assert_trees_all_equal(*(output.search_tree for output in outputs))
     np.testing.assert_array_equal(outputs[0].action, outputs[1].action)
 
 
 def test_alphazero_search_without_noise_or_ties_does_not_depend_on_the_key():
-    variables = preferring(0.53, 0.31, 0.97, 0.11, 0.71, 0.23, 0.41)
+    variables = preferring_network(0.53, 0.31, 0.97, 0.11, 0.71, 0.23, 0.41)
     outputs = [
         search(ALPHAZERO, variables, "", MUST_BLOCK, seed=seed) for seed in (1, 2)
     ]
@@ -313,9 +315,10 @@ def test_alphazero_search_without_noise_or_ties_does_not_depend_on_the_key():
 
 
 def test_alphazero_search_without_noise_breaks_ties_by_the_lowest_action():
-    # All moves are equal to a network that knows nothing.
+    # With the uniform network all moves are equal.
     trees = [
-        search(ALPHAZERO, indifferent(), "", seed=seed).search_tree for seed in (1, 2)
+        search(ALPHAZERO, uniform_network(), "", seed=seed).search_tree
+        for seed in (1, 2)
     ]
     chex.assert_trees_all_equal(*trees)
     children = np.asarray(trees[0].children_index[0, 0])
@@ -325,17 +328,17 @@ def test_alphazero_search_without_noise_breaks_ties_by_the_lowest_action():
 
 @CONFIGS
 def test_noise_makes_search_depend_on_the_key(config):
-    output = search(config, indifferent(), *[""] * BATCH_SIZE, explores=True)
+    output = search(config, uniform_network(), *[""] * BATCH_SIZE, explores=True)
     assert len(np.unique(output.action)) > 1
 
 
 @CONFIGS
-def test_the_same_key_searches_the_same(config):
+def test_the_same_key_gives_the_same_search(config):
     outputs = [search(config, init()[1], "", explores=True) for _ in range(2)]
     chex.assert_trees_all_equal(*(output.search_tree for output in outputs))
 
 
-def test_puct_plays_a_most_visited_move_where_it_explores_too():
+def test_puct_plays_a_most_visited_move_when_it_explores():
     output = search(ALPHAZERO, init()[1], "", CAN_WIN, MUST_BLOCK, explores=True)
     visits = np.asarray(output.search_tree.children_visits[:, 0])
     chosen = visits[np.arange(3), output.action]
@@ -351,7 +354,7 @@ def test_action_weights_of_alphazero_are_the_visit_counts():
     )
 
 
-def test_alphazero_without_noise_takes_a_most_visited_move():
+def test_alphazero_without_noise_plays_a_most_visited_move():
     output = search(ALPHAZERO, init()[1], "", CAN_WIN, MUST_BLOCK)
     visits = output.search_tree.children_visits[:, 0]
     chosen = visits[np.arange(3), output.action]
@@ -385,7 +388,7 @@ def test_a_bfloat16_network_is_searched_in_float32_with_integer_counts(config):
 
 
 def searched_root(visits, qvalues, action_weights, *, root_value) -> mctx.PolicyOutput:
-    """A tree of the root alone, after which the opponent moves."""
+    """A tree with only the root, after which the opponent is to move."""
     visits = np.int32([visits])
     weights = np.float32([action_weights])
     nodes = np.zeros((1, 1), np.float32)
@@ -413,7 +416,7 @@ def searched_root(visits, qvalues, action_weights, *, root_value) -> mctx.Policy
     return mctx.PolicyOutput(**output)
 
 
-def test_the_improved_value_weighs_the_visited_moves_by_the_policy():
+def test_the_improved_value_weights_the_visited_moves_by_the_policy():
     output = searched_root([2, 1, 0], [1.0, -0.5, 0.0], [0.6, 0.2, 0.2], root_value=0.3)
     # (0.6 * 1 - 0.2 * 0.5) / (0.6 + 0.2)
     np.testing.assert_allclose(value_of(output), [0.625], rtol=1e-6)
@@ -426,14 +429,14 @@ def test_the_improved_value_does_not_count_visits():
     np.testing.assert_allclose(value_of(many), [0.4], rtol=1e-6)
 
 
-def test_the_improved_value_is_the_roots_where_the_policy_likes_no_visited_move():
+def test_without_policy_on_visited_moves_the_improved_value_is_the_roots():
     output = searched_root([1, 0], [-1.0, 0.0], [0.0, 1.0], root_value=0.3)
     np.testing.assert_allclose(value_of(output), [0.3], rtol=1e-6)
 
 
 @CONFIGS
 def test_the_improved_value_of_a_won_position_is_higher_than_of_a_lost_one(config):
-    output = search(config, optimistic(), CAN_WIN, IS_LOST, explores=True)
+    output = search(config, optimistic_network(), CAN_WIN, IS_LOST, explores=True)
     value = np.asarray(value_of(output))
     assert (np.abs(value) <= 1 + 1e-6).all()
     assert value[0] > value[1]
@@ -497,7 +500,7 @@ def test_a_setting_of_another_algorithm_is_refused():
         SearchConfig.from_json({"algorithm": "gumbel", "c_init": 2.0}, "search.")
 
 
-def test_a_whole_number_is_a_dirichlet_alpha_too():
+def test_an_int_is_accepted_as_dirichlet_alpha():
     config = AlphaZeroConfig(dirichlet_alpha=1)
     run = searcher(config, 2, explores=True)
     output = jax.eval_shape(run, init()[1], jax.random.key(0), positions(""))

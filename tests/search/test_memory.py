@@ -1,4 +1,4 @@
-"""What a search is said to need, against what the compiler reserves."""
+"""The estimated memory of a search, compared with the compiler's allocation."""
 
 import dataclasses
 import functools
@@ -25,7 +25,7 @@ BATCH_SIZE = 256
 
 
 def positions(game):
-    """The shapes of some positions."""
+    """Returns the shapes of a batch of positions."""
     return jax.tree.map(
         lambda leaf: jax.ShapeDtypeStruct((BATCH_SIZE, *leaf.shape), leaf.dtype),
         jax.eval_shape(game.init),
@@ -33,7 +33,7 @@ def positions(game):
 
 
 def search(game, config, num_simulations, states, tree=None):
-    """Searches with a model that needs no memory of its own."""
+    """Searches with a model that needs no memory itself."""
 
     def predict(states):
         legal = jax.vmap(game.legal_action_mask)(states)
@@ -68,7 +68,7 @@ def search(game, config, num_simulations, states, tree=None):
 
 
 def is_close(number: float):
-    """Within two fifths, which only Gumbel with proofs comes near."""
+    """Within two fifths; only Gumbel search with proofs comes near this limit."""
     return pytest.approx(number, rel=0.4)
 
 
@@ -86,9 +86,7 @@ def is_close(number: float):
         pytest.param("connect_four", 200, AlphaZeroConfig(), marks=pytest.mark.slow),
     ],
 )
-def test_a_search_takes_the_memory_that_it_is_said_to_take(
-    name, num_simulations, config
-):
+def test_the_memory_of_a_search_is_estimated(name, num_simulations, config):
     game = games.make(name)
 
     def run(states):
@@ -97,10 +95,10 @@ def test_a_search_takes_the_memory_that_it_is_said_to_take(
 
     states = positions(game)
     used = jax.jit(run).lower(states).compile().memory_analysis()
-    said = search_bytes(
+    estimated = search_bytes(
         config, states, game.num_actions, num_simulations, max_depth=game.max_moves
     )
-    assert used.temp_size_in_bytes == is_close(said)
+    assert used.temp_size_in_bytes == is_close(estimated)
 
 
 @pytest.mark.parametrize(
@@ -115,10 +113,8 @@ def test_a_search_takes_the_memory_that_it_is_said_to_take(
         ),
     ],
 )
-def test_a_search_that_keeps_trees_takes_the_memory_that_it_is_said_to_take(
-    name, config
-):
-    """The trees of two moves at a time, as in self-play."""
+def test_the_memory_of_a_search_with_tree_reuse_is_estimated(name, config):
+    """Two consecutive moves, as in self-play."""
     game = games.make(name)
     config = dataclasses.replace(config, tree_reuse_nodes=64)
 
@@ -143,13 +139,15 @@ def test_a_search_that_keeps_trees_takes_the_memory_that_it_is_said_to_take(
 
     states = positions(game)
     used = jax.jit(run).lower(states).compile().memory_analysis()
-    said = search_bytes(config, states, game.num_actions, 32, max_depth=game.max_moves)
-    assert used.temp_size_in_bytes == is_close(said)
+    estimated = search_bytes(
+        config, states, game.num_actions, 32, max_depth=game.max_moves
+    )
+    assert used.temp_size_in_bytes == is_close(estimated)
 
 
 @pytest.fixture(scope="module")
-def said():
-    """Returns what searches of Connect Four are said to take."""
+def estimated():
+    """Returns a function that estimates the memory of searches of Connect Four."""
     game = games.make("connect_four")
     states = positions(game)
 
@@ -162,18 +160,18 @@ def said():
     return of
 
 
-def test_twice_the_simulations_take_twice_the_memory(said):
-    assert said(129) / said(64) == pytest.approx(2, rel=0.02)
+def test_twice_the_simulations_take_twice_the_memory(estimated):
+    assert estimated(129) / estimated(64) == pytest.approx(2, rel=0.02)
 
 
-def test_what_is_stored_beside_is_counted(said):
+def test_bounds_paths_and_reused_trees_are_counted(estimated):
     nodes = BATCH_SIZE * 65
-    assert said(use_solver=True) - said() == 2 * 2 * nodes
-    assert said(max_depth=64) > said(max_depth=8)
-    assert said(tree_reuse_nodes=64) > 3.5 * said()
+    assert estimated(use_solver=True) - estimated() == 2 * 2 * nodes
+    assert estimated(max_depth=64) > estimated(max_depth=8)
+    assert estimated(tree_reuse_nodes=64) > 3.5 * estimated()
 
 
-def test_nothing_is_allocated_to_find_out():
+def test_the_estimate_allocates_no_arrays():
     game = games.make("connect_four")
     before = len(jax.live_arrays())
     many = jax.tree.map(

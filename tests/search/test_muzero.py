@@ -1,4 +1,4 @@
-"""Our policies with mctx's signatures against mctx's, with the same arguments."""
+"""azjax's policies with mctx's signatures against mctx's, with the same arguments."""
 
 import functools
 import inspect
@@ -57,7 +57,7 @@ def test_the_parameters_and_defaults_are_those_of_mctx(kind):
 
 
 def model(params, rng_key, action, positions):
-    """Positions and what is said of them are numbers that the actions mix."""
+    """A model whose positions and outputs are numbers that the actions mix."""
     del rng_key
     after = (positions * 5 + action + 1) % 101
     numbers = jnp.sin(after[:, None] * jnp.arange(1, NUM_ACTIONS + 3) * params)
@@ -71,7 +71,7 @@ def model(params, rng_key, action, positions):
 
 
 def start(dtype=jnp.float32):
-    """Returns the arguments that all policies begin with; three games."""
+    """Returns the first arguments of all policies, for three games."""
     game = jnp.arange(3)
     output, positions = model(0.7, None, game, game)
     fields = {
@@ -83,8 +83,8 @@ def start(dtype=jnp.float32):
 
 
 @KINDS
-def test_the_same_arguments_give_what_mctx_gives(kind):
-    """By position and by keyword."""
+def test_equal_arguments_give_the_results_of_mctx(kind):
+    """The arguments are positional and by keyword."""
     illegal = jnp.eye(3, NUM_ACTIONS)
 
     @jax.jit
@@ -120,7 +120,7 @@ def assert_same_search(ours, theirs):
 
 
 def test_a_bfloat16_root_becomes_a_float32_tree():
-    """The other policies show it below."""
+    """The test below covers the other policies."""
     low, exact = (
         jax.eval_shape(lambda dtype=dtype: gumbel_policy(*start(dtype), 8))
         for dtype in (jnp.bfloat16, jnp.float32)
@@ -133,12 +133,12 @@ def test_a_bfloat16_root_becomes_a_float32_tree():
     [
         *PAIRS.values(),
         (alphazero_policy, alphazero_policy),
-        # It shares its search with the first.
+        # It shares its search with the first one.
         pytest.param(gumbel_policy, mctx.gumbel_muzero_policy, marks=pytest.mark.slow),
     ],
 )
-def test_a_bfloat16_root_gives_what_the_same_root_gives_in_float32(policy, reference):
-    """With the default settings, against mctx where it has the policy."""
+def test_a_bfloat16_root_gives_the_result_of_the_same_float32_root(policy, reference):
+    """With the default settings; compared with mctx if it has the policy."""
 
     @jax.jit
     def run():

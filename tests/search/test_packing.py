@@ -38,7 +38,7 @@ def assert_same_bits(found, expected):
 def test_unpacked_records_have_the_bits_that_were_packed():
     packing = Packing.of(RECORDS)
     words = packing.pack(RECORDS)
-    # Three words in four bytes each, eight items of two bytes, six of one byte.
+    # Three words of four bytes each, eight items of two bytes, six of one byte.
     assert words.shape == (3, packing.num_words) == (3, 3 + 4 + 2)
     assert_same_bits(packing.unpack(words), RECORDS)
 
@@ -62,7 +62,7 @@ def test_a_table_replaces_records_and_ignores_the_index_after_its_end(platform):
         {"use_solver": True},
     ],
 )
-def test_a_search_with_packed_tables_finds_the_same(tic_tac_toe, settings):
+def test_a_search_with_packed_tables_has_the_same_result(tic_tac_toe, settings):
     states = tic_tac_toe.positions("a1 b1 c3", "b2", "a1 b1 a2 b2")
 
     def search(states):
@@ -83,12 +83,12 @@ def test_a_search_with_packed_tables_finds_the_same(tic_tac_toe, settings):
 
     found, expected = quick_jit(packed_search)(states), quick_jit(search)(states)
     assert found.search_tree.node_visits.sum() > 3 * 12
-    # Equal but for the rounding of two programs.
+    # Equal up to rounding, because the programs differ.
     chex.assert_trees_all_close(found, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("platform", ["cpu", "tpu"])
-def test_a_selection_sees_the_newest_values_of_the_children(tic_tac_toe, platform):
+def test_a_selection_reads_the_newest_values_of_the_children(tic_tac_toe, platform):
     states = tic_tac_toe.positions("a1 b1 c3", "b2")
 
     def visited_qvalues(tree, node_index):

@@ -16,8 +16,8 @@ def test_noise_is_a_distribution_over_the_legal_actions(alpha):
     np.testing.assert_array_equal(noise[:3][~FEW_LEGAL[:3]], 0)
 
 
-def test_noise_over_all_actions_is_what_jax_draws():
-    """And hence mctx, with the same key."""
+def test_noise_over_all_actions_equals_jaxs_dirichlet():
+    """mctx draws the same noise with the same key."""
     noise = dirichlet_noise(jax.random.key(3), jnp.ones((5, 7), bool), 0.7)
     drawn = jax.random.dirichlet(jax.random.key(3), jnp.full(7, 0.7), (5,))
     np.testing.assert_array_equal(noise, drawn)

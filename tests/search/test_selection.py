@@ -22,18 +22,18 @@ from azjax.search.selection import (
 NUM_ACTIONS = 6
 NUM_NODES = 500
 C_INIT = 1.25
-C_BASE = 40.0  # low, so that it matters
+C_BASE = 40.0  # low, so that it has an effect
 SETTINGS: dict[str, Any] = {"c_init": C_INIT, "c_base": C_BASE}
 
 
 def make_nodes(prior, visits, qvalues, value, illegal=None) -> mctx.Tree:
-    """Returns trees of one node each; players take turns.
+    """Returns trees of one node each; players alternate.
 
     Args:
         prior: `[B, A]` probabilities.
-        visits: `[B, A]`; of the actions.
-        qvalues: `[B, A]`; of the actions, for the player to move.
-        value: `[B]`; of the nodes.
+        visits: `[B, A]` visits of the actions.
+        qvalues: `[B, A]` values of the actions, for the player to move.
+        value: `[B]` values of the nodes.
         illegal: `[B, A]` bool.
     """
     prior, visits = np.float32(prior), np.int32(visits)
@@ -60,7 +60,7 @@ def make_nodes(prior, visits, qvalues, value, illegal=None) -> mctx.Tree:
 
 
 def random_numbers(max_visits=9):
-    """Returns prior, visits, qvalues and value of many nodes."""
+    """Returns random prior, visits, qvalues and value of many nodes."""
     random = np.random.default_rng(0)
     shape = (NUM_NODES, NUM_ACTIONS)
     prior = random.dirichlet([0.7] * NUM_ACTIONS, NUM_NODES)
@@ -76,7 +76,7 @@ def puct(prior, visits, total, qvalue):
 
 
 def reference_scores(prior, visits, qvalues, value, *, reduction):
-    """Scores one node's actions, one by one."""
+    """Computes the scores of one node's actions, one by one."""
     total = 1 + sum(visits)
     explored = sum(p for p, n in zip(prior, visits, strict=True) if n > 0)
     first_play = -1.0 if reduction is None else value - reduction * math.sqrt(explored)
@@ -90,7 +90,7 @@ def reference_scores(prior, visits, qvalues, value, *, reduction):
 
 @jax.jit
 def select(nodes, reduction, rng_key):
-    """Returns what PUCT selects below the root and the `[B, A]` scores."""
+    """Returns PUCT's selection below the root and the `[B, A]` scores."""
     settings = {**SETTINGS, "first_play_reduction": reduction}
     actions = jax.vmap(lambda tree: puct_selection(rng_key, tree, 0, 1, **settings))(
         nodes
@@ -127,7 +127,7 @@ def test_puct_selects_as_alphazero_does(reduction):
 
 
 @pytest.mark.parametrize("visits", [0, 2])
-def test_of_equal_actions_puct_selects_the_lowest(visits):
+def test_puct_breaks_ties_by_the_lowest_action(visits):
     shape = (NUM_NODES, NUM_ACTIONS)
     nodes = make_nodes(
         np.full(shape, 1 / NUM_ACTIONS),
@@ -141,7 +141,7 @@ def test_of_equal_actions_puct_selects_the_lowest(visits):
             np.testing.assert_array_equal(actions, 0)
 
 
-def test_puct_takes_no_illegal_action_at_the_root():
+def test_puct_selects_no_illegal_action_at_the_root():
     numbers = random_numbers()
     best = np.argmax(numbers[0], axis=-1)
     illegal = np.arange(NUM_ACTIONS) == best[:, None]
@@ -157,8 +157,10 @@ NUM_SIMULATIONS = (1, 2, 7, 16, 50, 200)
 
 @pytest.fixture(scope="module")
 def tables():
-    """Returns `[S, K + 1, simulations]` visits for each number of simulations, by the
-    upper bound K of the considered actions."""
+    """Returns `[S, K + 1, simulations]` visits, by numbers of simulations.
+
+    K is the largest number of considered actions.
+    """
 
     def table(max_num_considered_actions):
         arguments = jnp.broadcast_arrays(
@@ -175,9 +177,7 @@ def tables():
 
 @pytest.mark.parametrize("num_simulations", NUM_SIMULATIONS)
 @pytest.mark.parametrize("num_considered", NUM_CONSIDERED)
-def test_sequential_halving_considers_the_visits_that_mctx_considers(
-    num_considered, num_simulations, tables
-):
+def test_sequential_halving_equals_mctxs(num_considered, num_simulations, tables):
     row = NUM_SIMULATIONS.index(num_simulations)
     visits = tables[num_considered][row, :, :num_simulations]
     expected = seq_halving.get_table_of_considered_visits(
@@ -195,9 +195,12 @@ def reference_forced_visits(prior, visits, forced_playouts):
 
 
 def reference_pruned_visits(prior, visits, qvalues, forced_playouts):
-    """Takes forced visits away one by one, as long as the action's score stays at or
-    below the best one's. The last is taken in part where the forced visits are no
-    whole number; for the score it then counts as all of a visit."""
+    """Removes forced visits one by one.
+
+    A visit is removed while the action's score stays at or below the best one's. If the
+    number of forced visits is fractional, the last visit is removed in part; for the
+    score it counts as a whole visit.
+    """
     total = 1 + sum(visits)
     best = max(range(len(visits)), key=lambda action: (visits[action], -action))
     best_score = puct(prior[best], visits[best], total, qvalues[best])
@@ -235,7 +238,7 @@ forced_at_once = jax.jit(jax.vmap(forced_visits, in_axes=(0, 0, None)))
 
 
 @pytest.mark.parametrize("forced_playouts", [0.5, 2.0])
-def test_forced_visits_grow_with_the_root_of_prior_and_visits(forced_playouts):
+def test_forced_visits_grow_with_the_square_root_of_prior_and_visits(forced_playouts):
     prior, visits, _, _ = random_numbers()
     forced = forced_at_once(np.int32(visits), np.float32(prior), forced_playouts)
     expected = [
@@ -245,7 +248,7 @@ def test_forced_visits_grow_with_the_root_of_prior_and_visits(forced_playouts):
     np.testing.assert_allclose(forced, expected, rtol=1e-5)
 
 
-def test_a_visited_action_goes_first_until_it_has_its_forced_visits():
+def test_a_visited_action_is_selected_until_it_has_its_forced_visits():
     numbers = random_numbers()
     prior, visits, _, _ = numbers
     nodes = make_nodes(*numbers)
@@ -278,9 +281,10 @@ def test_forced_visits_are_pruned_one_by_one(forced_playouts, reduction):
 
 
 def test_pruning_by_hand():
-    # 36 visits, k = 2: 0.5 * 36 * 2 and 0.125 * 36 * 2 are squares, of 6 and 3.
-    # Action 1 is bad: all of 3 forced visits go. Action 2 is better than the most
-    # visited one with any number of visits: all stay. Action 3 is left with one visit.
+    # 36 visits, k = 2: 0.5 * 36 * 2 and 0.125 * 36 * 2 are the squares of 6 and 3.
+    # Action 1 has a low value: all of its 3 forced visits are removed. Action 2 scores
+    # above the most visited one with any number of visits: all stay. Action 3 keeps one
+    # visit.
     prior = [0.5, 0.125, 0.125, 0.125, 0.125]
     visits, qvalues = [20, 8, 4, 4, 0], [0.2, -0.9, 1.0, -0.9, 0.0]
     pruned = prune(([prior], [visits], [qvalues], [0.0]), 2.0)
@@ -322,7 +326,7 @@ def test_the_most_visited_action_keeps_its_visits_and_single_visits_vanish(
     assert (pruned <= visits).all()
 
 
-# Whole searches of a game that nobody plays: positions are numbers, moves write them
+# Complete searches of an artificial game whose positions are numbers, mixed by moves
 
 
 def scramble(number):
@@ -333,7 +337,7 @@ def scramble(number):
 
 
 def model(params, rng_key, action, positions):
-    """Values lie in [-1, 1]; one move in eight ends the game."""
+    """Values are in [-1, 1]; one move in eight ends the game."""
     del params, rng_key
     after = scramble(positions ^ scramble(action.astype(jnp.uint32) + 1))
     numbers = jnp.arange(1, NUM_ACTIONS + 3, dtype=jnp.uint32)
@@ -373,8 +377,8 @@ def search(policy, num_simulations=100, **settings):
 
 
 @pytest.mark.slow
-def test_without_ties_alphazero_policy_is_mctxs_muzero_policy():
-    # Noise is ours alone where some actions are illegal: mctx masks a part of it.
+def test_without_ties_alphazero_policy_equals_mctxs_muzero_policy():
+    # Noise is excluded where some actions are illegal: mctx masks a part of it.
     ours = search(alphazero_policy, c_init=2.0, c_base=300.0, dirichlet_fraction=0.0)
     theirs = search(
         mctx.muzero_policy,
@@ -404,7 +408,7 @@ def test_a_search_gives_every_visited_root_action_its_forced_visits():
     visits = np.asarray(tree.children_visits[:, 0])
     prior = jax.nn.softmax(tree.children_prior_logits[:, 0])
     forced = np.asarray(jax.vmap(lambda n, p: forced_visits(n, p, 2.0))(visits, prior))
-    # A simulation serves one action, while the others' numbers grow as well.
+    # A simulation adds a visit to one action, while the others' targets grow as well.
     child = np.asarray(tree.children_index[:, 0])
     was_visited_early = (child >= 0) & (child <= 50)
     assert (visits >= forced - 1)[was_visited_early].all()
@@ -412,7 +416,7 @@ def test_a_search_gives_every_visited_root_action_its_forced_visits():
     assert (unforced < forced - 1)[was_visited_early].any(), "nothing to force"
 
 
-def test_what_was_only_forced_is_not_learnt():
+def test_forced_visits_are_not_in_the_policy_target():
     output = search(alphazero_policy, forced_playouts=2.0)
     weights = np.asarray(output.action_weights)
     visits = np.asarray(output.search_tree.children_visits[:, 0])

@@ -17,7 +17,7 @@ from azjax.search import (
 from azjax.search.selection import puct_root_selection, puct_selection
 
 PER_SLICE = 6
-TOTALS = (24, 7)  # a multiple of the slice, and none
+TOTALS = (24, 7)  # a multiple of the slice, and another number
 LINES = ("", "b2 a1")
 CONFIGS = {
     "gumbel": GumbelConfig(),
@@ -29,7 +29,7 @@ CONFIGS = {
 
 @functools.cache
 def sliced(searching, config, explores):
-    """Returns a compiled function that makes one slice."""
+    """Returns a compiled function that runs one slice."""
 
     def run(rng_key, states, tree, made):
         return config.policy(explores=explores)(
@@ -112,7 +112,7 @@ def test_a_slice_ends_when_no_game_has_simulations_left(tic_tac_toe):
     assert stops == [9]
 
 
-def test_a_short_search_is_the_same_in_a_program_for_a_longer_one(tic_tac_toe):
+def test_a_short_search_has_the_same_result_in_a_longer_program(tic_tac_toe):
     states = tic_tac_toe.positions(*LINES)
 
     def run(states, room, search_slice):
@@ -138,7 +138,7 @@ def test_a_short_search_is_the_same_in_a_program_for_a_longer_one(tic_tac_toe):
 
 
 @pytest.mark.parametrize("algorithm", ["gumbel", "alphazero"])
-def test_a_short_search_from_kept_trees_is_the_same_in_a_program_for_a_longer_one(
+def test_a_short_search_with_tree_reuse_has_the_same_result_in_a_longer_program(
     tic_tac_toe, algorithm
 ):
     states = tic_tac_toe.positions(*LINES)
@@ -159,7 +159,7 @@ def test_a_short_search_from_kept_trees_is_the_same_in_a_program_for_a_longer_on
         )
 
     def run_twice(states, search_slice, most):
-        """Searches again with the trees of a first search."""
+        """Searches with the trees of a first search."""
         tree = empty_tree(states, tic_tac_toe.game.num_actions, 40)
         first = run(states, tree, most, search_slice).search_tree
         kept = first.replace(

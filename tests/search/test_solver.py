@@ -1,4 +1,4 @@
-"""Proven results, against a minimax search of tic-tac-toe that counts the moves."""
+"""Proven results, compared with a minimax search of tic-tac-toe that counts moves."""
 
 import functools
 
@@ -38,11 +38,11 @@ CONFIGS = {
 }
 NAMES = pytest.mark.parametrize("name", CONFIGS)
 
-# The truth
+# Exact scores
 
 
 def later(score: int) -> int:
-    """A score seen one move earlier."""
+    """Returns a score as seen one move earlier."""
     return score - int(np.sign(score))
 
 
@@ -57,7 +57,7 @@ LINES = [sum(1 << int(cell) for cell in line) for line in LINES]
 
 @functools.cache
 def exact_score(mine: int, theirs: int) -> int:
-    """The score of a position under perfect play; marks are bits."""
+    """Returns the score of a position under perfect play; marks are bits."""
     if any(line & theirs == line for line in LINES):
         return -WIN
     return max(exact_move_scores(mine, theirs).values(), default=0)
@@ -72,7 +72,7 @@ def exact_move_scores(mine: int, theirs: int) -> dict[int, int]:
 
 
 def marks(states) -> np.ndarray:
-    """Returns `[..., 2]`, the marks of the player to move and of the other as bits."""
+    """Returns `[..., 2]`, the marks of mover and opponent as bits."""
     first, second = (np.asarray(word).astype(int) for (word,) in states.stones)
     is_first = np.asarray(states.current_player) == 0
     return np.stack(
@@ -92,7 +92,7 @@ def solution(tic_tac_toe):
 
 
 def select(solution, chosen):
-    """Returns `NUM_POSITIONS` of the chosen positions, evenly spread."""
+    """Returns `NUM_POSITIONS` of the selected positions, evenly spaced."""
     rows = np.flatnonzero(chosen)
     rows = rows[np.linspace(0, len(rows) - 1, NUM_POSITIONS).astype(int)]
     return jax.tree.map(lambda leaf: leaf[rows], solution.states)
@@ -103,16 +103,16 @@ def test_the_minimax_of_this_file_agrees_with_the_solved_game(solution):
     np.testing.assert_array_equal(np.sign(scores), solution.values)
 
 
-# The parts
+# Functions
 
 
-def test_the_end_is_worth_to_the_loser_what_it_brought_to_the_mover():
+def test_the_score_of_a_terminated_position_is_the_negated_reward():
     scores = jax.jit(score_of_reward)(np.float32([1, 0, -1]))
     np.testing.assert_array_equal(scores, [-WIN, 0, WIN])
     chex.assert_type(scores, jnp.int16)
 
 
-def test_a_moves_bounds_are_the_childs_turned_round_and_one_move_later():
+def test_the_bounds_of_a_move_are_the_childs_negated_and_one_move_later():
     #               lost in 2  won in 3   drawn  anything  not lost
     lower = np.int16([2 - WIN, WIN - 3, 0, -WIN, 0])
     upper = np.int16([2 - WIN, WIN - 3, 0, WIN, WIN])
@@ -124,7 +124,7 @@ def test_a_moves_bounds_are_the_childs_turned_round_and_one_move_later():
     chex.assert_type([low, high], jnp.int16)
 
 
-def test_a_move_not_yet_searched_may_bring_anything_and_an_illegal_one_nothing():
+def test_an_unsearched_move_has_the_widest_bounds_and_an_illegal_one_the_lowest():
     bounds = np.int16([WIN])
     child, legal = np.array([[-1, -1], [0, 0]]), np.array([[True, False]] * 2)
     low, high = jax.jit(move_bounds)(Bounds(bounds, bounds), child, legal)
@@ -147,7 +147,7 @@ def test_a_move_not_yet_searched_may_bring_anything_and_an_illegal_one_nothing()
         (-WIN, -WIN, -1),
     ],
 )
-def test_a_result_is_proven_once_the_bounds_leave_one(lower, upper, value):
+def test_a_result_is_proven_when_the_bounds_exclude_the_others(lower, upper, value):
     lower, upper = np.int16(lower), np.int16(upper)
     assert is_proven(Bounds(lower, upper)) == (value is not None)
     assert proven_value(Bounds(lower, upper)) == (value or 0)
@@ -156,38 +156,40 @@ def test_a_result_is_proven_once_the_bounds_leave_one(lower, upper, value):
 @pytest.mark.parametrize(
     ("lower", "upper", "best"),
     [
-        # Of two wins the shorter, whatever else there is.
+        # The shorter of two wins, regardless of the other moves.
         ([WIN - 5, WIN - 3, 0, -WIN], [WIN, WIN, WIN, WIN], [1]),
         ([WIN - 3, WIN - 3, 0, -WIN], [WIN, WIN - 3, WIN, WIN], [0, 1]),
-        # A draw and a move not known: both, but no loss.
+        # A draw and an unknown move: both, but no loss.
         ([0, -WIN, 4 - WIN, -WIN], [0, WIN, 4 - WIN, 8 - WIN], [0, 1]),
-        # Of the losses the longest.
+        # The longest of the losses.
         ([2 - WIN, 4 - WIN, -WIN, ILLEGAL], [2 - WIN, 4 - WIN, 2 - WIN, ILLEGAL], [1]),
-        # A full board is no win of an illegal move.
+        # An illegal move is not the best one on a full board.
         ([ILLEGAL, -WIN, ILLEGAL, ILLEGAL], [ILLEGAL, WIN, ILLEGAL, ILLEGAL], [1]),
     ],
 )
-def test_the_best_moves_win_soon_or_hold_or_lose_late(lower, upper, best):
+def test_the_best_moves_win_soonest_or_draw_or_lose_latest(lower, upper, best):
     found = jax.jit(best_moves)(Bounds(np.int16([lower]), np.int16([upper])))[0]
     np.testing.assert_array_equal(np.flatnonzero(found), best)
 
 
-# The whole
+# Searches
 
 bounds_of_roots = jax.jit(root_bounds)
 
 
 class Found:
-    """What a search found in some positions, with what is true of them."""
+    """The result of a search of some positions, with the exact scores."""
 
-    def __init__(self, searching, config, states, opinion):
+    def __init__(self, searching, config, states, sharpness):
         self.states = states
-        self.output = searching.search(config, NUM_SIMULATIONS, states, opinion=opinion)
+        self.output = searching.search(
+            config, NUM_SIMULATIONS, states, sharpness=sharpness
+        )
         self.tree = self.output.search_tree
         self.used = self.tree.node_visits > 0
         self.is_proven = is_proven(Bounds(self.tree.lower, self.tree.upper))
         self.exact = exact_scores(self.tree.embeddings)
-        #: `[B]`; what the chosen moves are worth.
+        #: `[B]`, the exact scores of the chosen moves.
         self.chosen = np.array(
             [
                 exact_move_scores(*map(int, pair))[int(action)]
@@ -201,24 +203,24 @@ STAGES = {"opening": (0, 3), "middle": (3, 5), "end": (5, 9)}
 
 @pytest.fixture(scope="module")
 def found(tic_tac_toe, solution):
-    """Returns what a search finds at a stage of the game."""
+    """Returns a function that searches positions of a stage of the game."""
 
     @functools.cache
-    def find(name, stage, opinion=0.0):
+    def find(name, stage, sharpness=0.0):
         first, last = STAGES[stage]
         moves = solution.num_moves
         is_there = (moves >= first) & (moves < last) & ~solution.states.terminated
         states = select(solution, is_there)
-        return Found(tic_tac_toe, CONFIGS[name], states, opinion)
+        return Found(tic_tac_toe, CONFIGS[name], states, sharpness)
 
     return find
 
 
 @NAMES
-@pytest.mark.parametrize("opinion", [0.0, 1.0])
+@pytest.mark.parametrize("sharpness", [0.0, 1.0])
 @pytest.mark.parametrize("stage", STAGES)
-def test_the_bounds_of_all_nodes_contain_the_exact_score(name, opinion, stage, found):
-    it = found(name, stage, opinion)
+def test_the_bounds_of_all_nodes_contain_the_exact_score(name, sharpness, stage, found):
+    it = found(name, stage, sharpness)
     assert isinstance(it.tree, ProvenTree)
     assert (it.tree.lower <= it.exact)[it.used].all()
     assert (it.tree.upper >= it.exact)[it.used].all()
@@ -238,7 +240,7 @@ def test_the_bounds_of_the_roots_moves_contain_their_exact_score(name, stage, fo
 
 
 @NAMES
-def test_endgames_of_four_moves_are_all_solved(name, found):
+def test_all_endgames_of_four_moves_are_solved(name, found):
     it = found(name, "end")
     assert it.is_proven[:, 0].all()
     np.testing.assert_array_equal(
@@ -249,27 +251,27 @@ def test_endgames_of_four_moves_are_all_solved(name, found):
 
 
 @NAMES
-@pytest.mark.parametrize("opinion", [0.0, 1.0])
+@pytest.mark.parametrize("sharpness", [0.0, 1.0])
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_proven_position_is_played_without_mistake(name, opinion, stage, found):
-    it = found(name, stage, opinion)
+def test_a_proven_position_is_played_without_mistakes(name, sharpness, stage, found):
+    it = found(name, stage, sharpness)
     proven = it.is_proven[:, 0]
     best = it.exact[:, 0]
     assert proven.any()
     np.testing.assert_array_equal(np.sign(it.chosen)[proven], np.sign(best)[proven])
-    # A win within the moves that the bound allows, whatever the other does.
+    # A win within the number of moves of the bound, against all replies.
     lower = it.tree.lower[:, 0]
     assert (it.chosen >= lower)[lower > 0].all()
-    # Where the number of moves is known as well, none is given away.
+    # If the number of moves is also proven, no move is wasted.
     is_exact = it.tree.lower[:, 0] == it.tree.upper[:, 0]
     np.testing.assert_array_equal(it.chosen[is_exact], best[is_exact])
 
 
 @NAMES
-@pytest.mark.parametrize("opinion", [0.0, 1.0])
-def test_proven_nodes_have_their_exact_value(name, opinion, found):
+@pytest.mark.parametrize("sharpness", [0.0, 1.0])
+def test_proven_nodes_have_their_exact_value(name, sharpness, found):
     for stage in STAGES:
-        it = found(name, stage, opinion)
+        it = found(name, stage, sharpness)
         inner = it.used & it.is_proven & ~it.tree.embeddings.terminated
         assert set(it.tree.node_values[inner].tolist()) == {-1.0, 0.0, 1.0}
         np.testing.assert_array_equal(
@@ -278,7 +280,7 @@ def test_proven_nodes_have_their_exact_value(name, opinion, found):
 
 
 @NAMES
-def test_a_lost_position_is_held_as_long_as_it_can_be(name, tic_tac_toe, solution):
+def test_a_lost_position_is_lost_as_late_as_possible(name, tic_tac_toe, solution):
     moves = [
         set(np.sign(list(scores.values()))) == {-1} and len(set(scores.values())) > 1
         for scores in (
@@ -286,7 +288,8 @@ def test_a_lost_position_is_held_as_long_as_it_can_be(name, tic_tac_toe, solutio
         )
     ]
     is_lost = np.array(moves) & ~solution.states.terminated
-    # Only those of few moves: what the winner has not found yet counts as no loss.
+    # Only positions near the end: a win that the search has not found counts as no
+    # loss.
     states = select(solution, is_lost & (solution.num_moves >= 4))
     it = Found(tic_tac_toe, CONFIGS[name], states, 0.0)
     assert it.is_proven[:, 0].mean() > 0.8
@@ -296,13 +299,13 @@ def test_a_lost_position_is_held_as_long_as_it_can_be(name, tic_tac_toe, solutio
 
 
 @NAMES
-def test_a_won_game_is_won_in_time_whatever_the_other_does(name, tic_tac_toe, solution):
-    """Plays all defences at once, a search for each of the winner's moves."""
+def test_a_won_game_is_won_in_time_against_all_replies(name, tic_tac_toe, solution):
+    """Plays all replies in one batch, with a search for each of the winner's moves."""
     game = tic_tac_toe.game
     compiled_step = jax.jit(jax.vmap(game.step))
 
     def step(states, actions):
-        """Makes a move in any number of games, in batches of the size compiled."""
+        """Makes a move in any number of games, in batches of the compiled size."""
         rows = np.arange(-(-len(actions) // NUM_POSITIONS) * NUM_POSITIONS)
         parts = [
             jax.device_get(compiled_step(take(states, part), actions[part]))
@@ -325,7 +328,7 @@ def test_a_won_game_is_won_in_time_whatever_the_other_does(name, tic_tac_toe, so
         goes_on = ~states.terminated
         assert (states.outcome[~goes_on] != 0).all()
         assert (scores_of(states)[~goes_on] == -WIN).all(), "the other won"
-        # All answers, then the winner's moves, in batches of the size compiled.
+        # All replies, then the winner's moves, in batches of the compiled size.
         states, moves_left = take(states, goes_on), moves_left[goes_on]
         answers = [
             (row, cell)
@@ -360,7 +363,7 @@ def scores_of(states):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["gumbel", "alphazero"])
-def test_a_refuted_move_gets_no_more_visits_while_others_are_left(
+def test_a_refuted_move_gets_no_visits_while_others_remain(
     algorithm, tic_tac_toe, solution
 ):
     states = select(solution, (solution.num_moves < 6) & ~solution.states.terminated)
@@ -384,8 +387,10 @@ def test_a_refuted_move_gets_no_more_visits_while_others_are_left(
 
 
 def refuted(tree):
-    """Returns `[B, N, A]` bool, whether a move is proven to lose, and `[B, N, 1]`
-    whether some legal one is not."""
+    """Returns `[B, N, A]` bool: whether a move is proven to lose.
+
+    Also returns `[B, N, 1]` bool: whether another legal move remains.
+    """
     game = np.arange(len(tree.lower))[:, None, None]
     known = (tree.children_index >= 0) & (tree.node_visits > 0)[..., None]
     loses = known & (tree.lower[game, np.maximum(tree.children_index, 0)] > 0)
@@ -394,8 +399,8 @@ def refuted(tree):
 
 
 @pytest.mark.slow
-def test_proofs_are_kept_from_search_to_search(tic_tac_toe, solution):
-    """Bounds only ever become tighter."""
+def test_proofs_are_kept_between_searches(tic_tac_toe, solution):
+    """Bounds only become tighter."""
     states = select(solution, (solution.num_moves < 6) & ~solution.states.terminated)
     config = AlphaZeroConfig(use_solver=True)
     tree = empty_tree(states, 9, 300, use_solver=True)
@@ -409,7 +414,7 @@ def test_proofs_are_kept_from_search_to_search(tic_tac_toe, solution):
     assert (second.lower > first.lower)[used].any()
 
 
-def test_a_search_that_proves_nothing_returns_a_plain_tree(tic_tac_toe):
+def test_a_search_without_the_solver_returns_a_plain_tree(tic_tac_toe):
     states = tic_tac_toe.positions("b2")
     config = GumbelConfig(use_solver=False)
     output = jax.eval_shape(
@@ -423,11 +428,11 @@ def test_a_search_that_proves_nothing_returns_a_plain_tree(tic_tac_toe):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["gumbel", "alphazero"])
-def test_in_connect_four_the_nearest_win_is_taken_and_a_loss_put_off(
+def test_in_connect_four_the_nearest_win_is_played_and_a_loss_delayed(
     algorithm, connect_four
 ):
     # Player 0 has three in column 1; player 1 faces an open row of three; player 0
-    # threatens column 1, and all else loses at once.
+    # threatens column 1, and every other move loses immediately.
     lines = ("1 2 1 2 1 2", "3 3 4 4 5", "1 2 1 3 1")
     states = connect_four.positions(*lines)
     config = SEARCHES.find(algorithm)(use_solver=True)
@@ -443,11 +448,11 @@ def test_in_connect_four_the_nearest_win_is_taken_and_a_loss_put_off(
     np.testing.assert_array_equal(np.flatnonzero(upper[2] >= 0), [0])
 
 
-# A game that shows how far it is searched
+# A game that counts its steps
 
 
-def test_finished_positions_are_never_stepped_further():
-    """A toy game of three moves, in which every step after the end is counted."""
+def test_finished_positions_are_not_stepped():
+    """An artificial game of three moves that counts every step after the end."""
 
     def model(params, rng_key, action, state):
         del params, rng_key

@@ -1,4 +1,4 @@
-"""Kept trees, against the same done by plain recursion."""
+"""Reused trees, compared with a plain recursion."""
 
 import functools
 
@@ -38,8 +38,8 @@ def start(searching, config, states):
 
 
 def search(searching, config, states, tree):
-    """Returns NumPy's arrays; opinions make trees that are not alike."""
-    return searching.search(config, NUM_SIMULATIONS, states, tree=tree, opinion=1.0)
+    """Returns NumPy arrays; `sharpness` makes the trees of the games different."""
+    return searching.search(config, NUM_SIMULATIONS, states, tree=tree, sharpness=1.0)
 
 
 @pytest.fixture(
@@ -69,7 +69,7 @@ def tree(searched):
 
 
 def below(tree, game, node) -> list[int]:
-    """A node and all that lie below it."""
+    """Returns a node and all its descendants."""
     found = [node]
     for child in tree.children_index[game, node]:
         if child >= 0:
@@ -78,9 +78,9 @@ def below(tree, game, node) -> list[int]:
 
 
 def describe(tree, game, node, kept) -> dict:
-    """All that is known of a node and, by the move, of the kept ones below."""
+    """Returns all fields of a node and, by action, of its kept descendants."""
     at = (game, node)
-    told = {
+    found = {
         "visits": tree.node_visits[at],
         "value": tree.node_values[at],
         "raw value": tree.raw_values[at],
@@ -88,21 +88,21 @@ def describe(tree, game, node, kept) -> dict:
         "state": [leaf[at].tolist() for leaf in jax.tree.leaves(tree.embeddings)],
     }
     if isinstance(tree, ProvenTree):
-        told["bounds"] = (tree.lower[at], tree.upper[at])
+        found["bounds"] = (tree.lower[at], tree.upper[at])
     for action, child in enumerate(tree.children_index[at]):
         if child not in kept:
             continue
         assert tree.parents[game, child] == node
         assert tree.action_from_parent[game, child] == action
         edge = (game, node, action)
-        told[action] = {
+        found[action] = {
             "visits": tree.children_visits[edge],
             "value": tree.children_values[edge],
             "reward": tree.children_rewards[edge],
             "discount": tree.children_discounts[edge],
             "child": describe(tree, game, child, kept),
         }
-    return told
+    return found
 
 
 def check_subtree(tree, node_index, max_nodes):
@@ -123,12 +123,12 @@ def check_subtree(tree, node_index, max_nodes):
             )
             assert kept.parents[game, 0] == mctx.Tree.NO_PARENT
             assert kept.action_from_parent[game, 0] == mctx.Tree.NO_PARENT
-        check_nothing_else(kept, game, num_kept)
+        check_unused(kept, game, num_kept)
     return kept
 
 
-def check_nothing_else(tree, game, num_kept):
-    """Unused nodes, and edges to what was not kept, are as in an empty tree."""
+def check_unused(tree, game, num_kept):
+    """Checks that unused nodes, and edges to dropped ones, are as in an empty tree."""
     for name in ("parents", "action_from_parent", "children_index"):
         assert (getattr(tree, name)[game, num_kept:] == -1).all(), name
     for name in (
@@ -154,12 +154,12 @@ def check_nothing_else(tree, game, num_kept):
         assert (getattr(tree, f"children_{name}")[game][children < 0] == 0).all(), name
 
 
-def test_a_subtree_of_the_root_is_the_tree(tree):
+def test_the_subtree_of_the_root_is_the_tree(tree):
     check_subtree(tree, [0] * BATCH_SIZE, NUM_NODES)
 
 
 @pytest.mark.parametrize("max_nodes", [NUM_NODES, 40, 7, 2, 1])
-def test_what_lies_below_a_move_is_kept_the_most_visited_first(searched, max_nodes):
+def test_the_most_visited_nodes_below_a_move_are_kept(searched, max_nodes):
     tree = searched.search_tree
     children = tree.children_index[games, 0, searched.action]
     assert (children > 0).all()
@@ -169,8 +169,8 @@ def test_what_lies_below_a_move_is_kept_the_most_visited_first(searched, max_nod
 
 
 @pytest.mark.parametrize("max_nodes", [NUM_NODES, 7])
-def test_each_game_may_go_on_from_another_node(tree, max_nodes):
-    """From nodes several moves deep, from leaves, and from none."""
+def test_each_game_can_continue_from_another_node(tree, max_nodes):
+    """From nodes several moves deep, from leaves, and from no node."""
     deep = [
         max(range(30), key=lambda n: n * (tree.children_index[game, n] >= 0).any())
         for game in games
@@ -181,18 +181,18 @@ def test_each_game_may_go_on_from_another_node(tree, max_nodes):
     check_subtree(tree, chosen, max_nodes)
 
 
-def test_nothing_goes_on_from_a_negative_node(tree):
+def test_a_negative_node_gives_an_empty_tree(tree):
     kept = check_subtree(tree, [-1] * BATCH_SIZE, 40)
     assert (kept.node_visits == 0).all()
 
 
-def test_a_subtree_of_a_subtree_is_that_of_the_first_tree(tree):
-    """Two moves, kept one by one or at once."""
+def test_a_subtree_of_a_subtree_equals_the_subtree_of_the_tree(tree):
+    """Two moves, kept one by one or both at once."""
     first = np.argmax(tree.children_visits[:, 0], axis=1)
     child = tree.children_index[games, 0, first]
     second = np.argmax(tree.children_visits[games, child], axis=1)
     grandchild = tree.children_index[games, child, second]
-    tree = tree.replace(extra_data=None)  # of the same structure as what is kept
+    tree = tree.replace(extra_data=None)  # the same structure as the kept tree
     kept = jax.device_get(keep(tree, child, max_nodes=NUM_NODES))
     twice = keep(kept, kept.children_index[games, 0, second], max_nodes=NUM_NODES)
     at_once = keep(tree, grandchild, max_nodes=NUM_NODES)
@@ -201,7 +201,7 @@ def test_a_subtree_of_a_subtree_is_that_of_the_first_tree(tree):
 
 
 @pytest.mark.parametrize("max_nodes", [0, -1, NUM_NODES + 1])
-def test_more_nodes_than_there_are_cannot_be_kept(tree, max_nodes):
+def test_max_nodes_must_not_exceed_the_tree(tree, max_nodes):
     with pytest.raises(
         ValueError, match=f"max_nodes must be an int from 1 to {NUM_NODES}: "
     ):
@@ -223,21 +223,21 @@ def test_a_node_is_found_by_its_position(tree):
     np.testing.assert_array_equal(locate(tree, states_of(tree, [0] * BATCH_SIZE)), 0)
 
 
-def test_what_is_not_in_a_games_own_tree_is_not_found(tree, states):
+def test_a_position_of_another_games_tree_is_not_found(tree, states):
     others = jax.tree.map(lambda leaf: np.roll(leaf, 1, axis=0), states)
-    # The empty board is nowhere below, and no two games are on the same way.
+    # The empty board is below no root, and the games have different positions.
     found = np.asarray(locate(tree, others))
     np.testing.assert_array_equal(found[[1, 4]], -1)
 
 
-def test_nothing_is_found_in_an_empty_tree(tic_tac_toe, states):
+def test_no_position_is_found_in_an_empty_tree(tic_tac_toe, states):
     empty = start(tic_tac_toe, GUMBEL, states)
     zeros = jax.tree.map(np.zeros_like, states)
     for wanted in (states, zeros):
         np.testing.assert_array_equal(locate(empty, wanted), -1)
 
 
-def test_of_two_nodes_with_the_same_position_the_most_visited_is_found(tree):
+def test_the_most_visited_of_nodes_with_equal_positions_is_found(tree):
     doubled = jax.tree.map(np.copy, tree)
     for leaf in jax.tree.leaves(doubled.embeddings):
         leaf[:, [5, 20]] = leaf[:, [9]]
@@ -245,10 +245,10 @@ def test_of_two_nodes_with_the_same_position_the_most_visited_is_found(tree):
     np.testing.assert_array_equal(locate(doubled, states_of(doubled, [5] * 6)), 9)
 
 
-# Searching on
+# Continued searches
 
 
-def test_a_search_from_an_empty_tree_is_one_from_none(tic_tac_toe, config, states):
+def test_a_search_from_an_empty_tree_equals_a_new_search(tic_tac_toe, config, states):
     from_none = search(tic_tac_toe, config, states, None)
     from_empty = search(tic_tac_toe, config, states, start(tic_tac_toe, config, states))
     np.testing.assert_array_equal(from_none.action, from_empty.action)
@@ -267,14 +267,14 @@ def test_a_search_from_an_empty_tree_is_one_from_none(tic_tac_toe, config, state
     np.testing.assert_array_equal(rest, 0)
 
 
-def test_a_search_from_an_emptied_tree_is_one_from_an_empty_tree(
+def test_a_search_from_an_emptied_tree_equals_one_from_an_empty_tree(
     tic_tac_toe, config, states, searched
 ):
-    """A finished game's tree makes room for that of the next game."""
+    """The tree of a finished game is emptied for the next game."""
     nothing = np.full(BATCH_SIZE, -1, np.int32)
     emptied = keep(searched.search_tree, nothing, max_nodes=40)
     empty = start(tic_tac_toe, config, states)
-    # Without an opinion no search from the first boards comes upon an end.
+    # With sharpness 0, no search from these boards reaches an end.
     again, new = (
         tic_tac_toe.search(config, NUM_SIMULATIONS, states, tree=tree)
         for tree in (emptied, empty)
@@ -290,8 +290,10 @@ def test_a_search_from_an_emptied_tree_is_one_from_an_empty_tree(
 
 
 def check_tree(tree, was_cut=None):
-    """Checks what holds in every tree; `was_cut` says of which nodes not all visits
-    have a node."""
+    """Checks the invariants of a tree.
+
+    `was_cut` marks the nodes with visits that have no nodes in the tree.
+    """
     used = tree.node_visits > 0
     indices = np.arange(used.shape[1])
     assert (tree.parents < indices)[used].all()
@@ -306,7 +308,7 @@ def check_tree(tree, was_cut=None):
     below = tree.children_visits.sum(axis=-1)
     whole = used & ~tree.embeddings.terminated
     if isinstance(tree, ProvenTree):
-        # A proven node may be visited without going further.
+        # Visits of a proven node can end there.
         proven = (tree.lower > 0) | (tree.upper < 0) | (tree.lower == tree.upper)
         assert (tree.node_visits >= 1 + below)[whole].all()
         whole &= ~proven
@@ -329,7 +331,7 @@ def check_tree(tree, was_cut=None):
 
 
 def after_best_moves(searching, output, states):
-    """Returns the positions after the moves, and the nodes that hold them."""
+    """Returns the positions after the moves, and their nodes."""
     after = jax.device_get(step_all(searching.game, states, output.action))
     children = output.search_tree.children_index[games, 0, output.action]
     return after, np.where(after.terminated, -1, children).astype(np.int32)
@@ -340,7 +342,7 @@ def step_all(game, states, actions):
     return jax.vmap(game.step)(states, actions)
 
 
-def test_a_search_adds_its_simulations_to_what_was_kept(
+def test_a_search_adds_its_simulations_to_the_kept_tree(
     tic_tac_toe, config, searched, states
 ):
     after, nodes = after_best_moves(tic_tac_toe, searched, states)
@@ -360,15 +362,15 @@ def test_a_search_adds_its_simulations_to_what_was_kept(
     for name in ("parents", "action_from_parent", "raw_values"):
         same = getattr(tree, name) == getattr(kept, name)
         assert (same | ~is_kept)[goes_on].all(), name
-    # Visits of nodes that were not kept are still counted above them.
+    # Visits of dropped nodes are still counted in their ancestors.
     children = kept.children_visits.sum(axis=-1) + 1
     was_cut = is_kept & (kept.node_visits != children)
     games_on = jax.tree.map(lambda leaf: leaf[goes_on], tree.replace(extra_data=None))
     check_tree(games_on, was_cut[goes_on])
 
 
-def test_simulations_without_room_are_left_out(tic_tac_toe, config, states):
-    """Four moves' simulations do not fit into a tree made for one and a half."""
+def test_simulations_without_room_are_skipped(tic_tac_toe, config, states):
+    """The simulations of four moves do not fit into a tree for one and a half."""
     tree = start(tic_tac_toe, config, states)
     legal = np.asarray(jax.vmap(tic_tac_toe.game.legal_action_mask)(states))
     for _ in range(4):
@@ -380,8 +382,8 @@ def test_simulations_without_room_are_left_out(tic_tac_toe, config, states):
     assert (tree.node_visits[:, 0] > 1 + NUM_SIMULATIONS).all()
 
 
-def test_a_chain_of_moves_is_compiled_once(tic_tac_toe, config):
-    """The same tree, keeping its shape, from the first move to the last."""
+def test_consecutive_moves_are_compiled_once(tic_tac_toe, config):
+    """The tree keeps its shape from the first move to the last."""
     num_traced = []
     run = tic_tac_toe.compiled(config, NUM_SIMULATIONS).__wrapped__
 
@@ -407,7 +409,7 @@ def test_a_chain_of_moves_is_compiled_once(tic_tac_toe, config):
 
 
 @pytest.mark.slow
-def test_in_connect_four_kept_trees_are_what_plain_recursion_keeps(
+def test_in_connect_four_kept_trees_equal_those_of_plain_recursion(
     connect_four, config
 ):
     lines = ("", "4", "4 4", "4 4 4 3", "1 2 3 4", "7 7 7 7")

@@ -1,4 +1,4 @@
-"""The search against `mctx.search`, over games and models that play none."""
+"""The search compared with `mctx.search`, with games and artificial models."""
 
 import functools
 from typing import Any, NamedTuple
@@ -28,14 +28,14 @@ NUM_ACTIONS = 5
 
 
 class Dice(NamedTuple):
-    """A model that rolls dice, the same ones for the same position and action.
+    """A model with pseudorandom outputs, determined by position and action.
 
-    A position is a whole number in float32.
+    A position is an integer in float32.
 
-    priors: how far the logits lie apart; 0: all actions are equally likely and, as
-        long as they are not visited, equally good.
-    discounts: drawn from these four.
-    noise: how much of the rewards depends on the model's key.
+    priors: range of the logits; 0: all actions are equally likely and, until they are
+        visited, equally good.
+    discounts: the four possible discounts.
+    noise: scale of the part of the rewards that depends on the model's key.
     """
 
     priors: float = 2.0
@@ -62,7 +62,7 @@ def scramble(number):
 
 
 def roll(dice, position, action, noise):
-    """Draws what the model says of B positions after B actions."""
+    """Draws the model's outputs for B positions after B actions."""
     seed = scramble(position.astype(jnp.uint32) ^ scramble(action.astype(jnp.uint32)))
     numbers = jnp.arange(1, NUM_ACTIONS + 5, dtype=jnp.uint32)
     bits = scramble(seed[:, None] + numbers * jnp.uint32(0x9E3779B9)) >> 8
@@ -81,7 +81,7 @@ def dice_model(dice, rng_key, action, positions):
 
 
 def dice_root(dice, batch_size):
-    """Returns a root; in every second game one action is illegal."""
+    """Returns a root; every second game has one illegal action."""
     game = jnp.arange(batch_size)
     output, positions = roll(dice, jnp.full(batch_size, 7.0), game, 0.0)
     fields = {
@@ -107,7 +107,7 @@ def game_and_network(name):
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def positions_after_random_moves(game, batch_size):
-    """Positions from all of a game, finished ones among them."""
+    """Returns positions of all stages of a game, including finished ones."""
 
     def play_move(states, inputs):
         move, rng_key = inputs
@@ -128,11 +128,11 @@ def positions_after_random_moves(game, batch_size):
     return jax.lax.scan(play_move, start, (jnp.arange(game.max_moves), keys))[0]
 
 
-# Searching twice
+# Searches with both implementations
 
 
 class Case(NamedTuple):
-    """How a model is searched."""
+    """Arguments of a search."""
 
     policy: str
     batch_size: int = 4
@@ -142,7 +142,7 @@ class Case(NamedTuple):
 
 
 def name_of(case: Case) -> str:
-    """Names a test."""
+    """Returns a test id."""
     changed = [
         f"{name}={value}"
         for name, value in case._asdict().items()
@@ -165,8 +165,10 @@ POLICIES: dict[str, Any] = {
 
 
 def make_both(case: Case, model, jit=jax.jit):
-    """Compiles `(params, root, illegal)` to what mctx's policy finds with our search
-    and what it finds with its own; `jit` compiles."""
+    """Compiles `(params, root, illegal)` to the results of both searches.
+
+    Both call mctx's policy, with azjax's `search` and with mctx's; `jit` compiles.
+    """
 
     def run(params, root, illegal):
         call = functools.partial(
@@ -196,45 +198,47 @@ def make_both_with_dice(case: Case):
 # Comparison
 
 
-def cut_behind_the_ends(tree: mctx.Tree) -> tuple[mctx.Tree, int]:
-    """Returns the tree without what lies behind discounts of 0, and how many nodes
-    that was. A position at the end is worth there what the model says of it."""
+def remove_nodes_after_ends(tree: mctx.Tree) -> tuple[mctx.Tree, int]:
+    """Returns the tree without nodes after discounts of 0, and their number.
+
+    A terminated node then has the model's value.
+    """
     fields = {name: np.array(leaf) for name, leaf in arrays(tree).items()}
     batch_size, num_nodes = tree.node_visits.shape
     num_cut = 0
     for game in range(batch_size):
-        goes_on = np.zeros(num_nodes, bool)
+        continues = np.zeros(num_nodes, bool)
         for node in range(num_nodes):
             parent = tree.parents[game, node]
-            is_kept = node == 0 or goes_on[parent]
+            is_kept = node == 0 or continues[parent]
             if node and is_kept:
                 action = tree.action_from_parent[game, node]
                 discount = tree.children_discounts[game, parent, action]
                 value = tree.raw_values[game, node]
-                goes_on[node] = discount != 0
-                if not goes_on[node]:
+                continues[node] = discount != 0
+                if not continues[node]:
                     fields["node_values"][game, node] = value
                     fields["children_values"][game, parent, action] = value
             if node == 0:
-                goes_on[node] = True
-            if not goes_on[node]:
-                for name, nothing in NOTHING_BEHIND.items():
+                continues[node] = True
+            if not continues[node]:
+                for name, nothing in WITHOUT_CHILDREN.items():
                     fields[name][game, node] = nothing
             if not is_kept:
                 num_cut += int(tree.node_visits[game, node] > 0)
-                for name, nothing in NOTHING_HERE.items():
+                for name, nothing in UNUSED_NODE.items():
                     fields[name][game, node] = nothing
     return fields, num_cut
 
 
-NOTHING_BEHIND = {
+WITHOUT_CHILDREN = {
     "children_index": mctx.Tree.UNVISITED,
     "children_visits": 0,
     "children_values": 0,
     "children_rewards": 0,
     "children_discounts": 0,
 }
-NOTHING_HERE = {
+UNUSED_NODE = {
     "node_visits": 0,
     "raw_values": 0,
     "node_values": 0,
@@ -245,14 +249,16 @@ NOTHING_HERE = {
 
 
 def arrays(tree: mctx.Tree) -> dict[str, np.ndarray]:
-    """Returns all of a tree but the embeddings and what it was searched with."""
-    names = (*NOTHING_HERE, *NOTHING_BEHIND)
+    """Returns all arrays of a tree except the embeddings and the search's inputs."""
+    names = (*UNUSED_NODE, *WITHOUT_CHILDREN)
     return {name: np.asarray(getattr(tree, name)) for name in names}
 
 
 def assert_same_tree(ours: mctx.Tree, theirs: mctx.Tree) -> int:
-    """Compares all numbers of all nodes; returns how many nodes only theirs has."""
-    theirs_cut, num_cut = cut_behind_the_ends(theirs)
+    """Compares all fields of all nodes; returns the number of nodes only in mctx's
+    tree.
+    """
+    theirs_cut, num_cut = remove_nodes_after_ends(theirs)
     for name, our_array in arrays(ours).items():
         if our_array.dtype == np.int32:
             np.testing.assert_array_equal(our_array, theirs_cut[name], name)
@@ -271,7 +277,7 @@ def assert_same_tree(ours: mctx.Tree, theirs: mctx.Tree) -> int:
 
 
 def assert_same_result(both) -> int:
-    """Compares all of a policy's output; returns how many nodes only theirs has."""
+    """Compares all policy outputs; returns the number of nodes only in mctx's tree."""
     ours, theirs = jax.device_get(both)
     np.testing.assert_array_equal(ours.action, theirs.action)
     np.testing.assert_allclose(
@@ -342,7 +348,7 @@ def check_game(case: Case, name: str, *, is_flat: bool = False):
     ],
     ids=name_of,
 )
-def test_the_search_finds_what_mctx_finds(case, dice):
+def test_the_search_has_the_results_of_mctx(case, dice):
     check_dice(case, dice)
 
 
@@ -358,7 +364,7 @@ def test_the_search_finds_what_mctx_finds(case, dice):
     ],
     ids=name_of,
 )
-def test_a_larger_search_finds_what_mctx_finds(case, dice):
+def test_a_larger_search_has_the_results_of_mctx(case, dice):
     check_dice(case, dice)
 
 
@@ -371,12 +377,12 @@ def test_a_larger_search_finds_what_mctx_finds(case, dice):
     ],
     ids=name_of,
 )
-def test_in_a_game_only_what_lies_behind_the_end_differs(case):
+def test_in_a_game_only_nodes_after_the_end_differ(case):
     check_game(case, "tic_tac_toe")
 
 
-# Where all moves are equal in a whole game, mctx's PUCT goes by noise that is no
-# larger than the rounding of its scores: two compilations of mctx may differ there.
+# If all moves are equal in a whole game, mctx's PUCT depends on noise that is no larger
+# than the rounding of its scores: two compilations of mctx can differ.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "name", "is_flat"),
@@ -387,17 +393,15 @@ def test_in_a_game_only_what_lies_behind_the_end_differs(case):
         (Case("muzero", 84, 64), "connect_four", False),
     ],
 )
-def test_in_a_long_game_search_only_what_lies_behind_the_end_differs(
-    case, name, is_flat
-):
+def test_in_a_long_game_search_only_nodes_after_the_end_differ(case, name, is_flat):
     check_game(case, name, is_flat=is_flat)
 
 
-# What a caller may pass
+# Arguments
 
 
 def search_dice(search, *, batch_size=3, **settings):
-    """Searches a model of dice."""
+    """Searches a `Dice` model."""
     root, illegal = dice_root(Dice(), batch_size)
     arguments = {
         "root": root,
@@ -411,7 +415,7 @@ def search_dice(search, *, batch_size=3, **settings):
 
 
 def least_visited(rng_key, tree, node_index, depth=0):
-    """The lowest of the least visited legal actions."""
+    """Selects the lowest of the least visited legal actions."""
     del rng_key
     illegal = tree.root_invalid_actions * (depth == 0)
     visits = jnp.where(illegal, 1000, tree.children_visits[node_index])
@@ -419,13 +423,13 @@ def least_visited(rng_key, tree, node_index, depth=0):
 
 
 def at_random(rng_key, tree, node_index, depth=0):
-    """An action that depends on all that a selection function is told."""
+    """Selects an action that depends on all arguments of a selection function."""
     action = jax.random.randint(rng_key, (), 0, tree.num_actions)
     turn = tree.node_visits[node_index] * jnp.int32(depth)
     return jnp.mod(action + turn, tree.num_actions).astype(jnp.int32)
 
 
-def test_selection_functions_get_the_keys_and_depths_that_mctx_gives():
+def test_selection_functions_get_the_keys_and_depths_of_mctx():
     @jax.jit
     def run():
         functions = {
@@ -481,24 +485,26 @@ def test_extra_data_reaches_the_selection_functions_of_its_game(selects_on_updat
 
 
 @pytest.mark.parametrize("field", ["parents", "children_index", "embeddings"])
-def test_a_selection_function_cannot_look_at_other_nodes(field):
-    def looks_around(rng_key, tree, node_index, depth):
+def test_a_selection_function_cannot_access_other_nodes(field):
+    def accesses_other_nodes(rng_key, tree, node_index, depth):
         return getattr(tree, field)[node_index]
 
     with pytest.raises(TypeError, match="not subscriptable"):
         jax.eval_shape(
-            lambda: search_dice(search, interior_action_selection_fn=looks_around)
+            lambda: search_dice(
+                search, interior_action_selection_fn=accesses_other_nodes
+            )
         )
 
 
-def test_a_selection_function_sees_the_illegal_moves_of_its_game():
+def test_a_selection_function_gets_its_games_illegal_moves():
     tree = jax.device_get(jax.jit(lambda: search_dice(search, batch_size=4))())
     illegal = tree.root_invalid_actions
     assert illegal.any()
     np.testing.assert_array_equal(tree.children_visits[:, 0] > 0, ~illegal)
 
 
-def test_illegal_actions_may_be_a_numpy_array_in_a_compiled_function():
+def test_illegal_actions_can_be_a_numpy_array_in_a_compiled_function():
     _, illegal = dice_root(Dice(), 2)
     illegal = np.asarray(illegal)
     settings = {"invalid_actions": illegal, "batch_size": 2}
@@ -513,7 +519,7 @@ def test_without_a_mask_all_moves_are_legal():
 
 
 @pytest.mark.slow
-def test_the_simulations_are_run_by_the_loop_that_is_passed():
+def test_the_given_loop_runs_the_simulations():
     bounds = []
 
     def python_loop(lower, upper, body, value):
@@ -536,13 +542,13 @@ def test_a_number_below_1_is_refused(name, number):
         jax.eval_shape(lambda: search_dice(search, **{name: number}))
 
 
-def test_an_integer_of_numpy_is_a_number_of_simulations():
+def test_num_simulations_can_be_a_numpy_integer():
     shapes = jax.eval_shape(lambda: search_dice(search, num_simulations=np.int64(3)))
     assert shapes.node_visits.shape[1] == 4
 
 
 def search_from(tree, **settings):
-    """Traces a search that begins with a tree."""
+    """Traces a search that starts from a tree."""
     return jax.eval_shape(lambda tree: search_dice(search, tree=tree, **settings), tree)
 
 

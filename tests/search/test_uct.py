@@ -16,12 +16,12 @@ WEIGHTS = np.random.default_rng(0).normal(size=(3, 3, 2)).astype(np.float32)
 
 
 def value_of(state):
-    """Something that tells positions apart, in [-1, 1]."""
+    """Returns a value in [-1, 1] that differs between positions."""
     return jnp.tanh((GAME.observe(state) * WEIGHTS).sum())
 
 
 def order_of(state):
-    """The cells from the last to the first."""
+    """Returns logits that order the cells from last to first."""
     return jnp.where(GAME.legal_action_mask(state), jnp.arange(9.0), LOWEST)
 
 
@@ -75,7 +75,7 @@ def mover_reward(state):
 
 
 class Node:
-    """A node of the textbook's tree; `total` is that of the player to move there."""
+    """A node of the reference tree; `total` is for the player to move there."""
 
     def __init__(self, state):
         self.state = state
@@ -85,7 +85,7 @@ class Node:
 
 
 def textbook_visits(state, num_simulations, exploration):
-    """Algorithm 2 of Browne et al. 2012, recursively, with rewards in [0, 1]."""
+    """Algorithm 2 of Browne et al. 2012, recursive, with rewards in [0, 1]."""
 
     def simulate(node):
         """Returns the value of one simulation for the player to move at `node`."""
@@ -140,12 +140,12 @@ def output(states):
 
 @pytest.fixture(scope="module")
 def short_output(states):
-    """Of a search in which each move of the second position has one visit."""
+    """A search in which each move of the second position has one visit."""
     return search(states, 8)
 
 
 @pytest.mark.parametrize("exploration", [0.3, 2**0.5])
-def test_moves_are_visited_as_often_as_by_the_textbook(exploration, states, output):
+def test_visits_equal_those_of_the_reference(exploration, states, output):
     if exploration != 2**0.5:
         output = search(states, 150, exploration)
     _, _, summary = output
@@ -162,12 +162,12 @@ def test_the_most_visited_move_is_chosen_and_the_weights_are_the_visits(output):
     np.testing.assert_allclose(weights, visits / 150, rtol=1e-6)
 
 
-def test_every_move_is_tried_once_before_any_is_tried_again(short_output):
+def test_every_move_is_visited_once_before_any_is_visited_twice(short_output):
     _, _, summary = short_output
     np.testing.assert_array_equal(summary.visit_counts[1], [1, 1, 1, 1, 0, 1, 1, 1, 1])
 
 
-def test_of_equally_visited_moves_that_with_the_best_value_is_chosen(short_output):
+def test_ties_of_visits_are_broken_by_value(short_output):
     action, _, summary = short_output
     legal = np.asarray(legal_mask(POSITIONS[1]))
     assert action[1] == np.where(legal, summary.qvalues[1], -np.inf).argmax()

@@ -7,7 +7,7 @@ from azjax.training import plots
 
 @pytest.fixture(scope="module")
 def quick_plots():
-    """Writes an empty picture where a run draws how it learns."""
+    """Writes an empty picture instead of the learning plot."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plots, "draw_learning", lambda rows, title: Figure((1, 1)))
         yield
@@ -15,6 +15,6 @@ def quick_plots():
 
 @pytest.fixture(scope="module")
 def shared_programs():
-    """Lets all runs of a module that have the same settings compile once."""
+    """Makes runs of a module with equal settings compile once."""
     with shared_programs_module.shared_programs():
         yield

@@ -1,7 +1,7 @@
-"""Runs on 8 devices of a CPU what `test_lanes.py` asks about; prints JSON.
+"""Computes the results for `test_lanes.py` on 8 CPU devices; prints JSON.
 
 python eight_devices.py GAME ITERATIONS NUMBER ...      compares numbers of devices
-python eight_devices.py GAME                            looks at the rest
+python eight_devices.py GAME                            computes the other results
 """
 
 import dataclasses
@@ -58,14 +58,14 @@ def settings(game: str) -> TrainConfig:
 
 
 def compare(game: str, iterations: int, *numbers: int) -> dict:
-    """Returns what runs are on different numbers of devices."""
+    """Returns digests and metrics of runs on different numbers of devices."""
     exact = dataclasses.replace(settings(game), exact_lanes=True)
     runs = [run(exact, number, iterations)[1] for number in numbers]
     return {"exact": runs, "resumed": resumed(exact, numbers, iterations)[1]}
 
 
-def look(game: str) -> dict:
-    """Returns what else there is to see."""
+def other_results(game: str) -> dict:
+    """Returns moves that differ by rounding, collectives, and the error message."""
     found, config = {}, settings(game)
     states = [run(config, number, 1)[0] for number in (1, 8)]
     actions = [np.asarray(state.replay.chunk.action) for state in states]
@@ -80,7 +80,7 @@ def look(game: str) -> dict:
 
 @functools.cache
 def make(config: TrainConfig, number: int):
-    """Returns the algorithm on so many devices."""
+    """Returns the algorithm on a number of devices, and its first variables."""
     game = games.make(config.game)
     network, variables = first_network(0, game, config.network)
     devices = jax.devices()[:number]
@@ -88,7 +88,7 @@ def make(config: TrainConfig, number: int):
 
 
 def run(config: TrainConfig, number: int, iterations: int, state=None):
-    """Returns the state after so many iterations, and a digest of it with metrics."""
+    """Returns the state after some iterations, and a digest of it with metrics."""
     algorithm, variables = make(config, number)
     state = algorithm.init(variables) if state is None else state
     rows = []
@@ -154,4 +154,4 @@ def collectives(config: TrainConfig) -> dict[str, list[str]]:
 
 if __name__ == "__main__":
     name, *words = sys.argv[1:]
-    print(json.dumps(compare(name, *map(int, words)) if words else look(name)))
+    print(json.dumps(compare(name, *map(int, words)) if words else other_results(name)))

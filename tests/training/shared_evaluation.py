@@ -26,7 +26,7 @@ CONFIG = EvaluationConfig(num_positions=100, num_simulations=4, num_games=140)
 
 
 def main() -> dict:
-    """Returns an evaluation, the games of two matches, and the sizes computed."""
+    """Returns an evaluation, the games of two matches, and the computed batch sizes."""
     network, variables = first_network(0, GAME, NETWORK)
     search = GumbelConfig(tree_reuse_nodes=4)
     trained = TrainedPlayer(GAME, network, variables, NETWORK, search, seed=0)
@@ -34,7 +34,8 @@ def main() -> dict:
     division = Division(devices=jax.devices())
     sizes = note_sizes()
     row = Evaluator(GAME, CONFIG, CONFIG.opponents, division=division).evaluate(players)
-    # Games of many lengths: the processes end them after different numbers of moves.
+    # Games of different lengths: the processes finish them after different numbers of
+    # moves.
     other = games.make("connect_four")
     matches_played = [
         arena.play_openings(
@@ -57,11 +58,10 @@ def main() -> dict:
 
 
 def note_sizes() -> list[list[int]]:
-    """Returns a list that will hold the positions in which moves were chosen at once
-    in this process, and on how many devices."""
+    """Returns a list that receives batch sizes and device counts of this process."""
     sizes = []
 
-    def noting(function):
+    def recording(function):
         @functools.wraps(function)
         def call(*args):
             result = function(*args)
@@ -72,8 +72,8 @@ def note_sizes() -> list[list[int]]:
         return call
 
     solved.choose, matches.choose_with_carry = (
-        noting(solved.choose),
-        noting(matches.choose_with_carry),
+        recording(solved.choose),
+        recording(matches.choose_with_carry),
     )
     return sizes
 

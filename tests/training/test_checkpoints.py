@@ -43,7 +43,7 @@ def make_state(seed: int) -> State:
         rng_key=None,
         iteration=np.int32(seed),
     )
-    # Put on the device as copies, not computed there: nothing is compiled.
+    # Copied to the device, not computed there: nothing is compiled.
     state = jax.tree.map(lambda array: jax.device_put(array, may_alias=False), arrays)
     return state.replace(rng_key=jax.random.key(seed))
 
@@ -119,7 +119,7 @@ def test_the_best_checkpoint_is_kept_after_a_restart(tmp_path):
     assert names(tmp_path) == ["2", "5"]
 
 
-def test_damaged_metrics_lose_only_the_rank(tmp_path):
+def test_damaged_metrics_affect_only_the_rank(tmp_path):
     save(tmp_path, [1, 2], {1: 0.1, 2: 0.2})
     (tmp_path / "1" / "metrics" / "metrics").write_bytes(bytes(20))
     save(tmp_path, [3, 4], {3: 0.3, 4: 0.4})
@@ -205,9 +205,9 @@ def test_a_missing_file_is_named_and_the_checkpoint_left_unchanged(tmp_path):
     assert names(tmp_path) == ["1", "2"]
 
 
-def test_a_checkpoint_can_be_saved_in_place_of_a_damaged_one(tmp_path):
+def test_a_checkpoint_can_replace_a_damaged_one(tmp_path):
     save(tmp_path, [1])
-    for _ in range(2):  # what was set aside before is not overwritten
+    for _ in range(2):  # an earlier renamed checkpoint is not overwritten
         save(tmp_path, [2])
         truncate(tmp_path / "2")
         assert restore(tmp_path)[0][1]["iteration"] == 1
@@ -222,7 +222,7 @@ def test_damage_of_all_checkpoints_raises_and_deletes_nothing(tmp_path):
     save(tmp_path, [1, 2])
     truncate(tmp_path / "1")
     flip_bit(tmp_path / "2")
-    for _ in range(2):  # also when they have been set aside
+    for _ in range(2):  # also when they have been renamed
         with pytest.raises(ValueError, match="start a new run in another directory"):
             restore(tmp_path)
     assert names(tmp_path) == ["1.damaged", "2.damaged"]
@@ -258,7 +258,7 @@ def test_an_unfinished_checkpoint_of_a_killed_process_is_ignored(tmp_path):
 
 @contextlib.contextmanager
 def full_disk():
-    """A context in which this process cannot write large files, as on a full disk."""
+    """Limits the size of files that this process can write, as on a full disk."""
     resource = pytest.importorskip("resource")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
@@ -294,7 +294,7 @@ def test_a_failed_background_save_is_raised_by_the_next_call(tmp_path):
             checkpoints._watcher.join()
         with pytest.raises(OSError, match="File too large"):
             checkpoints.save(make_state(1), make_progress(1), mistakes=None)
-        # Threads of Orbax may still be at work on the one that failed.
+        # Threads of Orbax may still be processing the failed save.
         checkpoints.save(make_state(2), make_progress(2), mistakes=None)
     assert names(tmp_path) == ["2"]
 
@@ -304,14 +304,14 @@ def process_settings():
     return logger.level, list(logger.filters), sys.unraisablehook
 
 
-def settings_at_rest():
-    while logging.getLogger("absl").filters:  # a test before this one had a failure
+def settings_outside_a_save():
+    while logging.getLogger("absl").filters:  # a previous test has failed
         time.sleep(0.01)
     return process_settings()
 
 
 def test_logging_and_hooks_change_only_during_a_save(tmp_path):
-    before = settings_at_rest()
+    before = settings_outside_a_save()
     with Checkpoints(tmp_path, keep=2) as checkpoints:
         assert process_settings() == before
         checkpoints.save(make_state(1), make_progress(1), mistakes=None)
@@ -322,7 +322,7 @@ def test_logging_and_hooks_change_only_during_a_save(tmp_path):
 
 
 def test_logging_and_hooks_are_restored_after_a_failed_save(tmp_path):
-    before = settings_at_rest()
+    before = settings_outside_a_save()
     with Checkpoints(tmp_path, keep=2) as checkpoints:
         with full_disk():
             checkpoints.save(make_state(2), make_progress(2), mistakes=None)
@@ -332,8 +332,8 @@ def test_logging_and_hooks_are_restored_after_a_failed_save(tmp_path):
             time.sleep(0.01)
 
 
-# The largest file that may be written stands in for the space on a disk: the failure
-# comes at the same place, in the thread that saves.
+# The limit on the size of a file simulates a full disk: the error occurs at the same
+# place, in the thread that saves.
 FULL_DISK = """
     import resource, sys
     import jax

@@ -250,7 +250,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("kind", "values", "message"), WRONG)
-def test_invalid_values_raise_with_the_allowed_ones(kind, values, message):
+def test_the_error_of_an_invalid_value_names_the_allowed_ones(kind, values, message):
     with pytest.raises(ValueError) as error:  # noqa: PT011
         kind(**values)
     assert message in str(error.value)

@@ -79,7 +79,7 @@ def test_collective_functions_are_local_with_one_process():
         raise OSError("full")
 
 
-# `azjax` that gets SIGTERM when it has joined the others, before the run begins.
+# An `azjax` that receives SIGTERM after joining the others, before the run begins.
 PREEMPTED = """
 import os, signal
 from azjax.commands import processes
@@ -104,7 +104,7 @@ def free_port():
 
 
 def start(directory, number, changes, program=("-m", "azjax")):
-    """Starts as many processes of one run, with 4 devices together."""
+    """Starts the processes of one run, with 4 devices together."""
     port = free_port()
     processes = []
     for index in range(number):
@@ -126,7 +126,7 @@ def start(directory, number, changes, program=("-m", "azjax")):
 
 
 def ended(processes):
-    """Returns the exit statuses, and the last lines of what each process said."""
+    """Returns the exit statuses, and the last lines of each process's output."""
     try:
         said = [
             process.communicate(timeout=300)[0].splitlines() for process in processes
@@ -135,7 +135,7 @@ def ended(processes):
         for process in processes:
             process.kill()
     lines = [
-        [line for line in text if "peer ranks" not in line]  # written over other lines
+        [line for line in text if "peer ranks" not in line]  # interleaved
         for text in said
     ]
     return [process.returncode for process in processes], lines
@@ -155,7 +155,7 @@ def weights(directory):
 
 @pytest.mark.slow
 def test_two_processes_give_the_run_of_one_and_can_continue_it(tmp_path):
-    """They end after 5 iterations, and go on to 8 as two or as one."""
+    """They end after 5 iterations; two processes or one continue to 8."""
     lengths = ("--iterations=5",), ("--iterations=5",)
     statuses, said = ended(start(tmp_path / "two", 2, lengths))
     assert statuses == [0, 0], said
@@ -177,7 +177,7 @@ def test_two_processes_give_the_run_of_one_and_can_continue_it(tmp_path):
 def test_a_full_disk_in_one_of_two_processes_ends_both_and_the_run_can_continue(
     tmp_path,
 ):
-    """A limit on the size of files stands for the full disk."""
+    """A limit on the size of files simulates the full disk."""
     resource = pytest.importorskip("resource")
     lengths = ("--iterations=5000", "--checkpoint.every-minutes=0")
     processes = start(tmp_path, 2, (lengths,) * 2)
@@ -228,7 +228,7 @@ def test_an_interrupted_evaluation_is_repeated_when_the_run_continues(tmp_path):
 
 
 @pytest.mark.slow
-def test_sigterm_before_the_run_begins_reaches_it_through_the_service(tmp_path):
+def test_sigterm_before_the_run_is_received_from_the_preemption_service(tmp_path):
     lengths = (("--iterations=5000",),) * 2
     processes = start(tmp_path, 2, lengths, program=("-c", PREEMPTED))
     statuses, said = ended(processes)
@@ -292,7 +292,7 @@ def test_different_settings_of_processes_raise_one_line(tmp_path, changes, messa
 
 
 def evaluations(number):
-    """What as many processes, with 4 devices together, say of an evaluation."""
+    """Returns the evaluations by a number of processes, with 4 devices together."""
     port = str(free_port())
     processes = [
         subprocess.Popen(

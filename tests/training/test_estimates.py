@@ -74,7 +74,7 @@ def test_fast_searches_lower_the_mean_simulations():
     assert mean_simulations(CONFIG, 32) == 32
 
 
-def test_the_speed_is_a_share_of_the_peak_of_all_chips():
+def test_the_speed_is_a_fraction_of_the_peak_of_all_chips():
     assert positions_per_second(1e9, peak=1e12, num_chips=8) == pytest.approx(3200)
 
 
@@ -86,7 +86,7 @@ def test_a_chip_holds_the_state_all_code_and_the_largest_phase():
     assert chip_memory(1000, phases) == (1000 + 10 + 50, "self-play")
 
 
-def test_the_traffic_of_all_phases_is_shared_by_the_positions_of_a_chunk():
+def test_the_traffic_per_position_is_that_of_all_phases_per_chunk():
     phases = [compiled(traffic=100), compiled(runs=3, traffic=10)]
     phases.append(compiled("evaluation", runs=0, traffic=10**9))
     expected = 2 * 130 / CONFIG.chunk_positions

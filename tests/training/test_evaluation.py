@@ -38,7 +38,7 @@ def evaluator(**changes):
 
 @pytest.fixture(scope="module", autouse=True)
 def checked_keys():
-    """All is traced once, under a check that raises an error."""
+    """Traces all programs once; reusing a key raises an error."""
     with jax.debug_key_reuse(True):
         yield
 
@@ -64,7 +64,7 @@ def test_evaluation_is_deterministic(row, graded):
 
 
 def test_no_key_is_used_twice(row):
-    """The network was evaluated under a check that raises an error."""
+    """The fixture raises an error if a key is reused."""
     assert row
 
 

@@ -115,7 +115,7 @@ def test_a_run_iterates_to_its_end_with_evenly_spaced_evaluations(tmp_path):
 
 
 def test_the_first_process_decides_the_evaluation(tmp_path, monkeypatch):
-    """Here the first process is another one."""
+    """Here another process is the first one."""
     row = {"network_mistakes": 0.2, "scores": {}}
     monkeypatch.setattr(
         host_loop, "from_first", lambda value: row if isinstance(value, dict) else value
@@ -180,7 +180,7 @@ def test_a_run_in_minutes_continues_from_the_time_used(tmp_path, monkeypatch):
     assert not run(tmp_path, settings, stop_at(1)).finished
     seconds = newest_checkpoint(tmp_path)["seconds"]
     assert seconds > 0
-    # An hour has passed on the run's clock: it has nothing left to do but to end.
+    # The run's clock is one hour later: the run only has to finish.
     monkeypatch.setattr(host_loop, "Progress", AnHourLater)
     finished = run(tmp_path, settings)
     assert finished.finished
@@ -240,7 +240,7 @@ def test_progress_survives_a_round_trip_with_totals():
 
 
 class Clock:
-    """A clock that goes on when an iteration or an evaluation is made."""
+    """A clock that advances with each iteration and evaluation."""
 
     def __init__(self):
         self.seconds = 0.0

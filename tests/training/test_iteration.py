@@ -41,8 +41,10 @@ def algorithm():
 
 @pytest.fixture(scope="module")
 def runs(algorithm):
-    """The states and metrics of 3 iterations, done twice from the same weights, and
-    the phases that were entered."""
+    """Returns states and metrics of 3 iterations, and the phases that were entered.
+
+    The iterations are run twice from the same weights.
+    """
     found = []
     for _ in range(2):
         state, metrics, phases = algorithm.init(VARIABLES), [], []
@@ -58,7 +60,7 @@ def test_train_iteration_is_a_pure_function_of_the_state(runs):
     jax.tree.map(np.testing.assert_array_equal, first.learner, second.learner)
     jax.tree.map(np.testing.assert_array_equal, rest, again)
     assert first.iteration == 3
-    # The weights that the caller gave are still there: the runs have their own.
+    # The caller's weights are not donated: the runs have their own.
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(VARIABLES.params))
 
 

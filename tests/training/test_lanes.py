@@ -45,7 +45,7 @@ def found():
 
 
 def test_exact_lanes_give_the_same_run_on_any_number_of_devices(compared):
-    """All arrays of the state and all metrics, bit for bit."""
+    """All arrays of the state and all metrics are equal, bit for bit."""
     first, *others = compared["exact"]
     assert others == [first] * len(others)
     assert "policy_loss" in first[1][-1]
@@ -56,7 +56,7 @@ def test_a_run_continues_on_another_number_of_devices(compared):
 
 
 def test_batched_lanes_play_the_same_moves(found):
-    """But for ties that rounding decides."""
+    """Except ties that rounding decides."""
     assert found["other_actions"] < 0.01
 
 
@@ -65,7 +65,7 @@ def test_an_update_has_one_collective(found):
     assert found["collectives"] == {**expected, "update": ["all-reduce"]}
 
 
-def test_a_number_of_devices_that_does_not_divide_the_lanes_raises(found):
+def test_devices_must_divide_the_lanes(found):
     assert found["refusal"] == "num_lanes must be a multiple of the 3 devices: 8"
 
 

@@ -51,7 +51,7 @@ NETWORK, FIRST = first_network(0, GAME, SMALL)
 
 @pytest.fixture(scope="module")
 def data():
-    """A store of 16 positions, with results and policies of no meaning."""
+    """A store of 16 positions with arbitrary results and policies."""
 
     @jax.jit
     def make():
@@ -82,7 +82,7 @@ def update():
 
 
 def sampled_update(optimizer, config):
-    """An update with a batch that is drawn uniformly."""
+    """An update with a uniformly sampled batch."""
     update = make_update(
         NETWORK, optimizer, make_loss(config), ema_decay=config.ema_decay
     )
@@ -98,7 +98,7 @@ def sampled_update(optimizer, config):
 
 @functools.cache
 def fresh(optimizer=None):
-    """A learner before its first update, which no update of these tests donates."""
+    """A learner before its first update; no test donates it."""
     optimizer = optimizer or make_optimizer(CONFIG)
     return jax.jit(lambda: init_learner(FIRST, optimizer))()
 
@@ -128,7 +128,8 @@ def test_averaged_weights_follow_the_trained_ones(update, data):
     average = jax.tree.map(np.asarray, FIRST)
     for step in range(3):
         learner, _ = update(learner, *data, jax.random.key(step), jnp.float32(0.1))
-        # At first the average is quick: it forgets the random start.
+        # The average follows quickly at first, so that the random initial weights are
+        # forgotten.
         decay = min(CONFIG.ema_decay, (step + 1) / (step + 11))
         average = jax.tree.map(
             lambda old, new, decay=decay: decay * old + (1 - decay) * np.asarray(new),
@@ -170,7 +171,7 @@ def test_the_learning_rate_rises_linearly_and_falls_as_a_cosine():
 
 
 @pytest.mark.parametrize("warmup_fraction", [0.0, 1.0])
-def test_warmup_may_take_none_or_all_of_the_run(warmup_fraction):
+def test_warmup_can_be_empty_or_the_whole_run(warmup_fraction):
     config = LearnerConfig(learning_rate=1.0, warmup_fraction=warmup_fraction)
     rates = np.asarray(rates_at(config, np.linspace(0, 1, 11, dtype=np.float32)))
     assert max(rates) == pytest.approx(1)
@@ -182,7 +183,7 @@ def test_warmup_may_take_none_or_all_of_the_run(warmup_fraction):
 
 @functools.partial(jax.jit, static_argnums=0)
 def updated(optimizer, gradients, params):
-    """The first update, and the optimizer's state after it."""
+    """The first update, and the optimizer state after it."""
     state = optimizer.init(params)
     return optimizer.update(gradients, state, params, progress=jnp.float32(0))
 
@@ -193,7 +194,7 @@ def test_weights_decay_and_biases_do_not():
     params = {"kernel": np.ones((2, 2), np.float32), "bias": np.ones(2, np.float32)}
     zeros = jax.tree.map(np.zeros_like, params)
     updates, _ = updated(optimizer, zeros, params)
-    # With no gradient AdamW takes rate * decay of a weight.
+    # Without a gradient, AdamW subtracts rate * decay of each weight.
     np.testing.assert_allclose(updates["kernel"], -0.05, rtol=1e-6)
     np.testing.assert_array_equal(updates["bias"], 0)
 
@@ -210,7 +211,7 @@ def test_gradients_are_clipped_by_their_norm():
 
 
 def test_a_custom_optimizer_replaces_adamw(data):
-    optimizer = optax.sgd(0.0)  # it has no use for the run's progress
+    optimizer = optax.sgd(0.0)  # it does not depend on the share of the run
     update = sampled_update(optimizer, CONFIG)
     learner, metrics = update(
         fresh(optimizer), *data, jax.random.key(0), jnp.float32(0)
@@ -225,7 +226,7 @@ def test_a_custom_optimizer_replaces_adamw(data):
 
 @functools.cache
 def seen():
-    """The observations and legal moves of 16 positions."""
+    """Observations and legal actions of 16 positions."""
 
     @jax.jit
     def make():
@@ -236,7 +237,7 @@ def seen():
 
 
 def batch_of(has_policy):
-    """Positions in which some have no policy target."""
+    """A batch in which only some positions have a policy target."""
     observation, legal = seen()
     policy = (legal / legal.sum(axis=-1, keepdims=True)).astype(np.float32)
     zeros = np.zeros(16, np.int32)
@@ -269,7 +270,7 @@ def loss_and_gradient(value_weight):
 
 
 def policy_losses(batch):
-    """Returns `[N]`, the divergence of each position by itself, in NumPy."""
+    """Returns `[N]`, the divergence of each position, computed in NumPy."""
     logits = np.asarray(predict_all(NETWORK, FIRST, batch.observation).policy_logits)
     losses = []
     for row, legal, target in zip(
@@ -285,7 +286,7 @@ def policy_losses(batch):
     return np.array(losses)
 
 
-def test_the_policy_loss_is_the_mean_over_the_positions_that_have_a_policy():
+def test_the_policy_loss_is_the_mean_over_positions_with_a_policy():
     has_policy = np.arange(16) % 4 == 0
     batch = batch_of(has_policy)
     loss, _ = loss_and_gradient(0.0)(FIRST.params, batch)
@@ -295,10 +296,10 @@ def test_the_policy_loss_is_the_mean_over_the_positions_that_have_a_policy():
 
 
 def test_positions_without_a_policy_target_have_no_policy_gradient():
-    """The value part apart, they may be anything."""
+    """Without the value loss, other positions do not change the gradient."""
     has_policy = np.arange(16) % 4 == 0
     batch = batch_of(has_policy)
-    # In place of the others, the ones with a policy again: the same mean.
+    # The other positions are replaced by those with a policy: the mean is the same.
     alone = jax.tree.map(lambda leaf: np.repeat(leaf[has_policy], 4, axis=0), batch)
     results = [loss_and_gradient(0.0)(FIRST.params, each) for each in (batch, alone)]
     assert not FIRST.batch_stats, "positions would depend on one another"
@@ -388,7 +389,7 @@ def test_unfinished_games_have_no_auxiliary_gradient():
     [lambda o, t: ((o - t) ** 2).mean(), lambda o, t: (o - t) ** 2],
     ids=["scalar", "not reduced"],
 )
-def test_a_loss_that_is_not_one_number_for_each_position_is_refused(loss):
+def test_a_loss_must_be_one_number_for_each_position(loss):
     head = AuxiliaryHead(
         name="cells",
         make=lambda shape, rngs: PolicyHead(shape, 9, dtype=jnp.float32, rngs=rngs),

@@ -17,7 +17,7 @@ def opened(config):
         return directory
 
 
-def test_is_at_work_sees_a_training_process(tmp_path):
+def test_is_at_work_detects_a_training_process(tmp_path):
     assert not is_at_work(tmp_path / "nowhere")
     with open_run_directory(config(tmp_path)):
         assert is_at_work(tmp_path)

@@ -61,7 +61,7 @@ def config(directory, **changes) -> TrainConfig:
 
 @contextlib.contextmanager
 def stopping_after(iteration, number=signal.SIGTERM):
-    """Sends a signal to this process when so many iterations are done."""
+    """Sends a signal to this process after a number of iterations."""
 
     def report(self, row, original=Reporter.iteration):
         original(self, row)
@@ -79,7 +79,7 @@ def metrics(run):
 
 
 def counted(rows):
-    """Rows without what the clock decides."""
+    """Rows without the measured times."""
     return [
         {
             name: value
@@ -154,7 +154,7 @@ def test_updates_start_at_min_positions(undisturbed):
     rows = [row for row in metrics(undisturbed) if row["kind"] == "iteration"]
     assert rows[0]["policy_loss"] is None
     assert rows[0]["updates"] == 0
-    # 64 positions were asked for, and each makes 32 / 16 updates from then on.
+    # `min_positions` is 64; from then on, every 32 positions give 16 updates.
     assert [row["updates"] for row in rows[1:]] == [2, 4, 6, 8, 10]
     assert all(row["policy_loss"] >= 0 for row in rows[1:])
 
@@ -186,7 +186,7 @@ def assert_bits_equal(a, b):
 
 
 def test_a_stopped_run_has_a_player(resumed):
-    # The three runs share a directory: the player is that of the last.
+    # The three runs share a directory: the player is from the last one.
     assert resumed[0].directory == resumed[-1].directory
     loaded = players.load_player(resumed[-1].directory)
     jax.tree.map(
@@ -222,7 +222,7 @@ def test_restarting_a_finished_run_changes_nothing(undisturbed):
     assert_same_player(again, undisturbed)
     after = content()
     assert after.keys() == before.keys()
-    # The compressed weights carry the time at which they were written.
+    # The compressed weights contain the time of writing.
     changed = {path.name for path in after if after[path] != before[path]}
     assert changed <= {"weights.npz"}
 
@@ -253,7 +253,7 @@ def test_another_loss_is_refused_and_the_checkpoints_kept(undisturbed):
     assert names(undisturbed.directory / "checkpoints") == before
 
 
-def test_notes_may_change_when_a_run_is_continued(undisturbed, tmp_path):
+def test_notes_can_change_when_a_run_is_continued(undisturbed, tmp_path):
     directory = tmp_path / "copy"
     shutil.copytree(undisturbed.directory, directory)
     settings = config(directory, notes="looked at again")
@@ -301,7 +301,7 @@ def test_a_run_starts_with_the_weights_of_the_initial_player(undisturbed, tmp_pa
         assert run.first[name] == undisturbed.last[name]
     recorded = json.loads((run.directory / "config.json").read_text())
     assert recorded["initial_player"] == str(undisturbed.directory)
-    # A run that goes on does not need it any more.
+    # A continued run does not need it.
     train(dataclasses.replace(settings, initial_player=None))
 
 
@@ -345,7 +345,7 @@ class Trunk(nnx.Module):
 
 
 class Ticking:
-    """A clock that goes on whenever somebody looks at it."""
+    """A clock that advances at every call."""
 
     def __init__(self):
         self.seconds = 0.0

@@ -65,13 +65,13 @@ def made_network(network):
 
 
 def parts_of(settings: TrainConfig) -> dict[str, MemoryItem]:
-    """The parts by name; the network's half a gibibyte is made up."""
+    """The parts by name; the weights are made up: half a GiB."""
     return _parts_of(settings, module._is_cpu())
 
 
 @functools.cache
 def _parts_of(settings, is_cpu):
-    del is_cpu  # it only tells what is asked for from what was found before
+    del is_cpu  # part of the cache key
     game = games.make(settings.game)
     network, variables = made_network(settings.network)
 
@@ -101,7 +101,7 @@ def refusal(settings: TrainConfig, monkeypatch, available: int = 2**20) -> str:
 
 
 def limit(monkeypatch, tmp_path, *texts):
-    """Lets the process's group have limits of its own."""
+    """Sets memory limits of the process's control group."""
     paths = []
     for number, text in enumerate(texts):
         path = tmp_path / f"limit{number}"
@@ -111,7 +111,7 @@ def limit(monkeypatch, tmp_path, *texts):
 
 
 cpu_only = pytest.mark.skipif(
-    jax.default_backend() != "cpu", reason="says how a CPU's memory is found"
+    jax.default_backend() != "cpu", reason="tests the memory of a CPU"
 )
 
 
@@ -145,12 +145,12 @@ def test_available_bytes_is_at_most_the_machines_memory(monkeypatch, tmp_path):
 
 @pytest.fixture
 def on_a_device(monkeypatch):
-    """A device whose memory is not the host's: nothing is copied there to be saved."""
+    """A device whose memory is not the host's: saving copies nothing there."""
     monkeypatch.setattr(module, "_is_cpu", lambda: False)
 
 
 @pytest.mark.usefixtures("on_a_device")
-def test_required_memory_match_the_arrays():
+def test_required_memory_matches_the_arrays():
     parts = parts_of(config())
     assert parts["the network and its optimizer"].size == GIB // 2
     stages = {

@@ -23,7 +23,7 @@ def test_metrics_are_read_only_from_a_regular_file(tmp_path):
         read_metrics(tmp_path / "metrics.jsonl")
 
 
-def test_a_failed_replacement_keeps_the_file_and_leaves_no_other(tmp_path):
+def test_a_failed_replacement_keeps_the_file_and_removes_the_temporary_one(tmp_path):
     (tmp_path / "taken").mkdir()
     with pytest.raises(OSError, match="taken"):
         replace_file(tmp_path / "taken", b"new")
@@ -34,7 +34,7 @@ SCORE = {"score": 0.5, "score_low": 0.4, "score_high": 0.6}
 
 
 @pytest.mark.parametrize("name", ["gtp:fast_low", "q_high", "_low", ""])
-def test_an_opponent_may_have_any_name(name):
+def test_an_opponent_can_have_any_name(name):
     assert opponents({"iteration": 1, "scores": {name: SCORE}}) == [name]
 
 

@@ -35,29 +35,29 @@ def identity(optimizer):
             optax.sgd(optax.cosine_decay_schedule(1e-3, 100)),
             optax.sgd(optax.cosine_decay_schedule(1e-3, 200)),
         ),
-        # The rate is in the state, and only `init` knows it.
+        # The rate is in the state; only `init` contains it.
         (
             optax.inject_hyperparams(optax.lion)(1e-3),
             optax.inject_hyperparams(optax.lion)(1e-4),
         ),
-        # What is no number of the program but an array that it holds.
+        # An array that the program holds instead of a number in it.
         (
             scaled(np.array([1.0, 2.0, 3.0], np.float32)),
             scaled(np.array([1.0, 2.0, 4.0], np.float32)),
         ),
     ],
 )
-def test_optimizers_that_differ_have_other_digests(a, b):
+def test_different_optimizers_have_different_digests(a, b):
     assert identity(a)["digest"] != identity(b)["digest"]
 
 
-def test_the_same_optimizer_made_twice_has_the_same_identity():
+def test_equal_optimizers_have_equal_identities():
     assert identity(optax.contrib.muon(1e-3)) == identity(optax.contrib.muon(1e-3))
     config = LearnerConfig()
     assert identity(make_optimizer(config)) == identity(make_optimizer(config))
 
 
-def test_an_identity_names_the_state_and_the_numbers():
+def test_an_identity_contains_the_state_and_the_constants():
     found = identity(optax.lion(1e-4, b1=0.9, b2=0.95))
     assert found["state"][0] == "ScaleByLionState"
     assert {-0.0001, 0.9, 0.95} <= set(found["constants"])

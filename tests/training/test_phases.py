@@ -85,7 +85,7 @@ def test_the_parts_of_the_state_are_measured(state_and_phases):
 def test_aliased_outputs_need_no_memory(compiled, state_and_phases):
     insertion = compiled[1]
     assert insertion.of_state == chip_bytes(state_and_phases[0].replay)
-    # XLA may align its results.
+    # XLA can pad its results for alignment.
     assert insertion.beside_state < insertion.of_state
 
 
@@ -99,7 +99,7 @@ def test_a_simulation_launches_kernels_of_each_group(compiled):
     ]
 
 
-def test_all_launches_of_a_simulation_are_added_up():
+def test_the_total_is_the_sum_of_all_launches():
     launches = Launches(
         network=1, descent=2, level=3, backup=4, portion=(5, 6), bookkeeping=7
     )
@@ -122,7 +122,7 @@ def test_traffic_is_at_least_the_results(compiled):
         assert phase.traffic >= phase.outputs > 0
 
 
-def test_a_phase_needs_what_is_not_part_of_the_state():
+def test_a_phase_needs_memory_for_arrays_outside_the_state():
     phase = CompiledPhase(
         *("update", 1, 0.0),
         arguments=100,
@@ -135,5 +135,5 @@ def test_a_phase_needs_what_is_not_part_of_the_state():
         launches=None,
     )
     assert phase.beside_state == 20 + 3 + 4
-    # Where the compiler drops what is not used, nothing is left.
+    # If the compiler drops unused arguments, none remain.
     assert phase._replace(arguments=50).beside_state == 7

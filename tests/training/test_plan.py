@@ -28,7 +28,7 @@ def test_the_share_is_0_while_the_end_is_unknown():
     assert plan.share(7) == 0
 
 
-def test_a_new_end_changes_the_step_and_not_the_share():
+def test_a_new_end_changes_the_increment_but_not_the_share():
     plan = new_plan(MINUTES).ending(2, 10).ending(6, 8)
     shares = [plan.share(iteration) for iteration in range(9)]
     assert shares == [0, 0, 0, 0.125, 0.25, 0.375, 0.5, 0.75, 1]
@@ -64,7 +64,7 @@ def test_an_extended_run_of_minutes_is_planned_again():
     assert plan.share(12) == 0.5
 
 
-def test_a_run_may_become_shorter_than_planned():
+def test_a_run_can_become_shorter_than_planned():
     plan = extended_plan(new_plan(MINUTES).ending(2, 100), ("minutes", 10.0), 5, 300.0)
     assert plan.share(5) == 0.5
 
@@ -130,7 +130,7 @@ def test_a_damaged_file_is_named(tmp_path, content):
         read_plan(tmp_path)
 
 
-def test_a_run_without_a_plan_is_named(tmp_path):
+def test_a_missing_plan_is_reported_with_its_run(tmp_path):
     with pytest.raises(ValueError, match=f"no plan to follow in {tmp_path}"):
         read_plan(tmp_path)
 

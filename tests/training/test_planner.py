@@ -15,7 +15,7 @@ def planner(num_evaluations=4, seconds=lambda row, share: row["iteration_seconds
 
 
 def add_compiling(planner, seconds):
-    """Adds an iteration that compiled something."""
+    """Adds an iteration that included compilation."""
     planner.enter(f"a phase of {seconds} seconds")
     planner.add_iteration(row(seconds))
 
@@ -25,7 +25,7 @@ def planned(planner, plan=None, *, iteration=3, seconds=100.0, has_evaluated=Fal
     return planner.replanned(plan, iteration, seconds, has_evaluated=has_evaluated)
 
 
-def test_nothing_is_planned_before_an_iteration_that_compiled_nothing():
+def test_nothing_is_planned_before_an_iteration_without_compilation():
     clock = planner()
     assert planned(clock).end is None
     add_compiling(clock, 50.0)
@@ -34,14 +34,14 @@ def test_nothing_is_planned_before_an_iteration_that_compiled_nothing():
     assert planned(clock).end == 3 + 100
 
 
-def test_the_median_iteration_counts():
+def test_the_plan_uses_the_median_iteration():
     clock = planner()
     for seconds in (4.0, 5.0, 90.0):
         clock.add_iteration(row(seconds))
     assert planned(clock).end == 3 + 100
 
 
-def test_later_iterations_may_take_longer():
+def test_the_plan_allows_for_slower_later_iterations():
     clock = planner(
         seconds=lambda row, share: row["iteration_seconds"] * (1 if share < 0.5 else 3)
     )
@@ -61,7 +61,7 @@ def test_a_known_end_changes_at_an_evaluation_only():
     assert plan.share(28) == 0.25
 
 
-def test_time_is_left_for_the_evaluations_after_the_first_which_compiles():
+def test_the_plan_reserves_time_for_evaluations_after_the_first():
     clock = planner()
     clock.add_evaluation(60.0)
     clock.add_iteration(row(5.0))
@@ -82,7 +82,7 @@ def test_the_share_follows_the_clock_during_a_long_compilation():
     assert (plan.end, plan.share(3)) == (3 + 40, 0.5)
 
 
-def test_the_plan_is_made_again_when_half_of_the_rest_is_done():
+def test_the_run_is_replanned_after_half_of_the_remaining_time():
     clock = planner()
     clock.add_iteration(row(10.0))
     plan = new_plan(LENGTH).ending(4, 12)
@@ -121,7 +121,7 @@ def test_a_run_of_iterations_keeps_its_plan():
     assert planned(clock, plan, seconds=1e6, has_evaluated=True) == plan
 
 
-def test_an_iteration_is_left_while_there_is_time():
+def test_an_iteration_remains_while_there_is_time():
     clock = planner()
     clock.add_iteration(row(500.0))
     assert planned(clock, seconds=599.0).end == 4

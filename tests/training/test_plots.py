@@ -69,7 +69,7 @@ def write_rows(run_dir, rows):
         ],
     ],
 )
-def test_the_plot_is_a_picture_with_colours(tmp_path, rows):
+def test_the_plot_is_a_picture_with_colors(tmp_path, rows):
     write_rows(tmp_path, rows)
     pixels = imread(plot_learning(tmp_path))
     assert pixels.shape[1] == 1350
@@ -77,32 +77,32 @@ def test_the_plot_is_a_picture_with_colours(tmp_path, rows):
 
 
 def labels(rows):
-    """The legends of the panels, from the top."""
+    """The legends of the panels, top to bottom."""
     panels = draw_learning(rows, "Go").axes
     return [panel.get_legend_handles_labels()[1] for panel in panels]
 
 
-def test_mistakes_are_drawn_where_they_are_known_and_the_scores_below():
+def test_mistakes_are_drawn_above_the_scores():
     rows = [evaluation_row(0, mistakes=0.4), evaluation_row(1, mistakes=0.1)]
     mistakes, scores, *_ = labels(rows)
     assert mistakes == ["network alone: 40.0% → 10.0%", "with search: 20.0% → 5.0%"]
     assert scores == ["against random: 80.0% → 80.0%"]
 
 
-def test_scores_take_the_first_place_where_no_mistakes_are_known():
+def test_scores_are_drawn_first_without_mistakes():
     row = evaluation_row(0, score=0.5)
     row["scores"]["mcts:9"] = interval(0.1)
     scores = labels([row])[0]
     assert scores == ["against random: 50.0%", "against mcts:9: 10.0%"]
 
 
-def test_a_run_without_opponents_has_mistakes_alone():
+def test_a_run_without_opponents_has_only_mistakes():
     row = evaluation_row(0, mistakes=0.4)
     assert len(draw_learning([row], "Go").axes) == 4
     assert len(draw_learning([row | {"scores": {}}], "Go").axes) == 3
 
 
-def test_every_loss_that_a_row_has_is_drawn():
+def test_every_loss_of_a_row_is_drawn():
     *_, found, _ = labels([evaluation_row(0), iteration_row(1, ownership_loss=0.3)])
     assert found == ["policy", "value", "ownership"]
 

@@ -27,7 +27,7 @@ def test_a_preset_lasts_20_minutes_and_names_its_directory_after_the_game(name, 
 @pytest.mark.parametrize("name", ["cpu", "accelerator"])
 @pytest.mark.parametrize("game", [*games.available(), "go:size=19,max_moves=1444"])
 @pytest.mark.parametrize("minutes", [0.5, 20.0])
-def test_a_presets_window_holds_positions_of_every_game_until_they_are_eligible(
+def test_a_presets_window_keeps_positions_of_every_game_until_they_are_eligible(
     name, game, minutes
 ):
     config = preset(name, game, minutes=minutes)
@@ -35,7 +35,7 @@ def test_a_presets_window_holds_positions_of_every_game_until_they_are_eligible(
     window = config.window_moves(1)
     assert window >= config.self_play.moves_per_chunk + moves
     assert window <= config.replay_chunks * config.self_play.moves_per_chunk
-    # The window of the first update holds all positions before it.
+    # The window at the first update contains all positions so far.
     assert window * config.self_play.num_games >= config.replay.min_positions
 
 

@@ -60,7 +60,7 @@ def test_a_wrong_value_of_the_fit_is_named(settings, message):
         ("go:19", PAIR, "at most 128; network.form=state takes more"),
     ],
 )
-def test_games_that_are_not_small_are_refused(game, network, message):
+def test_large_games_are_refused(game, network, message):
     with pytest.raises(ValueError, match=message):
         QConfig(game, network=network)
 
@@ -74,7 +74,7 @@ def test_a_run_takes_two_minutes_by_default():
     assert QConfig("tic_tac_toe", iterations=8).minutes is None
 
 
-def test_epsilon_falls_linearly_and_then_stays():
+def test_epsilon_decreases_linearly_and_then_is_constant():
     config = QConfig(
         "tic_tac_toe", first_epsilon=0.9, final_epsilon=0.1, epsilon_fall=0.5
     )
@@ -84,7 +84,7 @@ def test_epsilon_falls_linearly_and_then_stays():
     assert at_once.epsilon(0) == pytest.approx(0.1)
 
 
-def test_minimax_sees_to_the_end_of_short_games():
+def test_minimax_searches_short_games_completely():
     assert QConfig("tic_tac_toe").opponents == ("random", "minimax:9")
     assert QConfig("connect_four").opponents == ("random", "minimax:4")
     evaluation = QEvaluationConfig(opponents=("greedy",))
@@ -96,12 +96,12 @@ def test_an_opponent_that_is_given_twice_is_refused():
         QEvaluationConfig(opponents=("random", "random"))
 
 
-def test_a_run_has_a_directory_of_its_own():
+def test_a_run_has_its_own_directory():
     assert QConfig("go:5").directory == Path("runs/q_go_5")
     assert QConfig("go:5", run_dir="x/y").directory == Path("x/y")
 
 
-def test_the_settings_are_json_with_their_kind():
+def test_the_json_settings_contain_the_kind_of_run():
     found = json.loads(json.dumps(QConfig("tic_tac_toe", network=PAIR).to_json()))
     assert found["kind"] == "q_learning"
     assert found["network"]["form"] == "pair"

@@ -63,7 +63,7 @@ def test_fitting_lowers_the_loss_against_fixed_targets(form):
     before = loss(params)
     learner, _ = fitted(network, init_q_learner(params), batch, sweeps=1, max_epochs=60)
     after = loss(learner.params)
-    assert before > 0.05  # some of these games were won
+    assert before > 0.05  # some of these games have a winner
     assert after < before / 4
 
 
@@ -84,7 +84,7 @@ def test_fitting_ends_when_the_loss_is_low_or_after_the_last_pass():
 
 @pytest.mark.slow
 def test_a_second_sweep_uses_targets_of_the_first():
-    # A move before a win is worth -1 only once the win is known to be worth 1.
+    # A move before a win has the value -1 only after the win has the value 1.
     network, params = build("state")
     state, moves = GAME.init(), []
     play_move = make_self_play_move(GAME, network)
@@ -121,7 +121,7 @@ def test_a_second_sweep_uses_targets_of_the_first():
     assert twice[3] < -0.8
 
 
-def test_online_makes_an_update_a_move_and_offline_none_before_the_fit():
+def test_online_learning_updates_at_every_move_and_offline_in_the_fit():
     network, params = build("state")
     play_move = make_self_play_move(GAME, network)
     online = make_online(GAME, network, play_move, num_moves=NUM_MOVES)

@@ -46,7 +46,7 @@ def tiny(run_dir, **changes):
 
 
 def metrics(directory):
-    """The rows without what the clock decides."""
+    """Returns the rows without measured times."""
     lines = (directory / "metrics.jsonl").read_text().splitlines()
     return [
         {
@@ -63,7 +63,7 @@ def undisturbed(tmp_path_factory):
     return train_q(tiny(tmp_path_factory.mktemp("runs") / "whole"))
 
 
-def assert_whole(run, *, networks=1):
+def assert_complete(run, *, networks=1):
     assert run.finished
     assert len(run.player.params) == networks
     names = {path.name for path in run.directory.iterdir()}
@@ -77,8 +77,8 @@ def assert_whole(run, *, networks=1):
     )
 
 
-def test_a_run_leaves_its_player_and_its_metrics(undisturbed):
-    assert_whole(undisturbed)
+def test_a_run_saves_its_player_and_its_metrics(undisturbed):
+    assert_complete(undisturbed)
     rows = metrics(undisturbed.directory)
     iterations = [row for row in rows if row["kind"] == "iteration"]
     evaluations = [row for row in rows if row["kind"] == "evaluation"]
@@ -114,7 +114,7 @@ def test_each_learning_mode_completes_a_run(
         separate=separate,
         opponent=opponent,
     )
-    assert_whole(train_q(config), networks=2 if separate else 1)
+    assert_complete(train_q(config), networks=2 if separate else 1)
 
 
 def test_a_resumed_run_equals_an_uninterrupted_one(undisturbed, tmp_path):
@@ -166,7 +166,7 @@ def test_an_unknown_opponent_is_refused_before_anything_is_written(tmp_path, whe
 
 @struct.dataclass
 class Perfect:
-    """Chooses at random among the best moves, which it looks up."""
+    """Chooses at random among the best moves of the solution."""
 
     states: State
     action_values: jax.Array
@@ -183,7 +183,7 @@ class Perfect:
 
 
 def losses(player, opponent):
-    """The share of 1000 games from the empty board that `player` loses."""
+    """Returns the fraction of 1,000 games from the empty board that `player` loses."""
     match = play_match(GAME, player, opponent, jax.random.key(0), 1000, opening_moves=0)
     return match.total.losses / 1000
 
@@ -193,7 +193,7 @@ def losses(player, opponent):
     ("form", "learning"),
     [("state", "offline"), ("pair", "offline"), ("state", "online")],
 )
-def test_tic_tac_toe_is_learnt(form, learning, tmp_path):
+def test_tic_tac_toe_is_learned(form, learning, tmp_path):
     config = QConfig(
         "tic_tac_toe",
         iterations={"offline": 40, "online": 300}[learning],

@@ -46,7 +46,7 @@ def learner():
 
 
 def play(play_move, params, epsilon=1.0):
-    """`[T, B]` transitions of games from the beginning."""
+    """Returns `[T, B]` transitions of games from the initial position."""
 
     def step(games, rng_key):
         return play_move(params, games, jnp.float32(epsilon), rng_key)
@@ -59,7 +59,7 @@ def play(play_move, params, epsilon=1.0):
 
 
 def stones(state):
-    """`[..., 2]` the number of each player's marks."""
+    """Returns `[..., 2]`, the number of each player's marks."""
     return np.stack(
         [np.bitwise_count(state.stones[player][0]) for player in (0, 1)], axis=-1
     )
@@ -77,7 +77,7 @@ def against_random(learner):
     return play(make_move_against(GAME, network, RandomPlayer(GAME)), params)
 
 
-def test_in_self_play_every_move_is_followed_by_the_opponents(self_play):
+def test_in_self_play_the_players_alternate(self_play):
     goes_on = self_play.discount != 0
     assert self_play.is_move.all()
     assert (self_play.discount[goes_on] == -1).all()
@@ -88,8 +88,8 @@ def test_in_self_play_every_move_is_followed_by_the_opponents(self_play):
     )
 
 
-def test_a_won_game_rewards_the_one_who_made_the_last_move(self_play):
-    # In tic-tac-toe nobody loses by an own legal move.
+def test_a_won_game_rewards_the_last_mover(self_play):
+    # In tic-tac-toe no legal move loses immediately.
     assert set(np.unique(self_play.reward)) == {0.0, 1.0}
     won = self_play.reward == 1
     winner = np.where(self_play.next_state.outcome == 1, 0, 1)
@@ -97,7 +97,7 @@ def test_a_won_game_rewards_the_one_who_made_the_last_move(self_play):
     assert (self_play.discount[won] == 0).all()
 
 
-def test_a_finished_game_begins_again(self_play):
+def test_a_finished_game_is_replaced_by_a_new_one(self_play):
     ended = self_play.next_state.terminated[:-1]
     assert ended.any()
     after = stones(self_play.state)[1:]
@@ -107,7 +107,7 @@ def test_a_finished_game_begins_again(self_play):
     )
 
 
-def test_against_an_opponent_its_reply_lies_between_two_positions(against_random):
+def test_consecutive_positions_are_separated_by_the_opponents_reply(against_random):
     moves = against_random
     goes_on = (moves.discount != 0) & moves.is_move
     assert (moves.discount[goes_on] == 1).all()
@@ -117,7 +117,7 @@ def test_against_an_opponent_its_reply_lies_between_two_positions(against_random
     assert (added[goes_on] == 1).all()  # a mark of each player
 
 
-def test_a_lost_game_is_seen_by_the_learner(against_random):
+def test_a_lost_game_has_reward_minus_1_for_the_learner(against_random):
     lost = against_random.reward == -1
     assert lost.any()
     assert against_random.is_move[lost].all()
@@ -126,7 +126,7 @@ def test_a_lost_game_is_seen_by_the_learner(against_random):
     assert (winner != mover)[lost].all()
 
 
-def test_the_learner_changes_sides_from_game_to_game(against_random):
+def test_the_learner_alternates_sides(against_random):
     for column in range(NUM_GAMES):
         ends = np.flatnonzero(against_random.next_state.terminated[:, column])
         begins = [0, *(ends[:-1] + 1)]
@@ -136,7 +136,7 @@ def test_the_learner_changes_sides_from_game_to_game(against_random):
             movers = against_random.state.current_player[begin : end + 1, column]
             (side,) = set(movers[moved].tolist())
             sides.append(side)
-            # The one who begins moves at once, the other after the opponent.
+            # The first player moves at once, the second after the opponent.
             assert moved[0] == (side == 0)
             assert moved[1:].all()
         assert sides == [(column + index) % 2 for index in range(len(sides))]

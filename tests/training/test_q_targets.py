@@ -40,8 +40,8 @@ def position(*actions):
     return state
 
 
-# What was played before, the move, the reply if there is one, and by hand the reward
-# and the discount. Cells are counted row by row from the top left.
+# Previous moves, the action, the opponent's reply or None, and the expected reward and
+# discount. Cells are numbered row by row from the top left.
 TRANSITIONS = [
     # Self-play: the next position is the opponent's.
     ((), 4, None, 0.0, -1.0),
@@ -50,12 +50,12 @@ TRANSITIONS = [
     ((0, 3, 1, 4), 2, None, 1.0, 0.0),  # the first player has the top row
     ((0, 3, 1, 4, 8), 5, None, 1.0, 0.0),  # the second player has the middle row
     ((0, 1, 2, 4, 3, 5, 7, 6), 8, None, 0.0, 0.0),  # the board is full
-    # Against an opponent: the next position is the learner's own.
+    # With an opponent: the next position is the learner's own.
     ((), 4, 0, 0.0, 1.0),
     ((4,), 0, 8, 0.0, 1.0),
     ((0, 3, 1, 4), 8, 5, -1.0, 0.0),  # the reply ends the game
     ((0, 1, 2, 4, 3, 5, 7), 6, 8, 0.0, 0.0),  # the reply fills the board
-    ((0, 3, 1, 4), 2, None, 1.0, 0.0),  # there is no reply any more
+    ((0, 3, 1, 4), 2, None, 1.0, 0.0),  # the win leaves no reply
 ]
 
 
@@ -99,17 +99,17 @@ def slow_target(network, params, row):
 
 
 @every_make
-def test_targets_are_those_of_a_slow_reference(form, separate):
+def test_targets_equal_a_slow_reference(form, separate):
     network, params = build(form, separate)
     found = jax.jit(functools.partial(q_targets, GAME, network))(params, transitions())
     expected = [slow_target(network, params, row) for row in TRANSITIONS]
     np.testing.assert_allclose(found, expected, atol=1e-5)
-    assert len({round(target, 4) for target in expected}) > 5  # they tell apart
+    assert len({round(target, 4) for target in expected}) > 5  # the cases differ
 
 
-def test_an_illegal_action_is_not_what_comes_next():
-    # The shared network's values of the nine cells are its last layer's bias, highest
-    # in the cells that are taken.
+def test_the_bootstrap_value_excludes_illegal_actions():
+    # The shared network's values of the nine cells are the bias of its last layer; the
+    # occupied cells have the highest ones.
     network, (params,) = build("state", False)
     zeros = jax.tree.map(jnp.zeros_like, params)
     bias = jnp.array([0.9, 0.1, 0.2, 0.3, 0.8, 0.1, 0.1, 0.1, 0.1])

@@ -1,5 +1,8 @@
-"""Runs in a remote directory: a local one that is used as a remote one is, and, in the
-slow tests, a bucket of `fake_gcs`."""
+"""Runs in a remote directory.
+
+The fast tests use a local directory as a remote one, the slow tests a bucket of
+`fake_gcs`.
+"""
 
 import contextlib
 import json
@@ -59,7 +62,7 @@ def config(directory, **changes) -> TrainConfig:
 
 @contextlib.contextmanager
 def stopping_after(iteration):
-    """Sends a signal to this process when so many iterations are done."""
+    """Sends a signal to this process after a number of iterations."""
 
     def report(self, row, original=Reporter.iteration):
         original(self, row)
@@ -83,7 +86,7 @@ def store():
     scope="module", params=["local", pytest.param("gs", marks=pytest.mark.slow)]
 )
 def root(request, tmp_path_factory):
-    """Where remote runs are."""
+    """The location of remote runs."""
     if request.param == "gs":
         request.getfixturevalue("store")
         yield epath.Path("gs://bucket")
@@ -100,14 +103,14 @@ def root(request, tmp_path_factory):
 
 
 def made(directory):
-    """Makes a directory, where there are directories."""
+    """Creates a directory, if the store has directories."""
     directory.mkdir()
     return directory
 
 
 @pytest.fixture(scope="module")
 def remote(root):
-    """A run that was stopped and went on."""
+    """A run that was stopped and continued."""
     directory = made(root / "run")
     with stopping_after(2):
         assert not train(config(directory)).finished
@@ -116,12 +119,12 @@ def remote(root):
 
 @pytest.fixture(scope="module")
 def local(tmp_path_factory):
-    """The same run in a directory of this machine, which nobody stopped."""
+    """The same run in a local directory, without interruption."""
     return train(config(tmp_path_factory.mktemp("runs") / "run"))
 
 
 def counted(directory):
-    """Returns the metrics without what the clock decides."""
+    """Returns the metrics without measured times."""
     return [
         {
             name: value
@@ -173,7 +176,7 @@ def test_settings_and_plan_are_read_from_a_remote_run(remote):
     assert (again.iterations, again.plan) == (4, str(remote.directory))
 
 
-def test_a_run_begins_with_a_remote_player(remote, tmp_path):
+def test_a_run_can_start_from_a_remote_player(remote, tmp_path):
     begun = config(tmp_path / "next", initial_player=str(remote.directory))
     assert train(begun).finished
 
@@ -183,14 +186,14 @@ def test_another_configuration_is_refused_in_a_remote_directory(remote):
         train(config(remote.directory, seed=1))
 
 
-def test_a_remote_directory_with_something_else_in_it_is_refused(root):
+def test_a_remote_directory_with_other_files_is_refused(root):
     other = made(root / "other")
     (other / "file").write_text("something")
     with pytest.raises(ValueError, match="is not empty and not a run"):
         train(config(other))
 
 
-def test_a_damaged_remote_checkpoint_is_set_aside(remote, root, capfd):
+def test_a_damaged_remote_checkpoint_is_renamed(remote, root, capfd):
     newest = remote.directory / "checkpoints" / "4"
     progress = newest / "progress" / "metadata"
     progress.write_text(progress.read_text().replace('"seconds"', '"moments"'))
@@ -204,7 +207,7 @@ def test_a_damaged_remote_checkpoint_is_set_aside(remote, root, capfd):
 
 
 @pytest.mark.slow
-def test_an_upload_of_metrics_that_is_refused_is_reported_once(
+def test_a_rejected_upload_of_metrics_is_reported_once(
     store, tmp_path, capfd, monkeypatch
 ):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -222,7 +225,7 @@ def test_an_upload_of_metrics_that_is_refused_is_reported_once(
 @pytest.mark.parametrize(
     "refused", ["player/weights", "checkpoints/0/state/d", "checkpoints/0/progress"]
 )
-def test_a_refused_player_or_checkpoint_ends_the_run_with_one_line(
+def test_a_rejected_player_or_checkpoint_ends_the_run_with_one_line(
     store, monkeypatch, refused
 ):
     directory = f"gs://bucket/without_{refused.replace('/', '_')}"

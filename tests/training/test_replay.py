@@ -34,7 +34,7 @@ from azjax.training.targets import ValueTarget, horizon, lambda_returns, lambda_
 GAME = games.make("tic_tac_toe")
 T, B, NUM_CHUNKS = 3, 2, 4
 CAPACITY = T * NUM_CHUNKS
-# Three in the left column for the first player in five moves, and a drawn game.
+# The first player completes the left column in five moves; and a drawn game.
 FIRST_WINS = [0, 1, 3, 2, 6]
 DRAWN = [0, 1, 2, 4, 3, 5, 7, 6, 8]
 
@@ -55,13 +55,13 @@ locate_all = jax.jit(locate)
 
 @functools.cache
 def room(**settings):
-    """An empty replay, made by one program."""
+    """An empty replay, created by one program."""
     return jax.jit(functools.partial(empty_replay, GAME, **settings))()
 
 
 @jax.jit
 def record(state, action, number):
-    """The row of a move, and the position after it."""
+    """Returns the row of a move, and the position after it."""
     after = GAME.step(state, action)
     policy, _ = store_policy(jax.nn.one_hot(action, 9), 9)
     value = jnp.float32(number / 100)
@@ -83,10 +83,10 @@ def draw(game, replay, index, rng_key, batch_size, *, auxiliary=()):
 
 
 def play(*slots):
-    """Plays lines of moves in B slots, in each one game after the other.
+    """Plays lines of moves in B slots, consecutive games in each slot.
 
     Returns:
-        A Trajectory of as many moves as the slots have; `value` counts them.
+        A Trajectory with the moves of the slots; `value` numbers them.
     """
     columns = []
     for lines in slots:
@@ -113,8 +113,8 @@ def filled(num_chunks, moves):
     return replay
 
 
-def drawable(index):
-    """The rows and slots of all positions that can be drawn."""
+def eligible_positions(index):
+    """Returns the rows and slots of all eligible positions."""
     size = int(index.size)
     positions = jax.device_get(locate_all(index, np.arange(CAPACITY * B)))
     row, slot = (each[:size] for each in positions)
@@ -123,7 +123,7 @@ def drawable(index):
 
 
 def eligible(replay, num_chunks, window=CAPACITY, td_lambda=1.0, horizon=9):
-    """The moves' numbers, in each slot, that can be drawn, and the index."""
+    """Returns the numbers of the eligible moves in each slot, and the index."""
     _, index, _ = index_of(
         replay,
         jnp.int32(num_chunks * T),
@@ -131,14 +131,14 @@ def eligible(replay, num_chunks, window=CAPACITY, td_lambda=1.0, horizon=9):
         td_lambda=td_lambda,
         horizon=horizon,
     )
-    row, game = drawable(index)
+    row, game = eligible_positions(index)
     moves = np.rint(100 * np.asarray(replay.chunk.value)[row, game]).astype(int)
     return [sorted(moves[game == slot].tolist()) for slot in range(B)], index
 
 
 @pytest.fixture(scope="module")
 def moves():
-    """18 moves in two slots: 5 + 5 + 5 + 3 and 9 + 9."""
+    """Returns 18 moves in two slots: 5 + 5 + 5 + 3 and 9 + 9."""
     return play([FIRST_WINS] * 3 + [FIRST_WINS[:3]], [DRAWN] * 2)
 
 
@@ -176,19 +176,19 @@ def test_a_game_that_spans_chunks_gets_its_later_result(moves):
     np.testing.assert_array_equal(result[:9, 1], [tie] * 9)
 
 
-def test_results_are_found_across_the_rings_end(moves):
+def test_results_are_found_across_the_end_of_the_ring(moves):
     _, index = eligible(filled(6, moves), 6)
     result = np.asarray(index.value_target)
     win, _, loss = np.eye(3)
-    # Moves 10 to 14 are a game; the last three of them lie at the ring's beginning.
+    # Moves 10 to 14 are a game; its last three are at the beginning of the ring.
     np.testing.assert_array_equal(result[[10, 11, 0, 1, 2], 0], [win, loss] * 2 + [win])
 
 
 @pytest.mark.parametrize("oldest", [0, 3, 7])
-def test_a_position_is_eligible_once_the_horizons_moves_of_its_game_have_followed(
+def test_a_position_is_eligible_after_horizon_moves_of_its_game(
     oldest,
 ):
-    """In a ring whose rows begin anywhere; moves of the next game do not count."""
+    """The ring starts at any row; moves of the next game do not count."""
     empty = room(num_chunks=8, moves_per_chunk=1, num_games=2, policy_entries=9)
     terminated = np.zeros((8, 2), bool)
     terminated[(4 + oldest) % 8, 1] = True
@@ -214,7 +214,7 @@ def test_a_position_is_eligible_once_the_horizons_moves_of_its_game_have_followe
 
 
 class Trajectories(NamedTuple):
-    """What is scripted of games in B slots, `[moves, B]` each."""
+    """Scripted results of games in B slots, `[moves, B]` each."""
 
     terminated: np.ndarray
     reward: np.ndarray
@@ -223,7 +223,7 @@ class Trajectories(NamedTuple):
 
 
 def trajectories(num_moves, max_moves, chance):
-    """In slot 0 games are as long as can be, in 1 of any length, in 2 one move."""
+    """Games have the greatest length in slot 0, any length in 1, one move in 2."""
     terminated = np.zeros((num_moves, 3), bool)
     for slot, shortest in enumerate((max_moves, 2, 1)):
         longest = 1 if slot == 2 else max_moves
@@ -237,13 +237,13 @@ def trajectories(num_moves, max_moves, chance):
 
 
 def probabilities(value, draw):
-    """Win, draw and loss, `[..., 3]`, by the definition."""
+    """Returns win, draw and loss probabilities, `[..., 3]`, by the definition."""
     tie = np.minimum(draw, 1 - np.abs(value))
     return np.stack([(1 - tie + value) / 2, tie, (1 - tie - value) / 2], axis=-1)
 
 
 def lambda_return(played, move, slot, td_lambda):
-    """The forward view: a weighted mean of the values after 1, 2, ... moves."""
+    """Returns the forward view: a weighted mean of the values after 1, 2, ... moves."""
     terminated = played.terminated[move:, slot]
     has_ended = terminated.any()
     length = int(terminated.argmax()) + 1 if has_ended else len(terminated) - 1
@@ -251,9 +251,9 @@ def lambda_return(played, move, slot, td_lambda):
     seen = probabilities(played.value[later, slot], played.draw[later, slot])
     if has_ended:
         reward = played.reward[move + length - 1, slot]
-        # To the player to move after the last move.
+        # For the player to move after the last move.
         seen = np.concatenate([seen[: length - 1], np.eye(3)[None, 1 + int(reward)]])
-    seen[::2] = seen[::2, ::-1]  # after an odd number of moves the opponent moves
+    seen[::2] = seen[::2, ::-1]  # after an odd number of moves, the opponent is to move
     weight = (1 - td_lambda) * td_lambda ** np.arange(length)
     weight[-1] = td_lambda ** (length - 1)
     return weight @ seen
@@ -263,8 +263,8 @@ def play_script(config, max_moves, num_chunks, window=None):
     """Runs insert and make_index as a run of `config` does, with three slots.
 
     Returns:
-        The trajectories; how many moves had been made when each move became drawable,
-        0 if it never did; the counts of a run; and the last targets.
+        The trajectories; the number of moves made when each move became eligible, 0 if
+        it never did; the counts of a run; and the last targets.
     """
     length = config.self_play.moves_per_chunk
     played = trajectories(num_chunks * length, max_moves, np.random.default_rng(0))
@@ -296,7 +296,7 @@ def play_script(config, max_moves, num_chunks, window=None):
             horizon=moves,
         )
         first, count = jax.device_get((index.first, index.lengths))
-        # The newest move with this row.
+        # The newest move in this row.
         newest = iteration * length - 1
         begin = newest - (newest - first) % capacity
         for slot in range(3):
@@ -321,7 +321,7 @@ def test_every_position_of_a_long_game_becomes_eligible_with_each_preset(name, g
     played, since, counts, drawn = play_script(config, max_moves, 40)
     first, number, targets = drawn
     assert first > 300, "too short: few positions have left the window"
-    # All but the newest, which wait for what follows.
+    # All but the newest, which are not eligible yet.
     assert since[: -horizon(config.learner.td_lambda, max_moves)].all()
     assert counts["eligible"] == (since > 0).sum()
     assert counts["eligible"] + counts["waiting"] == since.size
@@ -336,7 +336,7 @@ def test_every_position_of_a_long_game_becomes_eligible_with_each_preset(name, g
 
 
 def small(window, td_lambda, moves_per_chunk=4):
-    """A configuration of tic-tac-toe whose window holds so many moves."""
+    """Returns settings for tic-tac-toe with a window of some number of moves."""
     return TrainConfig(
         game="tic_tac_toe",
         iterations=1,
@@ -353,7 +353,7 @@ def small(window, td_lambda, moves_per_chunk=4):
 
 
 @pytest.mark.parametrize("td_lambda", [0.0, 0.2, 1.0])
-def test_the_smallest_window_that_is_allowed_holds_every_position_until_it_is_eligible(
+def test_the_smallest_allowed_window_keeps_positions_until_they_are_eligible(
     td_lambda,
 ):
     moves = horizon(td_lambda, 9)
@@ -364,7 +364,7 @@ def test_the_smallest_window_that_is_allowed_holds_every_position_until_it_is_el
         small(3 + moves, td_lambda)
 
 
-def test_positions_that_leave_a_smaller_window_undrawn_are_counted_as_missed():
+def test_positions_that_leave_a_window_before_eligibility_are_counted():
     config = small(9, 0.2)
     _, since, counts, _ = play_script(config, 9, 20, window=8)
     assert counts["eligible"] == (since > 0).sum()
@@ -373,7 +373,7 @@ def test_positions_that_leave_a_smaller_window_undrawn_are_counted_as_missed():
 
 
 def test_a_chess_position_takes_less_than_350_bytes_with_its_index():
-    """A dense policy alone would take 9,344."""
+    """A dense policy would take 9,344 bytes."""
     chess = games.make("chess")
     entries = preset("cpu", "chess").replay.policy_entries
     shapes = {"num_chunks": 1, "moves_per_chunk": 1, "num_games": 1}
@@ -388,13 +388,13 @@ def test_a_chess_position_takes_less_than_350_bytes_with_its_index():
     assert tree_bytes((replay, index)) < 350
 
 
-def test_samples_are_true_positions_under_true_symmetries(moves):
+def test_samples_are_played_positions_under_symmetries(moves):
     replay = filled(6, moves)
     _, index = eligible(replay, 6)
     batch = draw(GAME, replay, index, jax.random.key(0), 64)
     assert batch.observation.shape == (64, 3, 3, 2)
     empty = batch.observation.sum(axis=-1).reshape(64, 9) == 0
-    # In tic-tac-toe the empty cells are the legal moves, whatever the symmetry.
+    # In tic-tac-toe the empty cells are the legal actions, under every symmetry.
     np.testing.assert_array_equal(batch.legal_action_mask, empty)
     chosen = batch.targets.policy.argmax(axis=-1)
     assert np.take_along_axis(np.asarray(empty), np.asarray(chosen)[:, None], 1).all()
@@ -402,7 +402,7 @@ def test_samples_are_true_positions_under_true_symmetries(moves):
     assert batch.targets.policy.dtype == jnp.float32
 
 
-def test_sparse_policies_are_drawn_as_dense_ones_are(moves):
+def test_sparse_policies_are_sampled_like_dense_ones(moves):
     replay = filled(6, moves)
     _, index = eligible(replay, 6)
     dense = replay.chunk.policy.probability.astype(jnp.float32)
@@ -417,7 +417,7 @@ def test_sparse_policies_are_drawn_as_dense_ones_are(moves):
 
 @pytest.fixture(scope="module")
 def one_position(moves):
-    """A replay, an index in which only one position is eligible, and its images."""
+    """Returns a replay, an index with one eligible position, and its images."""
     replay = filled(6, moves)
     _, index = eligible(replay, 6)
     only = index._replace(first=np.int32(9), lengths=np.int32([1, 0]))
@@ -433,13 +433,13 @@ def as_bytes(observations):
     return [np.asarray(seen).tobytes() for seen in observations]
 
 
-def test_every_symmetry_of_a_position_is_drawn(one_position):
+def test_every_symmetry_of_a_position_is_sampled(one_position):
     replay, only, images = one_position
     batch = draw(GAME, replay, only, jax.random.key(0), 64)
     assert set(as_bytes(batch.observation)) == images
 
 
-def test_batches_of_fewer_positions_than_symmetries_draw_all_of_these(one_position):
+def test_small_batches_use_all_symmetries(one_position):
     replay, only, images = one_position
     seen = set()
     for seed in range(40):
@@ -448,7 +448,7 @@ def test_batches_of_fewer_positions_than_symmetries_draw_all_of_these(one_positi
     assert seen == images
 
 
-def test_a_batch_of_fewer_positions_than_symmetries_needs_a_key(one_position):
+def test_a_small_batch_needs_a_key(one_position):
     replay, only, _ = one_position
     row = np.zeros(3, np.int32)
     sample = Sample(row, row, np.ones(3, np.float32))
@@ -456,7 +456,7 @@ def test_a_batch_of_fewer_positions_than_symmetries_needs_a_key(one_position):
         make_batch(GAME, replay, only, sample)
 
 
-def test_only_what_can_be_drawn_is_drawn(moves):
+def test_only_eligible_positions_are_sampled(moves):
     replay = filled(2, moves)
     _, index = eligible(replay, 2)
     batch = draw(GAME, replay, index, jax.random.key(1), 64)
@@ -464,17 +464,17 @@ def test_only_what_can_be_drawn_is_drawn(moves):
     np.testing.assert_array_equal(win_or_loss, np.ones(64))
 
 
-def test_a_batch_need_not_be_a_multiple_of_the_symmetries(moves):
+def test_batch_sizes_need_not_be_multiples_of_the_symmetries(moves):
     replay = filled(2, moves)
     _, index = eligible(replay, 2)
     batch = draw(GAME, replay, index, jax.random.key(0), 3)
     assert {len(leaf) for leaf in jax.tree.leaves(batch)} == {3}
 
 
-def test_auxiliary_targets_are_those_of_the_final_position_under_the_same_symmetry(
+def test_auxiliary_targets_use_the_final_position_and_the_same_symmetry(
     moves,
 ):
-    """The target is the board of the end, seen by the player to move."""
+    """The target is the final board, seen by the player to move."""
     head = AuxiliaryHead(
         name="end",
         make=lambda shape, rngs: nnx.Linear(shape[0], 9, rngs=rngs),
@@ -487,12 +487,12 @@ def test_auxiliary_targets_are_those_of_the_final_position_under_the_same_symmet
                 axis=-1,
             )
             / final_state.terminated
-        ),  # NaN without an end
+        ),  # NaN without a final position
         loss=lambda outputs, targets: (outputs - targets).mean(axis=-1),
         transform=lambda symmetry, targets: symmetry.observation(targets),
     )
     replay = filled(6, moves)
-    # With so short a horizon, moves of the games in progress can be sampled too.
+    # With this short horizon, moves of games in progress can also be sampled.
     _, index, _ = index_of(
         replay,
         jnp.int32(18),
@@ -509,9 +509,9 @@ def test_auxiliary_targets_are_those_of_the_final_position_under_the_same_symmet
     assert (end[~ended] == 0).all()
     value = np.asarray(replay.chunk.value)[batch.sample.row, batch.sample.slot]
     number = np.rint(100 * value)
-    # In slot 0 the fourth game, from move 15 on, is in progress; in slot 1 none is.
+    # In slot 0 the fourth game, from move 15 on, is in progress; in slot 1 no game is.
     np.testing.assert_array_equal(ended, (number < 15) | (batch.sample.slot == 1))
-    # What is on the board stays there.
+    # Marks are never removed.
     assert (end[ended] >= now[ended]).all()
     stones = end[ended].sum(axis=(1, 2, 3))
     assert stones.tolist() == np.where(batch.sample.slot[ended] == 0, 5, 9).tolist()

@@ -68,7 +68,7 @@ def evaluation_row(iteration, network=0.4, search=0.2):
 
 
 def start(iteration, *, evaluated):
-    """Returns what a checkpoint holds."""
+    """Returns the progress that a checkpoint contains."""
     return counts(iteration) | {"last": evaluation_row(evaluated)}
 
 
@@ -83,7 +83,7 @@ def report(run_dir, rows, start=None, file=None):
 
 
 def events(path):
-    """Reads the records of a file of TensorBoard events."""
+    """Reads the records of a TensorBoard event file."""
     content, found = path.read_bytes(), []
     while content:
         (length,) = struct.unpack("<Q", content[:8])
@@ -106,7 +106,7 @@ def test_metrics_are_on_the_disk_after_each_call(tmp_path):
         assert json.loads(lines[-1]) == {"kind": "evaluation", **evaluation_row(1)}
 
 
-def test_a_run_that_was_killed_and_goes_on_leaves_the_same_metrics(tmp_path):
+def test_a_killed_and_continued_run_has_the_same_metrics(tmp_path):
     report(tmp_path / "whole", ROWS)
     report(tmp_path / "killed", ROWS[:3])
     metrics = tmp_path / "killed" / "metrics.jsonl"
@@ -130,14 +130,14 @@ def test_an_evaluation_that_the_checkpoint_lacks_is_dropped(tmp_path):
     assert kinds == ["evaluation", "iteration", "iteration", "evaluation"]
 
 
-def test_a_run_that_goes_on_knows_its_first_evaluation(tmp_path):
+def test_a_continued_run_keeps_its_first_evaluation(tmp_path):
     report(tmp_path, ROWS)
     reporter = report(tmp_path, [], start=start(2, evaluated=2))
     assert reporter.first == {"kind": "evaluation", **evaluation_row(0)}
     assert reporter.last == {"kind": "evaluation", **evaluation_row(2)}
 
 
-def test_events_stand_at_their_positions_and_later_ones_are_purged(tmp_path):
+def test_events_are_numbered_by_positions_and_later_ones_are_purged(tmp_path):
     report(tmp_path, [evaluation_row(0), iteration_row(1, loss=None), iteration_row(2)])
     (first,) = (tmp_path / "tensorboard").iterdir()
     report(tmp_path, [iteration_row(2)], start=start(1, evaluated=0))
@@ -173,7 +173,7 @@ def test_plain_output_is_lines_without_control_codes(tmp_path):
     assert "\x1b" not in file.getvalue()
 
 
-def test_plain_iterations_are_printed_now_and_then(tmp_path, monkeypatch):
+def test_plain_output_skips_most_iterations(tmp_path, monkeypatch):
     few, many = io.StringIO(), io.StringIO()
     rows = [iteration_row(iteration) for iteration in range(1, 5)]
     report(tmp_path, rows, file=few)
@@ -183,7 +183,7 @@ def test_plain_iterations_are_printed_now_and_then(tmp_path, monkeypatch):
     assert many.getvalue().count("iteration ") == 4
 
 
-def test_colours_that_are_forced_do_not_make_a_pipe_a_terminal(tmp_path, monkeypatch):
+def test_forced_colors_do_not_make_a_pipe_a_terminal(tmp_path, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     file = io.StringIO()
     report(tmp_path, ROWS, file=file)
@@ -191,7 +191,7 @@ def test_colours_that_are_forced_do_not_make_a_pipe_a_terminal(tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("file_class", [io.StringIO, Terminal])
-def test_a_compilation_is_noted_at_once_and_only_once(
+def test_a_compilation_is_reported_immediately_and_once(
     tmp_path, monkeypatch, file_class
 ):
     monkeypatch.setenv("TERM", "xterm")
@@ -208,9 +208,7 @@ def test_a_compilation_is_noted_at_once_and_only_once(
 
 
 @pytest.mark.parametrize("width", [200, 80, 30, 5])
-def test_a_terminal_of_any_width_shows_the_run_in_few_lines(
-    tmp_path, monkeypatch, width
-):
+def test_the_display_has_few_lines_at_any_terminal_width(tmp_path, monkeypatch, width):
     monkeypatch.setenv("TERM", "xterm")
     file = Terminal()
     console = Console(file=file, width=width)
@@ -225,12 +223,12 @@ def test_a_terminal_of_any_width_shows_the_run_in_few_lines(
     if width >= 80:
         assert "network \x1b[1m10.0%\x1b[0m\x1b[2m (was 40.0%)" in file.getvalue()
         assert "20%" in file.getvalue()
-        # A machine that has much else to do may have taken a while by then.
+        # On a loaded machine this can have taken some time.
         assert re.search(r"(4:00|3:[345]\d) left", file.getvalue())
 
 
 @pytest.mark.parametrize("file_class", [io.StringIO, Terminal])
-def test_the_last_message_stands_below_everything(tmp_path, monkeypatch, file_class):
+def test_the_last_message_is_below_the_display(tmp_path, monkeypatch, file_class):
     monkeypatch.setenv("TERM", "xterm")
     file = file_class()
     with Reporter(
@@ -242,13 +240,13 @@ def test_the_last_message_stands_below_everything(tmp_path, monkeypatch, file_cl
     assert file.getvalue().endswith("stopped; saved\n")
 
 
-def test_a_rate_that_is_not_known_is_not_printed(tmp_path):
+def test_an_unknown_rate_is_not_printed(tmp_path):
     file = io.StringIO()
     report(tmp_path, [iteration_row(1) | {"learning_rate": None}], file=file)
     assert "policy loss 1.250, value loss 1.250, 40 games" in file.getvalue()
 
 
-def test_a_row_shows_the_losses_and_numbers_that_it_has(tmp_path):
+def test_a_row_shows_its_losses_and_numbers(tmp_path):
     row = counts(1) | {
         "positions_per_second": 123.4,
         "value_loss": 0.5,
@@ -271,7 +269,7 @@ def test_a_row_shows_the_losses_and_numbers_that_it_has(tmp_path):
     assert mistakes == "[30 s] mistakes: network 12.5%"
 
 
-def test_a_disk_that_fails_is_reported_once_and_loses_no_metrics(tmp_path, monkeypatch):
+def test_a_disk_error_is_reported_once_and_loses_no_metrics(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -321,7 +319,7 @@ def test_programming_errors_are_not_hidden(tmp_path, monkeypatch):
         report(tmp_path, ROWS[:1])
 
 
-def test_a_duration_reads_as_people_say_it():
+def test_durations_are_readable():
     assert [duration(seconds) for seconds in (0, 59.7, 444, 7500)] == [
         "0 s",
         "1 min 00 s",

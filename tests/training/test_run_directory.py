@@ -31,7 +31,7 @@ def opened(config, optimizer="adamw", report=pytest.fail):
 
 
 def begin(config, optimizer="adamw"):
-    """Makes a run that has begun."""
+    """Makes a started run."""
     (opened(config, optimizer) / "checkpoints" / "1").mkdir(parents=True)
 
 
@@ -50,7 +50,7 @@ def test_a_new_run_writes_its_configuration(tmp_path):
     assert found["learner"]["td_lambda"] == LearnerConfig().td_lambda
 
 
-def test_the_same_configuration_goes_on(tmp_path):
+def test_a_run_continues_with_the_same_configuration(tmp_path):
     opened(config(tmp_path))
     before = (tmp_path / "config.json").read_text()
     (tmp_path / "metrics.jsonl").write_text("kept")
@@ -59,13 +59,13 @@ def test_the_same_configuration_goes_on(tmp_path):
     assert (tmp_path / "metrics.jsonl").read_text() == "kept"
 
 
-def test_a_run_may_be_moved(tmp_path):
+def test_a_run_directory_can_be_moved(tmp_path):
     opened(config(tmp_path / "here"))
     (tmp_path / "here").rename(tmp_path / "there")
     opened(config(tmp_path / "there"))
 
 
-def test_before_the_first_checkpoint_another_configuration_takes_its_place(tmp_path):
+def test_before_the_first_checkpoint_another_configuration_replaces_it(tmp_path):
     opened(config(tmp_path))
     (tmp_path / "checkpoints").mkdir()
     opened(config(tmp_path, seed=4))
@@ -85,7 +85,7 @@ def test_another_configuration_is_refused_with_the_differences(tmp_path):
     assert (tmp_path / "config.json").read_text() == before
 
 
-def test_a_run_of_the_first_version_goes_on(tmp_path):
+def test_a_run_of_the_first_version_continues(tmp_path):
     settings = config(tmp_path, num_lanes=1)
     (tmp_path / "checkpoints" / "1").mkdir(parents=True)
     shutil.copy(CONFIGS / "run_1.json", tmp_path / "config.json")
@@ -96,7 +96,7 @@ def test_a_run_of_the_first_version_goes_on(tmp_path):
     assert read_config(tmp_path)["optimizer"] == LION
 
 
-def test_a_run_of_q_learning_of_the_first_version_goes_on(tmp_path):
+def test_a_q_learning_run_of_the_first_version_continues(tmp_path):
     settings = QConfig("tic_tac_toe", iterations=3, run_dir=str(tmp_path))
     (tmp_path / "checkpoints" / "1").mkdir(parents=True)
     shutil.copy(CONFIGS / "q_run_1.json", tmp_path / "config.json")
@@ -118,7 +118,7 @@ def test_another_optimizer_is_refused_with_the_differences(tmp_path):
     opened(config(tmp_path), LION)
 
 
-def test_under_other_libraries_only_what_lasts_of_an_optimizer_is_compared(tmp_path):
+def test_with_other_library_versions_the_optimizer_digest_is_ignored(tmp_path):
     begin(config(tmp_path), LION)
     newer = {"versions": {"jax": "0.11.0", "optax": "0.3.0"}, "digest": "56ef"}
     reports = []
@@ -126,23 +126,24 @@ def test_under_other_libraries_only_what_lasts_of_an_optimizer_is_compared(tmp_p
         opened(config(tmp_path), LION | newer | {"constants": []}, reports.append)
     opened(config(tmp_path), LION | newer, reports.append)
     assert "jax 0.10.2, optax 0.2.8, continues with jax 0.11.0" in reports[-1]
-    opened(config(tmp_path), LION | newer)  # what went on is what is compared with
+    # The identity of the continued run replaces the first one.
+    opened(config(tmp_path), LION | newer)
 
 
-def test_a_run_may_be_given_another_length(tmp_path):
+def test_a_run_can_get_another_length(tmp_path):
     begin(config(tmp_path))
     opened(config(tmp_path, iterations=None, minutes=4.0))
     assert read_config(tmp_path)["minutes"] == 4.0
 
 
-def test_other_settings_are_refused_with_a_way_to_go_on(tmp_path):
+def test_other_settings_are_refused_with_advice(tmp_path):
     begin(config(tmp_path))
     with pytest.raises(ValueError, match="seed was 0, is 4") as error:
         opened(config(tmp_path, seed=4))
     assert f"to start a new run with its player: --from {tmp_path}" in str(error.value)
 
 
-def test_settings_that_a_preset_chooses_by_the_length_are_said_to_be(tmp_path):
+def test_settings_that_depend_on_the_length_are_named(tmp_path):
     begin(config(tmp_path))
     other = config(tmp_path, iterations=None, minutes=4.0, replay=SMALL_REPLAY)
     with pytest.raises(
@@ -160,7 +161,7 @@ def test_the_plan_need_not_be_given_again(tmp_path):
         opened(config(tmp_path, plan="runs/new"))
 
 
-def test_no_player_of_another_network_is_offered(tmp_path):
+def test_the_player_of_another_network_is_not_advised(tmp_path):
     begin(config(tmp_path))
     with pytest.raises(ValueError, match=r"network\.trunk\.width was") as error:
         opened(config(tmp_path, network=NetworkConfig(trunk=DenseTrunkConfig(width=7))))
@@ -176,7 +177,7 @@ def test_the_initial_player_need_not_be_given_again(tmp_path):
         opened(config(tmp_path, initial_player="runs/new"))
 
 
-def test_a_run_that_cannot_go_on_keeps_its_settings(tmp_path):
+def test_a_run_that_cannot_continue_keeps_its_settings(tmp_path):
     settings = config(tmp_path, num_lanes=1)
     (tmp_path / "checkpoints" / "1").mkdir(parents=True)
     shutil.copy(CONFIGS / "run_1.json", tmp_path / "config.json")
@@ -188,7 +189,7 @@ def test_a_run_that_cannot_go_on_keeps_its_settings(tmp_path):
     assert not (tmp_path / ".config.json").exists()
 
 
-def test_another_spelling_of_the_game_goes_on(tmp_path):
+def test_a_run_continues_with_another_spelling_of_the_game(tmp_path):
     opened(config(tmp_path, game="hex:size=3"))
     (tmp_path / "checkpoints" / "1").mkdir(parents=True)
     path = tmp_path / "config.json"
@@ -198,14 +199,14 @@ def test_another_spelling_of_the_game_goes_on(tmp_path):
     assert json.loads(path.read_text())["game"] == "hex:3"
 
 
-def test_a_directory_with_something_else_in_it_is_refused(tmp_path):
+def test_a_directory_with_other_files_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("words")
     with pytest.raises(ValueError, match="is not empty and not a run: give another"):
         opened(config(tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_a_start_that_was_killed_while_it_wrote_can_be_repeated(tmp_path):
+def test_a_start_that_was_killed_while_writing_can_be_repeated(tmp_path):
     (tmp_path / ".config.json").write_text('{"form')
     opened(config(tmp_path))
     assert {path.name for path in tmp_path.iterdir()} == {"config.json", ".lock"}
@@ -227,7 +228,7 @@ def test_a_configuration_of_another_version_is_refused(tmp_path, content):
     assert json.loads((tmp_path / "config.json").read_text()) == content
 
 
-def test_a_directory_that_cannot_be_made_is_an_os_error_that_says_what_to_do(tmp_path):
+def test_a_directory_that_cannot_be_made_is_an_os_error_with_advice(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(NotADirectoryError, match="give another --run-dir") as error:
         opened(config(tmp_path / "file" / "run"))
@@ -235,7 +236,7 @@ def test_a_directory_that_cannot_be_made_is_an_os_error_that_says_what_to_do(tmp
     assert (tmp_path / "file").read_text() == "in the way"
 
 
-def test_a_full_disk_is_found_out_at_the_start(tmp_path, monkeypatch):
+def test_a_full_disk_is_detected_at_the_start(tmp_path, monkeypatch):
     def write_text(self, text):
         raise OSError(28, "No space left on device")
 
@@ -247,7 +248,7 @@ def test_a_full_disk_is_found_out_at_the_start(tmp_path, monkeypatch):
     assert read_config(tmp_path)["game"] == "tic_tac_toe"
 
 
-def test_what_is_no_error_of_the_disk_passes_unchanged(tmp_path):
+def test_other_errors_pass_unchanged(tmp_path):
     with pytest.raises(ValueError, match="wrong shape"), disk_errors(tmp_path):
         raise ValueError("wrong shape")
 
@@ -260,7 +261,7 @@ def test_the_systems_error_number_is_found_in_tensorstores_text(tmp_path):
     assert "\n" not in str(error.value)
 
 
-def test_a_file_is_no_run_directory(tmp_path):
+def test_a_file_is_refused_as_a_run_directory(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ValueError, match="is not a directory: give another --run-dir"):
         opened(config(tmp_path / "file"))
@@ -284,21 +285,21 @@ def test_metrics_are_read_only_from_a_regular_file(tmp_path):
         opened(config(tmp_path))
 
 
-def test_only_the_beginning_of_the_metrics_is_read_to_find_a_lost_run(tmp_path):
+def test_only_the_first_bytes_of_the_metrics_are_read_to_find_a_lost_run(tmp_path):
     opened(config(tmp_path))
     first, second = '{"iteration": 0}\n', '{"iteration": 1}\n'
     (tmp_path / "metrics.jsonl").write_text(first + 2**20 * " " + "\n" + second)
     opened(config(tmp_path))
 
 
-def test_the_metrics_of_a_run_in_progress_are_not_judged(tmp_path):
+def test_the_metrics_of_a_run_in_progress_are_not_checked(tmp_path):
     with open_run_directory(config(tmp_path)):
         (tmp_path / "metrics.jsonl").write_text('{"iteration": 1}\n')
         with pytest.raises(ValueError, match="another process is training in"):
             opened(config(tmp_path))
 
 
-def test_settings_are_read_from_a_small_regular_file_alone(tmp_path):
+def test_settings_are_read_only_from_a_small_regular_file(tmp_path):
     begin(config(tmp_path))
     (tmp_path / "config.json").unlink()
     (tmp_path / "config.json").symlink_to("/dev/zero")

@@ -8,7 +8,7 @@ from azjax.training import Index, uniform_sampler
 
 @pytest.fixture
 def index():
-    """Of 4 rows and 3 games, whose windows begin at row 2 of the ring."""
+    """Returns an index of 4 rows and 3 games; the window starts at row 2."""
     return Index(
         first=jnp.int32(2),
         lengths=jnp.array([3, 0, 1]),

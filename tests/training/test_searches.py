@@ -20,7 +20,7 @@ NUM_GAMES = 32
 
 @pytest.fixture(scope="module")
 def found():
-    """Searches of the first position with exploration, by PUCT."""
+    """Returns searches of the initial position with exploration, by PUCT."""
     network, variables = first_network(0, GAME, NETWORK)
     search_all = make_searches(
         GAME,
@@ -39,7 +39,7 @@ def found():
 
 
 def test_puct_plays_the_most_visited_move_where_it_explores(found):
-    """Self-play samples from the policy by itself, in the first moves alone."""
+    """In its first moves, self-play samples from the policy instead."""
     played = found.policy[np.arange(NUM_GAMES), found.action]
     np.testing.assert_array_equal(played, found.policy.max(axis=-1))
 

@@ -49,8 +49,10 @@ def count_stones(states):
 
 @functools.cache
 def played(algorithm):
-    """Two chunks, one after the other, with the games before and after them; and the
-    metrics of a trajectory with shorter searches."""
+    """Returns two consecutive chunks, with the games before and after them.
+
+    Also returns the metrics of a trajectory with shorter searches.
+    """
     network, variables = first_network(0, GAME, NETWORK)
     play = make_self_play(GAME, network, SEARCHES[algorithm], CONFIG)
     start = first_games(GAME, CONFIG.num_games, jax.random.key(1))
@@ -80,12 +82,12 @@ def run(request):
 
 @pytest.fixture(scope="module")
 def joined(run):
-    """Both chunks as one of 24 moves, in NumPy."""
+    """Returns both chunks as one of 24 moves, in NumPy."""
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *run[1])
 
 
 def test_only_legal_moves_are_played(joined):
-    """What a move leads to is the next position, or the game's end."""
+    """Each move leads to the next position, or to the end of the game."""
     steps = jax.jit(
         jax.vmap(jax.vmap(jax.vmap(GAME.step, (None, 0)), (0, None)), (0, None))
     )
@@ -96,7 +98,7 @@ def test_only_legal_moves_are_played(joined):
     is_successor = functools.reduce(np.logical_and, jax.tree.leaves(same))
     continues = ~joined.terminated[:-1]
     assert ((is_successor & np.asarray(legal[:-1])).any(-1) | ~continues).all()
-    # The loser of an illegal move is its mover: no such reward was ever seen.
+    # The loser of an illegal move is its mover: no such reward occurs.
     assert (joined.reward >= 0).all()
 
 
@@ -104,7 +106,7 @@ def test_no_position_in_a_chunk_is_finished(joined):
     assert not joined.state.terminated.any()
 
 
-def test_a_finished_game_is_followed_at_once_by_another(joined):
+def test_a_finished_game_is_replaced_immediately(joined):
     stones = count_stones(joined.state)
     began = np.asarray(stones[1:])[joined.terminated[:-1]]
     assert joined.terminated.sum() > 8
@@ -141,7 +143,7 @@ def test_the_same_key_plays_the_same_chunk(run):
     jax.tree.map(np.testing.assert_array_equal, run[4], run[1][0])
 
 
-def test_the_metrics_count_what_the_chunk_shows(run):
+def test_the_metrics_agree_with_the_chunk(run):
     trajectory, metrics = run[1][1], run[3]
     assert metrics.games == trajectory.terminated.sum()
     first_moved = np.where(trajectory.state.current_player == 0, 1, -1)
@@ -177,7 +179,7 @@ def test_openings_follow_the_configured_mixture():
     )
     make = jax.jit(random_openings, static_argnums=(0, 1, 3))
     stones = num_stones(make(GAME, config, jax.random.key(0), 2000))
-    # Half of the short ones are empty, too: lengths are drawn from 0 to the limit.
+    # Half of the short ones are also empty: lengths are drawn from 0 to the limit.
     assert stones.max() == 1
     assert (stones == 0).mean() == pytest.approx(0.75, abs=0.05)
 
@@ -190,7 +192,7 @@ def test_the_first_games_are_spread_over_all_stages():
     assert set(num_stones(start.state).tolist()) == {0, 1, 2, 3, 4, 5, 6}
 
 
-def test_dense_policies_lose_nothing(run):
+def test_dense_policies_lose_no_mass(run):
     assert run[3].policy_mass_lost == 0
 
 
@@ -204,7 +206,7 @@ CAPPED = dataclasses.replace(
 
 @pytest.fixture(scope="module")
 def capped():
-    """Two chunks from the same key, with sparse policies, and their metrics."""
+    """Returns two chunks from the same key, with sparse policies, and their metrics."""
     network, variables = first_network(0, GAME, NETWORK)
     search = GumbelConfig(tree_reuse_nodes=20, use_solver=True)
     play = make_self_play(GAME, network, search, CAPPED, policy_entries=2)
@@ -231,7 +233,7 @@ def test_each_full_search_stores_a_policy_target(capped):
 def test_the_dropped_policy_mass_is_measured(capped):
     trajectory, metrics = capped[0]
     assert trajectory.policy.probability.shape == (12, 8, 2)
-    # Two of nine actions hold at least two ninths.
+    # The largest two of nine entries have at least two ninths.
     assert 0 < metrics.policy_mass_lost < 7 / 9
 
 
@@ -259,7 +261,7 @@ def test_self_play_with_reused_trees_and_fast_searches_is_deterministic(capped):
 
 
 def test_fast_searches_may_have_more_visits_with_reused_trees():
-    """The first stage of a run may search less than `fast_simulations`."""
+    """In the first stage of a run, searches can be shorter than `fast_simulations`."""
     network, variables = first_network(0, GAME, NETWORK)
     play = make_self_play(
         GAME,
@@ -323,7 +325,7 @@ def test_a_finished_game_is_followed_by_an_empty_tree(searched):
 
 @pytest.fixture(scope="module")
 def searched():
-    """Trees of four games that begin, each with all its moves, and the games."""
+    """Returns trees of four games after their first search, and the games."""
     return jax.device_get(jax.jit(make_searched)())
 
 

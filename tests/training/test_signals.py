@@ -17,7 +17,7 @@ def stop_signals(report=lambda text: None):
 
 @pytest.fixture(autouse=True)
 def usual_handler():
-    """Python's own; a shell makes its background jobs ignore SIGINT."""
+    """Python's default handler; a shell makes its background jobs ignore SIGINT."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -46,7 +46,7 @@ def test_signal_handlers_are_restored():
     assert after == before
 
 
-def test_in_another_thread_signals_are_left_alone():
+def test_another_thread_does_not_change_signal_handlers():
     before, seen = signal.getsignal(signal.SIGINT), []
 
     def run():
@@ -72,14 +72,14 @@ def test_a_stop_is_announced_once(capsys):
     assert texts == [ANNOUNCEMENT]
 
 
-def test_a_system_without_some_signals_has_the_others(monkeypatch):
+def test_missing_signals_are_skipped(monkeypatch):
     monkeypatch.delattr(module.signal, "SIGTERM")
     with stop_signals() as signals:
         os.kill(os.getpid(), signal.SIGINT)
         assert signals.stopping
 
 
-# The main thread is in a library for longer than the test may last, as it is in XLA.
+# The main thread is in a library call longer than the test may last, as in XLA.
 COMPUTING = """
     import hashlib, importlib.util, signal, sys, threading
 

@@ -18,7 +18,7 @@ def test_a_signal_is_a_request(signals):
     assert stops.is_requested()
 
 
-def test_a_notice_of_the_preemption_service_is_remembered(signals, monkeypatch):
+def test_a_notice_of_the_preemption_service_is_stored(signals, monkeypatch):
     steps = []
 
     def reached(step):
@@ -31,7 +31,7 @@ def test_a_notice_of_the_preemption_service_is_remembered(signals, monkeypatch):
     stops = StopRequests(signals)
     found = [stops.is_requested() for _ in range(5)]
     assert found == [False, False, True, True, True]
-    assert steps == list(range(steps[0], steps[0] + 3))  # it wants all of them
+    assert steps == list(range(steps[0], steps[0] + 3))  # it requires all of them
 
 
 def test_a_disabled_preemption_service_is_ignored(signals, monkeypatch):
@@ -68,7 +68,7 @@ def test_the_request_of_another_process_interrupts_work(signals, monkeypatch):
     assert StopRequests(signals).interrupting(lambda poll: poll()) is None
 
 
-def test_several_processes_compare_only_where_all_of_them_do(signals, monkeypatch):
+def test_several_processes_synchronize_only_at_common_points(signals, monkeypatch):
     monkeypatch.setattr(module.jax, "process_count", lambda: 2)
     monkeypatch.setattr(module, "in_any", lambda flag: True)
     stops = StopRequests(signals)

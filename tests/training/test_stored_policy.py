@@ -7,13 +7,13 @@ from azjax.training.stored_policy import expand_policy, is_sparse, store_policy
 
 
 def policies(num_actions, num_legal, count=5):
-    """Random policies over the last `num_legal` actions, `[count, A]`."""
+    """Returns random policies over the last `num_legal` actions, `[count, A]`."""
     logits = 3 * jax.random.normal(jax.random.key(0), (count, num_actions))
     legal = jnp.arange(num_actions) >= num_actions - num_legal
     return jax.nn.softmax(jnp.where(legal, logits, -jnp.inf))
 
 
-def test_the_largest_entries_are_stored_and_renormalised():
+def test_the_largest_entries_are_stored_and_renormalized():
     policy = policies(300, 100)
     stored, dropped = store_policy(policy, 10)
     expanded = np.asarray(expand_policy(stored, 300))
@@ -26,7 +26,7 @@ def test_the_largest_entries_are_stored_and_renormalised():
         assert lost == pytest.approx(1 - row[largest].sum(), abs=1e-5)
 
 
-def test_a_policy_with_few_enough_entries_loses_nothing():
+def test_a_policy_with_few_entries_loses_no_mass():
     policy = policies(4672, 30)
     stored, dropped = store_policy(policy, 64)
     np.testing.assert_allclose(expand_policy(stored, 4672), policy, atol=5e-4)
@@ -39,8 +39,8 @@ def test_a_policy_without_a_target_stays_all_zero():
     np.testing.assert_array_equal(dropped, 0)
 
 
-def test_all_entries_are_stored_where_that_takes_no_more_memory():
-    # An entry takes 3 bytes with its action, and 2 without.
+def test_all_entries_are_stored_if_that_takes_no_more_memory():
+    # An entry takes 3 bytes with its action, and 2 without it.
     assert [is_sparse(num_actions, 64) for num_actions in (7, 64, 82, 96)] == [
         False
     ] * 4

@@ -90,7 +90,7 @@ def test_the_summary_prints_results_moves_and_commands(tmp_path):
     assert text.count("60.0%") == 2
 
 
-def test_the_summary_shows_the_likeliest_of_many_moves(tmp_path, monkeypatch):
+def test_the_summary_shows_the_most_probable_of_many_moves(tmp_path, monkeypatch):
     monkeypatch.setattr(summaries, "SUMMARY_MOVES", 3)
     text = summary(tmp_path, first=None)
     assert "6 more" in text
@@ -113,7 +113,7 @@ def test_the_summary_of_a_custom_game_names_the_running_program(tmp_path, monkey
 
 @pytest.fixture
 def summary_of(monkeypatch):
-    """Prints the summary of a run without letting its players think."""
+    """Prints the summary of a run without running its players."""
 
     def choose(player, rng_key, states):
         return CHOICE

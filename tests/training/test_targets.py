@@ -15,12 +15,12 @@ TOLERANCE = 5e-4
 
 
 def column(*numbers):
-    """One game's numbers, `[T, 1]`."""
+    """Returns the numbers of one game as `[T, 1]`."""
     return jnp.array(numbers)[:, None]
 
 
 def expected(target):
-    """The expected result of `[T, 1, 3]` targets, `[T]`."""
+    """Returns the expected results of `[T, 1, 3]` targets, `[T]`."""
     return np.asarray(target[:, 0, 0] - target[:, 0, 2])
 
 
@@ -40,27 +40,27 @@ def test_td_lambda_1_gives_the_result_from_each_movers_view():
 
 def test_td_lambda_0_gives_the_flipped_value_of_the_next_position():
     target = lambda_returns(**WON, td_lambda=0.0)
-    opinion = soft_result(WON["value"], WON["draw"])[:, 0]
-    np.testing.assert_allclose(target[0, 0], opinion[1][::-1], atol=TOLERANCE)
-    np.testing.assert_allclose(target[1, 0], opinion[2][::-1], atol=TOLERANCE)
+    predicted = soft_result(WON["value"], WON["draw"])[:, 0]
+    np.testing.assert_allclose(target[0, 0], predicted[1][::-1], atol=TOLERANCE)
+    np.testing.assert_allclose(target[1, 0], predicted[2][::-1], atol=TOLERANCE)
     np.testing.assert_array_equal(target[2, 0], [1, 0, 0])
 
 
 def test_other_lambdas_mix_the_targets_backwards():
     target = lambda_returns(**WON, td_lambda=0.75)
-    # To the mover the last move is worth 1; the one before it, by hand,
+    # For the mover, the last move has the value 1; the one before it, by hand,
     # -(0.25 * 0.8 + 0.75 * 1) = -0.95; the first -(0.25 * -0.4 + 0.75 * -0.95).
     np.testing.assert_allclose(expected(target), [0.8125, -0.95, 1], atol=TOLERANCE)
 
 
-def test_a_drawn_game_is_a_draw_to_both():
+def test_a_drawn_game_is_a_draw_for_both():
     game = WON | {"reward": column(0.0, 0.0, 0.0)}
     target = lambda_returns(**game, td_lambda=1.0)
     np.testing.assert_array_equal(target[:, 0], [[0, 1, 0]] * 3)
 
 
 def test_targets_do_not_cross_game_ends():
-    # The second move loses, by an illegal move say; then another game begins.
+    # The second move loses, for example by an illegal action; then another game begins.
     reward = column(0.0, -1.0, 0.0, 1.0)
     terminated = column(False, True, False, True)
     found = [
@@ -84,7 +84,7 @@ def test_the_horizon_is_the_first_move_with_negligible_weight(td_lambda):
     assert td_lambda**moves < 1e-3 <= td_lambda ** (moves - 1)
 
 
-def test_the_horizon_is_one_move_for_lambda_0_and_at_most_the_longest_game():
+def test_the_horizon_is_between_one_move_and_the_longest_game():
     assert horizon(0.0, 500) == 1
     assert horizon(0.8, 500) == 31
     assert [horizon(td_lambda, 20) for td_lambda in (0.8, 0.9999, 1.0)] == [20, 20, 20]
@@ -114,7 +114,7 @@ def test_targets_are_distributions(td_lambda):
 
 @pytest.mark.parametrize("value", [-1.0, -0.5, 0.0, 0.3, 1.0])
 @pytest.mark.parametrize("draw", [0.0, 0.4, 1.0])
-def test_a_soft_result_agrees_with_its_value_and_leaves_room_for_draws(value, draw):
+def test_a_soft_result_has_its_value_and_some_probability_of_a_draw(value, draw):
     win, tie, loss = np.asarray(soft_result(jnp.float32(value), jnp.float32(draw)))
     assert win - loss == pytest.approx(value, abs=1e-6)
     assert win + tie + loss == pytest.approx(1, abs=1e-6)
@@ -122,6 +122,6 @@ def test_a_soft_result_agrees_with_its_value_and_leaves_room_for_draws(value, dr
     assert min(win, tie, loss) >= -1e-7
 
 
-def test_results_are_win_draw_and_loss():
+def test_results_are_one_hot():
     result = one_hot_result(jnp.array([1.0, 0.0, -1.0]))
     np.testing.assert_array_equal(result, np.eye(3))

@@ -8,7 +8,7 @@ from azjax.training.working_directory import WorkingDirectory, working_directory
 
 @pytest.fixture
 def run_dir(tmp_path):
-    """A directory that is used as a remote one."""
+    """A local directory that is used as a remote one."""
     (tmp_path / "run").mkdir()
     return epath.Path(tmp_path / "run")
 
@@ -27,7 +27,7 @@ def test_a_local_run_is_written_to_its_directory(tmp_path):
     assert (tmp_path / "file").read_text() == "content"
 
 
-def test_what_changed_is_copied_once(files, run_dir):
+def test_changed_files_are_copied_once(files, run_dir):
     (files.path / "player" / "weights.npz").write_text("1")
     (files.path / "plan.json").write_text("2")
     files.publish("player")
@@ -46,7 +46,7 @@ def test_a_players_settings_are_copied_after_its_weights(files):
     assert files.changed() == ["player/weights.npz", "player/config.json"]
 
 
-def test_a_file_that_is_still_written_is_not_copied(files):
+def test_a_file_in_writing_is_not_copied(files):
     (files.path / "player" / ".weights.npz").write_text("half")
     assert files.changed() == []
 

@@ -172,7 +172,7 @@ def to_pettingzoo(game: Game, render_mode: str | None = None) -> AECEnv:
         render_mode: `ansi` or None.
 
     Raises:
-        ValueError: that is no game, or there is no such render mode.
+        ValueError: the argument is not a game, or the render mode is unknown.
     """
     return wrappers.OrderEnforcingWrapper(PettingZooEnv(game, render_mode))
 

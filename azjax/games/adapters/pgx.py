@@ -191,7 +191,7 @@ def to_pgx(game: Game, id: str | None = None) -> PgxEnv:
             no other names than pgx's, for example `go_9x9`.
 
     Raises:
-        ValueError: that is no game.
+        ValueError: the argument is not a game.
     """
     if not isinstance(game, Game):
         raise ValueError(

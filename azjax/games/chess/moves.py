@@ -129,7 +129,7 @@ def _lines(
         king: the king of the player to move.
         their_sliders: `[2, 8]`, the enemies that move in this direction.
         empty: the empty squares.
-        passing: where a pawn goes that takes in passing, if one may.
+        passing: target square of an en passant capture, if one is legal.
         passed: the pawn that it takes.
         capturers: the pawns that may take it, from the left and from the right.
 
@@ -264,7 +264,7 @@ def _add_lines(
 
     Args:
         sliders: `[2, 8]`, the pieces that may move in this direction.
-        targets: where they may go.
+        targets: squares to which they may move.
         empty: the empty squares.
         others: `[10, 2, 8]`, what else is in the planes.
     """

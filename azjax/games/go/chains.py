@@ -56,7 +56,7 @@ class Chains:
         """Returns the stones whose chains have at least two liberties.
 
         Args:
-            liberty_codes: as `liberty_codes` returns them.
+            liberty_codes: result of `liberty_codes`.
         """
         return _more_set_than(liberty_codes, len(self.codes) // 2)
 

@@ -19,7 +19,7 @@ def fixed_points(size: int, num_stones: int) -> list[tuple[int, int]]:
 
     Args:
         size: lines of the board.
-        num_stones: from `MIN_STONES` to `max_stones(size)`.
+        num_stones: number of stones, from `MIN_STONES` to `max_stones(size)`.
     """
     low = 3 if size < _FOURTH_LINE_SIZE else 4
     high, middle = size + 1 - low, (size + 1) // 2

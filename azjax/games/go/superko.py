@@ -29,7 +29,7 @@ class BoardHashes:
         Args:
             hashes: two `[max_moves]` uint32, the halves of the hashes after each move.
             num_moves: `[]` int16; moves made before the new board.
-            stones: of the new board.
+            stones: stones of the new board.
 
         Returns:
             The new hashes, and `[]` bool, whether the board was among the old ones.
@@ -51,9 +51,9 @@ class BoardHashes:
         """Returns `[num_points]` bool: whether a stone there repeats an earlier board.
 
         Args:
-            hashes: of the earlier boards, as in `add`.
-            stones: of the present board.
-            liberty_codes: as `Chains.liberty_codes` returns them.
+            hashes: hashes of the earlier boards, as in `add`.
+            stones: stones of the current board.
+            liberty_codes: result of `Chains.liberty_codes`.
             current_player: `[]` int8; the player to move.
         """
         cells = self._chains.grid.cells.ravel()

@@ -21,7 +21,7 @@ def game_to_text(
         game: the rules.
         state: one position.
         last_action: the move that led to it, or None.
-        indent: as in `board_to_text`.
+        indent: shift of each row to the right, as in `board_to_text`.
 
     Raises:
         ValueError: `state` is a batch.

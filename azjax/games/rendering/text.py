@@ -25,7 +25,7 @@ def board_to_text(
         column_labels: W labels, written above the board.
         row_labels: H labels from the top row down, written to its left; none at all
             leave them out.
-        indent: by how many characters each row begins to the right of the one above.
+        indent: characters by which each row is shifted to the right of the one above.
     """
     margin = max((len(label) for label in row_labels), default=0)
     lines = [" " * margin + "".join(f"{label:^3}" for label in column_labels)]

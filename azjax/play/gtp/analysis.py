@@ -22,7 +22,7 @@ class AnalysedMove(NamedTuple):
     """A move of an analysis line.
 
     action: the move.
-    visits: of the search.
+    visits: visits in the search.
     value: expected result for the player to move, in [-1, 1].
     prior: probability before the search, in [0, 1].
     line: the principal variation, with the move.

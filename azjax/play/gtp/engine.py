@@ -69,7 +69,7 @@ class Engine:
         Args:
             game: the game; `boardsize` and `komi` can change its options.
             load: loads the player for a game.
-            seed: of the player's random choices.
+            seed: seed of the player's random choices.
 
         Raises:
             ValueError: the player does not support the game.

@@ -18,7 +18,7 @@ class Position(NamedTuple):
     """A position with its history.
 
     moves: the actions that lead to it.
-    state: in NumPy.
+    state: the position as NumPy arrays.
     before: the previous position, None for the first.
     """
 

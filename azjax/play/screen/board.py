@@ -18,7 +18,7 @@ class Board(Widget):
     """Shows a controller's position; moves are chosen by pointing.
 
     Args:
-        controller: of the game.
+        controller: controller of the game.
         play: called with a chosen action.
         miss: called when the user points at a cell without a move.
     """

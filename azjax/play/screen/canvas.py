@@ -27,8 +27,8 @@ class Canvas:
     """Pixels with letters over them. Colours are integers such as 0xff8000.
 
     Args:
-        rows: of characters.
-        columns: of characters.
+        rows: number of character rows.
+        columns: number of character columns.
     """
 
     def __init__(self, rows: int, columns: int):
@@ -54,10 +54,10 @@ class Canvas:
         """Writes characters.
 
         Args:
-            row: of characters.
-            column: of the first character.
+            row: character row.
+            column: column of the first character.
             text: characters of width 1; spaces are transparent.
-            colour: of the characters.
+            colour: color of the characters.
             is_bold: whether they are bold.
             background: write only on pixels of this colour; None for all colours.
         """

@@ -42,9 +42,9 @@ class Scene:
 class Frame:
     """The geometry of a board, in characters and pixels.
 
-    theme: of the board.
-    column_labels, row_labels: of the game.
-    height, width: of the board in cells.
+    theme: theme of the board.
+    column_labels, row_labels: labels of the game's columns and rows.
+    height, width: size of the board (cells).
     cell: width of a cell in characters, equal to its height in pixels.
     """
 

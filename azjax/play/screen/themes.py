@@ -47,12 +47,12 @@ def pawn(down: np.ndarray, right: np.ndarray) -> np.ndarray:
 class Piece:
     """Appearance of a kind of piece.
 
-    colour: of the shape or the letter.
+    colour: color of the shape or the letter.
     letter: shown in small cells, and in all cells without a shape.
     marked_letter: shown for the piece that moved last.
     shape: painted in larger cells.
     sign: two characters on the shape, which tell the sides apart without colours.
-    sign_colour: of the sign.
+    sign_colour: color of the sign.
     smallest: width of the smallest cell with the shape (characters).
     """
 
@@ -71,7 +71,7 @@ class Theme:
 
     backgrounds: the two alternating colours of the cells.
     ink: colour of drawings on empty cells.
-    pieces: by number.
+    pieces: pieces by number.
     mark: colour that marks the last move.
     mark_is_below: whether the mark colours the cell, not a dot on the piece.
     hole: colour of the disc in an empty cell, None without a disc.

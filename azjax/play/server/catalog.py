@@ -36,7 +36,7 @@ class RunPlayer(NamedTuple):
     """A player of a run; arguments of `load_learnt`.
 
     kind: one of `LEARNT_KINDS`.
-    directory: of the run.
+    directory: run directory.
     """
 
     kind: str
@@ -80,7 +80,7 @@ class GameOffer:
 
     key: `repr(game)`.
     game: the game.
-    players: by name; the first is the default.
+    players: players by name; the first is the default.
     """
 
     key: str
@@ -92,7 +92,7 @@ class GameOffer:
 class Catalog:
     """The configured games and the directory with runs.
 
-    games: by key, without the players of runs.
+    games: games by key, without the players of runs.
     runs_directory: contains the runs; it need not exist.
     has_all: whether the games of runs are offered in addition to `games`.
     parts: the operator's modules for custom networks.
@@ -144,7 +144,7 @@ def make_catalog(
     """Makes the catalog from the command line's arguments.
 
     Args:
-        names: of the games; empty for all games.
+        names: names of the games; empty for all games.
         specs: additional players, `GAME=SPEC` or `GAME=NAME=SPEC`.
         runs_directory: contains the runs; it need not exist.
         parts: the operator's modules for custom networks.

@@ -49,7 +49,7 @@ def picture_of(game: Game, state: State, last_action: int | None) -> str:
 class Preview(NamedTuple):
     """A game before its rules are compiled.
 
-    description: of the game, without a player.
+    description: description of the game, without a player.
     position: the first one, without moves.
     """
 
@@ -159,7 +159,7 @@ def describe_decision(
     """Returns a player's decision in a position.
 
     Args:
-        rules: of the game.
+        rules: rules of the game.
         state: the position.
         decision: the player's.
         simulations: completed by the search.

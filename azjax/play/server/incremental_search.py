@@ -178,7 +178,7 @@ class IncrementalSearch:
         """Returns the trees of another batch.
 
         Args:
-            trees: of the present batch, None if the player keeps none.
+            trees: trees of the current batch; None if the player keeps none.
             rows: `[B]` int32; the present row of each tree of the new batch; beyond
                 the last row for an empty tree.
         """
@@ -195,7 +195,7 @@ class IncrementalSearch:
         Args:
             seed: another one for each slice.
             batch: the positions; their number must be a compiled batch size.
-            trees: of the batch; donated.
+            trees: trees of the batch; donated.
 
         Returns:
             The best moves so far, one for each position, and the trees.

@@ -49,9 +49,9 @@ class Job:
     Args:
         state: an unfinished position.
         actions: the actions that lead to it.
-        simulations: to run; 0 for players that do not search.
+        simulations: simulations to run; 0 for players that do not search.
         notify: called by the worker's thread after each change.
-        limits: of the search time and of the notifications.
+        limits: limits of the search time and of the notifications.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class JobQueue:
     Args:
         serve: takes waiting jobs, does one step of the work, and returns whether there
             is more to do.
-        name: of the thread.
+        name: name of the thread.
     """
 
     def __init__(self, serve: Callable[[], bool], name: str):

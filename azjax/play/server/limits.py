@@ -9,25 +9,25 @@ from azjax.checks import check_number
 class Limits:
     """Limits of client requests; azjax's own page stays below them.
 
-    connections: open WebSockets; a new one beyond them closes the one that has been
-        silent longest, those without a game first.
-    start_seconds: from connecting to the start of a game.
-    idle_seconds: of silence, after which a connection is closed; pages reconnect.
-    send_seconds: for the client to receive a message.
-    message_bytes: of one message.
-    messages_per_second: of one client; further messages are read later.
-    message_burst: messages that may arrive at once.
-    bad_messages: malformed messages, after which a connection is closed.
-    simulations: of one search.
-    decision_seconds: of one search, which then returns its best move so far.
-    decisions: requested at the same time, by all clients.
-    progress_seconds: between two progress reports of a search.
-    search_bytes: of all search trees.
-    memory_bytes: of loaded players, their compiled searches, rules and positions; the
-        least recently used are evicted. A requested player is loaded even if it alone
-        exceeds the limit.
-    positions: cached for each game.
-    position_bytes: of the cached positions of a game.
+    connections: maximum number of open WebSockets; a new one beyond it closes the one
+        with the longest silence, those without a game first.
+    start_seconds: time limit from connecting to the start of a game.
+    idle_seconds: silence after which a connection is closed; pages reconnect.
+    send_seconds: time limit for the client to receive a message.
+    message_bytes: maximum size of one message.
+    messages_per_second: maximum rate of one client; further messages are read later.
+    message_burst: maximum number of messages that arrive together.
+    bad_messages: number of malformed messages after which a connection is closed.
+    simulations: maximum simulations of one search.
+    decision_seconds: time limit of one search, which then returns its best move so far.
+    decisions: maximum number of decisions requested at the same time, by all clients.
+    progress_seconds: interval between two progress reports of a search.
+    search_bytes: maximum size of all search trees.
+    memory_bytes: maximum size of loaded players, their compiled searches, rules and
+        positions; the least recently used are evicted. A requested player is loaded
+        even if it alone exceeds the limit.
+    positions: maximum number of cached positions of each game.
+    position_bytes: maximum size of the cached positions of a game.
     """
 
     connections: int = 1000

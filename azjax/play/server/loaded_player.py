@@ -34,7 +34,7 @@ FileTimes = tuple[int, ...]
 class SharedResources:
     """Resources that all loaded players share.
 
-    limits: of client requests.
+    limits: limits of client requests.
     activity: open requests.
     memory: budget of loaded players and rules.
     trees: budget of search trees.
@@ -42,7 +42,7 @@ class SharedResources:
 
     Args:
         limits: see above.
-        seed: of the players' random choices; None draws one.
+        seed: seed of the players' random choices; None draws one.
     """
 
     def __init__(self, limits: Limits, seed: int | None = None):
@@ -65,7 +65,7 @@ class LoadedPlayer:
     default_strength: the largest allowed number up to the player's own; None if
         `strengths` is empty.
     file_times: modification times of the files from which it was loaded.
-    last_used: for the `MemoryBudget`.
+    last_used: time of the last use, for the `MemoryBudget`.
 
     Args:
         game: the game.

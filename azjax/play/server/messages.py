@@ -45,7 +45,7 @@ class ReplayRequest(NamedTuple):
 class DecisionRequest(NamedTuple):
     """Asks for the player's move after some actions.
 
-    simulations: of the search; None for the player's default.
+    simulations: simulations of the search; None for the player's default.
     tree: whether the answer includes the search tree.
     """
 

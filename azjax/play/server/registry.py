@@ -30,13 +30,13 @@ class PlayerRegistry:
     """Caches of loaded players, compiled rules and previews; thread-safe.
 
     catalog: the games, players and runs that exist now.
-    limits: of client requests.
+    limits: limits of client requests.
     activity: open requests.
 
     Args:
         catalog: the games, players and the directory with runs.
         limits: see above.
-        seed: of the players' random choices; None draws one.
+        seed: seed of the players' random choices; None draws one.
     """
 
     def __init__(self, catalog: Catalog, limits: Limits, seed: int | None = None):

@@ -16,8 +16,9 @@ from azjax.play.server.memory import PROGRAM_BYTES, array_bytes
 class Rules:
     """A compiled game with a cache of its latest positions; thread-safe.
 
-    game: with compiled functions.
-    last_used: for the `MemoryBudget`; set by the `PlayerRegistry`.
+    game: the game with compiled functions.
+    last_used: time of the last use, for the `MemoryBudget`; set by the
+        `PlayerRegistry`.
 
     Args:
         game: compiled here, which takes some seconds.

@@ -18,7 +18,7 @@ def open_inside(directory: Path, name: str, most: int | None = None) -> BinaryIO
     """Opens a regular file of a directory for reading.
 
     Args:
-        directory: of a run; may be a link.
+        directory: directory of a run; may be a link.
         name: path of the file, relative to the directory.
         most: largest allowed size in bytes; None allows any.
 

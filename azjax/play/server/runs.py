@@ -42,7 +42,7 @@ class RunInfo(NamedTuple):
     key: the name of its directory.
     directory: path.
     game: the trained game.
-    kind: of learning; None for AlphaZero.
+    kind: learning algorithm; None for AlphaZero.
     has_player: whether a player was saved.
     minutes: length of the run, None if it is not given in minutes.
     iterations: length of the run, None if it is not given in iterations.

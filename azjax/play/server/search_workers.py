@@ -34,9 +34,9 @@ class SearchWorker:
 
     Args:
         search: the player's compiled search.
-        budget: of all search trees.
+        budget: memory budget of all search trees.
         compiler: compiles other batch sizes in the background.
-        seed: of the player's random choices; None draws one.
+        seed: seed of the player's random choices; None draws one.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class SearchWorker:
         Args:
             jobs: the remaining jobs, then the added ones.
             rows: the present rows of the remaining jobs, whose trees are kept.
-            size: of the new batch.
+            size: size of the new batch.
         """
         self._active = jobs  # they receive the error if this fails
         if size != self._size and not rows:
@@ -188,7 +188,7 @@ class SessionWorker:
     Args:
         player: the player.
         game: the game.
-        seed: of the player's random choices.
+        seed: seed of the player's random choices.
     """
 
     def __init__(self, player: ExternalPlayer, game: Game, seed: int = 0):

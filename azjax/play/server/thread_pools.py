@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class ThreadPools:
-    """Two thread pools: for functions of milliseconds, and of seconds.
+    """Two thread pools: one for functions of milliseconds, one for those of seconds.
 
     Used by the event loop's thread only.
     """

@@ -14,9 +14,9 @@ def describe_tree(
     """Returns the most visited nodes below a root, parents before children.
 
     Args:
-        rules: of the game.
+        rules: rules of the game.
         state: the root.
-        branches: of one tree, without batch axis.
+        branches: branches of one tree, without batch axis.
     """
     states = {0: state}  # of the nodes with children, by index in `branches`
     parents = set(branches.parents.tolist())

@@ -14,7 +14,7 @@ from azjax.games import make
 from azjax.games.adapters import pettingzoo as module
 from azjax.games.adapters.pettingzoo import to_pettingzoo
 
-# What api_test says of every environment with a mask that it does not know by name.
+# Notes of api_test for every environment with a mask that it does not know by name.
 NOTES = (
     "Observation is not a NumPy array",
     "Observation space for each agent probably should be",
@@ -36,18 +36,18 @@ def test_the_examples_of_the_module_run():
 
 
 @pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four"])
-def test_the_test_of_pettingzoo_passes(name):
+def test_pettingzoos_api_test_passes(name):
     with warnings.catch_warnings():
         for note in NOTES:
             warnings.filterwarnings("ignore", message=note)
         api_test(to_pettingzoo(make(name)), num_cycles=100)
 
 
-def test_the_test_of_seeds_passes():
+def test_pettingzoos_seed_test_passes():
     seed_test(lambda: to_pettingzoo(make("tic_tac_toe")), num_cycles=10)
 
 
-def test_agents_see_the_position_of_the_mover_and_only_the_mover_has_actions():
+def test_agents_observe_the_movers_position_and_only_the_mover_has_actions():
     game = make("connect_four")
     env = to_pettingzoo(game)
     play(env, [3, 0])
@@ -59,7 +59,7 @@ def test_agents_see_the_position_of_the_mover_and_only_the_mover_has_actions():
         assert env.observation_space(agent).contains(seen)
 
 
-def test_an_environment_has_a_name_and_as_many_actions_as_its_game():
+def test_an_environment_has_the_name_and_the_actions_of_its_game():
     env = to_pettingzoo(make("tic_tac_toe"))
     assert str(env) == env.metadata["name"] == "azjax_tic_tac_toe_v0"
     assert env.action_space("player_1").n == 9
@@ -91,7 +91,7 @@ def test_an_illegal_action_loses(action):
     )
 
 
-def test_an_action_of_none_is_refused_while_the_game_goes_on():
+def test_an_action_of_none_is_refused_before_the_end():
     env = to_pettingzoo(make("tic_tac_toe"))
     env.reset()
     with pytest.raises(TypeError):
@@ -116,7 +116,7 @@ def test_an_unknown_render_mode_is_refused():
         to_pettingzoo(make("tic_tac_toe"), render_mode="human")
 
 
-def test_what_is_no_game_is_refused():
+def test_an_argument_that_is_not_a_game_is_refused():
     with pytest.raises(ValueError, match=r"game must be a Game.*: 'go'"):
         to_pettingzoo("go")
 
@@ -131,21 +131,21 @@ def test_an_environment_can_be_copied_and_pickled_in_the_middle_of_a_game():
     assert not any(env.terminations.values())
 
 
-def test_environments_of_a_game_share_what_is_compiled():
+def test_environments_of_a_game_share_compiled_functions():
     play(to_pettingzoo(make("tic_tac_toe")), [0])
     before = module._next._cache_size()
     play(to_pettingzoo(make("tic_tac_toe")), [1])
     assert module._next._cache_size() == before
 
 
-def test_what_stays_on_the_host_is_numpy():
+def test_arrays_on_the_host_are_numpy():
     env = to_pettingzoo(make("tic_tac_toe"))
     play(env, [0])
     observed = env.observe("player_1")
     assert all(type(leaf) is np.ndarray for leaf in jax.tree.leaves(observed))
 
 
-def test_the_absence_of_pettingzoo_is_said(monkeypatch):
+def test_a_missing_pettingzoo_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "pettingzoo", None)
     monkeypatch.delitem(sys.modules, module.__name__)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'azjax\[pettingzoo\]'"):

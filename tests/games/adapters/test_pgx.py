@@ -42,7 +42,7 @@ FACTS = (
 
 
 def any_action(rng_key, legal_action_mask):
-    """Returns a random legal action, now and then any action."""
+    """Returns a random legal action, occasionally any action."""
     kind_key, legal_key, any_key = jax.random.split(rng_key, 3)
     num_actions = legal_action_mask.shape[-1]
     legal = jax.random.categorical(
@@ -58,11 +58,11 @@ def test_the_examples_of_the_module_run():
     assert found.failed == 0
 
 
-# Games of azjax for pgx.
+# azjax's games in pgx.
 
 
-def test_the_test_of_pgx_passes(monkeypatch):
-    # pgx 2.6 chooses random actions in a way that JAX 0.10 refuses for a single state.
+def test_pgxs_api_test_passes(monkeypatch):
+    # pgx 2.6 selects random actions in a way that JAX 0.10 rejects for a single state.
     def act_randomly(rng_key, legal_action_mask):
         logits = jnp.where(legal_action_mask, 0.0, -jnp.inf)
         return jax.random.categorical(rng_key, logits)
@@ -71,18 +71,20 @@ def test_the_test_of_pgx_passes(monkeypatch):
     pgx.api_test(to_pgx(make("tic_tac_toe")), 3)
 
 
-def test_what_is_no_game_is_refused():
+def test_an_argument_that_is_not_a_game_is_refused():
     with pytest.raises(ValueError, match=r"game must be a Game.*: 'go'"):
         to_pgx("go")
 
 
-def test_a_game_may_go_by_a_name_of_pgx():
+def test_a_game_can_have_its_pgx_name():
     env = to_pgx(make("tic_tac_toe"), id="othello")
     assert env.id == env.init(jax.random.key(0)).env_id == "othello"
 
 
-def test_connect_four_is_what_it_is_in_pgx():
-    """Every fact of a state, in games with illegal moves and steps after the end."""
+def test_connect_four_equals_pgxs():
+    """Compares all facts of states, in games with illegal moves and steps after the
+    end.
+    """
     ours, theirs = to_pgx(CONNECT_FOUR), pgx.make("connect_four")
 
     def play(rng_key):
@@ -108,7 +110,7 @@ def test_connect_four_is_what_it_is_in_pgx():
     for fact in FACTS:
         a, b = getattr(after, fact), getattr(expected, fact)
         if fact == "observation":
-            # An illegal move is made on the board by pgx, but not by azjax.
+            # pgx places the piece of an illegal move on the board, azjax does not.
             is_legal = np.cumsum(was_illegal, axis=1) == 0
             a, b = a[is_legal], b[is_legal]
         np.testing.assert_array_equal(a, b, err_msg=fact)
@@ -116,7 +118,7 @@ def test_connect_four_is_what_it_is_in_pgx():
     assert after.terminated[:, -1].all()
 
 
-def test_what_an_environment_is_can_be_asked_without_a_state():
+def test_the_attributes_of_an_environment_need_no_state():
     env = to_pgx(CONNECT_FOUR)
     assert (env.num_actions, env.observation_shape, env.num_players) == (
         7,
@@ -126,7 +128,7 @@ def test_what_an_environment_is_can_be_asked_without_a_state():
     assert (env.id, env.version) == ("connect_four", "v0")
 
 
-def test_games_begin_again_by_themselves():
+def test_games_restart_automatically():
     env = to_pgx(CONNECT_FOUR)
     step = jax.vmap(auto_reset(env.step, env.init))
 
@@ -151,7 +153,7 @@ def test_a_search_written_for_pgx_finds_the_winning_move():
     env = to_pgx(CONNECT_FOUR)
     states = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(0), 4))
     step = jax.jit(jax.vmap(env.step))
-    for action in (3, 0, 3, 0, 3, 0):  # who begins wins in column 3
+    for action in (3, 0, 3, 0, 3, 0):  # the first player wins in column 3
         states = step(states, jnp.full(4, action))
 
     def recurrent_fn(params, rng_key, action, states):
@@ -183,7 +185,7 @@ def test_a_search_written_for_pgx_finds_the_winning_move():
     np.testing.assert_array_equal(search(jax.random.key(1), states), 3)
 
 
-def test_states_are_drawn_as_azjax_draws_them(tmp_path):
+def test_states_are_rendered_by_azjax(tmp_path):
     env = to_pgx(CONNECT_FOUR)
     state = env.step(env.init(jax.random.key(0)), 3)
     assert CONNECT_FOUR.to_svg(state._position)[5:] in state.to_svg(scale=2)
@@ -195,11 +197,11 @@ def test_states_are_drawn_as_azjax_draws_them(tmp_path):
     assert drawn.count("<svg ") == 4
 
 
-# Games of pgx for azjax.
+# pgx's games in azjax.
 
 
 def random_games(game, num_games=NUM_GAMES):
-    """Returns states `[B, max_moves + 1]` of random games and the actions between."""
+    """Returns states `[B, max_moves + 1]` of random games, and their actions."""
 
     def play(rng_key):
         def play_move(state, rng_key):
@@ -218,7 +220,7 @@ def random_games(game, num_games=NUM_GAMES):
     return jax.device_get(games)
 
 
-def test_connect_four_of_pgx_is_that_of_azjax():
+def test_pgxs_connect_four_equals_azjaxs():
     game, ours = from_pgx("connect_four"), CONNECT_FOUR
     assert game.num_actions == ours.num_actions
     assert game.observation_shape == ours.observation_shape
@@ -264,7 +266,7 @@ def test_an_illegal_action_loses_and_a_finished_game_stays(action):
         chex.assert_trees_all_equal(step(lost, any_action), lost)
 
 
-def test_types_stay_what_they_are():
+def test_dtypes_do_not_change():
     game = from_pgx("othello")
     after = jax.eval_shape(game.step, game.init(), jnp.int32(19))
     chex.assert_trees_all_equal_shapes_and_dtypes(after, jax.eval_shape(game.init))
@@ -291,7 +293,7 @@ def test_players_of_a_pgx_game_alternate_until_it_ends(animal_shogi):
     assert states.terminated[:, -1].all()
 
 
-def test_the_board_lies_still_whoever_looks_at_it(animal_shogi, monkeypatch):
+def test_the_board_does_not_depend_on_the_player_to_move(animal_shogi, monkeypatch):
     monkeypatch.setattr(PgxGame, "board", jax.jit(PgxGame.board, static_argnums=0))
     game = from_pgx("animal_shogi")
     assert game.to_text(game.init()).split("\n")[1:] == [
@@ -302,18 +304,18 @@ def test_the_board_lies_still_whoever_looks_at_it(animal_shogi, monkeypatch):
     ]
     boards = np.asarray(jax.jit(jax.vmap(jax.vmap(game.board)))(animal_shogi))
     changes = (boards[:, 1:] != boards[:, :-1]).sum(axis=(2, 3))
-    # A move changes two cells, a piece from the hand one.
+    # A move changes two cells; a move of a piece from the hand changes one.
     moved = ~np.asarray(animal_shogi.terminated[:, :-1])
     assert set(changes[moved]) == {1, 2}
     assert (changes[~moved] == 0).all()
 
 
-def test_a_game_of_pgx_is_drawn_as_pgx_draws_it(animal_shogi):
+def test_a_game_of_pgx_is_rendered_by_pgx(animal_shogi):
     state = jax.tree.map(lambda leaf: leaf[0, -1], animal_shogi)
     assert from_pgx("animal_shogi").to_svg(state).startswith("<svg")
 
 
-def test_actions_are_written_as_the_numbers_of_pgx():
+def test_the_notation_of_actions_is_pgxs_numbers():
     game = from_pgx("tic_tac_toe")
     state = game.step(game.init(), jnp.int32(4))
     assert game.text_to_action(state, " 8 ") == 8
@@ -328,23 +330,23 @@ def test_other_games_of_pgx_are_refused(id):
         make(f"pgx:{id}")
 
 
-def test_an_option_that_is_not_known_is_refused():
+def test_an_unknown_option_is_refused():
     with pytest.raises(ValueError, match="pgx has no option 'size'; its options: id"):
         make("pgx:hex,size=5")
 
 
-def test_a_game_of_pgx_can_be_made_again_from_its_name_and_options():
+def test_a_game_of_pgx_can_be_recreated_from_its_name_and_options():
     game = make("pgx:othello")
     assert isinstance(game, PgxGame)
     assert make(game.name, **game.options) == make(repr(game)) == from_pgx("othello")
     assert game != make("pgx:hex")
 
 
-def test_pgx_is_no_game_of_its_own():
+def test_pgx_without_a_game_is_refused():
     assert "pgx" not in games.available()
 
 
-def test_players_meet_in_a_game_of_pgx():
+def test_players_play_a_game_of_pgx():
     game = make("pgx:connect_four")
     player = RandomPlayer(game)
     result = play_match(game, player, player, jax.random.key(0), 8)
@@ -352,7 +354,7 @@ def test_players_meet_in_a_game_of_pgx():
 
 
 @pytest.mark.slow
-def test_a_game_of_pgx_is_learnt_and_its_player_loaded(tmp_path):
+def test_training_on_a_game_of_pgx_saves_a_loadable_player(tmp_path):
     config = TrainConfig(
         game="pgx:tic_tac_toe",
         iterations=3,
@@ -376,7 +378,7 @@ def test_a_game_of_pgx_is_learnt_and_its_player_loaded(tmp_path):
     assert load_player(run.directory).game == make("pgx:tic_tac_toe")
 
 
-def test_the_absence_of_pgx_is_said(monkeypatch):
+def test_a_missing_pgx_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "pgx", None)
     monkeypatch.delitem(sys.modules, module.__name__)
     monkeypatch.delitem(registry._GAMES, "pgx")
@@ -392,7 +394,7 @@ print(azjax.games.make("pgx:tic_tac_toe"))
 """
 
 
-def test_the_libraries_are_imported_only_when_asked_for():
+def test_the_libraries_are_imported_only_when_used():
     command = [sys.executable, "-c", ON_DEMAND]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     assert run.stdout == "pgx:tic_tac_toe\n"

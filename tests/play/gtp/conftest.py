@@ -1,4 +1,4 @@
-"""Conversations with an engine."""
+"""Conversations with a GTP engine."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from azjax.play.gtp import Engine, Inbox, serve
 
 
 class Conversation:
-    """An engine that is asked lines of text."""
+    """An engine that receives lines of text."""
 
     def __init__(self, game: str, player: str | players.AnyPlayer):
         def load(game: games.Game) -> players.AnyPlayer:
@@ -20,7 +20,7 @@ class Conversation:
         self.engine = Engine(games.make(game), load)
 
     def send(self, text: str | bytes) -> str:
-        """Returns all that is answered to some lines."""
+        """Returns the complete output for some lines."""
         lines = (text.encode() if isinstance(text, str) else text).split(b"\n")
         written: list[str] = []
         serve(self.engine, Inbox(lines), written.append)
@@ -36,5 +36,5 @@ class Conversation:
 
 @pytest.fixture
 def talk() -> Callable[..., Conversation]:
-    """Begins a conversation: `talk(game, player)`."""
+    """Starts a conversation: `talk(game, player)`."""
     return Conversation

@@ -50,7 +50,7 @@ def test_kata_line_has_the_format_of_katago():
     )
 
 
-def test_the_chosen_move_comes_first_even_if_another_was_visited_more():
+def test_the_chosen_move_is_first_even_with_fewer_visits():
     found = analysed_moves(decision_of_search(visits=(0, 5, 10, 5)))
     assert [move.action for move in found] == [1, 2, 3]
 
@@ -137,7 +137,7 @@ def test_a_move_is_made_after_its_analysis(talk):
     assert engine.ask("undo", "undo", "undo") == ["= ", "= ", "? cannot undo"]
 
 
-def test_the_analysis_of_a_won_game_is_sure(talk):
+def test_the_analysis_of_a_proven_win_has_winrate_1(talk):
     engine = talk("tic_tac_toe", "alphazero:pretrained?simulations=32")
     engine.ask("play b a1", "play w a2", "play b b1", "play w b2")
     info = engine.ask("lz-analyze b", "name")[0].split("\n")[1]

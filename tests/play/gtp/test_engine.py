@@ -9,7 +9,7 @@ from azjax.search import GumbelConfig
 
 
 class Scripted:
-    """An external player that answers with what it is told to."""
+    """An external player with scripted moves."""
 
     def __init__(self, *answers):
         self.answers = list(answers)
@@ -27,7 +27,7 @@ class Scripted:
         pass
 
 
-def test_the_protocol_and_the_commands_are_told(talk):
+def test_the_protocol_and_the_commands_are_listed(talk):
     asked = talk("go:5", "random").ask(
         "1 protocol_version", "2 name", "3 known_command genmove", "known_command x"
     )
@@ -102,12 +102,12 @@ def test_a_wrong_line_is_answered_and_changes_nothing(talk, line, answer):
     assert undone == ["= "] * (len(begin) - 1) + ["? cannot undo"]
 
 
-def test_garbage_is_answered_line_by_line(talk):
+def test_invalid_lines_are_answered_one_by_one(talk):
     text = b"\x00\xff\n\n  # nothing\r\nplay\tb\tC3 # good\r\n\x80\x811 undo\n)(*&\n"
     assert talk("go:5", "random").send(text) == ("= \n\n=1 \n\n? unknown command\n\n")
 
 
-def test_a_line_may_be_very_long(talk):
+def test_a_very_long_line_is_answered(talk):
     assert talk("go:5", "random").ask("x" * 100_000, "play b c3" + " x" * 100_000) == [
         "? unknown command",
         "= ",
@@ -153,11 +153,11 @@ def test_moves_are_undone_to_the_first(talk):
     assert engine.ask(*asked) == [wrong, "= ", "= D5", "= ", "= ", wrong, *empty]
 
 
-def test_both_names_of_a_colour_are_known(talk):
+def test_both_names_of_a_color_are_accepted(talk):
     engine = talk("go:5", "random")
     moves = ["play B a1", "play WHITE a2", "play black A3", "play W Pass"]
     assert engine.ask(*moves) == ["= "] * 4
-    assert engine.ask("final_score") == ["= W+6.5"]  # 2 to 1, and the komi
+    assert engine.ask("final_score") == ["= W+6.5"]  # area 2 to 1, and the komi
 
 
 def test_two_passes_end_a_game_of_go(talk):
@@ -174,7 +174,7 @@ def test_two_passes_end_a_game_of_go(talk):
     assert engine.ask("final_score", "undo", "play b a1") == ["= B+24.5", "= ", "= "]
 
 
-def test_a_colour_may_move_several_times_in_a_row(talk):
+def test_a_color_can_move_several_times_in_a_row(talk):
     engine = talk("go:5,0.5", Scripted(0, 1, 2, 3))
     asked = ["play w c3", "play w c2", "genmove w", "genmove w", "play b d1"]
     assert engine.ask(*asked) == ["= ", "= ", "= A5", "= B5", "= "]
@@ -183,7 +183,7 @@ def test_a_colour_may_move_several_times_in_a_row(talk):
     assert engine.ask(*["undo"] * 7) == ["= "] * 6 + ["? cannot undo"]
 
 
-def test_passes_of_one_colour_alone_end_no_game(talk):
+def test_passes_of_one_color_do_not_end_a_game(talk):
     engine = talk("go:5,0.5", Scripted(0))
     passes = ["play b pass", "play b pass", "play w c3", "play b pass", "play b pass"]
     assert engine.ask(*passes, "genmove b") == [*["= "] * 5, "= A5"]
@@ -192,7 +192,7 @@ def test_passes_of_one_colour_alone_end_no_game(talk):
     assert engine.ask(*ends) == ["= ", "= ", "? illegal move"]
 
 
-def test_a_game_without_passes_has_an_order_of_moves(talk):
+def test_a_game_without_passes_requires_alternate_moves(talk):
     engine = talk("tic_tac_toe", "random")
     assert engine.ask("play w a1", "genmove w", "play b a1", "play b b1") == [
         "? illegal move",
@@ -213,7 +213,7 @@ def test_ko_and_suicide_are_illegal(talk):
     assert engine.ask("play w a1", "play b a1") == ["? illegal move", "= "]
 
 
-def test_the_limit_of_moves_ends_no_game_of_go(talk):
+def test_go_has_no_limit_of_moves(talk):
     engine = talk("go:2,0.5,max_moves=3", Scripted(4))
     moves = ["play b a1", "play w pass", "play b b2", "play w pass"]
     assert engine.ask(*moves, "genmove b") == [*["= "] * 4, "= pass"]
@@ -223,7 +223,7 @@ def test_the_limit_of_moves_ends_no_game_of_go(talk):
     ("name", "size", "other"),
     [("go:5", 5, 7), ("hex:5", 5, 4), ("othello", 8, 10), ("connect_four", 7, 6)],
 )
-def test_a_game_without_sizes_has_one_size_at_most(talk, name, size, other):
+def test_a_game_without_sizes_accepts_only_its_own(talk, name, size, other):
     engine = talk(name, "random")
     changeable = name in ("go:5", "hex:5")
     answers = engine.ask(f"boardsize {size}", f"boardsize {other}")
@@ -260,7 +260,7 @@ def test_a_game_without_a_komi_accepts_any(talk):
     ]
 
 
-def test_a_player_of_one_game_alone_refuses_others(talk, capsys):
+def test_a_player_of_one_game_refuses_others(talk, capsys):
     def load(game):
         if game != games.make("go:5,0.5"):
             raise ValueError(f"not for {game}")
@@ -283,7 +283,7 @@ def test_a_player_of_one_game_alone_refuses_others(talk, capsys):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """The directory of a small network for 3x3 Go with a komi of 0.5."""
+    """Returns the directory of a small network for 3x3 Go with a komi of 0.5."""
     game, config = (
         games.make("go:3,0.5"),
         NetworkConfig(trunk=DenseTrunkConfig(width=8, num_blocks=1)),
@@ -298,7 +298,7 @@ def run(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", ["network", "alphazero"])
-def test_a_network_refuses_what_it_cannot_play(talk, run, kind, capsys):
+def test_a_network_refuses_another_size_or_komi(talk, run, kind, capsys):
     engine = talk("go:3,0.5", f"{kind}:{run}")
     asked = ["play b b2", "boardsize 4", "komi 7.5", "showboard"]
     played, size, komi, board = engine.ask(*asked)
@@ -312,7 +312,7 @@ def test_a_network_refuses_what_it_cannot_play(talk, run, kind, capsys):
     assert again[3] == "? unacceptable size"
 
 
-def test_people_are_told_once_that_the_player_is_compiled(talk, capsys):
+def test_the_compilation_of_the_player_is_announced_once(talk, capsys):
     engine, note = talk("go:3", "random"), "azjax: compiling the player"
     engine.ask("showboard", "play b a1")
     assert capsys.readouterr().err == ""
@@ -324,7 +324,7 @@ def test_people_are_told_once_that_the_player_is_compiled(talk, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_handicaps_are_set_and_undone_at_once(talk):
+def test_handicaps_are_set_and_undone_together(talk):
     engine = talk("go:9", Scripted(0))
     assert engine.ask("fixed_handicap 3", "final_status_list alive") == [
         "= C3 G7 C7",
@@ -348,7 +348,7 @@ def test_handicaps_are_set_and_undone_at_once(talk):
 
 
 def test_fixed_handicaps_are_those_of_gnu_go(talk, gnugo):
-    # On 12x12 it differs: the fourth lines begin at 13, as gomill reads GTP too.
+    # 12x12 differs: the fourth lines start at 13, as gomill also reads GTP.
     sizes, stones = (6, 7, 8, 9, 19), range(1, 11)
     asked = [
         f"{line}"
@@ -376,12 +376,12 @@ def test_time_settings_are_accepted(talk):
     assert talk("go:5", "random").ask(*asked) == ["= "] * 3
 
 
-def test_the_result_of_another_game_is_told_when_it_is_over(talk):
+def test_the_result_of_a_game_other_than_go_is_reported(talk):
     engine = talk("connect_four", Scripted(0))
     assert engine.ask("final_score") == ["? cannot score"]
     for column in "121212":
-        colour = "b" if column == "1" else "w"
-        assert engine.ask(f"play {colour} {column}") == ["= "]
+        color = "b" if column == "1" else "w"
+        assert engine.ask(f"play {color} {column}") == ["= "]
     assert engine.ask("genmove b", "final_score") == ["= 1", "= B+1"]
 
 
@@ -396,28 +396,28 @@ def test_the_result_of_another_game_is_told_when_it_is_over(talk):
         ("connect_four", ["4", "4"]),
     ],
 )
-def test_every_game_is_played_in_its_own_notation(talk, name, moves):
+def test_every_game_uses_its_own_notation(talk, name, moves):
     engine = talk(name, "random")
     asked = [f"play {'bw'[turn % 2]} {move}" for turn, move in enumerate(moves)]
     assert engine.ask(*asked) == ["= "] * len(moves)
     assert engine.ask(f"genmove {'bw'[len(moves) % 2]}")[0][:2] == "= "
 
 
-def test_each_game_has_another_seed(talk):
+def test_each_game_has_a_different_seed(talk):
     engine = talk("go:5", "random")
     asked = [line for _ in range(6) for line in ("clear_board", "genmove b")]
     assert len(set(engine.ask(*asked)[1::2])) > 1
 
 
-def test_the_same_seed_moves_the_same(talk):
-    asked = [f"genmove {colour}" for colour in "bwbwbw"]
+def test_the_same_seed_gives_the_same_moves(talk):
+    asked = [f"genmove {color}" for color in "bwbwbw"]
     assert talk("go:5", "random").ask(*asked) == talk("go:5", "random").ask(*asked)
 
 
 def test_two_engines_agree_after_every_move(talk):
     engine, other = talk("breakthrough", "random"), talk("breakthrough", "random")
     for turn in range(20):
-        colour = "bw"[turn % 2]
-        (move,) = engine.ask(f"genmove {colour}")
-        assert other.ask(f"play {colour} {move[2:]}") == ["= "]
+        color = "bw"[turn % 2]
+        (move,) = engine.ask(f"genmove {color}")
+        assert other.ask(f"play {color} {move[2:]}") == ["= "]
         assert engine.ask("showboard") == other.ask("showboard")

@@ -33,11 +33,11 @@ def test_a_command_is_read_from_a_line(line, command):
 
 
 @pytest.mark.parametrize("line", [b"", b"  \t\r", b"# play b D4", b"\x00\xff", b" #"])
-def test_an_empty_line_is_no_command(line):
+def test_an_empty_line_is_not_a_command(line):
     assert parse(line) is None
 
 
-def test_an_answer_ends_with_an_empty_line_and_has_no_other():
+def test_an_answer_has_one_empty_line_at_its_end():
     assert success("", "") == "= \n\n"
     assert success("3", "D4") == "=3 D4\n\n"
     assert success("3", "\na\n\n \nb\n") == "=3 \na\nb\n\n"
@@ -46,7 +46,7 @@ def test_an_answer_ends_with_an_empty_line_and_has_no_other():
 
 
 def lines_of(*chunks):
-    """Returns the lines of what comes in chunk by chunk."""
+    """Returns the lines of chunks of input."""
     read_end, write_end = os.pipe()
 
     def send():
@@ -61,7 +61,7 @@ def lines_of(*chunks):
         os.close(read_end)
 
 
-def test_lines_are_read_as_they_come():
+def test_lines_are_read_from_chunks():
     assert lines_of(b"name\nver", b"sion\n\nqu", b"it\n") == [
         b"name",
         b"version",
@@ -84,7 +84,7 @@ def test_a_very_long_line_is_cut_and_the_next_one_is_whole():
     ]
 
 
-def test_an_inbox_tells_whether_something_is_there():
+def test_an_inbox_reports_whether_a_line_is_available():
     go_on = threading.Event()
 
     def lines():

@@ -1,4 +1,4 @@
-"""The command as a program of its own, as front ends run it."""
+"""Runs the command as a separate program, as front ends do."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 from azjax import cli, games, players
 from azjax.games.host import first_state, next_state
 
-PATIENCE = 240  # seconds, for a machine that has much else to do
+PATIENCE = 240  # seconds, for a loaded machine
 ENGINE = [sys.executable, "-m", "azjax", "gtp"]
 ENVIRONMENT = {
     **os.environ,
@@ -20,7 +20,7 @@ ENVIRONMENT = {
 
 @pytest.fixture
 def start():
-    """Starts programs, and ends them after the test."""
+    """Starts programs and stops them after the test."""
     started = []
 
     def run(*args):
@@ -50,7 +50,7 @@ def test_a_program_answers_and_ends_at_the_end_of_its_input(start):
     assert b"compiling" not in errors
 
 
-def test_it_answers_before_more_is_asked_and_quits(start):
+def test_it_answers_before_the_next_command_and_quits(start):
     process = start("tic_tac_toe", "--player", "random", "--seed", "3")
     for line, answer in ((b"name\n", b"= azjax\n"), (b"play b b2\n", b"= \n")):
         process.stdin.write(line)
@@ -58,12 +58,12 @@ def test_it_answers_before_more_is_asked_and_quits(start):
         assert [process.stdout.readline() for _ in range(2)] == [answer, b"\n"]
     process.stdin.write(b"quit\n")
     process.stdin.flush()
-    # The input stays open: nothing waits for more of it.
+    # The input stays open: the program must not wait for more of it.
     assert process.wait(timeout=PATIENCE) == 0
     assert b"Error" not in process.stderr.read()
 
 
-def test_it_analyses_until_it_is_told_to_stop(start):
+def test_it_analyzes_until_the_next_command(start):
     process = start("tic_tac_toe")
     assert process.stderr.readline() == b"azjax: loading tic_tac_toe ...\n"
     assert process.stderr.readline() == b"azjax: alphazero:pretrained plays\n"
@@ -78,7 +78,7 @@ def test_it_analyses_until_it_is_told_to_stop(start):
     assert errors == b"azjax: compiling the player; its first answer takes longer\n"
 
 
-def test_it_ends_quietly_when_nobody_reads(start):
+def test_it_ends_without_an_error_when_its_output_is_closed(start):
     process = start("tic_tac_toe", "--player", "random")
     process.stdout.close()
     process.stdin.write(b"showboard\n" * 50)
@@ -87,7 +87,7 @@ def test_it_ends_quietly_when_nobody_reads(start):
     assert b"Error" not in process.stderr.read()
 
 
-def test_a_wrong_player_is_refused_at_once(capsys):
+def test_a_wrong_player_is_refused_at_the_start(capsys):
     for args, says in (
         (["go:5", "--player", "god"], "unknown player 'god'"),
         (["ludo", "--player", "random"], "unknown game 'ludo'"),
@@ -108,7 +108,7 @@ def test_a_wrong_player_is_refused_at_once(capsys):
 @pytest.mark.parametrize(
     "name", [pytest.param("connect_four", marks=pytest.mark.slow), "go:4,1.5"]
 )
-def test_it_is_an_engine_for_our_own_player(monkeypatch, name):
+def test_it_is_an_engine_for_azjaxs_gtp_player(monkeypatch, name):
     for key, value in ENVIRONMENT.items():
         monkeypatch.setenv(key, value)
     game = games.make(name)

@@ -1,4 +1,4 @@
-"""A person at the full screen, by Textual's pilot."""
+"""A simulated user of the full screen, by Textual's pilot."""
 
 import asyncio
 
@@ -13,24 +13,24 @@ GAME = games.make("tic_tac_toe")
 
 
 class Page:
-    """What a person sees, and can do."""
+    """The user's view of the app, and input to it."""
 
     def __init__(self, app, pilot):
         self.app, self.pilot = app, pilot
 
     async def press(self, *keys):
-        """Presses keys faster than they are dealt with, and waits for the answer."""
+        """Presses keys in quick succession and waits for the result."""
         self.send(*keys)
         await self.settle()
 
     def send(self, *keys):
-        """Presses keys, and waits for nothing."""
+        """Presses keys without waiting."""
         for key in keys:
             character = key if len(key) == 1 else None
             self.app.post_message(events.Key(key, character))
 
     async def settle(self):
-        """Waits until all is dealt with and nobody thinks."""
+        """Waits until all input is processed and no player is computing."""
         await self.pass_on()
         controller = self.app.session.controller
         while not controller.is_started or controller.thinking is not None:
@@ -38,10 +38,13 @@ class Page:
         await self.pass_on()
 
     async def pass_on(self):
-        """Waits until messages are dealt with, and those that they lead to: a key goes
-        from the app to its screen, the line and back to the app, which shows it."""
+        """Waits until messages and the messages that follow from them are processed.
+
+        For example, a key goes from the app to its screen, the line and back to the
+        app, which displays it.
+        """
         for _ in range(6):
-            if self.app.return_code is None:  # an app that ends answers no more
+            if self.app.return_code is None:  # an app that has ended does not answer
                 await self.pilot.pause(0)
 
     @property
@@ -59,7 +62,7 @@ class Page:
 
 @pytest.fixture
 def drive(opponent):
-    """Has `visit(page)` look at an app that runs; returns the app."""
+    """Runs `visit(page)` in a running app; returns the app."""
 
     async def run(visit, game, player, size, *, saved, settles):
         app = PlayApp(lambda run: Session(game, player, name="it", user=0, run=run))

@@ -1,4 +1,4 @@
-"""The full screen, driven by Textual's pilot."""
+"""The full screen, operated by Textual's pilot."""
 
 import threading
 
@@ -53,7 +53,7 @@ def test_a_game_is_played_with_the_mouse(drive):
     drive(visit)
 
 
-def test_a_man_is_chosen_and_then_moved(drive):
+def test_a_piece_is_selected_and_then_moved(drive):
     async def visit(page):
         await page.press("down", "down", "enter")
         assert page.app.board._start == (6, 4)
@@ -66,7 +66,7 @@ def test_a_man_is_chosen_and_then_moved(drive):
     drive(visit, game, players.RandomPlayer(game))
 
 
-def test_what_is_no_move_is_explained(drive):
+def test_an_invalid_move_is_explained(drive):
     async def visit(page):
         for text in ("z9", "[/bold]", "load", "load /nowhere"):
             page.app.entry.insert_text_at_cursor(text)
@@ -80,7 +80,7 @@ def test_what_is_no_move_is_explained(drive):
     drive(visit)
 
 
-def test_keys_take_back_and_change_sides_and_start_a_new_game(drive):
+def test_keys_undo_moves_change_sides_and_start_a_new_game(drive):
     async def visit(page):
         await page.press(*"b2", "enter")
         await page.press("f4")
@@ -98,7 +98,7 @@ def test_keys_take_back_and_change_sides_and_start_a_new_game(drive):
     drive(visit)
 
 
-def test_a_hint_is_told(drive):
+def test_a_hint_is_shown(drive):
     async def visit(page):
         await page.press("f2")
         assert page.message == "it would play a3"
@@ -132,7 +132,7 @@ def test_the_analysis_is_shown_on_request(drive):
     drive(visit, player=players.load("alphazero:pretrained?simulations=8", GAME))
 
 
-def test_help_is_shown_and_left_by_any_key(drive):
+def test_any_key_closes_the_help(drive):
     async def visit(page):
         await page.press("f1")
         assert isinstance(page.app.screen, Help)
@@ -146,7 +146,7 @@ def test_help_is_shown_and_left_by_any_key(drive):
 
 
 @pytest.mark.parametrize("keys", ["xy", ["ctrl+q", "x"], ["enter", "f1", "f8", "b"]])
-def test_keys_pressed_at_once_leave_help_and_nothing_else(drive, keys):
+def test_keys_in_quick_succession_only_close_the_help(drive, keys):
     async def visit(page):
         await page.press(*"b2", "enter", "f1")
         await page.press(*keys)
@@ -158,7 +158,7 @@ def test_keys_pressed_at_once_leave_help_and_nothing_else(drive, keys):
     drive(visit)
 
 
-def test_help_is_opened_once_and_left_by_a_double_click(drive):
+def test_help_opens_once_and_a_double_click_closes_it(drive):
     async def visit(page):
         await page.press("f1", "f1", "f1")
         assert len(page.app.screen_stack) == 2
@@ -204,7 +204,7 @@ def test_keys_pressed_after_the_last_one_change_nothing(drive):
 
 @pytest.fixture
 def may_compile(monkeypatch):
-    """Keeps opponents from being compiled until it is set."""
+    """Blocks the compilation of opponents until it is set."""
     event = threading.Event()
 
     def compile_choice(player, game):
@@ -236,7 +236,7 @@ def test_keys_do_nothing_while_the_opponent_is_compiled(drive, may_compile):
 
 
 @pytest.mark.parametrize(("key", "status"), [("ctrl+q", 0), ("ctrl+c", 130)])
-def test_the_person_leaves_while_the_opponent_is_compiled(
+def test_the_user_can_quit_while_the_opponent_is_compiled(
     drive, may_compile, key, status
 ):
     async def visit(page):
@@ -273,7 +273,7 @@ def test_a_game_is_saved_after_its_opponent_died(drive, opponent, tmp_path):
 
 
 @pytest.mark.parametrize("size", [(200, 60), (80, 24), (40, 20), (20, 8), (3, 2)])
-def test_any_window_is_used_as_well_as_possible(drive, size):
+def test_the_board_fits_any_window(drive, size):
     async def visit(page):
         await page.pilot.resize_terminal(*size)
         await page.press("f3")
@@ -286,7 +286,7 @@ def test_any_window_is_used_as_well_as_possible(drive, size):
     drive(visit)
 
 
-def test_a_window_that_is_too_small_says_so(drive):
+def test_a_window_that_is_too_small_shows_a_message(drive):
     async def visit(page):
         assert "too small" in str(page.app.board.render())
         await page.pilot.resize_terminal(80, 30)
@@ -299,7 +299,7 @@ def test_a_window_that_is_too_small_says_so(drive):
 @pytest.mark.parametrize(
     ("keys", "status"), [(["ctrl+c"], 130), (["ctrl+q"], 0), ([*"quit", "enter"], 0)]
 )
-def test_the_person_leaves(drive, keys, status):
+def test_the_user_can_quit(drive, keys, status):
     async def visit(page):
         page.send(*keys)
         await page.pass_on()

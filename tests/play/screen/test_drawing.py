@@ -39,7 +39,7 @@ def test_a_board_fits_into_its_room_or_is_not_drawn(spec, room):
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_every_cell_is_found_again_where_it_is_drawn(spec):
+def test_every_cell_is_found_at_its_place_in_the_drawing(spec):
     game = games.make(spec)
     for room in (HUGE, (24, 80)):
         found = frame(game, theme_of(game), *room)
@@ -69,7 +69,7 @@ def test_the_board_grows_with_its_room(spec):
         ("hex:3", ["b2", "a1"], "●○"),
     ],
 )
-def test_pieces_of_both_players_differ_without_colours(name, moves, letters):
+def test_pieces_of_both_players_differ_without_colors(name, moves, letters):
     _, text = shown(name, *moves, room=(7, 19))
     assert [text.plain.count(letter) for letter in letters] == [1, 1]
     if name != "tic_tac_toe":
@@ -77,14 +77,14 @@ def test_pieces_of_both_players_differ_without_colours(name, moves, letters):
         assert [text.plain.count(sign) for sign in ("><", "()")] == [1, 1]
 
 
-def test_men_of_chess_stand_on_their_squares():
+def test_chess_pieces_are_drawn_on_their_squares():
     found, text = shown("chess", "e2e4")
     line = text.plain.split("\n")[found.middle(4)]
     assert line[found.x(4) + 4 * found.cell + found.cell // 2 - 1] == "♟"
     assert "♜" in text.plain.split("\n")[found.middle(7)]
 
 
-def test_labels_stand_at_their_rows_and_columns():
+def test_labels_are_drawn_at_their_rows_and_columns():
     found, text = shown("go:9", room=(24, 60))
     lines = text.plain.split("\n")
     assert lines[-1].split() == list("abcdefghj")

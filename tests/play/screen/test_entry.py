@@ -1,4 +1,4 @@
-"""The line in which moves and commands are typed."""
+"""The input line for moves and commands."""
 
 import threading
 
@@ -24,7 +24,7 @@ def test_moves_and_commands_are_completed(drive):
     drive(visit)
 
 
-def test_lines_typed_at_once_are_dealt_with_one_by_one(drive):
+def test_lines_typed_in_quick_succession_are_processed_in_order(drive):
     async def visit(page):
         await page.press(*"zz", "enter", *"yx", "backspace", "y", "enter")
         assert page.message.startswith("'yy' is no action")
@@ -36,7 +36,7 @@ def test_lines_typed_at_once_are_dealt_with_one_by_one(drive):
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "\x1b[A\x00", "b2\nc3\n", "x" * 9999])
-def test_a_pasted_text_makes_no_move_by_itself(drive, text):
+def test_a_pasted_text_does_not_make_a_move(drive, text):
     async def visit(page):
         page.app.post_message(events.Paste(text))
         await page.settle()
@@ -46,7 +46,7 @@ def test_a_pasted_text_makes_no_move_by_itself(drive, text):
     drive(visit)
 
 
-def test_the_line_keeps_the_keyboard(drive):
+def test_the_line_keeps_the_focus(drive):
     async def visit(page):
         await page.pilot.click(page.app.message)
         await page.pilot.click(page.app.panel)
@@ -68,7 +68,7 @@ def test_a_pass_is_offered(drive):
     drive(visit, game, players.RandomPlayer(game))
 
 
-def test_keys_pressed_while_the_opponent_thinks_harm_nothing(drive, opponent):
+def test_keys_pressed_during_the_opponents_search_have_no_effect(drive, opponent):
     may_answer = threading.Event()
 
     async def visit(page):

@@ -1,4 +1,4 @@
-"""A registry with two games, and players that are slow, or that die."""
+"""A registry with two games, and slow or failing players."""
 
 import dataclasses
 import os
@@ -61,7 +61,7 @@ def _save_run(directory, seed, width=8):
     network, variables = first_network(seed, game, config)
     trained = TrainedPlayer(game, network, variables, config, GumbelConfig(), seed=seed)
     save_player(directory / "player", trained)
-    for path in (directory / "player").iterdir():  # another time stamp for each seed
+    for path in (directory / "player").iterdir():  # a time stamp for each seed
         os.utime(path, ns=(seed, seed))
 
 

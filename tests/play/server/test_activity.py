@@ -5,9 +5,9 @@ from azjax.play.server import activity
 from azjax.play.server.activity import Activity
 
 
-def test_the_server_is_busy_until_no_client_has_waited_for_a_while(monkeypatch):
+def test_the_server_is_busy_until_some_time_after_the_last_request(monkeypatch):
     current = Activity()
-    assert current.is_busy  # clients may wait for the server to start
+    assert current.is_busy  # clients can wait for the server to start
     current.last_answer = -math.inf
     assert not current.is_busy
     current.num_decisions = 1

@@ -67,7 +67,7 @@ def test_a_game_has_the_page_and_its_own_configuration(client):
 
 
 @pytest.mark.parametrize("folder", ["", "play/tic_tac_toe/", "runs/first/"])
-def test_every_file_of_the_page_is_served_beside_every_page(client, folder):
+def test_every_file_of_the_page_is_served_under_every_page(client, folder):
     for name, content in read_page().items():
         answer = client.get(f"/{folder}{name}")
         assert answer.status_code == 200
@@ -144,12 +144,12 @@ def test_the_plot_of_a_run_is_not_cached_by_the_browser(client, runs_directory):
         *("/nothing", "/runs/first/run.json", "/play/nothing/"),
     ],
 )
-def test_every_answer_carries_the_policy(client, address):
+def test_every_response_has_the_content_security_policy(client, address):
     headers = client.get(address).headers
     assert {name: headers[name] for name in HEADERS} == HEADERS
 
 
-def test_the_policy_is_that_of_the_page():
+def test_the_content_security_policy_equals_that_of_the_page():
     page = read_page()["index.html"].decode()
     written = re.search(r'Content-Security-Policy"\s+content="([^"]+)"', page)
     assert HEADERS["Content-Security-Policy"].startswith(written[1])

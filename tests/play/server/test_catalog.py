@@ -17,7 +17,7 @@ from azjax.search import GumbelConfig
 
 
 def make_run(directory, spec):
-    """Writes what a run leaves first: its settings and a player."""
+    """Writes the first files of a run: its settings and a player."""
     directory.mkdir(parents=True)
     (directory / "config.json").write_text(json.dumps({"format": 1, "game": spec}))
     game, config = (
@@ -35,7 +35,7 @@ def test_without_names_every_game_is_offered(tmp_path):
     assert list(catalog.with_runs(catalog.runs())) == list(games.available())
 
 
-def test_the_player_that_ships_comes_first(tmp_path):
+def test_the_pretrained_player_is_first(tmp_path):
     catalog = make_catalog(["connect_four", "go:5"], (), tmp_path)
     assert list(catalog.games["connect_four"].players) == [
         *("alphazero:pretrained", "network:pretrained", "minimax:7", "mcts:1600"),
@@ -162,12 +162,12 @@ def test_players_of_new_runs_are_offered(tmp_path):
         *("alphazero:pretrained", "network:pretrained"),
         *("alphazero:runs/first", "network:runs/first"),
     ]
-    learnt = RunPlayer("network", tmp_path / "runs/first")
-    assert players["network:runs/first"].source == learnt
+    learned = RunPlayer("network", tmp_path / "runs/first")
+    assert players["network:runs/first"].source == learned
 
 
 @pytest.mark.slow
-def test_a_run_of_another_game_is_offered_only_where_all_games_are(tmp_path):
+def test_a_run_of_another_game_is_offered_only_with_all_games(tmp_path):
     make_run(tmp_path / "first", "go:size=5")
     one, every = make_catalog(["go"], (), tmp_path), make_catalog((), (), tmp_path)
     assert list(one.with_runs(one.runs())) == ["go"]
@@ -258,7 +258,7 @@ def test_every_spelling_of_a_game_finds_it(some_games, text, key):
         *("go:" + "9" * 10_000, "go:komi=" + "1" * 10_000, "go:" + "," * 10_000),
     ],
 )
-def test_other_texts_find_no_game(some_games, text):
+def test_other_texts_are_not_games(some_games, text):
     assert find_key(text, some_games) is None
 
 

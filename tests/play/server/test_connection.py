@@ -16,7 +16,7 @@ URL, SOCKET = "http://localhost:8000", "ws://localhost:8000/socket"
 
 
 class Page:
-    """Asks as the page does."""
+    """Sends requests as the page does."""
 
     def __init__(self, socket):
         self.socket, self.id = socket, 0
@@ -36,7 +36,7 @@ class Page:
                 return message
 
     def ask(self, method, **params):
-        """Returns the kind of the answer, the answer, and what came before it."""
+        """Returns the kind of the answer, the answer, and the messages before it."""
         number, progress = self.send(method, **params), []
         while True:
             message = self.receive(number)
@@ -78,7 +78,7 @@ def started(page):
 
 @pytest.fixture
 def pair(client, started):
-    """Two connections that have started."""
+    """Two started connections."""
     with client.websocket_connect(SOCKET) as socket:
         other = Page(socket)
         other.ask("start", game="tic_tac_toe", player="random")
@@ -157,10 +157,10 @@ def test_a_whole_game_is_played(page):
         assert all(news["simulations"] < 50 for news in progress)
         assert decision["action"] in [move["action"] for move in position["moves"]]
         actions.append(decision["action"])
-    assert position["rewards"] == [0, 0]  # against itself it draws
+    assert position["rewards"] == [0, 0]  # a game against itself is a draw
 
 
-def test_the_player_may_be_changed(started):
+def test_the_player_can_be_changed(started):
     kind, told, _ = started.ask("start", game="connect_four", player="greedy")
     assert kind == "answer"
     assert told["width"] == 7
@@ -325,7 +325,7 @@ def test_the_servers_own_page_is_accepted(client):
 
 @pytest.fixture
 def failing_catalog(catalog, dying, monkeypatch):
-    """Catalog tic-tac-toe with a player that lives outside, and dies."""
+    """A catalog with tic-tac-toe and an external player that fails."""
     monkeypatch.setattr("azjax.play.server.registry.load_offered", lambda *_: dying)
     player = PlayerOffer("dying", "A player that dies", "dying")
     game = catalog.games["tic_tac_toe"].game
@@ -389,7 +389,7 @@ def test_a_full_server_first_closes_connections_without_a_game(failing_catalog):
         with pytest.raises(WebSocketDisconnect) as closed:
             idle.socket.receive_json()
         assert closed.value.code == 1013
-        # Now both have begun: the one that has been silent longest leaves.
+        # Both have started: the connection with the longest silence is closed.
         newcomer.ask("position", actions=[])
         another = connect()
         with pytest.raises(WebSocketDisconnect):
@@ -412,7 +412,7 @@ def test_too_many_decision_requests_are_rejected(failing_catalog, dying):
             page.ask("start", game="tic_tac_toe", player="dying")
         dying.may_go_on.clear()
         number = first.send("decide", actions=[], simulations=None)
-        first.ask("position", actions=[])  # so that the thought was taken
+        first.ask("position", actions=[])  # so that the search has started
         kind, error, _ = decide(second)
         assert kind == "error"
         assert error.startswith("the server is busy")

@@ -17,7 +17,7 @@ from azjax.players import Analysis, MoveDecision
 
 
 class Shogi(games.Game):
-    """A game in which a piece may become another one as it moves."""
+    """A game in which a piece can be promoted by a move."""
 
     name = "shogi"
     pieces = "PpGg"
@@ -72,7 +72,7 @@ def test_every_game_is_described(name):
 
 
 @pytest.mark.parametrize("name", ["connect_four", "tic_tac_toe"])
-def test_the_first_position_is_drawn_before_the_rules_are_compiled(name, monkeypatch):
+def test_the_initial_position_is_drawn_before_the_rules_are_compiled(name, monkeypatch):
     game = games.make(name)
     rules = Rules(game, 1)
     for method in ("step", "legal_action_mask"):
@@ -111,7 +111,7 @@ def test_a_position_has_board_legal_moves_and_last_move(rules):
     assert told["picture"].startswith("<svg")
 
 
-def test_the_first_position_has_no_last_move(rules):
+def test_the_initial_position_has_no_last_move(rules):
     assert describe_position(rules, ())["last"] is None
 
 
@@ -170,7 +170,7 @@ def test_the_moves_of_a_search_are_ranked(rules):
     told = json.loads(json.dumps(told))
     assert told["isTimedOut"] is True
     assert [move["action"] for move in told["moves"]][:2] == [1, 0]
-    assert len(told["moves"]) == 5  # two have neither visits nor prior
+    assert len(told["moves"]) == 5  # two moves have neither visits nor prior
     assert told["moves"][0] == {
         "action": 1,
         "text": "2",
@@ -190,7 +190,7 @@ def test_the_moves_of_a_search_are_ranked(rules):
     ("value", "draw", "result"),
     [
         (0.25, 0.5, [0.375, 0.5, 0.125]),
-        (-1.0, 0.5, [0.0, 0.0, 1.0]),  # what is lost is no draw
+        (-1.0, 0.5, [0.0, 0.0, 1.0]),  # a loss is not counted as a draw
         (0.5, None, None),
     ],
 )

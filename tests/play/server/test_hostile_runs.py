@@ -1,4 +1,4 @@
-"""Run directories that somebody else wrote, beside a good one."""
+"""Run directories with malicious content, and a valid one."""
 
 import contextlib
 import fcntl
@@ -21,16 +21,16 @@ from azjax.play.server.app import make_app
 from azjax.players.serialization import pretrained_directory
 
 URL = "http://localhost:8000"
-LOADING = 2**27  # bytes by which refusing runs may enlarge the process
-GROWTH = 2**30  # and with the programs of all searches
+LOADING = 2**27  # bytes by which rejecting runs may increase the process's memory
+GROWTH = 2**30  # and including the programs of all searches
 LONG = "x" * 1_000_000
 HUGE = "1" + "0" * 400
 
-# In every text that a file may hold: it must never be run.
+# Inserted into every text of a file: it must never be executed.
 COMMAND = "gtp:sh -c 'touch owned' x"
 OTHER_COMMANDS = ("$(touch owned)", "`touch owned`", "; touch owned", "os:system")
 
-# What `config.json` of a run holds, by the run's name.
+# Contents of a run's `config.json`, by the run's name.
 CONFIGS = {
     "kind-command": json.dumps({"format": 2, "game": "go:size=5", "kind": COMMAND}),
     "kind-list": '{"format": 2, "game": "tic_tac_toe", "kind": []}',
@@ -58,7 +58,7 @@ def dense_player(**settings):
     return {"network": {"trunk": {"name": "dense", **settings}}}
 
 
-# What `player/config.json` holds in place of the good one's, by the run's name.
+# Replacements in the valid `player/config.json`, by the run's name.
 PLAYERS = {
     "player-commands": {"game": COMMAND, "kind": OTHER_COMMANDS[1]},
     "player-kind": {"kind": COMMAND},
@@ -76,14 +76,14 @@ PLAYERS = {
     "player-other-game": {"game": "connect_four"},
 }
 
-# How a run says that it searched, by its name: what the server must not follow.
+# Search settings of a run, by its name: the server must not apply them.
 SEARCHES = {
     "search-kept": {"tree_reuse_nodes": 10**7},
 }
 
 
 class Bomb:
-    """Runs a command when it is unpickled."""
+    """Executes a command when it is unpickled."""
 
     def __reduce__(self):
         return os.system, ("touch owned",)
@@ -104,12 +104,12 @@ def array(value):
 
 
 def long_header(num_bytes):
-    """Returns an array whose header says that it has so many bytes, and has them."""
+    """Returns an array whose header declares and has this length."""
     return b"\x93NUMPY\x02\x00" + struct.pack("<I", num_bytes) + b" " * num_bytes
 
 
 def archives(good):
-    """Returns what `player/weights.npz` holds, by the run's name."""
+    """Returns contents of `player/weights.npz`, by the run's name."""
     with zipfile.ZipFile(io.BytesIO(good)) as file:
         members = {name: file.read(name) for name in file.namelist()}
     name = next(iter(members))
@@ -132,7 +132,7 @@ def write_good_run(run):
 
 
 def write_hostile_runs(directory, good):
-    """Writes many runs beside a good one; returns those whose player is broken."""
+    """Writes many invalid runs; returns those with a broken player."""
     for name, content in CONFIGS.items():
         shutil.copytree(good, directory / name)
         (directory / name / "config.json").write_text(content)
@@ -183,7 +183,7 @@ def write_hostile_files(directory, good):
 
 
 def memory(name):
-    """Returns what Linux says of this process's memory (bytes); elsewhere 0."""
+    """Returns a field of this process's memory on Linux (bytes); 0 elsewhere."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith(f"{name}:"):
@@ -192,7 +192,7 @@ def memory(name):
 
 
 def forget_peak():
-    """Has Linux measure the largest memory from now on; returns what is used now."""
+    """Resets Linux's record of the peak memory; returns the memory in use (bytes)."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
     return memory("VmRSS")
@@ -206,7 +206,7 @@ def listing(directory):
 
 @pytest.fixture
 def processes():
-    """The events of processes that are started while the test runs."""
+    """Events of processes that are started during the test."""
     started, is_on = [], [True]
 
     def note(event, arguments):
@@ -214,12 +214,12 @@ def processes():
         if is_on and (starts or event in ("os.fork", "os.system", "os.forkpty")):
             started.append((event, arguments))
 
-    sys.addaudithook(note)  # it stays, but notes nothing after this test
+    sys.addaudithook(note)  # cannot be removed, but records nothing after this test
     yield started
     is_on.clear()
 
 
-class Asking:
+class Requests:
     def __init__(self, socket):
         self.socket, self.id = socket, 0
 
@@ -241,9 +241,9 @@ def test_hostile_runs_do_not_affect_a_valid_run(
     broken = write_hostile_runs(directory, directory / "good")
     assert len(list(directory.iterdir())) > 30
     (tmp_path / "work").mkdir()
-    monkeypatch.chdir(tmp_path / "work")  # where a command would leave its file
+    monkeypatch.chdir(tmp_path / "work")  # commands would write here
     before = listing(directory)
-    at_work = (tmp_path / "secret").open()  # as if somebody trained elsewhere
+    at_work = (tmp_path / "secret").open()  # simulates a training process
     fcntl.flock(at_work, fcntl.LOCK_EX)
     used = forget_peak()
 
@@ -265,7 +265,7 @@ def test_hostile_runs_do_not_affect_a_valid_run(
             plot = client.get(f"/runs/{quote(key, safe='')}/learning.png")
             assert plot.status_code == 404
         with client.websocket_connect("ws://localhost:8000/socket") as socket:
-            ask = Asking(socket)
+            ask = Requests(socket)
             for name in broken:
                 for player in (f"network:runs/{name}", f"alphazero:runs/{name}"):
                     kind, told = ask("start", game="tic_tac_toe", player=player)

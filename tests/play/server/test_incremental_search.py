@@ -20,12 +20,12 @@ from azjax.players import AlphaZeroPlayer, first_network
 from azjax.search import AlphaZeroConfig, GumbelConfig
 
 PLAN = SlicePlan(24, 7)
-WHOLE = 24  # simulations, in four slices, of which the last is shorter
+WHOLE = 24  # simulations, in four slices; the last one is shorter
 NUM_SLICES = 4
 
 
 def batch(states, made, total=WHOLE):
-    """Returns positions; `made` are the slices of their searches so far."""
+    """Returns positions; `made` is the number of finished slices of their searches."""
     stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *states)
     made = PLAN.per_slice * np.array(made, np.int32)
     return Batch(stacked, np.full(len(made), total, np.int32), made)
@@ -71,7 +71,7 @@ def test_a_new_search_does_not_reuse_the_previous_tree(slices, positions):
     (_, state), other = positions[1], positions[4][1]
     trees = slices.empty_trees(4)
     _, trees = slices.search(0, batch([state] * 4, [0] * 4), trees)
-    # The same position in the same row: what was found for somebody else is not used.
+    # Same position, same row: the tree of the previous client is not used.
     states = [state, state, other, state]
     decisions, _ = slices.search(1, batch(states, [0, 1, 0, 1]), trees)
     visits = [decision.analysis.visits.sum() for decision in decisions]
@@ -85,7 +85,7 @@ def test_trees_move_with_their_positions(slices, positions, visits_alone):
     everyone = [states[first], states[second], states[third], states[first]]
     for number in range(2):
         _, trees = slices.search(number, batch(everyone, [number] * 4), trees)
-    # The second leaves; the third becomes the first of a smaller batch.
+    # The second ends; the third becomes the first of a smaller batch.
     trees = slices.rearranged(trees, np.array([2], np.int32))
     for number in range(2, 4):
         (decision,), trees = slices.search(
@@ -125,7 +125,7 @@ def test_a_player_without_search_needs_no_tree(connect_four, positions):
     slices.compile(1)
     assert slices.empty_trees(1) is None
     assert slices.bytes(1) == 0
-    # Three discs lie side by side: the next one there wins.
+    # Three discs are adjacent: a fourth one wins.
     step = jax.jit(connect_four.step)
     state = connect_four.init()
     for action in (1, 1, 2, 2, 3, 3):
@@ -181,7 +181,7 @@ def test_a_player_of_the_same_shapes_replaces_another(connect_four):
 
 def test_players_of_two_kinds_do_not_replace_each_other(connect_four):
     state = connect_four.init()
-    for column in (3, 0, 3, 0, 3):  # greedy has but one answer
+    for column in (3, 0, 3, 0, 3):  # greedy has only one answer
         state = connect_four.step(state, np.int32(column))
     random, greedy = (
         IncrementalSearch(players.load_compiled(name, connect_four), None, state)

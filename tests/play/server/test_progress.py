@@ -55,9 +55,9 @@ def test_a_run_without_metrics_was_stopped(directory):
     assert numbers(directory) == {}
 
 
-def test_a_run_is_finished_when_it_was_evaluated_at_its_end(directory):
+def test_a_run_is_finished_after_its_last_evaluation(directory):
     end = {"iteration": 28, "seconds": 120.5}
-    write_rows(directory, {"kind": "iteration", **end})  # it was killed just then
+    write_rows(directory, {"kind": "iteration", **end})  # killed before its end
     assert progress(directory) == {"state": "stopped", "share": 1.0}
     write_rows(directory, {"kind": "iteration", **end}, {"kind": "evaluation", **end})
     assert progress(directory) == {"state": "finished", "share": 1.0}

@@ -64,14 +64,14 @@ def test_results_in_a_run_are_ignored(tmp_path):
     assert find_ratings(tmp_path) == {}
 
 
-def test_no_file_is_read_twice_until_it_changes(tmp_path, monkeypatch):
+def test_unchanged_files_are_read_once(tmp_path, monkeypatch):
     for number in range(150):
         save(tmp_path / f"{number}", json.dumps({**GOOD, "game": f"go:{number}"}))
     assert len(find_ratings(tmp_path)) == 150
     with monkeypatch.context() as patch:
         patch.setattr(json, "loads", None)
         assert len(find_ratings(tmp_path)) == 150
-    # Of the same age but of another size.
+    # Same age, different size.
     path = tmp_path / "7" / "results.json"
     about = path.stat()
     path.write_text(json.dumps({**GOOD, "game": "hex"}))
@@ -79,14 +79,14 @@ def test_no_file_is_read_twice_until_it_changes(tmp_path, monkeypatch):
     assert "hex" in find_ratings(tmp_path)
 
 
-def test_no_link_is_followed(tmp_path):
+def test_links_are_not_followed(tmp_path):
     save(tmp_path / "outside", json.dumps(GOOD))
     (tmp_path / "runs" / "arena").mkdir(parents=True)
     (tmp_path / "runs/arena/results.json").symlink_to(tmp_path / "outside/results.json")
     assert find_ratings(tmp_path / "runs") == {}
 
 
-def test_a_run_is_the_same_player_by_any_path():
+def test_a_run_is_the_same_player_under_any_path():
     here = os.path.abspath("runs/go")
     assert player_key("alphazero:runs/go?simulations=9") == (
         player_key(f"alphazero:{here}?simulations=9")

@@ -110,7 +110,7 @@ def test_positions_compile_nothing_after_the_rules(
     assert compilations == []
 
 
-def test_players_of_runs_are_loaded_with_the_operators_parts(
+def test_players_of_runs_are_loaded_with_the_servers_parts(
     run, make_registry, monkeypatch
 ):
     given = []

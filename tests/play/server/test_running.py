@@ -1,4 +1,4 @@
-"""The server as it runs, on a port of its own."""
+"""A running server on its own port."""
 
 import contextlib
 import socket
@@ -17,7 +17,7 @@ PATIENCE = 60.0  # seconds
 
 @contextlib.contextmanager
 def running(directory, limits):
-    """Runs a server in a thread; gives its port."""
+    """Runs a server in a thread; yields its port."""
     registry = PlayerRegistry(make_catalog(["tic_tac_toe"], (), directory), limits)
     app = make_app(registry, names=["127.0.0.1"])
     listener = listen("127.0.0.1", 0)
@@ -41,14 +41,14 @@ def request(line="GET /lobby.json HTTP/1.1", *headers):
     return "\r\n".join([line, "Host: 127.0.0.1", *headers, "", ""]).encode()
 
 
-def test_a_connection_can_ask_again(tmp_path):
+def test_a_connection_can_send_several_requests(tmp_path):
     with running(tmp_path, Limits()) as port, opened(port) as connection:
         for _ in range(3):
             connection.sendall(request("HEAD /nothing HTTP/1.1"))
             assert connection.recv(10_000).startswith(b"HTTP/1.1 404")
 
 
-def test_a_huge_body_is_not_waited_for(tmp_path):
+def test_a_huge_body_is_rejected_without_waiting(tmp_path):
     with running(tmp_path, Limits()) as port, opened(port) as connection:
         head = request("POST /lobby.json HTTP/1.1", "Content-Length: 1000000000")
         connection.sendall(head)

@@ -107,7 +107,7 @@ def test_a_config_that_is_not_a_file_is_ignored(directory):
     content = path.read_bytes()
     path.unlink()
     os.mkfifo(path)
-    assert find_runs(directory) == {}  # nothing waits for a writer
+    assert find_runs(directory) == {}  # does not wait for a writer
     path.unlink()
     (directory / "outside.json").write_bytes(content)
     path.symlink_to(directory / "outside.json")

@@ -17,7 +17,7 @@ LIMITS = Limits(progress_seconds=1e-9)
 
 
 class Waiting:
-    """A job, with its notifications."""
+    """A job that records its notifications."""
 
     def __init__(self, position, simulations, limits=LIMITS):
         self.actions, state = position
@@ -57,7 +57,7 @@ class Paced:
 
 @pytest.fixture
 def compiler():
-    """Compiles nothing: the sizes of a batch stay those that there are."""
+    """A compiler that compiles nothing: batch sizes stay those already compiled."""
     with ThreadPoolExecutor(1) as compiler:
         compiler.submit = lambda *_: None
         yield compiler
@@ -77,7 +77,7 @@ def test_a_shared_batch_gives_the_same_results_as_separate_searches(
     for position in [*positions, *reversed(positions)]:
         waiting.append(Waiting(position, 24))
         worker.submit(waiting[-1].job)
-        paced.turns.release()  # the others are in the midst of their thoughts
+        paced.turns.release()  # the others have already started
     for _ in range(4 * len(waiting)):
         paced.turns.release()
     for one in waiting:
@@ -118,7 +118,7 @@ def test_a_cancelled_job_is_searched_no_further(slices, compiler, positions):
     for _ in range(8):
         paced.turns.release()
     other.result()
-    # One slice was under way when it was given up.
+    # One slice was in progress at the cancellation.
     assert stopped.job.progress.simulations <= 14
     assert not stopped.job.is_done
 
@@ -173,7 +173,7 @@ def test_errors_after_close_are_not_reported(slices, compiler, positions, capsys
     class Ending(Paced):
         def search(self, seed, batch, memory):
             worker.close()
-            raise RuntimeError("what it needs is closed as well")
+            raise RuntimeError("its resources are closed")
 
     worker = SearchWorker(Ending(slices), TreeBudget(2**30), compiler)
     waiting = Waiting(positions[0], 24)
@@ -191,7 +191,7 @@ def test_changing_batch_sizes_compiles_nothing(
     for number, one in enumerate(waiting):
         worker.submit(one.job)
         paced.turns.release()
-        while len(paced.batches) <= number // 3:  # the others come in its midst
+        while len(paced.batches) <= number // 3:  # the others start later
             time.sleep(0.001)
     for _ in range(4 * len(waiting)):
         paced.turns.release()
@@ -202,7 +202,7 @@ def test_changing_batch_sizes_compiles_nothing(
 
 
 class Compiling:
-    """A search that compiles larger batches until the test allows it to end."""
+    """A search that compiles larger batches, each until the test allows its end."""
 
     def __init__(self, slices, sizes=(1,)):
         self._slicer, self.sizes = slices, list(sizes)
@@ -218,7 +218,7 @@ class Compiling:
     def compile_first(self, size):
         self.asked.append(size)
         self.sizes.append(size)
-        if size not in self._slicer.sizes:  # a search with its size
+        if size not in self._slicer.sizes:  # a search with this batch size
             self._slicer.compile(size)
 
     def close(self):
@@ -302,9 +302,7 @@ def test_a_worker_waits_for_memory_for_its_trees(slices, compiler, positions):
     assert waiting.result().simulations == 24
 
 
-def test_an_external_player_is_asked_one_position_at_a_time(
-    dying, connect_four, positions
-):
+def test_an_external_player_gets_one_position_at_a_time(dying, connect_four, positions):
     worker = SessionWorker(dying, connect_four)
     waiting = [Waiting(position, 0) for position in positions[:3]]
     for one in waiting:

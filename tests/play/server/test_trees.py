@@ -36,7 +36,7 @@ def test_each_node_has_the_notation_of_its_move(rules):
         "visits": 4,
         "value": -0.5,
     }
-    assert nodes[3]["prior"] == 0  # which JSON knows
+    assert nodes[3]["prior"] == 0  # types of JSON
 
 
 def test_a_tree_without_branches_has_none(rules):

@@ -32,28 +32,28 @@ class FakeRegistry:
 
 
 @pytest.fixture
-def told():
+def log():
     return []
 
 
-def test_every_game_is_compiled_with_its_first_player(told):
+def test_every_game_is_compiled_with_its_first_player(log):
     registry = FakeRegistry()
-    assert Warmer(registry, told.append).warm_up() == 2
+    assert Warmer(registry, log.append).warm_up() == 2
     steps = [("preview",), ("rules",), ("search",)]
     assert [done[:1] for done in registry.done] == [*steps, *steps]
     assert registry.done[2] == ("search", "one", "first's player")
 
 
-def test_an_evicted_game_is_not_counted(told):
+def test_an_evicted_game_is_not_counted(log):
     registry = FakeRegistry()
     registry.evicted = ("one",)
-    Warmer(registry, told.append)._run()
-    assert told == ["1 of 2 games are compiled; their pages open at once."]
+    Warmer(registry, log.append)._run()
+    assert log == ["1 of 2 games are compiled; their pages open at once."]
 
 
-def test_no_compilation_starts_while_a_client_waits(told, monkeypatch):
+def test_no_compilation_starts_while_a_client_waits(log, monkeypatch):
     registry = FakeRegistry(["one"])
-    warmer = Warmer(registry, told.append)
+    warmer = Warmer(registry, log.append)
     registry.activity.is_busy = True
 
     def wait(seconds):
@@ -66,9 +66,9 @@ def test_no_compilation_starts_while_a_client_waits(told, monkeypatch):
     assert len(registry.done) == 3
 
 
-def test_close_ends_the_compilations(told):
+def test_close_ends_the_compilations(log):
     registry = FakeRegistry()
-    warmer = Warmer(registry, told.append)
+    warmer = Warmer(registry, log.append)
     rules = registry.rules
 
     def close(offer):
@@ -80,7 +80,7 @@ def test_close_ends_the_compilations(told):
     assert registry.done == [("preview", "one"), ("rules", "one")]
 
 
-def test_an_error_in_one_game_does_not_affect_the_others(told, capsys):
+def test_an_error_in_one_game_does_not_affect_the_others(log, capsys):
     registry = FakeRegistry()
 
     def fail(offer):
@@ -88,19 +88,19 @@ def test_an_error_in_one_game_does_not_affect_the_others(told, capsys):
             raise RuntimeError("no memory left")
 
     registry.rules = fail
-    assert Warmer(registry, told.append).warm_up() == 1
+    assert Warmer(registry, log.append).warm_up() == 1
     assert "no memory left" in capsys.readouterr().err
     assert ("search", "two", "first's player") in registry.done
 
 
-def test_a_compiled_game_is_ready(catalog, told, monkeypatch):
+def test_a_compiled_game_is_ready(catalog, log, monkeypatch):
     monkeypatch.setattr("azjax.play.server.activity.QUIET_SECONDS", 0.0)
     registry = PlayerRegistry(catalog, Limits())
     offer = registry.catalog.games()["tic_tac_toe"]
     player = offer.players["random"]
     only = SimpleNamespace(key=offer.key, game=offer.game, players={"random": player})
     registry.catalog.games = lambda: {"tic_tac_toe": only}
-    assert Warmer(registry, told.append).warm_up() == 1
+    assert Warmer(registry, log.append).warm_up() == 1
     assert registry.is_ready(offer, player)
     worker, _ = registry.load(offer, player).worker(None)
     assert worker.search.sizes == [1]
