@@ -486,7 +486,7 @@ def test_finished_positions_are_never_stepped_further():
             root_action_selection_fn=least_visited,
             interior_action_selection_fn=least_visited,
             num_simulations=300,
-            selects_on_update=True,
+            caches_selection=True,
         )
     )()
     tree = jax.device_get(tree)
