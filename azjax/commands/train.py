@@ -29,7 +29,7 @@ from azjax.training import (
 from azjax.training.distributed import ends_with_the_others, is_first
 from azjax.training.presets import PresetName
 from azjax.training.run_directory import has_begun
-from azjax.training.signals import as_a_program
+from azjax.training.signals import exit_on_second_signal
 from azjax.training.summary import print_run
 
 
@@ -67,7 +67,7 @@ def _parts_option(parts: str | None = None) -> str | None:
 
 
 def _train(config: TrainConfig, parts: Parts | None = None) -> None:
-    with as_a_program():
+    with exit_on_second_signal():
         run = train(config, parts=parts)
     show_run(run)
 

@@ -31,7 +31,7 @@ from azjax.training.distributed import (
     in_any,
     is_first,
 )
-from azjax.training.echoes import no_echoes
+from azjax.training.orbax_messages import suppress_orbax_messages
 from azjax.training.run_directory import disk_errors, system_error_number
 
 _POLL_SECONDS = 0.1  # interval of checks whether a save is complete
@@ -169,7 +169,7 @@ class Checkpoints:
         unfinished checkpoint and miss earlier ones.
         """
         self._settle()
-        with no_echoes():
+        with suppress_orbax_messages():
             try:
                 if self._manager is None:
                     self._manager = _make_manager(self._directory, self._keep)
@@ -302,7 +302,7 @@ class _Watcher(threading.Thread):
     def run(self) -> None:
         """Waits for the save."""
         try:
-            with no_echoes():
+            with suppress_orbax_messages():
                 self._manager.wait_until_finished()
         except Exception as error:
             self._manager.failure = self._manager.failure or error
