@@ -27,8 +27,8 @@ from azjax.training import (
     TrainConfig,
     fitted_to_length,
 )
-from azjax.training.distributed import ends_with_the_others
-from azjax.training.signals import as_a_program
+from azjax.training.distributed import exit_if_process_lost
+from azjax.training.signals import exit_on_second_signal
 
 # With --distributed, joins the other processes before JAX computes.
 with cli.one_line_errors():
@@ -105,7 +105,7 @@ def settings(**changes: Any) -> TrainConfig:
 
 def main() -> None:
     """Reads options, trains, and prints the results."""
-    with as_a_program(), ends_with_the_others():
+    with exit_on_second_signal(), exit_if_process_lost():
         config = parse_train_config(
             "connect_four", ARGUMENTS, prog="connect4.py", settings=settings
         )

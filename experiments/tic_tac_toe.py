@@ -20,7 +20,7 @@ from azjax.training import (
     SelfPlayConfig,
     TrainConfig,
 )
-from azjax.training.signals import as_a_program
+from azjax.training.signals import exit_on_second_signal
 
 CONFIG = TrainConfig(
     game="tic_tac_toe",
@@ -50,7 +50,7 @@ def main() -> None:
         prog="tic_tac_toe.py",
         settings=functools.partial(dataclasses.replace, CONFIG),
     )
-    with as_a_program():
+    with exit_on_second_signal():
         run = train(config)
     show_run(run)
 

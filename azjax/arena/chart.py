@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from azjax.arena.standings import Standing
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 CHART_FILE = "ratings.png"
@@ -60,13 +61,18 @@ def draw_chart(title: str, table: Sequence[Standing]) -> "Figure":
     axes.set_ylim(len(table) - 0.5, -0.7)
     axes.set_xlabel("Elo, with 95% intervals", color=PALE_INK, fontsize=9)
     axes.set_title(title, loc="left", color=INK, fontsize=13, fontweight="bold", pad=10)
+    style_axes(axes, grid="x")
+    axes.tick_params(axis="y", labelcolor=INK, labelsize=10)
+    return figure
+
+
+def style_axes(axes: "Axes", grid: Literal["x", "y"] = "y") -> None:
+    """Sets a panel's colours and the grid of one axis, and removes its frame."""
     axes.set_axisbelow(True)
-    axes.grid(axis="x", color=GRID, linewidth=0.8)
+    axes.grid(axis=grid, color=GRID, linewidth=0.8)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.spines["bottom"].set_color(PALE_INK)
     axes.tick_params(colors=PALE_INK, labelsize=9, length=0)
-    axes.tick_params(axis="y", labelcolor=INK, labelsize=10)
-    return figure
 
 
 def _shortened(name: str) -> str:

@@ -3,13 +3,13 @@
 import dataclasses
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from azjax.arena.exhaustive import as_bytes
 from azjax.checks import check_int
 from azjax.games import Game, State
-from azjax.players.random import RandomPlayer
+from azjax.games.core import initial_states
+from azjax.games.random_moves import play_random_move
 
 MOST_MOVES, SHARE_OF_GAME = 4, 9
 _BATCH_SIZE = 1024
@@ -59,7 +59,7 @@ def suite(
         num_moves = min(MOST_MOVES, game.max_moves // SHARE_OF_GAME)
     check_int("opening_moves", num_moves, 0)
     if num_moves == 0:
-        states = _first_positions(game, num_openings)
+        states = jax.device_get(initial_states(game, num_openings))
         return Openings(np.zeros((num_openings, 0), np.int32), states)
     most = 0
     for length in range(num_moves, game.max_moves):
@@ -85,18 +85,19 @@ def _draw(
     game: Game, rng_key: jax.Array, num_openings: int, num_moves: int
 ) -> Openings:
     """Draws openings until there are enough or no new ones are found."""
-    start = _first_positions(game, _BATCH_SIZE)
-    pool = Openings(np.zeros((0, num_moves), np.int32), _empty(start))
+    start = jax.device_get(initial_states(game, _BATCH_SIZE))
+    initial = Openings(np.zeros((_BATCH_SIZE, num_moves), np.int32), start)
+    pool = initial.take(np.arange(0))
     rounds_without_new = 0
     while len(pool) < num_openings and rounds_without_new < _MAX_ROUNDS_WITHOUT_NEW:
         states, moves = start, []
         for _ in range(num_moves):
             rng_key, move_key = jax.random.split(rng_key)
-            states, action = _move_at_random(game, move_key, states)
+            states, action = _play_random_move(game, move_key, states)
             moves.append(np.asarray(action))
-        states = jax.tree.map(np.asarray, states)
-        drawn = Openings(np.stack(moves, axis=1), states)
-        drawn = drawn.take(np.flatnonzero(~states.terminated))
+        drawn = Openings(np.stack(moves, axis=1), jax.device_get(states))
+        # -1 where a move would have ended the game.
+        drawn = drawn.take(np.flatnonzero((drawn.moves >= 0).all(axis=1)))
         before, pool = len(pool), _different(pool, drawn)
         is_new = len(pool) > before
         rounds_without_new = 0 if is_new else rounds_without_new + 1
@@ -115,19 +116,4 @@ def _different(pool: Openings, drawn: Openings) -> Openings:
     return together.take(np.sort(first))
 
 
-def _first_positions(game: Game, count: int) -> State:
-    return jax.tree.map(
-        lambda leaf: np.repeat(np.asarray(leaf)[None], count, axis=0), game.init()
-    )
-
-
-def _empty(states: State) -> State:
-    return jax.tree.map(lambda leaf: leaf[:0], states)
-
-
-@jax.jit(static_argnames="game")
-def _move_at_random(
-    game: Game, rng_key: jax.Array, states: State
-) -> tuple[State, jax.Array]:
-    action = RandomPlayer(game).choose(rng_key, states).action
-    return jax.vmap(game.step)(states, action), jnp.asarray(action, jnp.int32)
+_play_random_move = jax.jit(play_random_move, static_argnames="game")

@@ -11,7 +11,6 @@ from azjax.arena.results import MatchResult
 from azjax.arena.solved import Grade, SolvedPositions, grade
 from azjax.networks import Parts
 from azjax.players import (
-    AlphaZeroPlayer,
     NetworkPlayer,
     Player,
     RandomPlayer,
@@ -81,9 +80,7 @@ def evaluate(
         openings = suite(game, opening_key, num_games // 2, OPENING_MOVES)
     players: dict[str, Player] = {
         "network": NetworkPlayer(game, network, trained.variables),
-        "search": AlphaZeroPlayer(
-            game, trained.search, simulations, network, trained.variables
-        ),
+        "search": trained.player(simulations),
     }
     grades = {
         name: None if positions is None else grade(player, positions, key)

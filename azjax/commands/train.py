@@ -26,10 +26,10 @@ from azjax.training import (
     repeated_config,
     train,
 )
-from azjax.training.distributed import ends_with_the_others, is_first
+from azjax.training.distributed import exit_if_process_lost, is_first_process
 from azjax.training.presets import PresetName
 from azjax.training.run_directory import has_begun
-from azjax.training.signals import as_a_program
+from azjax.training.signals import exit_on_second_signal
 from azjax.training.summary import print_run
 
 
@@ -53,7 +53,7 @@ def train_with_settings(args: Sequence[str], prog: str) -> None:
     game, settings = split_game(args, prog)
     prog = f"{prog} {game}"
     settings = join_if_asked(settings, prog=prog)
-    with ends_with_the_others():
+    with exit_if_process_lost():
         text, settings = parse(
             _parts_option, settings, prog=prog, return_unknown_args=True, add_help=False
         )
@@ -67,7 +67,7 @@ def _parts_option(parts: str | None = None) -> str | None:
 
 
 def _train(config: TrainConfig, parts: Parts | None = None) -> None:
-    with as_a_program():
+    with exit_on_second_signal():
         run = train(config, parts=parts)
     show_run(run)
 
@@ -75,7 +75,7 @@ def _train(config: TrainConfig, parts: Parts | None = None) -> None:
 def show_run(run: Run[TrainedPlayer]) -> None:
     """Prints the results of a run, in the first process; if the run was stopped, exits
     with status `STOPPED`."""
-    if is_first():
+    if is_first_process():
         print_run(Console(), run)
     if not run.finished:
         raise SystemExit(STOPPED)

@@ -13,7 +13,7 @@ from azjax.training.q_config import QConfig
 from azjax.training.q_learning import train_q
 from azjax.training.run_directory import has_begun
 from azjax.training.saved_config import load_q_config
-from azjax.training.signals import as_a_program
+from azjax.training.signals import exit_on_second_signal
 from azjax.training.summary import print_q_run
 
 
@@ -40,7 +40,7 @@ def train_q_with_settings(args: Sequence[str], prog: str) -> None:
 
 
 def _train(config: QConfig) -> None:
-    with as_a_program():
+    with exit_on_second_signal():
         run = train_q(config)
     print_q_run(Console(), run)
     if not run.finished:

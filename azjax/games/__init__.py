@@ -6,12 +6,13 @@ from azjax.games.checking_play import ContractError
 from azjax.games.chess import Chess
 from azjax.games.connect_four import ConnectFour
 from azjax.games.core import Game, State
-from azjax.games.env import EnvState, TimeStep, VectorEnv, random_action
+from azjax.games.env import EnvState, TimeStep, VectorEnv
 from azjax.games.game_record import GameRecord
 from azjax.games.go import Go
 from azjax.games.gomoku import Gomoku
 from azjax.games.hex import Hex
 from azjax.games.othello import Othello
+from azjax.games.random_moves import random_action
 from azjax.games.registry import (
     UnknownGameError,
     available,

@@ -309,6 +309,11 @@ def _enumerate(texts: Sequence[str], most: int = 20) -> str:
     return f"{' '.join(texts[: most - 2])} ... {texts[-1]} ({len(texts)} in all)"
 
 
+def initial_states(game: Game[S], batch_size: int) -> S:
+    """Returns the first position of each of B games, leaves `[B, ...]`."""
+    return jax.vmap(lambda _: game.init())(jnp.arange(batch_size))
+
+
 def select(predicate: jax.Array, on_true: T, on_false: T) -> T:
     """Returns, leaf by leaf, `on_true` where the scalar `predicate` is True."""
     return jax.tree.map(lambda t, f: jnp.where(predicate, t, f), on_true, on_false)

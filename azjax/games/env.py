@@ -1,86 +1,16 @@
 """A batch of games with automatic reset."""
 
 import dataclasses
-import itertools
 from typing import Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 
 from azjax.checks import check_int
-from azjax.games.core import Game, State, select
+from azjax.games.core import Game, State, initial_states, select
+from azjax.games.random_moves import play_random_moves
 
 S = TypeVar("S", bound=State)
-
-_BLOCK = 16  # actions that are counted one by one
-_MAX_ACTIONS = 2**16  # up to here a product of halves of the 32 bits does not overflow
-
-
-def random_action(rng_key: jax.Array, legal_action_mask: jax.Array) -> jax.Array:
-    """Samples a legal action in each position, uniformly.
-
-    It draws 32 random bits per position; `jax.random.categorical` draws 32 per action
-    and takes 3 to 40 times as long on a CPU. The probabilities differ by at most
-    `2**-32`.
-
-    Args:
-        rng_key: one key, consumed.
-        legal_action_mask: `[..., A]` bool, at most 65,536 actions.
-
-    Returns:
-        `[...]` int32; 0 where no action is legal.
-
-    Raises:
-        ValueError: the mask has another shape or dtype.
-    """
-    shape, dtype = legal_action_mask.shape, legal_action_mask.dtype
-    if not shape or not 1 <= shape[-1] <= _MAX_ACTIONS or dtype != jnp.bool_:
-        raise ValueError(
-            f"legal_action_mask must be [..., A] bool, of 1 to {_MAX_ACTIONS} actions: "
-            f"{list(shape)} {dtype}"
-        )
-    bits = jax.random.bits(rng_key, shape[:-1], jnp.uint32)
-    return jnp.vectorize(_legal_action, signature="(),(a)->()")(bits, legal_action_mask)
-
-
-def _legal_action(bits: jax.Array, legal_action_mask: jax.Array) -> jax.Array:
-    """Returns the legal action that `bits` (`[]` uint32) choose from `[A]`."""
-    num_actions = legal_action_mask.shape[0]
-    if num_actions <= _BLOCK:
-        counts_so_far = _running_counts(legal_action_mask)
-        return _place(counts_so_far, _scale(bits, counts_so_far[-1]))
-    num_blocks = -(-num_actions // _BLOCK)
-    padding = num_blocks * _BLOCK - num_actions
-    blocks = jnp.pad(legal_action_mask, (0, padding)).reshape(num_blocks, _BLOCK)
-    counts = blocks.sum(axis=1, dtype=jnp.uint32)
-    counts_so_far = jnp.cumsum(counts, dtype=jnp.uint32)
-    count = counts_so_far[-1]
-    rank = _scale(bits, count)
-    # Find the block of the action that has `rank` legal actions before it.
-    is_before = counts_so_far <= rank
-    block = is_before.sum(dtype=jnp.int32)
-    rank -= jnp.where(is_before, counts, 0).sum(dtype=jnp.uint32)
-    action = block * _BLOCK + _place(_running_counts(blocks[block]), rank)
-    return jnp.where(count > 0, action, 0)
-
-
-def _running_counts(legal_action_mask: jax.Array) -> list[jax.Array]:
-    """Returns the inclusive running counts of legal actions."""
-    # Unrolled, because XLA fuses these sums but not a cumulative sum.
-    return list(itertools.accumulate(legal_action_mask.astype(jnp.uint32)))
-
-
-def _place(counts_so_far: list[jax.Array], rank: jax.Array) -> jax.Array:
-    """Returns `[]` int32, the action with `rank` legal ones before it; 0 if none is
-    legal."""
-    place = sum((count <= rank for count in counts_so_far), jnp.int32(0))
-    return jnp.where(counts_so_far[-1] > 0, place, 0)
-
-
-def _scale(bits: jax.Array, count: jax.Array) -> jax.Array:
-    """Returns `bits * count // 2**32`, in 32 bits; `count` is at most 2**16."""
-    high, low = bits >> 16, bits & 0xFFFF
-    return (high * count + (low * count >> 16)) >> 16
 
 
 @jax.tree_util.register_dataclass
@@ -89,13 +19,11 @@ class Openings(Generic[S]):
     """The openings of the next games, prepared by one move per step.
 
     state: leaves `[B, ...]`; the current position of each opening.
-    num_moves: `[B]` int32; moves made so far.
-    length: `[B]` int32; moves of the complete opening.
+    num_left: `[B]` int32; moves until it is complete.
     """
 
     state: S
-    num_moves: jax.Array
-    length: jax.Array
+    num_left: jax.Array
 
 
 @jax.tree_util.register_dataclass
@@ -179,9 +107,9 @@ class VectorEnv(Generic[S]):
 
     game: the game.
     num_envs: B, the number of games.
-    random_moves: number of uniformly random legal moves at the start of each game. A
-        game that ends within them starts again with one move less. They are prepared
-        during the previous game, at the cost of about one step of the rules per step.
+    random_moves: number of uniformly random legal moves at the start of each game,
+        except those that would end it. They are prepared during the previous game, at
+        the cost of about one step of the rules per step.
     """
 
     game: Game[S]
@@ -208,10 +136,9 @@ class VectorEnv(Generic[S]):
         Returns:
             The games, and a time step with zero rewards and nothing terminated.
         """
-        states, zeros = self._first_states(), jnp.zeros(self.num_envs, jnp.int32)
-        openings = None
-        if self.random_moves:
-            openings = Openings(states, zeros, zeros + self.random_moves)
+        states = initial_states(self.game, self.num_envs)
+        zeros = jnp.zeros(self.num_envs, jnp.int32)
+        openings = self._new_openings(states) if self.random_moves else None
         every = jnp.ones(self.num_envs, bool)
         env_state = self._begin(every, EnvState(states, zeros, openings, rng_key))
         no_rewards = jnp.zeros((self.num_envs, 2), jnp.float32)
@@ -267,49 +194,24 @@ class VectorEnv(Generic[S]):
             next_state=next_state,
         )
 
-    def _first_states(self) -> S:
-        return jax.vmap(lambda _: self.game.init())(jnp.arange(self.num_envs))
+    def _new_openings(self, states: S) -> Openings[S]:
+        return Openings(states, jnp.full(self.num_envs, self.random_moves, jnp.int32))
 
     def _begin(self, ended: jax.Array, env_state: EnvState[S]) -> EnvState[S]:
         """Replaces each game that `ended` (`[B]` bool) by a new one."""
-        first, zeros = self._first_states(), jnp.zeros_like(env_state.num_steps)
+        begun = first = initial_states(self.game, self.num_envs)
         openings, rng_key = env_state.openings, env_state.rng_key
-        begun = first
         if openings is not None:
-            openings, rng_key = self._prepare(openings, rng_key, ended)
-            begun = openings.state
-            next_openings = Openings(first, zeros, zeros + self.random_moves)
-            openings = jax.vmap(select)(ended, next_openings, openings)
+            rng_key, moves_key = jax.random.split(rng_key)
+            # All moves that are left where a game begins, otherwise one.
+            num_left = openings.num_left
+            num_moves = jnp.where(ended, num_left, jnp.minimum(num_left, 1))
+            begun = play_random_moves(self.game, moves_key, openings.state, num_moves)
+            openings = Openings(begun, num_left - num_moves)
+            openings = jax.vmap(select)(ended, self._new_openings(first), openings)
         return EnvState(
             state=jax.vmap(select)(ended, begun, env_state.state),
             num_steps=jnp.where(ended, 0, env_state.num_steps),
             openings=openings,
             rng_key=rng_key,
         )
-
-    def _prepare(
-        self, openings: Openings[S], rng_key: jax.Array, needed: jax.Array
-    ) -> tuple[Openings[S], jax.Array]:
-        """Makes one move in each opening, and more until `needed` ones are complete."""
-
-        def is_incomplete(carry) -> jax.Array:
-            is_first, openings, _ = carry
-            return is_first | (needed & (openings.num_moves < openings.length)).any()
-
-        def play_on(carry):
-            _, openings, rng_key = carry
-            rng_key, action_key = jax.random.split(rng_key)
-            keys = jax.random.split(action_key, self.num_envs)
-            return jnp.bool(False), jax.vmap(self._play_on)(openings, keys), rng_key
-
-        start = (jnp.bool(True), openings, rng_key)
-        return jax.lax.while_loop(is_incomplete, play_on, start)[1:]
-
-    def _play_on(self, opening: Openings[S], rng_key: jax.Array) -> Openings[S]:
-        """Makes a random move in one opening, unless it is complete."""
-        legal = self.game.legal_action_mask(opening.state)
-        after = self.game.step(opening.state, random_action(rng_key, legal))
-        longer = Openings(after, opening.num_moves + 1, opening.length)
-        shorter = Openings(self.game.init(), jnp.int32(0), opening.length - 1)
-        played = select(after.terminated, shorter, longer)
-        return select(opening.num_moves >= opening.length, opening, played)

@@ -1,6 +1,5 @@
 """Gomoku and its kin: so many in a row on a rectangular board."""
 
-import dataclasses
 from typing import ClassVar
 
 import jax
@@ -12,25 +11,8 @@ from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select, zero_sum
 from azjax.games.lines import cells_in_lines
 from azjax.games.registry import register
+from azjax.games.stones import State, after_move, empty_board
 from azjax.games.symmetry import Symmetry, board_symmetries
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class State:
-    """A Gomoku position, 67 bytes for a board of 15x15.
-
-    stones: the bitboards of players 0 and 1, N `[]` uint32 words each; N is 8 for a
-        board of 15x15.
-    current_player: `[]` int8; the player to move, 0 moves first.
-    outcome: `[]` int8; +1, 0, -1 for player 0 once `terminated`, 0 before.
-    terminated: `[]` bool.
-    """
-
-    stones: tuple[bitboard.Board, bitboard.Board]
-    current_player: jax.Array
-    outcome: jax.Array
-    terminated: jax.Array
 
 
 @register
@@ -89,13 +71,7 @@ class Gomoku(Game[State]):
 
     def init(self) -> State:
         """Returns the empty board."""
-        no_stones = bitboard.empty(self._grid.num_bits)
-        return State(
-            stones=(no_stones, no_stones),
-            current_player=jnp.int8(0),
-            outcome=jnp.int8(0),
-            terminated=jnp.bool(False),
-        )
+        return empty_board(self._grid.num_bits)
 
     def step(self, state: State, action: jax.Array) -> State:
         """Puts a stone of the player to move on cell `action`."""
@@ -107,14 +83,14 @@ class Gomoku(Game[State]):
         is_legal = bitboard.has_any(stone)
         wins = self._has_line(mine)
         is_full = bitboard.is_equal(bitboard.union(occupied, stone), self._grid.full)
-        mover_result = jnp.where(is_legal, wins.astype(jnp.int8), jnp.int8(-1))
-        after = State(
-            stones=select(second_to_move, (first, mine), (mine, second)),
-            current_player=jnp.int8(1) - state.current_player,
-            outcome=jnp.where(second_to_move, -mover_result, mover_result),
-            terminated=~is_legal | wins | is_full,
+        stones = select(second_to_move, (first, mine), (mine, second))
+        return after_move(
+            state,
+            stones,
+            is_legal=is_legal,
+            result=wins.astype(jnp.int8),
+            is_over=wins | is_full,
         )
-        return select(state.terminated, state, after)
 
     def legal_action_mask(self, state: State) -> jax.Array:
         """Returns `[A]` bool, True for the empty cells."""

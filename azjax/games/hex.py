@@ -1,7 +1,6 @@
 """Hex: two players connect their sides of a rhombus of hexagons."""
 
 import collections
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
@@ -13,27 +12,10 @@ from azjax.checks import check_bool, check_int
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select, zero_sum
 from azjax.games.registry import register
+from azjax.games.stones import State, after_move, empty_board
 from azjax.games.symmetry import Symmetry, board_symmetry, identity
 
 _NEIGHBOURS = ((0, -1), (0, 1), (-1, 0), (-1, 1), (1, 0), (1, -1))  # (down, right)
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class State:
-    """A Hex position, 43 bytes for size 11.
-
-    stones: the bitboards of players 0 and 1, N `[]` uint32 words each; N is 5 for
-        size 11.
-    current_player: `[]` int8; the player to move, 0 moves first.
-    outcome: `[]` int8; +1, -1 for player 0 once `terminated`, 0 before.
-    terminated: `[]` bool.
-    """
-
-    stones: tuple[bitboard.Board, bitboard.Board]
-    current_player: jax.Array
-    outcome: jax.Array
-    terminated: jax.Array
 
 
 @register
@@ -82,13 +64,7 @@ class Hex(Game[State]):
 
     def init(self) -> State:
         """Returns the empty board."""
-        no_stones = bitboard.empty(self._grid.num_bits)
-        return State(
-            stones=(no_stones, no_stones),
-            current_player=jnp.int8(0),
-            outcome=jnp.int8(0),
-            terminated=jnp.bool(False),
-        )
+        return empty_board(self._grid.num_bits)
 
     def step(self, state: State, action: jax.Array) -> State:
         """Puts a stone of the player to move on cell `action`, or swaps."""
@@ -104,14 +80,9 @@ class Hex(Game[State]):
             is_swap = _can_swap(state) & (action == self.size**2)
             stones = select(is_swap, (second, self._mirrored(first)), stones)
             is_legal |= is_swap
-        mover_result = jnp.where(is_legal, wins.astype(jnp.int8), jnp.int8(-1))
-        after = State(
-            stones=stones,
-            current_player=jnp.int8(1) - state.current_player,
-            outcome=jnp.where(second_to_move, -mover_result, mover_result),
-            terminated=~is_legal | wins,
+        return after_move(
+            state, stones, is_legal=is_legal, result=wins.astype(jnp.int8), is_over=wins
         )
-        return select(state.terminated, state, after)
 
     def legal_action_mask(self, state: State) -> jax.Array:
         """Returns `[A]` bool, True for the empty cells, and for an allowed swap."""

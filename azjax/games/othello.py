@@ -11,6 +11,7 @@ import numpy as np
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select, zero_sum
 from azjax.games.registry import register
+from azjax.games.stones import State, after_move, first_position
 from azjax.games.symmetry import Symmetry, board_symmetry
 
 SIZE = 8
@@ -30,23 +31,6 @@ STEPS = np.array([1, 7, 8, 9], np.uint32)
 # The cells of a word that a line in these directions may pass through: those at the
 # side edges would let it wrap around, except where it goes straight down.
 PASSABLE = np.where(STEPS == SIZE, np.uint32(0xFFFFFFFF), np.uint32(0x7E7E7E7E))
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class State:
-    """An Othello position, 19 bytes.
-
-    stones: the bitboards of players 0 and 1, two `[]` uint32 words each, row by row.
-    current_player: `[]` int8; the player to move, 0 (black) moves first.
-    outcome: `[]` int8; +1, 0, -1 for player 0 once `terminated`, 0 before.
-    terminated: `[]` bool.
-    """
-
-    stones: tuple[bitboard.Board, bitboard.Board]
-    current_player: jax.Array
-    outcome: jax.Array
-    terminated: jax.Array
 
 
 @register
@@ -78,12 +62,7 @@ class Othello(Game[State]):
 
     def init(self) -> State:
         """Returns the board with the four discs of the start."""
-        return State(
-            stones=jax.tree.map(jnp.uint32, START),
-            current_player=jnp.int8(0),
-            outcome=jnp.int8(0),
-            terminated=jnp.bool(False),
-        )
+        return first_position(jax.tree.map(jnp.uint32, START))
 
     def step(self, state: State, action: jax.Array) -> State:
         """Places a disc of the player to move in cell `action`, or passes."""
@@ -103,15 +82,12 @@ class Othello(Game[State]):
         is_legal = turns_any | (is_pass & ~i_can)
         is_over = ~i_can & ~they_can
         lead = jnp.sign(bitboard.count(mine) - bitboard.count(theirs)).astype(jnp.int8)
-        mover_result = jnp.where(is_legal, jnp.where(is_over, lead, 0), -1)
         second_to_move = state.current_player == 1
-        after = State(
-            stones=select(second_to_move, (theirs, mine), (mine, theirs)),
-            current_player=jnp.int8(1) - state.current_player,
-            outcome=jnp.where(second_to_move, -mover_result, mover_result),
-            terminated=~is_legal | is_over,
+        stones = select(second_to_move, (theirs, mine), (mine, theirs))
+        result = jnp.where(is_over, lead, 0)
+        return after_move(
+            state, stones, is_legal=is_legal, result=result, is_over=is_over
         )
-        return select(state.terminated, state, after)
 
     def legal_action_mask(self, state: State) -> jax.Array:
         """Returns `[65]` bool, True for cells where a disc turns others over; True for

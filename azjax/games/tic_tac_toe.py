@@ -1,6 +1,5 @@
 """Tic-tac-toe: three in a row on a board of nine cells."""
 
-import dataclasses
 import functools
 import operator
 from typing import ClassVar
@@ -13,6 +12,7 @@ from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select, zero_sum
 from azjax.games.lines import cells_in_lines
 from azjax.games.registry import register
+from azjax.games.stones import State, after_move, empty_board
 from azjax.games.symmetry import Symmetry, board_symmetries
 
 SIZE = 3
@@ -20,23 +20,6 @@ CELLS = np.arange(SIZE * SIZE).reshape(SIZE, SIZE)
 _ROWS = [*CELLS, *CELLS.T, CELLS.diagonal(), CELLS[:, ::-1].diagonal()]
 LINES = [bitboard.constant(row, SIZE * SIZE) for row in _ROWS]
 FULL_BOARD = bitboard.constant(CELLS, SIZE * SIZE)
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class State:
-    """A tic-tac-toe position, 11 bytes.
-
-    stones: the bitboards of players 0 and 1, one `[]` uint32 word each, row by row.
-    current_player: `[]` int8; the player to move, 0 moves first.
-    outcome: `[]` int8; +1, 0, -1 for player 0 once `terminated`, 0 before.
-    terminated: `[]` bool.
-    """
-
-    stones: tuple[bitboard.Board, bitboard.Board]
-    current_player: jax.Array
-    outcome: jax.Array
-    terminated: jax.Array
 
 
 @register
@@ -55,13 +38,7 @@ class TicTacToe(Game[State]):
 
     def init(self) -> State:
         """Returns the empty board."""
-        no_stones = bitboard.empty(SIZE * SIZE)
-        return State(
-            stones=(no_stones, no_stones),
-            current_player=jnp.int8(0),
-            outcome=jnp.int8(0),
-            terminated=jnp.bool(False),
-        )
+        return empty_board(SIZE * SIZE)
 
     def step(self, state: State, action: jax.Array) -> State:
         """Marks cell `action` for the player to move."""
@@ -73,14 +50,14 @@ class TicTacToe(Game[State]):
         is_legal = bitboard.has_any(mark)
         wins = _has_line(mine)
         is_full = bitboard.is_equal(bitboard.union(occupied, mark), FULL_BOARD)
-        mover_result = jnp.where(is_legal, wins.astype(jnp.int8), jnp.int8(-1))
-        after = State(
-            stones=select(second_to_move, (first, mine), (mine, second)),
-            current_player=jnp.int8(1) - state.current_player,
-            outcome=jnp.where(second_to_move, -mover_result, mover_result),
-            terminated=~is_legal | wins | is_full,
+        stones = select(second_to_move, (first, mine), (mine, second))
+        return after_move(
+            state,
+            stones,
+            is_legal=is_legal,
+            result=wins.astype(jnp.int8),
+            is_over=wins | is_full,
         )
-        return select(state.terminated, state, after)
 
     def legal_action_mask(self, state: State) -> jax.Array:
         """Returns `[9]` bool, True for the empty cells."""

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 
 from azjax.devices import spread
-from azjax.games import State
+from azjax.games import State, random_action
+from azjax.search.keys import draw
 
 
 class Choice(NamedTuple):
@@ -55,6 +56,12 @@ class Player(Protocol):
 def uniform(mask: jax.Array) -> jax.Array:
     """Returns `[B, A]` float32: equal probabilities where `mask` is True, else 0."""
     return mask / mask.sum(axis=-1, keepdims=True, dtype=jnp.float32)
+
+
+def choose_uniformly(rng_key: jax.Array, mask: jax.Array, value: jax.Array) -> Choice:
+    """Chooses one of the actions in `mask` (`[B, A]` bool), each with the same
+    probability; the key is consumed."""
+    return Choice(draw(random_action, rng_key, mask), uniform(mask), value)
 
 
 def choose(

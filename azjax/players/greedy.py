@@ -6,10 +6,9 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from azjax.games import Game, State, random_action
-from azjax.players.core import Choice, uniform
+from azjax.games import Game, State
+from azjax.players.core import Choice, choose_uniformly
 from azjax.players.lookahead import after_each_move, result_of_mover
-from azjax.search.keys import draw
 
 _MOVES_AT_ONCE = 8  # each with up to 64 replies
 
@@ -30,11 +29,8 @@ class GreedyPlayer:
         dangers = jax.vmap(self._dangers)(states)
         least = dangers.min(axis=-1)
         best = dangers == least[:, None]
-        return Choice(
-            action=draw(random_action, rng_key, best),
-            policy=uniform(best),
-            value=-jnp.sign(least).astype(jnp.float32),
-        )
+        value = -jnp.sign(least).astype(jnp.float32)
+        return choose_uniformly(rng_key, best, value)
 
     def _dangers(self, state: State) -> jax.Array:
         """Returns `[A]` int32, the number of winning replies to each move; -1 for a

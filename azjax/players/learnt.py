@@ -48,13 +48,7 @@ def load_learnt(
 
 def _alphazero(directory: Path, parts: Parts | None) -> AlphaZeroPlayer:
     trained = load_player(directory, parts, most=MAX_WEIGHT_BYTES)
-    return AlphaZeroPlayer(
-        game=trained.game,
-        search=trained.search,
-        simulations=DEFAULT_SIMULATIONS,
-        network=trained.network,
-        variables=trained.variables,
-    )
+    return trained.player(DEFAULT_SIMULATIONS)
 
 
 def _network(directory: Path, parts: Parts | None) -> NetworkPlayer:

@@ -20,7 +20,7 @@ from azjax.search import (
     subtree,
     uct_policy,
 )
-from azjax.search.keys import draw, fold_in, split_keys
+from azjax.search.keys import draw, draw_uniform, fold_in, split_keys
 
 
 @struct.dataclass
@@ -164,9 +164,5 @@ def playout_results(game: Game, rng_key: jax.Array, states: State) -> jax.Array:
 
 def _random_order(rng_key: jax.Array, legal: jax.Array) -> jax.Array:
     """Returns `[B, A]` random numbers in [0, 1), the lowest number where illegal."""
-    order = draw(_uniform_like, rng_key, legal)
+    order = draw_uniform(rng_key, legal)
     return jnp.where(legal, order, jnp.finfo(jnp.float32).min)
-
-
-def _uniform_like(rng_key: jax.Array, array: jax.Array) -> jax.Array:
-    return jax.random.uniform(rng_key, array.shape, jnp.float32)

@@ -7,10 +7,9 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from azjax.games import Game, State, random_action
-from azjax.players.core import Choice, uniform
+from azjax.games import Game, State
+from azjax.players.core import Choice, choose_uniformly
 from azjax.players.lookahead import after_each_move, result_of_mover
-from azjax.search.keys import draw
 
 MAX_DEPTH = 32  # moves
 
@@ -38,11 +37,7 @@ class MinimaxPlayer:
         scores = jax.vmap(self._scores)(states)
         top = scores.max(axis=-1)
         best = scores == top[:, None]
-        return Choice(
-            action=draw(random_action, rng_key, best),
-            policy=uniform(best),
-            value=jnp.clip(top, -1.0, 1.0),
-        )
+        return choose_uniformly(rng_key, best, jnp.clip(top, -1.0, 1.0))
 
     def _scores(self, state: State) -> jax.Array:
         """Returns `[A]` scores: exact for the best moves, lower for all others."""

@@ -9,7 +9,7 @@ from flax import struct
 from azjax.games import Game, State, random_action
 from azjax.networks import QNetwork, QParams, every_action_value
 from azjax.players.core import Choice, uniform
-from azjax.search.keys import draw, split_keys
+from azjax.search.keys import draw, draw_uniform, split_keys
 
 
 @struct.dataclass
@@ -73,10 +73,6 @@ def epsilon_greedy(
     """
     explore_key, action_key = split_keys(rng_key, 2)
     best = values.argmax(axis=-1)
-    explores = draw(_uniform_like, explore_key, best) < epsilon
+    explores = draw_uniform(explore_key, best) < epsilon
     random = draw(random_action, action_key, jnp.isfinite(values))
     return jnp.where(explores, random, best).astype(jnp.int32)
-
-
-def _uniform_like(rng_key: jax.Array, array: jax.Array) -> jax.Array:
-    return jax.random.uniform(rng_key, array.shape)

@@ -6,9 +6,8 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from azjax.games import Game, State, random_action
-from azjax.players.core import Choice, uniform
-from azjax.search.keys import draw
+from azjax.games import Game, State
+from azjax.players.core import Choice, choose_uniformly
 
 
 @struct.dataclass
@@ -21,6 +20,5 @@ class RandomPlayer:
     def choose(self, rng_key: jax.Array, states: State) -> Choice:
         """Chooses a move in each of B positions; the key is consumed."""
         legal = jax.vmap(self.game.legal_action_mask)(states)
-        policy = uniform(legal)
-        value = jnp.zeros(policy.shape[:1], jnp.float32)
-        return Choice(draw(random_action, rng_key, legal), policy, value)
+        value = jnp.zeros(len(legal), jnp.float32)
+        return choose_uniformly(rng_key, legal, value)

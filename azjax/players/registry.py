@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from azjax.games import Game
 from azjax.networks import Parts
-from azjax.players.alphazero import AlphaZeroPlayer
 from azjax.players.core import Player
 from azjax.players.greedy import GreedyPlayer
 from azjax.players.gtp import GtpPlayer
@@ -163,13 +162,7 @@ def _alphazero(spec: PlayerSpec, game: Game | None) -> Player:
     changes = _search_changes(spec)  # refuses most errors before anything is loaded
     trained = load_run(spec.argument, game, spec.parts)
     search = _with_changes(spec, trained.search, changes)
-    return AlphaZeroPlayer(
-        game=trained.game,
-        search=search,
-        simulations=simulations,
-        network=trained.network,
-        variables=trained.variables,
-    )
+    return dataclasses.replace(trained, search=search).player(simulations)
 
 
 def _gtp(spec: PlayerSpec, game: Game | None) -> GtpPlayer:

@@ -17,6 +17,7 @@ import numpy as np
 from azjax import games
 from azjax.checks import check_seed
 from azjax.networks import Network, NetworkConfig, Parts, Variables, init_network
+from azjax.players.alphazero import AlphaZeroPlayer
 from azjax.players.schema import VERSION, migrate
 from azjax.players.weights import MismatchError, open_regular, read_weights
 from azjax.records import record_from_json
@@ -51,6 +52,12 @@ class TrainedPlayer:
     search: SearchConfig
     seed: int
     has_own_parts: bool = False
+
+    def player(self, simulations: int) -> AlphaZeroPlayer:
+        """Returns a player that makes so many simulations per move."""
+        return AlphaZeroPlayer(
+            self.game, self.search, simulations, self.network, self.variables
+        )
 
 
 class _Settings(NamedTuple):

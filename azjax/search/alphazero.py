@@ -167,7 +167,7 @@ def alphazero_policy(
         interior_action_selection_fn=functools.partial(puct_selection, **settings),
         num_simulations=num_simulations,
         invalid_actions=invalid_actions,
-        selects_on_update=True,
+        caches_selection=True,
         **search_settings,
     )
     weights = _visit_weights(tree, forced_playouts, settings)

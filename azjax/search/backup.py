@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from azjax.search.nodes import Nodes, Rows, Statistics, link_of, link_to
+from azjax.search.nodes import Nodes, Rows, Statistics, encode_link, link_of_action
 from azjax.search.paths import PORTION, Paths
 from azjax.search.solver import back_up_bounds, is_expandable, is_proven_at
 
@@ -132,7 +132,7 @@ def _update_by_row(
         now = nodes.statistics.update(at, value=statistics.value)
         now = dataclasses.replace(nodes, statistics=now)
         action = select(now, rows._replace(statistics=statistics))
-        link = link_of(statistics, action)
+        link = link_of_action(statistics, action)
         statistics = statistics._replace(next_action=action, next_link=link)
     return dataclasses.replace(
         nodes, statistics=nodes.statistics.rewrite(at, statistics)
@@ -168,7 +168,7 @@ def _update_by_number(
         now = statistics[entry]
         nodes = dataclasses.replace(nodes, statistics=statistics)
         action = select(nodes, rows._replace(statistics=now))
-        link = link_of(now, action)
+        link = link_of_action(now, action)
         statistics = statistics.update(at, next_action=action, next_link=link)
     return dataclasses.replace(nodes, statistics=statistics)
 
@@ -215,7 +215,7 @@ def _add_visit(
     expands = is_expandable(nodes, evaluation.discount, entry)
     edge = Edge(
         action=evaluation.action,
-        link=link_to(entry, expands),
+        link=encode_link(entry, expands),
         visits=visits,
         qvalue=evaluation.reward + evaluation.discount * value,
     )

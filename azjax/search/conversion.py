@@ -13,8 +13,8 @@ from azjax.search.nodes import (
     Evaluation,
     Nodes,
     Statistics,
-    link_to,
-    linked,
+    encode_link,
+    linked_entry,
 )
 from azjax.search.packing import Table
 from azjax.search.score_bounds import Bounds, is_proven, move_bounds
@@ -74,7 +74,7 @@ def from_tree(tree: Tree) -> Nodes:
         value=flat(tree.node_values),
         next_action=jnp.zeros(size, jnp.int32),
         next_link=jnp.full(size, UNVISITED, jnp.int32),
-        link=jnp.where(child >= 0, link_to(child, expands[child]), UNVISITED),
+        link=jnp.where(child >= 0, encode_link(child, expands[child]), UNVISITED),
         edge_visits=flat(tree.children_visits),
         qvalue=flat(
             tree.children_rewards + tree.children_discounts * tree.children_values
@@ -100,7 +100,7 @@ def to_tree(
         extra_data: stored in the tree.
     """
     statistics, evaluation = nodes.statistics.all(), nodes.evaluation.all()
-    child = linked(statistics.link)
+    child = linked_entry(statistics.link)
 
     def batch(leaf: jax.Array) -> jax.Array:
         return leaf.reshape(-1, num_nodes, *leaf.shape[1:])

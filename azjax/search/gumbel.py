@@ -201,7 +201,7 @@ def search_by_gumbel(
         extra_data=GumbelRoot(
             root_gumbel=gumbel, kept_visits=kept_visits, num_simulations=total
         ),
-        selects_on_update=True,
+        caches_selection=True,
         tree=tree,
         search_slice=search_slice,
         **search_settings,

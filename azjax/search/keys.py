@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 
 def split_keys(rng_key: jax.Array, count: int) -> jax.Array:
@@ -49,6 +50,15 @@ def draw(
         return sampler(rng_key, *arrays)
     parts = [split_batch(array, rng_key.size) for array in arrays]
     return merge_batch(jax.vmap(sampler)(rng_key, *parts))
+
+
+def draw_uniform(rng_key: jax.Array, array: jax.Array) -> jax.Array:
+    """Returns random float32 numbers in [0, 1), of the shape of `array`; see `draw`."""
+    return draw(
+        lambda key, part: jax.random.uniform(key, part.shape, jnp.float32),
+        rng_key,
+        array,
+    )
 
 
 def split_batch(tree: Any, num_parts: int) -> Any:

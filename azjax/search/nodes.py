@@ -176,17 +176,17 @@ def is_legal(prior: jax.Array) -> jax.Array:
     return prior > jnp.finfo(jnp.float32).min / 2
 
 
-def link_to(entry: jax.Array, expands: jax.Array) -> jax.Array:
-    """Returns links to some nodes; `expands`: whether simulations continue there."""
+def encode_link(entry: jax.Array, expands: jax.Array) -> jax.Array:
+    """Returns links to nodes; `expands`: whether simulations continue there."""
     return jnp.where(expands, entry, -2 - entry)
 
 
-def linked(link: jax.Array) -> jax.Array:
-    """Returns the entries that links lead to, -1 where there is no child."""
+def linked_entry(link: jax.Array) -> jax.Array:
+    """Returns the entries of the children, -1 where there is none."""
     return jnp.where(link < -1, -2 - link, link)
 
 
-def link_of(statistics: Statistics, action: jax.Array) -> jax.Array:
+def link_of_action(statistics: Statistics, action: jax.Array) -> jax.Array:
     """Returns `[R]` links of one action each."""
     chosen = jnp.arange(statistics.link.shape[-1]) == action[:, None]
     # On a TPU a masked sum is much faster than a gather of single numbers.

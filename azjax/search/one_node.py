@@ -6,7 +6,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from azjax.search.nodes import Nodes, Rows, linked
+from azjax.search.nodes import Nodes, Rows, linked_entry
 from azjax.search.solver import losing_actions
 from azjax.search.types import Tree
 
@@ -44,7 +44,7 @@ def one_node_trees(
     _, statistics, evaluation = rows
     lowest = jnp.finfo(jnp.float32).min
     prior = jnp.where(losing_actions(nodes, rows), lowest, evaluation.prior)
-    child = linked(statistics.link)
+    child = linked_entry(statistics.link)
 
     def of_children(numbers: jax.Array) -> jax.Array:
         return jnp.where(child >= 0, numbers[jnp.maximum(child, 0)], 0)

@@ -8,7 +8,14 @@ import jax
 import jax.numpy as jnp
 
 from azjax.search.backup import Select, back_up
-from azjax.search.nodes import UNVISITED, Evaluation, Nodes, Rows, link_of, linked
+from azjax.search.nodes import (
+    UNVISITED,
+    Evaluation,
+    Nodes,
+    Rows,
+    link_of_action,
+    linked_entry,
+)
 from azjax.search.one_node import one_node_trees
 from azjax.search.packing import Table
 from azjax.search.paths import Paths
@@ -24,7 +31,7 @@ class Simulator:
     root_selection, interior_selection: see `search`.
     num_nodes: N.
     max_depth: longest path from the root (moves).
-    selects_on_update: see `search`.
+    caches_selection: see `search`.
     base: `[B]` int32; entries of the roots.
     root_evaluation: `Evaluation` of the roots, which a search does not change.
     invalid_actions: `[B, A]`; at the roots.
@@ -37,7 +44,7 @@ class Simulator:
     interior_selection: Callable[..., Any]
     num_nodes: int
     max_depth: int
-    selects_on_update: bool
+    caches_selection: bool
     base: jax.Array
     root_evaluation: Evaluation
     invalid_actions: jax.Array
@@ -64,7 +71,7 @@ class Simulator:
         """
         paths = self._select_path(nodes, paths, keys, free, is_made)
         nodes = self._expand(nodes, paths, expand_key)
-        select: Select | None = self._select if self.selects_on_update else None
+        select: Select | None = self._select if self.caches_selection else None
         return back_up(nodes, paths, select)
 
     def first_free(self, nodes: Nodes) -> jax.Array:
@@ -75,13 +82,13 @@ class Simulator:
         return self.base + end.max(axis=1)
 
     def select_everywhere(self, nodes: Nodes) -> Nodes:
-        """Stores the selected action in every node, if `selects_on_update`."""
-        if not self.selects_on_update:
+        """Stores the selected action in every node, if `caches_selection`."""
+        if not self.caches_selection:
             return nodes
         statistics = nodes.statistics.all()
         entry = jnp.arange(nodes.size, dtype=jnp.int32)
         action = self._select(nodes, Rows(entry, statistics, nodes.evaluation.all()))
-        link = link_of(statistics, action)
+        link = link_of_action(statistics, action)
         statistics = statistics._replace(next_action=action, next_link=link)
         return dataclasses.replace(nodes, statistics=Table.of(statistics))
 
@@ -124,7 +131,7 @@ class Simulator:
             is_descending = link >= 0
             entry = jnp.maximum(link, 0)
             path = path.at[depth].set(entry)
-            if self.selects_on_update:
+            if self.caches_selection:
                 next_link = nodes.statistics[entry].next_link
             else:
                 keys, action_keys = _split(keys)
@@ -133,11 +140,11 @@ class Simulator:
                     self.interior_selection, in_axes=(0, 0, None, None)
                 )(action_keys, self._one_node_trees(nodes, rows), jnp.int32(0), depth)
                 action = jnp.where(is_descending, selected, action)
-                next_link = link_of(rows.statistics, selected)
+                next_link = link_of_action(rows.statistics, selected)
             link = jnp.where(is_descending, next_link, link)
             return depth + 1, link, length + (link >= 0), path, keys, action
 
-        link = link_of(statistics, root_action)
+        link = link_of_action(statistics, root_action)
         length = 1 + (link >= 0).astype(jnp.int32)
         _, link, length, path, _, action = jax.lax.while_loop(
             continues,
@@ -147,11 +154,11 @@ class Simulator:
         # Where `max_depth` stopped the descent, one move too many was counted.
         length -= link >= 0
         parent = path[length - 1, jnp.arange(length.size)]
-        if self.selects_on_update:
+        if self.caches_selection:
             selected = nodes.statistics[parent].next_action
             action = jnp.where(length == 1, root_action, selected)
         is_new = link == UNVISITED
-        leaf = jnp.where(is_new, free, linked(link))
+        leaf = jnp.where(is_new, free, linked_entry(link))
         has_room = leaf < self.base + self.num_nodes
         return dataclasses.replace(
             paths,

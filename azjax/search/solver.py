@@ -13,9 +13,9 @@ import jax.numpy as jnp
 from azjax.search.nodes import (
     Nodes,
     Rows,
+    encode_link,
     is_legal,
-    link_to,
-    linked,
+    linked_entry,
 )
 from azjax.search.paths import Paths
 from azjax.search.score_bounds import (
@@ -60,7 +60,7 @@ def losing_actions(nodes: Nodes, rows: Rows) -> jax.Array:
     legal = is_legal(rows.evaluation.prior)
     if nodes.bounds is None:
         return jnp.zeros(legal.shape, bool)
-    child = linked(rows.statistics.link)
+    child = linked_entry(rows.statistics.link)
     loses = move_bounds(nodes.bounds, child, legal).upper < 0
     return loses & (legal & ~loses).any(axis=-1, keepdims=True)
 
@@ -74,12 +74,12 @@ def back_up_bounds(nodes: Nodes, paths: Paths) -> Nodes:
     leaf = paths.leaf
     is_new = paths.counts & paths.is_new
     expands = is_expandable(nodes, nodes.evaluation[leaf].discount, leaf)
-    nodes = _set_link(nodes, paths, link_to(leaf, expands), is_new)
+    nodes = _set_link(nodes, paths, encode_link(leaf, expands), is_new)
 
     def update_parent(state):
         entry, is_active, bounds, statistics = state
         evaluation = nodes.evaluation[entry]
-        child = linked(statistics[entry].link)
+        child = linked_entry(statistics[entry].link)
         moves = move_bounds(bounds, child, is_legal(evaluation.prior))
         new = Bounds(moves.lower.max(axis=-1), moves.upper.max(axis=-1))
         is_active &= (new.lower != bounds.lower[entry]) | (

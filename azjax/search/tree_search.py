@@ -31,7 +31,7 @@ def search(
     extra_data: Any = None,
     loop_fn: Callable[..., Any] = jax.lax.fori_loop,
     tree: Tree | None = None,
-    selects_on_update: bool = False,
+    caches_selection: bool = False,
     use_solver: bool = False,
     search_slice: SearchSlice | None = None,
 ) -> Tree:
@@ -65,9 +65,10 @@ def search(
             the tree is empty. N must leave room for `num_simulations` new nodes, as in
             trees of `init_trees` and `empty_tree` that went through `subtree`;
             simulations without room are left out.
-        selects_on_update: whether the interior selection depends on the node's
-            statistics alone, not on key or depth. It is then computed once per update
-            of a node, not once per simulation through it: the same result, faster.
+        caches_selection: whether a node stores its selected action, computed at each
+            update of the node and not in each simulation through it: the same result,
+            faster. The interior selection must depend on the node's statistics alone,
+            not on key or depth.
         use_solver: whether to back up proven wins, draws and losses, and to return a
             `ProvenTree`; see `score_bounds` for the games it is valid for.
         search_slice: the part of a longer search that this call makes; default: all.
@@ -89,7 +90,7 @@ def search(
         interior_selection=interior_action_selection_fn,
         num_nodes=num_nodes,
         max_depth=_max_depth(max_depth, num_simulations, num_nodes, tree),
-        selects_on_update=selects_on_update,
+        caches_selection=caches_selection,
         base=base,
         root_evaluation=nodes.evaluation[base],
         invalid_actions=jnp.asarray(invalid_actions),

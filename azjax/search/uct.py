@@ -56,7 +56,7 @@ def uct_policy(
         ),
         num_simulations=num_simulations,
         invalid_actions=invalid_actions,
-        selects_on_update=True,
+        caches_selection=True,
         **search_settings,
     )
     summary = tree.summary()

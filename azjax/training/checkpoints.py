@@ -26,12 +26,12 @@ from azjax.training.checkpoint_integrity import (
     structure,
 )
 from azjax.training.distributed import (
-    fails_together,
-    fails_together_at_once,
     in_any,
-    is_first,
+    is_first_process,
+    raise_on_all_processes,
+    raise_save_error_on_all_processes,
 )
-from azjax.training.echoes import no_echoes
+from azjax.training.orbax_messages import suppress_orbax_messages
 from azjax.training.run_directory import disk_errors, system_error_number
 
 _POLL_SECONDS = 0.1  # interval of checks whether a save is complete
@@ -52,7 +52,7 @@ class Checkpoints:
         self._manager: _Manager | None = None
         self._watcher: _Watcher | None = None
         with disk_errors(self._directory):
-            if is_first():
+            if is_first_process():
                 self._forget_damaged_metrics()
             with self._using_manager():
                 pass  # creates the directory
@@ -138,8 +138,8 @@ class Checkpoints:
                 if reason is None:
                     self._refuse_unread(step, error)
                     raise
-            with fails_together(), store_errors(self._directory):
-                if is_first():
+            with raise_on_all_processes(), store_errors(self._directory):
+                if is_first_process():
                     aside = self._set_aside(step)
                     report(
                         f"checkpoint {step} is damaged and was set aside as "
@@ -169,7 +169,7 @@ class Checkpoints:
         unfinished checkpoint and miss earlier ones.
         """
         self._settle()
-        with no_echoes():
+        with suppress_orbax_messages():
             try:
                 if self._manager is None:
                     self._manager = _make_manager(self._directory, self._keep)
@@ -202,7 +202,7 @@ class Checkpoints:
             watcher.join()
         elif has_failed:
             self._abandon()
-            with fails_together_at_once(), disk_errors(self._directory):
+            with raise_save_error_on_all_processes(), disk_errors(self._directory):
                 if failure is not None:
                     raise failure
 
@@ -302,7 +302,7 @@ class _Watcher(threading.Thread):
     def run(self) -> None:
         """Waits for the save."""
         try:
-            with no_echoes():
+            with suppress_orbax_messages():
                 self._manager.wait_until_finished()
         except Exception as error:
             self._manager.failure = self._manager.failure or error

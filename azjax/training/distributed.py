@@ -129,19 +129,19 @@ def _await(coordinator: str) -> None:
             time.sleep(0.5)
 
 
-def is_first() -> bool:
+def is_first_process() -> bool:
     """Returns whether this is the first process, which writes shared files."""
     return jax.process_index() == 0
 
 
-def from_first(value: Any) -> Any:
+def broadcast_from_first_process(value: Any) -> Any:
     """Broadcasts the first process's JSON value to all processes."""
     if jax.process_count() == 1:
         return value
-    text = json.dumps(value).encode() if is_first() else b""
+    text = json.dumps(value).encode() if is_first_process() else b""
     size = int(multihost_utils.broadcast_one_to_all(np.int32(len(text))))
     data = np.zeros(size, np.uint8)
-    if is_first():
+    if is_first_process():
         data[:] = np.frombuffer(text, np.uint8)
     return json.loads(multihost_utils.broadcast_one_to_all(data).tobytes())
 
@@ -154,7 +154,7 @@ def in_any(flag: bool) -> bool:
 
 
 @contextlib.contextmanager
-def fails_together() -> Iterator[None]:
+def raise_on_all_processes() -> Iterator[None]:
     """A context at whose end an error of one process is raised in all of them.
 
     Raises:
@@ -184,16 +184,16 @@ class LostSaveError(OSError):
 
 
 @contextlib.contextmanager
-def fails_together_at_once() -> Iterator[None]:
-    """`fails_together` for errors after which Orbax's threads cannot be joined.
+def raise_save_error_on_all_processes() -> Iterator[None]:
+    """`raise_on_all_processes` for errors after which Orbax's threads cannot be joined.
 
     Raises:
         ValueError, OSError: in a run of one process.
         LostSaveError: in a run of several processes, in place of the errors of
-            `fails_together`.
+            `raise_on_all_processes`.
     """
     try:
-        with fails_together():
+        with raise_on_all_processes():
             yield
     except (ValueError, OSError) as error:
         if jax.process_count() == 1:
@@ -202,7 +202,7 @@ def fails_together_at_once() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def ends_with_the_others() -> Iterator[None]:
+def exit_if_process_lost() -> Iterator[None]:
     """A context in which one of several processes exits at once, with one line, if it
     cannot reach the others or one of them could not save."""
     try:
@@ -210,7 +210,7 @@ def ends_with_the_others() -> Iterator[None]:
     except LostSaveError as error:
         _say(str(error))
         sys.stdout.flush()
-        if is_first():
+        if is_first_process():
             time.sleep(FAREWELL_SECONDS)  # the others end together with this process
         os._exit(USAGE_ERROR)
     except (RuntimeError, ValueError) as error:
@@ -224,7 +224,7 @@ def ends_with_the_others() -> Iterator[None]:
             "checkpoint"
         )
         _say(_missing_text())  # seconds later, and JAX may end this process before
-        if is_first():
+        if is_first_process():
             time.sleep(FAREWELL_SECONDS)
         os._exit(1)  # without the shutdown barrier, which other processes miss
 
@@ -245,7 +245,7 @@ def _missing_text() -> str:
         return "all processes answer, but cannot exchange results"
     if not missing:
         # The first process runs the barrier.
-        missing = () if is_first() else (0,)
+        missing = () if is_first_process() else (0,)
     names = ", ".join(map(str, missing)) or "unknown"
     return f"processes that have ended or do not answer: {names}"
 
@@ -276,8 +276,8 @@ def check_same(values: Mapping[str, Any]) -> None:
     if jax.process_count() == 1:
         return
     mine = json.loads(json.dumps(values))
-    first = from_first(mine)
-    with fails_together():
+    first = broadcast_from_first_process(mine)
+    with raise_on_all_processes():
         differences = [
             f"{name} is {mine.get(name)} here and {first.get(name)} there"
             for name in {**first, **mine}
@@ -298,19 +298,19 @@ def check_shared(directory: Directory) -> None:
     if jax.process_count() == 1:
         return
     # A random name, so that the path is neither a link nor an existing file.
-    path = directory / f".process-{from_first(secrets.token_hex(8))}"
-    with fails_together(), store_errors(directory):
-        if is_first():
+    path = directory / f".process-{broadcast_from_first_process(secrets.token_hex(8))}"
+    with raise_on_all_processes(), store_errors(directory):
+        if is_first_process():
             path.touch(exist_ok=False)
     try:
-        with fails_together(), store_errors(directory):
+        with raise_on_all_processes(), store_errors(directory):
             if not path.exists():
                 raise ValueError(
                     f"{directory} is not the directory of process 0: give a --run-dir "
                     "that all hosts share"
                 )
     finally:
-        if is_first():
+        if is_first_process():
             path.unlink(missing_ok=True)
 
 

@@ -14,10 +14,10 @@ import numpy as np
 from azjax.arena import Poll
 from azjax.remote import Directory
 from azjax.training.distributed import (
-    fails_together,
-    fails_together_at_once,
-    from_first,
-    is_first,
+    broadcast_from_first_process,
+    is_first_process,
+    raise_on_all_processes,
+    raise_save_error_on_all_processes,
 )
 from azjax.training.lanes import abstract_state
 from azjax.training.metrics import Row, losses
@@ -156,9 +156,9 @@ def run_loop(
     )
     state, progress, start = _begin(functions, restored, plan, notes)
     with contextlib.ExitStack() as stack:
-        with fails_together():
+        with raise_on_all_processes():
             opened = working_directory(directory)
-            files = stack.enter_context(opened) if is_first() else None
+            files = stack.enter_context(opened) if is_first_process() else None
         segment = _Segment(
             functions,
             directory,
@@ -265,8 +265,8 @@ def _replanned_share(
     if has_evaluated:
         planner.add_evaluation(seconds - progress.seconds)
     plan = planner.replanned(before, iteration, seconds, has_evaluated=has_evaluated)
-    progress.seconds, content = from_first([seconds, plan.to_json()])
-    progress.plan = plan if is_first() else plan_from_json(content)
+    progress.seconds, content = broadcast_from_first_process([seconds, plan.to_json()])
+    progress.plan = plan if is_first_process() else plan_from_json(content)
     if text := plan_text(before, progress.plan, segment.functions.positions):
         segment.reporter.message(text)
     return progress.plan.share(iteration)
@@ -280,7 +280,7 @@ def _evaluate(
     player = segment.functions.player(state)
     row = stops.interrupting(functools.partial(segment.functions.evaluate, player))
     # The result may differ between processes: other hardware, engines as opponents.
-    row = from_first(row)
+    row = broadcast_from_first_process(row)
     return None if row is None else row | _counts(segment, state)
 
 
@@ -294,7 +294,7 @@ def _save(segment: _Segment, state: Any, *, evaluated: bool) -> None:
     progress.seconds = time.monotonic() - segment.started
     mistakes = (progress.last or {}).get("network_mistakes") if evaluated else None
     values = {"iteration": int(state.iteration), **progress.values()}
-    with fails_together_at_once():
+    with raise_save_error_on_all_processes():
         segment.reporter.publish()  # first, so that the metrics include the checkpoint
         segment.checkpoints.save(state, values, mistakes=mistakes)
         if segment.files is not None:

@@ -26,7 +26,7 @@ from azjax.players.batches import Division
 from azjax.remote import as_directory
 from azjax.training.algorithm import Algorithm, TrainState, make_algorithm
 from azjax.training.config import TrainConfig
-from azjax.training.distributed import fails_together
+from azjax.training.distributed import raise_on_all_processes
 from azjax.training.evaluation import Evaluator
 from azjax.training.host_loop import (
     Hook,
@@ -97,7 +97,7 @@ def train(
     started = time.monotonic()
     enable_compilation_cache()
     custom = _Custom(optimizer, parts, loss, value_target, sampler)
-    with fails_together():
+    with raise_on_all_processes():
         setup = _set_up(config, custom)
     notes: list[str] = []
     with (

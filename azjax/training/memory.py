@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from azjax.arena import GRADED_AT_ONCE, shipped
 from azjax.games import Game
+from azjax.games.core import initial_states
 from azjax.networks import Network, Parts, TrunkConfig, Variables
 from azjax.search import search_bytes, tree_bytes
 from azjax.training.config import TrainConfig
@@ -138,9 +139,7 @@ def _search_parts(
     config: TrainConfig, game: Game, num_devices: int
 ) -> Iterator[MemoryItem]:
     def bytes_of_search(num_games: int, num_simulations: int) -> int:
-        positions = jax.eval_shape(
-            lambda: jax.vmap(lambda _: game.init())(jnp.arange(num_games))
-        )
+        positions = jax.eval_shape(lambda: initial_states(game, num_games))
         return search_bytes(
             config.search,
             positions,

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from azjax.arena import GRADED_AT_ONCE
 from azjax.devices import Instruction, Program, compile_for, read_program, traffic
 from azjax.games import Game
+from azjax.games.core import initial_states
 from azjax.networks import Network
 from azjax.players import AlphaZeroPlayer
 from azjax.search import tree_bytes
@@ -183,9 +184,7 @@ def _evaluation(
     """Returns the search of an evaluation, which runs on one device."""
     one = jax.sharding.Mesh(mesh.devices[:1], mesh.axis_names)
     sharding = jax.sharding.NamedSharding(one, jax.P())
-    positions = jax.eval_shape(
-        lambda: jax.vmap(lambda _: game.init())(jnp.arange(GRADED_AT_ONCE))
-    )
+    positions = jax.eval_shape(lambda: initial_states(game, GRADED_AT_ONCE))
     variables, rng_key, positions = jax.tree.map(
         lambda leaf: abstract_array(leaf, sharding),
         (state.learner.averaged, state.rng_key, positions),

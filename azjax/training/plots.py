@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from azjax.arena.chart import INK, PALE_INK, style_axes
 from azjax.training.metrics import (
     METRICS_FILE,
     SCORES,
@@ -36,7 +37,6 @@ OPPONENTS = (NETWORK, SEARCH, POLICY, VALUE, GAMES, "#56b4e9", "#000000")
 PLAYERS = {"network": ("network alone", NETWORK), "search": ("with search", SEARCH)}
 LOSSES = {"policy": POLICY, "value": VALUE}
 OTHER_LOSSES = (NETWORK, SEARCH, GAMES, "#56b4e9", "#000000")
-INK, PALE_INK, GRID = "#26333f", "#66737f", "#e3e6e8"
 
 
 def game_title(spec: str) -> str:
@@ -313,15 +313,6 @@ def _draw_stages(axes: "Axes", iterations: Sequence[Row], seconds: float) -> Non
         axes.set_title(
             f"{numbers} simulations", loc="right", color=PALE_INK, fontsize=9
         )
-
-
-def style_axes(axes: "Axes") -> None:
-    """Sets a panel's colours and grid, and removes its frame."""
-    axes.set_axisbelow(True)
-    axes.grid(axis="y", color=GRID, linewidth=0.8)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.spines["bottom"].set_color(PALE_INK)
-    axes.tick_params(colors=PALE_INK, labelsize=9, length=0)
 
 
 def subtitle(axes: "Axes", text: str) -> None:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from azjax.games import Game, State
-from azjax.games.core import select
+from azjax.games.core import initial_states, select
 from azjax.networks import QNetwork, QParams
 from azjax.players import Player
 from azjax.players.q_learning import epsilon_greedy, legal_action_values
@@ -53,7 +53,7 @@ PlayMove = Callable[[QParams, QGames, jax.Array, jax.Array], tuple[QGames, Trans
 
 def start_q_games(game: Game, num_games: int) -> QGames:
     """Returns new games; the learner is player 0 in every other one."""
-    state = jax.vmap(lambda _: game.init())(jnp.arange(num_games))
+    state = initial_states(game, num_games)
     return QGames(state=state, side=(jnp.arange(num_games) % 2).astype(jnp.int8))
 
 

@@ -15,8 +15,8 @@ from azjax.remote import Directory, as_directory, is_remote, resolved, store_err
 from azjax.training.distributed import (
     check_same,
     check_shared,
-    fails_together,
-    is_first,
+    is_first_process,
+    raise_on_all_processes,
 )
 from azjax.training.lock import LOCK_FILE, locked
 from azjax.training.metrics import METRICS_FILE, read_metrics
@@ -96,8 +96,8 @@ def open_shared_directory(
     """
     check_same(_as_json(config, optimizer, hooks))
     with contextlib.ExitStack() as stack:
-        with fails_together():
-            if is_first():
+        with raise_on_all_processes():
+            if is_first_process():
                 opened = open_run_directory(config, optimizer, report, hooks=hooks)
                 stack.enter_context(opened)
         check_shared(config.directory)

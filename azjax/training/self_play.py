@@ -10,7 +10,8 @@ import numpy as np
 from flax import struct
 
 from azjax.games import Game, State
-from azjax.games.core import select
+from azjax.games.core import initial_states, select
+from azjax.games.random_moves import play_random_moves
 from azjax.networks import Network, Variables
 from azjax.players.model import evaluate, make_root, mover_reward
 from azjax.search import SearchConfig, init_trees
@@ -88,30 +89,6 @@ def mean_of_lanes(metrics: SelfPlayMetrics) -> dict[str, Any]:
     return means | {"games": games, "first_player_score": score}
 
 
-def random_opening(game: Game, rng_key: jax.Array, max_moves: jax.Array) -> State:
-    """Returns a position after 0 to `max_moves` random legal moves, none of which ends
-    the game. The key is consumed.
-
-    Args:
-        game: the game.
-        rng_key: one key.
-        max_moves: `[]` int32; limited to three quarters of the longest game.
-    """
-    length_key, moves_key = jax.random.split(rng_key)
-    limit = (3 * game.max_moves) // 4
-    length = jax.random.randint(length_key, (), 0, jnp.minimum(max_moves, limit) + 1)
-
-    def play_move(state: State, inputs: tuple[jax.Array, jax.Array]):
-        index, key = inputs
-        legal = game.legal_action_mask(state)
-        action = jax.random.categorical(key, jnp.where(legal, 0.0, -jnp.inf))
-        after = game.step(state, action)
-        return select((index < length) & ~after.terminated, after, state), None
-
-    keys = jax.random.split(moves_key, limit)
-    return jax.lax.scan(play_move, game.init(), (jnp.arange(limit), keys))[0]
-
-
 def random_openings(
     game: Game, config: SelfPlayConfig, rng_key: jax.Array, count: int
 ) -> State:
@@ -127,19 +104,31 @@ def random_openings(
         [0, config.short_opening_moves],
         config.long_opening_moves,
     )
-    keys = jax.random.split(opening_key, count)
-    return jax.vmap(functools.partial(random_opening, game))(keys, max_moves)
+    return random_positions(game, opening_key, max_moves)
 
 
 def start_games(game: Game, num_games: int, rng_key: jax.Array) -> Games:
     """Returns the first games of B slots, from random positions of all stages, so that
     they do not end at the same time; later games start from the openings of
     `SelfPlayConfig`. The key is consumed."""
-    keys = jax.random.split(rng_key, num_games)
-    state = jax.vmap(lambda key: random_opening(game, key, jnp.int32(game.max_moves)))(
-        keys
-    )
+    state = random_positions(game, rng_key, jnp.full(num_games, game.max_moves))
     return Games(state=state, moves=jnp.zeros(num_games, jnp.int32))
+
+
+def random_positions(game: Game, rng_key: jax.Array, max_moves: jax.Array) -> State:
+    """Returns positions after 0 to `max_moves` random legal moves, none of which ends
+    the game. The key is consumed.
+
+    Args:
+        game: the game.
+        rng_key: one key.
+        max_moves: `[B]` int32; limited to three quarters of the longest game.
+    """
+    length_key, moves_key = jax.random.split(rng_key)
+    most = jnp.minimum(max_moves, 3 * game.max_moves // 4)
+    num_moves = jax.random.randint(length_key, most.shape, 0, most + 1, jnp.int32)
+    states = initial_states(game, len(num_moves))
+    return play_random_moves(game, moves_key, states, num_moves)
 
 
 def make_self_play(

@@ -14,21 +14,21 @@ ANNOUNCEMENT = "stopping and saving as soon as possible; again to stop now"
 GRACE = 1.0  # for Python's handling of a second signal (seconds)
 _NAMES = ("SIGINT", "SIGTERM", "SIGBREAK")  # where the system has them
 
-_is_program = contextvars.ContextVar("is_program", default=False)
+_exits_on_second = contextvars.ContextVar("exits_on_second", default=False)
 
 
 @contextlib.contextmanager
-def as_a_program() -> Iterator[None]:
+def exit_on_second_signal() -> Iterator[None]:
     """A context in which a second signal ends the process even while XLA computes.
 
     Python handles signals only between instructions. A notebook waits for that, because
     it has more state to lose than a run with its checkpoints.
     """
-    token = _is_program.set(True)
+    token = _exits_on_second.set(True)
     try:
         yield
     finally:
-        _is_program.reset(token)
+        _exits_on_second.reset(token)
 
 
 class StopSignals:
@@ -43,7 +43,7 @@ class StopSignals:
     def __init__(self, report: Callable[[str], None], leave: Callable[[], None]):
         self.stopping = False
         self._report, self._leave = report, leave
-        self._is_program = _is_program.get()
+        self._exits_on_second = _exits_on_second.get()
         self._previous: dict[int, Any] = {}
         self._received = self._handled = 0
         self._announced, self._ending = threading.Lock(), threading.Event()
@@ -84,7 +84,8 @@ class StopSignals:
             self.stopping = True
             self._received += 1
             self._announce()
-            if self._received > 1 and self._is_program and not self._ending.wait(GRACE):
+            is_second = self._received > 1 and self._exits_on_second
+            if is_second and not self._ending.wait(GRACE):
                 with contextlib.suppress(Exception):
                     self._leave()
                 os._exit(128 + number[0])

@@ -19,6 +19,7 @@ from network_share import network_run
 
 import azjax
 from azjax import games
+from azjax.arena.chart import INK, PALE_INK
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.devices import chip_of
 from azjax.games import Game
@@ -39,7 +40,7 @@ from azjax.training.forecast import forecast
 from azjax.training.lanes import abstract_state
 from azjax.training.metrics import read_metrics
 from azjax.training.phases import phases
-from azjax.training.plots import INK, NETWORK, PALE_INK, SEARCH
+from azjax.training.plots import NETWORK, SEARCH
 
 MOST_ITERATIONS = 20  # limit for reaching the first update
 SOFT = 0.75  # fraction of a part's time after which no new measurement starts

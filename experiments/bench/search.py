@@ -43,9 +43,9 @@ from mctx._src import policies as mctx_policies
 from timing import time_in_turns
 
 from azjax import games
+from azjax.arena.chart import GRID, INK, PALE_INK
 from azjax.players.model import mover_reward
 from azjax.search import alphazero_policy, gumbel_policy, search
-from azjax.training.plots import GRID, INK, PALE_INK
 
 Algorithm = Literal["gumbel", "puct"]
 Prior = Literal["flat", "sharp"]

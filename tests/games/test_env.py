@@ -9,18 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax.games import VectorEnv, env, make, random_action
+from azjax.games import VectorEnv, make, random_action
 
 TIC_TAC_TOE = make("tic_tac_toe")
 CONNECT_FOUR = make("connect_four")
 FIRST_PLAYER_WINS = [0, 3, 1, 4, 2]  # the top row
-random_actions = jax.jit(random_action)
-
-
-def sample(mask, num_draws):
-    """Returns `[num_draws]` random actions."""
-    masks = np.broadcast_to(mask, (num_draws, len(mask)))
-    return np.asarray(random_actions(jax.random.key(0), masks))
 
 
 @functools.cache
@@ -62,55 +55,6 @@ def play_at_random(vector_env, num_steps, seed=0):
     """Returns the time steps `[num_steps]`, and that of the reset."""
     games = random_player(vector_env, num_steps)(jax.random.key(seed))
     return jax.tree.map(np.asarray, games)
-
-
-@pytest.mark.parametrize("num_actions", [1, 7, 16, 17, 82, 362])
-def test_legal_actions_are_equally_likely_and_no_other_is_sampled(num_actions):
-    mask = np.arange(num_actions) % 3 != 1
-    counts = np.bincount(sample(mask, 40_000), minlength=num_actions)
-    expected = 40_000 / mask.sum()
-    assert counts.size == num_actions
-    assert (counts[~mask] == 0).all()
-    assert (np.abs(counts[mask] - expected) <= 5.5 * np.sqrt(expected)).all()
-
-
-def test_few_legal_actions_among_many_are_sampled():
-    legal = [0, 15, 16, 1000, 4670, 4671]
-    mask = np.isin(np.arange(4672), legal)
-    counts = np.bincount(sample(mask, 6_000), minlength=4672)
-    assert np.flatnonzero(counts).tolist() == legal
-    assert counts[legal].min() > 800
-
-
-@pytest.mark.parametrize("count", [1, 2, 7, 4671, 65_536])
-def test_bits_are_scaled_exactly(count):
-    bits = np.array([0, 1, 65_535, 65_536, 2**31, 2**32 - 1], np.uint32)
-    scaled = env._scale(jnp.array(bits), jnp.uint32(count))
-    assert scaled.tolist() == [int(b) * count // 2**32 for b in bits]
-
-
-def test_actions_are_sampled_for_masks_of_any_batch_shape():
-    mask = np.arange(7) == 3
-    assert random_actions(jax.random.key(0), mask).shape == ()
-    actions = random_actions(jax.random.key(0), np.broadcast_to(mask, (2, 3, 7)))
-    assert actions.shape == (2, 3)
-    assert (np.asarray(actions) == 3).all()
-
-
-def test_without_a_legal_action_0_is_returned():
-    assert sample(np.zeros(40, bool), 3).tolist() == [0, 0, 0]
-
-
-@pytest.mark.parametrize("shape", [(), (65_537,), (2, 0)])
-def test_a_mask_of_another_shape_is_refused(shape):
-    with pytest.raises(ValueError, match=re.escape(str(list(shape)))):
-        random_action(jax.random.key(0), jnp.ones(shape, bool))
-
-
-@pytest.mark.parametrize("dtype", ["float32", "int8"])
-def test_a_mask_of_another_dtype_is_refused(dtype):
-    with pytest.raises(ValueError, match=rf"bool.*\[7\] {dtype}"):
-        random_action(jax.random.key(0), jnp.ones(7, dtype))
 
 
 def test_a_reset_returns_the_initial_position_of_every_game():

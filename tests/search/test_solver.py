@@ -491,7 +491,7 @@ def test_finished_positions_are_not_stepped():
             root_action_selection_fn=least_visited,
             interior_action_selection_fn=least_visited,
             num_simulations=300,
-            selects_on_update=True,
+            caches_selection=True,
         )
     )()
     tree = jax.device_get(tree)

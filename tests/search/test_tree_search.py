@@ -138,7 +138,7 @@ class Case(NamedTuple):
     batch_size: int = 4
     num_simulations: int = 32
     max_depth: int | None = None
-    selects_on_update: bool = False
+    caches_selection: bool = False
 
 
 def name_of(case: Case) -> str:
@@ -181,7 +181,7 @@ def make_both(case: Case, model, jit=jax.jit):
             invalid_actions=illegal,
             max_depth=case.max_depth,
         )
-        our_search = functools.partial(search, selects_on_update=case.selects_on_update)
+        our_search = functools.partial(search, caches_selection=case.caches_selection)
         with mock.patch.object(mctx._src.search, "search", our_search):
             ours = call()
         return ours, call()
@@ -324,12 +324,12 @@ def check_game(case: Case, name: str, *, is_flat: bool = False):
 @pytest.mark.parametrize(
     "case",
     [
-        Case("gumbel", num_simulations=64, selects_on_update=True),
+        Case("gumbel", num_simulations=64, caches_selection=True),
         pytest.param(
             Case("gumbel", batch_size=7), marks=pytest.mark.slow, id="gumbel batches"
         ),
         pytest.param(
-            Case("gumbel", batch_size=3, max_depth=5, selects_on_update=True),
+            Case("gumbel", batch_size=3, max_depth=5, caches_selection=True),
             marks=pytest.mark.slow,
             id="gumbel, not deep",
         ),
@@ -357,8 +357,8 @@ def test_the_search_has_the_results_of_mctx(case, dice):
 @pytest.mark.parametrize(
     "case",
     [
-        Case("gumbel", batch_size=256, selects_on_update=True),
-        Case("gumbel rescaled", num_simulations=256, selects_on_update=True),
+        Case("gumbel", batch_size=256, caches_selection=True),
+        Case("gumbel rescaled", num_simulations=256, caches_selection=True),
         Case("muzero", batch_size=256, num_simulations=16),
         Case("muzero", num_simulations=256, max_depth=5),
     ],
@@ -372,7 +372,7 @@ def test_a_larger_search_has_the_results_of_mctx(case, dice):
 @pytest.mark.parametrize(
     "case",
     [
-        Case("gumbel", 18, num_simulations=40, selects_on_update=True),
+        Case("gumbel", 18, num_simulations=40, caches_selection=True),
         Case("muzero", 18, num_simulations=40),
     ],
     ids=name_of,
@@ -387,7 +387,7 @@ def test_in_a_game_only_nodes_after_the_end_differ(case):
 @pytest.mark.parametrize(
     ("case", "name", "is_flat"),
     [
-        (Case("gumbel", 27, 256, selects_on_update=True), "tic_tac_toe", True),
+        (Case("gumbel", 27, 256, caches_selection=True), "tic_tac_toe", True),
         (Case("gumbel rescaled", 84, 64), "connect_four", False),
         (Case("gumbel rescaled", 84, 64), "connect_four", True),
         (Case("muzero", 84, 64), "connect_four", False),
@@ -461,8 +461,8 @@ def test_the_depth_is_the_number_of_moves_from_the_root():
     np.testing.assert_array_equal(tree.parents, [[-1, 0, 1, 2, 3]] * 3)
 
 
-@pytest.mark.parametrize("selects_on_update", [False, True])
-def test_extra_data_reaches_the_selection_functions_of_its_game(selects_on_update):
+@pytest.mark.parametrize("caches_selection", [False, True])
+def test_extra_data_reaches_the_selection_functions_of_its_game(caches_selection):
     extra_data = {"root": np.array([2, 0, 4]), "below": np.array([1, 3, 4])}
     tree = jax.jit(
         lambda: search_dice(
@@ -472,7 +472,7 @@ def test_extra_data_reaches_the_selection_functions_of_its_game(selects_on_updat
                 lambda key, tree, node, depth: tree.extra_data["below"]
             ),
             extra_data=jax.tree.map(jnp.asarray, extra_data),
-            selects_on_update=selects_on_update,
+            caches_selection=caches_selection,
         )
     )()
     tree = jax.device_get(tree)

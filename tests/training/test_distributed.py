@@ -72,10 +72,10 @@ def test_an_absent_coordinator_is_named(monkeypatch):
 
 
 def test_collective_functions_are_local_with_one_process():
-    assert distributed.from_first([1.5, None]) == [1.5, None]
+    assert distributed.broadcast_from_first_process([1.5, None]) == [1.5, None]
     assert distributed.in_any(True)
     assert not distributed.in_any(False)
-    with pytest.raises(OSError, match="full"), distributed.fails_together():
+    with pytest.raises(OSError, match="full"), distributed.raise_on_all_processes():
         raise OSError("full")
 
 

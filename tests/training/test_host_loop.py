@@ -118,7 +118,9 @@ def test_the_first_process_decides_the_evaluation(tmp_path, monkeypatch):
     """Here another process is the first one."""
     row = {"network_mistakes": 0.2, "scores": {}}
     monkeypatch.setattr(
-        host_loop, "from_first", lambda value: row if isinstance(value, dict) else value
+        host_loop,
+        "broadcast_from_first_process",
+        lambda value: row if isinstance(value, dict) else value,
     )
     assert run(tmp_path).last["network_mistakes"] == 0.2
 

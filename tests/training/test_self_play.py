@@ -15,8 +15,8 @@ from azjax.training import SelfPlayConfig
 from azjax.training.self_play import (
     after_moves,
     make_self_play,
-    random_opening,
     random_openings,
+    random_positions,
     start_games,
 )
 
@@ -158,12 +158,11 @@ def num_stones(state, game=GAME):
 
 
 @pytest.mark.parametrize("name", ["connect_four", "gomoku:6,6,5", "tic_tac_toe"])
-def test_an_opening_is_not_finished_and_keeps_its_limit(name):
+def test_a_random_position_is_not_finished_and_keeps_its_limit(name):
     game = games.make(name)
-    keys = jax.random.split(jax.random.key(0), 500)
     limits = jnp.arange(500) % (game.max_moves + 1)
-    opening = jax.jit(jax.vmap(functools.partial(random_opening, game)))
-    state = opening(keys, limits)
+    draw = jax.jit(random_positions, static_argnums=0)
+    state = draw(game, jax.random.key(0), limits)
     stones = num_stones(state, game)
     assert not state.terminated.any()
     assert (stones <= np.minimum(limits, 3 * game.max_moves // 4)).all()

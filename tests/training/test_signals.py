@@ -91,7 +91,8 @@ COMPUTING = """
         print(text, flush=True)
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    with signals.as_a_program(), signals.StopSignals(report, lambda: report("left")):
+    stop_signals = signals.StopSignals
+    with signals.exit_on_second_signal(), stop_signals(report, lambda: report("left")):
         threading.Timer(0.5, report, ["computing"]).start()
         try:
             hashlib.pbkdf2_hmac("sha256", b"a", b"b", 2**31 - 1)

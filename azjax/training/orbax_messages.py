@@ -21,7 +21,7 @@ _UNAWAITED = "coroutine .* was never awaited"
 
 
 @contextlib.contextmanager
-def no_echoes() -> Iterator[None]:
+def suppress_orbax_messages() -> Iterator[None]:
     """A context that suppresses these messages, after a failure for `PENDING_SECONDS`
     more; contexts of several threads may overlap."""
     _Suppression.enter()
@@ -50,7 +50,7 @@ class _Suppression:
             cls._contexts += 1
             if cls._contexts == 1:
                 for name in _LOGGERS:
-                    logging.getLogger(name).addFilter(_is_no_echo)
+                    logging.getLogger(name).addFilter(_is_kept)
                 cls._hook, sys.unraisablehook = sys.unraisablehook, cls._show
 
     @classmethod
@@ -59,7 +59,7 @@ class _Suppression:
             cls._contexts -= 1
             if cls._contexts == 0:
                 for name in _LOGGERS:
-                    logging.getLogger(name).removeFilter(_is_no_echo)
+                    logging.getLogger(name).removeFilter(_is_kept)
                 if sys.unraisablehook == cls._show and cls._hook is not None:
                     sys.unraisablehook = cls._hook
 
@@ -72,7 +72,7 @@ class _Suppression:
             cls._hook(unraisable)
 
 
-def _is_no_echo(record: logging.LogRecord) -> bool:
+def _is_kept(record: logging.LogRecord) -> bool:
     text = record.pathname if record.name == "absl" else record.getMessage()
     return not any(word in text for word in _WORDS)
 
