@@ -100,7 +100,6 @@ export class Analysis {
     shares.forEach((share, index) => {
       parts[index].style.flexGrow = Math.max(0, share);
     });
-    this.find("chances-bar").dataset.first = first;
     this.find("chances-text").textContent = result
       ? names.map((name, index) => `${name} ${percent(shares[index])}`).join(" · ")
       : `${names[0]} ${signed(shares[0] - shares[2])} (1 is a win)`;

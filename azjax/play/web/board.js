@@ -34,6 +34,7 @@ const STYLES = {
       ],
       () => [circle(RADIUS + 1, "piece side-1"), circle(14, "detail")],
     ],
+    markRadius: 22,
     falls: true,
   },
   marks: {
@@ -53,6 +54,7 @@ const STYLES = {
       ],
       () => [circle(17, "stroke side-1")],
     ],
+    markRadius: 28,
     falls: false,
   },
 };
@@ -217,7 +219,7 @@ export class Board {
   #piece(cell, owner) {
     const { x, y } = this.centres[cell];
     const parts = this.style.pieces[owner]();
-    const mark = circle(9, "mark");
+    const mark = circle(this.style.markRadius, "mark");
     const inner = svg(
       "g",
       {},

@@ -4,6 +4,7 @@
     "module workers": () => typeof Worker === "function",
     WebAssembly: () => typeof WebAssembly === "object",
     DecompressionStream: () => typeof DecompressionStream === "function",
+    "light-dark()": () => CSS.supports("color", "light-dark(red, red)"),
   };
 
   const problem = () => {
@@ -17,7 +18,7 @@
     if (missing.length) {
       return (
         `This browser does not support ${missing.join(", ")}. ` +
-        "Use Firefox 114, Chrome 91, Safari 16.4 or newer."
+        "Use Firefox 120, Chrome 123, Safari 17.5 or newer."
       );
     }
     return null;

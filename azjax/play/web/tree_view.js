@@ -120,7 +120,7 @@ export class TreeView {
     button.title = `${line.join(" ")}: ${this.#statistics(index)}`;
     button.setAttribute("aria-label", button.title);
     button.dataset.side = value >= 0 ? mover : 1 - mover;
-    button.style.setProperty("--good", percent(Math.sqrt(Math.abs(value))));
+    button.style.setProperty("--good", percent(0.5 * Math.sqrt(Math.abs(value))));
   }
 
   /** Returns the player who moves to a branch. */
