@@ -131,9 +131,9 @@ def find(
             value, visits = choice.value, prior
             choice = choice._replace(policy=prior)
         shares = visits / visits.sum(axis=1, keepdims=True)
-        found.append(Found(choice.action, choice.policy, shares, value))
-    joined = jax.tree.map(lambda *parts: np.concatenate(parts), *jax.device_get(found))
-    return jax.tree.map(lambda leaf: leaf[: len(positions)], joined)
+        found.append(jax.device_get((choice.action, choice.policy, shares, value)))
+    joined = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return Found(*(leaf[: len(positions)] for leaf in joined))
 
 
 def measure(positions: SolvedPositions, found: Found, simulations: int) -> list[dict]:
