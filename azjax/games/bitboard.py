@@ -160,7 +160,7 @@ def _open_lines(
     """Returns `[]` int32, the sum of the counts of the lines within `room`."""
     total = jnp.int32(0)
     for step in steps:
-        # The lines with at least so many cells of mine, found cell by cell.
+        # `lines[k]`: the lines with at least k cells of `mine`, cell by cell.
         lines = [line_starts(room, length, step)] + [difference(mine, mine)] * (
             length - 1
         )

@@ -58,7 +58,7 @@ HeadFactory = Callable[[tuple[int, ...], nnx.Rngs], nnx.Module]
 
 @dataclasses.dataclass(frozen=True)
 class Parts:
-    """Custom modules, in place of those that a `NetworkConfig` describes.
+    """Custom modules, which replace those of a `NetworkConfig`.
 
     trunk: `trunk(observation_shape, rngs)` returns a module that maps `[B, H, W, C]`
         observations to features `[B, ...]`.

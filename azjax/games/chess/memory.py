@@ -9,9 +9,9 @@ import numpy as np
 
 from azjax.games.chess.position import Position
 
-NUM_ROWS = 100  # after so many half-moves the game is drawn
+NUM_ROWS = 100  # half-moves after which the game is drawn
 
-# Nothing where repetitions do not count, else `[100, 2]` uint32: row `c` is the hash of
+# Empty if repetitions do not count, otherwise `[100, 2]` uint32: row `c` is the hash of
 # the position at which the halfmove clock last was `c`.
 Memory = jax.Array | tuple[()]
 

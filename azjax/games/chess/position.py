@@ -188,8 +188,7 @@ def _share(board: jax.Array, other: jax.Array | np.ndarray) -> jax.Array:
 def is_insufficient(position: Position) -> jax.Array:
     """Returns `[]` bool: no sequence of moves can mate either king.
 
-    So it is when beside the kings there are only bishops on squares of one colour, or
-    a single knight.
+    True if the other pieces are bishops on squares of one colour, or one knight.
     """
     bishops = position.diagonals
     is_one_colour = ~_share(bishops, _DARK) | ~_share(bishops, ~_DARK)

@@ -138,7 +138,7 @@ class Go(Game[State]):
         """Returns the points of a fixed handicap in the notation of the game.
 
         Raises:
-            ValueError: there is no handicap of so many stones.
+            ValueError: the number of stones is not allowed.
         """
         if not handicap.MIN_STONES <= num_stones <= self.max_handicap:
             raise ValueError(
@@ -262,7 +262,7 @@ class Go(Game[State]):
 
     def owners(self, state: State) -> jax.Array:
         """Returns `[size, size]` int8, the owner of each point if the game ended here:
-        0 black, 1 white, -1 nobody."""
+        0 black, 1 white, -1 neither."""
         return bitboard.pieces(self._chains.areas(state.stones), self._grid.cells)
 
     def result_text(self, state: State) -> str:

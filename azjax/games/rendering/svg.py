@@ -146,7 +146,7 @@ def _labels(
 
 
 def _column_bars(style: Style, policies: Mapping[str, np.ndarray]) -> Iterator[str]:
-    """Draws bars that stand above the columns; the tallest is the likeliest move."""
+    """Draws a bar above each column; the most probable move has the tallest."""
     highest = max((p.max() for p in policies.values()), default=0.0) or 1.0
     pitch = (CELL_SIZE - 8) / max(len(policies), 1)
     for index, (policy, colour) in enumerate(
