@@ -15,6 +15,7 @@ from azjax.games import Game
 from azjax.games.core import initial_states
 from azjax.networks import Network, Parts, TrunkConfig, Variables
 from azjax.search import search_bytes, tree_bytes
+from azjax.training.algorithm import TrainState
 from azjax.training.config import TrainConfig
 from azjax.training.learner import Loss, make_loss, update_bytes
 from azjax.training.replay import Replay, make_index
@@ -93,15 +94,6 @@ def required_memory(
     auxiliary = (parts or Parts()).auxiliary
     is_cpu = _is_cpu() if is_cpu is None else is_cpu
     num_devices = 1 if is_cpu else num_devices
-    state = jax.eval_shape(init)
-    # A CPU keeps the arrays of a checkpoint while they are written.
-    copies, saved = (2, " (with the copy being saved)") if is_cpu else (1, "")
-    replay = copies * tree_bytes(state.replay) // num_devices
-    rest = copies * (tree_bytes(state) - tree_bytes(state.replay))
-    is_dense = state.replay.chunk.policy.action is None
-    entries = () if is_dense else ("replay.policy_entries",)
-    index = _index_bytes(state.replay, finds_ends=bool(auxiliary)) // num_devices
-    trajectory = tree_bytes(state.replay.chunk) // config.replay_chunks // num_devices
     updates = update_bytes(
         game,
         network,
@@ -111,28 +103,53 @@ def required_memory(
         auxiliary=auxiliary,
     )
     return [
-        MemoryItem(f"the replay{saved}", replay, None, ("replay.capacity", *entries)),
-        MemoryItem(
-            f"the network and its optimizer{saved}",
-            rest,
-            None,
-            ("network.trunk.num_blocks",),
+        *_state_parts(
+            config,
+            jax.eval_shape(init),
+            num_devices,
+            is_cpu=is_cpu,
+            finds_ends=bool(auxiliary),
         ),
-        MemoryItem("the replay index", index, "updates", ("replay.capacity",)),
         MemoryItem(
             "the batch and its gradient",
             updates,
             "updates",
             ("learner.batch_size", "network.trunk.num_blocks"),
         ),
-        MemoryItem(
-            "the trajectory of a chunk",
-            trajectory,
-            "self-play",
-            ("self_play.num_games", "self_play.moves_per_chunk"),
-        ),
         *_search_parts(config, game, num_devices),
     ]
+
+
+def _state_parts(
+    config: TrainConfig,
+    state: TrainState,
+    num_devices: int,
+    *,
+    is_cpu: bool,
+    finds_ends: bool,
+) -> Iterator[MemoryItem]:
+    """Yields the memory of the state, of its index and of a trajectory."""
+    # A CPU keeps the arrays of a checkpoint while they are written.
+    copies, saved = (2, " (with the copy being saved)") if is_cpu else (1, "")
+    replay = copies * tree_bytes(state.replay) // num_devices
+    is_dense = state.replay.chunk.policy.action is None
+    entries = () if is_dense else ("replay.policy_entries",)
+    yield MemoryItem(f"the replay{saved}", replay, None, ("replay.capacity", *entries))
+    yield MemoryItem(
+        f"the network and its optimizer{saved}",
+        copies * (tree_bytes(state) - tree_bytes(state.replay)),
+        None,
+        ("network.trunk.num_blocks",),
+    )
+    index = _index_bytes(state.replay, finds_ends=finds_ends) // num_devices
+    yield MemoryItem("the replay index", index, "updates", ("replay.capacity",))
+    trajectory = tree_bytes(state.replay.chunk) // config.replay_chunks // num_devices
+    yield MemoryItem(
+        "the trajectory of a chunk",
+        trajectory,
+        "self-play",
+        ("self_play.num_games", "self_play.moves_per_chunk"),
+    )
 
 
 def _search_parts(

@@ -134,24 +134,18 @@ def phases(
     number = abstract_array(jnp.int32(0), lanes.replicated)
     share = abstract_array(jnp.float32(0), lanes.replicated)
     keys, _ = laned(jax.eval_shape(algorithm.make_keys, state.rng_key, number))
-    self_play = algorithm.self_play
     played = (state.learner.averaged, number, state.games, keys)
     yield Phase(
         f"self-play, {config.self_play.longest_search} simulations",
-        self_play,
+        algorithm.self_play,
         played,
         (state.learner.averaged, state.games),
         1,
         steps=search_steps(config),
     )
-    trajectory = laned(jax.eval_shape(self_play, *played)[1])
-    yield Phase(
-        "insertion",
-        algorithm.insert,
-        (number, state.replay, trajectory),
-        state.replay,
-        1,
-    )
+    trajectory = laned(jax.eval_shape(algorithm.self_play, *played)[1])
+    inserted = (number, state.replay, trajectory)
+    yield Phase("insertion", algorithm.insert, inserted, state.replay, 1)
     indexed = (number, number, state.replay)
     yield Phase("index", algorithm.make_index, indexed, state.replay, 1)
     index = laned(jax.eval_shape(algorithm.make_index, *indexed)[1])
