@@ -273,9 +273,9 @@ def _jit_gradient(
         replay, index = positions
         keys = jax.vmap(jax.random.fold_in, (0, None))(keys, learner.updates)
         batch = jax.vmap(draw)(sampler_state, replay, index, keys)
-        # Fused into the convolutions, sampling would move four times as many bytes on
-        # a TPU.
-        batch = jax.lax.optimization_barrier(batch)
+        if lanes.platform == "tpu":
+            # Fused into the convolutions, sampling would move four times as many bytes.
+            batch = jax.lax.optimization_barrier(batch)
         gradient, sample_loss = compute_gradient(
             network, loss, learner.variables, merge_batch(batch), num_lanes=len(keys)
         )

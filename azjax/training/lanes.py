@@ -33,6 +33,11 @@ class Lanes(NamedTuple):
     one_by_one: bool = False
 
     @property
+    def platform(self) -> str:
+        """The platform of the devices, such as `cpu`."""
+        return self.mesh.devices.flat[0].platform
+
+    @property
     def replicated(self) -> NamedSharding:
         """The sharding of replicated arrays."""
         return NamedSharding(self.mesh, REPLICATED)
@@ -97,8 +102,7 @@ class Lanes(NamedTuple):
         XLA can deadlock on a CPU if a reduction waits for other devices while programs
         are queued behind it. Wait for the arguments and the results of a reduction.
         """
-        platform = self.mesh.devices.flat[0].platform
-        if platform == "cpu" and self.mesh.size > 1:
+        if self.platform == "cpu" and self.mesh.size > 1:
             jax.block_until_ready(arrays)
         return arrays
 
