@@ -84,8 +84,8 @@ class Algorithm(NamedTuple):
         or for each lane with exact lanes, along the leading axis. Pass the same keys
         for all updates of an iteration: the update count is folded in.
     update: `(learner, share, gradients) -> (learner, metrics)`; averages the gradients
-        and applies them. A program of its own: XLA compiles a gradient together with a
-        reduction over TPUs four times as long.
+        and applies them. It is a separate program, because XLA takes four times as
+        long to compile the gradient and a reduction over TPUs in one.
     """
 
     lanes: Lanes

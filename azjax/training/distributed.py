@@ -219,9 +219,9 @@ def exit_if_process_lost() -> Iterator[None]:
         if jax.process_count() == 1 or is_ours:
             raise
         _say(
-            f"process {jax.process_index()} has lost another process of the run "
-            f"({_line(error)}): start all of them again to continue from the last "
-            "checkpoint"
+            f"process {jax.process_index()} cannot continue, probably because another "
+            f"process of the run has ended ({_line(error)}): start all of them again "
+            "to continue from the last checkpoint"
         )
         _say(_missing_text())  # seconds later, and JAX may end this process before
         if is_first_process():

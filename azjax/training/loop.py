@@ -15,7 +15,6 @@ from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game
 from azjax.networks import Parts, Variables
 from azjax.players import (
-    AlphaZeroPlayer,
     NetworkPlayer,
     Player,
     TrainedPlayer,
@@ -270,13 +269,8 @@ def _iteration_seconds(config: TrainConfig, row: Row, share: float) -> float:
 
 def named_players(trained: TrainedPlayer, simulations: int) -> dict[str, Player]:
     """Returns the players of a network: without search, and with search."""
-    network, variables = trained.network, trained.variables
-    return {
-        "network": NetworkPlayer(trained.game, network, variables),
-        "search": AlphaZeroPlayer(
-            trained.game, trained.search, simulations, network, variables
-        ),
-    }
+    network = NetworkPlayer(trained.game, trained.network, trained.variables)
+    return {"network": network, "search": trained.player(simulations)}
 
 
 def _iterate(

@@ -27,7 +27,7 @@ import tyro
 
 from azjax import arena, games, players
 from azjax.arena import SolvedPositions
-from azjax.players import AlphaZeroPlayer, TrainedPlayer
+from azjax.players import NetworkPlayer, TrainedPlayer
 from azjax.search import SEARCHES
 
 BATCH_SIZE = 128
@@ -101,39 +101,34 @@ def by_stage(positions: SolvedPositions, settings: Settings) -> SolvedPositions:
     return positions.take(np.concatenate(rows))
 
 
-def find(
-    trained: TrainedPlayer, positions: SolvedPositions, simulations: int, algorithm: str
-) -> Found:
-    """Searches all positions, or evaluates the network without search."""
-    search = trained.search
-    if algorithm != search.algorithm:
-        search = SEARCHES.find(algorithm)()
-    player = AlphaZeroPlayer(
-        trained.game, search, max(simulations, 1), trained.network, trained.variables
-    )
-
-    @jax.jit
-    def analyse(rng_key, states):
-        choice, analysis, _ = player.analyse(rng_key, states, None)
-        return choice, analysis.prior, analysis.visits
-
+def find(trained: TrainedPlayer, positions: SolvedPositions, simulations: int) -> Found:
+    """Searches all positions; with 0 simulations, evaluates the network alone."""
+    analyse = _make_analyse(trained, simulations)
     found = []
     for start in range(0, len(positions), BATCH_SIZE):
         rows = np.arange(start, start + BATCH_SIZE).clip(max=len(positions) - 1)
-        rng_key = jax.random.key(start)
-        choice, prior, visits = analyse(rng_key, positions.take(rows).states)
-        value = choice.value
-        if not simulations:
-            network = players.NetworkPlayer(
-                trained.game, trained.network, trained.variables
-            )
-            choice = players.choose(network, rng_key, positions.take(rows).states)
-            value, visits = choice.value, prior
-            choice = choice._replace(policy=prior)
+        states = positions.take(rows).states
+        choice, visits = jax.device_get(analyse(jax.random.key(start), states))
         shares = visits / visits.sum(axis=1, keepdims=True)
-        found.append(jax.device_get((choice.action, choice.policy, shares, value)))
+        found.append((choice.action, choice.policy, shares, choice.value))
     joined = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return Found(*(leaf[: len(positions)] for leaf in joined))
+
+
+def _make_analyse(trained: TrainedPlayer, simulations: int):
+    """Returns a jitted `(rng_key, states) -> (choice, visits)`; without a search, the
+    policy replaces the visits."""
+    network = NetworkPlayer(trained.game, trained.network, trained.variables)
+    search = trained.player(max(simulations, 1))
+
+    def analyse(rng_key, states):
+        if not simulations:
+            choice = network.choose(rng_key, states)
+            return choice, choice.policy
+        choice, analysis, _ = search.analyse(rng_key, states, None)
+        return choice, analysis.visits
+
+    return jax.jit(analyse)
 
 
 def measure(positions: SolvedPositions, found: Found, simulations: int) -> list[dict]:
@@ -192,13 +187,13 @@ def main(settings: Settings) -> None:
         raise SystemExit(f"there are no solved positions of {settings.game}")
     positions = by_stage(positions, settings)
     trained = players.load_run(settings.player, game)
-    algorithm = settings.algorithm or trained.search.algorithm
+    if settings.algorithm not in (None, trained.search.algorithm):
+        search = SEARCHES.find(settings.algorithm)()
+        trained = dataclasses.replace(trained, search=search)
     rows = [
         row
         for number in settings.simulations
-        for row in measure(
-            positions, find(trained, positions, number, algorithm), number
-        )
+        for row in measure(positions, find(trained, positions, number), number)
     ]
     stages = list(dict.fromkeys(row["stage"] for row in rows))
     rows.sort(key=lambda row: (stages.index(row["stage"]), row["simulations"]))
