@@ -32,6 +32,10 @@ class Division(NamedTuple):
     num_parts: int = NUM_PARTS
     devices: Sequence[Any] | None = None
 
+    def padded(self, size: int) -> int:
+        """Returns the size of a batch, rounded up to a multiple of P."""
+        return -(-size // self.num_parts) * self.num_parts
+
 
 LOCAL = Division()
 
@@ -121,7 +125,7 @@ def batch_layout(
     parts = num_parts // num_processes
     number = max(n for n in range(1, len(own) + 1) if parts % n == 0)
     return BatchLayout(
-        size=-(-size // num_parts) * num_parts,
+        size=division.padded(size),
         num_parts=num_parts,
         mesh=None if number == 1 else mesh_of(own[:number]),
         num_processes=num_processes,

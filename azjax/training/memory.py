@@ -14,6 +14,7 @@ from azjax.arena import GRADED_AT_ONCE, shipped
 from azjax.games import Game
 from azjax.games.core import initial_states
 from azjax.networks import Network, Parts, TrunkConfig, Variables
+from azjax.players.batches import Division
 from azjax.search import search_bytes, tree_bytes
 from azjax.training.algorithm import TrainState
 from azjax.training.config import TrainConfig
@@ -181,7 +182,10 @@ def _search_parts(
     if shipped(game) is not None:  # without solved positions nothing is searched
         yield MemoryItem(
             "the search of evaluations",
-            bytes_of_search(GRADED_AT_ONCE, config.evaluation.num_simulations),
+            bytes_of_search(
+                Division(config.num_lanes).padded(GRADED_AT_ONCE) // num_devices,
+                config.evaluation.num_simulations,
+            ),
             "evaluation",
             ("evaluation.num_simulations", "search.tree_reuse_nodes"),
         )

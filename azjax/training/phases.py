@@ -15,6 +15,7 @@ from azjax.games import Game
 from azjax.games.core import initial_states
 from azjax.networks import Network
 from azjax.players import AlphaZeroPlayer
+from azjax.players.batches import Division
 from azjax.search import tree_bytes
 from azjax.training.algorithm import Algorithm, TrainState
 from azjax.training.config import TrainConfig
@@ -117,7 +118,7 @@ def phases(
     *,
     state: TrainState,
 ) -> Iterator[Phase]:
-    """Yields the phases of an iteration, and the search of an evaluation on one device.
+    """Yields the phases of an iteration, and the search of an evaluation.
 
     Args:
         config: the run's settings, without `exact_lanes`.
@@ -165,33 +166,16 @@ def phases(
         state.learner,
         config.updates_per_iteration,
     )
-    yield _evaluation(config, game, network, state, lanes.mesh)
-
-
-def _evaluation(
-    config: TrainConfig,
-    game: Game,
-    network: Network,
-    state: TrainState,
-    mesh: jax.sharding.Mesh,
-) -> Phase:
-    """Returns the search of an evaluation, which runs on one device."""
-    one = jax.sharding.Mesh(mesh.devices[:1], mesh.axis_names)
-    sharding = jax.sharding.NamedSharding(one, jax.P())
-    positions = jax.eval_shape(lambda: initial_states(game, GRADED_AT_ONCE))
-    variables, rng_key, positions = jax.tree.map(
-        lambda leaf: abstract_array(leaf, sharding),
-        (state.learner.averaged, state.rng_key, positions),
-    )
+    size = Division(lanes.number).padded(GRADED_AT_ONCE)
+    positions = laned(jax.eval_shape(lambda: initial_states(game, size)))
     simulations = config.evaluation.num_simulations
-    return Phase(
+    variables = state.learner.averaged
+    player = AlphaZeroPlayer(game, config.search, simulations, network, variables)
+    yield Phase(
         f"evaluation, {simulations} simulations",
-        jax.jit(lambda player, *rest: player.choose(*rest)),
-        (
-            AlphaZeroPlayer(game, config.search, simulations, network, variables),
-            *(rng_key, positions),
-        ),
-        (variables, rng_key),
+        lanes.jit(AlphaZeroPlayer.choose, num_replicated=1),
+        (player, keys, positions),
+        variables,
         0,
     )
 

@@ -64,13 +64,13 @@ def made_network(network):
     return first_network(0, games.make("tic_tac_toe"), network)
 
 
-def parts_of(settings: TrainConfig) -> dict[str, MemoryItem]:
+def parts_of(settings: TrainConfig, num_devices: int = 1) -> dict[str, MemoryItem]:
     """The parts by name; the weights are made up: half a GiB."""
-    return _parts_of(settings, module._is_cpu())
+    return _parts_of(settings, num_devices, module._is_cpu())
 
 
 @functools.cache
-def _parts_of(settings, is_cpu):
+def _parts_of(settings, num_devices, is_cpu):
     del is_cpu  # part of the cache key
     game = games.make(settings.game)
     network, variables = made_network(settings.network)
@@ -88,7 +88,9 @@ def _parts_of(settings, is_cpu):
             weights=jnp.zeros(2**27, jnp.float32),
         )
 
-    parts = required_memory(settings, game, network, variables, init)
+    parts = required_memory(
+        settings, game, network, variables, init, num_devices=num_devices
+    )
     return {part.name: part for part in parts}
 
 
@@ -202,6 +204,16 @@ def test_a_cpu_needs_saved_arrays_twice(monkeypatch):
 )
 def test_larger_settings_need_more(name, changes):
     assert parts_of(config(**changes))[name].size > parts_of(config())[name].size
+
+
+@pytest.mark.usefixtures("on_a_device")
+def test_devices_share_all_but_the_network():
+    alone, shared = parts_of(config()), parts_of(config(), num_devices=8)
+    for name, part in alone.items():
+        if name == "the network and its optimizer":
+            assert shared[name].size == part.size
+        else:
+            assert shared[name].size < part.size / 2, name
 
 
 @pytest.mark.usefixtures("on_a_device")
