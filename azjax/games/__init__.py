@@ -17,6 +17,7 @@ from azjax.games.registry import (
     UnknownGameError,
     available,
     game_options,
+    game_title,
     make,
     register,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "available",
     "check",
     "game_options",
+    "game_title",
     "make",
     "random_action",
     "register",

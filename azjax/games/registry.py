@@ -109,6 +109,20 @@ def make(spec: str, **options: Any) -> Game:
     return game_class(**plain)
 
 
+def game_title(spec: str) -> str:
+    """Returns the title of a game for people: `go:5,komi=0.5` is "Go (5, komi 0.5)"."""
+    name, _, options = spec.partition(":")
+    title = name.replace("_", " ").title()
+    if not options:
+        return title
+    return f"{title} ({', '.join(map(_option_title, options.split(',')))})"
+
+
+def _option_title(option: str) -> str:
+    name, _, value = option.replace("_", " ").partition("=")
+    return {"": name, "True": name, "False": f"no {name}"}.get(value, f"{name} {value}")
+
+
 def _find(name: str) -> type[Game]:
     if name in _ADAPTERS:
         try:

@@ -11,6 +11,7 @@ import traitlets
 from azjax import games, players
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game
+from azjax.play.game_description import describe_start
 from azjax.play.joined_modules import joined
 from azjax.play.opponents import default_opponent
 from azjax.play.page_files import page_files
@@ -19,7 +20,6 @@ from azjax.play.server.describing import (
     describe_decision,
     describe_moves,
     describe_position,
-    describe_start,
 )
 from azjax.play.server.jobs import Job, report
 from azjax.play.server.limits import Limits

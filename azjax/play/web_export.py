@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from azjax.play.game_description import describe_start
 from azjax.play.onnx_graph import onnx, to_onnx
 from azjax.play.page_files import RULES, browser_games, read_page
 from azjax.players import TrainedPlayer
@@ -22,11 +23,6 @@ SERVER_FILES = (  # not part of an exported site
     "lobby.html",
     "lobby.js",
     "missing.html",
-    "move_entry.js",
-    "picture_board.js",
-    "picture_marks.js",
-    "piece_choice.js",
-    "pointing.js",
     "run.html",
     "run.js",
     "server_engine.js",
@@ -129,6 +125,7 @@ def _config(
     return {
         "made_by": MADE_BY,
         "game": trained.game.name,
+        "description": describe_start(trained.game, trained.game.name).description,
         "player": name,
         "simulations": DEFAULT_SIMULATIONS,
         "search": {

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from azjax import games
 from azjax.arena.chart import INK, PALE_INK, style_axes
 from azjax.training.metrics import (
     METRICS_FILE,
@@ -39,13 +40,6 @@ LOSSES = {"policy": POLICY, "value": VALUE}
 OTHER_LOSSES = (NETWORK, SEARCH, GAMES, "#56b4e9", "#000000")
 
 
-def game_title(spec: str) -> str:
-    """Returns a game's title: `go:5` is "Go (5)"."""
-    name, _, options = spec.partition(":")
-    title = name.replace("_", " ").title()
-    return f"{title} ({options.replace(',', ', ')})" if options else title
-
-
 def plot_learning(run_dir: Path, game: str | None = None) -> Path:
     """Draws `plots/learning.png` of a run from its metrics.
 
@@ -65,7 +59,7 @@ def plot_learning(run_dir: Path, game: str | None = None) -> Path:
         content = json.loads(config.read_text()) if config.exists() else {}
         game = str(content.get("game", run_dir.resolve().name))
     buffer = io.BytesIO()
-    draw_learning(rows, game_title(game)).savefig(buffer, format="png")
+    draw_learning(rows, games.game_title(game)).savefig(buffer, format="png")
     replace_file(run_dir / PLOT_FILE, buffer.getvalue())
     return run_dir / PLOT_FILE
 

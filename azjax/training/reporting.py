@@ -12,6 +12,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from azjax.games import game_title
 from azjax.training.metrics import (
     METRICS_FILE,
     SCORES,
@@ -25,7 +26,7 @@ from azjax.training.metrics import (
     read_metrics,
     replace_file,
 )
-from azjax.training.plots import game_title, plot_learning
+from azjax.training.plots import plot_learning
 from azjax.training.run_config import RunConfig
 from azjax.training.working_directory import WorkingDirectory
 

@@ -10,14 +10,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from azjax.games import Game
+from azjax.games import Game, game_title
 from azjax.players import Choice, Player, TrainedPlayer, TrainedQ, choose
 from azjax.program import program_for
 from azjax.remote import Directory
 from azjax.training.host_loop import Run
 from azjax.training.loop import named_players
 from azjax.training.metrics import SCORES, Row, graded, opponents
-from azjax.training.plots import PLAYERS, PLOT_FILE, game_title
+from azjax.training.plots import PLAYERS, PLOT_FILE
 from azjax.training.reporting import duration
 
 SIMULATIONS = 200

@@ -1,7 +1,15 @@
 import numpy as np
 import pytest
 
-from azjax.games import TicTacToe, available, game_options, make, register, registry
+from azjax.games import (
+    TicTacToe,
+    available,
+    game_options,
+    game_title,
+    make,
+    register,
+    registry,
+)
 
 
 class Sized(TicTacToe):
@@ -161,3 +169,16 @@ def test_a_redefined_class_replaces_the_old_one():
     redefined = type("Sized", (Sized,), fields)
     assert register(redefined) is redefined
     assert type(make("sized_for_test")) is redefined
+
+
+@pytest.mark.parametrize(
+    ("spec", "title"),
+    [
+        ("tic_tac_toe", "Tic Tac Toe"),
+        ("go:9,komi=6.5", "Go (9, komi 6.5)"),
+        ("hex:5,swap=True", "Hex (5, swap)"),
+        ("go:5,positional_superko=False", "Go (5, no positional superko)"),
+    ],
+)
+def test_a_title_shows_the_options_of_a_game(spec, title):
+    assert game_title(spec) == title

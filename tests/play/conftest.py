@@ -80,7 +80,7 @@ class Visit:
         return [int(self.find(f"#score-{name}").inner_text()) for name in names]
 
     def pieces(self):
-        return self.find(".piece, .stroke").count() - self.find(".ghost .piece").count()
+        return self.find(".piece").count() - self.find(".ghost .piece").count()
 
     def weaken(self):
         """Sets the computer to few simulations."""

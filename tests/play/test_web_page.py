@@ -175,15 +175,15 @@ def test_a_decision_of_an_abandoned_game_does_not_affect_the_next(visit):
     page.target(0).click()
     page.find("#undo").click()
     page.play(8)
-    expect(page.find(".stroke.side-0")).to_have_count(1)
-    expect(page.find(".stroke.side-1")).to_have_count(1)
-    assert page.target(8).get_attribute("aria-label") == "Row 3, column 3: cross"
+    expect(page.find(".piece[data-kind='0']")).to_have_count(1)
+    expect(page.find(".piece[data-kind='1']")).to_have_count(1)
+    assert page.target(8).get_attribute("aria-label") == "c1: cross"
 
 
 def test_the_computer_can_move_first(visit):
     page = visit("tic_tac_toe")
     page.find("label:has-text('Computer')").click()
-    expect(page.find(".stroke.side-0")).to_have_count(1)
+    expect(page.find(".piece[data-kind='0']")).to_have_count(1)
     page.wait_for_turn()
     assert page.find("#undo").is_disabled()
     assert page.find("body").get_attribute("data-you") == "1"
@@ -515,7 +515,7 @@ def test_a_continuation_pauses_a_watched_game(visit):
 def test_a_game_can_be_watched(visit):
     page = visit("tic_tac_toe", hurries=False)
     page.find("label:has-text('Just watch')").click()
-    page.wait_for(".stroke.side-1")
+    page.wait_for(".piece[data-kind='1']")
     page.find("#pause").click()
     pieces = page.pieces()
     expect(page.find("#status")).to_contain_text("Paused")

@@ -4,11 +4,8 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from azjax.training.plots import (
-    draw_learning,
-    game_title,
-    plot_learning,
-)
+from azjax.games import game_title
+from azjax.training.plots import draw_learning, plot_learning
 
 
 def iteration_row(iteration, **changes):
@@ -143,10 +140,6 @@ def test_the_title_names_the_game_of_the_configuration(tmp_path, monkeypatch):
     (tmp_path / "config.json").write_text('{"game": "tic_tac_toe"}')
     plot_learning(tmp_path)
     assert titles == [game_title(tmp_path.name), "Tic Tac Toe"]
-
-
-def test_a_title_shows_the_options_of_the_game():
-    assert game_title("go:size=9,komi=7") == "Go (size=9, komi=7)"
 
 
 def test_plotting_leaves_no_other_files(tmp_path):

@@ -16,7 +16,9 @@ from azjax.games.rendering.svg import (
     CELL_SIZE,
     MARGIN,
     Arrow,
+    BoardParts,
     Policies,
+    board_parts,
     board_to_svg,
 )
 from azjax.games.rendering.text import Cell, board_to_text
@@ -32,9 +34,11 @@ __all__ = [
     "OTHELLO",
     "STONES",
     "Arrow",
+    "BoardParts",
     "Cell",
     "Policies",
     "Style",
+    "board_parts",
     "board_to_svg",
     "board_to_text",
     "game_to_svg",

@@ -5,6 +5,7 @@ Lengths are in pixels; (x, y) is a centre or a top left corner, y grows downward
 
 import html
 import math
+from collections.abc import Iterable
 
 # The colours of Okabe and Ito, which colour-blind people tell apart.
 BLUE, ORANGE, YELLOW = "#0072b2", "#d55e00", "#f0e442"
@@ -20,6 +21,31 @@ def rectangle(
         f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:.4g}" '
         f'rx="{radius}" fill="{colour}"/>'
     )
+
+
+def plate(
+    width: float,
+    height: float,
+    colour: str,
+    *,
+    radius: float,
+    holes: Iterable[tuple[float, float]],
+    hole_radius: float,
+) -> str:
+    """Returns a rectangle with rounded corners at (0, 0), and with round holes around
+    the given centres."""
+    r, h = radius, hole_radius
+    corners = (
+        f"M{r:g} 0H{width - r:g}a{r:g} {r:g} 0 0 1 {r:g} {r:g}"
+        f"V{height - r:g}a{r:g} {r:g} 0 0 1 {-r:g} {r:g}"
+        f"H{r:g}a{r:g} {r:g} 0 0 1 {-r:g} {-r:g}"
+        f"V{r:g}a{r:g} {r:g} 0 0 1 {r:g} {-r:g}z"
+    )
+    arc = f"a{h:g} {h:g} 0 1 0"
+    round_holes = "".join(
+        f"M{x - h:g} {y:g}{arc} {2 * h:g} 0{arc} {-2 * h:g} 0z" for x, y in holes
+    )
+    return f'<path d="{corners}{round_holes}" fill="{colour}" fill-rule="evenodd"/>'
 
 
 def disc(x: float, y: float, radius: float, colour: str, edge: str = "none") -> str:

@@ -33,7 +33,7 @@ def _beside(row: int) -> tuple[float, float]:
 class Style:
     """How a kind of board is drawn.
 
-    ground: `(height, width) -> elements` of the empty board, in cells.
+    ground: `(height, width) -> elements` behind the pieces, in cells.
     pieces: for each kind of piece, `(x, y) -> element` drawn around that point.
     names: for each kind of piece, its name in the plural.
     mark: `(x, y) -> element` that marks a cell of the last move.
@@ -43,6 +43,7 @@ class Style:
     column_label: `(height, column) -> (x, y)`, the middle of a column's name.
     row_label: `row -> (x, y)`, the middle of a row's name.
     is_two_sided: whether player 1 sees the board from the opposite side.
+    front: `(height, width) -> elements` of the board in front of the pieces.
     """
 
     ground: Callable[[int, int], Sequence[str]]
@@ -55,6 +56,7 @@ class Style:
     column_label: Callable[[int, int], tuple[float, float]] = _below
     row_label: Callable[[int], tuple[float, float]] = _beside
     is_two_sided: bool = False
+    front: Callable[[int, int], Sequence[str]] = lambda height, width: ()
 
 
 def turned(style: Style, height: int, width: int) -> Style:
@@ -101,30 +103,33 @@ MARKS = Style(
 )
 
 
-def _holes(height: int, width: int) -> list[str]:
+def _back(height: int, width: int) -> list[str]:
     size = _square_size(height, width)
-    return [
-        elements.rectangle(0, 0, *size, "#2a66ad", radius=14),
-        *(
-            elements.disc(*_square_centre(row, column), 25, "#123a69")
-            for row in range(height)
-            for column in range(width)
-        ),
+    return [elements.rectangle(1, 1, size[0] - 2, size[1] - 2, "#123a69", radius=14)]
+
+
+def _holes(height: int, width: int) -> list[str]:
+    """Returns the front of a board, with a hole over each cell."""
+    centres = [
+        _square_centre(row, column) for row in range(height) for column in range(width)
     ]
+    size = _square_size(height, width)
+    return [elements.plate(*size, "#2a66ad", radius=14, holes=centres, hole_radius=25)]
 
 
 DISCS = Style(
-    ground=_holes,
+    ground=_back,
     pieces=(
         lambda x, y: (
-            elements.disc(x, y, 25, YELLOW) + elements.cross(x, y, 9, "#8d7f00", 5)
+            elements.disc(x, y, 27, YELLOW) + elements.cross(x, y, 9, "#8d7f00", 5)
         ),
         lambda x, y: (
-            elements.disc(x, y, 25, ORANGE) + elements.circle(x, y, 11, "#ffd9bd", 5)
+            elements.disc(x, y, 27, ORANGE) + elements.circle(x, y, 11, "#ffd9bd", 5)
         ),
     ),
     names=("crosses", "rings"),
     mark=lambda x, y: elements.circle(x, y, 28, "white", 4),
+    front=_holes,
 )
 
 

@@ -28,6 +28,33 @@ class Arrow(NamedTuple):
     probability: float
 
 
+class BoardParts(NamedTuple):
+    """The parts of a board's pictures that no position changes, as SVG elements.
+
+    box: left, top, width and height of the pictures.
+    ground: what is behind the pieces.
+    front: what is in front of them.
+    pieces: each kind of piece, drawn around (0, 0).
+    mark: the mark of a cell of the last move, drawn around (0, 0).
+    mark_is_below: whether the pieces are drawn over the marks.
+    centres: (x, y) of the cells, row by row.
+    column_labels: (x, y) of the middle of each column's label.
+    row_labels: (x, y) of the middle of each row's label, if rows have labels.
+    is_two_sided: whether player 1 sees the board from the opposite side.
+    """
+
+    box: tuple[float, float, float, float]
+    ground: str
+    front: str
+    pieces: tuple[str, ...]
+    mark: str
+    mark_is_below: bool
+    centres: tuple[tuple[float, float], ...]
+    column_labels: tuple[tuple[float, float], ...]
+    row_labels: tuple[tuple[float, float], ...]
+    is_two_sided: bool
+
+
 # By name: `[W]` for columns, `[H, W]` for cells, or arrows.
 Policies = Mapping[str, np.ndarray | Sequence[Arrow]]
 
@@ -68,11 +95,13 @@ def board_to_svg(
         for row, column in np.argwhere(board >= 0).tolist()
     ]
     marks = [style.mark(*style.centre(*cell)) for cell in {*marked, *winning}]
-    board_elements = [*marks, *pieces] if style.mark_is_below else [*pieces, *marks]
-    width, height = style.size(*board.shape)
-    top = MARGIN + (BAR_ROOM if columns else 0)
-    bottom = MARGIN + (LEGEND_ROOM if policies else 0)
-    box = (-MARGIN, -top, width + 2 * MARGIN, height + top + bottom)
+    below, above = (marks, []) if style.mark_is_below else ([], marks)
+    box = _box(
+        style,
+        *board.shape,
+        above=BAR_ROOM if columns else 0,
+        below=LEGEND_ROOM if policies else 0,
+    )
     rows = row_labels or [""] * board.shape[0]
     last, won = (
         " ".join(f"{column_labels[column]}{rows[row]}" for row, column in some)
@@ -86,22 +115,56 @@ def board_to_svg(
             f'width="{box[2]:g}" height="{box[3]:g}" '
             f'font-family="Helvetica, Arial, sans-serif" text-anchor="middle">',
             f"<title>{title}</title>",
-            # Pages show what has a class in their own way.
-            f'<g class="paper">{elements.rectangle(*box, PAPER, radius=18)}</g>',
-            '<g class="ground">',
+            elements.rectangle(*box, PAPER, radius=18),
             *style.ground(*board.shape),
-            "</g>",
-            *board_elements,
-            '<g class="labels">',
+            *below,
+            *pieces,
+            *style.front(*board.shape),
+            *above,
             *_labels(style, column_labels, row_labels, board.shape[0]),
-            "</g>",
             *_column_bars(style, columns),
             *_cell_bars(style, cells, board),
             *_arrows(style, arrows),
-            *_legend(tuple(policies or ()), height + MARGIN + 8),
+            *_legend(tuple(policies or ()), box[1] + box[3] - LEGEND_ROOM + 8),
             "</svg>",
             "",
         ]
+    )
+
+
+def board_parts(style: Style, height: int, width: int) -> BoardParts:
+    """Returns the constant parts of the pictures of a board without policies.
+
+    Args:
+        style: how ground and pieces look.
+        height: number of rows.
+        width: number of columns.
+    """
+    rows, columns = range(height), range(width)
+    return BoardParts(
+        box=_box(style, height, width),
+        ground="".join(style.ground(height, width)),
+        front="".join(style.front(height, width)),
+        pieces=tuple(draw(0.0, 0.0) for draw in style.pieces),
+        mark=style.mark(0.0, 0.0),
+        mark_is_below=style.mark_is_below,
+        centres=tuple(style.centre(*cell) for cell in itertools.product(rows, columns)),
+        column_labels=tuple(style.column_label(height, column) for column in columns),
+        row_labels=tuple(map(style.row_label, rows)),
+        is_two_sided=style.is_two_sided,
+    )
+
+
+def _box(
+    style: Style, height: int, width: int, *, above: float = 0, below: float = 0
+) -> tuple[float, float, float, float]:
+    """Returns left, top, width and height of a picture, with room for policies."""
+    across, down = style.size(height, width)
+    return (
+        -MARGIN,
+        -MARGIN - above,
+        across + 2 * MARGIN,
+        down + 2 * MARGIN + above + below,
     )
 
 

@@ -20,10 +20,10 @@ from starlette.responses import (
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from azjax.games import game_title
 from azjax.play.page_files import media_type, read_page
 from azjax.play.server.catalog import GameOffer, find_key, run_players
 from azjax.play.server.connection import TRY_AGAIN_LATER, Connection
-from azjax.play.server.describing import game_title
 from azjax.play.server.guard import Guard
 from azjax.play.server.progress import describe_progress, latest_numbers
 from azjax.play.server.registry import PlayerRegistry
@@ -239,7 +239,7 @@ class _Site:
         """Returns the picture of a game's first position."""
         key = ("preview", offer.key)
         preview = await self._pools.run_shared(key, self._registry.preview, offer)
-        return preview.position["picture"]
+        return preview.picture
 
 
 async def _add_slash(request: Request) -> Response:

@@ -217,7 +217,8 @@ class Connection:
         key = ("preview", offer.key)
         preview = await self._pools.run_shared(key, self._registry.preview, offer)
         await self._send(id, "stage", PREPARING)
-        await self._send(id, "progress", preview._asdict())
+        start = {"description": preview.description, "position": preview.position}
+        await self._send(id, "progress", start)
 
     def _start_decision(self, message: DecisionRequest) -> None:
         activity = self._registry.activity

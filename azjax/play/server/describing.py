@@ -1,105 +1,21 @@
-"""Games, positions, moves and decisions as JSON for the page."""
+"""Positions, moves and decisions as JSON for the page."""
 
 import collections
-import copy
-import itertools
-import re
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax
 import numpy as np
 
 from azjax.games import Game, State
-from azjax.games.rendering import CELL_SIZE, Cell
+from azjax.games.rendering import Cell
+from azjax.play.game_description import picture_of
 from azjax.play.move_ranking import rank_moves
-from azjax.play.server.rules import Rules, on_host
+from azjax.play.server.rules import Rules
 from azjax.play.server.trees import describe_tree, json_number
-from azjax.play.text_output import expected_value, side_names
+from azjax.play.text_output import expected_value
 from azjax.players import MoveDecision
 
 MAX_MOVES = 60  # of a decision; the first ones of the ranking
-
-_SIZES = re.compile(r'(width|height)="([0-9.]+)')
-_VIEW_BOX = re.compile(r'viewBox="([-0-9. ]+)"')
-
-
-def game_title(key: str) -> str:
-    """Returns the title of a game: "Go (5)" for `go:5`."""
-    name, _, options = key.partition(":")
-    title = name.replace("_", " ").title()
-    return f"{title} ({options.replace(',', ', ')})" if options else title
-
-
-def draws_by_style(game: Game) -> bool:
-    """Returns whether azjax draws a game's pictures, not another library."""
-    return type(game).to_svg is Game.to_svg
-
-
-def picture_of(game: Game, state: State, last_action: int | None) -> str:
-    """Returns a position as a scalable SVG document."""
-    svg = game.to_svg(state, last_action)
-    if _VIEW_BOX.search(svg):
-        return svg
-    sizes = dict(_SIZES.findall(svg[: svg.index(">")]))
-    box = f'viewBox="0 0 {sizes["width"]} {sizes["height"]}"'
-    return svg.replace("<svg", f"<svg {box}", 1)
-
-
-class Preview(NamedTuple):
-    """A game before its rules are compiled.
-
-    description: description of the game, without a player.
-    position: the first one, without moves.
-    """
-
-    description: dict[str, Any]
-    position: dict[str, Any]
-
-
-def describe_start(game: Game, key: str) -> Preview:
-    """Returns the description of a game and of its first position.
-
-    It compiles one small program; without `jit`, each operation would be compiled
-    separately, which takes seconds.
-    """
-    state, board = jax.jit(lambda: _first(game))()
-    state, board = on_host(state), np.asarray(board)
-    drawn = copy.copy(game)
-    vars(drawn)["board"] = lambda _: board
-    height, width = board.shape
-    description = {
-        "game": key,
-        "title": game_title(key),
-        "height": height,
-        "width": width,
-        "style": "picture",
-        "sides": list(side_names(game)),
-        "pieces": list(game.style.names if draws_by_style(game) else game.pieces),
-        "columns": list(game.column_labels),
-        "rows": list(game.row_labels),
-        "figures": _figures(game),
-        "targets": "cells" if game.row_labels else "columns",
-        "picture": _geometry(drawn, state, height, width),
-    }
-    position = {
-        "player": int(state.current_player),
-        "cells": board.ravel().tolist(),
-        "moves": [],
-        "isOver": False,
-        "rewards": [0, 0],
-        "last": None,
-        "resultText": "",
-        "winningCells": [],
-        "picture": picture_of(drawn, state, None),
-        "turnedPicture": _turned_picture(drawn, state, None),
-    }
-    return Preview(description, position)
-
-
-def _first(game: Game) -> tuple[State, jax.Array]:
-    state = game.init()
-    return state, game.board(state)
 
 
 def describe_position(rules: Rules, actions: tuple[int, ...]) -> dict[str, Any]:
@@ -109,10 +25,11 @@ def describe_position(rules: Rules, actions: tuple[int, ...]) -> dict[str, Any]:
         ValueError: an action is illegal.
     """
     game, state = rules.game, rules.state(actions)
-    last = last_action = None
+    last, last_action, marked = None, None, []
     if actions:
         last_action = actions[-1]
         last = _move(game, rules.state(actions[:-1]), last_action)
+        marked = _numbers(game, game.last_cells(state, last_action))
     return {
         "player": int(state.current_player),
         "cells": np.asarray(game.board(state)).ravel().tolist(),
@@ -120,10 +37,10 @@ def describe_position(rules: Rules, actions: tuple[int, ...]) -> dict[str, Any]:
         "isOver": bool(state.terminated),
         "rewards": rules.rewards(state),
         "last": last,
+        "marked": marked,
         "resultText": game.result_text(state),
         "winningCells": _numbers(game, game.winning_cells(state)),
         "picture": picture_of(game, state, last_action),
-        "turnedPicture": _turned_picture(game, state, last_action),
     }
 
 
@@ -249,45 +166,3 @@ def _numbers(game: Game, cells: Iterable[Cell]) -> list[int]:
     """Returns the numbers of cells, counted row by row."""
     width = len(game.column_labels)
     return [row * width + column for row, column in cells]
-
-
-def _turned_picture(game: Game, state: State, last_action: int | None) -> str | None:
-    """Returns the picture from the second player's side, None if it is the same."""
-    if not (draws_by_style(game) and game.style.is_two_sided):
-        return None
-    return game.to_svg(state, last_action, is_turned=True)
-
-
-def _figures(game: Game) -> list[str]:
-    """Returns a picture of each kind of piece, centred at (0, 0); none if another
-    library draws the game."""
-    if not draws_by_style(game):
-        return []
-    half = CELL_SIZE // 2
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" '
-        f'viewBox="{-half} {-half} {CELL_SIZE} {CELL_SIZE}">'
-    )
-    return [f"{head}{draw(0, 0)}</svg>" for draw in game.style.pieces]
-
-
-def _geometry(game: Game, state: State, height: int, width: int) -> dict[str, Any]:
-    """Returns the centres of the cells in a picture of the game (pixels)."""
-    box = _VIEW_BOX.search(picture_of(game, state, None))
-    assert box is not None
-    left, top, wide, high = map(float, box[1].split())
-
-    def centre(row: int, column: int) -> tuple[float, float]:
-        if draws_by_style(game):
-            return game.style.centre(row, column)
-        return left + (column + 0.5) * wide / width, top + (row + 0.5) * high / height
-
-    cells = itertools.product(range(height), range(width))
-    return {
-        "width": wide,
-        "height": high,
-        "left": left,
-        "top": top,
-        "cell": CELL_SIZE,
-        "centres": [[round(place, 2) for place in centre(*cell)] for cell in cells],
-    }

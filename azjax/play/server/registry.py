@@ -11,12 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from azjax.networks import Parts
+from azjax.play.game_description import Preview, describe_start
 from azjax.play.server.catalog import Catalog, GameOffer, PlayerOffer, load_offered
-from azjax.play.server.describing import (
-    Preview,
-    describe_position,
-    describe_start,
-)
+from azjax.play.server.describing import describe_position
 from azjax.play.server.limits import Limits
 from azjax.play.server.live_catalog import LiveCatalog
 from azjax.play.server.loaded_player import FileTimes, LoadedPlayer, SharedResources

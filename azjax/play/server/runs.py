@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 from azjax import games
 from azjax.checks import is_number
-from azjax.games import Game
-from azjax.play.server.describing import game_title
+from azjax.games import Game, game_title
 from azjax.play.server.messages import shown
 from azjax.play.server.run_files import (
     is_inside,

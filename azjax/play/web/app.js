@@ -1,6 +1,5 @@
 /** Entry point: opens the page with a computer in the browser or on a server. */
 import { address } from "./address.js";
-import { Board } from "./board.js";
 import { fetchJson } from "./download.js";
 import { WorkerEngine } from "./engine.js";
 import { Page } from "./page.js";
@@ -21,20 +20,18 @@ async function openWithWorker() {
   const showTitle = ({ title, player }) => {
     document.title = `${title} against ${player}`;
   };
-  const options = { Board, address, onStart: showTitle };
+  const options = { address, onStart: showTitle };
   await new Page(document.body, new WorkerEngine(fail), options, fail).open();
 }
 
-/** Imports dynamically: these modules are not part of an exported site. */
+/** Imports dynamically: this module is not part of an exported site. */
 async function openWithServer(config) {
-  const { PictureBoard } = await import("./picture_board.js");
   const { ServerEngine } = await import("./server_engine.js");
   for (const element of document.querySelectorAll(".here")) element.hidden = true;
   for (const element of document.querySelectorAll(".there")) element.hidden = false;
   const { searchParams } = new URL(location);
   const engine = new ServerEngine(config, fail, (problem) => page.showProblem(problem));
   const options = {
-    Board: PictureBoard,
     address,
     players: config.players,
     player: searchParams.get("player") ?? config.players[0].name,

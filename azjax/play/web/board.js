@@ -1,139 +1,162 @@
-/** The board of an exported site: an SVG drawing, with a button over each target. */
+/** The board of any game: a drawing, with a button over each cell or column. */
+import { drawnAim, drawnArrow, drawnArrowLabel, drawnDot, drawnRing } from "./board_marks.js";
 import { drawnEstimate, estimates } from "./move_overlay.js";
-import { svg } from "./svg.js";
+import { MoveEntry } from "./move_entry.js";
+import { PieceChoice } from "./piece_choice.js";
+import { Pieces } from "./pieces.js";
+import { Pointing } from "./pointing.js";
+import { svg, svgNodes } from "./svg.js";
 import { singular } from "./text_output.js";
 
-const CELL = 64;
-const RADIUS = 26;
-
-/** Drawings by style. The pieces of the two sides also differ in shape. */
-const STYLES = {
-  discs: {
-    ground(height, width) {
-      const holes = cells(height, width).map(({ x, y }) =>
-        svg("circle", { cx: x, cy: y, r: RADIUS, fill: "black" }),
-      );
-      const size = { width: width * CELL, height: height * CELL };
-      return {
-        behind: [svg("rect", { ...size, rx: 14, class: "back" })],
-        before: [
-          svg(
-            "mask",
-            { id: "holes" },
-            svg("rect", { ...size, fill: "white" }),
-            ...holes,
-          ),
-          svg("rect", { ...size, rx: 14, class: "front", mask: "url(#holes)" }),
-        ],
-      };
-    },
-    pieces: [
-      () => [
-        circle(RADIUS + 1, "piece side-0"),
-        svg("path", { d: "M-9 -9L9 9M9 -9L-9 9", class: "detail" }),
-      ],
-      () => [circle(RADIUS + 1, "piece side-1"), circle(14, "detail")],
-    ],
-    markRadius: 22,
-    falls: true,
-  },
-  marks: {
-    ground(height, width) {
-      const [right, bottom] = [width * CELL, height * CELL];
-      const lines = [];
-      for (let x = CELL; x < right; x += CELL) lines.push(`M${x} 8V${bottom - 8}`);
-      for (let y = CELL; y < bottom; y += CELL) lines.push(`M8 ${y}H${right - 8}`);
-      return {
-        behind: [svg("path", { d: lines.join(""), class: "grid" })],
-        before: [],
-      };
-    },
-    pieces: [
-      () => [
-        svg("path", { d: "M-16 -16L16 16M16 -16L-16 16", class: "stroke side-0" }),
-      ],
-      () => [circle(17, "stroke side-1")],
-    ],
-    markRadius: 28,
-    falls: false,
-  },
-};
-
-function circle(r, className) {
-  return svg("circle", { r, class: className });
-}
-
-function cells(height, width) {
-  return Array.from({ length: height * width }, (_, cell) => ({
-    x: ((cell % width) + 0.5) * CELL,
-    y: (Math.floor(cell / width) + 0.5) * CELL,
-  }));
-}
+const MOST_ARROWS = 6;
+const LARGEST = 2; // width relative to the board's own
+const SMALL = 34; // touch on smaller cells needs a confirmation (pixels)
+const LABEL = 15; // font size on the board
+const SMALLEST_LABEL = 10; // least font size on the screen (pixels)
 
 export class Board {
   /**
    * @param {HTMLElement} container
    * @param {import("./engine.js").Description} description
    * @param {(action: number) => void} onChoose
+   * @param {(text: string) => Promise<number>} parse returns the action of a typed text
    */
-  constructor(container, description, onChoose) {
-    const { height, width, style, targets } = description;
+  constructor(container, description, onChoose, parse) {
+    const { board, targets, width, height } = description;
+    this.container = container;
     this.description = description;
-    this.style = STYLES[style];
-    this.centres = cells(height, width);
     this.onChoose = onChoose;
-    const ground = this.style.ground(height, width);
-    this.stones = svg("g", {});
-    this.ghost = svg("g", { class: "ghost" });
-    this.overlay = svg("g", {});
-    this.pieces = new Map(); // by cell
+    this.isByColumn = targets === "columns";
     this.mayChoose = false;
-    const picture = svg(
-      "svg",
-      { viewBox: `0 0 ${width * CELL} ${height * CELL}`, "aria-hidden": "true" },
-      ...ground.behind,
-      this.ghost,
-      this.stones,
-      ...ground.before,
-      this.overlay,
-    );
-    this.buttons = this.#makeButtons(targets === "columns" ? width : height * width);
+    this.isTurned = false; // shown from the side of player 1
+    this.pointing = new Pointing([], (cell) => this.#targetOf(cell));
+    this.from = null; // selected start of a move
+    this.aim = null; // touched target that needs a confirmation
+    this.over = null; // target under the pointer or with the focus
+    this.pieces = new Pieces(description, this.#centre);
+    this.ghost = svg("g", { class: "ghost" });
+    this.labels = svg("g", { class: "labels" });
+    this.hints = svg("g", {});
+    this.estimates = svg("g", {});
+    this.buttons = this.#makeButtons(this.isByColumn ? width : height * width);
     const layer = document.createElement("div");
     layer.className = "targets";
-    layer.style.gridTemplateColumns = `repeat(${width}, 1fr)`;
     layer.append(...this.buttons);
-    container.style.setProperty("--ratio", `${width} / ${height}`);
-    container.replaceChildren(picture, layer);
+    container.style.setProperty("--ratio", `${board.width} / ${board.height}`);
+    container.style.setProperty("--widest", `${LARGEST * board.width}px`);
+    this.choice = new PieceChoice(
+      (action) => this.#play(action),
+      () => this.#reset(),
+    );
+    container.replaceChildren(this.#makePicture(), layer, this.choice.element);
+    this.#showLabels();
+    new ResizeObserver(() => this.#fitLabels()).observe(container);
+    this.entry = new MoveEntry(
+      (action) => this.#play(action),
+      parse,
+      () => this.#reset(),
+    );
+    container.after(this.entry.element);
   }
 
   /**
    * Shows a position.
    * @param {import("./engine.js").Position} position
    * @param {boolean} mayChoose whether the user may move
+   * @param {number|null} you the user's player, if any
    */
-  show(position, mayChoose) {
+  show(position, mayChoose, you = null) {
+    // Keeps the selection if the position is the same.
+    if (position === this.position && mayChoose === this.mayChoose) return;
+    if (position !== this.position) {
+      this.#turn(you === 1 && this.description.board.isTwoSided);
+      this.pieces.show(position);
+    }
     this.position = position;
     this.mayChoose = mayChoose;
-    this.#showPieces();
-    this.#labelButtons();
-    this.#preview(null);
+    this.pointing = new Pointing(mayChoose ? position.moves : [], (cell) =>
+      this.#targetOf(cell),
+    );
+    this.#reset();
   }
 
   /**
-   * Draws the estimates of a decision.
+   * Draws the estimates of a decision: in the cells, or as arrows.
    * @param {import("./engine.js").Decision|null} decision
    */
   showDecision(decision) {
-    this.overlay.replaceChildren(
-      ...estimates(decision).flatMap((estimate) => {
-        const move = this.position.moves.find(
-          ({ action }) => action === estimate.action,
-        );
-        if (!move) return [];
-        const { x, y } = this.centres[move.cells[0]];
-        return [drawnEstimate([x, y], estimate)];
-      }),
+    const moves = new Map(this.position.moves.map((move) => [move.action, move]));
+    const shown = estimates(decision)
+      .map((estimate) => ({ ...estimate, move: moves.get(estimate.action) }))
+      .filter(({ move }) => move)
+      .sort((a, b) => b.share - a.share);
+    const withCells = (number) => shown.filter(({ move }) => move.cells.length === number);
+    const { cell } = this.description.board;
+    const arrows = withCells(2)
+      .slice(0, MOST_ARROWS)
+      .map((one) => [...one.move.cells.map(this.#centre), one, cell]);
+    this.estimates.replaceChildren(
+      ...arrows.map((arrow) => drawnArrow(...arrow)),
+      ...arrows.map((arrow) => drawnArrowLabel(...arrow)),
+      ...withCells(1).map((one) => drawnEstimate(this.#centre(one.move.cells[0]), one, cell)),
     );
+    this.entry.showShares(withCells(0));
+  }
+
+  #centre = (cell) => {
+    const { centres } = this.description.board;
+    return centres[this.isTurned ? centres.length - 1 - cell : cell];
+  };
+
+  #targetOf(cell) {
+    return this.isByColumn ? cell % this.description.width : cell;
+  }
+
+  /** Returns the drawing; its layers change with the position. */
+  #makePicture() {
+    const { left, top, width, height, ground, front, marksBelow } = this.description.board;
+    const { pieces, marks } = this.pieces;
+    return svg(
+      "svg",
+      { viewBox: [left, top, width, height].join(" "), "aria-hidden": "true" },
+      svg("g", { class: "ground" }, ...svgNodes(ground)),
+      ...(marksBelow ? [marks] : []),
+      this.ghost,
+      pieces,
+      svg("g", { class: "ground" }, ...svgNodes(front)),
+      ...(marksBelow ? [] : [marks]),
+      this.labels,
+      this.hints,
+      this.estimates,
+    );
+  }
+
+  #turn(isTurned) {
+    if (isTurned === this.isTurned) return;
+    this.isTurned = isTurned;
+    this.pieces.clear();
+    this.#showLabels();
+    this.buttons.forEach((button, target) => this.#place(button, target));
+  }
+
+  #showLabels() {
+    const { columns, rows, board } = this.description;
+    const drawn = (labels, places) =>
+      places.map(([x, y], number) => {
+        const index = this.isTurned ? labels.length - 1 - number : number;
+        return svg("text", { x, y, dy: ".333em" }, labels[index]);
+      });
+    this.labels.replaceChildren(
+      ...drawn(columns, board.columnLabels),
+      ...drawn(rows, board.rowLabels),
+    );
+  }
+
+  /** Keeps the labels readable on a small board. */
+  #fitLabels() {
+    const scale = this.container.clientWidth / this.description.board.width;
+    const size = Math.max(LABEL, SMALLEST_LABEL / scale);
+    this.container.style.setProperty("--label", `${size}px`);
   }
 
   #makeButtons(number) {
@@ -141,117 +164,183 @@ export class Board {
       const button = document.createElement("button");
       button.type = "button";
       button.tabIndex = target === 0 ? 0 : -1;
-      button.onclick = () => this.#choose(target);
+      this.#place(button, target);
+      let isTouched = false;
+      button.onpointerdown = ({ pointerType }) => {
+        isTouched = pointerType !== "mouse";
+      };
+      button.onclick = ({ detail }) => this.#point(target, isTouched && detail > 0);
       button.onkeydown = (event) => this.#moveFocus(event, target);
       button.onpointerenter = ({ pointerType }) => {
-        if (pointerType === "mouse") this.#preview(target);
+        if (pointerType === "mouse") this.#preview((this.over = target));
       };
-      button.onpointerleave = () => this.#preview(null);
+      button.onpointerleave = () => this.#preview((this.over = this.aim));
       button.onfocus = () => {
-        this.#makeReachable(button);
-        if (button.matches(":focus-visible")) this.#preview(target);
+        for (const other of this.buttons) other.tabIndex = other === button ? 0 : -1;
+        if (button.matches(":focus-visible")) this.#preview((this.over = target));
       };
-      button.onblur = () => this.#preview(null);
+      button.onblur = () => this.#preview((this.over = this.aim));
       return button;
     });
   }
 
-  #choose(target) {
-    const move = this.mayChoose && this.#moveAt(target);
-    if (move) this.onChoose(move.action);
+  #place({ style, classList }, target) {
+    const { left, top, width, height, cell, centres } = this.description.board;
+    const [x, y] = this.#centre(target);
+    const lowest = centres.at(-this.description.width); // of the first column
+    const bottom = this.isByColumn ? lowest[1] : y;
+    const set = (name, share) => style.setProperty(name, `${100 * share}%`);
+    set("left", (x - cell / 2 - left) / width);
+    set("top", (y - cell / 2 - top) / height);
+    set("width", cell / width);
+    set("height", (bottom - y + cell) / height);
+    classList.toggle("round", centres[0][0] !== lowest[0]); // hexagons
   }
 
-  /** Moves the focus by arrow keys. */
+  /** Moves the focus by arrow keys; Escape clears the selection. */
   #moveFocus(event, target) {
-    const { width, targets } = this.description;
-    const ways = { ArrowLeft: -1, ArrowRight: 1 };
-    if (targets === "cells") Object.assign(ways, { ArrowUp: -width, ArrowDown: width });
-    const next = this.buttons[target + ways[event.key]];
+    const { width } = this.description;
+    const sign = this.isTurned ? -1 : 1;
+    const [right, down] = {
+      ArrowLeft: [-sign, 0],
+      ArrowRight: [sign, 0],
+      ArrowUp: [0, -sign],
+      ArrowDown: [0, sign],
+    }[event.key] ?? [0, 0];
+    const column = (target % width) + right;
+    const isStep = (right || down) && column >= 0 && column < width;
+    const next = this.buttons[isStep ? target + right + down * width : -1];
+    if (event.key === "Escape") this.#reset();
     if (!next) return;
     event.preventDefault();
     next.focus();
   }
 
-  #makeReachable(button) {
-    for (const other of this.buttons) other.tabIndex = other === button ? 0 : -1;
+  /** Clears the selection. */
+  #reset() {
+    if (this.aim !== null) this.over = null;
+    this.from = this.aim = null;
+    this.choice.close();
+    this.entry.show(this.position.moves, this.mayChoose);
+    this.#showHints();
+    this.#preview(this.over);
   }
 
-  /** Returns the legal move of a button. */
-  #moveAt(target) {
-    const { width, targets } = this.description;
-    const place = ([cell]) => (targets === "columns" ? cell % width : cell);
-    return this.position.moves.find(({ cells }) => place(cells) === target);
-  }
-
-  #preview(target) {
-    const move = target === null || !this.mayChoose ? null : this.#moveAt(target);
-    this.ghost.replaceChildren(
-      ...(move ? [this.#piece(move.cells[0], this.position.player)] : []),
-    );
-  }
-
-  #showPieces() {
-    const { cells: owners, last, winningCells } = this.position;
-    for (const [cell, piece] of this.pieces) {
-      if (owners[cell] !== piece.owner) {
-        piece.element.remove();
-        this.pieces.delete(cell);
-      }
+  #point(target, isTouched) {
+    const moves = this.#movesAt(target);
+    if (!moves.length) {
+      const canStart = this.from !== target && this.pointing.ends(target).length > 0;
+      this.#reset();
+      if (canStart) this.from = target;
+      this.#showHints();
+    } else if (this.#makeDifferentPieces(moves)) {
+      this.#choosePiece(moves);
+    } else if (isTouched && this.#isSmall() && this.aim !== target) {
+      this.aim = this.over = target;
+      this.entry.choose(moves, "Play");
+      this.#preview(target);
+    } else if (moves.length > 1) {
+      this.entry.choose(moves);
+    } else {
+      this.#play(moves[0].action);
     }
-    owners.forEach((owner, cell) => {
-      if (owner < 0) return;
-      if (!this.pieces.has(cell)) {
-        const element = this.#piece(cell, owner);
-        element.classList.add(this.style.falls ? "falls" : "appears");
-        this.stones.append(element);
-        this.pieces.set(cell, { owner, element });
-      }
-      const { classList } = this.pieces.get(cell).element;
-      classList.toggle("last", last !== null && last.cells[0] === cell);
-      classList.toggle("wins", winningCells.includes(cell));
-      classList.toggle(
-        "loses",
-        winningCells.length > 0 && !winningCells.includes(cell),
-      );
-    });
   }
 
-  #piece(cell, owner) {
-    const { x, y } = this.centres[cell];
-    const parts = this.style.pieces[owner]();
-    const mark = circle(this.style.markRadius, "mark");
-    const inner = svg(
-      "g",
-      {},
-      ...(this.style.falls ? [...parts, mark] : [mark, ...parts]),
+  /** Whether each move puts another kind of piece into the last cell. */
+  #makeDifferentPieces(moves) {
+    const kinds = new Set(moves.map(({ becomes }) => becomes));
+    return moves.length > 1 && kinds.size === moves.length && !kinds.has(undefined);
+  }
+
+  /** Shows a choice of pieces. */
+  #choosePiece(moves) {
+    const { board } = this.description;
+    const choices = moves.map(({ action, becomes }) => ({
+      action,
+      name: this.#pieceName(becomes),
+      piece: svgNodes(board.pieces[becomes] ?? ""),
+    }));
+    this.choice.show(choices, this.#centre(moves[0].cells.at(-1)), board);
+  }
+
+  /** Returns the moves that a click on a target makes now. */
+  #movesAt(target) {
+    const moves = this.from === null ? [] : this.pointing.between(this.from, target);
+    return moves.length ? moves : this.pointing.at(target);
+  }
+
+  #isSmall() {
+    const { cell, width } = this.description.board;
+    return (this.container.clientWidth * cell) / width < SMALL;
+  }
+
+  #play(action) {
+    this.mayChoose = false;
+    this.#reset();
+    this.onChoose(action);
+  }
+
+  #showHints() {
+    const { cell } = this.description.board;
+    const empty = this.position.cells.filter((kind) => kind < 0).length;
+    const { singles } = this.pointing;
+    const hasHints = !this.isByColumn && singles.length <= empty / 2;
+    const ends = this.from === null ? [] : this.pointing.ends(this.from);
+    const hinted = this.from !== null ? [this.from, ...ends] : hasHints ? singles : [];
+    this.hints.replaceChildren(
+      ...hinted.map((one) => {
+        const draw = this.position.cells[one] < 0 ? drawnDot : drawnRing;
+        return draw(this.#centre(one), cell);
+      }),
     );
-    const piece = svg("g", { transform: `translate(${x} ${y})` }, inner);
-    inner.style.setProperty("--height", `${-y - CELL}px`);
-    inner.style.setProperty("--time", `${150 + 0.6 * y}ms`);
-    return piece;
+    const starts = new Set([...this.pointing.starts, ...ends]);
+    this.buttons.forEach((button, target) => {
+      button.setAttribute("aria-disabled", String(!starts.has(target)));
+      button.setAttribute("aria-label", this.#label(target));
+      if (target === this.from) button.setAttribute("aria-pressed", "true");
+      else button.removeAttribute("aria-pressed");
+    });
   }
 
-  #labelButtons() {
-    this.buttons.forEach((button, target) => {
-      const isLegal = this.mayChoose && this.#moveAt(target) !== undefined;
-      button.setAttribute("aria-disabled", String(!isLegal));
-      button.setAttribute("aria-label", this.#label(target));
-    });
+  /** Shows a ghost of the move that a click on a target makes. */
+  #preview(target) {
+    const [move] = target === null ? [] : this.#movesAt(target);
+    const { board } = this.description;
+    const drawn = [];
+    if (move) {
+      const cell = move.cells.at(-1);
+      const piece = this.pieces.drawn(cell, this.#kindMovedBy(move));
+      if (target === this.aim) drawn.push(drawnAim(this.#centre(cell), board));
+      drawn.push(piece ?? drawnDot(this.#centre(cell), board.cell));
+    }
+    this.ghost.replaceChildren(...drawn);
+  }
+
+  #kindMovedBy({ cells }) {
+    const { cells: kinds, player } = this.position;
+    return cells.length > 1
+      ? kinds[cells[0]]
+      : (player * this.description.pieces.length) / 2;
   }
 
   #label(target) {
-    const { height, width, sides, targets } = this.description;
-    const { cells: owners } = this.position;
-    if (targets === "cells") {
-      const name = owners[target] < 0 ? "empty" : singular(sides[owners[target]]);
-      const [row, column] = [Math.floor(target / width) + 1, (target % width) + 1];
-      return `Row ${row}, column ${column}: ${name}`;
+    const { columns, rows, width, height } = this.description;
+    const { cells: kinds, winningCells } = this.position;
+    if (!this.isByColumn) {
+      const [row, column] = [Math.floor(target / width), target % width];
+      const wins = winningCells.includes(target) ? ", wins" : "";
+      return `${columns[column]}${rows[row]}: ${this.#pieceName(kinds[target])}${wins}`;
     }
     const stack = [];
     for (let row = height - 1; row >= 0; row--) {
-      const owner = owners[row * width + target];
-      if (owner >= 0) stack.push(singular(sides[owner]));
+      const kind = kinds[row * width + target];
+      if (kind >= 0) stack.push(this.#pieceName(kind));
     }
-    return `Column ${target + 1}: ${stack.length ? `${stack.join(", ")} from below` : "empty"}`;
+    const pile = stack.length ? `${stack.join(", ")} from below` : "empty";
+    return `Column ${columns[target]}: ${pile}`;
+  }
+
+  #pieceName(kind) {
+    return kind < 0 ? "empty" : singular(this.description.pieces[kind]);
   }
 }

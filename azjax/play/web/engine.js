@@ -16,8 +16,8 @@
  * @property {(request: Request, onProgress: (decision: Decision) => void) =>
  *     Promise<Decision|{resigns: true}|null>} decide null if it was stopped or replaced by
  *     a newer request
- * @property {(actions: number[], text: string) => Promise<number>} [parse] the action that
- *     a text names after these actions; only with `PictureBoard`
+ * @property {(actions: number[], text: string) => Promise<number>} parse the action that
+ *     a text names after these actions
  * @property {() => void} stop cancels the running decision
  * @property {() => void} forget drops the search trees
  * @property {(stage: string) => void} onStage receives what runs before an answer, such as
@@ -36,30 +36,42 @@
  * @property {string|null} [search] description of the search for people
  * @property {number} height
  * @property {number} width
- * @property {"discs"|"marks"|"picture"} style of the board
  * @property {string[]} sides names of the players' pieces
  * @property {"columns"|"cells"} targets what the user clicks
- * @property {string[]} [pieces] name of each kind of piece, those of player 0 first; this
- *     and the following only for the style `picture`
- * @property {string[]} [figures] SVG document of each kind of piece, centred at (0, 0)
- * @property {string[]} [columns] labels
- * @property {string[]} [rows] labels from the top; may be empty
- * @property {{left: number, top: number, width: number, height: number, cell: number,
- *     centres: number[][]}} [picture] geometry of a position's picture
+ * @property {string[]} pieces name of each kind of piece, those of player 0 first
+ * @property {string[]} columns labels
+ * @property {string[]} rows labels from the top; may be empty
+ * @property {BoardParts} board
+ *
+ * @typedef {Object} BoardParts the drawing of an empty board; texts are SVG elements, empty
+ *     if another library draws the positions
+ * @property {number} left
+ * @property {number} top
+ * @property {number} width
+ * @property {number} height
+ * @property {number} cell size of a cell
+ * @property {number[][]} centres of the cells, row by row
+ * @property {string} ground behind the pieces
+ * @property {string} front in front of the pieces
+ * @property {string[]} pieces each kind of piece, centred at (0, 0)
+ * @property {string} mark of a cell of the last move, centred at (0, 0)
+ * @property {boolean} marksBelow whether pieces are drawn over marks
+ * @property {number[][]} columnLabels centres
+ * @property {number[][]} rowLabels centres
+ * @property {boolean} isTwoSided whether player 1 sees the board from the opposite side
  *
  * @typedef {Object} Position
  * @property {number} player to move, 0 or 1
- * @property {number[]} cells kind of the piece in each cell, -1 where empty; without
- *     `pieces`, the player who owns it
+ * @property {number[]} cells kind of the piece in each cell, -1 where empty
  * @property {Move[]} moves legal moves; empty at the end
  * @property {boolean} isOver
  * @property {number[]} rewards of each player: 1 win, -1 loss, 0 draw
  * @property {Move|null} last the previous move
+ * @property {number[]} marked its cells in this position
  * @property {string} resultText reason or score of the result; may be empty
  * @property {number[]} winningCells cells that decide the game, such as four in a row
  * @property {boolean} [isResigned] whether the game ended by resignation
- * @property {string} [picture] SVG document, for the style `picture`
- * @property {string|null} [turnedPicture] from the second player's side; null if the same
+ * @property {string|null} picture SVG document, if another library draws the positions
  *
  * @typedef {Object} Move
  * @property {number} action

@@ -1,5 +1,6 @@
 /** The page of a game: connects the game, the board and the panels. */
 import { Analysis } from "./analysis.js";
+import { Board } from "./board.js";
 import { SettingsPanel } from "./settings_panel.js";
 import { RefusedError } from "./engine.js";
 import { connectKeys } from "./keys.js";
@@ -13,7 +14,6 @@ import { outcomeText } from "./text_output.js";
 
 /**
  * @typedef {Object} Options
- * @property {new (...parts) => Object} Board class of the board
  * @property {typeof import("./address.js").address} [address] stores the game, if the page
  *     has its own address
  * @property {{name: string, title: string, rating?: number|null}[]} [players] offered
@@ -89,7 +89,7 @@ export class Page {
   }
 
   #makeBoard(description) {
-    return new this.options.Board(
+    return new Board(
       this.find("board"),
       description,
       (action) => this.#do(() => this.match.play(action)),
@@ -171,16 +171,15 @@ export class Page {
 
   /** Shows the title and the colours of a game. */
   #describe(description) {
-    this.container.dataset.style = description.style;
     this.find("title").textContent = description.title;
     this.#showColours(description);
   }
 
   /** Sets the colours of the sides to those of their pieces. */
-  #showColours({ figures = [] }) {
-    [figures[0], figures[figures.length / 2]].forEach((figure, side) => {
+  #showColours({ board: { pieces } }) {
+    [pieces[0], pieces[pieces.length / 2]].forEach((piece, side) => {
       const [, colour] =
-        figure?.match(/fill="(#\w+)"/) ?? figure?.match(/stroke="(#\w+)"/) ?? [];
+        piece?.match(/fill="(#\w+)"/) ?? piece?.match(/stroke="(#\w+)"/) ?? [];
       if (colour) this.container.style.setProperty(`--side-${side}`, colour);
     });
   }

@@ -1,5 +1,6 @@
 /** A choice between pieces, such as promotions, shown at the cell. */
 import { tag } from "./html.js";
+import { svg } from "./svg.js";
 
 const SIZE = 1.25; // cells
 
@@ -26,16 +27,16 @@ export class PieceChoice {
   }
 
   /**
-   * Shows the pieces in a row around the centre of a cell, within the picture.
-   * @param {{action: number, name: string, figure: SVGElement}[]} pieces
+   * Shows the pieces in a row around the centre of a cell, within the board.
+   * @param {{action: number, name: string, piece: Node[]}[]} choices
    * @param {number[]} centre
-   * @param {{left: number, top: number, width: number, height: number, cell: number}} picture
+   * @param {{left: number, top: number, width: number, height: number, cell: number}} board
    */
-  show(pieces, [x, y], { left, top, width, height, cell }) {
+  show(choices, [x, y], { left, top, width, height, cell }) {
     this.element.replaceChildren(
-      ...pieces.map(({ action, name, figure }) => {
-        const drawn = figure.cloneNode(true);
-        drawn.setAttribute("aria-hidden", "true");
+      ...choices.map(({ action, name, piece }) => {
+        const viewBox = `${-cell / 2} ${-cell / 2} ${cell} ${cell}`;
+        const drawn = svg("svg", { viewBox, "aria-hidden": "true" }, ...piece);
         const button = tag("button", { type: "button", title: name }, drawn);
         button.dataset.action = action;
         button.setAttribute("aria-label", name);
@@ -43,7 +44,7 @@ export class PieceChoice {
         return button;
       }),
     );
-    const [wide, high] = [SIZE * cell * pieces.length, SIZE * cell];
+    const [wide, high] = [SIZE * cell * choices.length, SIZE * cell];
     const within = (place, most) => Math.max(0, Math.min(place, most));
     const set = (name, share) =>
       this.element.style.setProperty(name, `${100 * share}%`);

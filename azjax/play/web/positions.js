@@ -3,13 +3,9 @@
 const STRENGTHS = [1, 25, 50, 100, 200, 400, 800, 1600]; // simulations a move
 
 /** @returns {import("./engine.js").Description} */
-export function describe(game, config) {
+export function describe(config) {
   return {
-    game: game.name,
-    title: game.title,
-    height: game.height,
-    width: game.width,
-    ...game.look,
+    ...config.description,
     player: config.player,
     simulations: config.simulations,
     strengths: STRENGTHS,
@@ -32,9 +28,25 @@ export function positionAfter(game, actions) {
     isOver: state.terminated,
     rewards: game.rewards(state),
     last: moves.at(-1) ?? null,
+    marked: moves.at(-1)?.cells ?? [],
     resultText: "",
     winningCells: game.winningCells(state),
+    picture: null,
   };
+}
+
+/**
+ * @param {Object} game
+ * @param {number[]} actions from the first position
+ * @param {string} text notation of a move
+ * @returns {number} its action
+ */
+export function parse(game, actions, text) {
+  const { moves } = positionAfter(game, actions);
+  const move = moves.find((one) => one.text === text.trim().toLowerCase());
+  if (move) return move.action;
+  const legal = moves.map((one) => one.text).join(", ");
+  throw new Error(`'${text}' is no legal move; legal are ${legal}`);
 }
 
 /**

@@ -1,9 +1,9 @@
 /** The page of a training run: its plot, its latest metrics and a sample game. */
+import { Board } from "./board.js";
 import { fetchJson } from "./download.js";
 import { poll, stateText, visible } from "./polling.js";
 import { tag } from "./html.js";
 import { Match } from "./match.js";
-import { PictureBoard } from "./picture_board.js";
 import { ServerEngine } from "./server_engine.js";
 
 const REFRESH = 5000; // of a running training (milliseconds)
@@ -92,9 +92,8 @@ async function playSample() {
   const engine = new ServerEngine(config, fail, showProblem);
   const start = () => engine.start(() => {}, run.players[0]);
   const description = await start();
-  document.body.dataset.style = description.style;
   element("board").hidden = false;
-  const board = new PictureBoard(element("board"), description, () => {});
+  const board = new Board(element("board"), description, () => {});
   board.entry.element.hidden = true;
   const settings = { simulations: description.simulations, analyses: false };
   const match = new Match(engine, settings, {

@@ -16,19 +16,14 @@ export function svg(name, attributes, ...children) {
   return element;
 }
 
-/**
- * Parses an SVG document; its title becomes a label.
- * @param {string} text
- * @returns {SVGElement}
- */
+/** Parses an SVG document. */
 export function parsedSvg(text) {
   const { documentElement } = new DOMParser().parseFromString(text, "image/svg+xml");
   if (documentElement.localName !== "svg") throw new Error("the picture is no SVG");
-  const picture = document.importNode(documentElement, true);
-  const title = picture.querySelector(":scope > title");
-  if (title) {
-    picture.setAttribute("aria-label", title.textContent);
-    title.remove(); // browsers show it as a tooltip
-  }
-  return picture;
+  return document.importNode(documentElement, true);
+}
+
+/** Parses SVG elements. */
+export function svgNodes(text) {
+  return [...parsedSvg(`<svg xmlns="${NAMESPACE}">${text}</svg>`).childNodes];
 }

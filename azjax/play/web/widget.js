@@ -1,7 +1,6 @@
 /** The page as a notebook widget, in a shadow root. */
 import { MessageEngine } from "./engine.js";
 import { Page } from "./page.js";
-import { PictureBoard } from "./picture_board.js";
 
 const UNUSED = "script, noscript, #failure, .here, .online";
 
@@ -46,7 +45,6 @@ function render({ model, el }) {
     container,
     engine,
     {
-      Board: PictureBoard,
       begins: model.get("_begins"),
       onStart: () => page.showProblem(""),
     },

@@ -4,7 +4,7 @@
  */
 import { download, fetchJson } from "./download.js";
 import { loadNetwork } from "./network.js";
-import { describe, positionAfter, replay } from "./positions.js";
+import { describe, parse, positionAfter, replay } from "./positions.js";
 import { Search } from "./search.js";
 
 const REPORT_INTERVAL = 100; // milliseconds
@@ -20,7 +20,7 @@ const methods = {
     ({ game } = await import(`./games/${config.game}.js`));
     searches = loadSearches(config);
     searches.catch((error) => postMessage({ kind: "failure", value: error.message }));
-    return describe(game, config);
+    return describe(config);
   },
 
   position({ actions }) {
@@ -29,6 +29,10 @@ const methods = {
 
   replay({ actions }) {
     return replay(game, actions);
+  },
+
+  parse({ actions, text }) {
+    return parse(game, actions, text);
   },
 
   decide(request, report) {

@@ -1,6 +1,5 @@
 import dataclasses
 import json
-from xml.etree import ElementTree
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +9,6 @@ from azjax import games
 from azjax.play.server.describing import (
     describe_decision,
     describe_position,
-    describe_start,
 )
 from azjax.play.server.rules import Rules
 from azjax.players import Analysis, MoveDecision
@@ -52,51 +50,6 @@ def rules():
     return Rules(games.make("connect_four"), 100)
 
 
-@pytest.mark.parametrize("name", games.available())
-def test_every_game_is_described(name):
-    game = games.make(name)
-    told = json.loads(json.dumps(describe_start(game, name).description))
-    height, width = told["height"], told["width"]
-    assert (height, width) == np.shape(game.board(game.init()))
-    assert len(told["columns"]) == width
-    assert len(told["rows"]) in (0, height)
-    assert told["targets"] == ("cells" if told["rows"] else "columns")
-    assert len(told["pieces"]) == len(told["figures"]) == len(game.pieces)
-    picture = told["picture"]
-    assert len(picture["centres"]) == height * width
-    for x, y in picture["centres"]:
-        assert picture["left"] < x < picture["left"] + picture["width"]
-        assert picture["top"] < y < picture["top"] + picture["height"]
-    for figure in told["figures"]:
-        assert ElementTree.fromstring(figure).tag.endswith("svg")
-
-
-@pytest.mark.parametrize("name", ["connect_four", "tic_tac_toe"])
-def test_the_initial_position_is_drawn_before_the_rules_are_compiled(name, monkeypatch):
-    game = games.make(name)
-    rules = Rules(game, 1)
-    for method in ("step", "legal_action_mask"):
-        monkeypatch.setattr(type(game), method, None)
-    preview = json.loads(json.dumps(describe_start(game, name)._asdict()))
-    monkeypatch.undo()
-    first = {**describe_position(rules, ()), "moves": []}
-    assert preview["position"] == first
-
-
-@pytest.mark.slow
-def test_a_game_drawn_by_another_library_is_described():
-    rules = Rules(games.make("pgx:animal_shogi"), 10)
-    told = json.loads(
-        json.dumps(describe_start(rules.game, "pgx:animal_shogi").description)
-    )
-    assert told["figures"] == []
-    assert len(told["pieces"]) == len(rules.game.pieces)
-    assert len(told["picture"]["centres"]) == 12
-    position = json.loads(json.dumps(describe_position(rules, ())))
-    assert all(move["cells"] == [] for move in position["moves"])
-    assert 'viewBox="0 0 ' in position["picture"]
-
-
 def test_a_position_has_board_legal_moves_and_last_move(rules):
     told = json.loads(json.dumps(describe_position(rules, (3, 3))))
     assert told["player"] == 0
@@ -108,7 +61,8 @@ def test_a_position_has_board_legal_moves_and_last_move(rules):
     assert told["last"] == {"action": 3, "text": "4", "cells": [31]}
     assert told["isOver"] is False
     assert told["rewards"] == [0, 0]
-    assert told["picture"].startswith("<svg")
+    assert told["marked"] == [31]
+    assert told["picture"] is None
 
 
 def test_the_initial_position_has_no_last_move(rules):
@@ -131,18 +85,12 @@ def test_a_finished_game_has_its_score():
 
 
 def test_a_move_between_cells_has_two_cells():
-    told = describe_position(Rules(games.make("breakthrough"), 10), ())
+    rules = Rules(games.make("breakthrough"), 10)
+    told = describe_position(rules, ())
     assert all(len(move["cells"]) == 2 for move in told["moves"])
     assert not any("becomes" in move for move in told["moves"])
-
-
-def test_two_sided_pieces_have_a_turned_picture(rules):
-    assert describe_position(rules, ())["turnedPicture"] is None
-    game = games.make("breakthrough:5,4")
-    told = describe_position(Rules(game, 10), ())
-    men = f"{game.style.pieces[1](*game.style.centre(4, 3))}\n"  # black in the corner
-    assert men in told["turnedPicture"]
-    assert men not in told["picture"]
+    first = told["moves"][0]
+    assert describe_position(rules, (first["action"],))["marked"] == first["cells"]
 
 
 def test_moves_with_the_same_cells_name_the_resulting_piece():

@@ -15,12 +15,10 @@ function cellOf(cells, column) {
 
 export const game = new RowGame({
   name: "connect_four",
-  title: "Connect Four",
   height: HEIGHT,
   width: WIDTH,
   rowLength: 4,
   numActions: WIDTH,
   cellOf,
   actionToText: (column) => String(column + 1),
-  look: { style: "discs", sides: ["crosses", "rings"], targets: "columns" },
 });

@@ -23,7 +23,6 @@ export class RowGame {
   /**
    * @param {Object} rules
    * @param {string} rules.name as in Python
-   * @param {string} rules.title for people
    * @param {number} rules.height
    * @param {number} rules.width
    * @param {number} rules.rowLength stones in a row to win
@@ -31,7 +30,6 @@ export class RowGame {
    * @param {(cells: Int8Array, action: number) => number} rules.cellOf cell of a
    *     placed stone, -1 if the action is illegal
    * @param {(action: number) => string} rules.actionToText notation
-   * @param {Object} rules.look fields of the `Description` in engine.js
    */
   constructor(rules) {
     Object.assign(this, rules);

@@ -10,12 +10,10 @@ function cellOf(cells, action) {
 
 export const game = new RowGame({
   name: "tic_tac_toe",
-  title: "Tic Tac Toe",
   height: SIZE,
   width: SIZE,
   rowLength: 3,
   numActions: SIZE * SIZE,
   cellOf,
   actionToText: (cell) => "abc"[cell % SIZE] + (SIZE - Math.floor(cell / SIZE)),
-  look: { style: "marks", sides: ["crosses", "rings"], targets: "cells" },
 });

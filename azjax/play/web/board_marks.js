@@ -1,4 +1,4 @@
-/** Marks over the picture of a position. */
+/** Marks over a position. */
 import { percent } from "./move_overlay.js";
 import { svg } from "./svg.js";
 
@@ -13,6 +13,11 @@ export function drawnRing([cx, cy], cell) {
 /** Draws a dot in an empty cell. */
 export function drawnDot([cx, cy], cell) {
   return svg("circle", { cx, cy, r: 0.13 * cell, class: "dot" });
+}
+
+/** Draws a cross through a cell over the whole board. */
+export function drawnAim([x, y], { left, top, width, height }) {
+  return svg("path", { d: `M${left} ${y}h${width}M${x} ${top}v${height}`, class: "aim" });
 }
 
 /**
