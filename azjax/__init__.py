@@ -1,4 +1,4 @@
-"""AlphaZero, vectorised, in JAX.
+"""AlphaZero, vectorized, in JAX.
 
 Subpackages are imported at first use, so that using the games alone starts fast.
 """

@@ -1,4 +1,4 @@
-"""Suggestions for misspelt names."""
+"""Suggestions for misspelled names."""
 
 import difflib
 from collections.abc import Iterable

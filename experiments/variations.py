@@ -2,7 +2,7 @@
 
     python experiments/variations.py pure_z
     python experiments/variations.py five_steps --game connect_four
-    python experiments/variations.py prioritised --minutes 10
+    python experiments/variations.py prioritized --minutes 10
     python experiments/variations.py ownership --game go:5
 
 Each function below returns the arguments of one variation; the README lists the other
@@ -40,7 +40,7 @@ def five_steps(game: games.Game, num_steps: int = 5) -> dict:
     return {"value_target": training.ValueTarget(compute, horizon)}
 
 
-def prioritised(game: games.Game, alpha: float = 0.6, beta: float = 0.4) -> dict:
+def prioritized(game: games.Game, alpha: float = 0.6, beta: float = 0.4) -> dict:
     """Samples positions by their last loss, with importance weights.
 
     See Schaul et al. 2016, "Prioritized Experience Replay".
@@ -97,7 +97,7 @@ def ownership(game: games.Go) -> dict:
 VARIATIONS = {
     "pure_z": pure_z,
     "five_steps": five_steps,
-    "prioritised": prioritised,
+    "prioritized": prioritized,
     "ownership": ownership,
 }
 

@@ -133,8 +133,8 @@ def python_visits(options: Options, game: games.Game, states: Any) -> np.ndarray
     settings = f"&use_solver=false&simulations={options.simulations}"
     player = players.load(spec + settings, game)
     assert isinstance(player, players.AlphaZeroPlayer)
-    analyse = jax.jit(lambda key, states: player.analyse(key, states, None)[1].visits)
-    return np.asarray(analyse(jax.random.key(0), states))
+    analyze = jax.jit(lambda key, states: player.analyze(key, states, None)[1].visits)
+    return np.asarray(analyze(jax.random.key(0), states))
 
 
 def browser_visits(decisions: list[dict], num_actions: int) -> np.ndarray:

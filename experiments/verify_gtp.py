@@ -30,7 +30,7 @@ import tyro
 from azjax import players
 from azjax.games.go.game import NO_KO, Go, State
 from azjax.games.host import first_state, legal_actions, next_state
-from azjax.players.gtp_notation import COLOURS, read_vertex, to_vertex
+from azjax.players.gtp_notation import COLORS, read_vertex, to_vertex
 from azjax.players.gtp_process import GtpProcess, RefusedError
 
 SECONDS = 300.0
@@ -91,7 +91,7 @@ def play_seats(settings: Settings, number: int, gnu_go: players.GtpPlayer) -> No
 def check_position(game: Go, state: State, referee: GtpProcess) -> None:
     """Compares the legal moves and the stones with GNU Go's."""
     if not state.terminated:
-        color = COLOURS[int(state.current_player)]
+        color = COLORS[int(state.current_player)]
         theirs = set(referee.ask(f"all_legal {color}", SECONDS).split())
         ours = {
             to_vertex(game, state, action) for action in legal_actions(game, state)
@@ -99,7 +99,7 @@ def check_position(game: Go, state: State, referee: GtpProcess) -> None:
         if ours != theirs:
             raise DisagreementError(f"legal: {ours - theirs} and {theirs - ours}")
     board = np.asarray(game.board(state))
-    for player, color in enumerate(COLOURS):
+    for player, color in enumerate(COLORS):
         theirs = set(referee.ask(f"list_stones {color}", SECONDS).split())
         ours = {
             f"{game.column_labels[column]}{game.row_labels[row]}".upper()
@@ -133,7 +133,7 @@ def play_match(
     def advance(mover: GtpProcess, command: str = "genmove") -> None:
         state = states[-1]
         check_position(game, state, referee)
-        color = COLOURS[int(state.current_player)]
+        color = COLORS[int(state.current_player)]
         vertex = mover.ask(f"{command} {color}", SECONDS)
         for engine in engines:
             if engine is not mover:

@@ -58,7 +58,7 @@ def quick_runs():
     [
         ("pure_z", "tic_tac_toe"),
         ("five_steps", "tic_tac_toe"),
-        ("prioritised", "tic_tac_toe"),
+        ("prioritized", "tic_tac_toe"),
         ("ownership", "go:5"),
     ],
 )
@@ -109,8 +109,8 @@ def test_five_steps_targets_follow_their_definition():
         np.testing.assert_allclose(found[: len(expected), game], expected, atol=1e-6)
 
 
-def test_prioritised_sampling_follows_the_losses_and_weights_correct_it():
-    sampler = VARIATIONS["prioritised"](None, alpha=1.0, beta=1.0)["sampler"]
+def test_prioritized_sampling_follows_the_losses_and_weights_correct_it():
+    sampler = VARIATIONS["prioritized"](None, alpha=1.0, beta=1.0)["sampler"]
     shape = (4, 2)
     index = Index(
         first=jnp.int32(0),

@@ -67,7 +67,7 @@ def draw_chart(title: str, table: Sequence[Standing]) -> "Figure":
 
 
 def style_axes(axes: "Axes", grid: Literal["x", "y"] = "y") -> None:
-    """Sets a panel's colours and the grid of one axis, and removes its frame."""
+    """Sets a panel's colors and the grid of one axis, and removes its frame."""
     axes.set_axisbelow(True)
     axes.grid(axis=grid, color=GRID, linewidth=0.8)
     axes.spines[["top", "right", "left"]].set_visible(False)

@@ -35,9 +35,9 @@ def play_match(
     games_at_once: int = GAMES_AT_ONCE,
     on_games: Callable[[int], object] = lambda games: None,
 ) -> MatchResult:
-    """Plays games between two players, half of them with each colour.
+    """Plays games between two players, half of them with each color.
 
-    Games are played in pairs with the same random opening and exchanged colours. The
+    Games are played in pairs with the same random opening and exchanged colors. The
     key is consumed.
 
     Args:
@@ -91,7 +91,7 @@ def play_openings(
     division: Division = LOCAL,
     poll: Poll = no_poll,
 ) -> MatchResult:
-    """Plays every opening twice, with exchanged colours; otherwise like `play_match`.
+    """Plays every opening twice, with exchanged colors; otherwise like `play_match`.
 
     Batches of compiled players are divided as in `batch_layout`. Exceptions of `poll`
     end the match.

@@ -128,11 +128,11 @@ def wilson_interval(rate: float, trials: int) -> tuple[float, float]:
     inference, the law of succession, and statistical inference").
     """
     z = _Z_95
-    centre = (rate + z**2 / (2 * trials)) / (1 + z**2 / trials)
+    center = (rate + z**2 / (2 * trials)) / (1 + z**2 / trials)
     spread = (rate * (1 - rate) / trials + z**2 / (4 * trials**2)) ** 0.5
     half = z * spread / (1 + z**2 / trials)
     # Rounding must not exclude the rate itself.
-    return min(rate, max(0.0, centre - half)), max(rate, min(1.0, centre + half))
+    return min(rate, max(0.0, center - half)), max(rate, min(1.0, center + half))
 
 
 def grade(

@@ -58,7 +58,7 @@ class Sprt:
     def log_likelihood_ratio(self, pair_points: Sequence[float] | np.ndarray) -> float:
         """Returns the log-likelihood ratio of H1 to H0.
 
-        This is the generalised test with the pentanomial model, as in Fishtest (Van den
+        This is the generalized test with the pentanomial model, as in Fishtest (Van den
         Bergh, "The generalized SPRT for chess engine matches"): outcomes of game pairs
         are counted, and their probabilities are the most likely ones under each
         hypothesis.

@@ -62,7 +62,7 @@ def arena_command(
 ) -> None:
     """Play a tournament or a match between players, and rate them.
 
-    Every two players play a match, with both colours from each opening, for example
+    Every two players play a match, with both colors from each opening, for example
     `azjax arena connect_four random network:pretrained alphazero:pretrained`.
 
     Args:

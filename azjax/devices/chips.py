@@ -1,4 +1,4 @@
-"""Catalogue of accelerators: memory, peak speed and bandwidth of each.
+"""Catalog of accelerators: memory, peak speed and bandwidth of each.
 
 Sources of the figures:
 
@@ -207,7 +207,7 @@ CHIPS = {chip.name: chip for chip in (*_TPUS, *_GPUS)}
 
 
 def chip_of(device: Any) -> Chip | None:
-    """Returns the chip of a JAX device; None if it is not in the catalogue."""
+    """Returns the chip of a JAX device; None if it is not in the catalog."""
     return next(
         (chip for chip in CHIPS.values() if device.device_kind in chip.kinds), None
     )

@@ -118,7 +118,7 @@ def has_line(board: Board, length: int, steps: tuple[int, ...]) -> jax.Array:
     Args:
         board: the cells that count.
         length: cells in a line, at least 1.
-        steps: how many bits lie between neighbours, for each direction of a line.
+        steps: how many bits lie between neighbors, for each direction of a line.
     """
     return has_any(union(*(line_starts(board, length, step) for step in steps)))
 

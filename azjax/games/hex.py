@@ -15,7 +15,7 @@ from azjax.games.registry import register
 from azjax.games.stones import State, after_move, empty_board
 from azjax.games.symmetry import Symmetry, board_symmetry, identity
 
-_NEIGHBOURS = ((0, -1), (0, 1), (-1, 0), (-1, 1), (1, 0), (1, -1))  # (down, right)
+_NEIGHBORS = ((0, -1), (0, 1), (-1, 0), (-1, 1), (1, 0), (1, -1))  # (down, right)
 
 
 @register
@@ -24,7 +24,7 @@ class Hex(Game[State]):
 
     Player 0 connects the top side with the bottom, player 1 the left with the right;
     there are no draws. Each row begins half a cell further right than the one above,
-    so the neighbours of the cell at (row, column) are those at (row, column - 1),
+    so the neighbors of the cell at (row, column) are those at (row, column - 1),
     (row, column + 1), (row - 1, column), (row - 1, column + 1), (row + 1, column) and
     (row + 1, column - 1). Cell a1 is at the top left, rows are numbered downwards.
 
@@ -179,7 +179,7 @@ class Hex(Game[State]):
         """Returns the stones of `mine` that are in `chain` or next to it."""
         stride = self._grid.stride
         right, left = bitboard.shift(chain, 1), bitboard.shift(chain, -1)
-        # A cell has two neighbours in the row below, under it and to the left of that,
+        # A cell has two neighbors in the row below, under it and to the left of that,
         # and two above, over it and to the right of that.
         below = bitboard.shift(bitboard.union(chain, left), stride)
         above = bitboard.shift(bitboard.union(chain, right), -stride)
@@ -209,7 +209,7 @@ def _shortest_chain(stones: np.ndarray) -> tuple[rendering.Cell, ...]:
         row, column = cell
         if row == size - 1:
             return tuple(_way(above, cell))
-        for down, right in _NEIGHBOURS:
+        for down, right in _NEIGHBORS:
             other = (row + down, column + right)
             is_inside = 0 <= other[0] < size and 0 <= other[1] < size
             if is_inside and stones[other] and other not in above:

@@ -25,7 +25,7 @@ START = (
     bitboard.constant(CELLS[[3, 4], [3, 4]], NUM_CELLS),  # white: d4 e5
 )
 CORNERS = bitboard.constant(CELLS[[0, 0, -1, -1], [0, -1, 0, -1]], NUM_CELLS)
-# Bits from a cell to its neighbour in four directions; the other four are the opposite
+# Bits from a cell to its neighbor in four directions; the other four are the opposite
 # ones. Words of shape [4] hold a board for each direction.
 STEPS = np.array([1, 7, 8, 9], np.uint32)
 # The cells of a word that a line in these directions may pass through: those at the

@@ -150,10 +150,10 @@ class DenseTrunkConfig(TrunkConfig):
 
 
 class ConvTrunk(nnx.Module):
-    """A tower of residual 3x3 convolutions without normalisation.
+    """A tower of residual 3x3 convolutions without normalization.
 
     He et al. 2016, "Identity mappings in deep residual networks" (pre-activation). In
-    place of normalisation every block is initialised to the identity and its input is
+    place of normalization every block is initialized to the identity and its input is
     scaled by 1 / sqrt(block number), as KataGo does after Zhang et al. 2019,
     "Fixup initialization"; training and play compute the same.
 
@@ -301,7 +301,7 @@ class DenseTrunk(nnx.Module):
 
 
 class DenseBlock(nnx.Module):
-    """Two dense layers with a residual connection, after layer normalisation (Ba et al.
+    """Two dense layers with a residual connection, after layer normalization (Ba et al.
     2016), which is the same in training and play."""
 
     def __init__(self, width: int, *, dtype: DTypeLike, rngs: nnx.Rngs):

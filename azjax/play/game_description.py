@@ -89,7 +89,7 @@ def _board(game: Game, height: int, width: int, picture: str | None) -> dict[str
         return _pictured_board(height, width, picture)
     parts = board_parts(game.style, height, width)
     return {
-        **_geometry(parts.box, parts.centres),
+        **_geometry(parts.box, parts.centers),
         "ground": parts.ground,
         "front": parts.front,
         "pieces": list(parts.pieces),
@@ -106,18 +106,18 @@ def _pictured_board(height: int, width: int, picture: str) -> dict[str, Any]:
     found = _VIEW_BOX.search(picture)
     assert found is not None
     left, top, across, down = box = tuple(map(float, found[1].split()))
-    centres = tuple(
+    centers = tuple(
         (left + (column + 0.5) * across / width, top + (row + 0.5) * down / height)
         for row in range(height)
         for column in range(width)
     )
     nothing = {"ground": "", "front": "", "pieces": [], "mark": "", "marksBelow": False}
     labels = {"columnLabels": [], "rowLabels": [], "isTwoSided": False}
-    return {**_geometry(box, centres), **nothing, **labels}
+    return {**_geometry(box, centers), **nothing, **labels}
 
 
 def _geometry(
-    box: tuple[float, ...], centres: tuple[tuple[float, float], ...]
+    box: tuple[float, ...], centers: tuple[tuple[float, float], ...]
 ) -> dict[str, Any]:
     left, top, width, height = box
     return {
@@ -126,7 +126,7 @@ def _geometry(
         "width": round(width, 2),
         "height": round(height, 2),
         "cell": CELL_SIZE,
-        "centres": _rounded(centres),
+        "centers": _rounded(centers),
     }
 
 

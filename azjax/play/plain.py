@@ -129,12 +129,12 @@ class Plain:
                         expects = f" (expects {value_text(game, player, value)})"
                     name = self.session.name_of(player)
                     self.write(f"{name} plays {move.text}{expects}")
-                    if self.session.is_analysing:
+                    if self.session.is_analyzing:
                         self.show_analysis()
             case Advised(decision):
                 text = game.action_to_text(controller.state, decision.action)
                 self.write(f"try {text}")
-                if self.session.is_analysing:
+                if self.session.is_analyzing:
                     self.show_analysis()
             case AdviceFailed(reason):
                 self.write(f"no advice: {reason}")

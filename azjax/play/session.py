@@ -100,7 +100,7 @@ class Session:
         run: Executor | None = None,
     ):
         self.name, self.user = name, user
-        self.is_auto = self.is_analysing = self.is_left = False
+        self.is_auto = self.is_analyzing = self.is_left = False
         self._game, self._opponent, self._seed = game, opponent, seed
         self._run = run or InlineExecutor()
         self._path: Path | None = None  # of the saved or loaded game
@@ -277,11 +277,11 @@ class Session:
 
     def _analysis(self, _: str) -> str:
         self._require_opponent()
-        self.is_analysing = not self.is_analysing
-        self.controller.adviser = self.opponent_session if self.is_analysing else None
-        if self.is_analysing and self.controller.is_persons_turn:
+        self.is_analyzing = not self.is_analyzing
+        self.controller.adviser = self.opponent_session if self.is_analyzing else None
+        if self.is_analyzing and self.controller.is_persons_turn:
             self.controller.advise(self._require_opponent())
-        return f"the analysis is {'on' if self.is_analysing else 'off'}"
+        return f"the analysis is {'on' if self.is_analyzing else 'off'}"
 
     def _new(self, _: str) -> str:
         self._restart_opponent()
@@ -386,7 +386,7 @@ class Session:
         if self.controller.forfeit is not None and failed is not None:
             self.opponent_session = self._start_opponent()
             failed.close()
-            if self.is_analysing:
+            if self.is_analyzing:
                 self.controller.adviser = self.opponent_session
             self.controller.set_sessions(self._player_sessions())
 

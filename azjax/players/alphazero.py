@@ -43,7 +43,7 @@ class AlphaZeroPlayer:
         The key is consumed. It only breaks ties between equally visited moves, with the
         algorithm `alphazero`.
         """
-        return self.analyse(rng_key, states, None)[0]
+        return self.analyze(rng_key, states, None)[0]
 
     def init_carry(self, states: State) -> Tree | None:
         """Returns B empty trees; None if no trees are kept."""
@@ -61,10 +61,10 @@ class AlphaZeroPlayer:
                 reused, wherever it is in the tree; a position that is not in its tree
                 starts from an empty tree.
         """
-        choice, _, carry = self.analyse(rng_key, states, carry)
+        choice, _, carry = self.analyze(rng_key, states, carry)
         return choice, carry
 
-    def analyse(
+    def analyze(
         self,
         rng_key: jax.Array,
         states: State,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from azjax.games import Game, State
 from azjax.games.host import first_state, next_state
-from azjax.players.gtp_notation import COLOURS, RESIGN, read_vertex, to_vertex
+from azjax.players.gtp_notation import COLORS, RESIGN, read_vertex, to_vertex
 from azjax.players.gtp_process import GtpProcess, RefusedError
 from azjax.players.session import ForfeitError, MoveDecision, ResignError
 
@@ -149,7 +149,7 @@ class _GtpSession:
             ResignError: the engine resigned.
         """
         self._follow(moves)
-        command = f"genmove {COLOURS[int(state.current_player)]}"
+        command = f"genmove {COLORS[int(state.current_player)]}"
         answer = self._ask(command)
         if answer.lower() == RESIGN:
             raise ResignError("resigned")
@@ -183,8 +183,8 @@ class _GtpSession:
             self._take_back()
         for action in moves[len(self._moves) :]:
             state = self._states[-1]
-            colour = COLOURS[int(state.current_player)]
-            self._ask(f"play {colour} {to_vertex(self._game, state, int(action))}")
+            color = COLORS[int(state.current_player)]
+            self._ask(f"play {color} {to_vertex(self._game, state, int(action))}")
             self._add(int(action))
 
     def _take_back(self) -> None:

@@ -1,4 +1,4 @@
-"""Moves and colours in the notation of GTP, the Go Text Protocol.
+"""Moves and colors in the notation of GTP, the Go Text Protocol.
 
 In every game `b` is player 0, who moves first, and `w` is player 1. Moves are in the
 game's notation; points of a board such as `d4` are written in capitals.
@@ -9,7 +9,7 @@ import re
 from azjax.games import Game, State
 from azjax.games.host import legal_actions
 
-COLOURS = ("b", "w")
+COLORS = ("b", "w")
 PASS = "pass"
 RESIGN = "resign"
 

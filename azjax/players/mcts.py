@@ -44,7 +44,7 @@ class MCTSPlayer:
 
     def choose(self, rng_key: jax.Array, states: State) -> Choice:
         """Chooses a move in each of B positions; the key is consumed."""
-        return self.analyse(rng_key, states, None)[0]
+        return self.analyze(rng_key, states, None)[0]
 
     def init_carry(self, states: State) -> Tree | None:
         """Returns B empty trees; None if no trees are kept."""
@@ -63,10 +63,10 @@ class MCTSPlayer:
             states: the positions, leaves `[B, ...]`.
             carry: the trees of the last moves.
         """
-        choice, _, carry = self.analyse(rng_key, states, carry)
+        choice, _, carry = self.analyze(rng_key, states, carry)
         return choice, carry
 
-    def analyse(
+    def analyze(
         self,
         rng_key: jax.Array,
         states: State,

@@ -1,4 +1,4 @@
-"""A player that follows learnt action values."""
+"""A player that follows learned action values."""
 
 from typing import ClassVar
 

@@ -22,7 +22,7 @@ KIND = "q_learning"
 
 @dataclasses.dataclass(frozen=True)
 class TrainedQ:
-    """Learnt action values with their game.
+    """Learned action values with their game.
 
     network, params: the network and its parameters.
     config: configuration of the network.

@@ -148,7 +148,7 @@ class _CompiledSession:
         """Chooses a move."""
         del moves
         self._rng_key, rng_key = jax.random.split(self._rng_key)
-        choice, analysis, self._carry = _analyse(
+        choice, analysis, self._carry = _analyze(
             type(self._player),
             self._player,
             rng_key,
@@ -162,7 +162,7 @@ class _CompiledSession:
 
     def compile(self, state: State) -> None:
         """Compiles the function that `choose` calls."""
-        _analyse.lower(
+        _analyze.lower(
             type(self._player),
             self._player,
             self._rng_key,
@@ -176,13 +176,13 @@ class _CompiledSession:
 
 
 @jax.jit(static_argnums=0)  # the type, as in `azjax.players.core`
-def _analyse(
+def _analyze(
     player_type: type, player: Player, rng_key: jax.Array, states: State, carry: Any
 ) -> tuple[Choice, Analysis | None, Any]:
-    """Calls `analyse` of a player that searches, else `choose_with_carry`."""
+    """Calls `analyze` of a player that searches, else `choose_with_carry`."""
     del player_type
-    if hasattr(player, "analyse"):
-        return player.analyse(rng_key, states, carry)  # pyright: ignore
+    if hasattr(player, "analyze"):
+        return player.analyze(rng_key, states, carry)  # pyright: ignore
     choice, carry = choose_with_carry(player, rng_key, states, carry)
     return choice, None, carry
 

@@ -107,7 +107,7 @@ def alphazero_policy(
 
     Silver et al. 2018, "A general reinforcement learning algorithm that masters chess,
     shogi, and Go through self-play", and its pseudocode: values in [-1, 1] are mapped
-    to [0, 1]. The action weights are the normalised visit counts. Ties go to the action
+    to [0, 1]. The action weights are the normalized visit counts. Ties go to the action
     with the lowest number.
 
     Args:
@@ -201,7 +201,7 @@ def _with_noise(
 def _visit_weights(
     tree: Tree, forced_playouts: float, settings: dict[str, Any]
 ) -> jax.Array:
-    """Returns `[B, A]` float32, the normalised visits of the roots' allowed actions."""
+    """Returns `[B, A]` float32, the normalized visits of the roots' allowed actions."""
     visits = tree.children_visits[:, tree.ROOT_INDEX].astype(jnp.float32)
     if forced_playouts:
         prune = functools.partial(

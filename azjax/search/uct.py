@@ -29,7 +29,7 @@ def uct_policy(
     Kocsis and Szepesvari 2006, "Bandit based Monte-Carlo planning"; algorithm 2 of
     Browne et al. 2012, "A survey of Monte Carlo tree search methods". Ties between
     visit counts are broken by Q-value, then at random. The action weights are the
-    normalised visit counts.
+    normalized visit counts.
 
     Args:
         params: passed on to `recurrent_fn`.

@@ -41,7 +41,7 @@ class SelfPlayConfig:
             30 in chess).
         full_search_fraction: fraction of the moves, chosen at random, that get a full
             search. The others get a fast search without exploration and train the value
-            head only (playout cap randomisation, Wu 2019, "Accelerating Self-Play
+            head only (playout cap randomization, Wu 2019, "Accelerating Self-Play
             Learning in Go", section 3.1; 0.25 there).
         fast_simulations: network evaluations of a fast search; unused if
             `full_search_fraction` is 1.

@@ -43,7 +43,7 @@ class Forecast:
     Attributes:
         config: the run's settings.
         device: name of the devices.
-        chip: their type; None if it is not in the catalogue.
+        chip: their type; None if it is not in the catalog.
         num_chips: number of devices.
         state: bytes of each part of the training state on a chip, by name.
         trees: approximate bytes of self-play's trees on a chip.

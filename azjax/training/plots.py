@@ -30,7 +30,7 @@ PLOT_FILE = "plots/learning.png"
 
 Place = Literal["best", "lower left", "upper right"]
 
-# The colour-blind-safe palette of Okabe and Ito.
+# The color-blind-safe palette of Okabe and Ito.
 NETWORK, SEARCH = "#0072b2", "#d55e00"
 POLICY, VALUE = "#009e73", "#cc79a7"
 POSITIONS, GAMES = "#009e73", "#e69f00"
@@ -159,14 +159,14 @@ def _draw_mistakes(axes: "Axes", evaluations: Sequence[Row], seconds: float) -> 
     else:
         axes.set_yscale("log")
         bottom = smallest / 2
-    for player, (label, colour) in players.items():
+    for player, (label, color) in players.items():
         draw_interval(
             axes,
             rows,
             f"{player}_mistakes",
             seconds,
             label=label,
-            colour=colour,
+            color=color,
             bottom=bottom,
         )
     top = max(row[f"{player}_mistakes_high"] for row in rows for player in players)
@@ -201,7 +201,7 @@ def _draw_scores(
             "score",
             seconds,
             label=f"against {name}",
-            colour=OPPONENTS[number % len(OPPONENTS)],
+            color=OPPONENTS[number % len(OPPONENTS)],
             bottom=0.0,
         )
         lowest = min(lowest, *(100 * row["score_low"] for row in rows))
@@ -218,7 +218,7 @@ def draw_interval(
     seconds: float,
     *,
     label: str,
-    colour: str,
+    color: str,
     bottom: float,
 ) -> None:
     """Draws a rate in percent with its interval; the legend shows the first and last
@@ -233,16 +233,16 @@ def draw_interval(
         times,
         np.maximum(100 * low, bottom),
         100 * high,
-        color=colour,
+        color=color,
         alpha=0.18,
         linewidth=0,
     )
     if len(rows) == 1:  # an area of zero width is invisible
-        axes.vlines(times, np.maximum(100 * low, bottom), 100 * high, color=colour)
+        axes.vlines(times, np.maximum(100 * low, bottom), 100 * high, color=color)
     axes.plot(
         times,
         100 * rate,
-        color=colour,
+        color=color,
         linewidth=2.2,
         marker="o",
         markersize=5,
@@ -265,8 +265,8 @@ def _draw_losses(axes: "Axes", iterations: Sequence[Row], seconds: float) -> Non
         rows = [row for row in iterations if name in losses(row)]
         times = np.array([row["seconds"] for row in rows]) / seconds
         values = np.array([row[f"{name}_loss"] for row in rows])
-        colour = LOSSES.get(name) or next(others)
-        draw_line(axes, times, values, name, colour)
+        color = LOSSES.get(name) or next(others)
+        draw_line(axes, times, values, name, color)
     legend(axes, "best")
 
 
@@ -315,11 +315,11 @@ def subtitle(axes: "Axes", text: str) -> None:
 
 
 def draw_line(
-    axes: "Axes", times: np.ndarray, values: np.ndarray, label: str, colour: str
+    axes: "Axes", times: np.ndarray, values: np.ndarray, label: str, color: str
 ) -> None:
     """Draws a line over time; a single value as a point."""
     marker = "o" if len(times) == 1 else ""
-    axes.plot(times, values, color=colour, linewidth=1.5, label=label, marker=marker)
+    axes.plot(times, values, color=color, linewidth=1.5, label=label, marker=marker)
 
 
 def legend(axes: "Axes", place: Place, *, fontsize: float = 9, ncols: int = 1) -> None:

@@ -32,7 +32,7 @@ def is_sparse(num_actions: int, entries: int) -> bool:
 
 
 def store_policy(policy: jax.Array, entries: int) -> tuple[StoredPolicy, jax.Array]:
-    """Compresses policies; sparse ones keep their largest entries, renormalised.
+    """Compresses policies; sparse ones keep their largest entries, renormalized.
 
     Args:
         policy: `[..., A]` float32; each sums to 1, or is all 0.

@@ -111,7 +111,7 @@ def print_summary(
         results.add_row(name, Text(str(run_dir / path), overflow="fold"))
     moves = _move_table(game, choices)
     board = Text(game.to_text(game.init()), no_wrap=True, overflow="crop")
-    console.print(Text(f"\n{game_title(repr(game))}: learnt by {method}", "bold"))
+    console.print(Text(f"\n{game_title(repr(game))}: learned by {method}", "bold"))
     console.print(results)
     heading = "\nThe initial position (value: 1 the mover wins, -1 loses)"
     console.print(Text(heading, "bold"))

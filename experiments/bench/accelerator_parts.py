@@ -293,7 +293,7 @@ def roofline(
 ) -> dict[str, float] | None:
     """Returns the fractions of peak compute and bandwidth reached, and their maximum.
 
-    Returns None if the device is not in the catalogue.
+    Returns None if the device is not in the catalog.
 
     Args:
         config: training settings; their dtype selects the peak.

@@ -103,32 +103,32 @@ def by_stage(positions: SolvedPositions, settings: Settings) -> SolvedPositions:
 
 def find(trained: TrainedPlayer, positions: SolvedPositions, simulations: int) -> Found:
     """Searches all positions; with 0 simulations, evaluates the network alone."""
-    analyse = _make_analyse(trained, simulations)
+    analyze = _make_analyze(trained, simulations)
     found = []
     for start in range(0, len(positions), BATCH_SIZE):
         rows = np.arange(start, start + BATCH_SIZE).clip(max=len(positions) - 1)
         states = positions.take(rows).states
-        choice, visits = jax.device_get(analyse(jax.random.key(start), states))
+        choice, visits = jax.device_get(analyze(jax.random.key(start), states))
         shares = visits / visits.sum(axis=1, keepdims=True)
         found.append((choice.action, choice.policy, shares, choice.value))
     joined = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return Found(*(leaf[: len(positions)] for leaf in joined))
 
 
-def _make_analyse(trained: TrainedPlayer, simulations: int):
+def _make_analyze(trained: TrainedPlayer, simulations: int):
     """Returns a jitted `(rng_key, states) -> (choice, visits)`; without a search, the
     policy replaces the visits."""
     network = NetworkPlayer(trained.game, trained.network, trained.variables)
     search = trained.player(max(simulations, 1))
 
-    def analyse(rng_key, states):
+    def analyze(rng_key, states):
         if not simulations:
             choice = network.choose(rng_key, states)
             return choice, choice.policy
-        choice, analysis, _ = search.analyse(rng_key, states, None)
+        choice, analysis, _ = search.analyze(rng_key, states, None)
         return choice, analysis.visits
 
-    return jax.jit(analyse)
+    return jax.jit(analyze)
 
 
 def measure(positions: SolvedPositions, found: Found, simulations: int) -> list[dict]:

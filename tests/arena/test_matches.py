@@ -44,7 +44,7 @@ LEFT = PreferringPlayer(-jnp.arange(7.0), CONNECT_FOUR)
 RIGHT = PreferringPlayer(jnp.arange(7.0), CONNECT_FOUR)
 
 
-def test_every_game_is_counted_once_and_half_with_each_colour():
+def test_every_game_is_counted_once_and_half_with_each_color():
     player = RandomPlayer(CONNECT_FOUR)
     result = arena.play_match(CONNECT_FOUR, player, player, jax.random.key(0), 50)
     assert result.as_first.games == result.as_second.games == 25
@@ -208,7 +208,7 @@ def test_replaying_the_moves_gives_the_results():
         assert CONNECT_FOUR.rewards(state)[0] == ended.result
 
 
-def test_each_opening_is_played_with_both_colours():
+def test_each_opening_is_played_with_both_colors():
     result = arena.play_match(
         CONNECT_FOUR, LEFT, RIGHT, jax.random.key(0), 40, opening_moves=3
     )

@@ -37,7 +37,7 @@ def test_results_can_be_added_and_reversed():
     assert record.reversed == arena.WinDrawLoss(33, 22, 11)
 
 
-def test_results_are_counted_by_colour_and_by_opening():
+def test_results_are_counted_by_color_and_by_opening():
     match = result([[0], [1], [2], [3]], [1, 0, -1, -1])
     assert match.as_first == arena.WinDrawLoss(1, 0, 1)
     assert match.as_second == arena.WinDrawLoss(0, 1, 1)

@@ -18,7 +18,7 @@ from azjax.players.random import RandomPlayer
 GAME = games.make("tic_tac_toe")
 HEADER = "moves,q0,q1,q2,q3,q4,q5,q6,q7,q8"
 EMPTY_BOARD = ",0,0,0,0,0,0,0,0,0"
-AFTER_CENTRE = "5,0,-1,0,-1,,-1,0,-1,0"  # a corner draws, an edge loses
+AFTER_CENTER = "5,0,-1,0,-1,,-1,0,-1,0"  # a corner draws, an edge loses
 STAGES = {
     "opening": (0, 7),
     "early": (8, 14),
@@ -106,14 +106,14 @@ def read(tmp_path, *lines, game=GAME):
 
 
 def test_moves_are_played_from_the_initial_position(tmp_path):
-    states = read(tmp_path, HEADER, EMPTY_BOARD, AFTER_CENTRE).states
+    states = read(tmp_path, HEADER, EMPTY_BOARD, AFTER_CENTER).states
     mine, theirs = marks(states)
     assert (mine.tolist(), theirs.tolist()) == ([0, 0], [0, 1 << 4])
     assert states.current_player.tolist() == [0, 1]
 
 
 def test_action_values_are_nan_where_illegal(tmp_path):
-    values = read(tmp_path, HEADER, EMPTY_BOARD, AFTER_CENTRE).action_values
+    values = read(tmp_path, HEADER, EMPTY_BOARD, AFTER_CENTER).action_values
     expected = [[0] * 9, [0, -1, 0, -1, np.nan, -1, 0, -1, 0]]
     np.testing.assert_array_equal(values, expected)
 
@@ -213,7 +213,7 @@ def test_the_batch_size_does_not_change_a_deterministic_player(positions):
 
 
 def test_an_illegal_action_is_a_mistake(tmp_path):
-    positions = read(tmp_path, HEADER, EMPTY_BOARD, AFTER_CENTRE)
+    positions = read(tmp_path, HEADER, EMPTY_BOARD, AFTER_CENTER)
     grade = arena.grade(FixedPlayer(jnp.int32(4)), positions, jax.random.key(0))
     assert grade.is_mistake.tolist() == [False, True]
 
@@ -238,7 +238,7 @@ def test_grading_uses_no_key_twice(positions):
 
 
 def test_mistakes_are_counted_by_group_and_groups_weigh_the_same(tmp_path):
-    lines = ["a," + EMPTY_BOARD, *["b," + AFTER_CENTRE] * 3]
+    lines = ["a," + EMPTY_BOARD, *["b," + AFTER_CENTER] * 3]
     positions = read(tmp_path, "set," + HEADER, *lines)
     grade = arena.grade(FixedPlayer(jnp.int32(1)), positions, jax.random.key(0))
     assert grade.groups == {
@@ -284,7 +284,7 @@ def test_a_subset_has_equally_many_positions_of_every_group(connect_four):
 
 
 def test_other_groups_fill_up_for_a_small_group(tmp_path):
-    lines = ["a," + EMPTY_BOARD] + ["b," + AFTER_CENTRE] * 9
+    lines = ["a," + EMPTY_BOARD] + ["b," + AFTER_CENTER] * 9
     subset = read(tmp_path, "set," + HEADER, *lines).subset(6)
     assert sorted(subset.groups) == ["a", *"bbbbb"]
 

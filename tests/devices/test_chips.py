@@ -12,7 +12,7 @@ def test_a_chip_is_found_by_the_kind_that_jax_gives_it(chip):
         assert chip_of(types.SimpleNamespace(device_kind=kind)) is chip
 
 
-def test_a_device_that_is_not_in_the_catalogue_has_no_chip():
+def test_a_device_that_is_not_in_the_catalog_has_no_chip():
     assert chip_of(jax.devices("cpu")[0]) is None
     assert chip_of(types.SimpleNamespace(device_kind="NVIDIA H100 PCIe")) is None
 

@@ -45,8 +45,8 @@ def test_make_returns_the_game_of_that_name():
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match=r"'chequers'.*connect_four"):
-        make("chequers")
+    with pytest.raises(ValueError, match=r"'checkers'.*connect_four"):
+        make("checkers")
 
 
 def test_a_game_without_options_refuses_options():
@@ -99,9 +99,7 @@ def test_numpy_numbers_are_accepted_as_options():
 
 
 @pytest.mark.usefixtures("_sized")
-@pytest.mark.parametrize(
-    "spec", ["sized_for_test:colour=1", "sized_for_test:1,2,3,4,5"]
-)
+@pytest.mark.parametrize("spec", ["sized_for_test:color=1", "sized_for_test:1,2,3,4,5"])
 def test_an_unknown_option_is_refused_with_the_known_ones(spec):
     with pytest.raises(ValueError, match="size, komi, label, wrap"):
         make(spec)

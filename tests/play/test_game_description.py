@@ -31,8 +31,8 @@ def test_every_game_is_described(name):
     assert len(told["pieces"]) == len(board["pieces"]) == len(game.pieces)
     assert len(board["columnLabels"]) == width
     assert len(board["rowLabels"]) == len(told["rows"])
-    assert len(board["centres"]) == height * width
-    for x, y in board["centres"]:
+    assert len(board["centers"]) == height * width
+    for x, y in board["centers"]:
         assert board["left"] < x < board["left"] + board["width"]
         assert board["top"] < y < board["top"] + board["height"]
     for text in (*board["pieces"], board["ground"], board["mark"]):
@@ -75,7 +75,7 @@ def test_a_game_drawn_by_another_library_has_a_picture_of_each_position():
     told = description_of(rules.game, "pgx:animal_shogi")
     assert told["board"]["pieces"] == []
     assert len(told["pieces"]) == len(rules.game.pieces)
-    assert len(told["board"]["centres"]) == 12
+    assert len(told["board"]["centers"]) == 12
     position = json.loads(json.dumps(describe_position(rules, ())))
     assert all(move["cells"] == [] for move in position["moves"])
     assert 'viewBox="0 0 ' in position["picture"]

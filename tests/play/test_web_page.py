@@ -225,7 +225,7 @@ def test_the_analysis_shows_the_decision(visit):
     assert page.find(".estimate").count() == 0
 
 
-def analyse(page):
+def analyze(page):
     """Opens the analysis and waits for the end of the search."""
     page.find("summary").click()
     expect(page.find("#speed")).to_contain_text("200 simulations")
@@ -253,7 +253,7 @@ def choose_branch(page):
 
 def test_the_tree_shows_continuations(visit):
     page = visit("connect_four", "#you=0&moves=3-3-3-3-2-1")
-    analyse(page)
+    analyze(page)
     expect(page.find("#tree [aria-pressed=true]")).to_have_text("Now")
     best = page.find("#moves .best th").inner_text()
     branch(page, best).click()
@@ -279,7 +279,7 @@ def test_the_tree_shows_continuations(visit):
 
 def test_arrow_keys_move_through_the_tree(visit):
     page = visit("connect_four", "#you=0&moves=3-3-3-3-2-1")
-    analyse(page)
+    analyze(page)
     status, marked = page.find("#status"), page.find("#tree [aria-pressed=true]")
     best = page.find("#moves .best th").inner_text()
     page.find("#tree .root").focus()
@@ -304,7 +304,7 @@ def test_arrow_keys_move_through_the_tree(visit):
 
 def test_undo_ends_a_continuation(visit):
     page = visit("connect_four", "#you=0&moves=3-3-2-2")
-    analyse(page)
+    analyze(page)
     page.find("#previous").click()
     page.find("#previous").click()
     expect(page.find("#status")).to_have_text("Move 2 of 4: 4. » to continue.")
@@ -316,7 +316,7 @@ def test_undo_ends_a_continuation(visit):
 
 def test_a_finished_continuation_shows_its_result(visit):
     page = visit("tic_tac_toe", "#you=0&moves=0-3-1-4")
-    analyse(page)
+    analyze(page)
     branch(page, "c3").click()
     expect(page.find("#status")).to_have_text("What if c3? You win!")
     assert page.score() == [0, 0, 0]
@@ -324,7 +324,7 @@ def test_a_finished_continuation_shows_its_result(visit):
 
 def test_a_position_that_is_over_has_no_tree(visit):
     page = visit("tic_tac_toe", "#you=0&moves=0-3-1-4")
-    analyse(page)
+    analyze(page)
     expect(branch(page, "c3")).to_be_visible()
     page.play(2)
     expect(page.find("#branches")).to_be_hidden()

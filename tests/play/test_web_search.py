@@ -67,8 +67,8 @@ def player_of(trained, tree_reuse_nodes=0):
 
 
 @jax.jit
-def analyse(player, states, memory):
-    return player.analyse(jax.random.key(0), states, memory)
+def analyze(player, states, memory):
+    return player.analyze(jax.random.key(0), states, memory)
 
 
 def state_after(actions):
@@ -144,7 +144,7 @@ def test_every_network_runs_in_the_browsers_runtime(
 def check_same(trained, decisions):
     states = [state_after(actions) for actions in OPENINGS]
     batch = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *states)
-    _, analysis, _ = analyse(player_of(trained), batch, None)
+    _, analysis, _ = analyze(player_of(trained), batch, None)
     for index, decision in enumerate(decisions):
         expected = np.asarray(analysis.visits[index])
         np.testing.assert_array_equal(visits_of(decision, 9), expected)
@@ -196,7 +196,7 @@ def test_the_tree_is_reused_from_move_to_move(trained, decisions):
     memory = player.init_carry(states[0])
     expected = []
     for state in states:
-        _, analysis, memory = analyse(player, state, memory)
+        _, analysis, memory = analyze(player, state, memory)
         expected.append(np.asarray(analysis.visits[0]))
     found = decisions[len(FRESH) : -1]
     for decision, visits in zip(found, expected, strict=False):

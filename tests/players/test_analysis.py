@@ -26,11 +26,11 @@ def found(request):
     states = jax.tree.map(lambda *leaves: np.stack(leaves), *states)
 
     @jax.jit
-    def analyse(player, states):
+    def analyze(player, states):
         carry = players.init_carry(player, states)
-        return player.analyse(jax.random.key(0), states, carry)
+        return player.analyze(jax.random.key(0), states, carry)
 
-    return jax.device_get(analyse(player, states)[1:])
+    return jax.device_get(analyze(player, states)[1:])
 
 
 def test_branches_are_the_most_visited_nodes_with_their_parents(found):
@@ -89,7 +89,7 @@ def test_deeper_values_are_for_the_player_who_moved(found):
 def test_a_small_tree_is_returned_whole():
     player = players.load_compiled("mcts:5", GAME)
     state = jax.tree.map(lambda leaf: np.asarray(leaf)[None], GAME.init())
-    analyse = jax.jit(lambda state: player.analyse(jax.random.key(0), state, None)[1])
-    analysis = jax.device_get(analyse(state))
+    analyze = jax.jit(lambda state: player.analyze(jax.random.key(0), state, None)[1])
+    analysis = jax.device_get(analyze(state))
     assert analysis.branches.visits.shape == (1, 6)
     assert (analysis.branches.visits[0, 1:] == 1).all()

@@ -18,8 +18,8 @@ TIC_TAC_TOE = games.make("tic_tac_toe")
 ENGINE = pathlib.Path(__file__).with_name("gtp_engine.py")
 
 
-def command(behaviour="good", log=os.devnull):
-    return shlex.join([sys.executable, "-ISs", str(ENGINE), behaviour, str(log)])
+def command(behavior="good", log=os.devnull):
+    return shlex.join([sys.executable, "-ISs", str(ENGINE), behavior, str(log)])
 
 
 @pytest.fixture
@@ -72,9 +72,9 @@ def test_an_invalid_command_is_refused(text, message):
         players.load(text, TIC_TAC_TOE)
 
 
-@pytest.mark.parametrize("behaviour", ["good", "forgets", "windows"])
-def test_the_engine_follows_moves_and_undone_moves(make_player, behaviour):
-    session = make_player(behaviour).start_session(TIC_TAC_TOE, 0)
+@pytest.mark.parametrize("behavior", ["good", "forgets", "windows"])
+def test_the_engine_follows_moves_and_undone_moves(make_player, behavior):
+    session = make_player(behavior).start_session(TIC_TAC_TOE, 0)
     assert choose(session, []) == 0
     assert choose(session, [0, 4]) == 1
     assert choose(session, [0]) == 1
@@ -121,7 +121,7 @@ def test_concurrent_games_have_their_own_engines(make_player):
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "message"),
+    ("behavior", "message"),
     [
         ("dies", "^Fake died at 'genmove w' .exit status 3.: out of luck$"),
         ("hangs", "^Fake did not answer 'genmove w' within [0-9.]+ seconds$"),
@@ -135,9 +135,9 @@ def test_concurrent_games_have_their_own_engines(make_player):
         ("strict", "^Fake refuses 'play b B2': illegal move$"),
     ],
 )
-def test_an_engine_that_fails_forfeits_and_is_killed(make_player, behaviour, message):
-    seconds = 0.5 if behaviour == "hangs" else 60
-    player = make_player(behaviour, move_seconds=seconds)
+def test_an_engine_that_fails_forfeits_and_is_killed(make_player, behavior, message):
+    seconds = 0.5 if behavior == "hangs" else 60
+    player = make_player(behavior, move_seconds=seconds)
     session = player.start_session(TIC_TAC_TOE, 0)
     process = session._engine.process._process
     with pytest.raises(ForfeitError, match=message) as error:
@@ -161,7 +161,7 @@ def test_an_engine_that_resigned_is_reused(make_player):
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "message"),
+    ("behavior", "message"),
     [
         ("silent", "did not answer 'protocol_version' within"),
         # The answer after the greeting may have arrived by then.
@@ -171,9 +171,9 @@ def test_an_engine_that_resigned_is_reused(make_player):
         ("helpless", "Fake does not speak GTP 2: it lacks genmove"),
     ],
 )
-def test_an_engine_that_does_not_start_forfeits(make_player, behaviour, message):
-    seconds = 0.5 if behaviour == "silent" else 60
-    player = make_player(behaviour, start_seconds=seconds)
+def test_an_engine_that_does_not_start_forfeits(make_player, behavior, message):
+    seconds = 0.5 if behavior == "silent" else 60
+    player = make_player(behavior, start_seconds=seconds)
     with pytest.raises(ForfeitError, match=message):
         player.start_session(TIC_TAC_TOE, 0)
 

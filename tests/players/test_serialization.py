@@ -166,7 +166,7 @@ def test_pickled_objects_are_not_loaded(trained, directory):
     ("change", "message"),
     [
         ({"format": 9}, "its format is 9, and this version of azjax reads formats 1"),
-        ({"game": "chequers"}, "the unknown game 'chequers'"),
+        ({"game": "checkers"}, "the unknown game 'checkers'"),
         ({"options": {"size": 5}}, "no option 'size'"),
         ({"options": 5}, "does not fit"),
         ({"network": {"depth": 5}}, "depth"),
@@ -276,8 +276,8 @@ def test_an_unregistered_game_is_refused(directory):
 
 
 def test_a_game_without_a_pretrained_player_is_named():
-    with pytest.raises(ValueError, match="no pretrained player for 'chequers'"):
-        pretrained_directory("chequers")
+    with pytest.raises(ValueError, match="no pretrained player for 'checkers'"):
+        pretrained_directory("checkers")
 
 
 def header(shape, dtype="<f4"):

@@ -159,7 +159,7 @@ def test_two_processes_give_the_run_of_one_and_can_continue_it(tmp_path):
     lengths = ("--iterations=5",), ("--iterations=5",)
     statuses, said = ended(start(tmp_path / "two", 2, lengths))
     assert statuses == [0, 0], said
-    assert "\n".join(said[0]).count("learnt by self-play") == 1
+    assert "\n".join(said[0]).count("learned by self-play") == 1
     assert said[1] == []
     alone = start(tmp_path / "one", 1, lengths)
     assert ended(alone)[0] == [0]

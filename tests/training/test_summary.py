@@ -149,6 +149,6 @@ def test_print_q_run_prints_commands(summary_of, tmp_path):
     )
     trained = TrainedQ(GAME, network, params, config)
     text = summary_of(print_q_run, trained, tmp_path)
-    assert "learnt by Q-learning" in text
+    assert "learned by Q-learning" in text
     assert f"azjax play tic_tac_toe --opponent q_learning:{tmp_path}\n" in text
     assert f"azjax arena tic_tac_toe random q_learning:{tmp_path}\n" in text

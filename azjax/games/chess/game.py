@@ -64,7 +64,7 @@ class Chess(Game[State]):
 
     Draws are stalemate, 50 moves of both players without a capture or a pawn move
     (unless the last one mates), insufficient material (bare kings and at most a knight,
-    or bishops on squares of one colour), optionally the third occurrence of a position,
+    or bishops on squares of one color), optionally the third occurrence of a position,
     and reaching `max_moves`.
 
     Actions are those of AlphaZero, from the view of the player to move, who plays up:
@@ -196,8 +196,8 @@ class Chess(Game[State]):
         setup = notation.parse_fen(text)
         state = self._set_up(setup)
         if generate(turned(state.position)).in_check:
-            colour = notation.COLOURS[1 - setup.player]
-            raise ValueError(f"FEN {text!r}: {colour} is in check and not to move")
+            color = notation.COLORS[1 - setup.player]
+            raise ValueError(f"FEN {text!r}: {color} is in check and not to move")
         if setup.move_count >= self.max_moves:
             raise ValueError(
                 f"FEN {text!r}: {setup.move_count} half-moves were made, and {self!r} "

@@ -203,9 +203,9 @@ def generate(position: Position) -> Moves:
         _ALL,
         jnp.where(num_checkers == 1, near_checkers | between, _NONE),
     )
-    neighbours = kings & theirs | their_pawns & _CAPTURE
+    neighbors = kings & theirs | their_pawns & _CAPTURE
     attacked = _any_direction(
-        their_lines | _look(neighbours, _NEXT) | _look(their_knights, _JUMP)
+        their_lines | _look(neighbors, _NEXT) | _look(their_knights, _JUMP)
     )
 
     # A piece between the king and an enemy's line stays on that line.

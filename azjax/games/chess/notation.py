@@ -18,7 +18,7 @@ PIECES = "PNBRQKpnbrqk"
 FILES = "abcdefgh"
 FIRST_POSITION = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 FIFTY_MOVES = 100  # half-moves
-COLOURS = ("white", "black")
+COLORS = ("white", "black")
 
 # Right: the squares of king and rook, rows counted from the top.
 _CASTLING = {
@@ -67,7 +67,7 @@ def format_fen(setup: Setup) -> str:
     return " ".join(
         [
             ranks,
-            COLOURS[setup.player][0],
+            COLORS[setup.player][0],
             setup.castling or "-",
             "-" if file < 0 else FILES[file] + passing_rank,
             str(setup.halfmove_clock),
@@ -87,10 +87,10 @@ def parse_fen(text: str) -> Setup:
         fields = text.split()
         if len(fields) != 6:
             raise ValueError(f"a FEN has 6 fields, this one {len(fields)}")
-        ranks, colour, castling, passing, clock, number = fields
-        if colour not in ("w", "b"):
-            raise ValueError(f"the side to move is w or b: {colour!r}")
-        board, player = _parse_ranks(ranks), "wb".index(colour)
+        ranks, color, castling, passing, clock, number = fields
+        if color not in ("w", "b"):
+            raise ValueError(f"the side to move is w or b: {color!r}")
+        board, player = _parse_ranks(ranks), "wb".index(color)
         halfmove_clock = _parse_number("halfmove clock", clock, 0, FIFTY_MOVES)
         moves = _parse_number("move number", number, 1, 9999)
         _check_pieces(board)
@@ -133,12 +133,12 @@ def _parse_number(name: str, text: str, lowest: int, highest: int) -> int:
 
 
 def _check_pieces(board: np.ndarray) -> None:
-    for colour, name in enumerate(COLOURS):
-        counts = [int((board == 6 * colour + kind).sum()) for kind in range(6)]
+    for color, name in enumerate(COLORS):
+        counts = [int((board == 6 * color + kind).sum()) for kind in range(6)]
         pawns, *_, kings = counts
         if kings != 1:
             raise ValueError(f"{name} has {kings} kings, not 1")
-        if (board[[0, 7]] == 6 * colour).any():
+        if (board[[0, 7]] == 6 * color).any():
             raise ValueError(f"a {name} pawn stands on the first or last rank")
         # As many as there are at first of knights, bishops, rooks and queens.
         first = (2, 2, 2, 1)
@@ -172,7 +172,7 @@ def _parse_passing(text: str, player: int, board: np.ndarray) -> int:
     row, rank = (2, "6") if player == 0 else (5, "3")
     if not re.fullmatch(f"[a-h]{rank}", text):
         raise ValueError(
-            f"the en passant square is a square of rank {rank} when {COLOURS[player]} "
+            f"the en passant square is a square of rank {rank} when {COLORS[player]} "
             f"is to move, or -: {text!r}"
         )
     column = FILES.index(text[0])

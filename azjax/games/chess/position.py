@@ -188,12 +188,12 @@ def _share(board: jax.Array, other: jax.Array | np.ndarray) -> jax.Array:
 def is_insufficient(position: Position) -> jax.Array:
     """Returns `[]` bool: no sequence of moves can mate either king.
 
-    True if the other pieces are bishops on squares of one colour, or one knight.
+    True if the other pieces are bishops on squares of one color, or one knight.
     """
     bishops = position.diagonals
-    is_one_colour = ~_share(bishops, _DARK) | ~_share(bishops, ~_DARK)
+    is_one_color = ~_share(bishops, _DARK) | ~_share(bishops, ~_DARK)
     no_knights = (position.knights == 0).all()
     few_pieces = jax.lax.population_count(position.occupied).sum() <= 3
     return ((position.pawns | position.straights) == 0).all() & (
-        few_pieces | is_one_colour & no_knights
+        few_pieces | is_one_color & no_knights
     )

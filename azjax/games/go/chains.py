@@ -33,7 +33,7 @@ class Chains:
             bitboard.constant(cells[code], grid.num_bits) for code in self.codes
         ]
 
-    def neighbours(self, board: bitboard.Board) -> bitboard.Board:
+    def neighbors(self, board: bitboard.Board) -> bitboard.Board:
         """Returns the points adjacent to those of `board`, and some bits off the
         board."""
         steps = (1, -1, self.grid.stride, -self.grid.stride)
@@ -44,7 +44,7 @@ class Chains:
         words may have an axis for several sets of points."""
         occupied = bitboard.union(*stones)
         liberties = bitboard.difference(points, occupied)
-        near = bitboard.intersection(occupied, self.neighbours(liberties))
+        near = bitboard.intersection(occupied, self.neighbors(liberties))
         return self._flood(near, stones)
 
     def liberty_codes(self, stones: Stones) -> bitboard.Board:
@@ -64,7 +64,7 @@ class Chains:
         """Returns each player's stones with the empty points that only they reach."""
         black, white = stones
         empty = bitboard.difference(self.grid.full, bitboard.union(black, white))
-        near = bitboard.intersection(empty, self.neighbours(_stack(stones)))
+        near = bitboard.intersection(empty, self.neighbors(_stack(stones)))
         by_black, by_white = _unstack(self._flood(near, (empty,)))
         return (
             bitboard.union(black, bitboard.difference(by_black, by_white)),
@@ -79,7 +79,7 @@ class Chains:
         Args:
             start: points of any of the `kinds`; its words may have an axis for several
                 boards, each flooded separately.
-            kinds: neighbours are connected if they are in the same one of these.
+            kinds: neighbors are connected if they are in the same one of these.
         """
         steps = (1, self.grid.stride)
         # For each step, the points from which it leads to a connected one.

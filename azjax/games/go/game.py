@@ -61,7 +61,7 @@ class Go(Game[State]):
 
     Action `a < size**2` puts a stone on point `a`, counted row by row from the top
     left; action `size**2` passes. Two passes in a row end the game. Points are the own
-    stones and the empty regions that touch no stone of the other colour.
+    stones and the empty regions that touch no stone of the other color.
 
     size: lines of the board, 2 to 19.
     komi: points that white gets for moving second, a multiple of 0.5, maybe negative;
@@ -219,7 +219,7 @@ class Go(Game[State]):
             bitboard.intersection(mine, safe),
             bitboard.difference(theirs, safe),
         )
-        playable = bitboard.intersection(empty, self._chains.neighbours(helpers))
+        playable = bitboard.intersection(empty, self._chains.neighbors(helpers))
         cells = self._grid.cells.ravel()
         points = np.arange(self.size**2, dtype=np.int16)
         legal = bitboard.cells_set(playable, cells) & (points != state.ko)
@@ -291,7 +291,7 @@ class Go(Game[State]):
 
         That is where `stone` captured one stone, which alone is now its liberty.
         """
-        near = bitboard.intersection(self._grid.full, self._chains.neighbours(stone))
+        near = bitboard.intersection(self._grid.full, self._chains.neighbors(stone))
         is_ko = (bitboard.count(captured) == 1) & bitboard.is_equal(
             bitboard.difference(near, theirs), captured
         )

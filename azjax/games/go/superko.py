@@ -18,7 +18,7 @@ class BoardHashes:
         self._chains = chains
         num_points = chains.grid.cells.size
         generator = np.random.default_rng(1970)
-        # `[2, 2, num_points]` uint32: by half of the hash, colour and point.
+        # `[2, 2, num_points]` uint32: by half of the hash, color and point.
         self._keys = generator.integers(2**32, size=(2, 2, num_points), dtype=np.uint32)
 
     def add(

@@ -27,24 +27,24 @@ _DETAILS = {
 }
 
 
-def _man(kind: str, colour: str, line: str, x: float, y: float) -> str:
+def _man(kind: str, color: str, line: str, x: float, y: float) -> str:
     return (
         f'<g transform="translate({x:g} {y:g})" stroke="{line}" stroke-width="1.5" '
         f'stroke-linejoin="round" stroke-linecap="round">'
-        f'<path d="{_OUTLINES[kind]}" fill="{colour}"/>'
+        f'<path d="{_OUTLINES[kind]}" fill="{color}"/>'
         f'<path d="{_DETAILS[kind]}" fill="none"/></g>'
     )
 
 
-def _men(colour: str, line: str) -> list[functools.partial[str]]:
-    return [functools.partial(_man, kind, colour, line) for kind in _OUTLINES]
+def _men(color: str, line: str) -> list[functools.partial[str]]:
+    return [functools.partial(_man, kind, color, line) for kind in _OUTLINES]
 
 
 CHESSMEN = Style(
     ground=MEN.ground,
     pieces=(*_men("#fdfcf8", INK), *_men("#2b2b30", "#f2efe6")),
     names=tuple(
-        f"{colour} {kind}s" for colour in ("white", "black") for kind in _OUTLINES
+        f"{color} {kind}s" for color in ("white", "black") for kind in _OUTLINES
     ),
     mark=shaded_cell,
     mark_is_below=True,

@@ -1,6 +1,6 @@
 """How boards and pieces look, one style for each kind of game.
 
-Player 0 and player 1 always differ in more than a colour's hue.
+Player 0 and player 1 always differ in more than a color's hue.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ CELL_SIZE = 64
 _WOOD, _WOOD_LINE = "#e3b873", "#6f5329"
 
 
-def _square_centre(row: int, column: int) -> tuple[float, float]:
+def _square_center(row: int, column: int) -> tuple[float, float]:
     return (column + 0.5) * CELL_SIZE, (row + 0.5) * CELL_SIZE
 
 
@@ -22,11 +22,11 @@ def _square_size(height: int, width: int) -> tuple[float, float]:
 
 
 def _below(height: int, column: int) -> tuple[float, float]:
-    return _square_centre(0, column)[0], height * CELL_SIZE + 15
+    return _square_center(0, column)[0], height * CELL_SIZE + 15
 
 
 def _beside(row: int) -> tuple[float, float]:
-    return -15, _square_centre(row, 0)[1]
+    return -15, _square_center(row, 0)[1]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Style:
     names: for each kind of piece, its name in the plural.
     mark: `(x, y) -> element` that marks a cell of the last move.
     mark_is_below: whether the pieces are drawn over the mark.
-    centre: `(row, column) -> (x, y)`, where a cell's centre lies.
+    center: `(row, column) -> (x, y)`, where a cell's center lies.
     size: `(height, width) -> (width, height)` of a board, in pixels.
     column_label: `(height, column) -> (x, y)`, the middle of a column's name.
     row_label: `row -> (x, y)`, the middle of a row's name.
@@ -51,7 +51,7 @@ class Style:
     names: tuple[str, ...]
     mark: Callable[[float, float], str]
     mark_is_below: bool = False
-    centre: Callable[[int, int], tuple[float, float]] = _square_centre
+    center: Callable[[int, int], tuple[float, float]] = _square_center
     size: Callable[[int, int], tuple[float, float]] = _square_size
     column_label: Callable[[int, int], tuple[float, float]] = _below
     row_label: Callable[[int], tuple[float, float]] = _beside
@@ -63,18 +63,18 @@ def turned(style: Style, height: int, width: int) -> Style:
     """Returns the style of a board seen from the opposite side, with upright pieces."""
     return dataclasses.replace(
         style,
-        centre=lambda row, column: style.centre(height - 1 - row, width - 1 - column),
+        center=lambda row, column: style.center(height - 1 - row, width - 1 - column),
         column_label=lambda _, column: style.column_label(height, width - 1 - column),
         row_label=lambda row: style.row_label(height - 1 - row),
     )
 
 
-def _grid(height: int, width: int, colour: str = elements.PALE_INK) -> list[str]:
+def _grid(height: int, width: int, color: str = elements.PALE_INK) -> list[str]:
     """Returns the lines between the cells."""
     right, bottom = _square_size(height, width)
     return [
-        *(elements.line(x * CELL_SIZE, 0, 0, bottom, colour) for x in range(1, width)),
-        *(elements.line(0, y * CELL_SIZE, right, 0, colour) for y in range(1, height)),
+        *(elements.line(x * CELL_SIZE, 0, 0, bottom, color) for x in range(1, width)),
+        *(elements.line(0, y * CELL_SIZE, right, 0, color) for y in range(1, height)),
     ]
 
 
@@ -110,11 +110,11 @@ def _back(height: int, width: int) -> list[str]:
 
 def _holes(height: int, width: int) -> list[str]:
     """Returns the front of a board, with a hole over each cell."""
-    centres = [
-        _square_centre(row, column) for row in range(height) for column in range(width)
+    centers = [
+        _square_center(row, column) for row in range(height) for column in range(width)
     ]
     size = _square_size(height, width)
-    return [elements.plate(*size, "#2a66ad", radius=14, holes=centres, hole_radius=25)]
+    return [elements.plate(*size, "#2a66ad", radius=14, holes=centers, hole_radius=25)]
 
 
 DISCS = Style(
@@ -149,7 +149,7 @@ def _wood(height: int, width: int) -> list[str]:
             for column in range(width)
         ),
         *(
-            elements.disc(*_square_centre(row, column), 5, _WOOD_LINE)
+            elements.disc(*_square_center(row, column), 5, _WOOD_LINE)
             for row in star_lines(height)
             for column in star_lines(width)
         ),
@@ -193,7 +193,7 @@ OTHELLO = Style(
 )
 
 
-def _chequers(height: int, width: int) -> list[str]:
+def _checkers(height: int, width: int) -> list[str]:
     """Returns a board of light and dark cells, the one at the bottom left dark."""
     return [
         elements.rectangle(0, 0, *_square_size(height, width), "#f2e6cf"),
@@ -208,17 +208,17 @@ def _chequers(height: int, width: int) -> list[str]:
     ]
 
 
-def _man(x: float, y: float, colour: str, edge: str) -> str:
+def _man(x: float, y: float, color: str, edge: str) -> str:
     """Returns a pawn: a foot, a body that narrows upwards, and a head."""
     outline = [(-17, 22), (-17, 17), (-12, 15), (-5, -4), (5, -4), (12, 15), (17, 17)]
     points = [(x + right, y + down) for right, down in [*outline, (17, 22)]]
-    return elements.polygon(points, colour, edge) + elements.disc(
-        x, y - 12, 10, colour, edge
+    return elements.polygon(points, color, edge) + elements.disc(
+        x, y - 12, 10, color, edge
     )
 
 
 MEN = Style(
-    ground=_chequers,
+    ground=_checkers,
     pieces=(
         lambda x, y: _man(x, y, "#fbfaf7", INK),
         lambda x, y: _man(x, y, "#2b2b30", "#fbfaf7"),

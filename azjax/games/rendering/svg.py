@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from azjax.games.rendering import elements
-from azjax.games.rendering.elements import PAPER, POLICY_COLOURS
+from azjax.games.rendering.elements import PAPER, POLICY_COLORS
 from azjax.games.rendering.styles import CELL_SIZE, Style, turned
 from azjax.games.rendering.text import Cell
 
@@ -37,7 +37,7 @@ class BoardParts(NamedTuple):
     pieces: each kind of piece, drawn around (0, 0).
     mark: the mark of a cell of the last move, drawn around (0, 0).
     mark_is_below: whether the pieces are drawn over the marks.
-    centres: (x, y) of the cells, row by row.
+    centers: (x, y) of the cells, row by row.
     column_labels: (x, y) of the middle of each column's label.
     row_labels: (x, y) of the middle of each row's label, if rows have labels.
     is_two_sided: whether player 1 sees the board from the opposite side.
@@ -49,7 +49,7 @@ class BoardParts(NamedTuple):
     pieces: tuple[str, ...]
     mark: str
     mark_is_below: bool
-    centres: tuple[tuple[float, float], ...]
+    centers: tuple[tuple[float, float], ...]
     column_labels: tuple[tuple[float, float], ...]
     row_labels: tuple[tuple[float, float], ...]
     is_two_sided: bool
@@ -91,10 +91,10 @@ def board_to_svg(
         style = turned(style, *board.shape)
     columns, cells, arrows = _by_kind(policies or {}, board.shape)
     pieces = [
-        style.pieces[board[row, column]](*style.centre(row, column))
+        style.pieces[board[row, column]](*style.center(row, column))
         for row, column in np.argwhere(board >= 0).tolist()
     ]
-    marks = [style.mark(*style.centre(*cell)) for cell in {*marked, *winning}]
+    marks = [style.mark(*style.center(*cell)) for cell in {*marked, *winning}]
     below, above = (marks, []) if style.mark_is_below else ([], marks)
     box = _box(
         style,
@@ -148,7 +148,7 @@ def board_parts(style: Style, height: int, width: int) -> BoardParts:
         pieces=tuple(draw(0.0, 0.0) for draw in style.pieces),
         mark=style.mark(0.0, 0.0),
         mark_is_below=style.mark_is_below,
-        centres=tuple(style.centre(*cell) for cell in itertools.product(rows, columns)),
+        centers=tuple(style.center(*cell) for cell in itertools.product(rows, columns)),
         column_labels=tuple(style.column_label(height, column) for column in columns),
         row_labels=tuple(map(style.row_label, rows)),
         is_two_sided=style.is_two_sided,
@@ -212,14 +212,14 @@ def _column_bars(style: Style, policies: Mapping[str, np.ndarray]) -> Iterator[s
     """Draws a bar above each column; the most probable move has the tallest."""
     highest = max((p.max() for p in policies.values()), default=0.0) or 1.0
     pitch = (CELL_SIZE - 8) / max(len(policies), 1)
-    for index, (policy, colour) in enumerate(
-        zip(policies.values(), _colours(), strict=False)
+    for index, (policy, color) in enumerate(
+        zip(policies.values(), _colors(), strict=False)
     ):
         for column, probability in enumerate(policy.tolist()):
             tall = (BAR_ROOM - 22) * probability / highest
-            left = style.centre(0, column)[0] - CELL_SIZE / 2 + 4 + index * pitch
+            left = style.center(0, column)[0] - CELL_SIZE / 2 + 4 + index * pitch
             yield elements.rectangle(
-                left + 2, -8 - tall, pitch - 4, tall, colour, radius=2
+                left + 2, -8 - tall, pitch - 4, tall, color, radius=2
             )
             yield elements.text(
                 left + pitch / 2, -13 - tall, _percent(probability), SMALL
@@ -232,16 +232,16 @@ def _cell_bars(
     """Draws a bar and a number in each empty cell that a policy gives 0.5% or more."""
     highest = max((p.max() for p in policies.values()), default=0.0) or 1.0
     pitch = (CELL_SIZE - 8) / max(len(policies), 1)
-    for index, (policy, colour) in enumerate(
-        zip(policies.values(), _colours(), strict=False)
+    for index, (policy, color) in enumerate(
+        zip(policies.values(), _colors(), strict=False)
     ):
         for row, column in np.argwhere((board < 0) & (policy >= 0.005)).tolist():
             probability = float(policy[row, column])
-            x, y = style.centre(row, column)
+            x, y = style.center(row, column)
             left = x - CELL_SIZE / 2 + 6
             bottom = y - CELL_SIZE / 2 + 4 + (index + 1) * pitch
             long = (CELL_SIZE - 12) * probability / highest
-            yield elements.rectangle(left, bottom - 9, long, 6, colour, radius=2)
+            yield elements.rectangle(left, bottom - 9, long, 6, color, radius=2)
             yield elements.text(
                 left, bottom - 12, _percent(probability), SMALL, anchor="start"
             )
@@ -249,29 +249,29 @@ def _cell_bars(
 
 def _arrows(style: Style, policies: Mapping[str, list[Arrow]]) -> Iterator[str]:
     """Draws the most probable moves of each policy, the wider the more probable."""
-    for (name, arrows), colour in zip(policies.items(), _colours(), strict=False):
+    for (name, arrows), color in zip(policies.items(), _colors(), strict=False):
         likeliest = sorted(arrows, key=lambda arrow: -arrow.probability)[:MAX_ARROWS]
         for start, end, probability in reversed(likeliest):
             words = f"{name} {_percent(probability)}"
             width = 3 + 11 * probability
             yield elements.arrow(
-                style.centre(*start), style.centre(*end), colour, width, words
+                style.center(*start), style.center(*end), color, width, words
             )
             if probability >= 0.005:
-                x, y = style.centre(*end)
+                x, y = style.center(*end)
                 yield elements.text(x, y + 5, _percent(probability), SMALL)
 
 
 def _legend(names: Sequence[str], y: float) -> Iterator[str]:
     x = 4.0
-    for name, colour in zip(names, _colours(), strict=False):
-        yield elements.rectangle(x, y, 12, 12, colour, radius=2)
+    for name, color in zip(names, _colors(), strict=False):
+        yield elements.rectangle(x, y, 12, 12, color, radius=2)
         yield elements.text(x + 18, y + 11, name, anchor="start")
         x += 42 + 8 * len(name)
 
 
-def _colours() -> Iterator[str]:
-    return itertools.cycle(POLICY_COLOURS)
+def _colors() -> Iterator[str]:
+    return itertools.cycle(POLICY_COLORS)
 
 
 def _percent(probability: float) -> str:

@@ -18,7 +18,7 @@ from azjax.players.gtp_notation import to_vertex
 MAX_MOVES = 20
 
 
-class AnalysedMove(NamedTuple):
+class AnalyzedMove(NamedTuple):
     """A move of an analysis line.
 
     action: the move.
@@ -35,7 +35,7 @@ class AnalysedMove(NamedTuple):
     line: list[int]
 
 
-def analysed_moves(decision: MoveDecision) -> list[AnalysedMove]:
+def analyzed_moves(decision: MoveDecision) -> list[AnalyzedMove]:
     """Returns the visited moves in the order of `rank_moves`.
 
     GTP has no form for moves of players without a search: there the chosen move counts
@@ -46,7 +46,7 @@ def analysed_moves(decision: MoveDecision) -> list[AnalysedMove]:
         line = [action for action in decision.analysis.line.tolist() if action >= 0]
     value = decision.value or 0.0
     found = [
-        AnalysedMove(
+        AnalyzedMove(
             action=move.action,
             visits=int(move.action == chosen) if move.visits is None else move.visits,
             value=value if move.value is None else move.value,
@@ -56,7 +56,7 @@ def analysed_moves(decision: MoveDecision) -> list[AnalysedMove]:
         for move in rank_moves(decision)
         if move.visits is None or move.visits > 0 or move.action == chosen
     ]
-    return found or [AnalysedMove(chosen, 1, value, 0.0, line)]
+    return found or [AnalyzedMove(chosen, 1, value, 0.0, line)]
 
 
 def lz_line(game: Game, state: State, decision: MoveDecision, max_moves: int) -> str:
@@ -66,7 +66,7 @@ def lz_line(game: Game, state: State, decision: MoveDecision, max_moves: int) ->
         f"winrate {_of_ten_thousand(_win_rate(move))} "
         f"prior {_of_ten_thousand(move.prior)} "
         f"order {order} pv {_line(game, state, move)}"
-        for order, move in enumerate(analysed_moves(decision)[:max_moves])
+        for order, move in enumerate(analyzed_moves(decision)[:max_moves])
     )
 
 
@@ -76,7 +76,7 @@ def kata_line(game: Game, state: State, decision: MoveDecision, max_moves: int) 
         f"info move {to_vertex(game, state, move.action)} visits {move.visits} "
         f"utility {move.value:.6f} winrate {_win_rate(move):.6f} "
         f"prior {move.prior:.6f} order {order} pv {_line(game, state, move)}"
-        for order, move in enumerate(analysed_moves(decision)[:max_moves])
+        for order, move in enumerate(analyzed_moves(decision)[:max_moves])
     )
 
 
@@ -94,7 +94,7 @@ def repeated(decide: Callable[[], MoveDecision]) -> Iterator[MoveDecision]:
             decision = decide()
 
 
-def _win_rate(move: AnalysedMove) -> float:
+def _win_rate(move: AnalyzedMove) -> float:
     return min(max((1 + move.value) / 2, 0.0), 1.0)
 
 
@@ -102,7 +102,7 @@ def _of_ten_thousand(share: float) -> int:
     return round(10_000 * share)
 
 
-def _line(game: Game, state: State, move: AnalysedMove) -> str:
+def _line(game: Game, state: State, move: AnalyzedMove) -> str:
     vertices = []
     for action in move.line:
         vertices.append(to_vertex(game, state, action))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from azjax.play.gtp.protocol import CommandError
 
-COLOURS = {"b": 0, "black": 0, "w": 1, "white": 1}
+COLORS = {"b": 0, "black": 0, "w": 1, "white": 1}
 MAX_DIGITS = 7
 SYNTAX_ERROR = "syntax error"
 
@@ -21,13 +21,13 @@ def word(words: Sequence[str], place: int) -> str:
     return words[place]
 
 
-def colour(words: Sequence[str], place: int) -> int:
-    """Returns the player of a colour.
+def color(words: Sequence[str], place: int) -> int:
+    """Returns the player of a color.
 
     Raises:
-        CommandError: the argument is missing or not a colour.
+        CommandError: the argument is missing or not a color.
     """
-    player = COLOURS.get(word(words, place).lower())
+    player = COLORS.get(word(words, place).lower())
     if player is None:
         raise CommandError(SYNTAX_ERROR)
     return player

@@ -1,9 +1,9 @@
 """The GTP commands for any player and game.
 
-Colours: `b` is player 0, who moves first, in every game. Moves are in the game's
+Colors: `b` is player 0, who moves first, in every game. Moves are in the game's
 notation.
 
-Two moves in a row of one colour: the other player passes in between where that is
+Two moves in a row of one color: the other player passes in between where that is
 legal; otherwise the second move is illegal. Such a pass does not end the game. A pass
 of the player who is not to move is ignored.
 
@@ -28,7 +28,7 @@ import azjax
 from azjax.games import Game, State
 from azjax.games.game_record import score_text
 from azjax.play.gtp import analysis
-from azjax.play.gtp.arguments import COLOURS, SYNTAX_ERROR, colour, real, whole, word
+from azjax.play.gtp.arguments import COLORS, SYNTAX_ERROR, color, real, whole, word
 from azjax.play.gtp.history import History, Position, with_option
 from azjax.play.gtp.protocol import CommandError
 from azjax.players import (
@@ -158,18 +158,18 @@ class Engine:
         return ""
 
     def _play(self, words: list[str]) -> str:
-        self._history.play(colour(words, 0), word(words, 1))
+        self._history.play(color(words, 0), word(words, 1))
         return ""
 
     def _genmove(self, words: list[str]) -> str:
-        position = self._history.turn(colour(words, 0))
+        position = self._history.turn(color(words, 0))
         try:
             return self._play_decision(position, self._decide(position))
         except ResignError:
             return RESIGN
 
     def _reg_genmove(self, words: list[str]) -> str:
-        position = self._history.turn(colour(words, 0))
+        position = self._history.turn(color(words, 0))
         try:
             return self._vertex(position, self._decide(position))
         except ResignError:
@@ -186,7 +186,7 @@ class Engine:
         return ""
 
     def _time_left(self, words: list[str]) -> str:
-        colour(words, 0)
+        color(words, 0)
         for place in (1, 2):
             whole(words, place)
         return ""
@@ -311,8 +311,8 @@ class Engine:
     def _analysis_arguments(self, words: list[str]) -> tuple[int, int, int]:
         """Returns the player, the interval in 1/100 s and the number of moves."""
         rest, player = list(words), self._history.position.player
-        if rest and rest[0].lower() in COLOURS:
-            player = colour([rest.pop(0)], 0)
+        if rest and rest[0].lower() in COLORS:
+            player = color([rest.pop(0)], 0)
         if rest and rest[0].isdecimal():
             rest.insert(0, "interval")
         # `avoid` and `allow` are not supported; other settings only add information.

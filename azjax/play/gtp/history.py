@@ -1,4 +1,4 @@
-"""The game of a GTP engine, in which a colour may move twice in a row."""
+"""The game of a GTP engine, in which a color may move twice in a row."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

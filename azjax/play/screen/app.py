@@ -150,7 +150,7 @@ class PlayApp(App[None]):
                     self.say("")
             case Advised(decision):
                 text = game.action_to_text(controller.state, decision.action)
-                if not self.session.is_analysing:
+                if not self.session.is_analyzing:
                     self.say(f"{self.session.name} would play {text}")
             case AdviceFailed(reason):
                 self.say(f"no advice: {reason}", is_wrong=True)
@@ -180,7 +180,7 @@ class PlayApp(App[None]):
 
     def arrange(self, size: Size) -> None:
         """Shows the side panel to the right of the board, below it, or not at all."""
-        is_needed = self.session.is_analysing
+        is_needed = self.session.is_analyzing
         columns = self.board.smallest_size[1] if is_needed else BOARD_COLUMNS
         is_right = size.width >= PANEL_COLUMNS + columns
         is_tall = size.height >= PANEL_BELOW_ROWS

@@ -57,7 +57,7 @@ class Board(Widget):
         return smallest(self._controller.game, self._theme)
 
     def render(self) -> Text:
-        """Returns the board, centred."""
+        """Returns the board, centered."""
         found = self._frame()
         if found is None:
             rows, columns = self.smallest_size

@@ -14,17 +14,17 @@ NOTHING = -1
 class _Letter(NamedTuple):
     """A character drawn over two pixels.
 
-    background: it is only shown on pixels of this colour; None for all colours.
+    background: it is only shown on pixels of this color; None for all colors.
     """
 
     text: str
-    colour: int
+    color: int
     is_bold: bool
     background: int | None
 
 
 class Canvas:
-    """Pixels with letters over them. Colours are integers such as 0xff8000.
+    """Pixels with letters over them. Colors are integers such as 0xff8000.
 
     Args:
         rows: number of character rows.
@@ -36,17 +36,17 @@ class Canvas:
         self.pixels = np.full((2 * rows, columns), NOTHING, np.int32)
         self._letters: dict[tuple[int, int], _Letter] = {}
 
-    def paint(self, y: int, x: int, shape: np.ndarray, colour: int) -> None:
+    def paint(self, y: int, x: int, shape: np.ndarray, color: int) -> None:
         """Paints the pixels of a `[H, W]` bool mask, with its top left at (y, x)."""
         height, width = shape.shape
-        self.pixels[y : y + height, x : x + width][shape] = colour
+        self.pixels[y : y + height, x : x + width][shape] = color
 
     def write(
         self,
         row: int,
         column: int,
         text: str,
-        colour: int,
+        color: int,
         *,
         is_bold: bool = False,
         background: int | None = None,
@@ -57,13 +57,13 @@ class Canvas:
             row: character row.
             column: column of the first character.
             text: characters of width 1; spaces are transparent.
-            colour: color of the characters.
+            color: color of the characters.
             is_bold: whether they are bold.
-            background: write only on pixels of this colour; None for all colours.
+            background: write only on pixels of this color; None for all colors.
         """
         for offset, character in enumerate(text):
             if character != " ":
-                letter = _Letter(character, colour, is_bold, background)
+                letter = _Letter(character, color, is_bold, background)
                 self._letters[row, column + offset] = letter
 
     def lines(self) -> list[Text]:
@@ -85,7 +85,7 @@ class Canvas:
             letter.background is None or upper == lower == letter.background
         ):
             background = lower if upper == NOTHING else upper
-            return letter.text, _style(letter.colour, background, letter.is_bold)
+            return letter.text, _style(letter.color, background, letter.is_bold)
         if upper == lower:
             return " ", _style(NOTHING, upper)
         if upper == NOTHING:
@@ -94,9 +94,9 @@ class Canvas:
 
 
 @functools.cache
-def _style(colour: int, background: int, is_bold: bool = False) -> Style:
+def _style(color: int, background: int, is_bold: bool = False) -> Style:
     return Style(
-        color=None if colour == NOTHING else f"#{colour:06x}",
+        color=None if color == NOTHING else f"#{color:06x}",
         bgcolor=None if background == NOTHING else f"#{background:06x}",
         bold=is_bold,
     )

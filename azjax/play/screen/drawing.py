@@ -79,7 +79,7 @@ class Frame:
 
     @property
     def border(self) -> int:
-        """Characters of the coloured edge on either side."""
+        """Characters of the colored edge on either side."""
         return 2 if self.is_slanted else 0
 
     @property
@@ -164,7 +164,7 @@ class _Painter:
             self.canvas.write(frame.middle(row), left, label, LABEL)
 
     def edges(self) -> None:
-        """Paints the edges of a rhombus in the players' colours."""
+        """Paints the edges of a rhombus in the players' colors."""
         frame, last = self.frame, self.frame.height - 1
         if frame.theme.edges is None:
             return
@@ -215,7 +215,7 @@ class _Painter:
         row, column = cell
         height, width, size = self.frame.height, self.frame.width, self.frame.cell
         y, x = self.place(cell)
-        middle, centre = self.frame.middle(row), x + size // 2 - 1
+        middle, center = self.frame.middle(row), x + size // 2 - 1
         down = 0 if row == 0 else 2 if row == height - 1 else 1
         right = 0 if column == 0 else 2 if column == width - 1 else 1
         is_star = row in star_lines(height) and column in star_lines(width)
@@ -223,14 +223,14 @@ class _Painter:
         write = functools.partial(self.canvas.write, background=background)
         ink = self.frame.theme.ink
         if column > 0:
-            write(middle, x, "─" * (centre - x), ink)
+            write(middle, x, "─" * (center - x), ink)
         if column < width - 1:
-            write(middle, centre, "─" * (x + size - centre), ink)
+            write(middle, center, "─" * (x + size - center), ink)
         for text_row in range(y // 2, (y + size - 1) // 2 + 1):
             is_line = row > 0 if text_row < middle else row < height - 1
             if is_line:
-                write(text_row, centre, "│", ink)
-        write(middle, centre, crossing, ink)
+                write(text_row, center, "│", ink)
+        write(middle, center, crossing, ink)
 
     def empty(self, cell: Cell) -> None:
         """Draws an empty cell."""
@@ -246,18 +246,18 @@ class _Painter:
         """Draws a piece."""
         theme, middle = self.frame.theme, self.frame.middle(cell[0])
         y, x = self.place(cell)
-        centre = x + self.frame.cell // 2 - 1
+        center = x + self.frame.cell // 2 - 1
         if piece.shape is None or self.frame.cell < piece.smallest:
             letter = piece.marked_letter if is_marked else ""
             letter = letter or piece.letter
-            self.canvas.write(middle, centre, letter, piece.colour, is_bold=True)
+            self.canvas.write(middle, center, letter, piece.color, is_bold=True)
             return
-        self.canvas.paint(y, x, piece.shape(*self.points), piece.colour)
-        colour = piece.sign_colour
+        self.canvas.paint(y, x, piece.shape(*self.points), piece.color)
+        color = piece.sign_color
         if is_marked and not theme.mark_is_below:
             self.canvas.paint(y, x, dot(*self.points), theme.mark)
-            colour = MARKED_SIGN
-        self.canvas.write(middle, centre, piece.sign, colour, is_bold=True)
+            color = MARKED_SIGN
+        self.canvas.write(middle, center, piece.sign, color, is_bold=True)
 
     def hint(self, cell: Cell, *, is_empty: bool) -> None:
         """Marks a cell where a piece can move."""

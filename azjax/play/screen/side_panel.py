@@ -28,7 +28,7 @@ ACCENT = "#12a5a0"
 def side_panel(session: Session) -> RenderableType:
     """Returns the content of the side panel."""
     parts: list[RenderableType] = [_players(session)]
-    if session.is_analysing:
+    if session.is_analyzing:
         parts += [Text(), *_analysis(session)]
     parts += [Text(), _moves(session)]
     return Group(*parts)

@@ -47,21 +47,21 @@ def pawn(down: np.ndarray, right: np.ndarray) -> np.ndarray:
 class Piece:
     """Appearance of a kind of piece.
 
-    colour: color of the shape or the letter.
+    color: color of the shape or the letter.
     letter: shown in small cells, and in all cells without a shape.
     marked_letter: shown for the piece that moved last.
     shape: painted in larger cells.
-    sign: two characters on the shape, which tell the sides apart without colours.
-    sign_colour: color of the sign.
+    sign: two characters on the shape, which tell the sides apart without colors.
+    sign_color: color of the sign.
     smallest: width of the smallest cell with the shape (characters).
     """
 
-    colour: int
+    color: int
     letter: str
     marked_letter: str = ""
     shape: Shape | None = None
     sign: str = ""
-    sign_colour: int = 0
+    sign_color: int = 0
     smallest: int = 4
 
 
@@ -69,14 +69,14 @@ class Piece:
 class Theme:
     """Appearance of a kind of board.
 
-    backgrounds: the two alternating colours of the cells.
-    ink: colour of drawings on empty cells.
+    backgrounds: the two alternating colors of the cells.
+    ink: color of drawings on empty cells.
     pieces: pieces by number.
-    mark: colour that marks the last move.
-    mark_is_below: whether the mark colours the cell, not a dot on the piece.
-    hole: colour of the disc in an empty cell, None without a disc.
+    mark: color that marks the last move.
+    mark_is_below: whether the mark colors the cell, not a dot on the piece.
+    hole: color of the disc in an empty cell, None without a disc.
     has_lines: whether pieces stand on crossing lines.
-    edges: colours of the upper and lower, and of the other edges of a rhombus.
+    edges: colors of the upper and lower, and of the other edges of a rhombus.
     largest: width of the largest cell (characters).
     """
 
@@ -93,7 +93,7 @@ class Theme:
 
 _BLACK, _WHITE = 0x1D1D1F, 0xFBFAF7
 _BLACK_AND_WHITE = (Piece(_BLACK, "●", "◉", disc), Piece(_WHITE, "●", "◉", disc))
-_CHEQUERS = (0x93A5B5, 0x6D8196)
+_CHECKERS = (0x93A5B5, 0x6D8196)
 _GOLD = 0xB79B3A
 
 _MARKS = Theme(
@@ -104,7 +104,7 @@ _MARKS = Theme(
     mark_is_below=True,
 )
 _MEN = Theme(
-    backgrounds=_CHEQUERS,
+    backgrounds=_CHECKERS,
     ink=0x3D4C5A,
     pieces=(
         Piece(0xFFFFFF, "♟", "♟", pawn, smallest=6),
@@ -143,7 +143,7 @@ _THEMES = {
     rendering.CHESSMEN: dataclasses.replace(
         _MEN,
         pieces=tuple(
-            Piece(colour, man) for colour in (0xFFFFFF, 0x14181D) for man in "♟♞♝♜♛♚"
+            Piece(color, man) for color in (0xFFFFFF, 0x14181D) for man in "♟♞♝♜♛♚"
         ),
         largest=4,  # a letter is lost in a larger cell
     ),
@@ -166,9 +166,9 @@ def theme_of(game: Game) -> Theme:
     theme = _THEMES.get(game.style, _MARKS)
     if len(game.pieces) == len(theme.pieces):
         return theme
-    colours = (0x0072B2, 0xD55E00)
+    colors = (0x0072B2, 0xD55E00)
     letters = tuple(
-        Piece(colours[2 * number >= len(game.pieces)], letter)
+        Piece(colors[2 * number >= len(game.pieces)], letter)
         for number, letter in enumerate(game.pieces)
         if letter in string.printable
     )

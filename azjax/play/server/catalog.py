@@ -14,7 +14,7 @@ from azjax.play.opponents import default_mcts, default_minimax, is_shipped
 from azjax.play.server.ratings import find_ratings, player_key
 from azjax.play.server.runs import RunInfo, find_runs, one_line
 from azjax.players import AnyPlayer, load
-from azjax.players.learnt import load_learnt
+from azjax.players.learned import load_learned
 from azjax.players.names import public_name, split_name, unused_name
 from azjax.players.serialization import PRETRAINED
 
@@ -23,7 +23,7 @@ CACHED_OFFERS = 1000
 _log = logging.getLogger(__name__)
 
 # Order of the players: from the command line, shipped, from runs, others.
-ADDED, SHIPPED, LEARNT, STANDARD = range(4)
+ADDED, SHIPPED, LEARNED, STANDARD = range(4)
 
 # The players of a run and their titles, by the kind of the run.
 _TITLES: Mapping[str | None, Mapping[str, str]] = {
@@ -33,9 +33,9 @@ _TITLES: Mapping[str | None, Mapping[str, str]] = {
 
 
 class RunPlayer(NamedTuple):
-    """A player of a run; arguments of `load_learnt`.
+    """A player of a run; arguments of `load_learned`.
 
-    kind: one of `LEARNT_KINDS`.
+    kind: one of `LEARNED_KINDS`.
     directory: run directory.
     """
 
@@ -192,7 +192,7 @@ def load_offered(
     """
     if isinstance(offer.source, str):
         return load(offer.source, game, parts)
-    return load_learnt(*offer.source, game, parts)
+    return load_learned(*offer.source, game, parts)
 
 
 def standard_players(game: Game) -> dict[str, PlayerOffer]:
@@ -234,7 +234,7 @@ def run_players(run: RunInfo) -> list[PlayerOffer]:
             name=f"{kind}:{run.directory.parent.name}/{run.key}",
             title=f"{title} (run {run.key})",
             source=RunPlayer(kind, run.directory),
-            rank=LEARNT,
+            rank=LEARNED,
         )
         for kind, title in _TITLES[run.kind].items()
     ]

@@ -226,7 +226,7 @@ class IncrementalSearch:
 def sliced_player(
     player: Player, plan: SlicePlan
 ) -> AlphaZeroPlayer | MCTSPlayer | None:
-    """Returns a player whose `analyse` searches one slice, None without a search."""
+    """Returns a player whose `analyze` searches one slice, None without a search."""
     per_slice = plan.per_slice
     # All nodes that exist before the last slice.
     tree_reuse_nodes = 1 + (plan.capacity - 1) // per_slice * per_slice
@@ -290,7 +290,7 @@ def _search_slice(  # noqa: PLR0917  # called by JAX
     if trees is not None:
         # Without visits, the nodes of another client's search are not reused.
         visits = jnp.where((made == 0)[:, None], 0, trees.node_visits)
-        choice, analysis, trees = player.analyse(
+        choice, analysis, trees = player.analyze(
             rng_key,
             states,
             trees.replace(node_visits=visits),

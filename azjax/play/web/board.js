@@ -33,7 +33,7 @@ export class Board {
     this.from = null; // selected start of a move
     this.aim = null; // touched target that needs a confirmation
     this.over = null; // target under the pointer or with the focus
-    this.pieces = new Pieces(description, this.#centre);
+    this.pieces = new Pieces(description, this.#center);
     this.ghost = svg("g", { class: "ghost" });
     this.labels = svg("g", { class: "labels" });
     this.hints = svg("g", {});
@@ -94,18 +94,18 @@ export class Board {
     const { cell } = this.description.board;
     const arrows = withCells(2)
       .slice(0, MOST_ARROWS)
-      .map((one) => [...one.move.cells.map(this.#centre), one, cell]);
+      .map((one) => [...one.move.cells.map(this.#center), one, cell]);
     this.estimates.replaceChildren(
       ...arrows.map((arrow) => drawnArrow(...arrow)),
       ...arrows.map((arrow) => drawnArrowLabel(...arrow)),
-      ...withCells(1).map((one) => drawnEstimate(this.#centre(one.move.cells[0]), one, cell)),
+      ...withCells(1).map((one) => drawnEstimate(this.#center(one.move.cells[0]), one, cell)),
     );
     this.entry.showShares(withCells(0));
   }
 
-  #centre = (cell) => {
-    const { centres } = this.description.board;
-    return centres[this.isTurned ? centres.length - 1 - cell : cell];
+  #center = (cell) => {
+    const { centers } = this.description.board;
+    return centers[this.isTurned ? centers.length - 1 - cell : cell];
   };
 
   #targetOf(cell) {
@@ -185,16 +185,16 @@ export class Board {
   }
 
   #place({ style, classList }, target) {
-    const { left, top, width, height, cell, centres } = this.description.board;
-    const [x, y] = this.#centre(target);
-    const lowest = centres.at(-this.description.width); // of the first column
+    const { left, top, width, height, cell, centers } = this.description.board;
+    const [x, y] = this.#center(target);
+    const lowest = centers.at(-this.description.width); // of the first column
     const bottom = this.isByColumn ? lowest[1] : y;
     const set = (name, share) => style.setProperty(name, `${100 * share}%`);
     set("left", (x - cell / 2 - left) / width);
     set("top", (y - cell / 2 - top) / height);
     set("width", cell / width);
     set("height", (bottom - y + cell) / height);
-    classList.toggle("round", centres[0][0] !== lowest[0]); // hexagons
+    classList.toggle("round", centers[0][0] !== lowest[0]); // hexagons
   }
 
   /** Moves the focus by arrow keys; Escape clears the selection. */
@@ -260,7 +260,7 @@ export class Board {
       name: this.#pieceName(becomes),
       piece: svgNodes(board.pieces[becomes] ?? ""),
     }));
-    this.choice.show(choices, this.#centre(moves[0].cells.at(-1)), board);
+    this.choice.show(choices, this.#center(moves[0].cells.at(-1)), board);
   }
 
   /** Returns the moves that a click on a target makes now. */
@@ -290,7 +290,7 @@ export class Board {
     this.hints.replaceChildren(
       ...hinted.map((one) => {
         const draw = this.position.cells[one] < 0 ? drawnDot : drawnRing;
-        return draw(this.#centre(one), cell);
+        return draw(this.#center(one), cell);
       }),
     );
     const starts = new Set([...this.pointing.starts, ...ends]);
@@ -310,8 +310,8 @@ export class Board {
     if (move) {
       const cell = move.cells.at(-1);
       const piece = this.pieces.drawn(cell, this.#kindMovedBy(move));
-      if (target === this.aim) drawn.push(drawnAim(this.#centre(cell), board));
-      drawn.push(piece ?? drawnDot(this.#centre(cell), board.cell));
+      if (target === this.aim) drawn.push(drawnAim(this.#center(cell), board));
+      drawn.push(piece ?? drawnDot(this.#center(cell), board.cell));
     }
     this.ghost.replaceChildren(...drawn);
   }

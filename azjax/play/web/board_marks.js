@@ -22,8 +22,8 @@ export function drawnAim([x, y], { left, top, width, height }) {
 
 /**
  * Draws an arrow for a move; its width shows the share of visits.
- * @param {number[]} from centre of the start
- * @param {number[]} to centre of the end
+ * @param {number[]} from center of the start
+ * @param {number[]} to center of the end
  * @param {import("./move_overlay.js").Estimate} estimate
  * @param {number} cell size of a cell
  */

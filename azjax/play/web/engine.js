@@ -50,14 +50,14 @@
  * @property {number} width
  * @property {number} height
  * @property {number} cell size of a cell
- * @property {number[][]} centres of the cells, row by row
+ * @property {number[][]} centers of the cells, row by row
  * @property {string} ground behind the pieces
  * @property {string} front in front of the pieces
- * @property {string[]} pieces each kind of piece, centred at (0, 0)
- * @property {string} mark of a cell of the last move, centred at (0, 0)
+ * @property {string[]} pieces each kind of piece, centered at (0, 0)
+ * @property {string} mark of a cell of the last move, centered at (0, 0)
  * @property {boolean} marksBelow whether pieces are drawn over marks
- * @property {number[][]} columnLabels centres
- * @property {number[][]} rowLabels centres
+ * @property {number[][]} columnLabels centers
+ * @property {number[][]} rowLabels centers
  * @property {boolean} isTwoSided whether player 1 sees the board from the opposite side
  *
  * @typedef {Object} Position

@@ -7,7 +7,7 @@ const WATCH_PAUSE = 900;
 /**
  * @typedef {Object} Settings
  * @property {number|null} simulations of the computer's search, null without a search
- * @property {boolean} analyses whether to search the user's positions too
+ * @property {boolean} analyzes whether to search the user's positions too
  *
  * @typedef {Object} Step the game after some moves
  * @property {import("./engine.js").Move|null} move the previous move
@@ -251,7 +251,7 @@ export class Match {
       else if (!(await this.#play(this.#choose(decision), turn))) return;
       this.page.onChange();
     }
-    if (turn !== this.#turn || !this.settings.analyses) return;
+    if (turn !== this.#turn || !this.settings.analyzes) return;
     const { position } = this.shown; // null until it is answered
     if (position && !position.isOver) await this.#decide("hint", this.ply, turn);
   }
@@ -271,7 +271,7 @@ export class Match {
     this.isThinking = true;
     this.page.onChange();
     const actions = this.actions.slice(0, ply);
-    const request = { actions, simulations, purpose, tree: this.settings.analyses };
+    const request = { actions, simulations, purpose, tree: this.settings.analyzes };
     const decision = await this.engine.decide(request, keep).catch((error) => {
       if (turn === this.#turn) {
         this.isThinking = false;

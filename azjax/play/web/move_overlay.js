@@ -26,8 +26,8 @@ export function estimates(decision) {
 }
 
 /**
- * Draws an estimate at the centre of a cell.
- * @param {number[]} centre
+ * Draws an estimate at the center of a cell.
+ * @param {number[]} center
  * @param {Estimate} estimate
  * @param {number} cell size of a cell
  */

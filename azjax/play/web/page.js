@@ -169,18 +169,18 @@ export class Page {
     this.options.onStart?.(description, player);
   }
 
-  /** Shows the title and the colours of a game. */
+  /** Shows the title and the colors of a game. */
   #describe(description) {
     this.find("title").textContent = description.title;
-    this.#showColours(description);
+    this.#showColors(description);
   }
 
-  /** Sets the colours of the sides to those of their pieces. */
-  #showColours({ board: { pieces } }) {
+  /** Sets the colors of the sides to those of their pieces. */
+  #showColors({ board: { pieces } }) {
     [pieces[0], pieces[pieces.length / 2]].forEach((piece, side) => {
-      const [, colour] =
+      const [, color] =
         piece?.match(/fill="(#\w+)"/) ?? piece?.match(/stroke="(#\w+)"/) ?? [];
-      if (colour) this.container.style.setProperty(`--side-${side}`, colour);
+      if (color) this.container.style.setProperty(`--side-${side}`, color);
     });
   }
 
@@ -191,7 +191,7 @@ export class Page {
       get simulations() {
         return settings.simulations;
       },
-      get analyses() {
+      get analyzes() {
         return analysis.open;
       },
     };

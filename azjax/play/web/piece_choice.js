@@ -27,9 +27,9 @@ export class PieceChoice {
   }
 
   /**
-   * Shows the pieces in a row around the centre of a cell, within the board.
+   * Shows the pieces in a row around the center of a cell, within the board.
    * @param {{action: number, name: string, piece: Node[]}[]} choices
-   * @param {number[]} centre
+   * @param {number[]} center
    * @param {{left: number, top: number, width: number, height: number, cell: number}} board
    */
   show(choices, [x, y], { left, top, width, height, cell }) {

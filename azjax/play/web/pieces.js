@@ -6,12 +6,12 @@ export class Pieces {
 
   /**
    * @param {import("./engine.js").Description} description
-   * @param {(cell: number) => number[]} centreOf returns the place of a cell
+   * @param {(cell: number) => number[]} centerOf returns the place of a cell
    */
-  constructor(description, centreOf) {
+  constructor(description, centerOf) {
     this.board = description.board;
     this.falls = description.targets === "columns";
-    this.centreOf = centreOf;
+    this.centerOf = centerOf;
     this.pieces = svg("g", {});
     this.marks = svg("g", {});
   }
@@ -66,16 +66,16 @@ export class Pieces {
   }
 
   #placed(cell, text, className) {
-    const transform = `translate(${this.centreOf(cell)})`;
+    const transform = `translate(${this.centerOf(cell)})`;
     return svg("g", { transform, class: className }, svg("g", {}, ...svgNodes(text)));
   }
 
   /** Sets the motion of a new piece: it falls, comes from the move's start, or grows. */
   #animate({ classList, firstChild: { style } }, cell, path = []) {
-    const [x, y] = this.centreOf(cell);
+    const [x, y] = this.centerOf(cell);
     const isMoved = path.length > 1 && path.at(-1) === cell;
     classList.add(isMoved ? "slides" : this.falls ? "falls" : "appears");
-    const [fromX, fromY] = isMoved ? this.centreOf(path[0]) : [x, 0];
+    const [fromX, fromY] = isMoved ? this.centerOf(path[0]) : [x, 0];
     style.setProperty("--offset", `${fromX - x}px ${fromY - y}px`);
     style.setProperty("--time", `${150 + 0.6 * Math.abs(fromY - y)}ms`);
   }

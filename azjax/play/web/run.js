@@ -95,7 +95,7 @@ async function playSample() {
   element("board").hidden = false;
   const board = new Board(element("board"), description, () => {});
   board.entry.element.hidden = true;
-  const settings = { simulations: description.simulations, analyses: false };
+  const settings = { simulations: description.simulations, analyzes: false };
   const match = new Match(engine, settings, {
     onChange() {
       const { position, ply } = match;

@@ -1,6 +1,6 @@
 /**
  * The search tree: the root on top, children below their parents. The width of a node shows
- * its visits, the colour the side that is ahead.
+ * its visits, the color the side that is ahead.
  */
 import { percent } from "./move_overlay.js";
 import { tag } from "./html.js";
@@ -11,7 +11,7 @@ const MOST_ROWS = 9;
 const LETTER = 0.03; // width of a letter relative to the panel
 const WIDEST = 4; // largest width relative to the panel
 const SLACK = 1.3; // width of the first move relative to its text
-const HINT = "Width: visits. Colour: who is ahead. Select a move to see its position.";
+const HINT = "Width: visits. Color: who is ahead. Select a move to see its position.";
 
 /** @typedef {import("./engine.js").Branch} Branch */
 

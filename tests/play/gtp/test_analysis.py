@@ -8,7 +8,7 @@ from azjax import games
 from azjax.games.host import first_state
 from azjax.play.gtp.analysis import (
     MAX_MOVES,
-    analysed_moves,
+    analyzed_moves,
     kata_line,
     lz_line,
     repeated,
@@ -51,14 +51,14 @@ def test_kata_line_has_the_format_of_katago():
 
 
 def test_the_chosen_move_is_first_even_with_fewer_visits():
-    found = analysed_moves(decision_of_search(visits=(0, 5, 10, 5)))
+    found = analyzed_moves(decision_of_search(visits=(0, 5, 10, 5)))
     assert [move.action for move in found] == [1, 2, 3]
 
 
 def test_without_a_search_the_policy_is_reported():
     policy = np.zeros(26, np.float32)
     policy[[3, 7]] = 0.25, 0.75
-    found = analysed_moves(MoveDecision(3, policy, 0.5))
+    found = analyzed_moves(MoveDecision(3, policy, 0.5))
     assert [move.action for move in found] == [3, 7]
     assert [move.visits for move in found] == [1, 0]
     assert [move.value for move in found] == [0.5, 0.5]
@@ -66,7 +66,7 @@ def test_without_a_search_the_policy_is_reported():
 
 
 def test_without_a_policy_only_the_move_is_reported():
-    (found,) = analysed_moves(MoveDecision(25))
+    (found,) = analyzed_moves(MoveDecision(25))
     assert (found.action, found.visits, found.value, found.prior) == (25, 1, 0, 0)
 
 

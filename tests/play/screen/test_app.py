@@ -228,7 +228,7 @@ def test_keys_do_nothing_while_the_opponent_is_compiled(drive, may_compile):
         await page.settle()
         assert len(app.screen_stack) == 1
         assert (page.moves, app.entry.value) == ("", "")
-        assert not app.session.is_analysing
+        assert not app.session.is_analyzing
         await page.press(*"b2", "enter")
         assert page.moves.startswith("b2 ")
 

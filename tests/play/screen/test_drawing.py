@@ -117,7 +117,7 @@ def test_pieces_without_a_theme_are_letters():
 
     theme = theme_of(Other())
     assert [piece.letter for piece in theme.pieces] == list("ABCD")
-    assert theme.pieces[0].colour == theme.pieces[1].colour != theme.pieces[2].colour
+    assert theme.pieces[0].color == theme.pieces[1].color != theme.pieces[2].color
 
 
 def test_a_canvas_shows_two_pixels_in_a_character():

@@ -19,7 +19,7 @@ def test_moves_and_commands_are_completed(drive):
         await page.press(*"zz", "tab")
         assert page.app.entry.value == "zz"
         await page.press("escape", *"ana", "tab", "enter")
-        assert page.app.session.is_analysing
+        assert page.app.session.is_analyzing
 
     drive(visit)
 

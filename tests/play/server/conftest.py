@@ -102,10 +102,10 @@ def visits_alone(found_alone):
 def found_alone(player, positions):
     """Action and visits of an unsliced search with 24 simulations, by actions."""
     whole = dataclasses.replace(player, simulations=24)
-    analyse = jax.jit(lambda state: whole.analyse(jax.random.key(0), state, None)[:2])
+    analyze = jax.jit(lambda state: whole.analyze(jax.random.key(0), state, None)[:2])
     found = {}
     for actions, state in positions:
-        choice, analysis = analyse(jax.tree.map(lambda leaf: leaf[None], state))
+        choice, analysis = analyze(jax.tree.map(lambda leaf: leaf[None], state))
         found[actions] = int(choice.action[0]), np.asarray(analysis.visits[0])
     return found
 

@@ -115,7 +115,7 @@ def test_players_of_runs_are_loaded_with_the_servers_parts(
 ):
     given = []
     monkeypatch.setattr(
-        "azjax.play.server.catalog.load_learnt", lambda *args: given.append(args[-1])
+        "azjax.play.server.catalog.load_learned", lambda *args: given.append(args[-1])
     )
     parts = Parts()
     registry = make_registry(run.parent, parts=parts)

@@ -101,7 +101,7 @@ export class RowGame {
     return [...winning].sort((a, b) => a - b);
   }
 
-  /** Returns the cells of one colour in a row through `cell`, including it. */
+  /** Returns the cells of one color in a row through `cell`, including it. */
   #row(cells, cell, [down, right]) {
     const row = [cell];
     for (const sign of [1, -1]) {

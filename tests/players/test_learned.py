@@ -24,7 +24,7 @@ from azjax.players import (
     save_player,
     save_q_player,
 )
-from azjax.players.learnt import load_learnt
+from azjax.players.learned import load_learned
 from azjax.search import GumbelConfig
 
 
@@ -35,26 +35,26 @@ def run(trained, tmp_path):
 
 
 def test_a_learned_player_has_the_settings_of_its_run(trained, run):
-    player = load_learnt("alphazero", run, trained.game)
+    player = load_learned("alphazero", run, trained.game)
     assert player.search == trained.search
     assert player.simulations == DEFAULT_SIMULATIONS
-    assert load_learnt("network", run, trained.game).temperature == 0
+    assert load_learned("network", run, trained.game).temperature == 0
 
 
 @pytest.mark.parametrize("kind", ["gtp:touch owned", "random", "human", ""])
 def test_an_unknown_kind_is_refused(trained, run, kind):
     with pytest.raises(ValueError, match="kind must be one of alphazero, "):
-        load_learnt(kind, run, trained.game)
+        load_learned(kind, run, trained.game)
 
 
 def test_a_directory_is_not_parsed_as_a_player_string(trained, run):
     with pytest.raises(ValueError, match=r"no player in .*run\?simulations=5"):
-        load_learnt("alphazero", run.with_name("run?simulations=5"), trained.game)
+        load_learned("alphazero", run.with_name("run?simulations=5"), trained.game)
 
 
 def test_a_player_of_another_game_is_refused(trained, run):
     with pytest.raises(ValueError, match=f"is for {trained.game}, not for hex"):
-        load_learnt("network", run, games.make("hex"))
+        load_learned("network", run, games.make("hex"))
 
 
 @pytest.mark.parametrize("kind", ["alphazero", "network"])
@@ -64,7 +64,7 @@ def test_a_very_large_network_is_loaded_by_load_only(trained, run, kind):
     config["network"] = {"trunk": {"name": "conv", "channels": 2048, "num_blocks": 2}}
     path.write_text(json.dumps(config))
     with pytest.raises(ValueError, match=r"takes \d+ bytes; at most 536870912 are"):
-        load_learnt(kind, run, trained.game)
+        load_learned(kind, run, trained.game)
     with pytest.raises(ValueError, match="do not fit the network"):  # they were read
         load_player(run)
 
@@ -98,9 +98,9 @@ def custom_run(tmp_path):
 
 def test_a_network_with_custom_parts_is_loaded_with_them(custom_run):
     game = games.make("tic_tac_toe")
-    assert load_learnt("network", custom_run, game, custom_parts(3)).game == game
+    assert load_learned("network", custom_run, game, custom_parts(3)).game == game
     with pytest.raises(MissingPartsError, match="--parts MODULE:NAME"):
-        load_learnt("network", custom_run, game)
+        load_learned("network", custom_run, game)
 
 
 def test_parts_are_not_built_before_their_weights_are_checked(custom_run, monkeypatch):
@@ -111,9 +111,9 @@ def test_parts_are_not_built_before_their_weights_are_checked(custom_run, monkey
         custom_parts(10**9),
     )
     with pytest.raises(ValueError, match="do not fit the network"):
-        load_learnt("network", custom_run, game, other)
+        load_learned("network", custom_run, game, other)
     with pytest.raises(ValueError, match=r"takes \d+ bytes; at most 536870912 are"):
-        load_learnt("network", custom_run, game, enormous)
+        load_learned("network", custom_run, game, enormous)
 
 
 def test_a_q_network_above_the_limit_is_refused(tmp_path, monkeypatch):
@@ -122,6 +122,6 @@ def test_a_q_network_above_the_limit_is_refused(tmp_path, monkeypatch):
         jax.random.key(0), game.observation_shape, game.num_actions, config
     )
     save_q_player(tmp_path / "player", TrainedQ(game, network, params, config))
-    monkeypatch.setattr("azjax.players.learnt.MAX_WEIGHT_BYTES", 100)
+    monkeypatch.setattr("azjax.players.learned.MAX_WEIGHT_BYTES", 100)
     with pytest.raises(ValueError, match=r"takes \d+ bytes; at most 100 are loaded"):
-        load_learnt("q_learning", tmp_path, game)
+        load_learned("q_learning", tmp_path, game)

@@ -16,7 +16,7 @@ from azjax.players.serialization import load_player
 MAX_WEIGHT_BYTES = 2**29  # as float32
 
 
-def load_learnt(
+def load_learned(
     kind: str, directory: Path, game: Game, parts: Parts | None = None
 ) -> Player:
     """Builds a player from a run directory, with the settings of the run.
@@ -25,7 +25,7 @@ def load_learnt(
     untrusted files. Networks of more than `MAX_WEIGHT_BYTES` are refused.
 
     Args:
-        kind: kind of player, one of `LEARNT_KINDS`.
+        kind: kind of player, one of `LEARNED_KINDS`.
         directory: a run directory or a player directory.
         game: the expected game.
         parts: the user's own modules, traceable by JAX, for a run whose network was
@@ -36,9 +36,9 @@ def load_learnt(
         ValueError: the kind is unknown, or the player is missing, damaged, too large or
             for another game.
     """
-    if kind not in LEARNT_KINDS:
-        raise ValueError(f"kind must be one of {', '.join(LEARNT_KINDS)}: {kind!r}")
-    player = LEARNT_KINDS[kind](directory, parts)
+    if kind not in LEARNED_KINDS:
+        raise ValueError(f"kind must be one of {', '.join(LEARNED_KINDS)}: {kind!r}")
+    player = LEARNED_KINDS[kind](directory, parts)
     if player.game != game:
         raise ValueError(
             f"the player in {directory} is for {player.game}, not for {game}"
@@ -61,7 +61,7 @@ def _q_learning(directory: Path, parts: Parts | None) -> QPlayer:
     return load_q_player(directory, most=MAX_WEIGHT_BYTES).player()
 
 
-LEARNT_KINDS: Mapping[
+LEARNED_KINDS: Mapping[
     str, Callable[[Path, Parts | None], AlphaZeroPlayer | NetworkPlayer | QPlayer]
 ] = {
     "alphazero": _alphazero,
