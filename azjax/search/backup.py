@@ -49,32 +49,34 @@ def _list_rows(nodes: Nodes, paths: Paths) -> Paths:
     A proven node passes its exact value on.
     """
     length = paths.length
-    ends = jnp.cumsum(jnp.where(paths.counts, length, 0), dtype=jnp.int32)
+    ends = jnp.cumsum(jnp.where(paths.is_valid, length, 0), dtype=jnp.int32)
     start = ends - length - 1  # depth 1 is the first that is listed
     out_of_range = paths.row.size
 
     def go_up(state):
-        depth, value, row, gain = state
+        depth, value, row, backup_value = state
         entry = paths.entry(depth)
         evaluation = nodes.evaluation[entry]
         is_on_path = depth <= length
         is_decided = is_proven_at(nodes, entry) & (evaluation.discount != 0)
         exact = nodes.statistics[entry].value
         value = jnp.where(is_on_path & is_decided, exact, value)
-        at = jnp.where(is_on_path & paths.counts, start + depth, out_of_range)
+        at = jnp.where(is_on_path & paths.is_valid, start + depth, out_of_range)
         listed = jnp.where(depth == length, -1 - entry, entry)
         row = row.at[at].set(listed, mode="drop")
-        gain = gain.at[at].set(value, mode="drop")
+        backup_value = backup_value.at[at].set(value, mode="drop")
         above = evaluation.reward + evaluation.discount * value
-        return depth - 1, jnp.where(is_on_path, above, value), row, gain
+        return depth - 1, jnp.where(is_on_path, above, value), row, backup_value
 
     leaf_value = nodes.evaluation[paths.leaf].raw_value
-    _, root_gain, row, gain = jax.lax.while_loop(
+    _, root_backup_value, row, backup_value = jax.lax.while_loop(
         lambda state: state[0] > 0,
         go_up,
-        (length.max(), leaf_value, paths.row, paths.gain),
+        (length.max(), leaf_value, paths.row, paths.backup_value),
     )
-    return dataclasses.replace(paths, row=row, gain=gain, root_gain=root_gain)
+    return dataclasses.replace(
+        paths, row=row, backup_value=backup_value, root_backup_value=root_backup_value
+    )
 
 
 def _update_listed(nodes: Nodes, paths: Paths, select: Select | None) -> Nodes:
@@ -83,9 +85,9 @@ def _update_listed(nodes: Nodes, paths: Paths, select: Select | None) -> Nodes:
     Portions of the list are updated from its end, deeper nodes first, because a
     selection reads the edges to the children.
     """
-    size = PORTION * paths.root_gain.size
+    size = PORTION * paths.root_backup_value.size
     update = _update_by_row if nodes.statistics.is_packed else _update_by_number
-    num_listed = jnp.where(paths.counts, paths.length, 0).sum(dtype=jnp.int32)
+    num_listed = jnp.where(paths.is_valid, paths.length, 0).sum(dtype=jnp.int32)
 
     def update_portion(state):
         number, statistics = state
@@ -94,12 +96,12 @@ def _update_listed(nodes: Nodes, paths: Paths, select: Select | None) -> Nodes:
         start = jnp.maximum(end - size, 0)
         # The row after the portion is already updated; it may be a node's child.
         listed = jax.lax.dynamic_slice(paths.row, (start,), (size + 1,))
-        gain = jax.lax.dynamic_slice(paths.gain, (start,), (size + 1,))
-        counts = start + jnp.arange(size + 1) < end
+        backup_value = jax.lax.dynamic_slice(paths.backup_value, (start,), (size + 1,))
+        is_valid = start + jnp.arange(size + 1) < end
         is_leaf = listed < 0
         rows = now.rows(jnp.where(is_leaf, -1 - listed, listed))
-        rows, edge = _add_visit(now, rows, counts, gain, is_leaf)
-        now = update(now, rows, edge, counts=counts, is_leaf=is_leaf, select=select)
+        rows, edge = _add_visit(now, rows, is_valid, backup_value, is_leaf)
+        now = update(now, rows, edge, is_valid=is_valid, is_leaf=is_leaf, select=select)
         return number + 1, now.statistics
 
     _, statistics = jax.lax.while_loop(
@@ -115,7 +117,7 @@ def _update_by_row(
     rows: Rows,
     edge: Edge,
     *,
-    counts: jax.Array,
+    is_valid: jax.Array,
     is_leaf: jax.Array,
     select: Select | None,
 ) -> Nodes:
@@ -124,8 +126,8 @@ def _update_by_row(
     The child of a node that is no leaf is the next row.
     """
     child = jax.tree.map(lambda x: x[1:], edge)
-    rows, counts, is_leaf = jax.tree.map(lambda x: x[:-1], (rows, counts, is_leaf))
-    at = jnp.where(counts, rows.entry, nodes.size)
+    rows, is_valid, is_leaf = jax.tree.map(lambda x: x[:-1], (rows, is_valid, is_leaf))
+    at = jnp.where(is_valid, rows.entry, nodes.size)
     statistics = _with_edge(rows.statistics, child, ~is_leaf)
     if select is not None:
         # Updates `children_values` of the one-node trees; XLA removes it if unused.
@@ -144,7 +146,7 @@ def _update_by_number(
     rows: Rows,
     edge: Edge,
     *,
-    counts: jax.Array,
+    is_valid: jax.Array,
     is_leaf: jax.Array,
     select: Select | None,
 ) -> Nodes:
@@ -154,10 +156,10 @@ def _update_by_number(
     CPU than `_update_by_row`, with the same result.
     """
     del is_leaf
-    rows, edge, counts = jax.tree.map(lambda x: x[:-1], (rows, edge, counts))
+    rows, edge, is_valid = jax.tree.map(lambda x: x[:-1], (rows, edge, is_valid))
     entry, parent = rows.entry, rows.evaluation.parent
-    at = jnp.where(counts, entry, nodes.size)
-    above = (jnp.where(counts, parent, nodes.size), edge.action)
+    at = jnp.where(is_valid, entry, nodes.size)
+    above = (jnp.where(is_valid, parent, nodes.size), edge.action)
     statistics = nodes.statistics.update(
         at, visits=rows.statistics.visits, value=rows.statistics.value
     )
@@ -175,16 +177,18 @@ def _update_by_number(
 
 def _update_roots(nodes: Nodes, paths: Paths) -> Nodes:
     """Updates visits and values of the roots, and their edges to the paths."""
-    counts = paths.counts
-    no = jnp.zeros_like(counts)
-    root = jnp.arange(counts.size, dtype=jnp.int32) * (nodes.size // counts.size)
-    at = jnp.where(counts, root, nodes.size)
-    rows, _ = _add_visit(nodes, nodes.rows(root), counts, paths.root_gain, no)
+    is_valid = paths.is_valid
+    no = jnp.zeros_like(is_valid)
+    root = jnp.arange(is_valid.size, dtype=jnp.int32) * (nodes.size // is_valid.size)
+    at = jnp.where(is_valid, root, nodes.size)
+    rows, _ = _add_visit(nodes, nodes.rows(root), is_valid, paths.root_backup_value, no)
     statistics = rows.statistics
     if nodes.statistics.is_packed:
         first = nodes.rows(paths.entry(1))
-        _, edge = _add_visit(nodes, first, no, paths.root_gain, paths.length == 1)
-        table = nodes.statistics.rewrite(at, _with_edge(statistics, edge, counts))
+        _, edge = _add_visit(
+            nodes, first, no, paths.root_backup_value, paths.length == 1
+        )
+        table = nodes.statistics.rewrite(at, _with_edge(statistics, edge, is_valid))
     else:
         table = nodes.statistics.update(
             at, visits=statistics.visits, value=statistics.value
@@ -193,25 +197,29 @@ def _update_roots(nodes: Nodes, paths: Paths) -> Nodes:
 
 
 def _add_visit(
-    nodes: Nodes, rows: Rows, counts: jax.Array, gain: jax.Array, is_leaf: jax.Array
+    nodes: Nodes,
+    rows: Rows,
+    is_valid: jax.Array,
+    backup_value: jax.Array,
+    is_leaf: jax.Array,
 ) -> tuple[Rows, Edge]:
     """Adds a visit to R nodes, and returns them with the edges that lead to them.
 
     Args:
         nodes: the trees.
         rows: R different nodes.
-        counts: `[R]` bool; other nodes do not change.
-        gain: `[R]` float32; the values backed up to the nodes.
+        is_valid: `[R]` bool; other nodes do not change.
+        backup_value: `[R]` float32; the values backed up to the nodes.
         is_leaf: `[R]` bool; whether the value is the model's, not a mean.
     """
     entry, statistics, evaluation = rows
     visits, value = statistics.visits, statistics.value
-    mean = (value * visits + gain) / (visits + 1.0)
+    mean = (value * visits + backup_value) / (visits + 1.0)
     new_value = jnp.where(is_leaf, evaluation.raw_value, mean)
     # A proven node keeps its exact value; a terminal leaf takes the model's.
     keeps_value = is_proven_at(nodes, entry) & (~is_leaf | (evaluation.discount != 0))
-    value = jnp.where(counts & ~keeps_value, new_value, value)
-    visits = visits + counts
+    value = jnp.where(is_valid & ~keeps_value, new_value, value)
+    visits = visits + is_valid
     expands = is_expandable(nodes, evaluation.discount, entry)
     edge = Edge(
         action=evaluation.action,

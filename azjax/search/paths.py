@@ -18,12 +18,12 @@ class Paths:
     is_terminal: `[B]` bool; whether the leaf is an existing terminal or proven node. An
         existing leaf that is neither was reached at `max_depth` and is evaluated again,
         as in mctx.
-    counts: `[B]` bool; whether the simulation is made. It is not where the game's
+    is_valid: `[B]` bool; whether the simulation is made. It is not where the game's
         simulations are used up or its tree is full.
     row: `[R]` int32; entries to update, game by game, each from depth 1 to the leaf; a
         leaf is stored as `-1 - entry`.
-    gain: `[R]` float32; the values backed up to these entries.
-    root_gain: `[B]` float32; the values backed up to the roots.
+    backup_value: `[R]` float32; the values backed up to these entries.
+    root_backup_value: `[B]` float32; the values backed up to the roots.
     """
 
     node: jax.Array
@@ -33,10 +33,10 @@ class Paths:
     leaf: jax.Array
     is_new: jax.Array
     is_terminal: jax.Array
-    counts: jax.Array
+    is_valid: jax.Array
     row: jax.Array
-    gain: jax.Array
-    root_gain: jax.Array
+    backup_value: jax.Array
+    root_backup_value: jax.Array
 
     def entry(self, depth: int | jax.Array) -> jax.Array:
         """Returns `[B]` int32, the entries at a depth up to the leaf's."""
@@ -56,8 +56,8 @@ def empty_paths(base: jax.Array, max_depth: int) -> Paths:
         leaf=zeros,
         is_new=false,
         is_terminal=false,
-        counts=false,
+        is_valid=false,
         row=jnp.zeros(rows, jnp.int32),
-        gain=jnp.zeros(rows, jnp.float32),
-        root_gain=jnp.zeros(batch_size, jnp.float32),
+        backup_value=jnp.zeros(rows, jnp.float32),
+        root_backup_value=jnp.zeros(batch_size, jnp.float32),
     )

@@ -169,7 +169,7 @@ class Simulator:
             leaf=leaf,
             is_new=is_new,
             is_terminal=link < UNVISITED,
-            counts=(has_room | ~is_new) & is_made,
+            is_valid=(has_room | ~is_new) & is_made,
         )
 
     def _expand(self, nodes: Nodes, paths: Paths, rng_key: jax.Array) -> Nodes:
@@ -177,7 +177,7 @@ class Simulator:
         output, embedding = self.recurrent_fn(
             self.params, rng_key, paths.action, nodes.state[paths.parent]
         )
-        is_evaluated = paths.counts & ~paths.is_terminal
+        is_evaluated = paths.is_valid & ~paths.is_terminal
         entry = jnp.where(is_evaluated, paths.leaf, nodes.size)
         nodes = store_bounds(nodes, entry, output)
         evaluation = Evaluation(

@@ -72,7 +72,7 @@ def back_up_bounds(nodes: Nodes, paths: Paths) -> Nodes:
     if nodes.bounds is None:
         return nodes
     leaf = paths.leaf
-    is_new = paths.counts & paths.is_new
+    is_new = paths.is_valid & paths.is_new
     expands = is_expandable(nodes, nodes.evaluation[leaf].discount, leaf)
     nodes = _set_link(nodes, paths, encode_link(leaf, expands), is_new)
 

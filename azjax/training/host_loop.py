@@ -70,7 +70,7 @@ class RunFunctions(NamedTuple, Generic[State, Player]):
         state. `totals` are sums over the run, initially empty, stored in checkpoints;
         `share` is the fraction of the run that is done, in [0, 1]; it calls `enter`
         with the name of each phase when the phase begins.
-    counts: `(state, totals) -> row`, the first fields of each metrics row; it has
+    counters: `(state, totals) -> row`, the first fields of each metrics row; it has
         `games` and `updates`.
     player: returns the player of a state.
     evaluate: `(player, poll) -> row`, the strength of a player. It calls `poll`
@@ -89,7 +89,7 @@ class RunFunctions(NamedTuple, Generic[State, Player]):
         [State, Totals, float, Callable[[str], None]],
         tuple[State, Totals, dict[str, Any]],
     ]
-    counts: Callable[[State, Totals], dict[str, Any]]
+    counters: Callable[[State, Totals], dict[str, Any]]
     player: Callable[[State], Player]
     evaluate: Callable[[Player, Poll], dict[str, Any]]
     save_player: Callable[[Path, Player], None]
@@ -281,7 +281,7 @@ def _evaluate(
     row = stops.interrupting(functools.partial(segment.functions.evaluate, player))
     # The result may differ between processes: other hardware, engines as opponents.
     row = broadcast_from_first_process(row)
-    return None if row is None else row | _counts(segment, state)
+    return None if row is None else row | _counters(segment, state)
 
 
 def _save(segment: _Segment, state: Any, *, evaluated: bool) -> None:
@@ -321,12 +321,12 @@ def _iterate(segment: _Segment, state: Any, share: float) -> tuple[Any, dict[str
     progress.totals = totals
     progress.seconds += seconds  # an estimate until the clock is read again
     speed = functions.positions / seconds
-    row = {**_counts(segment, state), "positions_per_second": speed, **metrics}
+    row = {**_counters(segment, state), "positions_per_second": speed, **metrics}
     segment.planner.add_iteration(row)
     return state, row
 
 
-def _counts(segment: _Segment, state: Any) -> dict[str, Any]:
+def _counters(segment: _Segment, state: Any) -> dict[str, Any]:
     """Returns the first fields of every metrics row."""
     functions, progress = segment.functions, segment.progress
     iteration = int(state.iteration)
@@ -334,7 +334,7 @@ def _counts(segment: _Segment, state: Any) -> dict[str, Any]:
         "iteration": iteration,
         "seconds": progress.seconds,
         "positions": iteration * functions.positions,
-        **functions.counts(state, progress.totals),
+        **functions.counters(state, progress.totals),
     }
 
 

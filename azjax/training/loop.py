@@ -249,7 +249,7 @@ def _make_functions(
             config=config,
             has_own_optimizer=has_own_optimizer,
         ),
-        counts=functools.partial(_counts, config),
+        counters=functools.partial(_counters, config),
         player=lambda state: make_player(
             variables=on_one_device(state.learner.averaged)
         ),
@@ -319,7 +319,7 @@ def _add(totals: Totals, metrics: dict[str, Any]) -> Totals:
     }
 
 
-def _counts(config: TrainConfig, state: TrainState, totals: Totals) -> dict[str, Any]:
+def _counters(config: TrainConfig, state: TrainState, totals: Totals) -> dict[str, Any]:
     """Returns games, updates, the share of eligible positions, and their mean delay."""
     positions = int(state.iteration) * config.chunk_positions
     decided = positions - totals.get("waiting", 0)

@@ -123,7 +123,7 @@ def _make_functions(
         }
         return state, {"games": _games(totals) + int(metrics.games)}, row
 
-    def counts(state: QState, totals: Totals) -> dict[str, Any]:
+    def counters(state: QState, totals: Totals) -> dict[str, Any]:
         return {"games": _games(totals), "updates": int(state.learner.updates)}
 
     def player(state: QState) -> TrainedQ:
@@ -136,7 +136,7 @@ def _make_functions(
         init=lambda: _init(config, game, params),
         shardings=_on_first_device,
         iterate=iterate,
-        counts=counts,
+        counters=counters,
         player=player,
         evaluate=lambda trained, poll: evaluator.evaluate(
             {"network": trained.player()}, poll

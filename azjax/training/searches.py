@@ -73,7 +73,7 @@ class _Searches(NamedTuple):
         per_lane = num_positions // num_lanes
         num_full = self.config.full_games_of(per_lane)
         if num_full == per_lane:
-            return self.search_part(
+            return self.search_positions(
                 variables, num_simulations, rng_key, root, tree, is_full=True
             )
         order_key, full_key, fast_key = split_keys(rng_key, 3)
@@ -83,7 +83,7 @@ class _Searches(NamedTuple):
 
         def search_these(positions, rng_key, *, is_full: bool) -> SearchResult:
             part = jax.tree.map(lambda leaf: leaf[positions], (root, tree))
-            return self.search_part(
+            return self.search_positions(
                 variables, num_simulations, rng_key, *part, is_full=is_full
             )
 
@@ -94,7 +94,7 @@ class _Searches(NamedTuple):
         place = jnp.argsort(jnp.concatenate([full, fast]))
         return jax.tree.map(lambda *parts: jnp.concatenate(parts)[place], *results)
 
-    def search_part(
+    def search_positions(
         self, variables, num_simulations, rng_key, root, tree, *, is_full: bool
     ) -> SearchResult:
         """Searches all given positions, with full searches or with fast ones."""

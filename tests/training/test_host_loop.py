@@ -58,7 +58,7 @@ def run(run_dir, settings=None, hooks=None, plan=None, **changes):
         init=first_state,
         shardings=lambda state: jax.tree.map(lambda leaf: DEVICE, state),
         iterate=iterate,
-        counts=lambda state, totals: {"games": totals.get("games", 0), "updates": 1},
+        counters=lambda state, totals: {"games": totals.get("games", 0), "updates": 1},
         player=lambda state: float(state.total),
         evaluate=lambda player, poll: {"network_mistakes": 0.1, "scores": {}},
         save_player=save_player,
