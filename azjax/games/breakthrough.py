@@ -66,6 +66,7 @@ class Breakthrough(Game[State]):
 
     name: ClassVar[str] = "breakthrough"
     style = rendering.MEN
+    actions_per_cell = len(STEPS)
 
     def __init__(self, height: int = 8, width: int = 8):
         check_int("height of breakthrough", height, MIN_HEIGHT, MAX_SIZE)

@@ -47,6 +47,9 @@ class Game(abc.ABC, Generic[S]):
     num_actions: A, the size of the action space.
     observation_shape: (H, W, C).
     max_moves: upper bound of the length of a game (moves).
+    actions_per_cell: K, if the first H * W * K actions are K actions for each cell of
+        the observation, row by row, such as placing a stone there or moving from there;
+        actions without a cell, such as a pass, follow. 0 if actions have no cells.
     pieces: one letter for each kind of piece, those of player 0 first.
     style: drawing style of the board.
     record_suffix: file suffix of finished games.
@@ -56,6 +59,7 @@ class Game(abc.ABC, Generic[S]):
     pieces: ClassVar[str] = "XO"
     style: ClassVar[rendering.Style] = rendering.MARKS
     record_suffix: ClassVar[str] = "jsonl"
+    actions_per_cell: ClassVar[int] = 0
     num_actions: int
     observation_shape: tuple[int, int, int]
     max_moves: int

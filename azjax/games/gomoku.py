@@ -30,6 +30,7 @@ class Gomoku(Game[State]):
 
     name: ClassVar[str] = "gomoku"
     style = rendering.STONES
+    actions_per_cell = 1
 
     def __init__(
         self, height: int = 15, width: int = 15, length: int = 5, exact: bool = False

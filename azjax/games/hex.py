@@ -40,6 +40,7 @@ class Hex(Game[State]):
 
     name: ClassVar[str] = "hex"
     style = rendering.HEXAGONS
+    actions_per_cell = 1
 
     def __init__(self, size: int = 11, swap: bool = False):
         check_int("size", size, 2, 19)

@@ -50,6 +50,7 @@ class Othello(Game[State]):
     # does it follow the last disc.
     max_moves = 60 + 59
     style = rendering.OTHELLO
+    actions_per_cell = 1
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:

@@ -27,6 +27,7 @@ class TicTacToe(Game[State]):
     """Tic-tac-toe. Action `a` marks cell `a`, counted row by row from the top left."""
 
     name: ClassVar[str] = "tic_tac_toe"
+    actions_per_cell = 1
     num_actions = SIZE * SIZE
     observation_shape = (SIZE, SIZE, 2)
     max_moves = SIZE * SIZE

@@ -2,6 +2,8 @@
 
 from azjax.networks.heads import (
     AuxiliaryHead,
+    BoardPolicyHead,
+    BoardValueHead,
     PolicyHead,
     ValueHead,
     expected_value,
@@ -38,6 +40,8 @@ from azjax.networks.trunks import (
 
 __all__ = [
     "AuxiliaryHead",
+    "BoardPolicyHead",
+    "BoardValueHead",
     "ConvTrunk",
     "ConvTrunkConfig",
     "DenseTrunk",

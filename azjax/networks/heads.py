@@ -12,6 +12,7 @@ from flax import nnx
 from jax.typing import DTypeLike
 
 HEAD_CHANNELS = 32
+NUM_VALUE_LOGITS = {"wdl": 3, "scalar": 1}
 
 
 class Head(nnx.Module):
@@ -49,11 +50,11 @@ class Head(nnx.Module):
 
 
 class PolicyHead(Head):
-    """The policy head: logits `[B, A]` of the actions."""
+    """The dense policy head: logits `[B, A]` of the actions."""
 
 
 class ValueHead(Head):
-    """The value head: logits of the result for the player to move.
+    """The dense value head: logits of the result for the player to move.
 
     kind: `wdl`: `[B, 3]` logits of win, draw and loss; `scalar`: `[B, 1]` logit of the
         expected score, where a draw is half a win.
@@ -67,8 +68,85 @@ class ValueHead(Head):
         dtype: DTypeLike,
         rngs: nnx.Rngs,
     ):
-        num_outputs = 3 if kind == "wdl" else 1
+        num_outputs = NUM_VALUE_LOGITS[kind]
         super().__init__(features_shape, num_outputs, dtype=dtype, rngs=rngs)
+
+
+class BoardPolicyHead(nnx.Module):
+    """Logits `[B, A]` of actions that belong to cells, for any board size.
+
+    Convolutions give K planes, the logits of the K actions of each cell (Silver et al.
+    2018, "A general reinforcement learning algorithm that masters chess, shogi, and Go
+    through self-play"). Features pooled over the board are added before the planes,
+    and give the logits of actions without a cell, such as a pass (Wu 2019,
+    "Accelerating self-play learning in Go", appendix A).
+
+    channels: C of the features `[B, H, W, C]`.
+    actions_per_cell: K.
+    num_others: number of actions without a cell, which follow the others.
+    dtype: dtype of the convolutions; the logits are float32.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        actions_per_cell: int,
+        num_others: int,
+        *,
+        dtype: DTypeLike,
+        rngs: nnx.Rngs,
+    ):
+        width = max(HEAD_CHANNELS, actions_per_cell)
+        self.conv = nnx.Conv(channels, width, (1, 1), dtype=dtype, rngs=rngs)
+        self.pooled = nnx.Linear(2 * width, width, dtype=dtype, rngs=rngs)
+        self.planes = nnx.Conv(width, actions_per_cell, (1, 1), dtype=dtype, rngs=rngs)
+        self.others = (
+            nnx.Linear(2 * width, num_others, rngs=rngs) if num_others else None
+        )
+
+    def __call__(self, features: jax.Array) -> jax.Array:
+        """Returns `[B, A]` float32."""
+        x = self.conv(features)
+        pooled = pool(nnx.relu(x))
+        x = nnx.relu(x + self.pooled(pooled)[:, None, None, :])
+        logits = self.planes(x).reshape(x.shape[0], -1).astype(jnp.float32)
+        if self.others is None:
+            return logits
+        others = self.others(pooled.astype(jnp.float32))
+        return jnp.concatenate([logits, others], axis=-1)
+
+
+class BoardValueHead(nnx.Module):
+    """Logits of the result, as `ValueHead`, from features pooled over the board, for
+    any board size.
+
+    channels: C of the features `[B, H, W, C]`.
+    kind: as in `ValueHead`.
+    dtype: dtype of the convolution; the linear layers compute in float32.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        kind: Literal["wdl", "scalar"],
+        *,
+        dtype: DTypeLike,
+        rngs: nnx.Rngs,
+    ):
+        self.conv = nnx.Conv(channels, HEAD_CHANNELS, (1, 1), dtype=dtype, rngs=rngs)
+        self.hidden = nnx.Linear(2 * HEAD_CHANNELS, 2 * HEAD_CHANNELS, rngs=rngs)
+        self.linear = nnx.Linear(2 * HEAD_CHANNELS, NUM_VALUE_LOGITS[kind], rngs=rngs)
+
+    def __call__(self, features: jax.Array) -> jax.Array:
+        """Returns `[B, 3]` or `[B, 1]` float32."""
+        pooled = pool(nnx.relu(self.conv(features)))
+        return self.linear(nnx.relu(self.hidden(pooled.astype(jnp.float32))))
+
+
+def pool(features: jax.Array) -> jax.Array:
+    """Returns mean and maximum over the board, `[B, H, W, C]` to `[B, 2 * C]`."""
+    board = (1, 2)
+    return jnp.concatenate([features.mean(axis=board), features.max(axis=board)], -1)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,7 +10,13 @@ import jax.numpy as jnp
 from flax import nnx
 
 from azjax.checks import check_choice
-from azjax.networks.heads import AuxiliaryHead, PolicyHead, ValueHead
+from azjax.networks.heads import (
+    AuxiliaryHead,
+    BoardPolicyHead,
+    BoardValueHead,
+    PolicyHead,
+    ValueHead,
+)
 from azjax.networks.trunks import DenseTrunkConfig, TrunkConfig
 
 # Two, so that the check finds modules that confuse the batch axis with another one.
@@ -25,12 +31,16 @@ class NetworkConfig:
         trunk: trunk settings: `DenseTrunkConfig`, `ConvTrunkConfig` or a registered
             class.
         value_head: `wdl` (win, draw and loss) or `scalar` (the expected score).
+        heads: `dense`: linear layers on all features; `board`: convolutions and
+            pooling, with the same weights on every board size, for convolutional trunks
+            and games whose actions belong to cells.
         dtype: dtype of the computation, `float32` or `bfloat16`; parameters are
             float32.
     """
 
     trunk: TrunkConfig = dataclasses.field(default_factory=DenseTrunkConfig)
     value_head: Literal["wdl", "scalar"] = "wdl"
+    heads: Literal["dense", "board"] = "dense"
     dtype: Literal["float32", "bfloat16"] = "float32"
 
     def __post_init__(self) -> None:
@@ -41,6 +51,7 @@ class NetworkConfig:
                 f"DenseTrunkConfig(): {self.trunk!r}"
             )
         check_choice("network.value_head", self.value_head, ("wdl", "scalar"))
+        check_choice("network.heads", self.heads, ("dense", "board"))
         check_choice("network.dtype", self.dtype, ("float32", "bfloat16"))
 
     def to_json(self) -> dict[str, Any]:
@@ -48,6 +59,7 @@ class NetworkConfig:
         return {
             "trunk": self.trunk.to_json(),
             "value_head": self.value_head,
+            "heads": self.heads,
             "dtype": self.dtype,
         }
 
@@ -161,6 +173,8 @@ def init_network(
     num_actions: int,
     config: NetworkConfig,
     parts: Parts | None = None,
+    *,
+    actions_per_cell: int = 0,
 ) -> tuple[Network, Variables]:
     """Builds a network with random parameters.
 
@@ -170,10 +184,12 @@ def init_network(
         num_actions: A.
         config: network settings.
         parts: custom modules.
+        actions_per_cell: that of the game.
 
     Raises:
         ValueError: a module in `parts` returns the wrong shape, or has variables that
-            are neither parameters nor batch statistics.
+            are neither parameters nor batch statistics; or heads for boards do not fit
+            the game or the trunk.
     """
     parts = parts or Parts()
     rngs = nnx.Rngs(rng_key)
@@ -190,12 +206,14 @@ def init_network(
     policy_head = (
         parts.policy_head(features_shape, rngs)
         if parts.policy_head
-        else PolicyHead(features_shape, num_actions, dtype=dtype, rngs=rngs)
+        else _make_policy_head(
+            config, observation_shape, features_shape, num_actions, actions_per_cell
+        )(dtype=dtype, rngs=rngs)
     )
     value_head = (
         parts.value_head(features_shape, rngs)
         if parts.value_head
-        else ValueHead(features_shape, config.value_head, dtype=dtype, rngs=rngs)
+        else _make_value_head(config, features_shape)(dtype=dtype, rngs=rngs)
     )
     auxiliary = {head.name: head.make(features_shape, rngs) for head in parts.auxiliary}
     model = AlphaZeroNetwork(trunk, policy_head, value_head, auxiliary)
@@ -208,6 +226,40 @@ def init_network(
     prediction = jax.eval_shape(partial(predict, network), variables, observation)
     _check_shapes(prediction, num_actions)
     return network, variables
+
+
+def _make_policy_head(
+    config: NetworkConfig,
+    observation_shape: tuple[int, int, int],
+    features_shape: tuple[int, ...],
+    num_actions: int,
+    actions_per_cell: int,
+) -> Callable[..., nnx.Module]:
+    """Returns the policy head without its `dtype` and `rngs`."""
+    if config.heads == "dense":
+        return partial(PolicyHead, features_shape, num_actions)
+    height, width, _ = observation_shape
+    if features_shape[:-1] != (height, width):
+        raise ValueError(
+            "network.heads can be board only with a trunk that returns features of the "
+            f"{height}x{width} board, such as conv; this one returns {features_shape}"
+        )
+    if not actions_per_cell:
+        raise ValueError(
+            "network.heads must be dense for a game whose actions do not belong to "
+            "cells (Game.actions_per_cell is 0): 'board'"
+        )
+    num_others = num_actions - height * width * actions_per_cell
+    return partial(BoardPolicyHead, features_shape[-1], actions_per_cell, num_others)
+
+
+def _make_value_head(
+    config: NetworkConfig, features_shape: tuple[int, ...]
+) -> Callable[..., nnx.Module]:
+    """Returns the value head without its `dtype` and `rngs`."""
+    if config.heads == "dense":
+        return partial(ValueHead, features_shape, config.value_head)
+    return partial(BoardValueHead, features_shape[-1], config.value_head)
 
 
 def predict(

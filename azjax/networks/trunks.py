@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import jax
-import jax.numpy as jnp
 from flax import nnx
 from jax.typing import DTypeLike
 
 from azjax.checks import check_bool, check_int
 from azjax.config_registry import ConfigRegistry
+from azjax.networks.heads import pool
 
 _he = nnx.initializers.he_normal()
 _zeros = nnx.initializers.zeros_init()
@@ -238,8 +238,7 @@ class ConvBlock(nnx.Module):
         """Maps `[B, H, W, channels]` to the same shape."""
         y = nnx.relu(self.conv1(nnx.relu(x * self.scale)))
         if self.pooled is not None:
-            pooled = jnp.concatenate([y.mean(axis=(1, 2)), y.max(axis=(1, 2))], axis=-1)
-            y = y + self.pooled(pooled)[:, None, None, :]
+            y = y + self.pooled(pool(y))[:, None, None, :]
         return x + self.conv2(y)
 
 

@@ -8,7 +8,13 @@ from pathlib import Path
 import numpy as np
 from flax import nnx
 
-from azjax.networks.heads import Head, PolicyHead, ValueHead
+from azjax.networks.heads import (
+    BoardPolicyHead,
+    BoardValueHead,
+    Head,
+    PolicyHead,
+    ValueHead,
+)
 from azjax.networks.network import AlphaZeroNetwork
 from azjax.networks.trunks import ConvBlock, ConvTrunk, DenseBlock, DenseTrunk
 from azjax.players import TrainedPlayer
@@ -101,9 +107,9 @@ def _write_network(writer: _Writer, model: nnx.Module, *, has_draws: bool) -> No
     if not isinstance(model, AlphaZeroNetwork):
         raise ValueError(f"only an AlphaZeroNetwork can be exported: {type(model)}")
     features = _write_trunk(writer, "observation", model.trunk)
-    logits = _write_head(writer, features, model.policy_head, PolicyHead)
+    logits = _write_policy_head(writer, features, model.policy_head)
     writer.add("Identity", logits, output="policy_logits")
-    value_logits = _write_head(writer, features, model.value_head, ValueHead)
+    value_logits = _write_value_head(writer, features, model.value_head)
     _write_result(writer, value_logits, has_draws)
 
 
@@ -133,13 +139,20 @@ def _write_conv_block(writer: _Writer, x: str, block: ConvBlock) -> str:
     y = _write_conv(writer, writer.add("Relu", scaled), block.conv1)
     y = writer.add("Relu", y)
     if block.pooled is not None:
-        mean = writer.add("GlobalAveragePool", y)
-        highest = writer.add("GlobalMaxPool", y)
-        pooled = writer.add("Flatten", writer.add("Concat", mean, highest, axis=1))
-        pooled = _write_linear(writer, pooled, block.pooled)
-        pooled = writer.add("Unsqueeze", pooled, writer.constant([2, 3]))
-        y = writer.add("Add", y, pooled)
+        y = _add_pooled(writer, y, _write_pool(writer, y), block.pooled)
     return writer.add("Add", x, _write_conv(writer, y, block.conv2))
+
+
+def _write_pool(writer: _Writer, x: str) -> str:
+    """Writes mean and maximum over the board, `[B, C, H, W]` to `[B, 2 * C]`."""
+    mean, highest = (writer.add(f"Global{kind}Pool", x) for kind in ("Average", "Max"))
+    return writer.add("Flatten", writer.add("Concat", mean, highest, axis=1))
+
+
+def _add_pooled(writer: _Writer, x: str, pooled: str, linear: nnx.Linear) -> str:
+    """Adds a layer of the pooled features to every cell of `[B, C, H, W]`."""
+    bias = _write_linear(writer, pooled, linear)
+    return writer.add("Add", x, writer.add("Unsqueeze", bias, writer.constant([2, 3])))
 
 
 def _write_dense_block(writer: _Writer, x: str, block: DenseBlock) -> str:
@@ -154,11 +167,36 @@ def _write_dense_block(writer: _Writer, x: str, block: DenseBlock) -> str:
     return writer.add("Add", x, _write_linear(writer, y, block.dense2))
 
 
-def _write_head(
-    writer: _Writer, features: str, head: nnx.Module, kind: type[Head]
-) -> str:
-    if type(head) is not kind:
+def _write_policy_head(writer: _Writer, features: str, head: nnx.Module) -> str:
+    if type(head) is PolicyHead:
+        return _write_dense_head(writer, features, head)
+    if type(head) is not BoardPolicyHead:
         raise ValueError(_unknown("head", head))
+    x = _write_conv(writer, features, head.conv)
+    pooled = _write_pool(writer, writer.add("Relu", x))
+    x = writer.add("Relu", _add_pooled(writer, x, pooled, head.pooled))
+    planes = writer.add(
+        "Transpose", _write_conv(writer, x, head.planes), perm=TO_CHANNELS_LAST
+    )
+    logits = writer.add("Flatten", planes)
+    if head.others is None:
+        return logits
+    return writer.add(
+        "Concat", logits, _write_linear(writer, pooled, head.others), axis=1
+    )
+
+
+def _write_value_head(writer: _Writer, features: str, head: nnx.Module) -> str:
+    if type(head) is ValueHead:
+        return _write_dense_head(writer, features, head)
+    if type(head) is not BoardValueHead:
+        raise ValueError(_unknown("head", head))
+    x = writer.add("Relu", _write_conv(writer, features, head.conv))
+    hidden = _write_linear(writer, _write_pool(writer, x), head.hidden)
+    return _write_linear(writer, writer.add("Relu", hidden), head.linear)
+
+
+def _write_dense_head(writer: _Writer, features: str, head: Head) -> str:
     if head.conv is not None:
         x = writer.add("Relu", _write_conv(writer, features, head.conv))
         features = writer.add("Transpose", x, perm=TO_CHANNELS_LAST)

@@ -7,7 +7,7 @@ converts the previous version.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-VERSION = 5
+VERSION = 6
 
 
 def migrate(config: object) -> dict[str, Any]:
@@ -74,6 +74,15 @@ def _from_4(config: Mapping[str, Any]) -> dict[str, Any]:
         removed |= set() if other == algorithm else set(names)
     search = {name: search[name] for name in search if name not in removed}
     return {**config, "search": {"algorithm": algorithm, **search}}
+
+
+def _from_5(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Version 6 adds the kind of the heads to networks with policy and value; older
+    ones are dense."""
+    network = config.get("network")
+    if not isinstance(network, dict) or "value_head" not in network:
+        return dict(config)
+    return {**config, "network": {**network, "heads": "dense"}}
 
 
 def _q_from_2(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -164,4 +173,5 @@ _STEPS: Mapping[int, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     2: _from_2,
     3: _from_3,
     4: _from_4,
+    5: _from_5,
 }

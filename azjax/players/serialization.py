@@ -81,7 +81,12 @@ def first_network(
 ) -> tuple[Network, Variables]:
     """Builds the untrained network of a run with this seed."""
     return init_network(
-        jax.random.key(seed), game.observation_shape, game.num_actions, config, parts
+        jax.random.key(seed),
+        game.observation_shape,
+        game.num_actions,
+        config,
+        parts,
+        actions_per_cell=game.actions_per_cell,
     )
 
 
@@ -335,21 +340,36 @@ def _traced_network(
     settings: _Settings, parts: Parts | None
 ) -> tuple[Network, Variables]:
     game, config = settings.game, settings.network
+    shape, num_actions = game.observation_shape, game.num_actions
     if parts is None:
-        return _shapes_of_config(game.observation_shape, game.num_actions, config)
+        return _shapes_of_config(shape, num_actions, game.actions_per_cell, config)
     return shapes_of(
         lambda rng_key: init_network(
-            rng_key, game.observation_shape, game.num_actions, config, parts
+            rng_key,
+            shape,
+            num_actions,
+            config,
+            parts,
+            actions_per_cell=game.actions_per_cell,
         )
     )
 
 
 @functools.lru_cache(maxsize=32)  # many runs have the same network
 def _shapes_of_config(
-    observation_shape: tuple[int, int, int], num_actions: int, config: NetworkConfig
+    observation_shape: tuple[int, int, int],
+    num_actions: int,
+    actions_per_cell: int,
+    config: NetworkConfig,
 ) -> tuple[Network, Variables]:
     return shapes_of(
-        lambda rng_key: init_network(rng_key, observation_shape, num_actions, config)
+        lambda rng_key: init_network(
+            rng_key,
+            observation_shape,
+            num_actions,
+            config,
+            actions_per_cell=actions_per_cell,
+        )
     )
 
 

@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+import jax
+import numpy as np
+
 from azjax.games import Game
 from azjax.networks import Parts, Variables
 from azjax.players import load_player
@@ -11,9 +14,17 @@ from azjax.training.config import TrainConfig
 
 
 def initial_variables(
-    config: TrainConfig, game: Game, parts: Parts | None
+    config: TrainConfig, game: Game, parts: Parts | None, variables: Variables
 ) -> Variables:
     """Returns the weights of `config.initial_player`.
+
+    With `network.heads` of `board`, a player of another board size will do.
+
+    Args:
+        config: the run's settings.
+        game: the game.
+        parts: custom network modules.
+        variables: of the run's own network; only their shapes matter.
 
     Raises:
         ValueError: the player does not exist, or has another game or network.
@@ -21,7 +32,8 @@ def initial_variables(
     source = config.initial_player or ""
     directory = pretrained_directory(game.name) if source == PRETRAINED else source
     player = load_player(directory, parts)
-    if player.game != game:
+    is_other_size = config.network.heads == "board" and player.game.name == game.name
+    if player.game != game and not is_other_size:
         raise ValueError(f"the player in {source} is for {player.game}, not for {game}")
     saved, wanted = (
         _flattened(network.to_json()) for network in (player.config, config.network)
@@ -35,6 +47,11 @@ def initial_variables(
         raise ValueError(
             f"the player in {source} has another network ({'; '.join(differences)}): "
             "give its settings"
+        )
+    if jax.tree.map(np.shape, player.variables) != jax.tree.map(np.shape, variables):
+        raise ValueError(
+            f"the network of the player in {source}, for {player.game}, has other "
+            f"shapes than one for {game}"
         )
     return player.variables
 

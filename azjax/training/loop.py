@@ -151,7 +151,7 @@ def _set_up(config: TrainConfig, custom: _Custom) -> _Setup:
     game = game_register.make(config.game)
     network, variables = first_network(config.seed, game, config.network, custom.parts)
     if config.initial_player is not None and not has_begun(config.directory):
-        variables = initial_variables(config, game, custom.parts)
+        variables = initial_variables(config, game, custom.parts, variables)
     plan = _plan_to_follow(config)
     algorithm = make_algorithm(config, game, network, **custom._asdict())
     make_player = functools.partial(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from azjax.games import available, check, game_options, make
+from azjax.games.random_moves import play_random_moves
 
 # The same code checks large boards and small ones.
 SMALL = {
@@ -136,3 +137,29 @@ def test_the_heuristic_value_is_between_loss_and_win(name):
     for _ in range(9):
         guess, state = look_and_move(state)
         assert -1 <= guess <= 1
+
+
+@every_game
+def test_actions_of_cells_start_where_the_observation_shows_it(name):
+    """A stone is placed in an empty cell; a move starts at an own piece."""
+    game = make(SMALL.get(name, name))
+    height, width, _ = game.observation_shape
+    num_placed = height * width * game.actions_per_cell
+    if name == "connect_four":
+        assert num_placed == 0
+        return
+    assert 0 <= game.num_actions - num_placed <= 1
+    keys = jax.random.split(jax.random.key(0), 32)
+    moves = jnp.arange(32, dtype=jnp.int32) % min(12, game.max_moves // 2)
+    initial = jax.vmap(lambda _: game.init())(keys)
+    states = play_random_moves(game, keys[0], initial, moves)
+    legal = jax.vmap(game.legal_action_mask)(states)[:, :num_placed]
+    can_start = legal.reshape(32, height, width, -1).any(axis=-1)
+    observed = jax.vmap(game.observe)(states) != 0
+    num_own = {"chess": 6}.get(name, 1)
+    own = observed[..., :num_own].any(axis=-1)
+    if game.actions_per_cell == 1:
+        assert not (can_start & observed[..., :2].any(axis=-1)).any()
+    else:
+        assert (own | ~can_start).all()
+    assert can_start.any(axis=(1, 2)).sum() > 16

@@ -6,6 +6,8 @@ import pytest
 from flax import nnx
 
 from azjax.networks import (
+    BoardPolicyHead,
+    BoardValueHead,
     PolicyHead,
     ValueHead,
     expected_value,
@@ -39,6 +41,50 @@ def test_a_head_of_bfloat16_features_returns_float32(shape):
     head = PolicyHead(shape, 7, dtype=jnp.bfloat16, rngs=rngs())
     logits = head(jnp.ones((2, *shape), jnp.bfloat16))
     chex.assert_type([logits, *jax.tree.leaves(nnx.state(head))], jnp.float32)
+
+
+def board_policy_head(num_others=1, dtype=jnp.float32):
+    return BoardPolicyHead(5, 2, num_others, dtype=dtype, rngs=rngs())
+
+
+def features(height, width):
+    return jax.random.normal(jax.random.key(1), (2, height, width, 5))
+
+
+@pytest.mark.parametrize("num_others", [0, 2])
+def test_a_board_head_has_the_same_weights_on_every_board(num_others):
+    head = board_policy_head(num_others)
+    for height, width in ((3, 4), (6, 5)):
+        logits = head(features(height, width))
+        chex.assert_shape(logits, (2, 2 * height * width + num_others))
+    value_head = BoardValueHead(5, "wdl", dtype=jnp.float32, rngs=rngs())
+    for shape in ((3, 4), (6, 5)):
+        chex.assert_shape(value_head(features(*shape)), (2, 3))
+
+
+def test_board_logits_follow_their_cells():
+    head, board = board_policy_head(), features(3, 4)
+    planes, turned = (
+        head(x)[:, :-1].reshape(2, 3, 4, 2) for x in (board, board[:, ::-1, ::-1])
+    )
+    np.testing.assert_allclose(turned[:, ::-1, ::-1], planes, atol=1e-5)
+    assert np.ptp(planes, axis=(1, 2)).min() > 0.1
+
+
+def test_a_cell_changes_the_logits_of_others_through_pooled_features():
+    head, board = board_policy_head(), features(3, 4)
+    before = head(board)
+    after = head(board.at[:, 0, 0].add(10.0))
+    assert (jnp.abs(after - before) > 1e-3).all()
+
+
+def test_board_heads_of_bfloat16_features_return_float32():
+    half = features(3, 4).astype(jnp.bfloat16)
+    value_head = BoardValueHead(5, "scalar", dtype=jnp.bfloat16, rngs=rngs())
+    chex.assert_type(
+        [board_policy_head(dtype=jnp.bfloat16)(half), value_head(half)], jnp.float32
+    )
+    chex.assert_shape(value_head(half), (2, 1))
 
 
 def test_equal_logits_are_a_third_each():

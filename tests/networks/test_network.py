@@ -276,12 +276,52 @@ def test_a_part_with_a_random_state_is_refused():
     [
         ({"trunk": "dense"}, r"network.trunk must be .*DenseTrunkConfig\(\): 'dense'"),
         ({"value_head": "tanh"}, "network.value_head must be wdl or scalar"),
+        ({"heads": "wide"}, "network.heads must be dense or board"),
         ({"dtype": "float16"}, "network.dtype must be float32 or bfloat16"),
     ],
 )
 def test_a_wrong_setting_is_refused(setting, message):
     with pytest.raises(ValueError, match=message):
         NetworkConfig(**setting)
+
+
+def init_board_heads(trunk, actions_per_cell, num_actions=25):
+    config = NetworkConfig(trunk=trunk, heads="board")
+    return init_network(
+        jax.random.key(0),
+        BOARD,
+        num_actions,
+        config,
+        actions_per_cell=actions_per_cell,
+    )
+
+
+def test_board_heads_have_far_fewer_weights():
+    sizes = [
+        sum(leaf.size for leaf in jax.tree.leaves(variables.params["policy_head"]))
+        for _, variables in (
+            init_board_heads(CONV.trunk, 2),
+            init_network(jax.random.key(0), BOARD, 25, CONV),
+        )
+    ]
+    assert sizes[0] < sizes[1] / 2
+    network, variables = init_board_heads(CONV.trunk, 2)
+    prediction = jax.eval_shape(lambda: predict(network, variables, observations()))
+    chex.assert_shape(prediction.policy_logits, (4, 25))
+
+
+@pytest.mark.parametrize(
+    ("trunk", "actions_per_cell", "message"),
+    [
+        (DENSE.trunk, 2, r"only with a trunk .* 3x4 board, .* returns \(6,\)"),
+        (CONV.trunk, 0, "network.heads must be dense for a game whose actions"),
+    ],
+)
+def test_board_heads_need_a_board_and_actions_of_cells(
+    trunk, actions_per_cell, message
+):
+    with pytest.raises(ValueError, match=message):
+        init_board_heads(trunk, actions_per_cell)
 
 
 def auxiliary_head(name):

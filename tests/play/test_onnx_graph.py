@@ -80,6 +80,13 @@ def test_exported_shipped_players_have_the_same_outputs(name):
     check_same(players.load_run("pretrained", games.make(name)))
 
 
+@pytest.mark.parametrize("spec", ["go:5", "breakthrough:5,4"])
+@pytest.mark.parametrize("value_head", ["wdl", "scalar"])
+def test_exported_board_heads_have_the_same_outputs(spec, value_head):
+    config = NetworkConfig(TRUNKS[1], value_head=value_head, heads="board")
+    check_same(make_player(config, games.make(spec)))
+
+
 def test_windows_are_cut_to_small_boards():
     check_same(make_player(CONFIGS[4], games.make("tic_tac_toe")))
 

@@ -140,6 +140,7 @@ def test_a_trunk_of_version_2_keeps_the_settings_that_it_uses(trunk, settings):
     assert migrated["network"] == {
         "trunk": {"name": trunk, **settings},
         "value_head": "wdl",
+        "heads": "dense",
         "dtype": "float32",
     }
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 
+import chex
 import jax
 import numpy as np
 import optax
@@ -12,7 +13,7 @@ import pytest
 from flax import nnx
 
 from azjax import games, players
-from azjax.networks import DenseTrunkConfig, NetworkConfig, Parts
+from azjax.networks import ConvTrunkConfig, DenseTrunkConfig, NetworkConfig, Parts
 from azjax.training import (
     CheckpointConfig,
     EvaluationConfig,
@@ -31,6 +32,7 @@ from azjax.training import (
 from azjax.training import loop as module
 from azjax.training.algorithm import make_algorithm
 from azjax.training.checkpoints import Checkpoints
+from azjax.training.initial_player import initial_variables
 from azjax.training.plan import read_plan
 from azjax.training.reporting import Reporter
 
@@ -303,6 +305,39 @@ def test_a_run_starts_with_the_weights_of_the_initial_player(undisturbed, tmp_pa
     assert recorded["initial_player"] == str(undisturbed.directory)
     # A continued run does not need it.
     train(dataclasses.replace(settings, initial_player=None))
+
+
+BOARD_HEADS = NetworkConfig(
+    trunk=ConvTrunkConfig(num_blocks=1, channels=4), heads="board"
+)
+
+
+def test_board_heads_continue_on_another_board_size(tmp_path):
+    small, large = (
+        config(
+            tmp_path / spec,
+            game=spec,
+            network=BOARD_HEADS,
+            replay=ReplayConfig(capacity=256, min_window=200, min_positions=64),
+            iterations=1,
+            **settings,
+        )
+        for spec, settings in (
+            ("hex:3", {}),
+            ("hex:4", {"initial_player": str(tmp_path / "hex:3")}),
+        )
+    )
+    trained = train(small).player
+    variables = initial_variables(
+        large,
+        games.make("hex:4"),
+        None,
+        players.first_network(0, games.make("hex:4"), BOARD_HEADS)[1],
+    )
+    chex.assert_trees_all_equal(variables, trained.variables)
+    assert train(large).player.game == games.make("hex:4")
+    with pytest.raises(ValueError, match="has other shapes than one for hex:4,swap"):
+        train(dataclasses.replace(large, game="hex:4,swap=True", run_dir=None))
 
 
 def test_an_initial_player_of_another_network_or_game_is_refused(undisturbed, tmp_path):

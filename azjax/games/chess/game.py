@@ -83,6 +83,7 @@ class Chess(Game[State]):
     name: ClassVar[str] = "chess"
     pieces: ClassVar[str] = notation.PIECES
     style = rendering.CHESSMEN
+    actions_per_cell = NUM_PLANES
     record_suffix: ClassVar[str] = "pgn"
     num_actions = NUM_ACTIONS
 

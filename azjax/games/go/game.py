@@ -73,6 +73,7 @@ class Go(Game[State]):
 
     name: ClassVar[str] = "go"
     style = rendering.STONES
+    actions_per_cell = 1
     record_suffix: ClassVar[str] = "sgf"
 
     def __init__(
