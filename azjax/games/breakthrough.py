@@ -1,6 +1,7 @@
 """Breakthrough: the first to reach the far row wins."""
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -196,15 +197,10 @@ class Breakthrough(Game[State]):
         self, state: State, policies: Mapping[str, np.ndarray]
     ) -> rendering.Policies:
         """Returns an arrow for each move."""
-        mover = int(state.current_player)
-        legal = np.asarray(self.legal_action_mask(state))
-        return {
-            name: [
-                rendering.Arrow(*self._ends(action, mover), float(policy[action]))
-                for action in np.flatnonzero(legal & (policy > 0)).tolist()
-            ]
-            for name, policy in policies.items()
-        }
+        ends = functools.partial(self._ends, mover=int(state.current_player))
+        return rendering.policies_of_moves(
+            policies, np.asarray(self.legal_action_mask(state)), ends
+        )
 
     def _movable(self, state: State) -> tuple[bitboard.Board, ...]:
         """Returns the men of the player to move that can move, for each direction."""

@@ -1,6 +1,7 @@
 """Chess."""
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
@@ -304,19 +305,10 @@ class Chess(Game[State]):
         self, state: State, policies: Mapping[str, np.ndarray]
     ) -> rendering.Policies:
         """Returns an arrow for each move, one for all that a pawn may become."""
-        legal = np.asarray(self.legal_action_mask(state))
-        player = int(state.current_player)
-        placed = {}
-        for name, policy in policies.items():
-            arrows = {}
-            for action in np.flatnonzero(legal & (np.asarray(policy) > 0)).tolist():
-                ends = notation.ends(action, player)
-                arrows[ends] = arrows.get(ends, 0.0) + float(policy[action])
-            placed[name] = [
-                rendering.Arrow(start, end, probability)
-                for (start, end), probability in arrows.items()
-            ]
-        return placed
+        ends = functools.partial(notation.ends, player=int(state.current_player))
+        return rendering.policies_of_moves(
+            policies, np.asarray(self.legal_action_mask(state)), ends
+        )
 
     def _set_up(self, setup: notation.Setup) -> State:
         """Returns the state as set up, before it is judged."""

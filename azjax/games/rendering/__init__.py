@@ -7,6 +7,7 @@ number of the piece that lies there.
 from azjax.games.rendering.game import (
     game_to_svg,
     game_to_text,
+    policies_of_moves,
     policies_on_cells,
 )
 from azjax.games.rendering.hexagons import HEXAGONS
@@ -43,5 +44,6 @@ __all__ = [
     "board_to_text",
     "game_to_svg",
     "game_to_text",
+    "policies_of_moves",
     "policies_on_cells",
 ]

@@ -1,11 +1,11 @@
 """Positions of any game as text and as SVG."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from azjax.games.rendering.svg import Policies, board_to_svg
+from azjax.games.rendering.svg import Arrow, Policies, board_to_svg
 from azjax.games.rendering.text import Cell, board_to_text
 
 if TYPE_CHECKING:
@@ -82,6 +82,31 @@ def policies_on_cells(
         ]
         label = f"{name} ({', '.join(others)})" if others else name
         placed[label] = policy[:num_cells].reshape(height, width)
+    return placed
+
+
+def policies_of_moves(
+    policies: Mapping[str, np.ndarray],
+    legal: np.ndarray,
+    ends: Callable[[int], tuple[Cell, Cell]],
+) -> Policies:
+    """Returns an arrow for each legal move from cell to cell, by name; moves with the
+    same ends, such as promotions, share one.
+
+    Args:
+        policies: by name, `[A]` probabilities.
+        legal: `[A]` bool.
+        ends: returns the first and the last cell of an action.
+    """
+    placed = {}
+    for name, policy in policies.items():
+        arrows: dict[tuple[Cell, Cell], float] = {}
+        for action in np.flatnonzero(legal & (np.asarray(policy) > 0)).tolist():
+            cells = ends(action)
+            arrows[cells] = arrows.get(cells, 0.0) + float(policy[action])
+        placed[name] = [
+            Arrow(*cells, probability) for cells, probability in arrows.items()
+        ]
     return placed
 
 
