@@ -1,11 +1,14 @@
-"""Search statistics of a position, for display."""
+"""Players that search, and the statistics of their searches."""
 
-from typing import NamedTuple
+import abc
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from azjax.search import Tree
+from azjax.games import State
+from azjax.players.core import Choice
+from azjax.search import SearchSlice, Tree
 
 MAX_LINE = 16  # moves of a principal variation
 MAX_BRANCHES = 64  # nodes
@@ -47,6 +50,47 @@ class Analysis(NamedTuple):
     action_values: jax.Array
     line: jax.Array
     branches: Branches | None = None
+
+
+class SearchPlayer(abc.ABC):
+    """A player that searches; its moves are those of its analysis."""
+
+    draws_in_parts: ClassVar[bool] = True
+
+    @abc.abstractmethod
+    def analyze(
+        self,
+        rng_key: jax.Array,
+        states: State,
+        carry: Tree | None,
+        search_slice: SearchSlice | None = None,
+    ) -> tuple[Choice, Analysis, Tree | None]:
+        """Chooses as `choose_with_carry` does, or as `choose` if `carry` is None, and
+        returns the search statistics.
+
+        With a `search_slice` it makes the next `simulations` simulations of a search of
+        these positions, whose tree so far is `carry`.
+        """
+
+    def choose(self, rng_key: jax.Array, states: State) -> Choice:
+        """Chooses a move in each of B positions, from empty trees; the key is
+        consumed."""
+        return self.analyze(rng_key, states, None)[0]
+
+    def choose_with_carry(
+        self, rng_key: jax.Array, states: State, carry: Tree
+    ) -> tuple[Choice, Tree | None]:
+        """Chooses a move in each of B positions and returns the searched trees.
+
+        Args:
+            rng_key: consumed.
+            states: the positions, leaves `[B, ...]`.
+            carry: the trees of the last moves. The subtree below each position is
+                reused, wherever it is in the tree; a position that is not in its tree
+                starts from an empty tree.
+        """
+        choice, _, carry_after = self.analyze(rng_key, states, carry)
+        return choice, carry_after
 
 
 def analysis_of(tree: Tree, action: jax.Array, prior_logits: jax.Array) -> Analysis:

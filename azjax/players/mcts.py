@@ -1,14 +1,12 @@
 """A player that searches with random playouts."""
 
-from typing import ClassVar
-
 import jax
 import jax.numpy as jnp
 import mctx
 from flax import struct
 
 from azjax.games import Game, State, random_action
-from azjax.players.analysis import Analysis, analysis_of
+from azjax.players.analysis import Analysis, SearchPlayer, analysis_of
 from azjax.players.core import Choice
 from azjax.players.model import mover_reward
 from azjax.search import (
@@ -24,7 +22,7 @@ from azjax.search.keys import draw, draw_uniform, fold_in, split_keys
 
 
 @struct.dataclass
-class MCTSPlayer:
+class MCTSPlayer(SearchPlayer):
     """Searches by UCT, with a random playout from each new node.
 
     The value is the mean result of the simulations. With `tree_reuse_nodes`,
@@ -36,15 +34,10 @@ class MCTSPlayer:
     tree_reuse_nodes: maximum number of nodes of a tree that are kept for the next move.
     """
 
-    draws_in_parts: ClassVar[bool] = True
     game: Game = struct.field(pytree_node=False)
     simulations: int = struct.field(pytree_node=False)
     exploration: float = struct.field(pytree_node=False, default=2**0.5)
     tree_reuse_nodes: int = struct.field(pytree_node=False, default=0)
-
-    def choose(self, rng_key: jax.Array, states: State) -> Choice:
-        """Chooses a move in each of B positions; the key is consumed."""
-        return self.analyze(rng_key, states, None)[0]
 
     def init_carry(self, states: State) -> Tree | None:
         """Returns B empty trees; None if no trees are kept."""
@@ -53,19 +46,6 @@ class MCTSPlayer:
         num_nodes = self.tree_reuse_nodes + self.simulations
         return empty_tree(states, self.game.num_actions, num_nodes)
 
-    def choose_with_carry(
-        self, rng_key: jax.Array, states: State, carry: Tree
-    ) -> tuple[Choice, Tree]:
-        """Chooses a move in each of B positions and returns the searched trees.
-
-        Args:
-            rng_key: consumed.
-            states: the positions, leaves `[B, ...]`.
-            carry: the trees of the last moves.
-        """
-        choice, _, carry = self.analyze(rng_key, states, carry)
-        return choice, carry
-
     def analyze(
         self,
         rng_key: jax.Array,
@@ -73,12 +53,7 @@ class MCTSPlayer:
         carry: Tree | None,
         search_slice: SearchSlice | None = None,
     ) -> tuple[Choice, Analysis, Tree | None]:
-        """Chooses as `choose_with_carry` does, or as `choose` if `carry` is None, and
-        returns the search statistics.
-
-        With a `search_slice` it makes the next `simulations` simulations of a search of
-        these positions, whose tree so far is `carry`.
-        """
+        """Searches from the trees of the last moves; see `SearchPlayer.analyze`."""
         search_key, order_key = split_keys(rng_key, 2)
         known = None
         if carry is not None:
