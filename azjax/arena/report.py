@@ -1,14 +1,19 @@
 """Evaluation of a trained player: solved positions, random and untrained opponents."""
 
 import itertools
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
+from azjax.arena.host_match import play_game
 from azjax.arena.matches import check_num_games, play_openings
 from azjax.arena.openings import suite
-from azjax.arena.results import MatchResult
+from azjax.arena.results import MatchResult, WinDrawLoss
 from azjax.arena.solved import Grade, SolvedPositions, grade
+from azjax.games import Game
 from azjax.networks import Parts
 from azjax.players import (
     NetworkPlayer,
@@ -17,6 +22,7 @@ from azjax.players import (
     TrainedPlayer,
     first_network,
 )
+from azjax.players.perfect import perfect_player
 
 OPENING_MOVES = 2
 
@@ -29,16 +35,20 @@ class Report(NamedTuple):
     search: mistakes of the search with the network; None without solved positions.
     matches: results by player (`network` or `search`) and opponent (`random` or
         `first`, the untrained network).
+    perfect: results as player 0, from the initial position, against the perfect player,
+        by player; empty without matches or without such a player.
     """
 
     simulations: int
     network: Grade | None
     search: Grade | None
     matches: dict[tuple[str, str], MatchResult]
+    perfect: dict[str, WinDrawLoss]
 
     def to_json(self) -> dict[str, Any]:
         """Returns the JSON object of `azjax evaluate --json`."""
         grades = {"network": self.network, "search": self.search}
+        perfect = {player: counts._asdict() for player, counts in self.perfect.items()}
         return {
             **{name: _grade_json(grade) for name, grade in grades.items() if grade},
             "simulations": self.simulations,
@@ -46,6 +56,7 @@ class Report(NamedTuple):
                 {"player": player, "opponent": opponent, **_match_json(result)}
                 for (player, opponent), result in self.matches.items()
             ],
+            **({"first_player_against_perfect": perfect} if perfect else {}),
         }
 
 
@@ -66,14 +77,14 @@ def evaluate(
         rng_key: for openings and players.
         simulations: network evaluations per move of the search.
         num_games: games per match, from openings of two random moves; an even number,
-            or 0 for no matches.
+            or 0 for no matches; half as many as player 0 against the perfect player.
         parts: the user's own modules, if the network has any.
 
     Raises:
         ValueError: the number of games is odd, or the game has too few openings.
     """
     game, network = trained.game, trained.network
-    opening_key, grade_key, match_key = jax.random.split(rng_key, 3)
+    opening_key, grade_key, match_key, perfect_key = jax.random.split(rng_key, 4)
     openings = None
     if num_games:
         check_num_games(num_games)
@@ -102,7 +113,27 @@ def evaluate(
             matches[name, opponent] = play_openings(
                 game, players[name], opponents[opponent], openings, key
             )
-    return Report(simulations, grades["network"], grades["search"], matches)
+    perfect = _play_perfect(game, players, num_games // 2, perfect_key)
+    return Report(simulations, grades["network"], grades["search"], matches, perfect)
+
+
+def _play_perfect(
+    game: Game, players: Mapping[str, Player], num_games: int, rng_key: jax.Array
+) -> dict[str, WinDrawLoss]:
+    """Plays from the initial position, as player 0, against the perfect player."""
+    opponent = perfect_player(game)
+    if opponent is None or not num_games:
+        return {}
+    seeds = np.asarray(
+        jax.random.bits(rng_key, (len(players), num_games, 2), jnp.uint32)
+    ).tolist()
+    results = {}
+    for (name, player), pairs in zip(players.items(), seeds, strict=True):
+        played = [play_game(game, (player, opponent), [], pair) for pair in pairs]
+        results[name] = WinDrawLoss(
+            *(sum(ended.result == result for ended in played) for result in (1, 0, -1))
+        )
+    return results
 
 
 def _grade_json(graded: Grade) -> dict[str, Any]:

@@ -44,6 +44,8 @@ def evaluate_command(
         positions: a CSV file of solved positions; default: those of azjax.
         simulations: network evaluations per move of the search.
         games: per match, against random moves and an untrained network; 0 for none.
+            Half as many are played as the first player against the perfect player, if
+            there is one for the game and its solver is installed.
         seed: seed of openings and players.
         parts: MODULE:NAME, the azjax.networks.Parts of the network, if it has modules
             of your own.
@@ -101,6 +103,7 @@ def print_report(console: Console, report: Report) -> None:
             )
         table.add_row("mean", "", *map(_mean, (report.network, report.search)))
         console.print(table)
+    names = {"network": "network alone", "search": search_name}
     if report.matches:
         table = Table(
             "player",
@@ -112,7 +115,6 @@ def print_report(console: Console, report: Report) -> None:
             title="matches",
             box=None,
         )
-        names = {"network": "network alone", "search": search_name}
         opponents = {"random": "random moves", "first": "an untrained network"}
         for (name, opponent), result in report.matches.items():
             total = result.total
@@ -124,6 +126,15 @@ def print_report(console: Console, report: Report) -> None:
                 str(total.losses),
                 _percent(total.score, result.interval),
             )
+        console.print(table)
+    if report.perfect:
+        table = Table(
+            *("player", "won", "drawn", "lost"),
+            title="as the first player, from the empty board, against perfect play",
+            box=None,
+        )
+        for name, result in report.perfect.items():
+            table.add_row(names[name], *map(str, result))
         console.print(table)
 
 

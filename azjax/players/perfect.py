@@ -56,6 +56,17 @@ class _PerfectSession:
         """Does nothing."""
 
 
+def perfect_player(game: Game) -> PerfectPlayer | None:
+    """Returns the perfect player of a game; None if there is none, or if its solver is
+    not installed."""
+    if not isinstance(game, ConnectFour):
+        return None
+    try:
+        return PerfectPlayer()
+    except ValueError:
+        return None
+
+
 def check_game(game: Game) -> None:
     """Checks that the game is Connect Four.
 

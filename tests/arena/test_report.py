@@ -67,3 +67,30 @@ def test_without_parts_the_untrained_network_is_not_an_opponent(player):
     player = dataclasses.replace(player, has_own_parts=True)
     report = evaluate(player, None)
     assert {opponent for _, opponent in report.matches} == {"random"}
+
+
+class SmallNumbers:
+    """A perfect opponent for tests: it plays the smallest legal action."""
+
+    def start_session(self, game, seed):
+        self.game = game
+        return self
+
+    def choose(self, state, moves):
+        mask = self.game.legal_action_mask(state)
+        return players.MoveDecision(int(mask.argmax()))
+
+    def close(self):
+        pass
+
+
+def test_the_first_player_meets_the_perfect_player(player, monkeypatch):
+    assert arena.report.perfect_player(GAME) is None
+    monkeypatch.setattr(arena.report, "perfect_player", lambda game: SmallNumbers())
+    report = evaluate(player, None)
+    assert set(report.perfect) == {"network", "search"}
+    assert all(result.games == 10 for result in report.perfect.values())
+    # A player that moves first and knows the game beats one that counts up.
+    assert report.perfect["search"].wins == 10
+    content = report.to_json()["first_player_against_perfect"]
+    assert content["search"] == {"wins": 10, "draws": 0, "losses": 0}
