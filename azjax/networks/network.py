@@ -250,6 +250,11 @@ def _make_policy_head(
             "cells (Game.actions_per_cell is 0): 'board'"
         )
     num_others = num_actions - height * width * actions_per_cell
+    if actions_per_cell < 0 or num_others < 0:
+        raise ValueError(
+            f"actions_per_cell must be from 0 to {num_actions // (height * width)} for "
+            f"{num_actions} actions and {height * width} cells: {actions_per_cell}"
+        )
     return partial(BoardPolicyHead, features_shape[-1], actions_per_cell, num_others)
 
 

@@ -315,6 +315,8 @@ def test_board_heads_have_far_fewer_weights():
     [
         (DENSE.trunk, 2, r"only with a trunk .* 3x4 board, .* returns \(6,\)"),
         (CONV.trunk, 0, "network.heads must be dense for a game whose actions"),
+        (CONV.trunk, 3, "actions_per_cell must be from 0 to 2 for 25 actions .*: 3"),
+        (CONV.trunk, -1, "actions_per_cell must be from 0 to 2 for 25 actions .*: -1"),
     ],
 )
 def test_board_heads_need_a_board_and_actions_of_cells(
