@@ -7,6 +7,7 @@ import os
 import pathlib
 import resource
 import runpy
+import shutil
 import subprocess
 import sys
 import types
@@ -15,7 +16,9 @@ import jax
 import pytest
 
 from azjax import games, players
+from azjax.commands.train import parse_train_config
 from azjax.networks import DenseTrunkConfig, NetworkConfig
+from azjax.players.serialization import pretrained_directory
 from azjax.search import GumbelConfig
 from azjax.training import preset
 
@@ -214,6 +217,62 @@ def test_visitors_play_on_the_server_during_attacks(tmp_path):
 
 
 @pytest.mark.slow
+def test_variants_are_trained_judged_and_compared(tmp_path, monkeypatch, capsys):
+    script = types.SimpleNamespace(**runpy.run_path(str(FOLDER / "ablate.py")))
+    trained = []
+
+    def train(command, check):
+        """Copies the shipped player in place of a training."""
+        *_, game = command[: command.index("--minutes")]
+        config = parse_train_config(game, command[5:], prog="azjax train")
+        trained.append((pathlib.Path(config.run_dir).parent.name, config.seed))
+        shutil.copytree(pretrained_directory(game), config.run_dir)
+        return types.SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(subprocess, "run", train)
+    settings = script.Settings(
+        "tic_tac_toe",
+        variants=("default=", "wide=--network.trunk.width 512"),
+        minutes=0.5,
+        seeds=(0, 1),
+        out=tmp_path,
+        simulations=2,
+        num_games=4,
+    )
+    script.main(settings)
+    assert trained == [("default", 0), ("wide", 0), ("default", 1), ("wide", 1)]
+    found = script.read_results(settings)
+    assert found["score against the first"] == {"wide": [0.5, 0.5]}
+    assert found["mistakes, network"]["default"] == found["mistakes, network"]["wide"]
+    table = (tmp_path / "ablation.md").read_text()
+    assert "| 50.0% (50.0-50.0; 2) | `--network.trunk.width 512` |" in table
+    assert table in capsys.readouterr().out
+    assert (tmp_path / "ablation.png").stat().st_size > 1000
+    script.main(settings)
+    assert len(trained) == 4  # nothing is trained again
+
+
+@pytest.mark.parametrize(
+    ("variants", "seeds", "message"),
+    [
+        (("wide",), (0,), "a variant must be NAME=OPTIONS"),
+        (("../x=",), (0,), "a variant must be NAME=OPTIONS"),
+        (("a=", "a=--seed 1"), (0,), "variants must have different names"),
+        (("a=",), (0, 0), "seeds must be different numbers"),
+    ],
+)
+def test_variants_are_checked(variants, seeds, message):
+    script = types.SimpleNamespace(**runpy.run_path(str(FOLDER / "ablate.py")))
+    with pytest.raises(ValueError, match=message):
+        script.Settings("go", variants=variants, seeds=seeds)
+
+
+def test_an_interval_is_that_of_student():
+    script = types.SimpleNamespace(**runpy.run_path(str(FOLDER / "ablate.py")))
+    # 3 runs with mean 2 and standard error 1 / sqrt(3), 4.303 of which are 95%.
+    assert script.interval([1, 2, 3]) == pytest.approx((-0.484, 4.484), abs=1e-3)
+
+
 def test_all_games_are_drawn_on_one_sheet(tmp_path):
     run("draw_games.py", "--file", "games.svg", folder=tmp_path)
     svg = (tmp_path / "games.svg").read_text()

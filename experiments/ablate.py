@@ -1,0 +1,205 @@
+"""Compares variants of a run: trains each with several seeds, and judges all of them.
+
+    python experiments/ablate.py connect_four --minutes 10 --seeds 0 1 2 \\
+        --variants "default=" "wide=--network.trunk.width 512" "z=--learner.td-lambda 1"
+
+A variant is `NAME=OPTIONS`, the options those of `azjax train`; the first one is the
+baseline. The runs follow each other, seed by seed, so that changes of the machine
+affect all variants alike. A stopped script continues with the same command: finished
+runs are not trained again, and `azjax train` continues the last one.
+
+A variant is judged by its mistakes in solved positions, without and with search, where
+the game has some, and by its matches with search against the baseline of the same seed.
+The intervals (95%, Student's t) are over the seeds; with fewer than three they say
+little. Writes `ablation.md` and `ablation.png` into the folder after each run.
+"""
+
+import dataclasses
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+import numpy as np
+import scipy.stats
+import tyro
+from matplotlib.figure import Figure
+
+from azjax import arena, games, players
+from azjax.training.evaluation import OPENING_MOVES
+from azjax.training.loop import named_players
+
+RESULT = "result.json"
+SCORE = "score against the first"
+DOT, PALE = "#0072b2", "#66737f"
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Options.
+
+    game: game spec.
+    variants: see above.
+    minutes: training time of each run.
+    seeds: of the runs of each variant.
+    out: folder of runs and results.
+    simulations: network evaluations per move of the search.
+    num_games: per match, an even number.
+    """
+
+    game: tyro.conf.Positional[str]
+    variants: tuple[str, ...]
+    minutes: float = 10.0
+    seeds: tuple[int, ...] = (0, 1, 2)
+    out: Path = Path("ablation")
+    simulations: int = 64
+    num_games: int = 200
+
+    def __post_init__(self):
+        if len(self.options) < len(self.variants) or not self.variants:
+            raise ValueError(f"variants must have different names: {self.variants}")
+        if len(set(self.seeds)) < len(self.seeds) or not self.seeds:
+            raise ValueError(f"seeds must be different numbers: {self.seeds}")
+
+    @property
+    def options(self) -> dict[str, list[str]]:
+        """Returns the options of each variant by its name."""
+        return dict(map(parse_variant, self.variants))
+
+
+def parse_variant(text: str) -> tuple[str, list[str]]:
+    """Parses `NAME=OPTIONS`.
+
+    Raises:
+        ValueError: the text has another form.
+    """
+    name, separator, options = text.partition("=")
+    if not separator or not name or name != Path(name).name or name.startswith("."):
+        raise ValueError(f"a variant must be NAME=OPTIONS, without slashes: {text!r}")
+    return name, shlex.split(options)
+
+
+def main(settings: Settings) -> None:
+    """Trains and judges the missing runs; writes table and plot after each."""
+    baseline = next(iter(settings.options))
+    for seed in settings.seeds:
+        for name, options in settings.options.items():
+            run = settings.out / name / str(seed)
+            if not (run / RESULT).exists():
+                train(settings, run, seed, options)
+                result = judge(settings, run, settings.out / baseline / str(seed))
+                (run / RESULT).write_text(json.dumps(result, indent=2) + "\n")
+            write_results(settings)
+    print((settings.out / "ablation.md").read_text())
+
+
+def train(settings: Settings, run: Path, seed: int, options: Sequence[str]) -> None:
+    """Trains a run, or continues it.
+
+    Raises:
+        SystemExit: it failed or was stopped.
+    """
+    command = [sys.executable, "-m", "azjax", "train", settings.game]
+    command += ["--minutes", str(settings.minutes), "--seed", str(seed)]
+    command += ["--run-dir", str(run), *options]
+    print(shlex.join(command[1:]), flush=True)
+    status = subprocess.run(command, check=False).returncode
+    if status:
+        raise SystemExit(status)
+
+
+def judge(settings: Settings, run: Path, baseline: Path) -> dict[str, float]:
+    """Returns the results of a run by the name of the measure."""
+    game = games.make(settings.game)
+    trained, first = (players.load_run(str(path), game) for path in (run, baseline))
+    solved, result = arena.shipped(game), {}
+    if solved is not None:
+        for name, player in named_players(trained, settings.simulations).items():
+            graded = arena.grade(player, solved, jax.random.key(0))
+            result[f"mistakes, {name}"] = graded.mean
+    if run != baseline:
+        openings_key, match_key = jax.random.split(jax.random.key(0))
+        number = settings.num_games // 2
+        openings = arena.suite(game, openings_key, number, OPENING_MOVES)
+        match = arena.play_openings(
+            game,
+            trained.player(settings.simulations),
+            first.player(settings.simulations),
+            openings,
+            match_key,
+        )
+        result[SCORE] = match.total.score
+    return result
+
+
+def read_results(settings: Settings) -> dict[str, dict[str, list[float]]]:
+    """Returns the numbers of the finished runs by measure and variant."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for name in settings.options:
+        for seed in settings.seeds:
+            path = settings.out / name / str(seed) / RESULT
+            if not path.exists():
+                continue
+            for measure, value in json.loads(path.read_text()).items():
+                found.setdefault(measure, {}).setdefault(name, []).append(value)
+    return found
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """Returns the 95% interval of the mean of independent runs; NaN for one run."""
+    error = scipy.stats.sem(values) if len(values) > 1 else np.nan
+    reach = scipy.stats.t.ppf(0.975, max(1, len(values) - 1)) * error
+    return float(np.mean(values) - reach), float(np.mean(values) + reach)
+
+
+def write_results(settings: Settings) -> None:
+    """Writes `ablation.md` and `ablation.png`."""
+    found = read_results(settings)
+    lines = [
+        f"{settings.game}, {settings.minutes:g} minutes a run, search with "
+        f"{settings.simulations} simulations. Mean of the seeds (95% interval; runs).",
+        "",
+        f"| variant | {' | '.join(found)} | options |",
+        f"|---|{'---|' * len(found)}---|",
+    ]
+    for name, options in settings.options.items():
+        cells = [cell_text(numbers.get(name, [])) for numbers in found.values()]
+        lines.append(f"| {name} | {' | '.join(cells)} | `{shlex.join(options)}` |")
+    (settings.out / "ablation.md").write_text("\n".join(lines) + "\n")
+    draw(settings, found).savefig(settings.out / "ablation.png", format="png")
+
+
+def cell_text(values: Sequence[float]) -> str:
+    """Returns the text of a cell of the table."""
+    if not values:
+        return "-"
+    low, high = interval(values)
+    mean = f"{100 * np.mean(values):.1f}%"
+    bounds = f"{100 * low:.1f}-{100 * high:.1f}; " if len(values) > 1 else ""
+    return f"{mean} ({bounds}{len(values)})"
+
+
+def draw(settings: Settings, found: dict[str, dict[str, list[float]]]) -> Figure:
+    """Draws each measure: a dot for each run, a bar for the mean's interval."""
+    names = list(settings.options)
+    figure = Figure((3.6 * max(1, len(found)) + 1.5, 1.2 + 0.45 * len(names)), dpi=150)
+    figure.set_layout_engine("constrained")
+    for place, (measure, numbers) in enumerate(found.items()):
+        axes = figure.add_subplot(1, len(found), place + 1)
+        for row, name in enumerate(names):
+            values = [100 * value for value in numbers.get(name, [])]
+            if len(values) > 1:
+                axes.hlines(row, *interval(values), color=PALE, linewidth=5, alpha=0.4)
+            axes.plot(values, [row] * len(values), "o", color=DOT, markersize=5)
+        axes.set_title(f"{measure} (%)", fontsize=10)
+        axes.set_yticks(range(len(names)), names if place == 0 else [""] * len(names))
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.grid(axis="x", alpha=0.3)
+    return figure
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Settings, description=__doc__))
