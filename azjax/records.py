@@ -61,6 +61,9 @@ def _value(hint: Any, value: Any, name: str) -> Any:
             item_hint = typing.get_args(option)[0]
             return tuple(_value(item_hint, item, name) for item in value)
     if not any(_is(option, value) for option in _options(hint)):
+        if typing.get_origin(hint) is Literal:
+            allowed = " or ".join(map(str, typing.get_args(hint)))
+            raise ValueError(f"{name} must be {allowed}: {_short(value)}")
         raise ValueError(f"{name} has the wrong type: {_short(value)}")
     return value
 

@@ -1,6 +1,7 @@
 """The network: a trunk with a policy head and a value head."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -9,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from azjax.checks import check_choice
+from azjax.checks import check_choice, check_int
 from azjax.networks.heads import (
     AuxiliaryHead,
     BoardPolicyHead,
@@ -213,7 +214,9 @@ def init_network(
     value_head = (
         parts.value_head(features_shape, rngs)
         if parts.value_head
-        else _make_value_head(config, features_shape)(dtype=dtype, rngs=rngs)
+        else _make_value_head(config, observation_shape, features_shape)(
+            dtype=dtype, rngs=rngs
+        )
     )
     auxiliary = {head.name: head.make(features_shape, rngs) for head in parts.auxiliary}
     model = AlphaZeroNetwork(trunk, policy_head, value_head, auxiliary)
@@ -238,33 +241,44 @@ def _make_policy_head(
     """Returns the policy head without its `dtype` and `rngs`."""
     if config.heads == "dense":
         return partial(PolicyHead, features_shape, num_actions)
+    _check_board(observation_shape, features_shape)
+    if actions_per_cell == 0:
+        raise ValueError(
+            "network.heads must be dense for a game whose actions do not belong to "
+            "cells (Game.actions_per_cell is 0): 'board'"
+        )
+    num_cells = math.prod(observation_shape[:2])
+    check_int("actions_per_cell", actions_per_cell, 1)
+    num_others = num_actions - num_cells * actions_per_cell
+    if num_others < 0:
+        raise ValueError(
+            f"actions_per_cell must be at most {num_actions} actions / {num_cells} "
+            f"cells: {actions_per_cell}"
+        )
+    return partial(BoardPolicyHead, features_shape[-1], actions_per_cell, num_others)
+
+
+def _make_value_head(
+    config: NetworkConfig,
+    observation_shape: tuple[int, int, int],
+    features_shape: tuple[int, ...],
+) -> Callable[..., nnx.Module]:
+    """Returns the value head without its `dtype` and `rngs`."""
+    if config.heads == "dense":
+        return partial(ValueHead, features_shape, config.value_head)
+    _check_board(observation_shape, features_shape)
+    return partial(BoardValueHead, features_shape[-1], config.value_head)
+
+
+def _check_board(
+    observation_shape: tuple[int, int, int], features_shape: tuple[int, ...]
+) -> None:
     height, width, _ = observation_shape
     if features_shape[:-1] != (height, width):
         raise ValueError(
             "network.heads can be board only with a trunk that returns features of the "
             f"{height}x{width} board, such as conv; this one returns {features_shape}"
         )
-    if not actions_per_cell:
-        raise ValueError(
-            "network.heads must be dense for a game whose actions do not belong to "
-            "cells (Game.actions_per_cell is 0): 'board'"
-        )
-    num_others = num_actions - height * width * actions_per_cell
-    if actions_per_cell < 0 or num_others < 0:
-        raise ValueError(
-            f"actions_per_cell must be from 0 to {num_actions // (height * width)} for "
-            f"{num_actions} actions and {height * width} cells: {actions_per_cell}"
-        )
-    return partial(BoardPolicyHead, features_shape[-1], actions_per_cell, num_others)
-
-
-def _make_value_head(
-    config: NetworkConfig, features_shape: tuple[int, ...]
-) -> Callable[..., nnx.Module]:
-    """Returns the value head without its `dtype` and `rngs`."""
-    if config.heads == "dense":
-        return partial(ValueHead, features_shape, config.value_head)
-    return partial(BoardValueHead, features_shape[-1], config.value_head)
 
 
 def predict(

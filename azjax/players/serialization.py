@@ -169,7 +169,9 @@ def load_player(
     # limit, the sizes are untrusted, and the network is traced instead.
     is_built = own_parts is not None and most is None
     build = _first_network if is_built else _traced_network
-    network, shapes = build(settings, own_parts)
+    is_own = own_parts is not None  # then an error is the user's
+    with contextlib.nullcontext() if is_own else reading_settings(directory):
+        network, shapes = build(settings, own_parts)
     return TrainedPlayer(
         game=settings.game,
         network=network,

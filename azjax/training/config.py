@@ -226,7 +226,8 @@ class TrainConfig:
         run_dir: run directory, local or `gs://BUCKET/RUN`; `runs/GAME` by default.
         initial_player: initial weights: the directory of a run or a player for the same
             game with the same `network`, or `pretrained`; `--from` of `azjax train`.
-            With `network.heads` of `board` the size of the board may differ.
+            With `network.heads` of `board` the options of the game may differ, such as
+            the size of the board, if the network has the same shapes.
         notes: free text stored in `config.json`; may change when the run continues.
     """
 

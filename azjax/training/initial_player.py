@@ -18,7 +18,8 @@ def initial_variables(
 ) -> Variables:
     """Returns the weights of `config.initial_player`.
 
-    With `network.heads` of `board`, a player of another board size will do.
+    With `network.heads` of `board`, the options of the game may differ, such as the
+    size of the board or the komi, if the network has the same shapes.
 
     Args:
         config: the run's settings.
@@ -34,7 +35,12 @@ def initial_variables(
     player = load_player(directory, parts)
     is_other_size = config.network.heads == "board" and player.game.name == game.name
     if player.game != game and not is_other_size:
-        raise ValueError(f"the player in {source} is for {player.game}, not for {game}")
+        hint = ""
+        if player.game.name == game.name and player.config.heads == "board":
+            hint = "; give --network.heads board and the settings of its trunk"
+        raise ValueError(
+            f"the player in {source} is for {player.game}, not for {game}{hint}"
+        )
     saved, wanted = (
         _flattened(network.to_json()) for network in (player.config, config.network)
     )

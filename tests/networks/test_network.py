@@ -315,8 +315,9 @@ def test_board_heads_have_far_fewer_weights():
     [
         (DENSE.trunk, 2, r"only with a trunk .* 3x4 board, .* returns \(6,\)"),
         (CONV.trunk, 0, "network.heads must be dense for a game whose actions"),
-        (CONV.trunk, 3, "actions_per_cell must be from 0 to 2 for 25 actions .*: 3"),
-        (CONV.trunk, -1, "actions_per_cell must be from 0 to 2 for 25 actions .*: -1"),
+        (CONV.trunk, 3, "actions_per_cell must be at most 25 actions / 12 cells: 3"),
+        (CONV.trunk, -1, "actions_per_cell must be an int >= 1: -1"),
+        (CONV.trunk, 1.0, "actions_per_cell must be an int >= 1: 1.0"),
     ],
 )
 def test_board_heads_need_a_board_and_actions_of_cells(
@@ -324,6 +325,13 @@ def test_board_heads_need_a_board_and_actions_of_cells(
 ):
     with pytest.raises(ValueError, match=message):
         init_board_heads(trunk, actions_per_cell)
+
+
+def test_a_board_value_head_needs_a_board_with_any_policy_head():
+    parts = Parts(policy_head=lambda shape, rngs: LinearHead(shape, 5, rngs))
+    config = dataclasses.replace(DENSE, heads="board")
+    with pytest.raises(ValueError, match="only with a trunk that returns features"):
+        init_network(jax.random.key(0), BOARD, NUM_ACTIONS, config, parts)
 
 
 def auxiliary_head(name):

@@ -464,3 +464,17 @@ def test_a_registered_trunk_is_saved_and_loaded_by_name(tmp_path, monkeypatch):
     chex.assert_trees_all_equal(loaded.variables, variables)
     del classes["flat"]
     assert_refused(tmp_path, "unknown trunk 'flat'; .* import the module")
+
+
+def test_heads_that_do_not_fit_the_game_name_the_player(tmp_path):
+    trunk = trunks.ConvTrunkConfig(num_blocks=0, channels=2)
+    config = NetworkConfig(trunk, heads="board")
+    game = games.make("tic_tac_toe")
+    network, variables = first_network(0, game, config)
+    trained = TrainedPlayer(game, network, variables, config, GumbelConfig(), 0)
+    save_player(tmp_path, trained)
+    content = json.loads((tmp_path / "config.json").read_text())
+    changed = json.dumps(content | {"game": "connect_four"})
+    (tmp_path / "config.json").write_text(changed)
+    with pytest.raises(ValueError, match=r"does not fit .*: network.heads must be d"):
+        load_player(tmp_path)
