@@ -81,12 +81,6 @@ def _check_attributes(game: Game) -> None:
         f"style: must draw the {len(pieces)} kinds of piece in `pieces`: {drawn}",
     )
     num_cells = game.observation_shape[0] * game.observation_shape[1]
-    per_cell = game.actions_per_cell
-    require(
-        type(per_cell) is int and 0 <= per_cell * num_cells <= game.num_actions,
-        f"actions_per_cell: must be an int from 0 to {game.num_actions // num_cells}, "
-        f"for {game.num_actions} actions and {num_cells} cells: {per_cell!r}",
-    )
     if game.num_actions not in (num_cells, num_cells + 1):
         drawn = ("policies_on_board",) if uses_style else ()
         for name in ("action_to_text", "action_cells", *drawn):
@@ -96,6 +90,12 @@ def _check_attributes(game: Game) -> None:
                 f"is cell a of {num_cells}, or a pass after them, and the game has "
                 f"{game.num_actions} actions",
             )
+    per_cell = game.actions_per_cell
+    require(
+        type(per_cell) is int and 0 <= per_cell * num_cells <= game.num_actions,
+        f"actions_per_cell: must be an int from 0 to {game.num_actions // num_cells}, "
+        f"for {game.num_actions} actions and {num_cells} cells: {per_cell!r}",
+    )
 
 
 def _check_options(game: Game) -> None:
