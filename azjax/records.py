@@ -5,6 +5,8 @@ import types
 import typing
 from typing import Any, Literal, TypeVar
 
+from azjax.checks import check_choice
+
 T = TypeVar("T")
 
 
@@ -62,8 +64,7 @@ def _value(hint: Any, value: Any, name: str) -> Any:
             return tuple(_value(item_hint, item, name) for item in value)
     if not any(_is(option, value) for option in _options(hint)):
         if typing.get_origin(hint) is Literal:
-            allowed = " or ".join(map(str, typing.get_args(hint)))
-            raise ValueError(f"{name} must be {allowed}: {_short(value)}")
+            check_choice(name, value, typing.get_args(hint))
         raise ValueError(f"{name} has the wrong type: {_short(value)}")
     return value
 

@@ -21,6 +21,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -31,6 +32,7 @@ from matplotlib.figure import Figure
 from azjax import arena, games, players
 from azjax.training.evaluation import OPENING_MOVES
 from azjax.training.loop import named_players
+from azjax.training.metrics import replace_file
 
 RESULT = "result.json"
 SCORE = "score against the first"
@@ -69,6 +71,18 @@ class Settings:
         """Returns the options of each variant by its name."""
         return dict(map(parse_variant, self.variants))
 
+    def of_result(self, name: str) -> dict[str, Any]:
+        """Returns the settings on which the result of a variant depends."""
+        baseline = next(iter(self.options.values()))
+        return {
+            "game": self.game,
+            "minutes": self.minutes,
+            "options": self.options[name],
+            "baseline": baseline,
+            "simulations": self.simulations,
+            "num_games": self.num_games,
+        }
+
 
 def parse_variant(text: str) -> tuple[str, list[str]]:
     """Parses `NAME=OPTIONS`.
@@ -88,10 +102,11 @@ def main(settings: Settings) -> None:
     for seed in settings.seeds:
         for name, options in settings.options.items():
             run = settings.out / name / str(seed)
-            if not (run / RESULT).exists():
+            if read_result(settings, name, seed) is None:
                 train(settings, run, seed, options)
-                result = judge(settings, run, settings.out / baseline / str(seed))
-                (run / RESULT).write_text(json.dumps(result, indent=2) + "\n")
+                numbers = judge(settings, run, settings.out / baseline / str(seed))
+                result = {"settings": settings.of_result(name), "numbers": numbers}
+                replace_file(run / RESULT, json.dumps(result, indent=2).encode())
             write_results(settings)
     print((settings.out / "ablation.md").read_text())
 
@@ -135,15 +150,31 @@ def judge(settings: Settings, run: Path, baseline: Path) -> dict[str, float]:
     return result
 
 
+def read_result(settings: Settings, name: str, seed: int) -> dict[str, float] | None:
+    """Returns the results of a run by the name of the measure; None if it has none.
+
+    Raises:
+        SystemExit: the result is one of other settings.
+    """
+    path = settings.out / name / str(seed) / RESULT
+    if not path.exists():
+        return None
+    result = json.loads(path.read_text())
+    if result["settings"] != settings.of_result(name):
+        raise SystemExit(
+            f"{path} is the result of other settings, {result['settings']}: give "
+            "those, or another --out"
+        )
+    return result["numbers"]
+
+
 def read_results(settings: Settings) -> dict[str, dict[str, list[float]]]:
     """Returns the numbers of the finished runs by measure and variant."""
     found: dict[str, dict[str, list[float]]] = {}
     for name in settings.options:
         for seed in settings.seeds:
-            path = settings.out / name / str(seed) / RESULT
-            if not path.exists():
-                continue
-            for measure, value in json.loads(path.read_text()).items():
+            numbers = read_result(settings, name, seed) or {}
+            for measure, value in numbers.items():
                 found.setdefault(measure, {}).setdefault(name, []).append(value)
     return found
 

@@ -250,6 +250,8 @@ def test_variants_are_trained_judged_and_compared(tmp_path, monkeypatch, capsys)
     assert (tmp_path / "ablation.png").stat().st_size > 1000
     script.main(settings)
     assert len(trained) == 4  # nothing is trained again
+    with pytest.raises(SystemExit, match="is the result of other settings"):
+        script.main(dataclasses.replace(settings, minutes=1.0))
 
 
 @pytest.mark.parametrize(

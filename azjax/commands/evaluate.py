@@ -130,7 +130,7 @@ def print_report(console: Console, report: Report) -> None:
     if report.perfect:
         table = Table(
             *("player", "won", "drawn", "lost"),
-            title="as the first player, from the empty board, against perfect play",
+            title="as the first player against perfect play",
             box=None,
         )
         for name, result in report.perfect.items():

@@ -259,7 +259,6 @@ class Game(abc.ABC, Generic[S]):
         state: S,
         last_action: int | None = None,
         policies: Mapping[str, np.ndarray] | None = None,
-        is_turned: bool = False,
     ) -> str:
         """Draws the position as an SVG document; the winning cells are marked.
 
@@ -268,12 +267,11 @@ class Game(abc.ABC, Generic[S]):
             last_action: the move that led to it; it is marked.
             policies: `[A]` probabilities of the next move, by a name such as `network`
                 or `search`; they are drawn on the board.
-            is_turned: whether to draw the board from the opposite side.
 
         Raises:
             ValueError: `state` is a batch, or a policy does not have A entries.
         """
-        return rendering.game_to_svg(self, state, last_action, policies, is_turned)
+        return rendering.game_to_svg(self, state, last_action, policies)
 
     def policies_on_board(
         self, state: S, policies: Mapping[str, np.ndarray]

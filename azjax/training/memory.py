@@ -180,10 +180,12 @@ def _search_parts(
         ),
     )
     if shipped(game) is not None:  # without solved positions nothing is searched
+        # Exact lanes: one device evaluates.
+        num_shares = 1 if config.exact_lanes else num_devices
         yield MemoryItem(
             "the search of evaluations",
             bytes_of_search(
-                Division(config.num_lanes).padded(GRADED_AT_ONCE) // num_devices,
+                Division(config.num_lanes).padded(GRADED_AT_ONCE) // num_shares,
                 config.evaluation.num_simulations,
             ),
             "evaluation",

@@ -105,17 +105,6 @@ def test_the_winning_cells_are_marked_and_described(style):
 
 
 @every_style
-def test_a_turned_board_is_seen_from_the_opposite_side(style):
-    turned = to_svg(style, BOARD, [(1, 1)], is_turned=True)
-    reversed_labels = {"column_labels": "cba", "row_labels": "123"}
-    opposite = rendering.board_to_svg(
-        style, BOARD[::-1, ::-1], marked=[(1, 1)], **reversed_labels
-    )
-    assert sorted(turned.splitlines()[2:]) == sorted(opposite.splitlines()[2:])
-    assert turned.splitlines()[1] == to_svg(style, BOARD, [(1, 1)]).splitlines()[1]
-
-
-@every_style
 def test_every_piece_looks_different(style):
     pieces = [piece(0.0, 0.0) for piece in style.pieces]
     assert len(set(pieces)) == len(style.pieces) == len(style.names)

@@ -180,6 +180,17 @@ def test_a_decision_of_an_abandoned_game_does_not_affect_the_next(visit):
     assert page.target(8).get_attribute("aria-label") == "c1: cross"
 
 
+def test_a_move_can_be_typed(visit):
+    page = visit("tic_tac_toe")
+    page.find(".entry input").fill("d4")
+    page.page.keyboard.press("Enter")
+    expect(page.find(".entry p")).to_contain_text("'d4' is no legal move; legal are a3")
+    page.find(".entry input").fill(" B2 ")
+    page.page.keyboard.press("Enter")
+    page.wait_for(f"{YOURS}[data-moves='2']")
+    assert page.target(4).get_attribute("aria-label") == "b2: cross"
+
+
 def test_the_computer_can_move_first(visit):
     page = visit("tic_tac_toe")
     page.find("label:has-text('Computer')").click()

@@ -313,6 +313,8 @@ def test_the_second_player_sees_the_board_turned(visit):
     page.find("label:has-text('Computer')").click()
     page.wait_for(f"{YOURS}[data-moves='1']")
     assert heights(24, 0) == pytest.approx([above, below])
+    assert page.find(".labels text").all_text_contents() == [*"edcba12345"]
+    expect(page.find(".slides")).to_have_count(1)  # the computer's man
     assert page.target(0).get_attribute("aria-label") == "a5: black man"
     free, square = 11, "b3"
     if "white" in page.target(free).get_attribute("aria-label"):

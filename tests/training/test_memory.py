@@ -217,6 +217,15 @@ def test_devices_share_all_but_the_network():
 
 
 @pytest.mark.usefixtures("on_a_device")
+def test_one_device_evaluates_with_exact_lanes():
+    alone, shared = (
+        parts_of(config(exact_lanes=True), number)["the search of evaluations"].size
+        for number in (1, 8)
+    )
+    assert shared == alone
+
+
+@pytest.mark.usefixtures("on_a_device")
 def test_a_run_that_fits_is_accepted(monkeypatch):
     parts = list(parts_of(config()).values())
     needed = sum(part.size for part in needed_at_once(parts))

@@ -367,7 +367,6 @@ class PgxGame(Game[State]):
         state: State,
         last_action: int | None = None,
         policies: Mapping[str, np.ndarray] | None = None,
-        is_turned: bool = False,
     ) -> str:
         """Returns pgx's drawing, which shows neither the last action nor policies, and
         is not turned."""

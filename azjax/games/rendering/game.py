@@ -41,7 +41,6 @@ def game_to_svg(
     state: Any,
     last_action: int | None,
     policies: Mapping[str, np.ndarray] | None,
-    is_turned: bool,
 ) -> str:
     """Draws one position as an SVG document; the arguments are those of `Game.to_svg`.
 
@@ -63,7 +62,6 @@ def game_to_svg(
         column_labels=game.column_labels,
         row_labels=game.row_labels,
         policies=game.policies_on_board(state, arrays) if arrays else {},
-        is_turned=is_turned,
     )
 
 

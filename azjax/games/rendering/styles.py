@@ -59,16 +59,6 @@ class Style:
     front: Callable[[int, int], Sequence[str]] = lambda height, width: ()
 
 
-def turned(style: Style, height: int, width: int) -> Style:
-    """Returns the style of a board seen from the opposite side, with upright pieces."""
-    return dataclasses.replace(
-        style,
-        center=lambda row, column: style.center(height - 1 - row, width - 1 - column),
-        column_label=lambda _, column: style.column_label(height, width - 1 - column),
-        row_label=lambda row: style.row_label(height - 1 - row),
-    )
-
-
 def _grid(height: int, width: int, color: str = elements.PALE_INK) -> list[str]:
     """Returns the lines between the cells."""
     right, bottom = _square_size(height, width)

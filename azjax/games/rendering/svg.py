@@ -10,7 +10,7 @@ import numpy as np
 
 from azjax.games.rendering import elements
 from azjax.games.rendering.elements import PAPER, POLICY_COLORS
-from azjax.games.rendering.styles import CELL_SIZE, Style, turned
+from azjax.games.rendering.styles import CELL_SIZE, Style
 from azjax.games.rendering.text import Cell
 
 MARGIN = 30  # around the board, room for the labels
@@ -68,7 +68,6 @@ def board_to_svg(
     row_labels: Sequence[str],
     winning: Collection[Cell] = (),
     policies: Policies | None = None,
-    is_turned: bool = False,
 ) -> str:
     """Draws a board as an SVG document.
 
@@ -82,13 +81,10 @@ def board_to_svg(
         policies: by name, the probabilities of the next move: `[W]`, bars above the
             columns; `[H, W]`, bars in the empty cells; or arrows from cell to cell, of
             which the most probable are drawn.
-        is_turned: whether the board is seen from the opposite side.
 
     Raises:
         ValueError: a policy has another shape.
     """
-    if is_turned:
-        style = turned(style, *board.shape)
     columns, cells, arrows = _by_kind(policies or {}, board.shape)
     pieces = [
         style.pieces[board[row, column]](*style.center(row, column))
@@ -107,14 +103,13 @@ def board_to_svg(
         " ".join(f"{column_labels[column]}{rows[row]}" for row, column in some)
         for some in (marked, winning)
     )
-    title = html.escape(_title(style, board, last, won))
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" '
             f'viewBox="{" ".join(f"{side:g}" for side in box)}" '
             f'width="{box[2]:g}" height="{box[3]:g}" '
             f'font-family="Helvetica, Arial, sans-serif" text-anchor="middle">',
-            f"<title>{title}</title>",
+            f"<title>{html.escape(_title(style, board, last, won))}</title>",
             elements.rectangle(*box, PAPER, radius=18),
             *style.ground(*board.shape),
             *below,
