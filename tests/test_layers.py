@@ -7,10 +7,8 @@ import azjax
 
 ROOT = pathlib.Path(azjax.__file__).parent
 FLOORS = [
-    {
-        *("checks", "compilation_cache", "devices", "program", "records", "remote"),
-        "suggestions",
-    },
+    {"checks", "suggestions"},
+    {"compilation_cache", "devices", "program", "records", "remote"},
     {"config_registry"},
     {"games", "search", "networks"},
     {"players"},
