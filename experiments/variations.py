@@ -26,14 +26,14 @@ def pure_z(game: games.Game) -> dict:
 def five_steps(game: games.Game, num_steps: int = 5) -> dict:
     """Trains on the search's value `num_steps` moves later, or the result."""
 
-    def compute(reward, terminated, value, draw):
-        target = training.soft_result(value, draw)
+    def compute(moves):
+        target = training.soft_result(moves.value, moves.draw_probability)
         for _ in range(num_steps):
             # The value target of the next position, negated; the newest position keeps
             # its own.
             after = jnp.concatenate([jnp.flip(target[1:], axis=-1), target[-1:]])
-            result = training.one_hot_result(reward)
-            target = jnp.where(terminated[..., None], result, after)
+            result = training.one_hot_result(moves.reward)
+            target = jnp.where(moves.terminated[..., None], result, after)
         return target
 
     horizon = min(num_steps, game.max_moves)

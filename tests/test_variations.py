@@ -19,6 +19,7 @@ from azjax.training import (
     ReplayConfig,
     SelfPlayConfig,
     TrainConfig,
+    Trajectory,
     evaluation,
     plots,
     soft_result,
@@ -103,7 +104,18 @@ def test_five_steps_targets_follow_their_definition():
     draw = chance.uniform(0, 1, terminated.shape).astype(np.float32)
     value_target = VARIATIONS["five_steps"](games.make("tic_tac_toe"))["value_target"]
     played = (reward, terminated, value, draw)
-    found = value_target.compute(*map(jnp.asarray, played))
+    found = value_target.compute(
+        Trajectory(
+            state=None,
+            action=None,
+            policy=None,
+            value=jnp.asarray(value),
+            draw_probability=jnp.asarray(draw),
+            regret=jnp.zeros_like(value),
+            reward=jnp.asarray(reward),
+            terminated=jnp.asarray(terminated),
+        )
+    )
     for game in range(3):
         expected = five_steps_by_definition(*(each[:, game] for each in played))
         np.testing.assert_allclose(found[: len(expected), game], expected, atol=1e-6)

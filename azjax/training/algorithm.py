@@ -146,7 +146,11 @@ def make_algorithm(
     optimizer = optimizer or make_optimizer(config.learner)
     sampler = sampler or uniform_sampler()
     if value_target is None:
-        value_target = lambda_target(config.learner.td_lambda, game.max_moves)
+        value_target = lambda_target(
+            config.learner.td_lambda,
+            game.max_moves,
+            max_regret=config.learner.max_regret,
+        )
     config.check_replay(value_target.horizon)
     lanes = spread_lanes(
         config.num_lanes, one_by_one=config.exact_lanes, devices=devices

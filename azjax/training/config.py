@@ -161,6 +161,9 @@ class LearnerConfig:
         value_weight: weight of the value loss relative to the policy loss (AlphaZero:
             1).
         td_lambda: lambda of the lambda-return (1: game result, 0: next search value).
+        max_regret: a move that the search values more than this below its best move
+            does not count in the value targets of earlier positions (0: only best moves
+            count, 2: all).
     """
 
     batch_size: int = 256
@@ -173,6 +176,7 @@ class LearnerConfig:
     ema_decay: float = 0.998
     value_weight: float = 1.0
     td_lambda: float = 0.8
+    max_regret: float = 0.0
 
     def __post_init__(self) -> None:
         """Checks the values."""
@@ -183,6 +187,7 @@ class LearnerConfig:
             check_number(f"learner.{name}", getattr(self, name), at_least=0, at_most=1)
         for name in ("replay_ratio", "learning_rate", "max_gradient_norm"):
             check_number(f"learner.{name}", getattr(self, name), above=0)
+        check_number("learner.max_regret", self.max_regret, at_least=0, at_most=2)
         check_number("learner.ema_decay", self.ema_decay, at_least=0, below=1)
 
 

@@ -52,7 +52,7 @@ from azjax.training.run_directory import has_begun, open_shared_directory
 from azjax.training.sampling import Sampler
 from azjax.training.targets import ValueTarget
 
-STATE_VERSION = 5  # raised when the layout of `TrainState` or of its progress changes
+STATE_VERSION = 6  # raised when the layout of `TrainState` or of its progress changes
 
 
 def train(

@@ -145,6 +145,7 @@ def empty_replay(
             policy=policy,
             value=jnp.zeros(shape, jnp.float32),
             draw_probability=jnp.zeros(shape, jnp.float32),
+            regret=jnp.zeros(shape, jnp.float32),
             reward=jnp.zeros(shape, jnp.float32),
             terminated=jnp.zeros(shape, bool),
         ),
@@ -228,9 +229,7 @@ def make_index(
 
 def _value_targets(moves: Trajectory, value_target: ValueTarget) -> jax.Array:
     """Returns `[R, B, 3]` float16 targets of moves in time order."""
-    targets = value_target.compute(
-        moves.reward, moves.terminated, moves.value, moves.draw_probability
-    )
+    targets = value_target.compute(moves)
     shape = (*moves.terminated.shape, 3)
     if targets.shape != shape:
         raise ValueError(

@@ -26,6 +26,8 @@ class SearchResult(NamedTuple):
     action: `[B]` int32; the best move.
     policy: `[B, A]` float32; the improved policy.
     value: `[B]` float32; for the player to move.
+    qvalues: `[B, A]` float32; the search's value of each action, `value` for actions
+        without visits.
     visits: `[B]` float32; simulations in the tree, reused ones included.
     is_full: `[B]` bool; whether the search was a full one.
     tree: the trees; None without tree reuse.
@@ -34,6 +36,7 @@ class SearchResult(NamedTuple):
     action: jax.Array
     policy: jax.Array
     value: jax.Array
+    qvalues: jax.Array
     visits: jax.Array
     is_full: jax.Array
     tree: Tree | None
@@ -115,11 +118,16 @@ class _Searches(NamedTuple):
             search_slice=part,
         )
         action = jnp.asarray(output.action)
+        summary = output.search_tree.summary()
+        value = improved_value(output)
         return SearchResult(
             action=action,
             policy=jnp.asarray(output.action_weights),
-            value=improved_value(output),
-            visits=output.search_tree.summary().visit_counts.sum(axis=-1),
+            value=value,
+            qvalues=jnp.where(
+                summary.visit_counts > 0, summary.qvalues, value[:, None]
+            ),
+            visits=summary.visit_counts.sum(axis=-1),
             is_full=jnp.full(action.shape, is_full),
             tree=None if tree is None else output.search_tree.replace(extra_data=None),
         )

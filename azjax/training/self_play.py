@@ -46,6 +46,8 @@ class Trajectory(NamedTuple):
         after a fast search.
     value: `[T, B]` float32; the search's value for the player to move.
     draw_probability: `[T, B]` float32; the network's.
+    regret: `[T, B]` float32; how much lower the search values the move than its best
+        move, at least 0.
     reward: `[T, B]` float32; to the player who moved.
     terminated: `[T, B]` bool; whether the move ended the game.
     """
@@ -55,6 +57,7 @@ class Trajectory(NamedTuple):
     policy: StoredPolicy
     value: jax.Array
     draw_probability: jax.Array
+    regret: jax.Array
     reward: jax.Array
     terminated: jax.Array
 
@@ -254,6 +257,10 @@ class _SelfPlay(NamedTuple):
         is_sampled = games.moves < self.config.temperature_moves
         action = jnp.where(is_sampled, sampled, result.action)
         after = jax.vmap(game.step)(games.state, action)
+        best, played = (
+            jnp.take_along_axis(result.qvalues, move[:, None], axis=1)[:, 0]
+            for move in (result.action, action)
+        )
         policy, dropped = store_policy(
             jnp.where(result.is_full[:, None], result.policy, 0), self.policy_entries
         )
@@ -263,6 +270,7 @@ class _SelfPlay(NamedTuple):
             policy=policy,
             value=result.value,
             draw_probability=outcome[:, 1],
+            regret=jnp.maximum(best - played, 0),
             reward=mover_reward(game, games.state, after),
             terminated=after.terminated,
         )

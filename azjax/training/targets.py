@@ -3,12 +3,15 @@
 import functools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from azjax.checks import check_number
+
+if TYPE_CHECKING:
+    from azjax.training.self_play import Trajectory
 
 NEGLIGIBLE = 1e-3  # maximum weight of the bootstrap value in a lambda-return
 
@@ -50,44 +53,42 @@ def horizon(td_lambda: float, max_moves: int) -> int:
 class ValueTarget(NamedTuple):
     """A value target, computed from stored moves.
 
-    compute: `compute(reward, terminated, value, draw)` returns `[T, B, 3]`
-        probabilities of win, draw and loss for the player to move at each of T moves in
-        B game slots, in time order; see `lambda_returns` for its arguments. They are
-        stored as float16.
+    compute: `compute(moves)` returns `[T, B, 3]` probabilities of win, draw and loss
+        for the player to move at each of T moves in B game slots; the moves are a
+        `Trajectory` in time order. They are stored as float16.
     horizon: number of moves after which a position of an unfinished game becomes
         eligible; the unknown rest of the game should then have negligible weight in its
         target. At least 1; a `TrainConfig` also needs room in the replay for the
         horizon of its `learner.td_lambda`.
     """
 
-    compute: Callable[[jax.Array, jax.Array, jax.Array, jax.Array], jax.Array]
+    compute: Callable[["Trajectory"], jax.Array]
     horizon: int
 
 
-def lambda_target(td_lambda: float, max_moves: int) -> ValueTarget:
+def lambda_target(
+    td_lambda: float, max_moves: int, *, max_regret: float = 0.0
+) -> ValueTarget:
     """Returns the value target of `lambda_returns`.
 
     Args:
         td_lambda: lambda, in [0, 1].
         max_moves: of the longest game.
+        max_regret: see `lambda_returns`.
 
     Raises:
-        ValueError: `td_lambda` is not in [0, 1].
+        ValueError: `td_lambda` is not in [0, 1], or `max_regret` not in [0, 2].
     """
     check_number("td_lambda", td_lambda, at_least=0, at_most=1)
+    check_number("max_regret", max_regret, at_least=0, at_most=2)
     return ValueTarget(
-        functools.partial(lambda_returns, td_lambda=td_lambda),
+        functools.partial(lambda_returns, td_lambda=td_lambda, max_regret=max_regret),
         horizon(td_lambda, max_moves),
     )
 
 
 def lambda_returns(
-    reward: jax.Array,
-    terminated: jax.Array,
-    value: jax.Array,
-    draw: jax.Array,
-    *,
-    td_lambda: float,
+    moves: "Trajectory", *, td_lambda: float, max_regret: float = 0.0
 ) -> jax.Array:
     """Computes lambda-returns between the game's result and the search's values.
 
@@ -96,29 +97,34 @@ def lambda_returns(
     search_value[t + 1])`, where `flip` exchanges win and loss. An unfinished game is
     bootstrapped from the search value of its newest position.
 
-    `T` is the number of moves, in time order; `B` the number of game slots.
+    What follows a bad move does not show the value of the position before it. So the
+    target of a position whose move has a regret above `max_regret`, and did not win, is
+    the search's value there; earlier targets continue from it (Watkins's Q(lambda),
+    Sutton and Barto 2018, section 12.10).
 
     Args:
-        reward: `[T, B]` reward of move t, to the player who made it.
-        terminated: `[T, B]` bool; whether move t ended the game.
-        value: `[T, B]` search value of the position before move t.
-        draw: `[T, B]` the network's probability of a draw there.
+        moves: T moves in each of B game slots, in time order. Their `reward`,
+            `terminated`, `value`, `draw_probability` and `regret` are used.
         td_lambda: lambda of the lambda-return (1: game result, 0: next search value).
+        max_regret: from 0, only the search's best moves count, to 2, all moves count.
 
     Returns:
         `[T, B, 3]` float16 targets for the player to move at t.
     """
+    values = soft_result(moves.value, moves.draw_probability)
+    is_bad = (moves.regret > max_regret) & (moves.reward <= 0)
 
     def step(carry, move):
         target_after, value_after = carry
-        reward, terminated, value, draw = move
+        reward, terminated, is_bad, value = move
         mixed = (1 - td_lambda) * value_after + td_lambda * target_after
         target = jnp.where(
             terminated[:, None], one_hot_result(reward), jnp.flip(mixed, axis=-1)
         )
-        return (target, soft_result(value, draw)), target.astype(jnp.float16)
+        target = jnp.where(is_bad[:, None], value, target)
+        return (target, value), target.astype(jnp.float16)
 
     # From the next player's point of view: `step` flips it.
-    newest = jnp.flip(soft_result(value[-1], draw[-1]), axis=-1)
-    moves = (reward, terminated, value, draw)
-    return jax.lax.scan(step, (newest, newest), moves, reverse=True)[1]
+    newest = jnp.flip(values[-1], axis=-1)
+    rows = (moves.reward, moves.terminated, is_bad, values)
+    return jax.lax.scan(step, (newest, newest), rows, reverse=True)[1]

@@ -67,7 +67,14 @@ def record(state, action, number):
     value = jnp.float32(number / 100)
     reward = GAME.rewards(after)[state.current_player]
     row = Trajectory(
-        state, action.astype(jnp.uint8), policy, value, value, reward, after.terminated
+        state=state,
+        action=action.astype(jnp.uint8),
+        policy=policy,
+        value=value,
+        draw_probability=value,
+        regret=jnp.float32(0),
+        reward=reward,
+        terminated=after.terminated,
     )
     return row, after
 
@@ -518,7 +525,7 @@ def test_auxiliary_targets_use_the_final_position_and_the_same_symmetry(
 
 
 def test_value_targets_of_another_shape_are_refused(moves):
-    swapped = ValueTarget(lambda reward, *rest: jnp.zeros((*reward.T.shape, 3)), 1)
+    swapped = ValueTarget(lambda moves: jnp.zeros((*moves.reward.T.shape, 3)), 1)
     with pytest.raises(ValueError, match=r"must return \(12, 2, 3\).*\(2, 12, 3\)"):
         jax.eval_shape(
             functools.partial(make_index, value_target=swapped),

@@ -46,3 +46,10 @@ def test_puct_plays_the_most_visited_move_where_it_explores(found):
 
 def test_noise_makes_puct_search_the_same_position_differently(found):
     assert len(np.unique(found.policy, axis=0)) > 1
+
+
+def test_the_value_is_the_mean_of_the_qvalues_under_the_policy(found):
+    """Actions without visits have the value itself, so they do not change the mean."""
+    mean = (found.policy * found.qvalues).sum(axis=-1)
+    np.testing.assert_allclose(mean, found.value, atol=1e-5)
+    assert np.ptp(found.qvalues, axis=-1).max() > 0

@@ -139,6 +139,17 @@ def test_values_lie_in_their_range(joined):
     assert ((joined.draw_probability >= 0) & (joined.draw_probability <= 1)).all()
 
 
+def test_only_sampled_moves_have_a_regret(joined):
+    """Moves after `temperature_moves` are the search's best ones."""
+    assert ((joined.regret >= 0) & (joined.regret <= 2)).all()
+    since = np.zeros(joined.terminated.shape, int)
+    for move in range(1, len(since)):
+        since[move] = np.where(joined.terminated[move - 1], 0, since[move - 1] + 1)
+    is_sampled = since < CONFIG.temperature_moves
+    assert (joined.regret[is_sampled] > 0).any()
+    assert (joined.regret[~is_sampled] == 0).all()
+
+
 def test_the_same_key_plays_the_same_chunk(run):
     jax.tree.map(np.testing.assert_array_equal, run[4], run[1][0])
 
