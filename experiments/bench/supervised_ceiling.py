@@ -194,6 +194,7 @@ def main(settings: Settings) -> None:
 def mistakes(settings: Settings, network, variables) -> str:
     """Returns the mistakes in the solved positions of azjax, by group."""
     solved = arena.shipped(GAME)
+    assert solved is not None
     texts = []
     for name, player in (
         ("network", players.NetworkPlayer(GAME, network, variables)),
