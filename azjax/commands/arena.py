@@ -34,8 +34,8 @@ from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game
 from azjax.networks import Parts
-from azjax.players import AnyPlayer, GtpPlayer, load
-from azjax.players.gtp import MOVE_SECONDS
+from azjax.players import AnyPlayer, load
+from azjax.players.engine_player import MOVE_SECONDS, EnginePlayer
 from azjax.players.names import split_name, unused_name
 
 TOURNAMENT_GAMES = 100
@@ -79,8 +79,8 @@ def arena_command(
             either verdict is 5%.
         save: a new directory for all games, ratings.png and results.json.
         at_once: maximum number of concurrent games.
-        move_seconds: time limit for a move of an external program (`gtp:COMMAND`),
-            which otherwise forfeits the game.
+        move_seconds: time limit for a move of an external program (`gtp:COMMAND`,
+            `uci:COMMAND`), which otherwise forfeits the game.
         seed: seed of openings and players.
         parts: MODULE:NAME, the azjax.networks.Parts of networks with modules of your
             own.
@@ -139,7 +139,7 @@ def _load_players(
     """Loads the players by name and checks that external ones start."""
     loaded = {name: load(text, game, parts) for name, text in texts.items()}
     for name, player in loaded.items():
-        if isinstance(player, GtpPlayer):
+        if isinstance(player, EnginePlayer):
             player.move_seconds = move_seconds
         check_starts(name, player, game)
     return loaded

@@ -12,7 +12,7 @@ import pytest
 from azjax import games, players
 from azjax.games.host import first_state, next_state
 from azjax.players import ForfeitError, GtpPlayer, ResignError
-from azjax.players.gtp_process import GtpProcess
+from azjax.players.engine_process import EngineProcess
 
 TIC_TAC_TOE = games.make("tic_tac_toe")
 ENGINE = pathlib.Path(__file__).with_name("gtp_engine.py")
@@ -52,7 +52,7 @@ def test_gtp_strings_accept_any_command():
 
 
 def test_programs_are_refused_without_process_groups(monkeypatch):
-    monkeypatch.setattr(GtpProcess, "is_possible", False)
+    monkeypatch.setattr(EngineProcess, "is_possible", False)
     with pytest.raises(ValueError, match="needs process groups, which Windows"):
         players.load(f"gtp:{command()}", TIC_TAC_TOE)
 

@@ -1,0 +1,170 @@
+"""The process of an engine, a program that answers lines of text with lines of text."""
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import IO, NoReturn, cast
+
+from azjax.players.session import ForfeitError
+
+CHUNK = 1 << 16  # bytes
+MAX_LINE = 1 << 20  # bytes
+MAX_STDERR = 1 << 12  # bytes that are kept
+QUIT_SECONDS = 1.0
+SHOWN = 200  # characters of output quoted in a message
+
+
+class EngineProcess:
+    """A running engine.
+
+    It leads its own process group, which is killed when this object is closed or
+    deleted, or the program ends. Not available on Windows, which has no process groups
+    (`is_possible`).
+
+    name: the engine's name in messages.
+    """
+
+    is_possible = hasattr(os, "killpg")
+
+    def __init__(self, arguments: Sequence[str]):
+        """Starts the program.
+
+        Raises:
+            ForfeitError: the program does not start.
+        """
+        self.name = os.path.basename(arguments[0])
+        try:
+            self._process = subprocess.Popen(
+                arguments,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ForfeitError(
+                f"{self.name} does not start: {error.strerror}"
+            ) from error
+        self._finalizer = weakref.finalize(self, _end, self._process)
+        self._received, self._complaints = bytearray(), bytearray()
+        self._selector = selectors.DefaultSelector()
+        for stream, received in (
+            (self._process.stdout, self._received),
+            (self._process.stderr, self._complaints),
+        ):
+            self._selector.register(
+                cast(IO[bytes], stream), selectors.EVENT_READ, received
+            )
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process is running."""
+        return self._finalizer.alive and self._process.poll() is None
+
+    def send(self, line: str, command: str | None = None) -> None:
+        """Sends a line.
+
+        Args:
+            line: the line, without its end.
+            command: what messages call it; None: the line.
+
+        Raises:
+            ForfeitError: the engine is not running.
+        """
+        if not self._finalizer.alive:
+            raise ForfeitError(f"{self.name} is not running")
+        try:
+            cast(IO[bytes], self._process.stdin).write(f"{line}\n".encode())
+        except OSError:
+            self.fail(self._how_it_died(command or line))
+
+    def lines(self, command: str, seconds: float) -> Iterator[str]:
+        """Yields the next lines of the engine's output, endlessly, as they arrive.
+
+        Args:
+            command: what they answer, for messages.
+            seconds: time limit for all lines together.
+
+        Raises:
+            ForfeitError: there is no next line; the engine is killed.
+        """
+        deadline = time.monotonic() + seconds
+        while True:
+            end = self._received.find(b"\n")
+            if end >= 0:
+                line = self._received[:end].decode(errors="replace")
+                del self._received[: end + 1]
+                yield line
+                continue
+            if len(self._received) > MAX_LINE:
+                self.fail(f"answers {command!r} with more than {MAX_LINE} bytes")
+            remaining = deadline - time.monotonic()
+            ready = self._selector.select(remaining) if remaining > 0 else []
+            if not ready:
+                self.fail(f"did not answer {command!r} within {seconds:g} seconds")
+            if not all([self._read(key) for key, _ in ready]):
+                self.fail(self._how_it_died(command))
+            del self._complaints[:-MAX_STDERR]
+
+    def fail(self, what: str) -> NoReturn:
+        """Kills the engine.
+
+        Raises:
+            ForfeitError: always; the message is the engine's name and `what` it did.
+        """
+        self.kill()
+        raise ForfeitError(f"{self.name} {what}")
+
+    def quit(self) -> None:
+        """Sends `quit`, and kills the engine if it does not end."""
+        with contextlib.suppress(ForfeitError):
+            self.send("quit")
+        if self._finalizer.alive:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(QUIT_SECONDS)
+        self.kill()
+
+    def kill(self) -> None:
+        """Kills the engine and the processes it started."""
+        self._selector.close()
+        self._finalizer()
+
+    def _read(self, key: selectors.SelectorKey) -> bool:
+        """Reads from a stream; returns False at the end of stdout."""
+        chunk = os.read(key.fd, CHUNK)
+        key.data.extend(chunk.replace(b"\r", b""))
+        if chunk:
+            return True
+        self._selector.unregister(key.fileobj)
+        return key.data is not self._received
+
+    def _how_it_died(self, command: str) -> str:
+        try:
+            status = f"exit status {self._process.wait(QUIT_SECONDS)}"
+        except subprocess.TimeoutExpired:
+            status = "its output closed"
+        for key, _ in self._selector.select(0):
+            self._read(key)
+        complaint = " ".join(self._complaints.decode(errors="replace").split())
+        words = f": {complaint[-SHOWN:]}" if complaint else ""
+        return f"died at {shown(command)!r} ({status}){words}"
+
+
+def shown(text: str) -> str:
+    """Returns a text in one line, shortened for a message."""
+    return " ".join(text.split())[:SHOWN]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
