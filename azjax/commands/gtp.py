@@ -11,7 +11,8 @@ from azjax.checks import check_seed
 from azjax.commands.common import note
 from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
-from azjax.play.gtp import Engine, Inbox, read_lines, serve
+from azjax.play.gtp import Engine, Inbox, serve
+from azjax.play.input_lines import read_lines
 from azjax.play.opponents import default_opponent
 
 

@@ -3,14 +3,10 @@
 Follows the Go Text Protocol, version 2, draft 2, by Gunnar Farnebäck (2002).
 """
 
-import os
 import queue
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
-
-CHUNK = 1 << 16  # bytes
-MAX_LINE = 1 << 16  # bytes
 
 
 class Command(NamedTuple):
@@ -56,23 +52,6 @@ def success(command_id: str, text: str) -> str:
 def failure(command_id: str, message: str) -> str:
     """Returns a complete error response."""
     return f"?{command_id} {' '.join(message.split())}\n\n"
-
-
-def read_lines(file_descriptor: int) -> Iterator[bytes]:
-    """Yields the lines of a file as they arrive, without line ends.
-
-    Lines are truncated to `MAX_LINE` bytes.
-    """
-    # The reading thread would lock a buffered file at exit.
-    line = b""
-    while chunk := os.read(file_descriptor, CHUNK):
-        *lines, rest = chunk.split(b"\n")
-        for end in lines:
-            yield (line + end)[:MAX_LINE]
-            line = b""
-        line = (line + rest)[:MAX_LINE]
-    if line:
-        yield line
 
 
 class Inbox:

@@ -6,8 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from azjax.games import Game
-from azjax.play.server.activity import Activity
-from azjax.play.server.incremental_search import (
+from azjax.play.incremental_search import (
     MAX_STRENGTH,
     STRENGTHS,
     IncrementalSearch,
@@ -17,6 +16,7 @@ from azjax.play.server.incremental_search import (
     search_text,
     sliced_player,
 )
+from azjax.play.server.activity import Activity
 from azjax.play.server.limits import Limits
 from azjax.play.server.memory import (
     PROGRAM_BYTES,

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from azjax.games import Game
-from azjax.play.server.incremental_search import (
+from azjax.play.incremental_search import (
     Batch,
     IncrementalSearch,
     batch_sizes,

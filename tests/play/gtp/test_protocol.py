@@ -1,17 +1,8 @@
-import os
 import threading
 
 import pytest
 
-from azjax.play.gtp.protocol import (
-    MAX_LINE,
-    Command,
-    Inbox,
-    failure,
-    parse,
-    read_lines,
-    success,
-)
+from azjax.play.gtp.protocol import Command, Inbox, failure, parse, success
 
 
 @pytest.mark.parametrize(
@@ -43,45 +34,6 @@ def test_an_answer_has_one_empty_line_at_its_end():
     assert success("3", "\na\n\n \nb\n") == "=3 \na\nb\n\n"
     assert failure("3", "no\n\nsuch") == "?3 no such\n\n"
     assert failure("", "illegal move") == "? illegal move\n\n"
-
-
-def lines_of(*chunks):
-    """Returns the lines of chunks of input."""
-    read_end, write_end = os.pipe()
-
-    def send():
-        for chunk in chunks:
-            os.write(write_end, chunk)
-        os.close(write_end)
-
-    threading.Thread(target=send).start()
-    try:
-        return list(read_lines(read_end))
-    finally:
-        os.close(read_end)
-
-
-def test_lines_are_read_from_chunks():
-    assert lines_of(b"name\nver", b"sion\n\nqu", b"it\n") == [
-        b"name",
-        b"version",
-        b"",
-        b"quit",
-    ]
-
-
-def test_a_last_line_without_an_end_is_read():
-    assert lines_of(b"name\nqui") == [b"name", b"qui"]
-    assert lines_of() == []
-
-
-def test_a_very_long_line_is_cut_and_the_next_one_is_whole():
-    long = b"x" * (3 * MAX_LINE + 17)
-    assert lines_of(long + b"\nname\n", long) == [
-        b"x" * MAX_LINE,
-        b"name",
-        b"x" * MAX_LINE,
-    ]
 
 
 def test_an_inbox_reports_whether_a_line_is_available():

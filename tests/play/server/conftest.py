@@ -1,17 +1,14 @@
 """A registry with two games, and slow or failing players."""
 
-import dataclasses
 import os
 import threading
 
-import jax
 import numpy as np
 import pytest
 
-from azjax import games, players
+from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.play.server import Limits, PlayerRegistry, make_catalog
-from azjax.play.server.incremental_search import IncrementalSearch, SlicePlan
 from azjax.players import (
     ForfeitError,
     MoveDecision,
@@ -78,52 +75,6 @@ def run(tmp_path):
     return tmp_path / "first"
 
 
-@pytest.fixture(scope="session")
-def player(connect_four):
-    return players.load("alphazero:pretrained", connect_four)
-
-
-@pytest.fixture(scope="session")
-def slices(player, connect_four):
-    """A search in four slices, compiled for batches of 1 and 4."""
-    slices = IncrementalSearch(player, SlicePlan(24, 7), connect_four.init())
-    slices.compile(1)
-    slices.compile(4)
-    return slices
-
-
-@pytest.fixture(scope="session")
-def visits_alone(found_alone):
-    """Visits of an unsliced search with 24 simulations, by actions."""
-    return {actions: visits for actions, (_, visits) in found_alone.items()}
-
-
-@pytest.fixture(scope="session")
-def found_alone(player, positions):
-    """Action and visits of an unsliced search with 24 simulations, by actions."""
-    whole = dataclasses.replace(player, simulations=24)
-    analyze = jax.jit(lambda state: whole.analyze(jax.random.key(0), state, None)[:2])
-    found = {}
-    for actions, state in positions:
-        choice, analysis = analyze(jax.tree.map(lambda leaf: leaf[None], state))
-        found[actions] = int(choice.action[0]), np.asarray(analysis.visits[0])
-    return found
-
-
-@pytest.fixture
-def compilations():
-    """Names of the threads that compile programs during the test."""
-    threads = []
-
-    def note(event, duration, **_):
-        if event == "/jax/core/compile/backend_compile_duration":
-            threads.append(threading.current_thread().name)
-
-    jax.monitoring.register_event_duration_secs_listener(note)
-    yield threads
-    jax.monitoring.unregister_event_duration_listener(note)
-
-
 @pytest.fixture
 def dying():
     return FailingPlayer()
@@ -141,21 +92,3 @@ def registry(catalog):
     registry = PlayerRegistry(catalog, Limits())
     yield registry
     registry.close()
-
-
-@pytest.fixture(scope="session")
-def connect_four():
-    return games.make("connect_four")
-
-
-@pytest.fixture(scope="session")
-def positions(connect_four):
-    """Lists of actions with the unfinished positions to which they lead."""
-    step = jax.jit(connect_four.step)
-    found = []
-    for actions in [(), (3,), (3, 3), (3, 2, 3), (0, 6, 1, 5), (3, 3, 3, 3, 3), (2, 3)]:
-        state = connect_four.init()
-        for action in actions:
-            state = step(state, np.int32(action))
-        found.append((actions, jax.tree.map(np.asarray, state)))
-    return found

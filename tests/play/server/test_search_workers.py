@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from azjax import players
+from azjax.play.incremental_search import IncrementalSearch
 from azjax.play.server import Limits
-from azjax.play.server.incremental_search import IncrementalSearch
 from azjax.play.server.jobs import Job
 from azjax.play.server.search_workers import SearchWorker, SessionWorker, TreeBudget
 

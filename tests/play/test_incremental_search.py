@@ -6,7 +6,7 @@ import pytest
 
 from azjax import games, players
 from azjax.networks import DenseTrunkConfig, NetworkConfig
-from azjax.play.server.incremental_search import (
+from azjax.play.incremental_search import (
     MAX_STRENGTH,
     STRENGTHS,
     Batch,
