@@ -111,6 +111,11 @@ def node():
     return program("node")
 
 
+@pytest.fixture(scope="session")
+def stockfish():
+    return program("stockfish")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def drop_compiled_programs():
     """Drops the compiled programs before they exhaust memory mappings or memory."""

@@ -40,11 +40,11 @@ def play_command(
     Args:
         game: a game that `azjax games` lists.
         opponent: random, greedy, minimax:DEPTH, mcts:N, q_learning:RUN, network:RUN,
-            alphazero:RUN, perfect, human (a second person) or gtp:COMMAND, where RUN
-            is a run directory or `pretrained`. Settings follow a ? and are joined by
-            &: alphazero:RUN?simulations=200&tree_reuse_nodes=2000. NAME=PLAYER sets
-            the player's name. Default: the pretrained player of the game, else a
-            search.
+            alphazero:RUN, perfect, human (a second person), gtp:COMMAND or, for
+            chess, uci:COMMAND, where RUN is a run directory or `pretrained`. Settings
+            follow a ? and are joined by &:
+            alphazero:RUN?simulations=200&tree_reuse_nodes=2000. NAME=PLAYER sets the
+            player's name. Default: the pretrained player of the game, else a search.
         second: let the opponent move first.
         seed: seed of the opponent.
         load: a saved game to continue.

@@ -45,7 +45,7 @@ def serve_command(
     Args:
         games: game specs, as in `azjax games`; all games by default.
         player: a further player of a game, for example chess=mcts:1000 or, with its
-            name on the page, go=gnu=gtp:COMMAND; repeatable.
+            name on the page, go=gnu=gtp:COMMAND or chess=sf=uci:COMMAND; repeatable.
         runs: directory of the runs whose players and progress are shown.
         parts: MODULE:NAME, the azjax.networks.Parts of custom modules.
         host: address to listen on; 0.0.0.0 accepts other machines.

@@ -44,6 +44,7 @@ from azjax.players.session import (
     compile_choice,
     start_session,
 )
+from azjax.players.uci import UciPlayer
 
 __all__ = [
     "DEFAULT_SIMULATIONS",
@@ -71,6 +72,7 @@ __all__ = [
     "ResignError",
     "TrainedPlayer",
     "TrainedQ",
+    "UciPlayer",
     "choose",
     "choose_with_carry",
     "compile_choice",

@@ -30,7 +30,9 @@ def public_name(spec: str) -> str:
     `network:go`.
     """
     kind, colon, argument = spec.partition(":")
-    if kind == "gtp":
+    if kind == "uci":
+        argument = argument.partition("?")[0]
+    if kind in ("gtp", "uci"):
         return os.path.basename(shlex.split(argument)[0])
     if not colon:
         return spec

@@ -99,13 +99,15 @@ class PlayerSpec:
         return int(text)
 
 
-def parse_settings(text: str, query: str, allowed: tuple[str, ...]) -> dict[str, str]:
+def parse_settings(
+    text: str, query: str, allowed: tuple[str, ...] | None
+) -> dict[str, str]:
     """Parses `NAME=VALUE&NAME=VALUE`.
 
     Args:
         text: the whole player string, for messages.
         query: the part after the question mark.
-        allowed: the settings of this player kind.
+        allowed: the settings of this player kind; None: any.
 
     Raises:
         ValueError: a name is unknown or repeated.
@@ -113,7 +115,7 @@ def parse_settings(text: str, query: str, allowed: tuple[str, ...]) -> dict[str,
     given = parse_qsl(query, keep_blank_values=True)
     settings = dict(given)
     for key in settings:
-        if key not in allowed:
+        if allowed is not None and key not in allowed:
             known = (
                 f"its settings are {', '.join(allowed)}" if allowed else "it has none"
             )

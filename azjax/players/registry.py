@@ -25,6 +25,7 @@ from azjax.players.serialization import (
     pretrained_directory,
 )
 from azjax.players.session import AnyPlayer, ExternalPlayer
+from azjax.players.uci import MAX_LIMITS, UciPlayer, check_is_chess
 from azjax.search import SEARCHES, SearchConfig
 from azjax.suggestions import did_you_mean
 
@@ -48,14 +49,14 @@ class PlayerKind(NamedTuple):
 
     form: the syntax shown in messages; it contains a colon if an argument is required.
     build: builds the player from the parsed string and the game, which may be None.
-    settings: the allowed settings.
+    settings: the allowed settings; None: the player checks them.
     is_verbatim: whether the whole text after the colon is the argument, question marks
         included.
     """
 
     form: str
     build: Callable[[PlayerSpec, Game | None], AnyPlayer]
-    settings: tuple[str, ...] = ()
+    settings: tuple[str, ...] | None = ()
     is_verbatim: bool = False
 
 
@@ -74,7 +75,9 @@ def load(spec: str, game: Game | None = None, parts: Parts | None = None) -> Any
       probability of a random move;
     - `perfect`: exact Connect Four, with the extra `solver`;
     - `human`: a person at the terminal; `gtp:COMMAND`: a program that speaks GTP, with
-      its arguments.
+      its arguments;
+    - `uci:COMMAND`: chess by a program that speaks UCI; settings `nodes`, `depth` and
+      `movetime` limit its search, all others are options of the program.
 
     RUN is a run directory, a player directory, or `pretrained`. Settings follow a `?`
     and are joined by `&`. `random`, `greedy`, `minimax`, `mcts`, `perfect` and
@@ -170,6 +173,18 @@ def _gtp(spec: PlayerSpec, game: Game | None) -> GtpPlayer:
     return GtpPlayer(spec.argument)
 
 
+def _uci(spec: PlayerSpec, game: Game | None) -> UciPlayer:
+    if game is not None:
+        check_is_chess(game)
+    limits = {
+        name: spec.int_setting(name, 1, most, 1)
+        for name, most in MAX_LIMITS.items()
+        if name in spec.settings
+    }
+    options = {k: value for k, value in spec.settings.items() if k not in limits}
+    return UciPlayer(spec.argument, options, **limits)
+
+
 def _q_learning(spec: PlayerSpec, game: Game | None) -> Player:
     epsilon = spec.float_setting("epsilon", 0.0, 1.0, 0.0)
     trained = load_q_player(spec.argument)
@@ -198,6 +213,7 @@ PLAYER_KINDS = {
     "perfect": PlayerKind("perfect", _perfect),
     "human": PlayerKind("human", _human),
     "gtp": PlayerKind("gtp:COMMAND", _gtp, is_verbatim=True),
+    "uci": PlayerKind("uci:COMMAND", _uci, settings=None),
 }
 
 

@@ -41,7 +41,9 @@ def test_a_learned_player_has_the_settings_of_its_run(trained, run):
     assert load_learned("network", run, trained.game).temperature == 0
 
 
-@pytest.mark.parametrize("kind", ["gtp:touch owned", "random", "human", ""])
+@pytest.mark.parametrize(
+    "kind", ["gtp:touch owned", "uci:touch owned", "random", "human", ""]
+)
 def test_an_unknown_kind_is_refused(trained, run, kind):
     with pytest.raises(ValueError, match="kind must be one of alphazero, "):
         load_learned(kind, run, trained.game)

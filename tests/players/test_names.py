@@ -23,6 +23,7 @@ def test_a_name_in_use_gets_a_number():
         ("alphazero:/home/me/runs/go/?simulations=9", "alphazero:go?simulations=9"),
         ("gtp:'/games/my engines/gnugo' --mode gtp --secret /games/key", "gnugo"),
         ("gtp:cat", "cat"),
+        ("uci:/games/stockfish x?SyzygyPath=/a b&Skill Level=0", "stockfish"),
     ],
 )
 def test_public_names_have_no_directory_and_no_arguments(spec, name):

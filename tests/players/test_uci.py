@@ -1,0 +1,282 @@
+import os
+import pathlib
+import shlex
+import sys
+import threading
+import time
+
+import pytest
+
+from azjax import games, players
+from azjax.games.host import first_state, next_state, rewards
+from azjax.players import ForfeitError, UciPlayer
+from azjax.players.engine_process import EngineProcess
+
+CHESS = games.make("chess")
+ENGINE = pathlib.Path(__file__).with_name("uci_engine.py")
+
+
+def command(behavior="good", log=os.devnull):
+    return shlex.join([sys.executable, "-ISs", str(ENGINE), behavior, str(log)])
+
+
+@pytest.fixture
+def make_player():
+    """Creates players that are closed after the test."""
+    made = []
+
+    def make(behavior="good", log=os.devnull, options=None, **settings):
+        made.append(UciPlayer(command(behavior, log), options, **settings))
+        return made[-1]
+
+    yield make
+    for player in made:
+        player.close()
+
+
+def position(texts):
+    """Returns a state and the actions that lead to it."""
+    state, actions = first_state(CHESS), []
+    for text in texts:
+        actions.append(CHESS.text_to_action(state, text))
+        state = next_state(CHESS, state, actions[-1])
+    return state, actions
+
+
+def choose(session, texts=""):
+    """Returns the session's move after some moves."""
+    state, actions = position(texts.split())
+    return CHESS.action_to_text(state, session.choose(state, actions).action)
+
+
+def received(log):
+    """Returns the lines that the engine received after `uci`."""
+    return log.read_text().splitlines()[1:]
+
+
+def test_settings_are_limits_and_options_of_the_engine():
+    text = f"uci:{command()}?nodes=50&Skill Level=3&depth=4&Threads=2"
+    player = players.load(text, CHESS)
+    assert isinstance(player, UciPlayer)
+    assert player.arguments[-1] == os.devnull
+    assert player.limits == {"nodes": 50, "depth": 4}
+    assert player.options == {"Skill Level": "3", "Threads": "2"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("uci:no-such-engine?nodes=1", "there is no program 'no-such-engine'"),
+        ("uci:'x", 'command "\'x" cannot be parsed: No closing quotation'),
+        ("uci:", "unknown player 'uci:'; players are .*uci:COMMAND"),
+        ("uci:true?nodes=0", "nodes must be a whole number from 1 to 9999999 in"),
+        ("uci:true?movetime=1s", "movetime must be a whole number from 1"),
+        ("uci:true?nodes=1&nodes=2", "has the setting 'nodes' twice"),
+        ("uci:true?Book=a%0Aquit", r"an option must be one line of text: 'a\\nquit'"),
+        ("uci:true?UCI_Elo=1500", "UCI_Elo has no effect without UCI_LimitStrength=t"),
+    ],
+)
+def test_an_invalid_player_string_is_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        players.load(text, CHESS)
+
+
+def test_other_games_are_refused(make_player):
+    go = games.make("go:5")
+    with pytest.raises(ValueError, match="UCI is a protocol for chess only: go:5"):
+        players.load("uci:true", go)
+    with pytest.raises(ValueError, match="UCI is a protocol for chess only: go:5"):
+        make_player().start_session(go, 0)
+
+
+def test_programs_are_refused_without_process_groups(monkeypatch):
+    monkeypatch.setattr(EngineProcess, "is_possible", False)
+    with pytest.raises(ValueError, match="uci:true needs process groups, which Win"):
+        players.load("uci:true", CHESS)
+
+
+def test_the_engine_receives_options_moves_and_limits(make_player, tmp_path):
+    log = tmp_path / "log"
+    options = {"skill level": 3, "UCI_LimitStrength": True, "UCI_Elo": 1400}
+    player = make_player("good", log, options | {"Style": "Very Risky"}, depth=5)
+    session = player.start_session(CHESS, 0)
+    assert choose(session) == "g1f3"
+    assert choose(session, "g1f3 e7e5") == "f3g1"
+    assert choose(session, "e2e4") == "g8f6"
+    assert received(log) == [
+        "setoption name Threads value 1",
+        "setoption name Skill Level value 3",
+        "setoption name UCI_LimitStrength value true",
+        "setoption name UCI_Elo value 1400",
+        "setoption name Style value Very Risky",
+        "ucinewgame",
+        "isready",
+        "position startpos",
+        "go depth 5",
+        "position startpos moves g1f3 e7e5",
+        "go depth 5",
+        "position startpos moves e2e4",
+        "go depth 5",
+    ]
+
+
+def test_an_engine_without_options_receives_none(make_player, tmp_path):
+    log = tmp_path / "log"
+    choose(make_player("plain", log).start_session(CHESS, 0))
+    assert received(log)[0] == "ucinewgame"
+    assert received(log)[-1] == "go nodes 10000"
+
+
+def test_a_button_is_pressed_and_threads_can_be_set(make_player, tmp_path):
+    log = tmp_path / "log"
+    options = {"Clear Hash": "", "Threads": 2}
+    choose(make_player("windows", log, options).start_session(CHESS, 0))
+    assert received(log)[:2] == [
+        "setoption name Threads value 2",
+        "setoption name Clear Hash",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"node": 9}, "Fake has no option 'node'; its options are .*; did you mean no"),
+        (
+            {"SkillLevel": 9},
+            "Fake has no option 'SkillLevel'; .*did you mean Skill L",
+        ),
+        ({"Skill Level": 21}, "Fake: Skill Level must be an int from 0 to 20: '21'"),
+        ({"Skill Level": "x"}, "Fake: Skill Level must be an int from 0 to 20: 'x'"),
+        ({"UCI_LimitStrength": 1}, "Fake: UCI_Lim.* must be true or false: '1'"),
+        ({"Style": "Risky"}, "Fake: Style must be Solid or Very Risky: 'Risky'"),
+        ({"Clear Hash": "now"}, "Fake: Clear Hash must be empty: 'now'"),
+        ({"Broken": "x"}, "Fake has no option 'Broken'"),
+    ],
+)
+def test_an_option_that_the_engine_lacks_is_refused(make_player, options, message):
+    with pytest.raises(ValueError, match=message):
+        make_player(options=options).start_session(CHESS, 0)
+
+
+@pytest.mark.parametrize(
+    ("moves", "answer"),
+    [
+        ("g1f3 a7a6 e2e3 a6a5 f1e2 a5a4", "e1g1"),
+        ("e2e4 a7a6 e4e5 d7d5", "e5d6"),
+        ("a2a4 b7b5 a4b5 a7a6 b5a6 c8b7 a6b7 b8c6", "b7b8n"),
+        ("a2a4 b7b5 a4b5 a7a6 b5a6 c8b7 a6b7 b8c6", "b7a8q"),
+    ],
+)
+def test_special_moves_are_sent_and_received(make_player, tmp_path, moves, answer):
+    log = tmp_path / "log"
+    session = make_player(f"plays {answer}", log).start_session(CHESS, 0)
+    assert choose(session, moves) == answer
+    state, _ = position([*moves.split(), answer])
+    reply = CHESS.action_to_text(state, int(CHESS.legal_action_mask(state).argmax()))
+    with pytest.raises(ForfeitError, match="not a legal move"):
+        choose(session, f"{moves} {answer} {reply}")
+    assert f"position startpos moves {moves} {answer} {reply}" in received(log)
+
+
+def test_an_engine_is_reused_by_the_next_game(make_player, tmp_path):
+    log = tmp_path / "log"
+    player = make_player("good", log)
+    for _ in range(3):
+        session = player.start_session(CHESS, 0)
+        assert choose(session) == "g1f3"
+        session.close()
+    lines = log.read_text().split()
+    assert (lines.count("uci"), lines.count("ucinewgame")) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("behavior", "message"),
+    [
+        ("dies", "^Fake died at 'go nodes 9' .exit status 3.: out of luck$"),
+        ("hangs", "^Fake did not answer 'go nodes 9' within [0-9.]+ seconds$"),
+        ("closes", "^Fake died at 'go nodes 9' .its output closed.$"),
+        ("floods", "^Fake answers 'go nodes 9' with more than 1048576 bytes$"),
+        ("babbles", "^Fake did not answer 'go nodes 9' within [0-9.]+ seconds$"),
+        ("plays e2e5", "^Fake answers 'go nodes 9' with 'bestmove e2e5', which is not"),
+        ("plays E2E4", "'bestmove E2E4', which is not a legal move$"),
+        ("plays (none)", "'bestmove .none.', which is not a legal move$"),
+        ("plays 0000", "'bestmove 0000', which is not a legal move$"),
+        ("plays", "answers 'go nodes 9' with 'bestmove', which is not a legal move$"),
+    ],
+)
+def test_an_engine_that_fails_forfeits_and_is_killed(make_player, behavior, message):
+    seconds = 0.5 if behavior in ("hangs", "babbles") else 60
+    player = make_player(behavior, nodes=9, move_seconds=seconds)
+    session = player.start_session(CHESS, 0)
+    process = session._engine.process._process
+    with pytest.raises(ForfeitError, match=message):
+        choose(session)
+    assert process.poll() is not None
+    with pytest.raises(ForfeitError, match="Fake is not running"):
+        choose(session)
+    session.close()
+    # Another game uses another process.
+    assert player.start_session(CHESS, 0)._engine.process.is_running
+
+
+def test_an_engine_that_is_killed_during_a_search_forfeits(make_player):
+    session = make_player("hangs").start_session(CHESS, 0)
+    process = session._engine.process._process
+
+    def kill():
+        time.sleep(0.2)
+        process.kill()
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    with pytest.raises(ForfeitError, match=r"^Fake died at .* \(exit status -9\)"):
+        choose(session)
+    thread.join()
+
+
+@pytest.mark.parametrize(
+    ("behavior", "message"),
+    [
+        ("deaf", "did not answer 'uci' within 0.5 seconds"),
+        ("unready", "Fake did not answer 'isready' within 0.5 seconds"),
+        ("absent", "died at 'uci' .exit status 1."),
+    ],
+)
+def test_an_engine_that_does_not_start_forfeits(make_player, behavior, message):
+    seconds = 60 if behavior == "absent" else 0.5
+    with pytest.raises(ForfeitError, match=message):
+        make_player(behavior, start_seconds=seconds).start_session(CHESS, 0)
+
+
+def test_stockfish_plays_the_same_game_twice(stockfish):
+    results = []
+    for _ in range(2):
+        player = UciPlayer(stockfish, nodes=200)
+        sessions = [player.start_session(CHESS, 0) for _ in range(2)]
+        state, moves = first_state(CHESS), []
+        while not state.terminated and len(moves) < 60:
+            action = sessions[int(state.current_player)].choose(state, moves).action
+            state = next_state(CHESS, state, action)
+            moves.append(action)
+        results.append(moves)
+        for session in sessions:
+            session.close()
+        player.close()
+    assert results[0] == results[1]
+
+
+def test_stockfish_mates_a_random_player(stockfish):
+    both = [
+        players.load(f"uci:{stockfish}?depth=6", CHESS),
+        players.load("random", CHESS),
+    ]
+    sessions = [players.start_session(player, CHESS, 1) for player in both]
+    state, moves = first_state(CHESS), []
+    while not state.terminated:
+        action = sessions[int(state.current_player)].choose(state, moves).action
+        state = next_state(CHESS, state, action)
+        moves.append(action)
+    assert rewards(CHESS, state) == (1, -1)
+    for session in sessions:
+        session.close()
+    both[0].close()
