@@ -26,6 +26,7 @@ COMMANDS = {
     "arena": "Play a tournament and rate the players.",
     "play": "Play a game in the terminal.",
     "gtp": "Speak the Go Text Protocol on standard input and output.",
+    "uci": "Speak the Universal Chess Interface on standard input and output.",
     "export": "Write a trained player as an ONNX file or as a web page.",
     "serve": "Serve a web page to play on and to follow runs.",
 }

@@ -1,1 +1,1 @@
-"""Interfaces for people: terminal, GTP, web server, notebook and exports."""
+"""Interfaces for people: terminal, GTP, UCI, web server, notebook and exports."""

@@ -1,4 +1,4 @@
-"""Ranks moves for display: in the terminal, on the page and over GTP."""
+"""Ranks moves for display: in the terminal, on the page, over GTP and UCI."""
 
 from typing import NamedTuple
 

@@ -574,3 +574,10 @@ def test_a_wrong_rule_is_detected(engine, record):
 )
 def test_the_heuristic_value_counts_material(fen, lead):
     assert GAME.evaluate(GAME.from_fen(fen)) == pytest.approx(lead / (10 + abs(lead)))
+
+
+@pytest.mark.parametrize("game", [GAME, WITH_REPETITION])
+def test_front_ends_have_no_short_limit_of_moves(game):
+    endless = game.without_move_limit()
+    assert endless == make("chess", repetition=game.repetition, max_moves=9999)
+    assert endless.without_move_limit() == endless

@@ -103,6 +103,10 @@ class Chess(Game[State]):
         """Returns games in PGN."""
         return to_pgn(self, records)
 
+    def without_move_limit(self) -> "Chess":
+        """Returns chess with the highest limit of moves."""
+        return Chess(self.repetition, MAX_MAX_MOVES)
+
     def init(self) -> State:
         """Returns the first position."""
         return self._set_up(notation.parse_fen(notation.FIRST_POSITION))

@@ -1,0 +1,198 @@
+"""The UCI commands for any player of chess that can be compiled.
+
+Searches run in a background thread. The first `readyok` is sent when the search is
+compiled, every other answer at once; `stop` ends a search after its current slice.
+
+A node is a simulation, and the depth is the length of the principal variation. A search
+never makes more simulations than the player's: `alphazero:RUN?simulations=800`.
+"""
+
+import os
+import threading
+import traceback
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+
+import azjax
+from azjax.games.chess import Chess, State
+from azjax.games.chess.notation import FIRST_POSITION
+from azjax.games.host import first_state
+from azjax.play.uci.limits import Clock, Limits, parse_go
+from azjax.play.uci.position import PositionReader
+from azjax.play.uci.report import Progress, info_lines, variations
+from azjax.play.uci.searcher import Searcher
+from azjax.players import AlphaZeroPlayer, Player
+from azjax.players.uci_options import UciOption, setoption
+
+MAX_VARIATIONS = 64
+# Reading it runs all programs that read a position.
+COMPILED_POSITION = f"fen {FIRST_POSITION} moves e2e4"
+NO_MOVE = "bestmove (none)"
+SHOWN = 200  # characters of input quoted in a message
+
+
+class Engine:
+    """A player that a front end controls."""
+
+    def __init__(
+        self, game: Chess, player: Player, write: Callable[[str], object], seed: int = 0
+    ):
+        """Starts compiling the search in the background.
+
+        Args:
+            game: the game; its limit of moves does not apply.
+            player: a player that can be compiled.
+            write: sends a line without its end; called by several threads.
+            seed: seed of the player's random choices.
+        """
+        self._game, self._write = game.without_move_limit(), write
+        self._lock = threading.Lock()
+        self._reader = PositionReader(self._game)
+        self._state: State | None = first_state(self._game)
+        self._searcher = Searcher(player, self._game, seed)
+        self._is_solved = (
+            isinstance(player, AlphaZeroPlayer) and player.search.use_solver
+        )
+        self._options = {
+            "multipv": (UciOption("MultiPV", "spin", 1, MAX_VARIATIONS), 1),
+            "ponder": (UciOption("Ponder", "check"), "false"),
+        }
+        most = self._searcher.simulations
+        if most:
+            option = UciOption("Simulations", "spin", 1, most)
+            self._options["simulations"] = (option, most)
+        self._num_variations, self._simulations = 1, most
+        self._commands: dict[str, Callable[[list[str]], object]] = {
+            "uci": self._uci,
+            "isready": self._isready,
+            "setoption": self._setoption,
+            "ucinewgame": lambda words: None,
+            "position": self._position,
+            "go": self._go,
+            "stop": lambda words: self._clock.stop(),
+            "ponderhit": lambda words: self._clock.ponderhit(),
+            "debug": lambda words: None,
+            "register": lambda words: None,
+        }
+        self._clock = Clock(Limits())  # of the last search
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="azjax-search")
+        self._is_compiled = self._last = self._submit(self._compile)
+
+    def execute(self, line: bytes) -> bool:
+        """Executes a command; returns whether another may follow.
+
+        Words before the first command of a line are ignored, as UCI demands.
+        """
+        words = line.decode("ascii", errors="ignore").split()
+        while words and words[0] not in self._commands and words[0] != "quit":
+            del words[0]
+        if not words:
+            return True
+        if words[0] == "quit":
+            return False
+        self._commands[words[0]](words[1:])
+        return True
+
+    def finish(self) -> None:
+        """Waits for the end of the last search; ends it if only `stop` can."""
+        if self._clock.is_waiting:
+            self._clock.stop()
+        self._last.result()
+
+    def close(self, seconds: float) -> bool:
+        """Stops the search; returns whether it ended in time (s)."""
+        self._clock.stop()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        return not wait([self._last], timeout=seconds).not_done
+
+    def _submit(self, work: Callable[[], None]) -> Future[None]:
+        """Runs work in the background thread, after all earlier work."""
+
+        def run() -> None:
+            try:
+                work()
+            except BaseException:
+                # The front end would wait for an answer forever.
+                traceback.print_exc()
+                os._exit(1)
+
+        return self._thread.submit(run)
+
+    def _compile(self) -> None:
+        """Compiles all that commands call (in the background thread)."""
+        PositionReader(self._game).read(COMPILED_POSITION.split())
+        self._searcher.compile()
+
+    def _send(self, *lines: str) -> None:
+        with self._lock:
+            for line in lines:
+                self._write(line)
+
+    def _note(self, text: str) -> None:
+        self._send(f"info string {' '.join(text.split())[:SHOWN]}")
+
+    def _uci(self, words: list[str]) -> None:
+        del words
+        lines = [f"id name azjax {azjax.__version__}", "id author the azjax authors"]
+        for option, default in self._options.values():
+            line = f"option name {option.name} type {option.type} default {default}"
+            if option.type == "spin":
+                line += f" min {option.low} max {option.high}"
+            lines.append(line)
+        self._send(*lines, "uciok")
+
+    def _isready(self, words: list[str]) -> None:
+        del words
+        self._is_compiled.add_done_callback(lambda _: self._send("readyok"))
+
+    def _setoption(self, words: list[str]) -> None:
+        place = words.index("value") if "value" in words else len(words)
+        name, value = " ".join(words[1:place]), " ".join(words[place + 1 :])
+        if words[:1] != ["name"] or name.lower() not in self._options:
+            self._note(f"unknown option: {name}")
+            return
+        option, _ = self._options[name.lower()]
+        try:
+            setoption(option, value)
+        except ValueError as error:
+            self._note(str(error))
+            return
+        if option.name == "MultiPV":
+            self._num_variations = int(value)
+        elif option.name == "Simulations":
+            self._simulations = int(value)
+
+    def _position(self, words: list[str]) -> None:
+        self._state = None
+        try:
+            self._state = self._reader.read(words)
+        except ValueError as error:
+            self._note(str(error))
+
+    def _go(self, words: list[str]) -> None:
+        self._clock.stop()
+        if self._state is None or self._state.terminated:
+            over = "the position is not set up" if self._state is None else "game over"
+            self._note(over)
+            self._send(NO_MOVE)
+            return
+        state = self._state
+        clock = self._clock = Clock(parse_go(words, int(state.current_player)))
+        simulations, most = self._simulations, self._num_variations
+        self._last = self._submit(lambda: self._search(state, clock, simulations, most))
+
+    def _search(self, state: State, clock: Clock, simulations: int, most: int) -> None:
+        """Searches, and sends the results (in the background thread)."""
+        moves: list[str] = []
+
+        def report(progress: Progress) -> None:
+            lines = variations(
+                self._game, state, progress.decision, most, is_solved=self._is_solved
+            )
+            moves[:] = lines[0].moves
+            self._send(*info_lines(progress, lines))
+
+        self._searcher.search(state, clock, simulations, report)
+        clock.wait()
+        ponder = f" ponder {moves[1]}" if len(moves) > 1 else ""
+        self._send(f"bestmove {moves[0]}{ponder}")

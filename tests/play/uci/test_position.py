@@ -1,0 +1,89 @@
+import random
+
+import chess
+import pytest
+
+from azjax import games
+from azjax.play.uci.position import PositionReader
+
+CHESS = games.make("chess").without_move_limit()
+# White can castle, promote a pawn and capture en passant.
+SPECIAL = "8/P5k1/8/3pP3/8/8/8/R3K2R w KQ d6 0 9"
+MATE = "f2f3 e7e5 g2g4 d8h4"
+
+
+@pytest.fixture
+def reader():
+    return PositionReader(CHESS)
+
+
+def read(reader, text):
+    return CHESS.to_fen(reader.read(text.split()))
+
+
+@pytest.mark.parametrize("start", [chess.STARTING_FEN, SPECIAL])
+def test_positions_are_those_of_python_chess(reader, start):
+    board, rng = chess.Board(start), random.Random(0)
+    is_first = start == chess.STARTING_FEN
+    prefix, moves = "startpos" if is_first else f"fen {start}", []
+    while not board.is_game_over() and len(moves) < 80:
+        move = rng.choice(list(board.legal_moves))
+        board.push(move)
+        moves.append(move.uci())
+        fen = read(reader, f"{prefix} moves {' '.join(moves)}")
+        assert fen == board.fen(en_passant="legal")
+
+
+def test_another_line_of_moves_replaces_the_last_one(reader):
+    first = read(reader, "startpos moves e2e4 e7e5")
+    read(reader, "startpos moves e2e4 c7c5 g1f3")
+    assert read(reader, "startpos moves e2e4 e7e5") == first
+    assert read(reader, "startpos") == chess.STARTING_FEN
+
+
+def test_an_illegal_move_does_not_spoil_the_next_position(reader):
+    with pytest.raises(ValueError, match="'e2e5' is not a legal move"):
+        read(reader, "startpos moves d2d4 e2e5")
+    assert read(reader, "startpos moves d2d4").startswith("rnbqkbnr/pppppppp/8/8/3P4")
+
+
+def test_a_position_after_an_automatic_draw_has_moves(reader):
+    state = reader.read(
+        [
+            "fen",
+            "8/8/4k3/8/8/4K3/8/N7",
+            "w",
+            "-",
+            "-",
+            "99",
+            "90",
+            "moves",
+            "e3e4",
+            "e6d6",
+        ]
+    )
+    assert not state.terminated
+    assert int(state.halfmove_clock) == 101
+
+
+def test_a_mate_ends_the_game(reader):
+    assert reader.read(f"startpos moves {MATE}".split()).terminated
+    with pytest.raises(ValueError, match="'a2a3' is not a legal move"):
+        read(reader, f"startpos moves {MATE} a2a3")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "startpos startpos",
+        "fen",
+        "fen 8/8/8/8/8/8/8/8 w - - 0 1",
+        f"fen {chess.STARTING_FEN} e2e4",
+        "fen rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 99999999999999999",
+        "fen 4k3/8/8/8/8/8/4R3/4K3 w - - 0 1",
+    ],
+)
+def test_a_wrong_position_is_refused(reader, text):
+    with pytest.raises(ValueError, match=r"FEN|position is startpos"):
+        read(reader, text)

@@ -1,0 +1,91 @@
+import numpy as np
+import pytest
+
+from azjax import games
+from azjax.play.uci.report import Progress, centipawns, info_lines, variations
+from azjax.players import Analysis, MoveDecision
+
+CHESS = games.make("chess")
+
+
+def decision_of(state, line, visits, value):
+    """Returns a decision: a principal variation, and visits and values of moves."""
+    counts = np.zeros(CHESS.num_actions, np.int32)
+    values = np.zeros(CHESS.num_actions, np.float32)
+    actions, after = [], state
+    for text in line:
+        actions.append(CHESS.text_to_action(after, text))
+        after = CHESS.step(after, np.int32(actions[-1]))
+    for text, (number, result) in visits.items():
+        action = CHESS.text_to_action(state, text)
+        counts[action], values[action] = number, result
+    analysis = Analysis(
+        prior=counts / counts.sum(),
+        visits=counts,
+        action_values=values,
+        line=np.array([*actions, -1, -1], np.int32),
+    )
+    return MoveDecision(actions[0], analysis.prior, value, analysis)
+
+
+@pytest.mark.parametrize(
+    ("value", "score"),
+    [(0.0, 0), (0.5, 191), (-0.5, -191), (1.0, 2000), (-1.0, -2000), (2.0, 2000)],
+)
+def test_an_expected_result_has_a_score_in_centipawns(value, score):
+    assert centipawns(value) == score
+
+
+def test_a_score_of_100_expects_64_percent():
+    assert centipawns(2 * 0.640065 - 1) == 100
+
+
+def test_variations_are_ordered_by_visits_and_have_their_scores():
+    state = CHESS.init()
+    visits = {"d2d4": (9, 0.5), "e2e4": (5, 0.0), "a2a4": (7, -0.5)}
+    decision = decision_of(state, ["d2d4", "d7d5"], visits, 0.1)
+    lines = variations(CHESS, state, decision, 2, is_solved=False)
+    assert [line.moves for line in lines] == [["d2d4", "d7d5"], ["a2a4"]]
+    assert [line.score for line in lines] == ["cp 191", "cp -191"]
+    progress = Progress(decision, 21, 0.5)
+    assert info_lines(progress, lines) == [
+        "info depth 2 multipv 1 score cp 191 nodes 21 nps 42 time 500 pv d2d4 d7d5",
+        "info depth 1 multipv 2 score cp -191 nodes 21 nps 42 time 500 pv a2a4",
+    ]
+
+
+def test_a_player_without_search_has_one_variation():
+    state = CHESS.init()
+    decision = MoveDecision(CHESS.text_to_action(state, "e2e4"), None, 0.5)
+    (line,) = variations(CHESS, state, decision, 5, is_solved=False)
+    assert line == (["e2e4"], "cp 191")
+
+
+MATES = [
+    ("7k/8/6K1/8/8/8/8/R7 w - - 0 1", "a1a8", 1.0, "mate 1"),
+    ("7k/8/5K2/8/8/8/8/R7 w - - 0 1", "f6g6 h8g8 a1a8", 1.0, "mate 2"),
+    ("7k/8/6K1/8/8/8/8/R7 b - - 0 1", "h8g8 a1a8", -1.0, "mate -1"),
+    ("7k/8/5K2/8/8/8/8/R7 w - - 0 1", "f6g6 h8g8 a1a8", 0.99, "cp 920"),
+    ("7k/8/5K2/8/8/8/8/R7 w - - 0 1", "f6g6 h8g8", 1.0, "cp 2000"),
+    ("7k/8/8/8/8/8/8/K5R1 w - - 0 1", "g1g7", 0.0, "cp 0"),
+]
+
+
+def score_of(fen, line, value, *, is_solved):
+    state = CHESS.from_fen(fen)
+    moves = line.split()
+    decision = decision_of(state, moves, {moves[0]: (1, value)}, value)
+    (found,) = variations(CHESS, state, decision, 1, is_solved=is_solved)
+    return found.score
+
+
+@pytest.mark.parametrize(("fen", "line", "value", "score"), MATES)
+def test_a_solved_mate_is_reported(fen, line, value, score):
+    assert score_of(fen, line, value, is_solved=True) == score
+
+
+def test_without_the_solver_only_a_mating_move_is_a_mate():
+    for fen, line, value, score in MATES[:2]:
+        is_one_move = " " not in line
+        expected = score if is_one_move else "cp 2000"
+        assert score_of(fen, line, value, is_solved=False) == expected
