@@ -67,8 +67,7 @@ def arena_command(
 
     Args:
         game: a game that `azjax games` lists.
-        players: two or more, as in `azjax play --opponent`; NAME=PLAYER sets a
-            player's name. A player that is given twice plays itself.
+        players: two or more, as in `azjax play --opponent`; NAME=PLAYER names one.
         games_per_match: default 100; with --sprt the maximum, default 2000.
         opening_moves: random moves before the players take over, more if the game has
             too few openings of that length. Default 4, fewer in short games.
@@ -82,15 +81,10 @@ def arena_command(
         move_seconds: time limit for a move of an external program (`gtp:COMMAND`,
             `uci:COMMAND`), which otherwise forfeits the game.
         seed: seed of openings and players.
-        parts: MODULE:NAME, the azjax.networks.Parts of networks with modules of your
-            own.
+        parts: MODULE:NAME, an azjax.networks.Parts, for networks with custom modules.
         as_json: print one JSON object.
     """
-    num_games = games_per_match
-    if num_games is None:
-        num_games = TOURNAMENT_GAMES if sprt is None else SPRT_GAMES
-    if not 2 <= num_games <= MAX_GAMES or num_games % 2:
-        raise ValueError(f"--games must be even, from 2 to {MAX_GAMES}: {num_games}")
+    num_games = _num_games(games_per_match, sprt)
     check_int("--at-once", at_once, 2)
     check_seed("--seed", seed)
     check_number("--move-seconds", move_seconds, above=0)
@@ -100,28 +94,30 @@ def arena_command(
     directory = None if save is None else _new_directory(save)
     board_game, own_parts = games.make(game), read_parts(parts)
     enable_compilation_cache()
+    loaded = _load_players(texts, board_game, own_parts, move_seconds)
+    key, console = jax.random.key(seed), _console(as_json)
     settings = _Settings(
-        board_game,
-        _load_players(texts, board_game, own_parts, move_seconds),
-        num_games,
-        opening_moves,
-        at_once,
-        rng_key=jax.random.key(seed),
-        directory=directory,
-        # With --json, standard output has nothing else.
-        console=Console(stderr=as_json, width=None if sys.stdout.isatty() else 120),
+        board_game, loaded, num_games, opening_moves, at_once, key, directory, console
     )
     if directory is not None:
         directory.mkdir(parents=True, exist_ok=True)
     report = _test(settings, test) if test else _tournament(settings, fixed)
-    text = json.dumps(report | {"seed": seed})
-    if directory is not None:
-        (directory / RESULTS_FILE).write_text(f"{text}\n")
-        print_line(settings.console, f"saved in {directory}")
-    if as_json:
-        print(text)
-    if report["is_interrupted"]:
-        raise SystemExit(INTERRUPTED)
+    _publish(report | {"seed": seed}, settings, as_json)
+
+
+def _num_games(games_per_match: int | None, sprt: tuple[float, float] | None) -> int:
+    """Returns the games of a match, or the maximum of a sequential test."""
+    num_games = games_per_match
+    if num_games is None:
+        num_games = TOURNAMENT_GAMES if sprt is None else SPRT_GAMES
+    if not 2 <= num_games <= MAX_GAMES or num_games % 2:
+        raise ValueError(f"--games must be even, from 2 to {MAX_GAMES}: {num_games}")
+    return num_games
+
+
+def _console(as_json: bool) -> Console:
+    """Returns the console of tables; with --json, standard output has nothing else."""
+    return Console(stderr=as_json, width=None if sys.stdout.isatty() else 120)
 
 
 def _new_directory(save: str) -> Path:
@@ -157,6 +153,18 @@ class _Settings:
     rng_key: jax.Array
     directory: Path | None
     console: Console
+
+
+def _publish(report: dict[str, Any], settings: _Settings, as_json: bool) -> None:
+    """Saves and prints the results; exits with a status if they were interrupted."""
+    text = json.dumps(report)
+    if settings.directory is not None:
+        (settings.directory / RESULTS_FILE).write_text(f"{text}\n")
+        print_line(settings.console, f"saved in {settings.directory}")
+    if as_json:
+        print(text)
+    if report["is_interrupted"]:
+        raise SystemExit(INTERRUPTED)
 
 
 def _tournament(

@@ -220,12 +220,10 @@ def init_network(
     )
     auxiliary = {head.name: head.make(features_shape, rngs) for head in parts.auxiliary}
     model = AlphaZeroNetwork(trunk, policy_head, value_head, auxiliary)
-    train_def, params, batch_stats, rest = nnx.split(
-        model, nnx.Param, nnx.BatchStat, ...
-    )
+    train_def, *arrays, rest = nnx.split(model, nnx.Param, nnx.BatchStat, ...)
     _check_nothing_else(rest)
     network = Network(train_def, nnx.graphdef(_inference(model)))
-    variables = Variables(*nnx.as_pure((params, batch_stats)))
+    variables = Variables(*nnx.as_pure(arrays))
     prediction = jax.eval_shape(partial(predict, network), variables, observation)
     _check_shapes(prediction, num_actions)
     return network, variables

@@ -30,7 +30,11 @@ from azjax.search.types import PolicyOutput, RootFnOutput, Tree
 @register_search("alphazero")
 @dataclasses.dataclass(frozen=True)
 class AlphaZeroConfig(SearchConfig):
-    """Settings of AlphaZero's search (Silver et al. 2018), PUCT.
+    """Settings of AlphaZero's search, PUCT.
+
+    Silver et al. 2018, "A general reinforcement learning algorithm that masters chess,
+    shogi, and Go through self-play", and its pseudocode, which maps values in [-1, 1]
+    to [0, 1].
 
     Attributes:
         c_init: exploration at few visits.
@@ -39,8 +43,9 @@ class AlphaZeroConfig(SearchConfig):
             minus this times sqrt(prior of the visited actions) (KataGo: 0.2); None: a
             loss (AlphaZero).
         forced_playouts: in self-play, visited root actions get at least
-            sqrt(this * prior * visits) visits, which the policy target leaves out
-            (KataGo: 2); 0: none.
+            sqrt(this * prior * visits) visits, and visits that were only forced are
+            removed from the action weights (Wu 2019, "Accelerating Self-Play Learning
+            in Go", section 3.2: 2); 0: none.
         dirichlet_alpha: concentration of the root noise; None: 10 / the number of legal
             moves, about AlphaZero's value.
         dirichlet_fraction: weight of the noise in the root prior.
@@ -70,14 +75,21 @@ class AlphaZeroConfig(SearchConfig):
         if alpha is not None:
             check_number("search.dirichlet_alpha", alpha, above=0)
 
+    @property
+    def _puct_settings(self) -> dict[str, Any]:
+        """The settings of `puct_scores`."""
+        return {
+            "c_init": self.c_init,
+            "c_base": self.c_base,
+            "first_play_reduction": self.first_play_reduction,
+        }
+
     def policy(self, explores: bool) -> Callable[..., PolicyOutput]:
         """Returns `alphazero_policy` with these settings; noise and forced playouts
         only if it explores."""
         return functools.partial(
             alphazero_policy,
-            c_init=self.c_init,
-            c_base=self.c_base,
-            first_play_reduction=self.first_play_reduction,
+            **self._puct_settings,
             forced_playouts=self.forced_playouts if explores else 0.0,
             dirichlet_alpha=self.dirichlet_alpha,
             dirichlet_fraction=self.dirichlet_fraction if explores else 0.0,
@@ -105,10 +117,8 @@ def alphazero_policy(
 ) -> PolicyOutput:
     """Searches by PUCT with Dirichlet noise at the root.
 
-    Silver et al. 2018, "A general reinforcement learning algorithm that masters chess,
-    shogi, and Go through self-play", and its pseudocode: values in [-1, 1] are mapped
-    to [0, 1]. The action weights are the normalized visit counts. Ties go to the action
-    with the lowest number.
+    The action weights are the normalized visit counts. Ties go to the action with the
+    lowest number. `c_init` to `dirichlet_fraction` are explained in `AlphaZeroConfig`.
 
     Args:
         params: passed on to `recurrent_fn`.
@@ -117,44 +127,18 @@ def alphazero_policy(
             `[B, ...]`.
         recurrent_fn: the model; illegal actions have the lowest prior logits.
         num_simulations: at least 1.
-        invalid_actions: `[B, A]`, nonzero where illegal at the root. Required where any
-            action is illegal: the noise is drawn over the legal actions.
-        c_init: exploration at few visits.
-        c_base: visits at which exploration has grown markedly.
-        first_play_reduction: the Q-value of an unvisited action is the node's value
-            minus this times sqrt(prior of the visited actions) (KataGo: 0.2); None: a
-            loss (AlphaZero).
-        forced_playouts: k of Wu 2019, "Accelerating Self-Play Learning in Go", section
-            3.2 (there 2): visited root actions get at least sqrt(k * prior * visits)
-            visits, and visits that were only forced are removed from the action
-            weights. 0: none.
-        dirichlet_alpha: concentration of the root noise; None: 10 / the number of
-            legal actions of each root.
-        dirichlet_fraction: weight of the noise in the prior of the legal root actions;
-            0 for evaluation.
+        invalid_actions: `[B, A]`, nonzero where illegal at the root; required where any
+            action is. The noise is drawn over the legal actions.
         temperature: of sampling from the visit counts; 0 takes the most visited.
         **search_settings: `max_depth`, `tree`, `use_solver` and `search_slice` of
-            `search`. Trees that are kept from move to move start from `init_trees` or
-            `empty_tree`.
-
-    Returns:
-        The action, the policy (`action_weights`), and the tree.
+            `search`.
     """
-    settings: dict[str, Any] = {
-        "c_init": c_init,
-        "c_base": c_base,
-        "first_play_reduction": first_play_reduction,
-    }
-    AlphaZeroConfig(
-        forced_playouts=forced_playouts, dirichlet_alpha=dirichlet_alpha, **settings
-    )  # checks the values
+    settings = AlphaZeroConfig(
+        c_init, c_base, first_play_reduction, forced_playouts, dirichlet_alpha
+    )._puct_settings
     action_key, dirichlet_key, search_key = split_keys(rng_key, 3)
     root = _with_noise(
-        in_float32(root),
-        dirichlet_key,
-        invalid_actions,
-        alpha=dirichlet_alpha,
-        fraction=dirichlet_fraction,
+        root, dirichlet_key, invalid_actions, dirichlet_alpha, dirichlet_fraction
     )
     tree = search(
         params,
@@ -171,21 +155,19 @@ def alphazero_policy(
         **search_settings,
     )
     weights = _visit_weights(tree, forced_playouts, settings)
-    action = draw(
-        functools.partial(sample_action, temperature=temperature), action_key, weights
-    )
-    return policy_output(action, weights, tree)
+    sample = functools.partial(sample_action, temperature=temperature)
+    return policy_output(draw(sample, action_key, weights), weights, tree)
 
 
 def _with_noise(
     root: RootFnOutput,
     rng_key: jax.Array,
     invalid_actions: jax.Array | None,
-    *,
     alpha: float | None,
     fraction: float | jax.Array,
 ) -> RootFnOutput:
-    """Mixes Dirichlet noise into the priors of the legal root actions."""
+    """Mixes Dirichlet noise into the priors of the legal root actions, in float32."""
+    root = in_float32(root)
     prior = jax.nn.softmax(mask_invalid_actions(root.prior_logits, invalid_actions))
     noise = draw(
         functools.partial(dirichlet_noise, alpha=alpha),

@@ -57,14 +57,22 @@ class GumbelConfig(SearchConfig):
         check_number("search.value_scale", self.value_scale, at_least=0)
         check_bool("search.rescale_values", self.rescale_values)
 
-    def policy(self, explores: bool) -> Callable[..., PolicyOutput]:
-        """Returns `gumbel_policy` with these settings; noise only if it explores."""
+    @property
+    def _qtransform(self) -> Callable[..., Any]:
+        """`(tree, node_index)` to the `[A]` completed and scaled Q-values of a node."""
         return functools.partial(
-            gumbel_policy,
-            max_num_considered_actions=self.max_num_considered_actions,
-            gumbel_scale=1.0 if explores else 0.0,
+            mctx.qtransform_completed_by_mix_value,
             value_scale=self.value_scale,
             rescale_values=self.rescale_values,
+        )
+
+    def policy(self, explores: bool) -> Callable[..., PolicyOutput]:
+        """Returns the search with these settings; noise only if it explores."""
+        return functools.partial(
+            search_by_gumbel,
+            qtransform=self._qtransform,
+            max_num_considered_actions=self.max_num_considered_actions,
+            gumbel_scale=1.0 if explores else 0.0,
             use_solver=self.use_solver,
         )
 
@@ -114,11 +122,7 @@ def gumbel_policy(
     Returns:
         The action, the improved policy (`action_weights`), and the tree.
     """
-    GumbelConfig(
-        max_num_considered_actions=max_num_considered_actions,
-        value_scale=value_scale,
-        rescale_values=rescale_values,
-    )  # checks the values
+    config = GumbelConfig(max_num_considered_actions, value_scale, rescale_values)
     return search_by_gumbel(
         params,
         rng_key,
@@ -126,11 +130,7 @@ def gumbel_policy(
         recurrent_fn,
         num_simulations,
         invalid_actions=invalid_actions,
-        qtransform=functools.partial(
-            mctx.qtransform_completed_by_mix_value,
-            value_scale=value_scale,
-            rescale_values=rescale_values,
-        ),
+        qtransform=config._qtransform,
         max_num_considered_actions=max_num_considered_actions,
         gumbel_scale=gumbel_scale,
         **search_settings,
@@ -144,37 +144,27 @@ def search_by_gumbel(
     recurrent_fn: mctx.RecurrentFn,
     num_simulations: int,
     *,
-    invalid_actions: jax.Array | None,
     qtransform: Callable[..., Any],
     max_num_considered_actions: int,
     gumbel_scale: float | jax.Array,
+    invalid_actions: jax.Array | None = None,
     tree: Tree | None = None,
     search_slice: SearchSlice | None = None,
     **search_settings: Any,
 ) -> PolicyOutput:
-    """Searches like `gumbel_policy`, with any transformation of the Q-values.
+    """Searches as `gumbel_policy` does, with any transformation of the Q-values.
+
+    The other arguments are those of `gumbel_policy`, which checks them, and `search`.
 
     Args:
-        params: passed on to `recurrent_fn`.
-        rng_key: one key, or `[P]` for P equal parts of the batch; consumed.
-        root: as in `gumbel_policy`.
-        recurrent_fn: the model.
-        num_simulations: at least 1.
-        invalid_actions: `[B, A]`, nonzero where illegal at the root.
         qtransform: `(tree, node_index)` to the `[A]` completed Q-values of a node; it
             reads the statistics of that node only.
-        max_num_considered_actions: as in `gumbel_policy`.
-        gumbel_scale: as in `gumbel_policy`.
-        tree: as in `search`.
-        search_slice: as in `search`.
-        **search_settings: `max_depth`, `loop_fn` and `use_solver` of `search`.
     """
     root = in_float32(root)
-    root = root.replace(
-        prior_logits=mask_invalid_actions(root.prior_logits, invalid_actions)
-    )
+    logits = mask_invalid_actions(root.prior_logits, invalid_actions)
+    root = root.replace(prior_logits=logits)
     rng_key, gumbel_key = split_keys(rng_key, 2)
-    gumbel = gumbel_scale * draw(_gumbel_like, gumbel_key, root.prior_logits)
+    gumbel = gumbel_scale * draw(_gumbel_like, gumbel_key, logits)
     total = jnp.full(root.value.shape, num_simulations, jnp.int32)
     kept_visits = jnp.zeros(gumbel.shape, jnp.int32)
     if tree is not None:
@@ -198,9 +188,7 @@ def search_by_gumbel(
         ),
         num_simulations=num_simulations,
         invalid_actions=invalid_actions,
-        extra_data=GumbelRoot(
-            root_gumbel=gumbel, kept_visits=kept_visits, num_simulations=total
-        ),
+        extra_data=GumbelRoot(gumbel, kept_visits, num_simulations=total),
         caches_selection=True,
         tree=tree,
         search_slice=search_slice,

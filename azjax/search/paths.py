@@ -38,6 +38,11 @@ class Paths:
     backup_value: jax.Array
     root_backup_value: jax.Array
 
+    @property
+    def max_depth(self) -> int:
+        """D, the longest path (moves)."""
+        return len(self.node) - 1
+
     def entry(self, depth: int | jax.Array) -> jax.Array:
         """Returns `[B]` int32, the entries at a depth up to the leaf's."""
         return jnp.where(self.length == depth, self.leaf, self.node[depth])

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from azjax.search.backup import Select, back_up
+from azjax.search.keys import keys_of_games, split_keys
 from azjax.search.nodes import (
     UNVISITED,
     Evaluation,
@@ -28,12 +29,10 @@ class Simulator:
     """The constants of a search, and the functions that make a simulation.
 
     params, recurrent_fn: the model.
-    root_selection, interior_selection: see `search`.
-    num_nodes: N.
-    max_depth: longest path from the root (moves).
-    caches_selection: see `search`.
-    base: `[B]` int32; entries of the roots.
-    root_evaluation: `Evaluation` of the roots, which a search does not change.
+    root_selection, interior_selection, caches_selection: see `search`.
+    roots: the B roots; only their statistics change in a search.
+    first_free: `[B]` int32; the entry of the first new node of each tree.
+    budget: `[]` or `[B]` int32; simulations to make.
     invalid_actions: `[B, A]`; at the roots.
     extra_data: leaves `[B, ...]`.
     """
@@ -42,44 +41,29 @@ class Simulator:
     recurrent_fn: Callable[..., Any]
     root_selection: Callable[..., Any]
     interior_selection: Callable[..., Any]
-    num_nodes: int
-    max_depth: int
     caches_selection: bool
-    base: jax.Array
-    root_evaluation: Evaluation
+    roots: Rows
+    first_free: jax.Array
+    budget: jax.Array
     invalid_actions: jax.Array
     extra_data: Any
 
-    def simulate(  # noqa: PLR0917  # called from one place
-        self,
-        nodes: Nodes,
-        paths: Paths,
-        keys: jax.Array,
-        expand_key: jax.Array,
-        free: jax.Array,
-        is_made: jax.Array,
-    ) -> tuple[Nodes, Paths]:
-        """Makes one simulation in each game.
+    def simulate(
+        self, index: int | jax.Array, carry: tuple[jax.Array, Nodes, Paths]
+    ) -> tuple[jax.Array, Nodes, Paths]:
+        """Makes one simulation in each game that has budget left.
 
         Args:
-            nodes: the trees.
-            paths: memory for the paths.
-            keys: `[B]`; for the selections.
-            expand_key: for the model.
-            free: `[B]` int32; entries of the new nodes.
-            is_made: `[]` or `[B]` bool; whether the game makes this simulation.
+            index: `[]` int32; number of simulations already made.
+            carry: the search's key, one or `[P]`; the trees; memory for the paths.
         """
-        paths = self._select_path(nodes, paths, keys, free, is_made)
+        rng_key, nodes, paths = carry
+        rng_key, select_key, expand_key = split_keys(rng_key, 3)
+        keys = keys_of_games(select_key, self.first_free.size)
+        paths = self._select_path(nodes, paths, keys, index)
         nodes = self._expand(nodes, paths, expand_key)
         select: Select | None = self._select if self.caches_selection else None
-        return back_up(nodes, paths, select)
-
-    def first_free(self, nodes: Nodes) -> jax.Array:
-        """Returns `[B]` int32, the entry after the last used node of each tree."""
-        visits = nodes.statistics.all().visits
-        used = visits.reshape(-1, self.num_nodes) > 0
-        end = jnp.where(used, jnp.arange(1, self.num_nodes + 1, dtype=jnp.int32), 0)
-        return self.base + end.max(axis=1)
+        return rng_key, *back_up(nodes, paths, select)
 
     def select_everywhere(self, nodes: Nodes) -> Nodes:
         """Stores the selected action in every node, if `caches_selection`."""
@@ -98,7 +82,7 @@ class Simulator:
 
     def _select(self, nodes: Nodes, rows: Rows) -> jax.Array:
         """Returns the `[R]` interior actions, independent of key and depth."""
-        game = rows.entry // self.num_nodes
+        game = rows.entry // (nodes.size // self.first_free.size)
         extra_data = jax.tree.map(lambda leaf: leaf[game], self.extra_data)
         trees = one_node_trees(nodes, rows, self.invalid_actions[game], extra_data)
         key, node_index, depth = jax.random.key(0), jnp.int32(0), jnp.int32(1)
@@ -107,35 +91,23 @@ class Simulator:
         )(trees)
 
     def _select_path(
-        self,
-        nodes: Nodes,
-        paths: Paths,
-        keys: jax.Array,
-        free: jax.Array,
-        is_made: jax.Array,
+        self, nodes: Nodes, paths: Paths, keys: jax.Array, index: int | jax.Array
     ) -> Paths:
         """Selects actions from the roots down to nodes that are not expanded yet."""
         keys, action_keys = _split(keys)
-        statistics = nodes.statistics[self.base]
-        roots = Rows(self.base, statistics, self.root_evaluation)
+        roots = self.roots._replace(statistics=nodes.statistics[self.roots.entry])
         root_action = jax.vmap(
             lambda key, tree: self.root_selection(key, tree, jnp.int32(0))
         )(action_keys, self._one_node_trees(nodes, roots))
 
-        def continues(state):
-            depth, link = state[:2]
-            return (link >= 0).any() & (depth < self.max_depth)
-
         def descend(state):
             depth, link, length, path, keys, action = state
             is_descending = link >= 0
-            entry = jnp.maximum(link, 0)
-            path = path.at[depth].set(entry)
-            if self.caches_selection:
-                next_link = nodes.statistics[entry].next_link
-            else:
+            rows = nodes.rows(jnp.maximum(link, 0))
+            path = path.at[depth].set(rows.entry)
+            next_link = rows.statistics.next_link
+            if not self.caches_selection:
                 keys, action_keys = _split(keys)
-                rows = nodes.rows(entry)
                 selected = jax.vmap(
                     self.interior_selection, in_axes=(0, 0, None, None)
                 )(action_keys, self._one_node_trees(nodes, rows), jnp.int32(0), depth)
@@ -144,10 +116,10 @@ class Simulator:
             link = jnp.where(is_descending, next_link, link)
             return depth + 1, link, length + (link >= 0), path, keys, action
 
-        link = link_of_action(statistics, root_action)
+        link = link_of_action(roots.statistics, root_action)
         length = 1 + (link >= 0).astype(jnp.int32)
         _, link, length, path, _, action = jax.lax.while_loop(
-            continues,
+            lambda state: (state[1] >= 0).any() & (state[0] < paths.max_depth),
             descend,
             (jnp.int32(1), link, length, paths.node, keys, root_action),
         )
@@ -158,8 +130,9 @@ class Simulator:
             selected = nodes.statistics[parent].next_action
             action = jnp.where(length == 1, root_action, selected)
         is_new = link == UNVISITED
-        leaf = jnp.where(is_new, free, linked_entry(link))
-        has_room = leaf < self.base + self.num_nodes
+        leaf = jnp.where(is_new, self.first_free + index, linked_entry(link))
+        num_nodes = nodes.size // leaf.size
+        has_room = leaf < self.roots.entry + num_nodes
         return dataclasses.replace(
             paths,
             node=path,
@@ -169,7 +142,7 @@ class Simulator:
             leaf=leaf,
             is_new=is_new,
             is_terminal=link < UNVISITED,
-            is_valid=(has_room | ~is_new) & is_made,
+            is_valid=(has_room | ~is_new) & (index < self.budget),
         )
 
     def _expand(self, nodes: Nodes, paths: Paths, rng_key: jax.Array) -> Nodes:

@@ -73,9 +73,8 @@ def subtree(tree: Tree, node_index: jax.Array, *, max_nodes: int) -> Tree:
     """
     batch_size, num_nodes, _ = tree.children_index.shape
     check_int("max_nodes", max_nodes, 1, num_nodes)
-    if jnp.shape(node_index) != (batch_size,) or not jnp.issubdtype(
-        jnp.asarray(node_index).dtype, jnp.integer
-    ):
+    dtype = jnp.asarray(node_index).dtype
+    if jnp.shape(node_index) != (batch_size,) or not jnp.issubdtype(dtype, jnp.integer):
         raise ValueError(
             f"node_index must be [{batch_size}] integers, one for each tree: "
             f"{node_index!r}"
@@ -83,13 +82,8 @@ def subtree(tree: Tree, node_index: jax.Array, *, max_nodes: int) -> Tree:
     keeps = _is_below(tree, node_index)
     if max_nodes < num_nodes:
         keeps = _most_visited(tree.node_visits, keeps, max_nodes)
-    new_index = jnp.where(keeps, jnp.cumsum(keeps, axis=1, dtype=jnp.int32) - 1, -1)
+    new_index, source = _numbering(keeps)
     game = jnp.arange(batch_size)[:, None]
-    # The old index of each node of the new tree; `num_nodes` where it is unused.
-    source = jnp.full((batch_size, num_nodes), num_nodes, jnp.int32)
-    source = source.at[game, jnp.where(keeps, new_index, num_nodes)].set(
-        jnp.arange(num_nodes, dtype=jnp.int32)[None], mode="drop"
-    )
 
     def move(leaf: jax.Array, fill: float = 0) -> jax.Array:
         return leaf.at[game, source].get(mode="fill", fill_value=fill)
@@ -100,6 +94,7 @@ def subtree(tree: Tree, node_index: jax.Array, *, max_nodes: int) -> Tree:
         return jnp.where(index >= 0, new_index[game, flat].reshape(index.shape), -1)
 
     is_root = jnp.arange(num_nodes) == 0
+    action = move(tree.action_from_parent, NO_PARENT)
     child = renumber(move(tree.children_index, UNVISITED))
     is_child = child >= 0
     fields = {
@@ -107,9 +102,7 @@ def subtree(tree: Tree, node_index: jax.Array, *, max_nodes: int) -> Tree:
         "raw_values": move(tree.raw_values),
         "node_values": move(tree.node_values),
         "parents": jnp.where(is_root, NO_PARENT, renumber(move(tree.parents, -1))),
-        "action_from_parent": jnp.where(
-            is_root, NO_PARENT, move(tree.action_from_parent, NO_PARENT)
-        ),
+        "action_from_parent": jnp.where(is_root, NO_PARENT, action),
         "children_index": child,
         "children_prior_logits": move(tree.children_prior_logits),
         "children_values": jnp.where(is_child, move(tree.children_values), 0),
@@ -157,6 +150,26 @@ def _is_below(tree: Tree, node_index: jax.Array) -> jax.Array:
         is_below |= is_below[game, ancestor]
         ancestor = ancestor[game, ancestor]
     return is_below
+
+
+def _numbering(keeps: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Numbers the kept nodes in their order.
+
+    Args:
+        keeps: `[B, N]` bool.
+
+    Returns:
+        `[B, N]` int32, the new index of each node, -1 if it is not kept; and the old
+        index of each node of the new trees, N where they are unused.
+    """
+    batch_size, num_nodes = keeps.shape
+    new_index = jnp.where(keeps, jnp.cumsum(keeps, axis=1, dtype=jnp.int32) - 1, -1)
+    source = jnp.full((batch_size, num_nodes), num_nodes, jnp.int32)
+    game = jnp.arange(batch_size)[:, None]
+    source = source.at[game, jnp.where(keeps, new_index, num_nodes)].set(
+        jnp.arange(num_nodes, dtype=jnp.int32)[None], mode="drop"
+    )
+    return new_index, source
 
 
 def _most_visited(visits: jax.Array, keeps: jax.Array, max_nodes: int) -> jax.Array:

@@ -10,7 +10,7 @@ from azjax.devices import Product, products, products_of
 from azjax.games import Game
 from azjax.networks import Network, Variables, predict
 from azjax.training.config import TrainConfig
-from azjax.training.phases import CompiledPhase, Phase, search_steps
+from azjax.training.phases import CompiledPhase, Phase
 
 UTILIZATION = 0.4  # of the peak, typical of good programs with large batches
 LAUNCH_SECONDS = 4e-6  # launch time of a GPU kernel; 3 to 5 microseconds are usual
@@ -111,7 +111,8 @@ def launch_seconds(config: TrainConfig, phase: CompiledPhase) -> float:
     if phase.launches is None:
         return 0.0
     moves = config.self_play.moves_per_chunk
-    return moves * search_steps(config) * phase.launches.total * LAUNCH_SECONDS
+    steps = config.self_play.longest_search
+    return moves * steps * phase.launches.total * LAUNCH_SECONDS
 
 
 def chip_memory(state: int, compiled: Sequence[CompiledPhase]) -> tuple[int, str]:

@@ -127,7 +127,8 @@ def phases(
         algorithm: the functions of the run.
         state: returned by `abstract_state`.
     """
-    lanes = algorithm.lanes
+    lanes, learner, averaged = algorithm.lanes, state.learner, state.learner.averaged
+    updates = config.updates_per_iteration
 
     def laned(tree: Any) -> Any:
         return jax.tree.map(lambda leaf: abstract_array(leaf, lanes.by_lane), tree)
@@ -135,14 +136,15 @@ def phases(
     number = abstract_array(jnp.int32(0), lanes.replicated)
     share = abstract_array(jnp.float32(0), lanes.replicated)
     keys, _ = laned(jax.eval_shape(algorithm.make_keys, state.rng_key, number))
-    played = (state.learner.averaged, number, state.games, keys)
+    played = (averaged, number, state.games, keys)
+    simulations = config.self_play.longest_search
     yield Phase(
-        f"self-play, {config.self_play.longest_search} simulations",
+        f"self-play, {simulations} simulations",
         algorithm.self_play,
         played,
-        (state.learner.averaged, state.games),
+        (averaged, state.games),
         1,
-        steps=search_steps(config),
+        steps=simulations,
     )
     trajectory = laned(jax.eval_shape(algorithm.self_play, *played)[1])
     inserted = (number, state.replay, trajectory)
@@ -150,32 +152,22 @@ def phases(
     indexed = (number, number, state.replay)
     yield Phase("index", algorithm.make_index, indexed, state.replay, 1)
     index = laned(jax.eval_shape(algorithm.make_index, *indexed)[1])
-    drawn = (state.learner, state.sampler, (state.replay, index), keys)
-    yield Phase(
-        "gradient",
-        algorithm.gradient,
-        drawn,
-        (state.learner.variables, state.sampler, state.replay),
-        config.updates_per_iteration,
-    )
+    drawn = (learner, state.sampler, (state.replay, index), keys)
+    of_state = (learner.variables, state.sampler, state.replay)
+    yield Phase("gradient", algorithm.gradient, drawn, of_state, updates)
     gradients = laned(jax.eval_shape(algorithm.gradient, *drawn)[0])
     yield Phase(
-        "update",
-        algorithm.update,
-        (state.learner, share, gradients),
-        state.learner,
-        config.updates_per_iteration,
+        "update", algorithm.update, (learner, share, gradients), learner, updates
     )
     size = Division(lanes.number).padded(GRADED_AT_ONCE)
     positions = laned(jax.eval_shape(lambda: initial_states(game, size)))
     simulations = config.evaluation.num_simulations
-    variables = state.learner.averaged
-    player = AlphaZeroPlayer(game, config.search, simulations, network, variables)
+    player = AlphaZeroPlayer(game, config.search, simulations, network, averaged)
     yield Phase(
         f"evaluation, {simulations} simulations",
         lanes.jit(AlphaZeroPlayer.choose, num_replicated=1),
         (player, keys, positions),
-        variables,
+        averaged,
         0,
     )
 
@@ -205,11 +197,6 @@ def compile_phase(phase: Phase, mesh: jax.sharding.Mesh) -> CompiledPhase:
         collectives=program.collectives(),
         launches=_launches(program),
     )
-
-
-def search_steps(config: TrainConfig) -> int:
-    """Returns the steps of the longest search of self-play."""
-    return config.self_play.longest_search
 
 
 def chip_bytes(tree: Any) -> int:

@@ -156,20 +156,7 @@ def make_self_play(
     """
     searches = make_searches(game, network, search, config)
     player = _SelfPlay(game, network, search, config, searches, policy_entries)
-
-    def play_chunk(
-        variables: Variables,
-        num_simulations: jax.Array,
-        games: Games,
-        rng_key: jax.Array,
-    ):
-        if rng_key.ndim:
-            return player.play_chunk(variables, num_simulations, games, rng_key)
-        lane = jax.tree.map(lambda leaf: leaf[None], (games, rng_key))
-        played = player.play_chunk(variables, num_simulations, *lane)
-        return jax.tree.map(lambda leaf: leaf[0], played)
-
-    return jax.jit(play_chunk, donate_argnums=2)
+    return jax.jit(player.play_chunk, donate_argnums=2)
 
 
 class _SelfPlay(NamedTuple):
@@ -189,7 +176,11 @@ class _SelfPlay(NamedTuple):
         games: Games,
         rng_keys: jax.Array,
     ) -> tuple[Games, Trajectory, SelfPlayMetrics]:
-        """Plays a chunk in L lanes; all leaves have a leading lane axis."""
+        """Plays a chunk in L lanes, with a leading lane axis, or in one without it."""
+        if rng_keys.ndim == 0:
+            lane = jax.tree.map(lambda leaf: leaf[None], (games, rng_keys))
+            played = self.play_chunk(variables, num_simulations, *lane)
+            return jax.tree.map(lambda leaf: leaf[0], played)
         num_games, num_lanes = games.moves[0].size, rng_keys.size
         num_moves = self.config.moves_per_chunk
         # Room for one new game per 16 moves of each slot; if shorter games exhaust the

@@ -118,9 +118,7 @@ def _lines(
     king: jax.Array,
     their_sliders: jax.Array,
     empty: jax.Array,
-    *,
-    passing: jax.Array,
-    passed: jax.Array,
+    en_passant: jax.Array,
     capturers: tuple[jax.Array, jax.Array],
 ) -> jax.Array:
     """Returns what is reached along lines of empty squares, the first other one too.
@@ -129,8 +127,7 @@ def _lines(
         king: the king of the player to move.
         their_sliders: `[2, 8]`, the enemies that move in this direction.
         empty: the empty squares.
-        passing: target square of an en passant capture, if one is legal.
-        passed: the pawn that it takes.
+        en_passant: as in `Position`.
         capturers: the pawns that may take it, from the left and from the right.
 
     Returns:
@@ -138,6 +135,8 @@ def _lines(
         which an enemy lies in this direction, also beyond the king, who cannot hide
         behind himself; those from the king after each of the captures in passing.
     """
+    passing = passing_square(en_passant)[:, None]
+    passed = passing_square(en_passant, row=3)[:, None]
     is_open = (
         empty & ~(passing & _boards(2, 3))
         | king & _boards(1)
@@ -163,10 +162,7 @@ def _unless(danger: jax.Array, board: jax.Array) -> jax.Array:
 
 @jax.jit
 def generate(position: Position) -> Moves:
-    """Finds the legal moves of the player to move.
-
-    It is jitted because op by op it is hundreds of programs.
-    """
+    """Finds the legal moves; jitted because op by op it is hundreds of programs."""
     occupied, mine = position.occupied[:, None], position.mine[:, None]
     kings, knights = position.kings[:, None], position.knights[:, None]
     straights, diagonals = position.straights[:, None], position.diagonals[:, None]
@@ -176,33 +172,18 @@ def generate(position: Position) -> Moves:
     their_sliders, their_knights = sliders & theirs, knights & theirs
     their_pawns = position.pawns[:, None] & theirs
 
-    passing = passing_square(position.en_passant)[:, None]
     passed = passing_square(position.en_passant, row=3)[:, None]
     from_left, from_right = pawns & _look(passed, _RIGHT), pawns & _look(passed, _LEFT)
     king_lines, their_lines, left_lines, right_lines = _lines(
-        king,
-        their_sliders,
-        empty,
-        passing=passing,
-        passed=passed,
-        capturers=(from_left, from_right),
+        king, their_sliders, empty, position.en_passant, (from_left, from_right)
     )
 
-    # Who gives check, where a check is met, and which squares the king must not enter.
     near_checkers = _any_direction(
         _look(king, _JUMP) & their_knights
         | _look(king, _BEHIND) & _CAPTURE & their_pawns
     )
-    far_checkers = king_lines & their_sliders
-    is_checked_from = (far_checkers != 0).any(axis=0)
-    between = _any_direction(jnp.where(is_checked_from, king_lines, _NONE))
-    checkers = near_checkers | _any_direction(far_checkers)
-    num_checkers = jax.lax.population_count(checkers).sum()
-    meets_check = jnp.where(
-        num_checkers == 0,
-        _ALL,
-        jnp.where(num_checkers == 1, near_checkers | between, _NONE),
-    )
+    num_checkers, meets_check = _answers(near_checkers, king_lines, their_sliders)
+    # The king must not enter these squares.
     neighbors = kings & theirs | their_pawns & _CAPTURE
     attacked = _any_direction(
         their_lines | _look(neighbors, _NEXT) | _look(their_knights, _JUMP)
@@ -226,35 +207,63 @@ def generate(position: Position) -> Moves:
     )
     double_steps = pawns & may_go & _SECOND_ROW & _only(AHEAD)
     double_steps &= _look(empty, _AHEAD) & _look(empty & targets, _TWO_AHEAD)
-    king_moves = king & _look(~mine & ~attacked, _NEXT)
-    castling = [
-        _unless(
-            occupied & _MUST_BE_EMPTY[side] | attacked & _MUST_BE_SAFE[side],
-            jnp.where(position.castling >> side & 1 == 1, king, _NONE),
-        )
-        for side in (0, 1)
-    ]
     # The planes without the pieces that move along lines, eight at a time.
-    promotions = pawn_moves & _SEVENTH_ROW
-    promotions = [
-        promotions[:, direction : direction + 1] for direction in PAWN_DIRECTIONS
-    ]
-    promotions = jnp.concatenate(
-        [*promotions * 3, jnp.zeros((2, 7), jnp.uint32)], axis=1
-    )
     others = [
-        pawn_moves | king_moves,
-        double_steps | castling[0] & _only(RIGHT) | castling[1] & _only(LEFT),
+        pawn_moves | king & _look(~mine & ~attacked, _NEXT),
+        double_steps | _castling(position.castling, king, occupied, attacked),
         *[jnp.zeros((2, 8), jnp.uint32)] * (FIRST_JUMP // 8 - 2),
         knights & mine & ~is_pinned & _look(targets, _JUMP),
-        promotions[:, :8],
-        promotions[:, 8:],
+        *_promotions(pawn_moves),
     ]
     return Moves(
         planes=_add_lines(sliders & mine & may_go, targets, empty, jnp.stack(others)),
         in_check=num_checkers > 0,
         takes_en_passant=((passing_left | passing_right) != 0).any(),
     )
+
+
+def _answers(
+    near_checkers: jax.Array, king_lines: jax.Array, their_sliders: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Returns the number of checkers, and the squares on which a piece other than the
+    king meets the check: all without a check, none against two checkers.
+
+    Args:
+        near_checkers: the pawns and knights that give check.
+        king_lines: `[2, 8]`, the squares that lie from the king in this direction.
+        their_sliders: `[2, 8]`, the enemies that move in this direction.
+    """
+    far_checkers = king_lines & their_sliders
+    is_checked_from = (far_checkers != 0).any(axis=0)
+    between = _any_direction(jnp.where(is_checked_from, king_lines, _NONE))
+    checkers = near_checkers | _any_direction(far_checkers)
+    num_checkers = jax.lax.population_count(checkers).sum()
+    against_one = jnp.where(num_checkers == 1, near_checkers | between, _NONE)
+    return num_checkers, jnp.where(num_checkers == 0, _ALL, against_one)
+
+
+def _castling(
+    rights: jax.Array, king: jax.Array, occupied: jax.Array, attacked: jax.Array
+) -> jax.Array:
+    """Returns `[2, 8]`, the king where it may castle in this direction; `rights` is
+    `Position.castling`."""
+    right, left = (
+        _unless(
+            occupied & _MUST_BE_EMPTY[side] | attacked & _MUST_BE_SAFE[side],
+            jnp.where(rights >> side & 1 == 1, king, _NONE),
+        )
+        for side in (0, 1)
+    )
+    return right & _only(RIGHT) | left & _only(LEFT)
+
+
+def _promotions(pawn_moves: jax.Array) -> list[jax.Array]:
+    """Returns two rows of planes, `[2, 8]` each: the pawn moves to the last row, for
+    three pieces and three directions; the other planes are empty."""
+    moves = pawn_moves & _SEVENTH_ROW
+    moves = [moves[:, direction : direction + 1] for direction in PAWN_DIRECTIONS]
+    planes = jnp.concatenate([*moves * 3, jnp.zeros((2, 7), jnp.uint32)], axis=1)
+    return [planes[:, :8], planes[:, 8:]]
 
 
 def _add_lines(

@@ -1,6 +1,7 @@
 """Boards as SVG: complete documents on a ground of their own, hence the same on light
 and on dark pages."""
 
+import functools
 import html
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -55,8 +56,9 @@ class BoardParts(NamedTuple):
     is_two_sided: bool
 
 
-# By name: `[W]` for columns, `[H, W]` for cells, or arrows.
 Policies = Mapping[str, np.ndarray | Sequence[Arrow]]
+"""Probabilities of moves, by the policy's name: `[W]`, drawn as bars above the columns;
+`[H, W]`, as bars in empty cells; or arrows, of which the most probable are drawn."""
 
 
 def board_to_svg(
@@ -78,9 +80,7 @@ def board_to_svg(
         column_labels: W labels, written below the board.
         row_labels: H labels from the top row down, or none.
         winning: the cells that won the game, marked as well.
-        policies: by name, the probabilities of the next move: `[W]`, bars above the
-            columns; `[H, W]`, bars in the empty cells; or arrows from cell to cell, of
-            which the most probable are drawn.
+        policies: probabilities of the next move.
 
     Raises:
         ValueError: a policy has another shape.
@@ -98,18 +98,12 @@ def board_to_svg(
         above=BAR_ROOM if columns else 0,
         below=LEGEND_ROOM if policies else 0,
     )
-    rows = row_labels or [""] * board.shape[0]
-    last, won = (
-        " ".join(f"{column_labels[column]}{rows[row]}" for row, column in some)
-        for some in (marked, winning)
-    )
+    names = functools.partial(_cell_names, column_labels, row_labels)
+    title = _title(style, board, names(marked), names(winning))
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" '
-            f'viewBox="{" ".join(f"{side:g}" for side in box)}" '
-            f'width="{box[2]:g}" height="{box[3]:g}" '
-            f'font-family="Helvetica, Arial, sans-serif" text-anchor="middle">',
-            f"<title>{html.escape(_title(style, board, last, won))}</title>",
+            _opening_tag(box),
+            f"<title>{html.escape(title)}</title>",
             elements.rectangle(*box, PAPER, radius=18),
             *style.ground(*board.shape),
             *below,
@@ -163,6 +157,15 @@ def _box(
     )
 
 
+def _opening_tag(box: tuple[float, float, float, float]) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" '
+        f'viewBox="{" ".join(f"{side:g}" for side in box)}" '
+        f'width="{box[2]:g}" height="{box[3]:g}" '
+        f'font-family="Helvetica, Arial, sans-serif" text-anchor="middle">'
+    )
+
+
 def _by_kind(
     policies: Policies, shape: tuple[int, ...]
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], dict[str, list[Arrow]]]:
@@ -181,6 +184,15 @@ def _by_kind(
                 f"{name!r} has {policy.shape}"
             )
     return columns, cells, arrows
+
+
+def _cell_names(
+    column_labels: Sequence[str], row_labels: Sequence[str], cells: Collection[Cell]
+) -> str:
+    return " ".join(
+        f"{column_labels[column]}{row_labels[row] if row_labels else ''}"
+        for row, column in cells
+    )
 
 
 def _title(style: Style, board: np.ndarray, last: str, won: str) -> str:
