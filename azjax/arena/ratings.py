@@ -73,8 +73,8 @@ def rate(
     for (player, opponent), count in counts.items():
         prior, number = np.array([PRIOR, PRIOR]), count.sum()
         # Corrects the spread, which would be too small by (n - 1) / (n + 1).
-        share = max(number - 2, number / 2) / number
-        weights = rng.gamma(share * count, size=(SAMPLES, len(count))) / share
+        factor = max(number - 2, number / 2) / number
+        weights = rng.gamma(factor * count, size=(SAMPLES, len(count))) / factor
         prior_weights = rng.gamma(prior, size=(SAMPLES, 2))
         for wins, pairs, first in (
             (best, count[None], prior[None]),

@@ -93,7 +93,7 @@ class MatchResult:
 
     @property
     def repeated(self) -> float:
-        """The share of the games that went move by move as one before them."""
+        """The fraction of the games that went move by move as one before them."""
         return 1 - len(np.unique(self.moves, axis=0)) / len(self.moves)
 
     @property

@@ -49,10 +49,10 @@ class Tournament:
     def repeated(self, player: int) -> float:
         """Returns the fraction of a player's games that repeat a game of the same
         match."""
-        shares = [
+        fractions = [
             result.repeated for met, result in self.matches.items() if player in met
         ]
-        return float(np.mean(shares))
+        return float(np.mean(fractions))
 
     def forfeits(self, player: int) -> int:
         """Returns the number of games that a player forfeited."""

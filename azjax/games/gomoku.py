@@ -11,7 +11,7 @@ from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select, zero_sum
 from azjax.games.lines import cells_in_lines
 from azjax.games.registry import register
-from azjax.games.stones import State, after_move, empty_board
+from azjax.games.stones import State, after_stone, empty_board
 from azjax.games.symmetry import Symmetry, board_symmetries
 
 
@@ -76,21 +76,8 @@ class Gomoku(Game[State]):
 
     def step(self, state: State, action: jax.Array) -> State:
         """Puts a stone of the player to move on cell `action`."""
-        first, second = state.stones
-        second_to_move = state.current_player == 1
-        occupied = bitboard.union(first, second)
-        stone = bitboard.difference(self._grid.cell(action), occupied)
-        mine = bitboard.union(select(second_to_move, second, first), stone)
-        is_legal = bitboard.has_any(stone)
-        wins = self._has_line(mine)
-        is_full = bitboard.is_equal(bitboard.union(occupied, stone), self._grid.full)
-        stones = select(second_to_move, (first, mine), (mine, second))
-        return after_move(
-            state,
-            stones,
-            is_legal=is_legal,
-            result=wins.astype(jnp.int8),
-            is_over=wins | is_full,
+        return after_stone(
+            state, self._grid.cell(action), self._has_line, self._grid.full
         )
 
     def legal_action_mask(self, state: State) -> jax.Array:

@@ -1,6 +1,7 @@
 """Positions of games in which two players put stones on a board."""
 
 import dataclasses
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -67,3 +68,35 @@ def after_move(
         terminated=~is_legal | is_over,
     )
     return select(state.terminated, state, after)
+
+
+def after_stone(
+    state: State,
+    cell: bitboard.Board,
+    has_line: Callable[[bitboard.Board], jax.Array],
+    full: bitboard.Board,
+) -> State:
+    """Returns the position after the player to move puts a stone on a cell.
+
+    A line wins, a full board without a line is a draw, and an occupied cell loses.
+
+    Args:
+        state: the position before the move.
+        cell: the bit of the cell; no bit if there is no such cell.
+        has_line: whether the stones of one player have a line, `[]` bool.
+        full: the bits of all cells.
+    """
+    first, second = state.stones
+    second_to_move = state.current_player == 1
+    occupied = bitboard.union(first, second)
+    stone = bitboard.difference(cell, occupied)
+    mine = bitboard.union(select(second_to_move, second, first), stone)
+    wins = has_line(mine)
+    is_full = bitboard.is_equal(bitboard.union(occupied, stone), full)
+    return after_move(
+        state,
+        select(second_to_move, (first, mine), (mine, second)),
+        is_legal=bitboard.has_any(stone),
+        result=wins.astype(jnp.int8),
+        is_over=wins | is_full,
+    )

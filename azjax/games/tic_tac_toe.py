@@ -12,7 +12,7 @@ from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select, zero_sum
 from azjax.games.lines import cells_in_lines
 from azjax.games.registry import register
-from azjax.games.stones import State, after_move, empty_board
+from azjax.games.stones import State, after_stone, empty_board
 from azjax.games.symmetry import Symmetry, board_symmetries
 
 SIZE = 3
@@ -43,22 +43,8 @@ class TicTacToe(Game[State]):
 
     def step(self, state: State, action: jax.Array) -> State:
         """Marks cell `action` for the player to move."""
-        first, second = state.stones
-        second_to_move = state.current_player == 1
-        occupied = bitboard.union(first, second)
-        mark = _mark(occupied, action)
-        mine = bitboard.union(select(second_to_move, second, first), mark)
-        is_legal = bitboard.has_any(mark)
-        wins = _has_line(mine)
-        is_full = bitboard.is_equal(bitboard.union(occupied, mark), FULL_BOARD)
-        stones = select(second_to_move, (first, mine), (mine, second))
-        return after_move(
-            state,
-            stones,
-            is_legal=is_legal,
-            result=wins.astype(jnp.int8),
-            is_over=wins | is_full,
-        )
+        cell = bitboard.single(action, SIZE * SIZE)
+        return after_stone(state, cell, _has_line, FULL_BOARD)
 
     def legal_action_mask(self, state: State) -> jax.Array:
         """Returns `[9]` bool, True for the empty cells."""
@@ -81,14 +67,6 @@ class TicTacToe(Game[State]):
     def winning_cells(self, state: State) -> tuple[rendering.Cell, ...]:
         """Returns the cells of all lines that won."""
         return cells_in_lines(np.asarray(self.board(state)), SIZE)
-
-
-def _mark(occupied: bitboard.Board, action: jax.Array) -> bitboard.Board:
-    """Returns the mark in cell `action`: no bit where the cell is taken or there is no
-    such cell."""
-    cell = jnp.asarray(action).astype(jnp.uint32)
-    mark = jnp.where(cell < SIZE * SIZE, jnp.uint32(1) << cell, jnp.uint32(0))
-    return (mark & ~occupied[0],)
 
 
 def _has_line(board: bitboard.Board) -> jax.Array:

@@ -23,7 +23,7 @@ class Division(NamedTuple):
     """How large batches are divided.
 
     num_parts: P, equal parts of a batch.
-    devices: the devices that share the parts; None for all of this process. A process
+    devices: the devices that compute the parts; None for all of this process. A process
         uses as many of its devices as divide its parts. Devices of several processes
         must be those of all processes, whose number must divide P; all processes then
         compute the same batches.
@@ -46,8 +46,8 @@ class BatchLayout(NamedTuple):
     size: B.
     num_parts: P.
     mesh: devices of this process along one axis; None for one device.
-    num_processes: number of processes that share the batch; each has P / num_processes
-        parts, in the order of the processes.
+    num_processes: number of processes that compute the batch; each has
+        P / num_processes parts, in the order of the processes.
     """
 
     size: int

@@ -73,7 +73,7 @@ def choose(
         player: any player.
         rng_key: consumed; `[P]` keys from a player that draws in parts.
         states: the positions, leaves `[B, ...]`.
-        mesh: devices that share the batch, from a `BatchLayout`; None for one device.
+        mesh: devices that compute the batch, from a `BatchLayout`; None for one device.
     """
     return _choose(type(player), mesh, player, rng_key, states)
 
@@ -97,7 +97,7 @@ def init_carry(player: Player, states: State, mesh: Mesh | None = None) -> Any:
     Args:
         player: any player.
         states: leaves `[B, ...]`; only their shapes matter.
-        mesh: devices that share the batch, as in `choose`.
+        mesh: devices that compute the batch, as in `choose`.
     """
     if not hasattr(player, "init_carry"):
         return None
@@ -126,7 +126,7 @@ def choose_with_carry(
         states: the positions, leaves `[B, ...]`, none of them terminated.
         carry: result of `init_carry` or of an earlier call in the same games. Any
             number of moves may have been made or undone since.
-        mesh: devices that share the batch, as in `choose`.
+        mesh: devices that compute the batch, as in `choose`.
 
     Returns:
         The choice and the carry for the next move.

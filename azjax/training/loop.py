@@ -320,7 +320,8 @@ def _add(totals: Totals, metrics: dict[str, Any]) -> Totals:
 
 
 def _counters(config: TrainConfig, state: TrainState, totals: Totals) -> dict[str, Any]:
-    """Returns games, updates, the share of eligible positions, and their mean delay."""
+    """Returns games, updates, and of the positions the fraction that is eligible and
+    its mean delay."""
     positions = int(state.iteration) * config.chunk_positions
     decided = positions - totals.get("waiting", 0)
     eligible = totals.get("eligible", 0)

@@ -104,7 +104,7 @@ def required_memory(
         auxiliary=auxiliary,
     )
     return [
-        *_state_parts(
+        *_state_items(
             config,
             jax.eval_shape(init),
             num_devices,
@@ -117,11 +117,11 @@ def required_memory(
             "updates",
             ("learner.batch_size", "network.trunk.num_blocks"),
         ),
-        *_search_parts(config, game, num_devices),
+        *_search_items(config, game, num_devices),
     ]
 
 
-def _state_parts(
+def _state_items(
     config: TrainConfig,
     state: TrainState,
     num_devices: int,
@@ -153,7 +153,7 @@ def _state_parts(
     )
 
 
-def _search_parts(
+def _search_items(
     config: TrainConfig, game: Game, num_devices: int
 ) -> Iterator[MemoryItem]:
     def bytes_of_search(num_games: int, num_simulations: int) -> int:
@@ -181,11 +181,11 @@ def _search_parts(
     )
     if shipped(game) is not None:  # without solved positions nothing is searched
         # Exact lanes: one device evaluates.
-        num_shares = 1 if config.exact_lanes else num_devices
+        evaluating = 1 if config.exact_lanes else num_devices
         yield MemoryItem(
             "the search of evaluations",
             bytes_of_search(
-                Division(config.num_lanes).padded(GRADED_AT_ONCE) // num_shares,
+                Division(config.num_lanes).padded(GRADED_AT_ONCE) // evaluating,
                 config.evaluation.num_simulations,
             ),
             "evaluation",
@@ -208,48 +208,48 @@ def _index_bytes(replay: Replay, *, finds_ends: bool) -> int:
     return tree_bytes(indices) + tree_bytes(replay.was_eligible)
 
 
-def needed_at_once(parts: Sequence[MemoryItem]) -> list[MemoryItem]:
-    """Returns the parts of the stage that needs most memory, the largest first."""
+def needed_at_once(items: Sequence[MemoryItem]) -> list[MemoryItem]:
+    """Returns the items of the stage that needs most memory, the largest first."""
     stages = [
-        [part for part in parts if part.stage in (None, stage)]
-        for stage in {part.stage for part in parts}
+        [item for item in items if item.stage in (None, stage)]
+        for stage in {item.stage for item in items}
     ]
-    most = max(stages, key=lambda stage: sum(part.size for part in stage))
-    return sorted(most, key=lambda part: -part.size)
+    most = max(stages, key=lambda stage: sum(item.size for item in stage))
+    return sorted(most, key=lambda item: -item.size)
 
 
-def check_memory(config: TrainConfig, parts: Sequence[MemoryItem]) -> None:
+def check_memory(config: TrainConfig, items: Sequence[MemoryItem]) -> None:
     """Checks that a run fits into the available device.
 
     Raises:
         ValueError: it needs more memory.
     """
-    check_fits(config, parts, available_bytes())
+    check_fits(config, items, available_bytes())
 
 
 def check_fits(
-    config: TrainConfig, parts: Sequence[MemoryItem], available: int | None
+    config: TrainConfig, items: Sequence[MemoryItem], available: int | None
 ) -> None:
     """Checks that a run fits into a device.
 
     Args:
         config: the run's settings.
-        parts: returned by `required_memory`.
+        items: returned by `required_memory`.
         available: bytes of the device; None if unknown.
 
     Raises:
         ValueError: it needs more memory.
     """
-    needed = sum(part.size for part in needed_at_once(parts))
+    needed = sum(item.size for item in needed_at_once(items))
     if available is not None and needed > available:
         raise ValueError(
             f"this run needs about {_gigabytes(needed)} of memory, and the device "
-            f"has {_gigabytes(available)}: {advice(config, parts)}"
+            f"has {_gigabytes(available)}: {advice(config, items)}"
         )
 
 
 @contextlib.contextmanager
-def memory_errors(config: TrainConfig, parts: Sequence[MemoryItem]) -> Iterator[None]:
+def memory_errors(config: TrainConfig, items: Sequence[MemoryItem]) -> Iterator[None]:
     """A context that turns out-of-memory errors into a ValueError with advice."""
     try:
         yield
@@ -259,31 +259,31 @@ def memory_errors(config: TrainConfig, parts: Sequence[MemoryItem]) -> Iterator[
             raise
         raise ValueError(
             "the device ran out of memory; start a new run in another directory and "
-            f"{advice(config, parts)}"
+            f"{advice(config, items)}"
         ) from error
 
 
-def advice(config: TrainConfig, parts: Sequence[MemoryItem]) -> str:
-    """Returns which settings to lower, for the largest parts first.
+def advice(config: TrainConfig, items: Sequence[MemoryItem]) -> str:
+    """Returns which settings to lower, for the largest items first.
 
-    Omits settings at their minimum, and parts below 1% of the total.
+    Omits settings at their minimum, and items below 1% of the total.
     """
-    most = needed_at_once(parts)
-    total = sum(part.size for part in most)
+    most = needed_at_once(items)
+    total = sum(item.size for item in most)
     settings = _settings(config)
     advice, named = [], set()
-    for part in most:
+    for item in most:
         lower = [
             f"{name} ({settings[name][0]})"
-            for name in part.settings
+            for name in item.settings
             if name in settings
             and name not in named
             and settings[name][0] > settings[name][1]
         ]
-        named.update(part.settings)
-        if lower and part.size >= total / 100:
-            size = _gigabytes(part.size)
-            advice.append(f"{' or '.join(lower)} for {part.name}, {size}")
+        named.update(item.settings)
+        if lower and item.size >= total / 100:
+            size = _gigabytes(item.size)
+            advice.append(f"{' or '.join(lower)} for {item.name}, {size}")
     return "lower " + "; ".join(advice) if advice else "use a larger device"
 
 

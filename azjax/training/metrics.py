@@ -37,7 +37,7 @@ TAGS = {
     "update_seconds": "speed/update_seconds",
 }
 
-SCORES = "scores"  # by opponent: `score`, the share of the points, and its interval
+SCORES = "scores"  # by opponent: `score`, the fraction of the points, and its interval
 _OLD_SCORE = "score_"  # prefix of the fields of each opponent in older versions
 
 # Protobuf creates these classes at import; type checkers do not see them.

@@ -280,10 +280,12 @@ def _draw_speed(axes: "Axes", iterations: Sequence[Row], seconds: float) -> None
         np.array([row[name] for row in iterations], float) for name in columns
     )
     times = times / seconds
-    share = np.diff(games, prepend=0) / np.maximum(np.diff(positions, prepend=0), 1)
+    per_position = np.diff(games, prepend=0) / np.maximum(
+        np.diff(positions, prepend=0), 1
+    )
     axes.set_yscale("log")
     draw_line(axes, times, speed, "positions", POSITIONS)
-    rate = share * speed
+    rate = per_position * speed
     # A logarithmic scale cannot show chunks without a finished game.
     draw_line(axes, times, np.where(rate > 0, rate, np.nan), "games", GAMES)
     low, high = axes.get_ylim()

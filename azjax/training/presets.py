@@ -79,13 +79,13 @@ def fitted_to_length(config: TrainConfig, *, full_minutes: float) -> TrainConfig
     """
     if config.minutes is None:
         return config
-    share = config.minutes / full_minutes
+    fraction = config.minutes / full_minutes
     height, width, _ = games.make(config.game).observation_shape
-    halvings = math.ceil(math.log2(max(1.0, height * width / _FULL_CELLS / share)))
+    halvings = math.ceil(math.log2(max(1.0, height * width / _FULL_CELLS / fraction)))
     halvings = min(halvings, _MOST_HALVINGS)
     self_play, replay, evaluation = config.self_play, config.replay, config.evaluation
     evaluations = min(
-        evaluation.num_evaluations, round(evaluation.num_evaluations * share)
+        evaluation.num_evaluations, round(evaluation.num_evaluations * fraction)
     )
     moves = max(_FEWEST_MOVES, self_play.moves_per_chunk >> halvings)
     num_games = self_play.num_games * self_play.moves_per_chunk // moves >> halvings

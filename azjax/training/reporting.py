@@ -147,8 +147,8 @@ class Reporter:
         self._iteration = row
         since = time.monotonic() - self._printed_at
         if not self._live and since >= PLAIN_INTERVAL:
-            parts = _plain([*_learning_parts(row), *_self_play_parts(row)])
-            self._print(f"[{duration(row['seconds'])}] {parts}")
+            texts = _plain([*_learning_texts(row), *_self_play_texts(row)])
+            self._print(f"[{duration(row['seconds'])}] {texts}")
             self._printed_at = time.monotonic()
 
     def evaluation(self, row: Row) -> None:
@@ -160,8 +160,8 @@ class Reporter:
             with self._surviving("the plot"):
                 plot_learning(self._files.path, self._config.game)
         if not self._live:
-            name, parts = _strength(row, None)
-            self._print(f"[{duration(row['seconds'])}] {name}: {_plain(parts)}")
+            name, texts = _strength(row, None)
+            self._print(f"[{duration(row['seconds'])}] {name}: {_plain(texts)}")
 
     def publish(self) -> None:
         """Copies written files to a remote run directory."""
@@ -225,11 +225,11 @@ class Reporter:
         body.add_column(no_wrap=True, style="cyan", min_width=9)
         body.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
         if self._iteration:
-            body.add_row("self-play", _join(_self_play_parts(self._iteration)))
-            body.add_row("learning", _join(_learning_parts(self._iteration)))
+            body.add_row("self-play", _join(_self_play_texts(self._iteration)))
+            body.add_row("learning", _join(_learning_texts(self._iteration)))
         if self.last:
-            name, parts = _strength(self.last, self.first)
-            body.add_row(name, _join(parts))
+            name, texts = _strength(self.last, self.first)
+            body.add_row(name, _join(texts))
         return Group(head, body, *([self._note] if self._note else []))
 
     def _share(self, seconds: float) -> tuple[float, float | None]:
@@ -300,7 +300,7 @@ def _length(config: RunConfig) -> str:
     return f"{config.iterations:,} iterations"
 
 
-def _self_play_parts(row: Row) -> list[Text]:
+def _self_play_texts(row: Row) -> list[Text]:
     texts = [
         f"{row['games']:,} games",
         f"{row['positions']:,} positions",
@@ -313,7 +313,7 @@ def _self_play_parts(row: Row) -> list[Text]:
     return [Text(text) for text in texts]
 
 
-def _learning_parts(row: Row) -> list[Text]:
+def _learning_texts(row: Row) -> list[Text]:
     texts = [f"{name} loss {_decimal(loss)}" for name, loss in losses(row).items()]
     texts = [f"iteration {row['iteration']:,}", *(texts or ["collecting positions"])]
     if row["learning_rate"] is not None:
@@ -330,12 +330,12 @@ def _strength(row: Row, first: Row | None) -> tuple[str, list[Text]]:
     ones."""
     what, rates = _rates(row)
     before = _rates(first)[1] if first else {}
-    parts = []
+    texts = []
     for name, rate in rates.items():
-        parts.append(Text.assemble(f"{name} ", (f"{rate:.1%}", "bold")))
+        texts.append(Text.assemble(f"{name} ", (f"{rate:.1%}", "bold")))
         if first and first["iteration"] != row["iteration"] and name in before:
-            parts[-1].append(f" (was {before[name]:.1%})", "dim")
-    return what, parts
+            texts[-1].append(f" (was {before[name]:.1%})", "dim")
+    return what, texts
 
 
 def _rates(row: Row) -> tuple[str, dict[str, float]]:
@@ -347,9 +347,9 @@ def _rates(row: Row) -> tuple[str, dict[str, float]]:
     }
 
 
-def _join(parts: Sequence[Text]) -> Text:
-    return Text.assemble((" · ", "dim")).join(parts)
+def _join(texts: Sequence[Text]) -> Text:
+    return Text.assemble((" · ", "dim")).join(texts)
 
 
-def _plain(parts: Sequence[Text]) -> str:
-    return ", ".join(part.plain for part in parts)
+def _plain(texts: Sequence[Text]) -> str:
+    return ", ".join(text.plain for text in texts)

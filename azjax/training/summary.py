@@ -164,13 +164,15 @@ def _move_table(game: Game, choices: Mapping[str, Choice]) -> Table:
     for name in ("move", *choices):
         table.add_column(name, justify="right", no_wrap=True)
     for action in shown:
-        shares = (f"{share:.1%}" for share in policies[:, action])
+        cells = (f"{probability:.1%}" for probability in policies[:, action])
         style = "bold" if action == likeliest[0] else ""
-        table.add_row(game.action_to_text(opening, int(action)), *shares, style=style)
+        table.add_row(game.action_to_text(opening, int(action)), *cells, style=style)
     if len(shown) < len(legal):
         rest = policies[:, likeliest[SUMMARY_MOVES:]].sum(axis=1)
         name = f"{len(legal) - len(shown)} more"
-        table.add_row(name, *(f"{share:.1%}" for share in rest), style="dim")
+        table.add_row(
+            name, *(f"{probability:.1%}" for probability in rest), style="dim"
+        )
     values = (f"{float(choice.value[0]):+.2f}" for choice in choices.values())
     table.add_row("value", *values, style="cyan")
     return table

@@ -145,8 +145,11 @@ def play(position: Position, action: jax.Array) -> tuple[Position, jax.Array]:
     step = jnp.asarray(OFFSETS @ [8, 1])[plane]
     end = start + step
     source, target = square(start), square(end)
-    is_pawn, is_king = _share(position.pawns, source), _share(position.kings, source)
-    is_capture = _share(position.occupied, target)
+    is_pawn, is_king = (
+        _overlap(position.pawns, source),
+        _overlap(position.kings, source),
+    )
+    is_capture = _overlap(position.occupied, target)
     is_promotion = is_pawn & (end < 8)
     becomes = jnp.where(
         plane < FIRST_UNDER_PROMOTION,
@@ -161,12 +164,12 @@ def play(position: Position, action: jax.Array) -> tuple[Position, jax.Array]:
     gone = source | target | passed | rook_source
 
     def land(board, comes_as):
-        comes = _share(board, source) & ~is_promotion | is_promotion & comes_as
+        comes = _overlap(board, source) & ~is_promotion | is_promotion & comes_as
         return board & ~gone | jnp.where(comes, target, np.uint32(0))
 
     castling = position.castling
     for right, cells in enumerate(_CASTLING_SQUARES):
-        is_lost = _share(source | target, cells)
+        is_lost = _overlap(source | target, cells)
         castling = castling & ~(is_lost.astype(jnp.uint8) << right)
     after = Position(
         pawns=land(position.pawns, False),
@@ -181,7 +184,7 @@ def play(position: Position, action: jax.Array) -> tuple[Position, jax.Array]:
     return turned(after), is_pawn | is_capture
 
 
-def _share(board: jax.Array, other: jax.Array | np.ndarray) -> jax.Array:
+def _overlap(board: jax.Array, other: jax.Array | np.ndarray) -> jax.Array:
     return ((board & other) != 0).any()
 
 
@@ -191,7 +194,7 @@ def is_insufficient(position: Position) -> jax.Array:
     True if the other pieces are bishops on squares of one color, or one knight.
     """
     bishops = position.diagonals
-    is_one_color = ~_share(bishops, _DARK) | ~_share(bishops, ~_DARK)
+    is_one_color = ~_overlap(bishops, _DARK) | ~_overlap(bishops, ~_DARK)
     no_knights = (position.knights == 0).all()
     few_pieces = jax.lax.population_count(position.occupied).sum() <= 3
     return ((position.pawns | position.straights) == 0).all() & (

@@ -98,8 +98,8 @@ def _win_rate(move: AnalyzedMove) -> float:
     return min(max((1 + move.value) / 2, 0.0), 1.0)
 
 
-def _of_ten_thousand(share: float) -> int:
-    return round(10_000 * share)
+def _of_ten_thousand(fraction: float) -> int:
+    return round(10_000 * fraction)
 
 
 def _line(game: Game, state: State, move: AnalyzedMove) -> str:
