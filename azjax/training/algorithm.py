@@ -142,25 +142,22 @@ def make_algorithm(
             value target, or the number of devices does not divide `num_lanes`.
     """
     _check_types(loss, value_target, sampler)
-    auxiliary = (parts or Parts()).auxiliary
-    optimizer = optimizer or make_optimizer(config.learner)
+    auxiliary, learner = (parts or Parts()).auxiliary, config.learner
+    optimizer = optimizer or make_optimizer(learner)
     sampler = sampler or uniform_sampler()
-    if value_target is None:
-        value_target = lambda_target(
-            config.learner.td_lambda,
-            game.max_moves,
-            max_regret=config.learner.max_regret,
-        )
+    value_target = value_target or lambda_target(
+        learner.td_lambda, game.max_moves, max_regret=learner.max_regret
+    )
     config.check_replay(value_target.horizon)
     lanes = spread_lanes(
         config.num_lanes, one_by_one=config.exact_lanes, devices=devices
     )
-    loss = loss or make_loss(config.learner, parts)
+    loss = loss or make_loss(learner, parts)
     draw = functools.partial(
         draw_batch,
         game,
         sampler=sampler,
-        size=config.learner.batch_size // config.num_lanes,
+        size=learner.batch_size // config.num_lanes,
         auxiliary=auxiliary,
     )
     return Algorithm(
@@ -172,7 +169,7 @@ def make_algorithm(
         make_index=_jit_make_index(lanes, value_target, finds_ends=bool(auxiliary)),
         prepare=lanes.jit(jax.vmap(sampler.prepare), donate_argnums=(0,)),
         gradient=_jit_gradient(lanes, network, loss, sampler, draw),
-        update=_jit_update(lanes, optimizer, ema_decay=config.learner.ema_decay),
+        update=_jit_update(lanes, optimizer, ema_decay=learner.ema_decay),
     )
 
 
