@@ -106,6 +106,20 @@ def open_object(path: epath.Path, most: int) -> BinaryIO:
             return io.BytesIO(file.read(about.length))
 
 
+def replace_file(path: Path, content: bytes) -> None:
+    """Writes a file atomically: readers see the old or the new content."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
 @contextlib.contextmanager
 def store_errors(path: Directory) -> Iterator[None]:
     """A context that turns errors of an object store into a one-line OSError with the

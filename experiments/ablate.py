@@ -30,9 +30,9 @@ import tyro
 from matplotlib.figure import Figure
 
 from azjax import arena, games, players
+from azjax.remote import replace_file
 from azjax.training.evaluation import OPENING_MOVES
 from azjax.training.loop import named_players
-from azjax.training.metrics import replace_file
 
 RESULT = "result.json"
 SCORE = "score against the first"

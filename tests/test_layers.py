@@ -11,7 +11,7 @@ FLOORS = [
     {"compilation_cache", "devices", "program", "records", "remote"},
     {"config_registry"},
     {"games", "search", "networks"},
-    {"players"},
+    {"data", "players"},
     {"arena"},
     {"training"},
     {"play"},

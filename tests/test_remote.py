@@ -99,3 +99,10 @@ def test_errors_of_a_local_directory_pass_unchanged(tmp_path):
     with refused as found, remote.store_errors(tmp_path):
         raise error
     assert found.value is error
+
+
+def test_a_failed_replacement_keeps_the_file_and_removes_the_temporary_one(tmp_path):
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(OSError, match="taken"):
+        remote.replace_file(tmp_path / "taken", b"new")
+    assert [file.name for file in tmp_path.iterdir()] == ["taken"]

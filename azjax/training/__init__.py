@@ -48,7 +48,7 @@ from azjax.training.replay import (
     make_batch,
     make_index,
 )
-from azjax.training.run_config import CheckpointConfig
+from azjax.training.run_config import CheckpointConfig, DataConfig
 from azjax.training.sampling import Sampler, uniform_sampler
 from azjax.training.saved_config import load_config, repeated_config
 from azjax.training.self_play import Games, Trajectory, make_self_play, start_games
@@ -64,6 +64,7 @@ __all__ = [
     "Algorithm",
     "Batch",
     "CheckpointConfig",
+    "DataConfig",
     "Eligibility",
     "EvaluationConfig",
     "Games",

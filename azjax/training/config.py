@@ -13,6 +13,7 @@ from azjax.search import MAX_NODES, GumbelConfig, SearchConfig
 from azjax.training.run_config import (
     BaseEvaluationConfig,
     CheckpointConfig,
+    DataConfig,
     check_length,
     check_opponents,
 )
@@ -253,6 +254,7 @@ class TrainConfig:
     learner: LearnerConfig = LearnerConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
     checkpoint: CheckpointConfig = dataclasses.field(default_factory=CheckpointConfig)
+    data: DataConfig = dataclasses.field(default_factory=DataConfig)
 
     def __post_init__(self) -> None:
         """Checks the values."""

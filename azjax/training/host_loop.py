@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import jax
-import numpy as np
 
 from azjax.arena import Poll
 from azjax.remote import Directory
@@ -19,8 +18,9 @@ from azjax.training.distributed import (
     raise_on_all_processes,
     raise_save_error_on_all_processes,
 )
+from azjax.training.kept_games import KeptGames
 from azjax.training.lanes import abstract_state
-from azjax.training.metrics import Row, losses
+from azjax.training.metrics import Row, check_finite
 from azjax.training.plan import (
     PLAN_FILE,
     Plan,
@@ -78,6 +78,7 @@ class RunFunctions(NamedTuple, Generic[State, Player]):
     save_player: `(directory, player)`; writes the player.
     iteration_seconds: `(row, share)` to the predicted seconds of an iteration at that
         fraction of the run, given the metrics of another iteration.
+    kept: writes the games of self-play; None if the algorithm does not keep them.
     """
 
     config: RunConfig
@@ -94,6 +95,7 @@ class RunFunctions(NamedTuple, Generic[State, Player]):
     evaluate: Callable[[Player, Poll], dict[str, Any]]
     save_player: Callable[[Path, Player], None]
     iteration_seconds: Callable[[Row, float], float]
+    kept: KeptGames | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,6 +161,10 @@ def run_loop(
         with raise_on_all_processes():
             opened = working_directory(directory)
             files = stack.enter_context(opened) if is_first_process() else None
+        if functions.kept is not None:
+            iteration = int(state.iteration)
+            opened = functions.kept.opened(directory, iteration, notes.append)
+            stack.enter_context(opened)
         segment = _Segment(
             functions,
             directory,
@@ -296,6 +302,8 @@ def _save(segment: _Segment, state: Any, *, evaluated: bool) -> None:
     values = {"iteration": int(state.iteration), **progress.values()}
     with raise_save_error_on_all_processes():
         segment.reporter.publish()  # first, so that the metrics include the checkpoint
+        if functions.kept is not None:
+            functions.kept.flush()  # first too: a run continues after its checkpoint
         segment.checkpoints.save(state, values, mistakes=mistakes)
         if segment.files is not None:
             with disk_errors(segment.files.path):
@@ -317,7 +325,7 @@ def _iterate(segment: _Segment, state: Any, share: float) -> tuple[Any, dict[str
     began = time.monotonic()
     state, totals, metrics = functions.iterate(state, progress.totals, share, enter)
     seconds = time.monotonic() - began
-    _check_finite(metrics, int(state.iteration), segment.directory)
+    check_finite(metrics, int(state.iteration), segment.directory)
     progress.totals = totals
     progress.seconds += seconds  # an estimate until the clock is read again
     speed = functions.positions / seconds
@@ -376,16 +384,6 @@ def _change_length(progress: Progress, config: RunConfig, iteration: int) -> str
         f"instead of {before:.0%}; schedules continue from there, the learning rate "
         "with a new cosine"
     )
-
-
-def _check_finite(metrics: Row, iteration: int, directory: Directory) -> None:
-    for name, value in losses(metrics).items():
-        if not np.isfinite(value):
-            raise ValueError(
-                f"{name}_loss is {value} in iteration {iteration}: the run is stopped; "
-                f"earlier checkpoints in {directory} are intact; try a lower learning "
-                "rate, and check custom losses and targets"
-            )
 
 
 def _stopped_text(config: RunConfig, progress: Progress, iteration: int) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from azjax.training.algorithm import Algorithm, TrainState
 from azjax.training.config import TrainConfig
+from azjax.training.kept_games import KeptGames, copy_plies
 from azjax.training.self_play import mean_of_lanes
 
 
@@ -18,6 +19,8 @@ def train_iteration(
     state: TrainState,
     share: float,
     enter: Callable[[str], None] = lambda phase: None,
+    *,
+    kept: KeptGames | None = None,
 ) -> tuple[TrainState, dict[str, Any]]:
     """Plays T moves in every slot, stores them, and updates the network.
 
@@ -27,6 +30,7 @@ def train_iteration(
         state: donated.
         share: fraction of the run that is done, in [0, 1].
         enter: called with the name of each phase when it begins.
+        kept: writes the games; None: they are not kept.
 
     Returns:
         The state and the metrics: scalars by name, among them `newly`, `delay` and
@@ -35,10 +39,14 @@ def train_iteration(
     """
     play_keys, update_keys = algorithm.make_keys(state.rng_key, state.iteration)
     num_simulations = config.self_play.simulations_at(share)
+    keeps = kept is not None and kept.keeps
+    ply = copy_plies(state.games.moves) if keeps else state.games.moves
     enter("self-play")
     games, trajectory, played = algorithm.self_play(
         state.learner.averaged, np.int32(num_simulations), state.games, play_keys
     )
+    if keeps:
+        kept.add(int(state.iteration) + 1, num_simulations, ply, trajectory)
     replay = algorithm.insert(state.iteration, state.replay, trajectory)
     del trajectory  # frees its memory for the updates
     state = dataclasses.replace(

@@ -37,6 +37,7 @@ from azjax.training.host_loop import (
 )
 from azjax.training.initial_player import initial_variables
 from azjax.training.iteration import train_iteration
+from azjax.training.kept_games import KeptGames
 from azjax.training.lanes import on_one_device
 from azjax.training.learner import Loss, learning_rate
 from azjax.training.memory import (
@@ -168,6 +169,7 @@ def _set_up(config: TrainConfig, custom: _Custom) -> _Setup:
         algorithm,
         variables,
         _make_evaluator(config, game),
+        KeptGames(config, game),
         make_player=make_player,
         has_own_optimizer=custom.optimizer is not None,
     )
@@ -217,6 +219,7 @@ def _make_functions(
     algorithm: Algorithm,
     variables: Variables,
     evaluator: Evaluator,
+    kept: KeptGames,
     *,
     make_player: Callable[..., TrainedPlayer],
     has_own_optimizer: bool,
@@ -228,6 +231,7 @@ def _make_functions(
         algorithm: returned by `make_algorithm`.
         variables: the initial ones.
         evaluator: evaluates the players.
+        kept: writes the games.
         make_player: `make_player(variables=...)` returns a player.
         has_own_optimizer: whether the user gave the optimizer; its learning rate is
             then unknown.
@@ -247,6 +251,7 @@ def _make_functions(
             _iterate,
             algorithm=algorithm,
             config=config,
+            kept=kept,
             has_own_optimizer=has_own_optimizer,
         ),
         counters=functools.partial(_counters, config),
@@ -256,6 +261,7 @@ def _make_functions(
         evaluate=evaluate,
         save_player=save_player,
         iteration_seconds=functools.partial(_iteration_seconds, config),
+        kept=kept,
     )
 
 
@@ -281,6 +287,7 @@ def _iterate(
     *,
     algorithm: Algorithm,
     config: TrainConfig,
+    kept: KeptGames,
     has_own_optimizer: bool,
 ) -> tuple[TrainState, Totals, dict[str, Any]]:
     """Calls `train_iteration`; returns the metrics as Python numbers, with the seconds
@@ -291,7 +298,7 @@ def _iterate(
         times.append(time.monotonic())
         enter(phase)
 
-    state, metrics = train_iteration(algorithm, config, state, share, begin)
+    state, metrics = train_iteration(algorithm, config, state, share, begin, kept=kept)
     times.append(time.monotonic())
     row = {"policy_loss": None, "value_loss": None, "gradient_norm": None}
     row |= {name: value.item() for name, value in metrics.items()}

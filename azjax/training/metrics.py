@@ -1,6 +1,7 @@
 """Metrics of a run as files: `metrics.jsonl` and TensorBoard events."""
 
 import json
+import math
 import os
 import time
 from collections.abc import Mapping
@@ -95,20 +96,6 @@ def with_scores(row: dict[str, Any]) -> dict[str, Any]:
     return {**rest, SCORES: scores}
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Writes a file atomically: readers see the old or the new content."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def losses(row: Row) -> dict[str, float]:
     """Returns the losses of an iteration by head; empty without updates."""
     return {
@@ -116,6 +103,21 @@ def losses(row: Row) -> dict[str, float]:
         for name, value in row.items()
         if name.endswith("_loss") and value is not None
     }
+
+
+def check_finite(metrics: Row, iteration: int, directory: Directory) -> None:
+    """Checks the losses of an iteration.
+
+    Raises:
+        ValueError: a loss is not finite.
+    """
+    for name, value in losses(metrics).items():
+        if not math.isfinite(value):
+            raise ValueError(
+                f"{name}_loss is {value} in iteration {iteration}: the run is stopped; "
+                f"earlier checkpoints in {directory} are intact; try a lower learning "
+                "rate, and check custom losses and targets"
+            )
 
 
 def graded(row: Row) -> list[str]:

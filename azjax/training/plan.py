@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from azjax.players.weights import open_regular
-from azjax.remote import Directory
-from azjax.training.metrics import replace_file
+from azjax.remote import Directory, replace_file
 
 PLAN_FILE = "plan.json"
 MAX_PLAN_BYTES = 2**20

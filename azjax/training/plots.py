@@ -11,6 +11,7 @@ import numpy as np
 
 from azjax import games
 from azjax.arena.chart import INK, PALE_INK, style_axes
+from azjax.remote import replace_file
 from azjax.training.metrics import (
     METRICS_FILE,
     SCORES,
@@ -19,7 +20,6 @@ from azjax.training.metrics import (
     losses,
     opponents,
     read_metrics,
-    replace_file,
 )
 
 if TYPE_CHECKING:

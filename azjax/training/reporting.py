@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from azjax.games import game_title
+from azjax.remote import replace_file
 from azjax.training.metrics import (
     METRICS_FILE,
     SCORES,
@@ -24,7 +25,6 @@ from azjax.training.metrics import (
     losses,
     opponents,
     read_metrics,
-    replace_file,
 )
 from azjax.training.plots import plot_learning
 from azjax.training.run_config import RunConfig

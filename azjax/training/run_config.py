@@ -1,4 +1,4 @@
-"""Settings that all learning algorithms share: length, evaluation, checkpoints."""
+"""Settings of a run that algorithms share: length, evaluation, checkpoints, games."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -61,6 +61,24 @@ class CheckpointConfig:
         """Checks the values."""
         check_number("checkpoint.every_minutes", self.every_minutes, at_least=0)
         check_int("checkpoint.keep", self.keep, 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class DataConfig:
+    """Settings of the games that a run keeps in `games/`; they may change when the run
+    continues.
+
+    Attributes:
+        keep_games: keep every position of self-play, if pyarrow is installed.
+        max_gigabytes: size of the files above which the oldest are deleted.
+    """
+
+    keep_games: bool = True
+    max_gigabytes: float = 20.0
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        check_number("data.max_gigabytes", self.max_gigabytes, above=0)
 
 
 def check_length(minutes: object, iterations: object) -> None:

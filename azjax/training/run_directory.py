@@ -285,7 +285,7 @@ def _comparable(
     compared."""
     saved, wanted = dict(saved), dict(wanted)
     for settings in (saved, wanted):
-        for name in ("notes", "minutes", "iterations"):
+        for name in ("notes", "minutes", "iterations", "data"):
             settings.pop(name, None)
     old, new = saved.get("optimizer"), wanted.get("optimizer")
     if old is None:  # a run of an older version

@@ -121,6 +121,7 @@ def test_a_run_writes_its_files(undisturbed):
         ".lock",
         "checkpoints",
         "config.json",
+        "games",
         "metrics.jsonl",
         "plan.json",
         "player",

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from azjax.training.metrics import opponents, read_metrics, replace_file
+from azjax.training.metrics import opponents, read_metrics
 
 
 def test_a_truncated_last_line_is_skipped(tmp_path):
@@ -21,13 +21,6 @@ def test_metrics_are_read_only_from_a_regular_file(tmp_path):
     (tmp_path / "metrics.jsonl").symlink_to("/dev/null")
     with pytest.raises(OSError, match="is not a regular file"):
         read_metrics(tmp_path / "metrics.jsonl")
-
-
-def test_a_failed_replacement_keeps_the_file_and_removes_the_temporary_one(tmp_path):
-    (tmp_path / "taken").mkdir()
-    with pytest.raises(OSError, match="taken"):
-        replace_file(tmp_path / "taken", b"new")
-    assert [file.name for file in tmp_path.iterdir()] == ["taken"]
 
 
 SCORE = {"score": 0.5, "score_low": 0.4, "score_high": 0.6}

@@ -1,0 +1,112 @@
+"""`azjax data`: SQL over the games that a run has kept."""
+
+import csv
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from azjax import games
+from azjax.commands.common import note
+from azjax.data import GAMES
+from azjax.data.database import Result, opened
+from azjax.data.queries import QUERIES, VIEWS
+from azjax.remote import as_directory
+from azjax.training import load_config
+
+MAX_ROWS = 200  # of a printed table
+
+OVERVIEW = """
+SELECT count(*) AS positions, count(DISTINCT game) AS games,
+    sum(CAST(terminated AS INTEGER)) AS ended_games,
+    min(iteration) AS first_iteration, max(iteration) AS last_iteration
+FROM rows
+"""
+
+
+def data_command(
+    run: tyro.conf.Positional[str],
+    sql: tyro.conf.Positional[str] = "",
+    /,
+    *,
+    as_csv: Annotated[bool, tyro.conf.arg(name="csv")] = False,
+    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
+) -> None:
+    """Query the games of self-play that a run has kept; reads only.
+
+    The views are `positions` (a row for each position), `games` and `openings` (the
+    first position of each game). The SQL is DuckDB's.
+
+    Args:
+        run: the run directory.
+        sql: a SELECT, or the name of a ready query: openings, repeated, calibration,
+            longest, draws, regret. By default an overview.
+        as_csv: print CSV.
+        as_json: print a JSON object for each row.
+    """
+    if as_csv and as_json:
+        raise ValueError("give one of --csv and --json")
+    directory = as_directory(run)
+    if not isinstance(directory, Path):
+        raise ValueError(f"copy {run}/{GAMES} and config.json here: {run} is remote")
+    game = games.make(load_config(directory).game)
+    query = QUERIES[sql].sql if sql in QUERIES else sql
+    with opened(directory / GAMES, game) as database:
+        result = database.query(query or OVERVIEW)
+    show = _print_table
+    if as_csv or as_json:
+        show = _print_csv if as_csv else _print_json
+    show(result)
+    if not sql:
+        note(f"views: {', '.join(VIEWS)}; ready queries:")
+        for name, ready in QUERIES.items():
+            note(f"    {name:12} {ready.purpose}")
+
+
+def _print_table(result: Result) -> None:
+    table = Table(box=None)
+    for name in result.names:
+        table.add_column(Text(_text(name)))
+    for row in result.rows[:MAX_ROWS]:
+        table.add_row(*(Text(_text(value)) for value in row))
+    Console().print(table)
+    rest = len(result.rows) - MAX_ROWS
+    if rest > 0:
+        note(f"{rest:,} more rows: --csv or --json prints all")
+
+
+def _print_csv(result: Result) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(result.names)
+    writer.writerows([_plain(value) for value in row] for row in result.rows)
+
+
+def _print_json(result: Result) -> None:
+    for row in result.rows:
+        values = dict(zip(result.names, map(_plain, row), strict=True))
+        print(json.dumps(values, default=str))
+
+
+def _plain(value: Any) -> Any:
+    """Returns a value with bytes as hexadecimal digits."""
+    return value.hex() if isinstance(value, bytes) else value
+
+
+_FORMATS: dict[type, Callable[[Any], str]] = {
+    float: lambda value: f"{value:.4g}",
+    bytes: bytes.hex,
+    list: lambda values: ", ".join(map(_text, values)),
+    type(None): lambda value: "-",
+}
+
+
+def _text(value: Any) -> str:
+    """Returns a value for a terminal, without control characters."""
+    text = _FORMATS.get(type(value), str)(value)
+    return "".join(c if c.isprintable() else "?" for c in text)

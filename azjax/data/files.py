@@ -1,0 +1,91 @@
+"""The files of a run's games: names, deletion of files that are not wanted any more.
+
+A file holds the positions of one or several iterations, as played by one process:
+`00000001-00000012-0.parquet` holds those of iterations 1 to 12 of process 0.
+"""
+
+import re
+from typing import NamedTuple
+
+from azjax.remote import Directory, is_remote, store_errors
+
+GAMES = "games"  # directory of the files in a run directory
+
+_NAME = re.compile(r"(\d{8,})-(\d{8,})-(\d+)\.parquet")
+_UNFINISHED = re.compile(rf"\.{_NAME.pattern}\.\d+")
+
+
+class GameFile(NamedTuple):
+    """A file of positions.
+
+    first: first iteration.
+    last: last iteration.
+    process: of the run.
+    path: of the file.
+    """
+
+    first: int
+    last: int
+    process: int
+    path: Directory
+
+
+def file_name(first: int, last: int, process: int) -> str:
+    """Returns the name of the file with the positions of some iterations."""
+    return f"{first:08d}-{last:08d}-{process}.parquet"
+
+
+def game_files(directory: Directory) -> list[GameFile]:
+    """Returns the files of positions in a directory, by iteration; none if it does not
+    exist. Other files are left out.
+
+    Raises:
+        OSError: the directory cannot be read.
+    """
+    found = []
+    with store_errors(directory):
+        for path in directory.iterdir() if directory.is_dir() else ():
+            name = _NAME.fullmatch(path.name)
+            if name is not None and path.is_file():
+                found.append(GameFile(*map(int, name.groups()), path))
+    return sorted(found, key=lambda file: file[:3])
+
+
+def drop_after(directory: Directory, iteration: int) -> None:
+    """Deletes the files with later iterations, which the run plays again, and files
+    that a killed process left unfinished.
+
+    Raises:
+        OSError: a file cannot be deleted.
+    """
+    with store_errors(directory):
+        for file in game_files(directory):
+            if file.last > iteration:
+                file.path.unlink()
+        if not is_remote(directory) and directory.is_dir():
+            for path in directory.iterdir():
+                if _UNFINISHED.fullmatch(path.name):
+                    path.unlink()
+
+
+def delete_oldest(directory: Directory, max_bytes: float) -> None:
+    """Deletes the oldest files until the others take at most `max_bytes`. The newest
+    file is kept.
+
+    Raises:
+        OSError: a file cannot be deleted.
+    """
+    with store_errors(directory):
+        files = game_files(directory)
+        sizes = [_size(file.path) for file in files]
+        total = sum(sizes)
+        for file, size in zip(files[:-1], sizes, strict=False):
+            if total <= max_bytes:
+                return
+            file.path.unlink()
+            total -= size
+
+
+def _size(path: Directory) -> int:
+    about = path.stat()
+    return about.length if is_remote(path) else about.st_size  # pyright: ignore

@@ -1,0 +1,240 @@
+"""The rows of the files of games: a row for each position of self-play.
+
+`SCHEMA_VERSION` is stored in each file, with the game spec, the version of azjax, the
+run's id, and the layout of the packed states.
+"""
+
+import importlib.metadata
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import numpy as np
+
+from azjax.games import Game, State
+from azjax.remote import Directory, open_object
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SCHEMA_VERSION = 1  # raised when columns change
+MAX_FILE_BYTES = 2**31  # of an object in a store, which is read as a whole
+_METADATA = b"azjax"
+
+
+class Rows(NamedTuple):
+    """N positions of self-play, as NumPy arrays.
+
+    game: `[N]` int64; id of the game, unique in the run and increasing in time.
+    ply: `[N]` int32; moves since the game's opening.
+    player: `[N]` int8; the player to move.
+    move: `[N]` the action that was played.
+    state: `[N, bytes]` uint8; the packed position before the move.
+    policy_counts: `[N]` number of entries of each policy target; 0 after a fast search.
+    policy_actions: `[M]` actions of all entries, position by position.
+    policy_probabilities: `[M]` their probabilities.
+    value: `[N]` float32; the search's value for the player to move.
+    draw_probability: `[N]` float32; the network's.
+    regret: `[N]` float32; how much lower the search values the move than its best move.
+    reward: `[N]` float32; to the player who moved.
+    terminated: `[N]` bool; whether the move ended the game.
+    simulations: `[N]` int32; of the search.
+    """
+
+    game: np.ndarray
+    ply: np.ndarray
+    player: np.ndarray
+    move: np.ndarray
+    state: np.ndarray
+    policy_counts: np.ndarray
+    policy_actions: np.ndarray
+    policy_probabilities: np.ndarray
+    value: np.ndarray
+    draw_probability: np.ndarray
+    regret: np.ndarray
+    reward: np.ndarray
+    terminated: np.ndarray
+    simulations: np.ndarray
+
+
+def file_schema(game: Game, *, run: str) -> "pa.Schema":
+    """Returns the columns of a file, with the metadata of a run's games.
+
+    Args:
+        game: the game.
+        run: the run's id.
+    """
+    import pyarrow as pa  # noqa: PLC0415, an extra
+
+    leaves = _state_leaves(game)
+    about = {
+        "schema": SCHEMA_VERSION,
+        "game": repr(game),
+        "azjax": importlib.metadata.version("azjax"),
+        "run": run,
+        "state": [[name, leaf.dtype.name, leaf.shape] for name, leaf in leaves],
+        "initial_state": initial_state(game).hex(),
+    }
+    columns: list[tuple[str, Any]] = [
+        ("run", pa.string()),
+        ("seed", pa.int64()),
+        ("iteration", pa.int32()),
+        ("game", pa.int64()),
+        ("ply", pa.int32()),
+        ("player", pa.int8()),
+        ("move", pa.int32()),
+        ("state", pa.binary(_num_bytes(leaves))),
+        ("policy_actions", pa.list_(pa.int32())),
+        ("policy_probabilities", pa.list_(pa.float32())),
+        ("value", pa.float32()),
+        ("draw_probability", pa.float32()),
+        ("regret", pa.float32()),
+        ("reward", pa.float32()),
+        ("terminated", pa.bool_()),
+        ("simulations", pa.int32()),
+        ("full_search", pa.bool_()),
+    ]
+    return pa.schema(columns, {_METADATA: json.dumps(about).encode()})
+
+
+def to_table(
+    rows: Rows, schema: "pa.Schema", *, run: str, seed: int, iteration: int
+) -> "pa.Table":
+    """Returns positions of one iteration as a table with the columns of a file."""
+    import pyarrow as pa  # noqa: PLC0415, an extra
+
+    count = len(rows.game)
+    offsets = np.zeros(count + 1, np.int32)
+    np.cumsum(rows.policy_counts, out=offsets[1:])
+    state = np.ascontiguousarray(rows.state)
+    size = pa.binary(state.shape[1])
+    made = {
+        "run": pa.array([run]).take(pa.array(np.zeros(count, np.int32))),
+        "seed": np.full(count, seed, np.int64),
+        "iteration": np.full(count, iteration, np.int32),
+        "state": pa.Array.from_buffers(size, count, [None, pa.py_buffer(state)]),
+        "policy_actions": pa.ListArray.from_arrays(
+            offsets, rows.policy_actions.astype(np.int32)
+        ),
+        "policy_probabilities": pa.ListArray.from_arrays(
+            offsets, rows.policy_probabilities.astype(np.float32)
+        ),
+        "full_search": rows.policy_counts > 0,
+    }
+    columns = rows._asdict() | made
+    arrays = [
+        value if isinstance(value, pa.Array) else pa.array(value, field.type)
+        for field in schema
+        for value in (columns[field.name],)
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def read_about(path: Directory) -> tuple["pa.Schema", dict[str, Any]]:
+    """Returns the columns and the metadata of a file of games.
+
+    Raises:
+        ValueError: it is no file of games, or damaged.
+        OSError: it cannot be read.
+    """
+    import pyarrow as pa  # noqa: PLC0415, an extra
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    source: Any = path
+    if not hasattr(path, "absolute"):  # in a store
+        source = open_object(path, MAX_FILE_BYTES)
+    try:
+        schema = pq.read_schema(source)
+        about = json.loads((schema.metadata or {})[_METADATA])
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        reason = str(error).splitlines()[0][:200]
+        raise ValueError(f"{path} is no Parquet file, or damaged: {reason}") from None
+    except (KeyError, ValueError, RecursionError):
+        raise ValueError(f"{path} is no file of games of azjax") from None
+    if not isinstance(about, dict):
+        raise ValueError(f"{path} is no file of games of azjax")
+    return schema, about
+
+
+def checked_run(path: Directory, game: Game) -> str:
+    """Returns the run's id of a file of games.
+
+    Raises:
+        ValueError: the file has another schema or game, or is damaged.
+        OSError: it cannot be read.
+    """
+    schema, about = read_about(path)
+    if about.get("schema") != SCHEMA_VERSION:
+        raise ValueError(
+            f"{path} has schema {str(about.get('schema'))[:40]}, and this version of "
+            f"azjax reads schema {SCHEMA_VERSION}"
+        )
+    if about.get("game") != repr(game):
+        found = str(about.get("game"))[:40]
+        raise ValueError(f"{path} holds games of {found}, not of {game!r}")
+    run = about.get("run")
+    if not isinstance(run, str) or not run.isalnum():
+        raise ValueError(f"{path} has no run id")
+    if not schema.equals(file_schema(game, run=run)):
+        raise ValueError(f"{path} has other columns than the games of {game!r}")
+    return run
+
+
+def pack_states(states: State, num_batch_axes: int) -> np.ndarray:
+    """Packs positions into `[..., bytes]` uint8.
+
+    Args:
+        states: NumPy leaves with `num_batch_axes` batch axes.
+        num_batch_axes: number of leading axes.
+    """
+    parts = []
+    for leaf in jax.tree.leaves(states):
+        values = np.ascontiguousarray(leaf)
+        flat = values.reshape(*values.shape[:num_batch_axes], -1)
+        parts.append(flat.view(np.uint8))
+    return np.concatenate(parts, axis=-1)
+
+
+def unpack_states(game: Game, packed: np.ndarray) -> State:
+    """Returns the positions of packed ones, NumPy leaves `[N, ...]`.
+
+    Args:
+        game: the game.
+        packed: `[N, bytes]` uint8.
+
+    Raises:
+        ValueError: positions of the game have another size.
+    """
+    leaves = _state_leaves(game)
+    if packed.ndim != 2 or packed.shape[1] != _num_bytes(leaves):
+        raise ValueError(
+            f"packed positions of {game!r} must be [N, {_num_bytes(leaves)}]: "
+            f"{list(packed.shape)}"
+        )
+    unpacked, start = [], 0
+    for _, leaf in leaves:
+        size = leaf.size * leaf.dtype.itemsize
+        part = np.ascontiguousarray(packed[:, start : start + size])
+        unpacked.append(part.view(leaf.dtype).reshape(len(packed), *leaf.shape))
+        start += size
+    structure = jax.tree.structure(jax.eval_shape(game.init))
+    return jax.tree.unflatten(structure, unpacked)
+
+
+def state_bytes(game: Game) -> int:
+    """Returns the bytes of a packed position."""
+    return _num_bytes(_state_leaves(game))
+
+
+def initial_state(game: Game) -> bytes:
+    """Returns the packed initial position."""
+    return pack_states(jax.device_get(game.init()), 0).tobytes()
+
+
+def _state_leaves(game: Game) -> list[tuple[str, jax.ShapeDtypeStruct]]:
+    leaves = jax.tree.leaves_with_path(jax.eval_shape(game.init))
+    return [(jax.tree_util.keystr(path).lstrip("."), leaf) for path, leaf in leaves]
+
+
+def _num_bytes(leaves: list[tuple[str, jax.ShapeDtypeStruct]]) -> int:
+    return sum(leaf.size * leaf.dtype.itemsize for _, leaf in leaves)

@@ -1,0 +1,244 @@
+"""Keeps the games of self-play in the run directory, see `azjax.data`."""
+
+import contextlib
+import functools
+import importlib.util
+import secrets
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.data import GAMES, Rows, drop_after, game_files
+from azjax.games import Game
+from azjax.remote import Directory, is_remote
+from azjax.training.config import TrainConfig
+from azjax.training.distributed import (
+    broadcast_from_first_process,
+    is_first_process,
+    raise_on_all_processes,
+)
+from azjax.training.run_directory import disk_errors
+from azjax.training.self_play import Trajectory
+
+LIBRARY = "pyarrow"
+
+
+class Chunk(NamedTuple):
+    """The moves of an iteration in the lanes of this process, as NumPy arrays.
+
+    iteration: number of the iteration, from 1.
+    num_simulations: of a full search.
+    lanes: `[l]` the numbers of the lanes.
+    ply: `[l, B / L]` moves since the opening, before the first move of the chunk.
+    trajectory: leaves `[l, T, B / L, ...]`.
+    """
+
+    iteration: int
+    num_simulations: int
+    lanes: np.ndarray
+    ply: np.ndarray
+    trajectory: Trajectory
+
+
+class KeptGames:
+    """Writes the games of a run in the background.
+
+    Each process writes the games of its own lanes. `add` must not be called outside the
+    context of `opened`, except that nothing is kept then.
+
+    config: the run's settings.
+    game: the game.
+    """
+
+    def __init__(self, config: TrainConfig, game: Game):
+        self._config = config
+        self._game = game
+        self._writer: Any = None  # None if no games are kept
+
+    @property
+    def keeps(self) -> bool:
+        """Whether chunks are written."""
+        return self._writer is not None
+
+    @contextlib.contextmanager
+    def opened(
+        self, directory: Directory, iteration: int, report: Callable[[str], None]
+    ) -> Iterator[None]:
+        """A context in which games are written, after those of a checkpoint.
+
+        Files with later iterations are deleted, because the run plays these again.
+
+        Args:
+            directory: the run directory.
+            iteration: completed iterations of the checkpoint; 0 without one.
+            report: called with a line if games are not kept though they should be.
+
+        Raises:
+            ValueError: the directory holds games of another run.
+            OSError: a file cannot be read or deleted.
+        """
+        games, wanted = directory / GAMES, self._config.data.keep_games
+        keeps = wanted and importlib.util.find_spec(LIBRARY) is not None
+        run = ""
+        with raise_on_all_processes():
+            if wanted and not keeps:
+                report(
+                    "the games are not kept, because pyarrow is not installed: pip "
+                    "install 'azjax[data]'; --data.keep-games false hides this line"
+                )
+            if is_first_process():
+                run = self._run_id(games) if keeps else ""
+                drop_after(games, iteration)
+                if keeps and not is_remote(games):
+                    with disk_errors(directory):
+                        games.mkdir(exist_ok=True)
+        run = broadcast_from_first_process(run)
+        if not keeps:
+            yield
+            return
+        with self._new_writer(games, run) as self._writer:
+            yield
+        self._writer = None
+
+    def _run_id(self, games: Directory) -> str:
+        """Returns the run's id from its newest file, or a new one."""
+        from azjax.data.rows import checked_run  # noqa: PLC0415, needs the library
+
+        files = game_files(games)
+        return (
+            checked_run(files[-1].path, self._game) if files else secrets.token_hex(8)
+        )
+
+    def _new_writer(self, games: Directory, run: str) -> Any:
+        from azjax.data.writer import GamesWriter  # noqa: PLC0415, as above
+
+        max_bytes = self._config.data.max_gigabytes * 1e9
+        return GamesWriter(
+            games,
+            self._game,
+            run=run,
+            seed=self._config.seed,
+            process=jax.process_index(),
+            max_bytes=max_bytes if is_first_process() else None,
+        )
+
+    def add(
+        self,
+        iteration: int,
+        num_simulations: int,
+        ply: jax.Array,
+        trajectory: Trajectory,
+    ) -> None:
+        """Adds the moves of an iteration; waits for them and copies them to the host.
+
+        Args:
+            iteration: number of the iteration, from 1.
+            num_simulations: of a full search.
+            ply: `[L, B / L]` int32; moves since the opening, before the first move.
+            trajectory: leaves `[L, T, B / L, ...]`.
+
+        Raises:
+            OSError: earlier games cannot be written.
+        """
+        if self._writer is None:
+            return
+        lanes = np.concatenate(
+            [np.arange(ply.shape[0])[shard.index[0]] for shard in _shards(ply)]
+        )
+        arrays = jax.tree.map(_on_host, (ply, trajectory))
+        chunk = Chunk(iteration, num_simulations, lanes, *arrays)
+        make_rows = functools.partial(rows_of, chunk, self._config)
+        with disk_errors(self._config.directory):
+            self._writer.add(iteration, make_rows)
+
+    def flush(self) -> None:
+        """Writes all games so far; called before a checkpoint, from which a run goes on
+        with later games.
+
+        Raises:
+            OSError: they cannot be written.
+        """
+        if self._writer is not None:
+            with disk_errors(self._config.directory):
+                self._writer.flush()
+
+
+def copy_plies(ply: jax.Array) -> jax.Array:
+    """Returns a copy that remains when self-play is given the games."""
+    return jnp.copy(ply)
+
+
+def _shards(array: jax.Array) -> list[Any]:
+    """Returns this process's parts of a lane array, by lane."""
+    return sorted(array.addressable_shards, key=lambda shard: shard.index[0].start or 0)
+
+
+def _on_host(array: jax.Array) -> np.ndarray:
+    parts = [np.asarray(shard.data) for shard in _shards(array)]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def rows_of(chunk: Chunk, config: TrainConfig) -> Rows:
+    """Returns the positions of a chunk, game by game.
+
+    A game's id is `move * num_games + slot`, where `move` counts the moves of each slot
+    in the run before the game's first one: it needs no counter in the training state.
+    """
+    from azjax.data.rows import pack_states  # noqa: PLC0415
+
+    trajectory, num_moves = chunk.trajectory, config.self_play.moves_per_chunk
+    slots_per_lane = chunk.ply.shape[1]
+    ply = _plies(chunk.ply, trajectory.terminated)
+    move = (chunk.iteration - 1) * num_moves + np.arange(num_moves)
+    start = move[:, None] - ply.astype(np.int64)
+    slot = chunk.lanes[:, None, None] * slots_per_lane + np.arange(slots_per_lane)
+    game = start * config.self_play.num_games + slot
+    by_slot = jax.tree.map(lambda leaf: np.moveaxis(leaf, 1, 2), trajectory)
+
+    def flat(leaf: np.ndarray) -> np.ndarray:
+        return np.moveaxis(leaf, 1, 2).reshape(-1)
+
+    probability = by_slot.policy.probability
+    probability = probability.reshape(-1, probability.shape[-1])
+    is_entry = probability > 0
+    actions = np.nonzero(is_entry)[1]
+    if by_slot.policy.action is not None:
+        actions = by_slot.policy.action.reshape(probability.shape)[is_entry]
+    counts = is_entry.sum(axis=1)
+    state = pack_states(by_slot.state, 3)
+    return Rows(
+        game=flat(game),
+        ply=flat(ply),
+        player=flat(trajectory.state.current_player),
+        move=flat(trajectory.action),
+        state=state.reshape(-1, state.shape[-1]),
+        policy_counts=counts,
+        policy_actions=actions,
+        policy_probabilities=probability[is_entry],
+        value=flat(trajectory.value),
+        draw_probability=flat(trajectory.draw_probability),
+        regret=flat(trajectory.regret),
+        reward=flat(trajectory.reward),
+        terminated=flat(trajectory.terminated),
+        simulations=np.where(
+            counts > 0, chunk.num_simulations, config.self_play.fast_simulations
+        ).astype(np.int32),
+    )
+
+
+def _plies(first: np.ndarray, terminated: np.ndarray) -> np.ndarray:
+    """Returns `[l, T, B]` int32, the moves since the opening before each move.
+
+    Args:
+        first: `[l, B]` those before the first move.
+        terminated: `[l, T, B]` bool; whether the move ended the game.
+    """
+    plies = np.empty(terminated.shape, np.int32)
+    ply = first
+    for move in range(terminated.shape[1]):
+        plies[:, move] = ply
+        ply = np.where(terminated[:, move], 0, ply + 1)
+    return plies

@@ -1,0 +1,131 @@
+import pytest
+from data.game_rows import GAME, GAMES, rows_of
+
+from azjax import games
+from azjax.data import game_files
+from azjax.data.database import opened
+from azjax.data.queries import QUERIES
+from azjax.data.writer import GamesWriter
+
+pytest.importorskip("duckdb")
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("games")
+    with GamesWriter(directory, GAME, run="abc", seed=3) as writer:
+        for iteration, number in enumerate(GAMES, 1):
+            played = {number: GAMES[number]}
+            writer.add(iteration, lambda played=played: rows_of(played))
+            writer.flush()
+    return directory
+
+
+@pytest.fixture(scope="module")
+def database(directory):
+    with opened(directory, GAME) as database:
+        yield database
+
+
+def test_a_result_is_that_of_the_player_to_move(database):
+    rows = database.query("SELECT result FROM positions WHERE game = 5 ORDER BY ply")
+    assert rows.rows == [(1.0,), (-1.0,), (1.0,), (-1.0,), (1.0,)]
+
+
+def test_positions_of_an_unfinished_game_have_no_result(database):
+    rows = database.query("SELECT result FROM positions WHERE game = 7").rows
+    assert rows == [(None,), (None,)]
+
+
+def test_the_games_have_their_length_and_the_first_players_result(database):
+    sql = "SELECT game, num_moves, ended, first_player_result FROM games ORDER BY game"
+    assert database.query(sql).rows == [
+        (5, 5, True, 1.0),
+        (6, 9, True, 0.0),
+        (7, 2, False, None),
+    ]
+
+
+def test_the_openings_are_the_first_positions_of_the_games(database):
+    sql = "SELECT game, move, is_initial_position, result FROM openings ORDER BY game"
+    assert database.query(sql).rows == [
+        (5, 0, True, 1.0),
+        (6, 0, True, 0.0),
+        (7, 4, True, None),
+    ]
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_every_ready_query_has_rows(database, name):
+    assert database.query(QUERIES[name].sql).rows
+
+
+def test_a_position_of_two_games_is_repeated(database):
+    result = database.query(QUERIES["repeated"].sql)
+    first = dict(zip(result.names, result.rows[0], strict=True))
+    assert (first["times"], first["games"], first["moves"]) == (3, 3, 2)
+
+
+def test_the_network_is_graded_on_draws(database):
+    rows = database.query(QUERIES["draws"].sql).rows
+    assert rows == [pytest.approx((0.2, 14, 0.25, 9 / 14))]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE t AS SELECT 1",
+        "DROP VIEW games",
+        "INSERT INTO ends VALUES (1, 1, 1)",
+        "COPY (SELECT 1) TO 'written.csv'",
+        "COPY positions TO '{file}'",
+        "EXPORT DATABASE 'written'",
+        "ATTACH 'written.db'",
+        "INSTALL httpfs",
+        "SET memory_limit = '1GB'",
+        "SELECT 1; SELECT 2",
+        "SELECT * FROM '{file}'",
+        "SELECT * FROM read_csv('{file}')",
+        "SELECT * FROM read_text('/etc/hostname')",
+        "SELECT * FROM glob('*')",
+        "SELECT * FROM GAMES_OF_PYTHON",
+        "SELECT nothing FROM positions",
+        "selekt",
+        "",
+    ],
+)
+def test_sql_that_writes_or_reads_other_files_is_refused(
+    database, directory, sql, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    files = game_files(directory)
+    before = [file.path.read_bytes() for file in files]
+    with pytest.raises(ValueError, match=r"^[^\n]+$"):
+        database.query(sql.replace("{file}", str(files[0].path)))
+    assert list(tmp_path.iterdir()) == []
+    assert [file.path.read_bytes() for file in game_files(directory)] == before
+
+
+def test_a_directory_without_games_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="holds no games"), opened(tmp_path, GAME):
+        pass
+
+
+def test_games_of_another_game_are_refused(directory):
+    with (
+        pytest.raises(ValueError, match="not of hex:5"),
+        opened(directory, games.make("hex:5")),
+    ):
+        pass
+
+
+def test_a_file_with_a_damaged_page_is_refused_in_one_line(directory, tmp_path):
+    file = game_files(directory)[0].path
+    content = bytearray(file.read_bytes())
+    content[4:200] = bytes(196)
+    (tmp_path / file.name).write_bytes(content)
+    with (
+        pytest.raises(ValueError, match=r"^[^\n]+$"),
+        opened(tmp_path, GAME) as database,
+    ):
+        database.query("SELECT run, seed, iteration, game FROM rows")

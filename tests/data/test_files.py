@@ -1,0 +1,45 @@
+import pytest
+
+from azjax.data import delete_oldest, drop_after, game_files
+from azjax.data.files import file_name
+
+
+@pytest.fixture
+def directory(tmp_path):
+    for first, last in ((1, 4), (5, 6), (7, 12)):
+        (tmp_path / file_name(first, last, 0)).write_bytes(b"x" * 10)
+    return tmp_path
+
+
+def ranges(directory):
+    return [(file.first, file.last) for file in game_files(directory)]
+
+
+def test_a_missing_directory_has_no_files(tmp_path):
+    assert game_files(tmp_path / "missing") == []
+
+
+def test_files_are_ordered_by_iteration_and_others_are_left_out(directory):
+    (directory / "notes.parquet").write_bytes(b"")
+    (directory / file_name(13, 13, 0)).mkdir()
+    assert ranges(directory) == [(1, 4), (5, 6), (7, 12)]
+
+
+def test_files_after_a_checkpoint_and_unfinished_ones_are_dropped(directory):
+    unfinished = directory / f".{file_name(13, 13, 0)}.4711"
+    unfinished.write_bytes(b"")
+    (directory / "notes.parquet").write_bytes(b"")
+    drop_after(directory, 6)
+    assert ranges(directory) == [(1, 4), (5, 6)]
+    assert not unfinished.exists()
+    assert (directory / "notes.parquet").exists()
+
+
+def test_the_oldest_files_are_deleted_above_the_limit(directory):
+    delete_oldest(directory, 20)
+    assert ranges(directory) == [(5, 6), (7, 12)]
+
+
+def test_the_newest_file_is_kept_whatever_its_size(directory):
+    delete_oldest(directory, 1)
+    assert ranges(directory) == [(7, 12)]

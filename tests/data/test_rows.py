@@ -1,0 +1,84 @@
+import chex
+import jax
+import numpy as np
+import pytest
+from data.game_rows import GAME, GAMES, rows_of
+
+from azjax import games
+from azjax.data import file_schema, state_bytes, unpack_states
+from azjax.data.rows import (
+    SCHEMA_VERSION,
+    checked_run,
+    pack_states,
+    read_about,
+    to_table,
+)
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+@pytest.mark.parametrize("name", games.available())
+def test_packed_positions_are_unpacked_exactly(name):
+    game = games.make(name)
+    states = jax.tree.map(lambda leaf: np.stack([leaf] * 3), game.init())
+    packed = pack_states(states, 1)
+    assert packed.shape == (3, state_bytes(game))
+    chex.assert_trees_all_equal(unpack_states(game, packed), states, strict=True)
+
+
+def test_packed_positions_of_another_size_are_refused():
+    with pytest.raises(ValueError, match=r"must be \[N, "):
+        unpack_states(GAME, np.zeros((2, 1), np.uint8))
+
+
+@pytest.fixture
+def path(tmp_path):
+    schema = file_schema(GAME, run="abc")
+    table = to_table(rows_of(GAMES), schema, run="abc", seed=3, iteration=2)
+    pq.write_table(table, tmp_path / "file.parquet")
+    return tmp_path / "file.parquet"
+
+
+def test_a_file_has_the_metadata_of_its_run(path):
+    _, about = read_about(path)
+    assert about["schema"] == SCHEMA_VERSION
+    assert about["game"] == "tic_tac_toe"
+    assert checked_run(path, GAME) == "abc"
+
+
+def test_columns_are_those_of_the_rows(path):
+    columns = pq.read_table(path).to_pydict()
+    assert columns["move"] == [move for moves in GAMES.values() for move in moves]
+    assert set(columns["seed"]) == {3}
+    assert columns["policy_actions"][0] == [0, 1]
+    assert columns["policy_probabilities"][0] == [0.75, 0.25]
+
+
+def test_a_file_of_another_game_is_refused(path):
+    with pytest.raises(ValueError, match="games of tic_tac_toe, not of hex:5"):
+        checked_run(path, games.make("hex:5"))
+
+
+def test_a_file_of_another_schema_is_refused(path, monkeypatch):
+    monkeypatch.setattr("azjax.data.rows.SCHEMA_VERSION", 2)
+    with pytest.raises(ValueError, match="has schema 1, and this version"):
+        checked_run(path, GAME)
+
+
+def test_a_truncated_file_is_refused(path):
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(ValueError, match="no Parquet file, or damaged"):
+        checked_run(path, GAME)
+
+
+def test_a_parquet_file_without_the_metadata_is_refused(tmp_path):
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "other.parquet")
+    with pytest.raises(ValueError, match="no file of games of azjax"):
+        checked_run(tmp_path / "other.parquet", GAME)
+
+
+def test_a_file_with_a_missing_column_is_refused(path):
+    pq.write_table(pq.read_table(path).drop_columns("value"), path)
+    with pytest.raises(ValueError, match="has other columns"):
+        checked_run(path, GAME)

@@ -1,0 +1,152 @@
+import json
+
+import jax
+import numpy as np
+import pytest
+from training.test_loop import config, stopping_after
+
+from azjax import games
+from azjax.data import GAMES, game_files, unpack_states
+from azjax.training import DataConfig, SelfPlayConfig, kept_games, train
+from azjax.training.kept_games import Chunk, rows_of
+from azjax.training.self_play import Trajectory
+from azjax.training.stored_policy import StoredPolicy
+
+GAME = games.make("tic_tac_toe")
+pytestmark = pytest.mark.usefixtures("quick_plots", "shared_programs")
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+def table(directory):
+    """Returns the kept positions as a dictionary of columns."""
+    return pq.read_table(directory / GAMES).to_pydict()
+
+
+def positions(packed):
+    """Returns the positions of packed ones."""
+    content = np.frombuffer(b"".join(packed), np.uint8)
+    return unpack_states(GAME, content.reshape(len(packed), -1))
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    return train(config(tmp_path_factory.mktemp("runs") / "kept"))
+
+
+def test_every_position_of_a_run_is_kept_once(kept):
+    rows = table(kept.directory)
+    assert len(rows["game"]) == 6 * 8 * 4
+    assert len(set(zip(rows["game"], rows["ply"], strict=True))) == 6 * 8 * 4
+    assert sorted(set(rows["iteration"])) == [1, 2, 3, 4, 5, 6]
+
+
+def test_the_number_of_ended_games_is_that_of_the_metrics(kept):
+    lines = (kept.directory / "metrics.jsonl").read_text().splitlines()
+    assert sum(table(kept.directory)["terminated"]) == json.loads(lines[-1])["games"]
+
+
+def test_the_moves_of_a_game_lead_from_each_position_to_the_next(kept):
+    rows = table(kept.directory)
+    order = np.lexsort((rows["ply"], rows["game"]))
+    column = {name: np.array(rows[name])[order] for name in ("game", "ply", "move")}
+    states = positions([rows["state"][index] for index in order])
+    after = jax.vmap(GAME.step)(states, column["move"].astype(np.int32))
+    follows = column["game"][1:] == column["game"][:-1]
+    assert (np.diff(column["ply"])[follows] == 1).all()
+    for leaf, later in zip(
+        jax.tree.leaves(after), jax.tree.leaves(states), strict=True
+    ):
+        np.testing.assert_array_equal(leaf[:-1][follows], later[1:][follows])
+    ended = np.array(rows["terminated"])[order]
+    np.testing.assert_array_equal(after.terminated, ended)
+
+
+def test_a_policy_target_is_a_distribution_over_legal_moves(kept):
+    rows = table(kept.directory)
+    states = positions(rows["state"])
+    legal = np.asarray(jax.vmap(GAME.legal_action_mask)(states))
+    entries = zip(rows["policy_actions"], rows["policy_probabilities"], strict=True)
+    for mask, (actions, probabilities) in zip(legal, entries, strict=True):
+        assert mask[actions].all()
+        assert abs(sum(probabilities) - 1) < 0.01
+
+
+def test_training_is_the_same_without_keeping_games(kept, tmp_path):
+    without = train(config(tmp_path / "run", data=DataConfig(keep_games=False)))
+    assert not (without.directory / GAMES).exists()
+    jax.tree.map(
+        np.testing.assert_array_equal, kept.player.variables, without.player.variables
+    )
+
+
+def test_a_resumed_run_keeps_the_same_games_as_an_undisturbed_one(kept, tmp_path):
+    for iteration in (2, 3):
+        with stopping_after(iteration):
+            train(config(tmp_path / "run"))
+    # Files of a killed segment, after the last checkpoint.
+    newest = game_files(tmp_path / "run" / GAMES)[-1]
+    later = newest.path.with_name("00000004-00000009-0.parquet")
+    later.write_bytes(newest.path.read_bytes())
+    newest.path.with_name(f".{later.name}.77").write_bytes(b"unfinished")
+    resumed = train(config(tmp_path / "run"))
+    rows, expected = table(resumed.directory), table(kept.directory)
+    assert len(set(rows.pop("run"))) == 1
+    del expected["run"]
+    assert rows == expected
+
+
+def test_without_pyarrow_a_line_says_that_no_games_are_kept(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(kept_games, "LIBRARY", "no_such_library")
+    run = train(config(tmp_path / "run", iterations=1))
+    assert "the games are not kept, because pyarrow is not" in capsys.readouterr().out
+    assert not (run.directory / GAMES).exists()
+
+
+def test_games_of_another_game_in_the_directory_are_not_overwritten(kept, tmp_path):
+    with stopping_after(2):
+        train(config(tmp_path / "run"))
+    newest = game_files(tmp_path / "run" / GAMES)[-1].path
+    newest.write_bytes(b"something else")
+    with pytest.raises(ValueError, match="is no Parquet file, or damaged"):
+        train(config(tmp_path / "run"))
+    assert newest.read_bytes() == b"something else"
+
+
+def test_a_fast_search_has_no_policy_target_and_its_own_simulations():
+    settings = config(
+        "run",
+        self_play=SelfPlayConfig(
+            num_games=8,
+            moves_per_chunk=2,
+            num_simulations=(20,),
+            full_search_fraction=0.5,
+            fast_simulations=5,
+        ),
+    )
+    shape = (1, 2, 1)
+    zeros = np.zeros(shape, np.float32)
+    state = jax.tree.map(
+        lambda leaf: np.broadcast_to(leaf, (*shape, *leaf.shape)), GAME.init()
+    )
+    probability = np.zeros((*shape, 9), np.float16)
+    probability[0, 1, 0, [2, 7]] = 0.25, 0.75
+    trajectory = Trajectory(
+        state=state,
+        action=np.zeros(shape, np.uint8),
+        policy=StoredPolicy(probability, None),
+        value=zeros,
+        draw_probability=zeros,
+        regret=zeros,
+        reward=zeros,
+        terminated=np.array([[[True], [False]]]),
+    )
+    chunk = Chunk(3, 20, np.array([5]), np.array([[4]], np.int32), trajectory)
+    rows = rows_of(chunk, settings)
+    assert rows.simulations.tolist() == [5, 20]
+    assert rows.policy_counts.tolist() == [0, 2]
+    assert rows.policy_actions.tolist() == [2, 7]
+    # Moves 4 and 5 of slot 5; the first game began at move 0.
+    assert rows.ply.tolist() == [4, 0]
+    assert rows.game.tolist() == [0 * 8 + 5, 5 * 8 + 5]
