@@ -72,7 +72,7 @@ def data_command(
 def _print_table(result: Result) -> None:
     table = Table(box=None)
     for name in result.names:
-        table.add_column(Text(_text(name)))
+        table.add_column(Text(_text(name)), overflow="fold")
     for row in result.rows[:MAX_ROWS]:
         table.add_row(*(Text(_text(value)) for value in row))
     Console().print(table)

@@ -5,9 +5,10 @@ A file holds the positions of one or several iterations, as played by one proces
 """
 
 import re
+from pathlib import Path
 from typing import NamedTuple
 
-from azjax.remote import Directory, is_remote, store_errors
+from azjax.remote import Directory, store_errors
 
 GAMES = "games"  # directory of the files in a run directory
 
@@ -47,7 +48,8 @@ def game_files(directory: Directory) -> list[GameFile]:
         for path in directory.iterdir() if directory.is_dir() else ():
             name = _NAME.fullmatch(path.name)
             if name is not None and path.is_file():
-                found.append(GameFile(*map(int, name.groups()), path))
+                first, last, process = map(int, name.groups())
+                found.append(GameFile(first, last, process, path))
     return sorted(found, key=lambda file: file[:3])
 
 
@@ -62,7 +64,7 @@ def drop_after(directory: Directory, iteration: int) -> None:
         for file in game_files(directory):
             if file.last > iteration:
                 file.path.unlink()
-        if not is_remote(directory) and directory.is_dir():
+        if isinstance(directory, Path) and directory.is_dir():
             for path in directory.iterdir():
                 if _UNFINISHED.fullmatch(path.name):
                     path.unlink()
@@ -87,5 +89,6 @@ def delete_oldest(directory: Directory, max_bytes: float) -> None:
 
 
 def _size(path: Directory) -> int:
-    about = path.stat()
-    return about.length if is_remote(path) else about.st_size  # pyright: ignore
+    if isinstance(path, Path):
+        return path.stat().st_size
+    return path.stat().length

@@ -6,6 +6,7 @@ run's id, and the layout of the packed states.
 
 import importlib.metadata
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -140,9 +141,8 @@ def read_about(path: Directory) -> tuple["pa.Schema", dict[str, Any]]:
     import pyarrow as pa  # noqa: PLC0415, an extra
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    source: Any = path
-    if not hasattr(path, "absolute"):  # in a store
-        source = open_object(path, MAX_FILE_BYTES)
+    is_local = isinstance(path, Path)
+    source: Any = path if is_local else open_object(path, MAX_FILE_BYTES)
     try:
         schema = pq.read_schema(source)
         about = json.loads((schema.metadata or {})[_METADATA])

@@ -3,12 +3,13 @@
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from azjax.data.files import delete_oldest, file_name
 from azjax.data.rows import Rows, file_schema, to_table
 from azjax.games import Game
-from azjax.remote import Directory, is_remote, replace_file, store_errors
+from azjax.remote import Directory, replace_file, store_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -112,10 +113,11 @@ class GamesWriter:
         content = to_parquet(pa.concat_tables(self._tables))
         path = self._directory / file_name(*iterations, self._process)
         with store_errors(self._directory):
-            if is_remote(path):
-                path.write_bytes(content)
-            else:
+            if isinstance(path, Path):
                 replace_file(path, content)
+            else:  # a store replaces objects as a whole
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
         self._tables, self._iterations = [], []
         if self._max_bytes is not None:
             delete_oldest(self._directory, self._max_bytes)
@@ -127,13 +129,14 @@ def to_parquet(table: "pa.Table") -> Any:
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     row_bytes = max(1, table.nbytes // max(1, table.num_rows))
+    dictionaries: Any = list(_DICTIONARIES)  # declared as a bool
     sink = pa.BufferOutputStream()
     pq.write_table(
         table,
         sink,
         compression="zstd",
         row_group_size=max(1, min(_GROUP_ROWS, _GROUP_BYTES // row_bytes)),
-        use_dictionary=list(_DICTIONARIES),
+        use_dictionary=dictionaries,
         column_encoding=_ENCODINGS,
         store_schema=True,
     )

@@ -39,13 +39,13 @@ def train_iteration(
     """
     play_keys, update_keys = algorithm.make_keys(state.rng_key, state.iteration)
     num_simulations = config.self_play.simulations_at(share)
-    keeps = kept is not None and kept.keeps
-    ply = copy_plies(state.games.moves) if keeps else state.games.moves
+    is_kept = kept is not None and kept.keeps
+    ply = copy_plies(state.games.moves) if is_kept else None
     enter("self-play")
     games, trajectory, played = algorithm.self_play(
         state.learner.averaged, np.int32(num_simulations), state.games, play_keys
     )
-    if keeps:
+    if kept is not None and ply is not None:
         kept.add(int(state.iteration) + 1, num_simulations, ply, trajectory)
     replay = algorithm.insert(state.iteration, state.replay, trajectory)
     del trajectory  # frees its memory for the updates

@@ -13,7 +13,7 @@ import numpy as np
 
 from azjax.data import GAMES, Rows, drop_after, game_files
 from azjax.games import Game
-from azjax.remote import Directory, is_remote
+from azjax.remote import Directory
 from azjax.training.config import TrainConfig
 from azjax.training.distributed import (
     broadcast_from_first_process,
@@ -44,10 +44,9 @@ class Chunk(NamedTuple):
 
 
 class KeptGames:
-    """Writes the games of a run in the background.
+    """Writes the games of a run in the background, in the context of `opened`.
 
-    Each process writes the games of its own lanes. `add` must not be called outside the
-    context of `opened`, except that nothing is kept then.
+    Each process writes the games of its own lanes.
 
     config: the run's settings.
     game: the game.
@@ -92,25 +91,24 @@ class KeptGames:
             if is_first_process():
                 run = self._run_id(games) if keeps else ""
                 drop_after(games, iteration)
-                if keeps and not is_remote(games):
-                    with disk_errors(directory):
-                        games.mkdir(exist_ok=True)
         run = broadcast_from_first_process(run)
         if not keeps:
             yield
             return
-        with self._new_writer(games, run) as self._writer:
-            yield
-        self._writer = None
+        try:
+            with self._new_writer(games, run) as self._writer:
+                yield
+        finally:
+            self._writer = None
 
     def _run_id(self, games: Directory) -> str:
         """Returns the run's id from its newest file, or a new one."""
         from azjax.data.rows import checked_run  # noqa: PLC0415, needs the library
 
         files = game_files(games)
-        return (
-            checked_run(files[-1].path, self._game) if files else secrets.token_hex(8)
-        )
+        if not files:
+            return secrets.token_hex(8)
+        return checked_run(files[-1].path, self._game)
 
     def _new_writer(self, games: Directory, run: str) -> Any:
         from azjax.data.writer import GamesWriter  # noqa: PLC0415, as above
@@ -189,7 +187,8 @@ def rows_of(chunk: Chunk, config: TrainConfig) -> Rows:
     """
     from azjax.data.rows import pack_states  # noqa: PLC0415
 
-    trajectory, num_moves = chunk.trajectory, config.self_play.moves_per_chunk
+    trajectory: Any = chunk.trajectory  # of NumPy arrays
+    num_moves = config.self_play.moves_per_chunk
     slots_per_lane = chunk.ply.shape[1]
     ply = _plies(chunk.ply, trajectory.terminated)
     move = (chunk.iteration - 1) * num_moves + np.arange(num_moves)

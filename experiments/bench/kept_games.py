@@ -105,7 +105,7 @@ def size(settings: Settings, directory: Path) -> Table:
         run_dir = directory / name
         training.train(_small_run(name, run_dir, settings.chunks))
         files = game_files(run_dir / GAMES)
-        stored = sum(file.path.stat().st_size for file in files)
+        stored = sum(len(file.path.read_bytes()) for file in files)
         positions = settings.chunks * 64 * 16
         table.add_row(
             name,

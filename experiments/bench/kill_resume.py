@@ -5,7 +5,8 @@
 A small Connect Four run that saves after every iteration is killed with SIGKILL during
 a save, during other work, or during its start. After each kill there must be a complete
 checkpoint, the run must resume from the newest committed one, and the metrics must
-contain each iteration once. At the end the training state must equal that of an
+contain each iteration once; the kept games must be readable, with no position twice and
+none missing up to that checkpoint. At the end the training state must equal that of an
 uninterrupted run, bit for bit. Exits with an error otherwise.
 """
 
@@ -25,9 +26,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import tyro
 from rich.console import Console
 from rich.table import Table
+
+from azjax.data import GAMES, game_files
 
 ITERATIONS_PER_KILL = 12
 RUN_OPTIONS_TEXT = """
@@ -197,6 +202,16 @@ class TrainingRun:
         text = path.read_text() if path.exists() else ""
         return [json.loads(line) for line in text.splitlines(True) if line[-1] == "\n"]
 
+    def kept(self) -> dict[str, list]:
+        """Returns the kept positions of self-play by column, game by game, without the
+        run's id."""
+        files = game_files(self.directory / GAMES)
+        if not files:
+            return {"game": [], "ply": [], "iteration": []}
+        table = pa.concat_tables([pq.read_table(file.path) for file in files])
+        order = [("game", "ascending"), ("ply", "ascending")]
+        return table.drop_columns("run").sort_by(order).to_pydict()
+
     def digest(self) -> int:
         """Returns the checksum of the arrays of the newest checkpoint."""
         path = self.checkpoints / str(self.newest()) / "progress" / "metadata"
@@ -273,6 +288,7 @@ def kill_often(run: TrainingRun, settings: Settings) -> Iterator[Kill]:
         if run.is_learning():
             check_resumed(run, newest)
         check_metrics(run)
+        check_kept(run)
         yield Kill(
             aim, run.resumed(), len(run.iterations()), run.is_saving(), run.newest()
         )
@@ -295,6 +311,19 @@ def check_metrics(run: TrainingRun) -> None:
         raise LossError(f"checkpoint {run.newest()}, but {len(found)} iterations")
 
 
+def check_kept(run: TrainingRun) -> None:
+    """Checks that the files of games can be read, have no position twice, and have all
+    iterations up to the newest checkpoint."""
+    kept = run.kept()
+    positions = set(zip(kept["game"], kept["ply"], strict=True))
+    if len(positions) < len(kept["game"]):
+        twice = len(kept["game"]) - len(positions)
+        raise LossError(f"{twice} kept positions are there twice")
+    missing = set(range(1, (run.newest() or 0) + 1)) - set(kept["iteration"])
+    if missing:
+        raise LossError(f"no games are kept of iterations {sorted(missing)}")
+
+
 def check_equal(a: TrainingRun, b: TrainingRun) -> None:
     """Checks that two runs have equal results."""
     check_metrics(b)
@@ -307,6 +336,9 @@ def check_equal(a: TrainingRun, b: TrainingRun) -> None:
     ]
     if evaluations[0] != evaluations[1]:
         raise LossError(f"evaluations: {evaluations[0]} and {evaluations[1]}")
+    check_kept(b)
+    if a.kept() != b.kept():
+        raise LossError("the kept games differ")
     ours, theirs = a.weights(), b.weights()
     if ours.keys() != theirs.keys() or any(
         ours[name].tobytes() != theirs[name].tobytes() for name in ours

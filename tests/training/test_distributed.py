@@ -7,11 +7,13 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from quick_compilation import devices_flags
 
 from azjax.commands.common import STOPPED
 from azjax.commands.processes import join_if_asked
+from azjax.data import GAMES
 from azjax.training import distributed
 
 SETTINGS = (
@@ -153,6 +155,12 @@ def weights(directory):
     return (directory / "player" / "weights.npz").read_bytes()
 
 
+def kept(directory):
+    """Returns the kept positions, in one order."""
+    table = pq.read_table(directory / GAMES).drop_columns("run")
+    return table.sort_by([("game", "ascending"), ("ply", "ascending")]).to_pydict()
+
+
 @pytest.mark.slow
 def test_two_processes_give_the_run_of_one_and_can_continue_it(tmp_path):
     """They end after 5 iterations; two processes or one continue to 8."""
@@ -165,12 +173,14 @@ def test_two_processes_give_the_run_of_one_and_can_continue_it(tmp_path):
     assert ended(alone)[0] == [0]
     assert metrics(tmp_path / "one") == metrics(tmp_path / "two")
     assert weights(tmp_path / "one") == weights(tmp_path / "two")
+    assert kept(tmp_path / "one") == kept(tmp_path / "two")
 
     lengths = ("--iterations=8",), ("--iterations=8",)
     assert ended(start(tmp_path / "one", 2, lengths))[0] == [0, 0]
     assert ended(start(tmp_path / "two", 1, lengths))[0] == [0]
     assert metrics(tmp_path / "one") == metrics(tmp_path / "two")
     assert weights(tmp_path / "one") == weights(tmp_path / "two")
+    assert kept(tmp_path / "one") == kept(tmp_path / "two")
 
 
 @pytest.mark.slow
