@@ -43,6 +43,7 @@ class Settings:
     minutes: length of each run of `speed`.
     iterations: length in iterations instead.
     repeats: pairs of runs of `speed`.
+    games: game specs of `bytes`; all games by default.
     chunks: iterations of each game of `bytes`.
     positions: number of positions of `queries`.
     """
@@ -52,6 +53,7 @@ class Settings:
     minutes: float = 20.0
     iterations: int | None = None
     repeats: int = 3
+    games: tuple[str, ...] = ()
     chunks: int = 4
     positions: int = 2_000_000
 
@@ -101,8 +103,8 @@ def _positions_per_second(run_dir: Path) -> float:
 def size(settings: Settings, directory: Path) -> Table:
     """Measures the bytes of a position of each game."""
     table = Table("game", "packed state", "bytes/position", "positions", box=None)
-    for name in games.available():
-        run_dir = directory / name
+    for number, name in enumerate(settings.games or games.available()):
+        run_dir = directory / str(number)
         training.train(_small_run(name, run_dir, settings.chunks))
         files = game_files(run_dir / GAMES)
         stored = sum(len(file.path.read_bytes()) for file in files)
