@@ -79,7 +79,8 @@ def speed(settings: Settings, directory: Path) -> Table:
                 "auto", settings.game, run_dir=str(run_dir), **length
             )
             data = training.DataConfig(keep_games=keeps)
-            training.train(dataclasses.replace(config, data=data))
+            if not training.train(dataclasses.replace(config, data=data)).finished:
+                raise SystemExit("stopped by a signal")
             rate = _positions_per_second(run_dir)
             speeds[keeps].append(rate)
             table.add_row(str(repeat), "kept" if keeps else "-", f"{rate:,.0f}")
@@ -105,7 +106,8 @@ def size(settings: Settings, directory: Path) -> Table:
     table = Table("game", "packed state", "bytes/position", "positions", box=None)
     for number, name in enumerate(settings.games or games.available()):
         run_dir = directory / str(number)
-        training.train(_small_run(name, run_dir, settings.chunks))
+        if not training.train(_small_run(name, run_dir, settings.chunks)).finished:
+            raise SystemExit("stopped by a signal")
         files = game_files(run_dir / GAMES)
         stored = sum(len(file.path.read_bytes()) for file in files)
         positions = settings.chunks * 64 * 16
