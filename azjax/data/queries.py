@@ -66,8 +66,10 @@ QUERIES = {
         )
         SELECT state, any_value(times) AS times, count(DISTINCT game) AS games,
             count(DISTINCT move) AS moves, avg(value) AS mean_value,
-            stddev_pop(value) AS value_deviation, avg(result) AS mean_result
-        FROM positions JOIN most USING (state)
+            stddev_pop(value) AS value_deviation,
+            avg(ends.reward * (CASE WHEN rows.player = ends.player THEN 1 ELSE -1 END))
+                AS mean_result
+        FROM rows JOIN most USING (state) LEFT JOIN ends USING (game)
         GROUP BY state ORDER BY times DESC, state
         """,
     ),
