@@ -1,0 +1,51 @@
+"""Sphinx configuration of the documentation site."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE / "ext"), str(HERE.parent / "experiments"), str(HERE.parent)]
+
+import azjax  # noqa: E402, after the path is set
+
+project = "azjax"
+author = "the azjax authors"
+copyright = author  # noqa: A001, Sphinx's name
+version = release = azjax.__version__
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "docstrings",
+    "generated_pages",
+]
+exclude_patterns = ["_build", "ext", "**/.ipynb_checkpoints"]
+templates_path: list[str] = []
+default_role = "literal"  # docstrings have single backquotes around code
+
+nb_execution_mode = "off"  # tests execute the examples
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 4
+
+autosummary_generate = False
+autodoc_member_order = "groupwise"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+napoleon_numpy_docstring = False
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 80
+
+html_theme = "sphinx_book_theme"
+html_title = "azjax"
+html_static_path: list[str] = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_favicon = "../azjax/play/web/icon.svg"
+html_theme_options = {
+    "show_toc_level": 2,
+    "use_download_button": False,
+    "use_fullscreen_button": False,
+}

@@ -1,0 +1,228 @@
+"""Sphinx extension: writes the pages that are generated from the code.
+
+`docs/generated/` gets the gallery of games, the reference of the settings, and the
+reference of the commands, before Sphinx reads the sources.
+"""
+
+import ast
+import contextlib
+import dataclasses
+import inspect
+import io
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import draw_games
+import jax
+from sphinx.application import Sphinx
+
+from azjax import cli, games
+from azjax.games.host import first_state
+from azjax.networks import ConvTrunkConfig, DenseTrunkConfig, NetworkConfig
+from azjax.search import AlphaZeroConfig, GumbelConfig
+from azjax.training import (
+    CheckpointConfig,
+    EvaluationConfig,
+    LearnerConfig,
+    ReplayConfig,
+    SelfPlayConfig,
+    TrainConfig,
+)
+
+ROOT = Path(__file__).parent.parent.parent
+MADE = "This page is generated from the code.\n"
+SETTINGS = (
+    ("Run", "", TrainConfig),
+    ("Self-play", "self-play.", SelfPlayConfig),
+    ("Replay", "replay.", ReplayConfig),
+    ("Learner", "learner.", LearnerConfig),
+    ("Evaluation", "evaluation.", EvaluationConfig),
+    ("Checkpoints", "checkpoint.", CheckpointConfig),
+    ("Network", "network.", NetworkConfig),
+    ("Trunk `dense`", "network.trunk.", DenseTrunkConfig),
+    ("Trunk `conv`", "network.trunk.", ConvTrunkConfig),
+    ("Search `gumbel`", "search.", GumbelConfig),
+    ("Search `alphazero`", "search.", AlphaZeroConfig),
+)
+FIELD = re.compile(r"^([a-z]\w*): (.*)")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Registers the handler."""
+    app.connect("builder-inited", write_pages)
+    return {"parallel_read_safe": True}
+
+
+def write_pages(app: Sphinx) -> None:
+    """Writes all generated pages; unchanged files keep their time."""
+    directory = Path(app.srcdir) / "generated"
+    files = {
+        "configuration.md": configuration_page(),
+        "commands.md": commands_page(),
+        "games.md": games_page(),
+    }
+    for name, title, moves in game_positions():
+        del title
+        files[f"images/{name}.svg"] = draw_games.draw(name, moves)
+    for name, text in files.items():
+        path = directory / name.replace(":", "_").replace(",", "_")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+
+
+def game_positions() -> Iterator[tuple[str, str, str]]:
+    """Yields spec, title and moves of a position of each game."""
+    for spec, title, moves in draw_games.POSITIONS:
+        yield spec, title, moves
+
+
+def games_page() -> str:
+    """Returns the gallery: a section for each game."""
+    checks = engines()
+    sections = [
+        f"# Games\n\n{MADE}\n"
+        "Sizes are those of the default options. The bytes of a state are those of one "
+        "position. The engines replay random games in "
+        "`python experiments/verify_games.py` ([verification](../verification.md)).\n"
+    ]
+    for spec, title, _ in game_positions():
+        name = spec.partition(":")[0]
+        sections.append(game_section(name, spec, title, checks.get(name, ())))
+    return "\n".join(sections)
+
+
+def game_section(name: str, spec: str, title: str, checked: tuple[str, ...]) -> str:
+    """Returns the section of a game."""
+    game = games.make(name)
+    size = sum(leaf.nbytes for leaf in jax.tree.leaves(first_state(game)))
+    options = ", ".join(f"`{key}={value}`" for key, value in game.options.items())
+    observation = " x ".join(map(str, game.observation_shape))
+    planes = paragraphs(type(game).observe.__doc__)
+    image = spec.replace(":", "_").replace(",", "_")
+    rows = {
+        "make": f"`azjax.games.make({name!r})`",
+        "options": options or "none",
+        "state": f"{size} bytes",
+        "actions": str(game.num_actions),
+        "observation": f"{observation}. {planes}",
+        "longest game": f"{game.max_moves} moves",
+        "symmetries": f"{len(game.symmetries)}, the identity included",
+        "checked against": ", ".join(checked) or "see [verification](../verification.md)",
+    }
+    table = "\n".join(f"| {key} | {value} |" for key, value in rows.items())
+    return (
+        f"## {title}\n\n```{{image}} images/{image}.svg\n:alt: a position of {title}\n"
+        f":class: board\n```\n\n{markdown_of(inspect.getdoc(type(game)))}\n\n"
+        f"| | |\n|---|---|\n{table}\n"
+    )
+
+
+def paragraphs(text: str | None) -> str:
+    """Returns a docstring as one line of Markdown."""
+    return " ".join(inspect.cleandoc(text or "").split()).replace("|", "\\|")
+
+
+def markdown_of(text: str | None) -> str:
+    """Returns a class docstring as Markdown, with its fields as a list."""
+    lines = []
+    for line in (text or "").splitlines():
+        match = FIELD.match(line)
+        lines.append(f"- `{match[1]}`: {match[2]}" if match else line)
+    return "\n".join(lines)
+
+
+def engines() -> dict[str, tuple[str, ...]]:
+    """Returns the engines of each game in `experiments/verify_games.py`.
+
+    The file is parsed, not imported, as it imports the engines.
+    """
+    tree = ast.parse((ROOT / "experiments" / "verify_games.py").read_text())
+    found: dict[str, list[str]] = {}
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call) or len(call.args) < 2:
+            continue
+        texts = [a.value for a in call.args[:2] if isinstance(a, ast.Constant)]
+        if getattr(call.func, "id", "") in ("Check", "small") and len(texts) == 2:
+            game, engine = texts
+            names = found.setdefault(str(game).partition(":")[0], [])
+            if engine not in names:
+                names.append(str(engine))
+    return {name: tuple(names) for name, names in found.items()}
+
+
+def configuration_page() -> str:
+    """Returns the reference of the settings of `azjax train`."""
+    sections = [
+        f"# Settings of a run\n\n{MADE}\n"
+        "Each field of these dataclasses is an option of `azjax train GAME`. The "
+        "defaults below are those of the dataclasses; `azjax train GAME --help` prints "
+        "those of the preset for the game and the machine.\n"
+    ]
+    for title, prefix, kind in SETTINGS:
+        sections.append(f"## {title}\n\n`{kind.__module__}.{kind.__name__}`\n")
+        sections.append("| option | default | meaning |\n|---|---|---|")
+        meanings = field_meanings(kind)
+        for field in dataclasses.fields(kind):
+            if dataclasses.is_dataclass(default_of(field)):
+                continue  # a section of its own
+            option = f"--{prefix}{field.name}".replace("_", "-")
+            default = repr(default_of(field)).replace("|", "\\|")
+            meaning = meanings.get(field.name, "").replace("|", "\\|")
+            sections.append(f"| `{option}` | `{default}` | {meaning} |")
+        sections.append("")
+    return "\n".join(sections)
+
+
+def default_of(field: dataclasses.Field) -> object:
+    """Returns the default of a field; the text "required" without one."""
+    if field.default is not dataclasses.MISSING:
+        return field.default
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return "required"
+
+
+def field_meanings(kind: type) -> dict[str, str]:
+    """Returns the meaning of each field in the docstrings of a class and its bases."""
+    meanings: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        name = ""
+        for line in inspect.cleandoc(base.__doc__ or "").splitlines():
+            match = FIELD.match(line.strip())
+            if match:
+                name = match[1]
+                meanings[name] = match[2]
+            elif name and line.strip():
+                meanings[name] += f" {line.strip()}"
+            else:
+                name = ""
+    return meanings
+
+
+def commands_page() -> str:
+    """Returns the help texts of all commands."""
+    sections = [
+        f"# Command line\n\n{MADE}\n```text\n{help_of()}\n```\n",
+        "The settings of `azjax train`, `azjax train-q` and `azjax plan` follow the "
+        "game: [settings of a run](configuration.md).\n",
+    ]
+    for name in cli.COMMANDS:
+        sections.append(f"## azjax {name}\n\n```text\n{help_of(name)}\n```\n")
+    return "\n".join(sections)
+
+
+def help_of(*args: str) -> str:
+    """Returns the help text of `azjax` or of one command."""
+    text = io.StringIO()
+    with (
+        mock.patch.dict(os.environ, {"COLUMNS": "88", "NO_COLOR": "1"}),
+        contextlib.redirect_stdout(text),
+        contextlib.suppress(SystemExit),
+    ):
+        cli.main([*args, "--help"])
+    return "\n".join(map(str.rstrip, text.getvalue().strip().splitlines()))
