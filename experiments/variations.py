@@ -5,8 +5,8 @@
     python experiments/variations.py prioritized --minutes 10
     python experiments/variations.py ownership --game go:5
 
-Each function below returns the arguments of one variation; the README lists the other
-replaceable parts.
+Each function below returns the arguments of one variation; docs/training.md lists the
+other replaceable parts.
 """
 
 import argparse

@@ -1,5 +1,6 @@
-"""The commands in the guides have options that exist."""
+"""The commands in the README and the guides have options that exist."""
 
+import importlib
 import os
 import re
 import shlex
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 from quick_compilation import FEW_OPTIMIZATIONS
 
-from azjax.commands.parsing import parse
+from azjax import cli
+from azjax.commands.parsing import bind, parse
 from azjax.commands.plan import _Own
 from azjax.commands.processes import _Processes
 from azjax.commands.train import parse_train_config
@@ -22,6 +24,14 @@ STARTS = r"(?:azjax (?:train|plan)|python experiments/connect4\.py)"
 COMMANDS = re.findall(
     rf"{STARTS}[^\n;&>|`]*", "\n".join(BLOCKS).replace("\\\n", " ")
 ) + re.findall(rf"`({STARTS} [^`]*)`", GUIDE)
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+WRITTEN = [  # in blocks of commands of all pages, without their comments
+    re.split(r"\s{2,}|\s#", line)[0]
+    for page in PAGES
+    for block in re.findall(r"```(?:sh)?\n(.*?)```", page.read_text(), re.DOTALL)
+    for line in block.replace("\\\n", " ").splitlines()
+    if line.startswith("azjax ")
+]
 LOCAL = GUIDE[GUIDE.index("## Try it") : GUIDE.index("## One machine with")]
 
 
@@ -47,6 +57,25 @@ def test_the_guide_has_its_commands():
 @pytest.mark.parametrize("command", sorted(set(COMMANDS)))
 def test_the_commands_of_the_guide_have_options_that_exist(command):
     check(command)
+
+
+def check_any(command):
+    """Raises an error if a command, of any kind, has an invalid option or value."""
+    _, kind, *arguments = shlex.split(command)
+    if kind in ("train", "plan"):
+        check(command)
+    elif kind not in cli.WITH_SETTINGS:
+        module = importlib.import_module(f"azjax.commands.{kind}")
+        bind(getattr(module, f"{kind}_command"), arguments, prog="azjax")
+
+
+def test_the_pages_have_their_commands():
+    assert len(WRITTEN) >= 20
+
+
+@pytest.mark.parametrize("command", sorted(set(WRITTEN)))
+def test_the_commands_of_all_pages_have_options_that_exist(command):
+    check_any(command.replace("GAME", "tic_tac_toe"))
 
 
 def test_an_option_that_does_not_exist_is_found():

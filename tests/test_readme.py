@@ -1,3 +1,5 @@
+"""The examples of the README and of the documentation's pages run, and links exist."""
+
 import re
 import subprocess
 import sys
@@ -5,8 +7,21 @@ from pathlib import Path
 
 import pytest
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
-EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+ROOT = Path(__file__).parent.parent
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+EXAMPLES = [
+    pytest.param(example, id=f"{page.stem}-{number}")
+    for page in PAGES
+    for number, example in enumerate(
+        re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    )
+]
+LINKS = [
+    pytest.param(page.parent / link, id=f"{page.stem}-{link}")
+    for page in PAGES
+    for link in sorted(set(re.findall(r"\]\(([\w./-]+\.\w+)\)", page.read_text())))
+    if not link.startswith("generated/")  # written by the build
+]
 
 # Replaces `minutes=5` in an example: the shortest run with updates.
 TINY_RUN = """
@@ -25,7 +40,7 @@ TINY_RUN = """
 @pytest.mark.slow
 @pytest.mark.usefixtures("quickly_compiled")
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_the_examples_of_the_readme_run(example, tmp_path):
+def test_the_examples_run(example, tmp_path):
     program = example.replace("minutes=5", TINY_RUN)
     result = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
@@ -37,11 +52,16 @@ def test_the_examples_of_the_readme_run(example, tmp_path):
     assert result.returncode == 0, result.stderr
 
 
-def test_the_readme_has_its_examples():
-    assert len(EXAMPLES) == 6
-    assert "".join(EXAMPLES).count("minutes=5") == 3
+def test_the_pages_have_their_examples():
+    names = [example.id.rpartition("-")[0] for example in EXAMPLES]
+    assert {"README", "index", "quickstart", "alphazero", "search"} <= set(names)
+    assert names.count("training") == 4
 
 
-@pytest.mark.parametrize("path", re.findall(r"\]\((experiments/[^)]*)\)", README))
-def test_the_files_that_the_readme_links_to_are_there(path):
-    assert (Path(__file__).parent.parent / path).exists()
+@pytest.mark.parametrize("path", LINKS)
+def test_the_linked_files_exist(path):
+    assert path.exists()
+
+
+def test_the_readme_is_short():
+    assert len(PAGES[0].read_text().splitlines()) <= 90

@@ -26,7 +26,7 @@ def soft_result(value: jax.Array, draw: jax.Array) -> jax.Array:
 
     Args:
         value: `[...]` expected result in [-1, 1], which the probabilities match.
-        draw: `[...]` probability of a draw, clipped to 1 - |value|.
+        draw: `[...]` probability of a draw, clipped to `1 - |value|`.
     """
     decided = 1 - jnp.minimum(draw, 1 - jnp.abs(value))
     return jnp.stack(

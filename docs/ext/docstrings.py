@@ -1,7 +1,7 @@
 """Sphinx extension: formats the docstrings of azjax.
 
-A class of azjax lists its fields as lines `name: meaning`, with indented continuation
-lines. These lines become a bullet list.
+A docstring of azjax lists fields as lines `name: meaning`, with indented continuation
+lines; these lines become a bullet list. Fenced code becomes a code block.
 """
 
 import re
@@ -9,7 +9,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-FIELD = re.compile(r"^([A-Za-z_]\w*(?:, [A-Za-z_]\w*)*): (.*)")
+FIELD = re.compile(r"^([A-Za-z_]\w*(?:, (?:[A-Za-z_]\w*|\.\.\.))*): (.*)")
 ALIAS = "Alias for field number"
 
 
@@ -24,9 +24,24 @@ def process(
     app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
 ) -> None:
     """Changes the lines of a docstring in place."""
-    del app, name, obj, options
-    if what in ("class", "exception", "module"):
-        lines[:] = with_field_list(lines)
+    del app, what, name, obj, options
+    lines[:] = with_field_list(with_code_blocks(lines))
+
+
+def with_code_blocks(lines: list[str]) -> list[str]:
+    """Returns the lines, with each fenced block of Python as a code block."""
+    changed: list[str] = []
+    is_code = False
+    for line in lines:
+        if line.strip() == "```python":
+            is_code = True
+            changed += [".. code-block:: python", ""]
+        elif line.strip() == "```":
+            is_code = False
+            changed.append("")
+        else:
+            changed.append(f"   {line}" if is_code else line)
+    return changed
 
 
 def with_field_list(lines: list[str]) -> list[str]:

@@ -11,7 +11,6 @@ import inspect
 import io
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -65,20 +64,18 @@ def write_pages(app: Sphinx) -> None:
         "commands.md": commands_page(),
         "games.md": games_page(),
     }
-    for name, title, moves in game_positions():
-        del title
-        files[f"images/{name}.svg"] = draw_games.draw(name, moves)
+    for spec, _, moves in draw_games.POSITIONS:
+        files[f"images/{image_of(spec)}"] = draw_games.draw(spec, moves)
     for name, text in files.items():
-        path = directory / name.replace(":", "_").replace(",", "_")
+        path = directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
 
 
-def game_positions() -> Iterator[tuple[str, str, str]]:
-    """Yields spec, title and moves of a position of each game."""
-    for spec, title, moves in draw_games.POSITIONS:
-        yield spec, title, moves
+def image_of(spec: str) -> str:
+    """Returns the file name of a game's picture."""
+    return re.sub(r"\W", "_", spec) + ".svg"
 
 
 def games_page() -> str:
@@ -90,7 +87,7 @@ def games_page() -> str:
         "position. The engines replay random games in "
         "`python experiments/verify_games.py` ([verification](../verification.md)).\n"
     ]
-    for spec, title, _ in game_positions():
+    for spec, title, _ in draw_games.POSITIONS:
         name = spec.partition(":")[0]
         sections.append(game_section(name, spec, title, checks.get(name, ())))
     return "\n".join(sections)
@@ -103,7 +100,6 @@ def game_section(name: str, spec: str, title: str, checked: tuple[str, ...]) -> 
     options = ", ".join(f"`{key}={value}`" for key, value in game.options.items())
     observation = " x ".join(map(str, game.observation_shape))
     planes = paragraphs(type(game).observe.__doc__)
-    image = spec.replace(":", "_").replace(",", "_")
     rows = {
         "make": f"`azjax.games.make({name!r})`",
         "options": options or "none",
@@ -116,7 +112,7 @@ def game_section(name: str, spec: str, title: str, checked: tuple[str, ...]) -> 
     }
     table = "\n".join(f"| {key} | {value} |" for key, value in rows.items())
     return (
-        f"## {title}\n\n```{{image}} images/{image}.svg\n:alt: a position of {title}\n"
+        f"## {title}\n\n```{{image}} images/{image_of(spec)}\n:alt: a position of {title}\n"
         f":class: board\n```\n\n{markdown_of(inspect.getdoc(type(game)))}\n\n"
         f"| | |\n|---|---|\n{table}\n"
     )
