@@ -10,7 +10,7 @@ import azjax  # noqa: E402, after the path is set
 
 project = "azjax"
 author = "the azjax authors"
-copyright = author  # noqa: A001, Sphinx's name
+copyright = author
 version = release = azjax.__version__
 
 extensions = [
@@ -26,7 +26,7 @@ templates_path: list[str] = []
 default_role = "literal"  # docstrings have single backquotes around code
 
 nb_execution_mode = "off"  # tests execute the examples
-myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
 
 autosummary_generate = False
@@ -35,7 +35,8 @@ autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 napoleon_numpy_docstring = False
 python_use_unqualified_type_names = True
-python_maximum_signature_line_length = 80
+python_maximum_signature_line_length = 200
+toc_object_entries = False
 
 html_theme = "sphinx_book_theme"
 html_title = "azjax"
@@ -46,6 +47,7 @@ html_show_sourcelink = False
 html_favicon = "../azjax/play/web/icon.svg"
 html_theme_options = {
     "show_toc_level": 2,
+    "navbar_persistent": [],
     "use_download_button": False,
     "use_fullscreen_button": False,
 }

@@ -72,7 +72,10 @@ def draw_shares(analyses: dict[int, Analysis], file: Path) -> None:
     for action in np.flatnonzero(shares.max(axis=0) > 0.02):
         (line,) = left.plot(counts, shares[:, action], marker="o", ms=4)
         left.text(
-            counts[-1] * 1.08, shares[-1, action], f"{action + 1}", color=line.get_color()
+            counts[-1] * 1.08,
+            shares[-1, action],
+            f"{action + 1}",
+            color=line.get_color(),
         )
     left.set(xscale="log", xlabel="simulations", ylabel="share of the visits")
     left.set_xticks(counts, labels=map(str, counts))
@@ -99,7 +102,9 @@ def places(branches: Branches) -> np.ndarray:
 
     def place(node: int, depth: int) -> None:
         nonlocal next_leaf
-        for child in sorted(children[node], key=lambda child: branches.actions[0, child]):
+        for child in sorted(
+            children[node], key=lambda child: branches.actions[0, child]
+        ):
             place(child, depth + 1)
         if children[node]:
             where[node, 0] = where[children[node], 0].mean()

@@ -26,7 +26,7 @@ COMMANDS = re.findall(
 ) + re.findall(rf"`({STARTS} [^`]*)`", GUIDE)
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 WRITTEN = [  # in blocks of commands of all pages, without their comments
-    re.split(r"\s{2,}|\s#", line)[0]
+    re.split(r"\s{2,}|\s[#&]", line)[0]
     for page in PAGES
     for block in re.findall(r"```(?:sh)?\n(.*?)```", page.read_text(), re.DOTALL)
     for line in block.replace("\\\n", " ").splitlines()

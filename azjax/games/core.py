@@ -24,10 +24,14 @@ class State(Protocol):
     """
 
     @property
-    def current_player(self) -> jax.Array: ...  # noqa: D102
+    def current_player(self) -> jax.Array:
+        """`[]` int8; the player to move."""
+        ...
 
     @property
-    def terminated(self) -> jax.Array: ...  # noqa: D102
+    def terminated(self) -> jax.Array:
+        """`[]` bool; whether the game is over."""
+        ...
 
 
 S = TypeVar("S", bound=State)

@@ -20,7 +20,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     return {"parallel_read_safe": True}
 
 
-def process(
+def process(  # noqa: PLR0917, the arguments that Sphinx passes
     app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
 ) -> None:
     """Changes the lines of a docstring in place."""
@@ -67,7 +67,7 @@ def with_field_list(lines: list[str]) -> list[str]:
     return changed
 
 
-def skip(
+def skip(  # noqa: PLR0917, as above
     app: Sphinx, what: str, name: str, obj: object, skipped: bool, options: object
 ) -> bool | None:
     """Leaves out the fields of named tuples, which the class docstring explains."""

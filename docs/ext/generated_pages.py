@@ -108,11 +108,13 @@ def game_section(name: str, spec: str, title: str, checked: tuple[str, ...]) -> 
         "observation": f"{observation}. {planes}",
         "longest game": f"{game.max_moves} moves",
         "symmetries": f"{len(game.symmetries)}, the identity included",
-        "checked against": ", ".join(checked) or "see [verification](../verification.md)",
+        "checked against": ", ".join(checked)
+        or "see [verification](../verification.md)",
     }
     table = "\n".join(f"| {key} | {value} |" for key, value in rows.items())
     return (
-        f"## {title}\n\n```{{image}} images/{image_of(spec)}\n:alt: a position of {title}\n"
+        f"## {title}\n\n```{{image}} images/{image_of(spec)}\n"
+        f":alt: a position of {title}\n"
         f":class: board\n```\n\n{markdown_of(inspect.getdoc(type(game)))}\n\n"
         f"| | |\n|---|---|\n{table}\n"
     )
