@@ -169,7 +169,6 @@ def main(settings: Settings) -> None:
     improved = np.asarray(drawn.visits[0]) / drawn.visits[0].sum()
     settings.directory.mkdir(parents=True, exist_ok=True)
     for name, policies in (
-        ("position", None),
         ("prior", {"network": prior}),
         ("search", {"network": prior, "search": improved}),
     ):
