@@ -9,7 +9,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-FIELD = re.compile(r"^([A-Za-z_]\w*(?:, (?:[A-Za-z_]\w*|\.\.\.))*): (.*)")
+FIELD = re.compile(r"^([a-z_]\w*(?:, (?:[a-z_]\w*|\.\.\.))*): (.*)")
 ALIAS = "Alias for field number"
 
 
