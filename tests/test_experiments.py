@@ -282,6 +282,14 @@ def test_all_games_are_drawn_on_one_sheet(tmp_path):
 
 
 @pytest.mark.slow
+def test_the_pictures_of_a_search_are_drawn(tmp_path):
+    output = run("draw_lessons.py", "--directory", ".", folder=tmp_path)
+    names = {file.name for file in tmp_path.iterdir()}
+    assert names == {"prior.svg", "search.svg", "tree.svg", "visits.svg"}
+    assert "800 simulations" in output
+
+
+@pytest.mark.slow
 @pytest.mark.usefixtures("chromium")
 def test_the_page_is_drawn(tmp_path):
     run("draw_page.py", "--file", "page.png", folder=tmp_path)
