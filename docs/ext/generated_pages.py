@@ -31,6 +31,7 @@ from azjax.training import (
     SelfPlayConfig,
     TrainConfig,
 )
+from azjax.training.run_config import DataConfig
 
 ROOT = Path(__file__).parent.parent.parent
 MADE = "This page is generated from the code.\n"
@@ -41,6 +42,7 @@ SETTINGS = (
     ("Learner", "learner.", LearnerConfig),
     ("Evaluation", "evaluation.", EvaluationConfig),
     ("Checkpoints", "checkpoint.", CheckpointConfig),
+    ("Kept games", "data.", DataConfig),
     ("Network", "network.", NetworkConfig),
     ("Trunk `dense`", "network.trunk.", DenseTrunkConfig),
     ("Trunk `conv`", "network.trunk.", ConvTrunkConfig),
