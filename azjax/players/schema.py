@@ -7,7 +7,7 @@ converts the previous version.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-VERSION = 6
+VERSION = 7
 
 
 def migrate(config: object) -> dict[str, Any]:
@@ -83,6 +83,15 @@ def _from_5(config: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(network, dict) or "value_head" not in network:
         return dict(config)
     return {**config, "network": {**network, "heads": "dense"}}
+
+
+def _from_6(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Version 7 adds the regret of moves that count in value targets, and the settings
+    of kept games, to AlphaZero runs; in older ones all moves counted."""
+    learner = config.get("learner")
+    if not isinstance(learner, dict):
+        return dict(config)
+    return {**config, "learner": {**learner, "max_regret": 2.0}}
 
 
 def _q_from_2(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,4 +183,5 @@ _STEPS: Mapping[int, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     3: _from_3,
     4: _from_4,
     5: _from_5,
+    6: _from_6,
 }

@@ -5,7 +5,7 @@ import pytest
 
 from azjax.players import schema
 from azjax.players.schema import VERSION, migrate
-from azjax.training import TrainConfig
+from azjax.training import LearnerConfig, TrainConfig
 
 CONFIGS = pathlib.Path(__file__).parents[1] / "training" / "configs"
 
@@ -19,7 +19,9 @@ def test_a_run_of_version_1_has_an_unknown_optimizer():
     config = {"format": 1, "game": "hex", "learner": {"batch_size": 4}}
     before = json.dumps(config)
     migrated = migrate(config)
-    assert migrated == {**config, "format": VERSION, "optimizer": None, "num_lanes": 1}
+    learner = {"batch_size": 4, "max_regret": 2.0}
+    others = {"format": VERSION, "optimizer": None, "num_lanes": 1}
+    assert migrated == {**config, "learner": learner, **others}
     assert json.dumps(config) == before
 
 
@@ -28,7 +30,9 @@ def test_a_run_of_version_1_has_an_unknown_optimizer():
 )
 def test_every_setting_of_version_2_is_renamed(section):
     old = json.loads((CONFIGS / "run_2.json").read_text())
-    today = TrainConfig(game="tic_tac_toe", iterations=3).to_json()
+    learner = LearnerConfig(max_regret=2.0)
+    config = TrainConfig(game="tic_tac_toe", iterations=3, learner=learner)
+    today = config.to_json()
     assert migrate(old)[section] == json.loads(json.dumps(today[section]))
     assert old[section].keys() != today[section].keys()
 

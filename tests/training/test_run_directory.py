@@ -86,7 +86,8 @@ def test_another_configuration_is_refused_with_the_differences(tmp_path):
 
 
 def test_a_run_of_the_first_version_continues(tmp_path):
-    settings = config(tmp_path, num_lanes=1)
+    learner = LearnerConfig(max_regret=2.0)
+    settings = config(tmp_path, num_lanes=1, learner=learner)
     (tmp_path / "checkpoints" / "1").mkdir(parents=True)
     shutil.copy(CONFIGS / "run_1.json", tmp_path / "config.json")
     with pytest.raises(ValueError, match=r"\(seed was 0, is 4\)"):
@@ -178,7 +179,8 @@ def test_the_initial_player_need_not_be_given_again(tmp_path):
 
 
 def test_a_run_that_cannot_continue_keeps_its_settings(tmp_path):
-    settings = config(tmp_path, num_lanes=1)
+    learner = LearnerConfig(max_regret=2.0)
+    settings = config(tmp_path, num_lanes=1, learner=learner)
     (tmp_path / "checkpoints" / "1").mkdir(parents=True)
     shutil.copy(CONFIGS / "run_1.json", tmp_path / "config.json")
     before = (tmp_path / "config.json").read_text()
