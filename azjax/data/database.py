@@ -85,7 +85,7 @@ def opened(directory: Path, game: Game) -> Iterator[Database]:
     paths = [file.path for file in game_files(directory)]
     if not paths:
         raise ValueError(
-            f"{directory} holds no games: runs keep them with --data.keep-games"
+            f"{directory} holds no games: a run keeps them if pyarrow is installed"
         )
     runs = {checked_run(path, game) for path in paths}
     if len(runs) > 1:

@@ -86,7 +86,7 @@ class KeptGames:
             if wanted and not keeps:
                 report(
                     "the games are not kept, because pyarrow is not installed: pip "
-                    "install 'azjax[data]'; --data.keep-games false hides this line"
+                    "install 'azjax[data]'; --data.no-keep-games hides this line"
                 )
             if is_first_process():
                 run = self._run_id(games) if keeps else ""
