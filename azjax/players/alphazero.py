@@ -32,8 +32,8 @@ class AlphaZeroPlayer(SearchPlayer):
     game: Game = struct.field(pytree_node=False)
     search: SearchConfig = struct.field(pytree_node=False)
     simulations: int = struct.field(pytree_node=False)
-    network: Network
-    variables: Variables
+    network: Network = struct.field(repr=False)
+    variables: Variables = struct.field(repr=False)
 
     def init_carry(self, states: State) -> Tree | None:
         """Returns B empty trees; None if no trees are kept."""

@@ -22,8 +22,8 @@ class NetworkPlayer:
 
     draws_in_parts: ClassVar[bool] = True
     game: Game = struct.field(pytree_node=False)
-    network: Network
-    variables: Variables
+    network: Network = struct.field(repr=False)
+    variables: Variables = struct.field(repr=False)
     temperature: float = struct.field(pytree_node=False, default=0.0)
 
     def choose(self, rng_key: jax.Array, states: State) -> Choice:

@@ -21,8 +21,8 @@ class QPlayer:
 
     draws_in_parts: ClassVar[bool] = True
     game: Game = struct.field(pytree_node=False)
-    network: QNetwork
-    params: QParams
+    network: QNetwork = struct.field(repr=False)
+    params: QParams = struct.field(repr=False)
     epsilon: jax.Array | float = 0.0
 
     def choose(self, rng_key: jax.Array, states: State) -> Choice:

@@ -29,8 +29,8 @@ class TrainedQ:
     """
 
     game: games.Game
-    network: QNetwork
-    params: QParams
+    network: QNetwork = dataclasses.field(repr=False)
+    params: QParams = dataclasses.field(repr=False)
     config: QNetworkConfig
 
     def player(self, epsilon: float = 0.0) -> QPlayer:

@@ -46,8 +46,8 @@ class TrainedPlayer:
     """
 
     game: games.Game
-    network: Network
-    variables: Variables
+    network: Network = dataclasses.field(repr=False)
+    variables: Variables = dataclasses.field(repr=False)
     config: NetworkConfig
     search: SearchConfig
     seed: int

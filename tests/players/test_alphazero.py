@@ -225,3 +225,9 @@ def test_a_game_is_searched_with_one_compilation(
         choice, carry = choose_in(reusing_player, states, carry, seed=move)
         assert (visits(carry) >= SIMULATIONS).all()
     assert move >= 4
+
+
+def test_a_player_is_shown_without_its_weights(trained):
+    for shown in (repr(trained), repr(trained.player(4))):
+        assert "tic_tac_toe" in shown
+        assert len(shown) < 1000
