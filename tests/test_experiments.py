@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import pathlib
+import re
 import resource
 import runpy
 import shutil
@@ -13,9 +14,10 @@ import sys
 import types
 
 import jax
+import numpy as np
 import pytest
 
-from azjax import games, players
+from azjax import arena, games, players
 from azjax.commands.train import parse_train_config
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players.serialization import pretrained_directory
@@ -139,6 +141,26 @@ def test_the_games_can_be_verified(tmp_path):
         *("--games", "20", "--names", "tic_tac_toe"),
         folder=tmp_path,
     )
+
+
+@pytest.mark.slow
+def test_a_network_is_trained_on_perfect_labels(tmp_path):
+    tiny = ("--labels", "labels.csv", "--positions", "40", "--width", "8")
+    tiny += ("--updates", "1", "--simulations", "1", "--batch-size", "8")
+    printed = run("bench/supervised_ceiling.py", *tiny, folder=tmp_path)
+    assert re.search(r"policy_loss \d\.\d+, value_loss 1\.\d+; network \d+", printed)
+    game = games.make("connect_four")
+    labels = arena.read(game, tmp_path / "labels.csv")
+    assert len(labels) == 40
+    # None of them is among the positions that measure mistakes.
+    solved = {board.tobytes() for board in boards_of(arena.shipped(game))}
+    for board in boards_of(labels):
+        assert board.tobytes() not in solved
+        assert board[:, ::-1].tobytes() not in solved
+
+
+def boards_of(positions):
+    return np.asarray(jax.vmap(positions.game.board)(positions.states))
 
 
 @pytest.mark.slow
