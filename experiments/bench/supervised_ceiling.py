@@ -10,8 +10,8 @@ moves, value targets the exact result.
 
 The first call makes `--labels`: positions of games between players of different
 strengths, as in `experiments/make_solved_positions.py`, with another seed. The solver
-needs about 5 ms of a CPU core per position. A position that is also among the solved
-positions of azjax, or its mirror image, is left out.
+needs more than half an hour of a CPU core for 200,000 positions. A position that is
+also among the solved positions of azjax, or its mirror image, is left out.
 """
 
 import csv
@@ -83,6 +83,8 @@ def make_labels(settings: Settings) -> None:
             if key not in seen and len(rows) < settings.positions:
                 seen.add(key)
                 rows.append((moves, values))
+                if len(rows) % 10_000 == 0:
+                    print(f"{len(rows):,} positions labeled", flush=True)
     partial = settings.labels.with_suffix(".partial")
     write(partial, {"labels": rows})
     partial.rename(settings.labels)
