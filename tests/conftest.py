@@ -3,6 +3,8 @@
 import gc
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from concurrent.futures import Future
 from pathlib import Path
@@ -94,6 +96,40 @@ def quickly_compiled(monkeypatch):
     """Sets the flags of the fast tests for programs that a test starts."""
     if os.environ.get("XLA_FLAGS") == ONE_THREAD:
         monkeypatch.setenv("XLA_FLAGS", FEW_OPTIMIZATIONS)
+
+
+@pytest.fixture(scope="session")
+def program_environment():
+    """The environment of programs whose standard error is compared."""
+    return {
+        **os.environ,
+        "JAX_PLATFORMS": "cpu",
+        "PYTHONWARNINGS": "ignore:Error reading persistent compilation cache entry",
+    }
+
+
+@pytest.fixture
+def start_azjax(program_environment):
+    """Starts azjax with pipes, and stops it after the test."""
+    started = []
+
+    def run(*args):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "azjax", *args],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=program_environment,
+        )
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            stream.close()
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 
 import chess
@@ -13,43 +12,14 @@ from azjax import cli
 from azjax.players import RandomPlayer
 
 PATIENCE = 240  # seconds, for a loaded machine
-ENGINE = [sys.executable, "-m", "azjax", "uci"]
-ENVIRONMENT = {
-    **os.environ,
-    "JAX_PLATFORMS": "cpu",
-    "PYTHONWARNINGS": "ignore:Error reading persistent compilation cache entry",
-}
 
 
-@pytest.fixture
-def start():
-    """Starts programs and stops them after the test."""
-    started = []
-
-    def run(*args):
-        process = subprocess.Popen(
-            [*ENGINE, "chess", *args],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=ENVIRONMENT,
-        )
-        started.append(process)
-        return process
-
-    yield run
-    for process in started:
-        process.kill()
-        process.wait()
-        for stream in (process.stdin, process.stdout, process.stderr):
-            stream.close()
-
-
-def test_python_chess_plays_a_game_with_it():
+def test_python_chess_plays_a_game_with_it(program_environment):
     # The search that `tests/play/uci` compiles.
-    command = [*ENGINE, "chess:max_moves=60", "--player", "mcts:40"]
+    program = [sys.executable, "-m", "azjax", "uci"]
+    command = [*program, "chess:max_moves=60", "--player", "mcts:40"]
     with chess.engine.SimpleEngine.popen_uci(
-        command, timeout=PATIENCE, env=ENVIRONMENT
+        command, timeout=PATIENCE, env=program_environment
     ) as engine:
         assert engine.id["name"].startswith("azjax ")
         engine.configure({"Simulations": 4})
@@ -64,8 +34,8 @@ def test_python_chess_plays_a_game_with_it():
             assert analysis.get()["nodes"] >= 1
 
 
-def test_the_last_search_ends_at_the_end_of_the_input(start):
-    process = start("--player", "random")
+def test_the_last_search_ends_at_the_end_of_the_input(start_azjax):
+    process = start_azjax("uci", "chess", "--player", "random")
     text = b"\xff\x00\r\nposition startpos moves e2e4 e7e5 e1e2\ngo infinite"
     output, errors = process.communicate(text, timeout=PATIENCE)
     lines = output.decode().splitlines()
@@ -80,8 +50,8 @@ def test_the_last_search_ends_at_the_end_of_the_input(start):
 
 
 @pytest.mark.parametrize("go", [b"", b"go infinite\n"])
-def test_it_quits_while_the_input_stays_open(start, go):
-    process = start("--player", "random")
+def test_it_quits_while_the_input_stays_open(start_azjax, go):
+    process = start_azjax("uci", "chess", "--player", "random")
     process.stdin.write(b"isready\n" + go + b"quit\n")
     process.stdin.flush()
     assert process.wait(timeout=PATIENCE) == 0
@@ -89,8 +59,8 @@ def test_it_quits_while_the_input_stays_open(start, go):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-def test_a_signal_ends_an_infinite_search(start):
-    process = start("--player", "random")
+def test_a_signal_ends_an_infinite_search(start_azjax):
+    process = start_azjax("uci", "chess", "--player", "random")
     process.stdin.write(b"isready\ngo infinite\n")
     process.stdin.flush()
     assert process.stdout.readline() == b"readyok\n"
@@ -100,8 +70,8 @@ def test_a_signal_ends_an_infinite_search(start):
     assert b"Error" not in process.stderr.read()
 
 
-def test_it_ends_without_an_error_when_its_output_is_closed(start):
-    process = start("--player", "random")
+def test_it_ends_without_an_error_when_its_output_is_closed(start_azjax):
+    process = start_azjax("uci", "chess", "--player", "random")
     process.stdout.close()
     process.stdin.write(b"uci\n" * 50)
     process.stdin.flush()

@@ -1,7 +1,5 @@
 """Runs the command as a separate program, as front ends do."""
 
-import os
-import subprocess
 import sys
 
 import pytest
@@ -10,48 +8,18 @@ from azjax import cli, games, players
 from azjax.games.host import first_state, next_state
 
 PATIENCE = 240  # seconds, for a loaded machine
-ENGINE = [sys.executable, "-m", "azjax", "gtp"]
-ENVIRONMENT = {
-    **os.environ,
-    "JAX_PLATFORMS": "cpu",
-    "PYTHONWARNINGS": "ignore:Error reading persistent compilation cache entry",
-}
 
 
-@pytest.fixture
-def start():
-    """Starts programs and stops them after the test."""
-    started = []
-
-    def run(*args):
-        process = subprocess.Popen(
-            [*ENGINE, *args],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=ENVIRONMENT,
-        )
-        started.append(process)
-        return process
-
-    yield run
-    for process in started:
-        process.kill()
-        process.wait()
-        for stream in (process.stdin, process.stdout, process.stderr):
-            stream.close()
-
-
-def test_a_program_answers_and_ends_at_the_end_of_its_input(start):
+def test_a_program_answers_and_ends_at_the_end_of_its_input(start_azjax):
     text = b"\xff\x00\r\n1 name\r\n\xe4\xb8\xad play b c3\nplay b c3\nkomi 8.5\n4 undo"
-    process = start("go:5", "--player", "random")
+    process = start_azjax("gtp", "go:5", "--player", "random")
     output, errors = process.communicate(text, timeout=PATIENCE)
     assert output.decode() == "=1 azjax\n\n= \n\n? illegal move\n\n= \n\n=4 \n\n"
     assert b"compiling" not in errors
 
 
-def test_it_answers_before_the_next_command_and_quits(start):
-    process = start("tic_tac_toe", "--player", "random", "--seed", "3")
+def test_it_answers_before_the_next_command_and_quits(start_azjax):
+    process = start_azjax("gtp", "tic_tac_toe", "--player", "random", "--seed", "3")
     for line, answer in ((b"name\n", b"= azjax\n"), (b"play b b2\n", b"= \n")):
         process.stdin.write(line)
         process.stdin.flush()
@@ -63,8 +31,8 @@ def test_it_answers_before_the_next_command_and_quits(start):
     assert b"Error" not in process.stderr.read()
 
 
-def test_it_analyzes_until_the_next_command(start):
-    process = start("tic_tac_toe")
+def test_it_analyzes_until_the_next_command(start_azjax):
+    process = start_azjax("gtp", "tic_tac_toe")
     assert process.stderr.readline() == b"azjax: loading tic_tac_toe ...\n"
     assert process.stderr.readline() == b"azjax: alphazero:pretrained plays\n"
     process.stdin.write(b"lz-analyze b 1\n")
@@ -78,8 +46,8 @@ def test_it_analyzes_until_the_next_command(start):
     assert errors == b"azjax: compiling the player; its first answer takes longer\n"
 
 
-def test_it_ends_without_an_error_when_its_output_is_closed(start):
-    process = start("tic_tac_toe", "--player", "random")
+def test_it_ends_without_an_error_when_its_output_is_closed(start_azjax):
+    process = start_azjax("gtp", "tic_tac_toe", "--player", "random")
     process.stdout.close()
     process.stdin.write(b"showboard\n" * 50)
     process.stdin.flush()
@@ -108,11 +76,11 @@ def test_a_wrong_player_is_refused_at_the_start(capsys):
 @pytest.mark.parametrize(
     "name", [pytest.param("connect_four", marks=pytest.mark.slow), "go:4,1.5"]
 )
-def test_it_is_an_engine_for_azjaxs_gtp_player(monkeypatch, name):
-    for key, value in ENVIRONMENT.items():
+def test_it_is_an_engine_for_azjaxs_gtp_player(monkeypatch, program_environment, name):
+    for key, value in program_environment.items():
         monkeypatch.setenv(key, value)
     game = games.make(name)
-    command = f"gtp:{' '.join(ENGINE)} {name} --player random"
+    command = f"gtp:{sys.executable} -m azjax gtp {name} --player random"
     seats = [players.start_session(players.load(command, game), game, 0)]
     seats.append(players.start_session(players.load("random", game), game, 1))
     state, moves, was_taken_back = first_state(game), [], False
