@@ -131,6 +131,68 @@ def to_table(
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
+def from_table(table: "pa.Table", game: Game) -> Rows:
+    """Returns the positions of a table with the columns of a file, at least one.
+
+    Raises:
+        ValueError: a value is missing or impossible.
+    """
+    import pyarrow as pa  # noqa: PLC0415, an extra
+
+    columns: dict[str, Any] = {}
+    for name in table.column_names:
+        columns[name] = pa.concat_arrays(table[name].chunks)
+        if columns[name].null_count:
+            raise ValueError(f"{name} has missing values")
+    actions, probabilities, state = (
+        columns.pop(name)
+        for name in ("policy_actions", "policy_probabilities", "state")
+    )
+    counts = actions.value_lengths().to_numpy()
+    if not np.array_equal(counts, probabilities.value_lengths().to_numpy()):
+        raise ValueError("policy_actions and policy_probabilities differ in length")
+    packed = np.frombuffer(state.buffers()[1], np.uint8)
+    packed = packed.reshape(-1, state_bytes(game))[state.offset :][: len(state)]
+    rows = Rows(
+        state=packed,
+        policy_counts=counts,
+        policy_actions=actions.flatten().to_numpy(),
+        policy_probabilities=probabilities.flatten().to_numpy(),
+        **{
+            name: columns[name].to_numpy(zero_copy_only=False)
+            for name in Rows._fields
+            if name in columns
+        },
+    )
+    _check_values(rows, game)
+    return rows
+
+
+def _check_values(rows: Rows, game: Game) -> None:
+    """Checks what the rules of the game do not need to be known for.
+
+    Raises:
+        ValueError: a value is impossible.
+    """
+    actions, probabilities = rows.policy_actions, rows.policy_probabilities
+    of_row = np.repeat(np.arange(len(rows.game)), rows.policy_counts)
+    sums = np.bincount(of_row, probabilities, minlength=len(rows.game))
+    unique = np.unique(of_row.astype(np.int64) * game.num_actions + actions)
+    is_action = (actions >= 0) & (actions < game.num_actions)
+    for name, is_right in (
+        ("move", (rows.move >= 0) & (rows.move < game.num_actions)),
+        ("policy_actions", is_action),
+        ("policy_actions", len(unique) == len(actions)),
+        ("policy_probabilities", (probabilities >= 0) & (probabilities <= 1.001)),
+        ("policy_probabilities", (rows.policy_counts == 0) | (abs(sums - 1) < 0.01)),
+        ("value", abs(rows.value) <= 1.001),
+        ("draw_probability", abs(rows.draw_probability - 0.5) <= 0.501),
+        ("regret", abs(rows.regret - 1) <= 1.001),
+    ):
+        if not np.all(is_right):  # False for NaN
+            raise ValueError(f"{name} has an impossible value")
+
+
 def read_about(path: Directory) -> tuple["pa.Schema", dict[str, Any]]:
     """Returns the columns and the metadata of a file of games.
 

@@ -234,6 +234,8 @@ class TrainConfig:
             game with the same `network`, or `pretrained`; `--from` of `azjax train`.
             With `network.heads` of `board` the options of the game may differ, such as
             the size of the board, if the network has the same shapes.
+        learn_from: directories of runs that kept their games, or of imported games; if
+            given, the run learns from these in place of self-play.
         notes: free text stored in `config.json`; may change when the run continues.
     """
 
@@ -246,6 +248,7 @@ class TrainConfig:
     exact_lanes: bool = False
     run_dir: str | None = None
     initial_player: str | None = None
+    learn_from: tuple[str, ...] = ()
     notes: str = ""
     network: NetworkConfig = dataclasses.field(default_factory=NetworkConfig)
     search: SearchConfig = dataclasses.field(default_factory=GumbelConfig)
@@ -267,7 +270,7 @@ class TrainConfig:
             )
         check_length(self.minutes, self.iterations)
         as_run_directory(self.run_dir or "")
-        for source in (self.plan, self.initial_player):
+        for source in (self.plan, self.initial_player, *self.learn_from):
             as_directory(source or "")
         if self.plan is not None and self.iterations is None:
             raise ValueError("iterations must be given with a plan: its last iteration")

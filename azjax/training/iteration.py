@@ -10,7 +10,8 @@ import numpy as np
 from azjax.training.algorithm import Algorithm, TrainState
 from azjax.training.config import TrainConfig
 from azjax.training.kept_games import KeptGames, copy_plies
-from azjax.training.self_play import mean_of_lanes
+from azjax.training.self_play import Games, Trajectory, mean_of_lanes
+from azjax.training.stored_games import StoredGames
 
 
 def train_iteration(
@@ -21,8 +22,10 @@ def train_iteration(
     enter: Callable[[str], None] = lambda phase: None,
     *,
     kept: KeptGames | None = None,
+    stored: StoredGames | None = None,
 ) -> tuple[TrainState, dict[str, Any]]:
-    """Plays T moves in every slot, stores them, and updates the network.
+    """Plays T moves in every slot, or reads them, stores them in the replay, and
+    updates the network.
 
     Args:
         algorithm: the jitted functions.
@@ -31,6 +34,7 @@ def train_iteration(
         share: fraction of the run that is done, in [0, 1].
         enter: called with the name of each phase when it begins.
         kept: writes the games; None: they are not kept.
+        stored: gives the moves in place of self-play.
 
     Returns:
         The state and the metrics: scalars by name, among them `newly`, `delay` and
@@ -38,23 +42,19 @@ def train_iteration(
         no eligible position.
     """
     play_keys, update_keys = algorithm.make_keys(state.rng_key, state.iteration)
-    num_simulations = config.self_play.simulations_at(share)
-    is_kept = kept is not None and kept.keeps
-    ply = copy_plies(state.games.moves) if is_kept else None
-    enter("self-play")
-    games, trajectory, played = algorithm.self_play(
-        state.learner.averaged, np.int32(num_simulations), state.games, play_keys
-    )
-    if kept is not None and ply is not None:
-        kept.add(int(state.iteration) + 1, num_simulations, ply, trajectory)
+    if stored is not None:
+        enter("reading games")
+        games, trajectory, metrics = stored.chunk(int(state.iteration))
+    else:
+        enter("self-play")
+        games, trajectory, metrics = _play(
+            algorithm, config, state, share, play_keys, kept=kept
+        )
     replay = algorithm.insert(state.iteration, state.replay, trajectory)
     del trajectory  # frees its memory for the updates
     state = dataclasses.replace(
         state, games=games, replay=replay, iteration=state.iteration + 1
     )
-    metrics = {"simulations": np.int32(num_simulations)}
-    metrics |= mean_of_lanes(algorithm.lanes.to_host(played))
-
     num_positions = int(state.iteration) * config.chunk_positions
     if num_positions < config.replay.min_positions:
         waiting = {"newly": 0, "delay": 0.0, "waiting": num_positions}
@@ -62,6 +62,29 @@ def train_iteration(
     enter("the update")
     state, update_metrics = _learn(algorithm, config, state, share, update_keys)
     return state, metrics | update_metrics
+
+
+def _play(
+    algorithm: Algorithm,
+    config: TrainConfig,
+    state: TrainState,
+    share: float,
+    play_keys: jax.Array,
+    *,
+    kept: KeptGames | None,
+) -> tuple[Games, Trajectory, dict[str, Any]]:
+    """Plays a chunk; the games of `state` are donated."""
+    num_simulations = config.self_play.simulations_at(share)
+    is_kept = kept is not None and kept.keeps
+    ply = copy_plies(state.games.moves) if is_kept else None
+    games, trajectory, played = algorithm.self_play(
+        state.learner.averaged, np.int32(num_simulations), state.games, play_keys
+    )
+    if kept is not None and ply is not None:
+        kept.add(int(state.iteration) + 1, num_simulations, ply, trajectory)
+    metrics = {"simulations": np.int32(num_simulations)}
+    metrics |= mean_of_lanes(algorithm.lanes.to_host(played))
+    return games, trajectory, metrics
 
 
 def _learn(

@@ -51,6 +51,7 @@ from azjax.training.optimizer_identity import DEFAULT, optimizer_identity
 from azjax.training.plan import Plan, plan_to_follow
 from azjax.training.run_directory import has_begun, open_shared_directory
 from azjax.training.sampling import Sampler
+from azjax.training.stored_games import StoredGames
 from azjax.training.targets import ValueTarget
 
 STATE_VERSION = 6  # raised when the layout of `TrainState` or of its progress changes
@@ -170,6 +171,9 @@ def _set_up(config: TrainConfig, custom: _Custom) -> _Setup:
         variables,
         _make_evaluator(config, game),
         KeptGames(config, game),
+        stored=StoredGames(config, game, algorithm.lanes)
+        if config.learn_from
+        else None,
         make_player=make_player,
         has_own_optimizer=custom.optimizer is not None,
     )
@@ -221,6 +225,7 @@ def _make_functions(
     evaluator: Evaluator,
     kept: KeptGames,
     *,
+    stored: StoredGames | None,
     make_player: Callable[..., TrainedPlayer],
     has_own_optimizer: bool,
 ) -> RunFunctions[TrainState, TrainedPlayer]:
@@ -232,6 +237,7 @@ def _make_functions(
         variables: the initial ones.
         evaluator: evaluates the players.
         kept: writes the games.
+        stored: gives the moves if the run learns from stored games.
         make_player: `make_player(variables=...)` returns a player.
         has_own_optimizer: whether the user gave the optimizer; its learning rate is
             then unknown.
@@ -252,6 +258,7 @@ def _make_functions(
             algorithm=algorithm,
             config=config,
             kept=kept,
+            stored=stored,
             has_own_optimizer=has_own_optimizer,
         ),
         counters=functools.partial(_counters, config),
@@ -261,13 +268,15 @@ def _make_functions(
         evaluate=evaluate,
         save_player=save_player,
         iteration_seconds=functools.partial(_iteration_seconds, config),
-        kept=kept,
+        kept=None if stored else kept,
     )
 
 
 def _iteration_seconds(config: TrainConfig, row: Row, share: float) -> float:
     """Predicts the seconds of an iteration at a fraction of the run from the metrics
     of another one; self-play time is proportional to the simulations."""
+    if config.learn_from:
+        return row["self_play_seconds"] + row["update_seconds"]
     simulations = config.self_play.simulations_at(share)
     search = row["self_play_seconds"] * simulations / row["simulations"]
     return search + row["update_seconds"]
@@ -288,6 +297,7 @@ def _iterate(
     algorithm: Algorithm,
     config: TrainConfig,
     kept: KeptGames,
+    stored: StoredGames | None,
     has_own_optimizer: bool,
 ) -> tuple[TrainState, Totals, dict[str, Any]]:
     """Calls `train_iteration`; returns the metrics as Python numbers, with the seconds
@@ -298,7 +308,9 @@ def _iterate(
         times.append(time.monotonic())
         enter(phase)
 
-    state, metrics = train_iteration(algorithm, config, state, share, begin, kept=kept)
+    state, metrics = train_iteration(
+        algorithm, config, state, share, begin, kept=kept, stored=stored
+    )
     times.append(time.monotonic())
     row = {"policy_loss": None, "value_loss": None, "gradient_norm": None}
     row |= {name: value.item() for name, value in metrics.items()}

@@ -1,0 +1,127 @@
+"""Reads stored games, whole ones only, in the order in which they were played."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from azjax.data.files import GAMES, GameFile, game_files
+from azjax.data.rows import MAX_FILE_BYTES, Rows, checked_run, from_table
+from azjax.games import Game
+from azjax.remote import Directory, as_directory, open_object
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class WholeGames(NamedTuple):
+    """Finished games from their first position on.
+
+    path: the file with their last moves.
+    rows: their positions, game by game.
+    starts: `[G]` int64; the first row of each game.
+    """
+
+    path: Directory
+    rows: Rows
+    starts: np.ndarray
+
+
+def stored_files(sources: Sequence[str], game: Game) -> list[list[GameFile]]:
+    """Returns the files of games of each source, checked.
+
+    Args:
+        sources: run directories, or directories of files of games.
+        game: the game.
+
+    Raises:
+        ValueError: a source has no games, or games of another game or schema or of
+            several runs, or is damaged; or pyarrow is not installed.
+        OSError: a source cannot be read.
+    """
+    try:
+        import pyarrow  # noqa: F401, PLC0415, an extra
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"{error.name} is not installed: pip install 'azjax[data]'"
+        ) from None
+    found = []
+    for source in sources:
+        directory = as_directory(source)
+        files = game_files(directory / GAMES) or game_files(directory)
+        if not files:
+            raise ValueError(f"{source} holds no games")
+        if len({checked_run(file.path, game) for file in files}) > 1:
+            raise ValueError(f"{source} holds games of several runs")
+        found.append(files)
+    return found
+
+
+def read_games(files: Sequence[GameFile], game: Game) -> Iterator[WholeGames]:
+    """Yields the finished games of one run, file by file.
+
+    Games that lack their beginning, because older files were deleted, or their end are
+    left out. A game that goes on in the next file is yielded with that file.
+
+    Args:
+        files: of one source of `stored_files`.
+        game: the game.
+
+    Raises:
+        ValueError: a file is damaged, or holds values that no search gives.
+        OSError: a file cannot be read.
+    """
+    import pyarrow as pa  # noqa: PLC0415, an extra
+
+    unfinished: list[pa.Table] = []
+    for file in files:
+        table = pa.concat_tables([*unfinished, _read_table(file.path)])
+        table = table.sort_by([("game", "ascending"), ("ply", "ascending")])
+        starts, is_whole, goes_on = _classify(table)
+        lengths = np.diff(np.append(starts, table.num_rows))
+        unfinished = [table.filter(pa.array(np.repeat(goes_on, lengths)))]
+        whole = table.filter(pa.array(np.repeat(is_whole, lengths)))
+        if whole.num_rows:
+            try:
+                rows = from_table(whole, game)
+            except ValueError as error:
+                raise ValueError(f"{file.path}: {error}") from None
+            ends = np.cumsum(lengths[is_whole])
+            yield WholeGames(file.path, rows, ends - lengths[is_whole])
+
+
+def _classify(table: "pa.Table") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns the first row of each game, whether the game is whole, and whether later
+    rows may make it whole.
+
+    Args:
+        table: positions, by game and ply.
+    """
+    game, ply, terminated = (
+        table[name].to_numpy() for name in ("game", "ply", "terminated")
+    )
+    is_first = np.append(True, np.diff(game) != 0)[: len(game)]
+    starts = np.flatnonzero(is_first)
+    if not len(starts):
+        nothing = np.zeros(0, bool)
+        return starts, nothing, nothing
+    lasts = np.append(starts[1:], len(game)) - 1
+    place = np.arange(len(game)) - np.repeat(starts, lasts - starts + 1)
+    has_all = np.logical_and.reduceat(ply == place, starts)
+    num_ends = np.add.reduceat(terminated.astype(np.int64), starts)
+    is_whole = has_all & (num_ends == 1) & terminated[lasts]
+    return starts, is_whole, has_all & (num_ends == 0)
+
+
+def _read_table(path: Directory) -> "pa.Table":
+    import pyarrow as pa  # noqa: PLC0415, an extra
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    try:
+        is_local = isinstance(path, Path)
+        source = path if is_local else open_object(path, MAX_FILE_BYTES)
+        return pq.ParquetFile(source).read()
+    except pa.ArrowException as error:
+        reason = str(error).splitlines()[0][:200]
+        raise ValueError(f"{path} is damaged: {reason}") from None
