@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -118,10 +118,11 @@ def _read_table(path: Directory) -> "pa.Table":
     import pyarrow as pa  # noqa: PLC0415, an extra
     import pyarrow.parquet as pq  # noqa: PLC0415
 
+    source: Any = path if isinstance(path, Path) else open_object(path, MAX_FILE_BYTES)
     try:
-        is_local = isinstance(path, Path)
-        source = path if is_local else open_object(path, MAX_FILE_BYTES)
         return pq.ParquetFile(source).read()
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OSError) as error:
+        if getattr(error, "errno", None) is not None:
+            raise  # of the file system
         reason = str(error).splitlines()[0][:200]
         raise ValueError(f"{path} is damaged: {reason}") from None

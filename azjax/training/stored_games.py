@@ -9,8 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.data import Rows, unpack_states
-from azjax.data.reader import read_games, stored_files
+from azjax.data import Rows, read_games, stored_files, unpack_states
 from azjax.games import Game, State
 from azjax.training.config import TrainConfig
 from azjax.training.lanes import Lanes
@@ -220,20 +219,24 @@ class StoredGames:
 
 
 def _is_right(game: Game, move: Trajectory, after: State) -> jax.Array:
-    """Returns whether the rules allow a move and give what is stored about it.
+    """Returns whether the rules allow a move and its policy target, and give what is
+    stored about the move.
 
     Args:
         game: the game.
         move: one move.
         after: the position after the move, unless it ended the game.
     """
-    action = move.action.astype(jnp.int32)
-    is_legal = game.legal_action_mask(move.state)[action] & ~move.state.terminated
+    action, policy = move.action.astype(jnp.int32), move.policy
+    mask = game.legal_action_mask(move.state)
+    actions = jnp.arange(mask.size) if policy.action is None else policy.action
+    is_legal = mask[action] & (mask[actions] | (policy.probability == 0)).all()
     expected = game.step(move.state, action)
     same = jax.tree.map(lambda a, b: (a == b).all(), expected, after)
     is_same = jnp.stack(jax.tree.leaves(same)).all()
     return (
         is_legal
+        & ~move.state.terminated
         & (expected.terminated == move.terminated)
         & (game.rewards(expected)[move.state.current_player] == move.reward)
         & (move.terminated | is_same)

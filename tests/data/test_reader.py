@@ -1,0 +1,143 @@
+import numpy as np
+import pytest
+from data.game_rows import GAME, GAMES, rows_of
+
+from azjax import games
+from azjax.data import Rows, file_schema, read_games, stored_files
+from azjax.data.rows import from_table, to_table
+from azjax.data.writer import GamesWriter
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+def write(directory, *chunks, run="abc"):
+    """Writes a file for each chunk of rows."""
+    with GamesWriter(directory, GAME, run=run, seed=3) as writer:
+        for iteration, rows in enumerate(chunks, 1):
+            writer.add(iteration, lambda rows=rows: rows)
+            writer.flush()
+
+
+def plies(first, last):
+    """Returns the rows of all games with plies from `first` to `last` - 1."""
+    rows = rows_of(GAMES)
+    chosen = (rows.ply >= first) & (rows.ply < last)
+    entries = np.repeat(chosen, rows.policy_counts)
+    of_entries = ("policy_actions", "policy_probabilities")
+    return Rows(
+        **{
+            name: value[entries if name in of_entries else chosen]
+            for name, value in rows._asdict().items()
+        }
+    )
+
+
+def read(directory):
+    """Returns the moves of the games by their id, in the order in which they come."""
+    [files] = stored_files([str(directory)], GAME)
+    found = {}
+    for _, rows, starts in read_games(files, GAME):
+        for part in np.split(np.arange(len(rows.game)), starts[1:]):
+            found[int(rows.game[part[0]])] = rows.move[part].tolist()
+    return found
+
+
+def test_rows_are_read_as_they_were_written():
+    rows = rows_of(GAMES)
+    table = to_table(rows, file_schema(GAME, run="a"), run="a", seed=0, iteration=1)
+    for name, value in from_table(table, GAME)._asdict().items():
+        np.testing.assert_array_equal(value, getattr(rows, name), err_msg=name)
+
+
+def test_a_slice_of_a_table_has_its_own_rows():
+    table = to_table(
+        rows_of(GAMES), file_schema(GAME, run="a"), run="a", seed=0, iteration=1
+    )
+    rows = from_table(table.slice(5, 3), GAME)
+    np.testing.assert_array_equal(rows.move, GAMES[6][:3])
+    np.testing.assert_array_equal(rows.state, rows_of(GAMES).state[5:8])
+    np.testing.assert_array_equal(rows.policy_actions, [0, 1, 4, 5, 8, 0])
+
+
+def test_only_finished_games_are_read(tmp_path):
+    write(tmp_path, rows_of(GAMES))
+    assert read(tmp_path) == {5: GAMES[5], 6: GAMES[6]}
+
+
+@pytest.mark.parametrize("cuts", [(3,), (1, 2, 4, 7), range(1, 9)])
+def test_a_game_goes_on_in_later_files(tmp_path, cuts):
+    write(tmp_path, *map(plies, (0, *cuts), (*cuts, 99)))
+    assert read(tmp_path) == {5: GAMES[5], 6: GAMES[6]}
+
+
+def test_a_game_without_its_beginning_is_left_out(tmp_path):
+    write(tmp_path, plies(0, 2), plies(2, 99), rows_of({8: GAMES[5]}))
+    min(tmp_path.iterdir()).unlink()
+    assert read(tmp_path) == {8: GAMES[5]}
+
+
+def test_a_game_without_its_middle_is_left_out(tmp_path):
+    write(tmp_path, plies(0, 2), plies(3, 99), rows_of({8: GAMES[5]}))
+    assert read(tmp_path) == {8: GAMES[5]}
+
+
+def test_a_run_and_its_folder_of_games_are_the_same_source(tmp_path):
+    write(tmp_path / "games", rows_of(GAMES))
+    assert stored_files([str(tmp_path)], GAME) == stored_files(
+        [str(tmp_path / "games")], GAME
+    )
+
+
+def test_a_source_without_games_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="holds no games"):
+        stored_files([str(tmp_path)], GAME)
+
+
+def test_a_source_of_another_game_is_refused(tmp_path):
+    write(tmp_path, rows_of(GAMES))
+    with pytest.raises(ValueError, match="games of tic_tac_toe, not of hex:5"):
+        stored_files([str(tmp_path)], games.make("hex:5"))
+
+
+def test_a_source_of_two_runs_is_refused(tmp_path):
+    write(tmp_path, rows_of(GAMES))
+    write(tmp_path / "games", rows_of(GAMES), run="def")
+    file = next((tmp_path / "games").iterdir())
+    file.rename(tmp_path / "00000009-00000009-0.parquet")
+    with pytest.raises(ValueError, match="games of several runs"):
+        stored_files([str(tmp_path)], GAME)
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    write(tmp_path, rows_of(GAMES))
+    path = next(tmp_path.iterdir())
+    content = bytearray(path.read_bytes())
+    content[4:60] = bytes(56)
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"^{path}[^\n]*$"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"move": 9},
+        {"move": -1},
+        {"value": np.nan},
+        {"value": 2.0},
+        {"draw_probability": -0.5},
+        {"regret": -1.0},
+        {"policy_actions": 9},
+        {"policy_actions": 1},  # twice in a policy
+        {"policy_probabilities": np.nan},
+        {"policy_probabilities": 0.9},
+    ],
+)
+def test_impossible_values_are_refused(tmp_path, changes):
+    [(name, value)] = changes.items()
+    rows = rows_of(GAMES)
+    getattr(rows, name)[0] = value
+    write(tmp_path, rows)
+    with pytest.raises(ValueError, match=f"parquet: {name} has an impossible value"):
+        read(tmp_path)

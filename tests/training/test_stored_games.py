@@ -1,0 +1,162 @@
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from data.game_rows import GAMES, rows_of
+from training.test_loop import config, stopping_after
+
+from azjax import games
+from azjax.data import Rows, read_games, stored_files
+from azjax.data.writer import GamesWriter
+from azjax.training import train
+from azjax.training.lanes import spread_lanes
+from azjax.training.stored_games import StoredGames, _policies
+from azjax.training.stored_policy import expand_policy, store_policy
+
+GAME = games.make("tic_tac_toe")
+pytestmark = pytest.mark.usefixtures("quick_plots", "shared_programs")
+pytest.importorskip("pyarrow")
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    """The directory of a run that kept its games."""
+    return train(config(tmp_path_factory.mktemp("runs") / "played")).directory
+
+
+def stored(source, **changes):
+    settings = config("unused", learn_from=(str(source),), **changes)
+    lanes = spread_lanes(
+        settings.num_lanes, one_by_one=False, devices=jax.devices()[:1]
+    )
+    return StoredGames(settings, GAME, lanes)
+
+
+def chunks(source, count):
+    """Returns the first chunks as NumPy arrays, with slots in place of lanes."""
+    found = stored(source)
+    return [
+        jax.tree.map(
+            lambda leaf: np.moveaxis(leaf, 0, 1).reshape(leaf.shape[1], -1),
+            jax.device_get((chunk.action, chunk.terminated)),
+        )
+        for _, chunk, _ in map(found.chunk, range(count))
+    ]
+
+
+def test_each_slot_holds_whole_games_one_after_the_other(played):
+    [files] = stored_files([str(played)], GAME)
+    known = []
+    for _, rows, starts in read_games(files, GAME):
+        known += [tuple(moves) for moves in np.split(rows.move, starts[1:])]
+    action, terminated = map(np.concatenate, zip(*chunks(played, 12), strict=True))
+    begun = []
+    for slot in range(action.shape[1]):
+        ends = np.flatnonzero(terminated[:, slot]) + 1
+        moves = [tuple(part) for part in np.split(action[:, slot], ends)]
+        assert all(part in known for part in moves[:-1])
+        assert any(game[: len(moves[-1])] == moves[-1] for game in known)
+        begun += moves[:-1]
+    assert set(begun) <= set(known)
+    assert len(begun) >= len(known)  # more than an epoch
+
+
+def test_the_games_after_a_chunk_are_those_that_the_next_one_continues(played):
+    found = stored(played)
+    after, _, _ = found.chunk(0)
+    _, chunk, _ = found.chunk(1)
+    jax.tree.map(
+        np.testing.assert_array_equal,
+        after.state,
+        jax.tree.map(lambda leaf: leaf[:, 0], chunk.state),
+    )
+    assert not np.asarray(after.state.terminated).any()
+
+
+def test_a_chunk_depends_on_its_number_only(played):
+    in_order = stored(played)
+    expected = [in_order.chunk(number) for number in range(4)][3]
+    jax.tree.map(np.testing.assert_array_equal, stored(played).chunk(3), expected)
+
+
+def test_the_metrics_count_the_finished_games(played):
+    _, chunk, metrics = stored(played).chunk(0)
+    ended = np.asarray(chunk.terminated)
+    assert metrics["games"] == ended.sum() > 0
+    first = np.asarray(chunk.state.current_player) == 0
+    score = np.where(first, chunk.reward, -chunk.reward)[ended].mean()
+    assert metrics["first_player_score"] == pytest.approx(score)
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"move": 3}, "move 3 of game 5"),  # of the other player
+        ({"policy_actions": 3}, "move 3 of game 5"),
+        ({"reward": 1.0}, "move 3 of game 5"),
+        ({"state": 255}, "move 2 of game 5"),  # leads to another position
+    ],
+)
+def test_a_move_that_the_rules_do_not_allow_is_named(tmp_path, changes, place):
+    rows = rows_of({5: GAMES[5]})
+    [(name, value)] = changes.items()
+    getattr(rows, name)[4 if name == "policy_actions" else 2] = value
+    with GamesWriter(tmp_path, GAME, run="abc", seed=0) as writer:
+        writer.add(1, lambda: rows)
+        writer.flush()
+    with pytest.raises(ValueError, match=f"the rules do not allow: {place}$"):
+        stored(tmp_path).chunk(0)
+
+
+def test_games_without_an_end_are_not_enough(tmp_path):
+    with GamesWriter(tmp_path, GAME, run="abc", seed=0) as writer:
+        writer.add(1, lambda: rows_of({7: GAMES[7]}))
+        writer.flush()
+    with pytest.raises(ValueError, match="no finished game"):
+        stored(tmp_path).chunk(0)
+
+
+@pytest.mark.parametrize(("num_actions", "entries"), [(9, 4), (60, 4), (5000, 32)])
+def test_policies_are_those_that_self_play_stores(num_actions, entries):
+    key = jax.random.key(num_actions)
+    logits = 3 * jax.random.normal(key, (50, num_actions))
+    policy = np.array(jax.nn.softmax(logits))
+    policy[policy < np.quantile(policy, 0.5)] = 0
+    policy[::7] = 0  # fast searches
+    row, action = np.nonzero(policy)
+    rows: dict[str, np.ndarray] = dict.fromkeys(Rows._fields, np.zeros(50))
+    rows["policy_counts"] = np.bincount(row, minlength=50)
+    rows |= {"policy_actions": action, "policy_probabilities": policy[row, action]}
+    found = _policies(Rows(**rows), num_actions, entries)
+    expected, _ = store_policy(jnp.asarray(policy), entries)
+    for made in (found, expected):
+        if made.action is not None:
+            assert all(len(set(of_row)) == entries for of_row in np.array(made.action))
+    dense, expected_dense = (
+        expand_policy(jax.tree.map(jnp.asarray, made), num_actions)
+        for made in (found, expected)
+    )
+    np.testing.assert_allclose(dense, expected_dense, atol=1e-3)
+
+
+def test_a_run_learns_from_stored_games_and_plays_none(played, tmp_path):
+    run = train(config(tmp_path / "run", learn_from=(str(played),)))
+    lines = (run.directory / "metrics.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert any(row.get("policy_loss") for row in rows)
+    assert not any("simulations" in row for row in rows)
+    assert rows[-1]["games"] > 0
+    assert not (run.directory / "games").exists()
+
+
+def test_a_stopped_run_goes_on_exactly(played, tmp_path):
+    settings = {"learn_from": (str(played),)}
+    whole = train(config(tmp_path / "whole", **settings))
+    with stopping_after(3):
+        train(config(tmp_path / "run", **settings))
+    resumed = train(config(tmp_path / "run", **settings))
+    jax.tree.map(
+        np.testing.assert_array_equal, resumed.player.variables, whole.player.variables
+    )
