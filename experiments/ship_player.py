@@ -1,27 +1,33 @@
-"""Adds a run's player to the pretrained players, with float16 weights.
+"""Adds a run's player to the pretrained players: float16 weights and a model card.
 
-python experiments/ship_player.py runs/connect_four
+python experiments/ship_player.py runs/connect_four --hardware "one H100"
 """
 
 import tyro
 
 from azjax import cli
 from azjax.players import load_run, save_player, shipped_players
+from azjax.players.serialization import shipped_name
+from azjax.remote import as_directory
+from azjax.training.model_card import CARD_FILE, model_card
 
 
-def main(run: tyro.conf.Positional[str], /) -> None:
-    """Writes the player that `pretrained` loads for its game.
+def main(run: tyro.conf.Positional[str], /, hardware: str = "") -> None:
+    """Writes the player that `pretrained` loads for its game and options.
 
     Args:
         run: the run's directory.
+        hardware: on which the run was made, for the card.
     """
     player = load_run(run)
     if player.has_own_parts:
         raise ValueError(
             f"the player in {run} has custom modules and cannot be loaded without them"
         )
-    directory = shipped_players() / player.game.name
+    card = model_card(as_directory(run), hardware=hardware)
+    directory = shipped_players() / shipped_name(player.game)
     save_player(directory, player, dtype="float16")
+    (directory / CARD_FILE).write_text(card)
     print(f"wrote {directory}")
 
 

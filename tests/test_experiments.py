@@ -20,6 +20,7 @@ import pytest
 from azjax import arena, games, players
 from azjax.commands.train import parse_train_config
 from azjax.networks import DenseTrunkConfig, NetworkConfig
+from azjax.players.schema import VERSION
 from azjax.players.serialization import pretrained_directory
 from azjax.search import GumbelConfig
 from azjax.training import preset
@@ -109,10 +110,19 @@ def test_a_player_can_be_shipped_at_half_its_size(tmp_path, monkeypatch):
         game, network, variables, config, GumbelConfig(), seed=0
     )
     players.save_player(tmp_path / "run" / "player", trained)
+    settings = preset("cpu", "tic_tac_toe", iterations=1).to_json()
+    settings["format"] = VERSION
+    (tmp_path / "run" / "config.json").write_text(json.dumps(settings))
+    row = {"kind": "evaluation", "iteration": 1, "seconds": 9.0, "positions": 77}
+    row |= {"games": 5, "updates": 1}
+    (tmp_path / "run" / "metrics.jsonl").write_text(json.dumps(row) + "\n")
     script = runpy.run_path(str(FOLDER / "ship_player.py"))
     names = script["main"].__globals__
     monkeypatch.setitem(names, "shipped_players", lambda: tmp_path / "shipped")
-    script["main"](str(tmp_path / "run"))
+    script["main"](str(tmp_path / "run"), hardware="an abacus")
+    card = (tmp_path / "shipped" / "tic_tac_toe" / "card.md").read_text()
+    assert "77 positions" in card
+    assert "an abacus" in card
     loaded = players.load_player(tmp_path / "shipped" / "tic_tac_toe")
     assert loaded.game == game
     sizes = [
@@ -248,7 +258,7 @@ def test_variants_are_trained_judged_and_compared(tmp_path, monkeypatch, capsys)
         *_, game = command[: command.index("--minutes")]
         config = parse_train_config(game, command[5:], prog="azjax train")
         trained.append((pathlib.Path(config.run_dir).parent.name, config.seed))
-        shutil.copytree(pretrained_directory(game), config.run_dir)
+        shutil.copytree(pretrained_directory(games.make(game)), config.run_dir)
         return types.SimpleNamespace(returncode=0)
 
     monkeypatch.setattr(subprocess, "run", train)

@@ -236,7 +236,7 @@ def load_run(
     if source == PRETRAINED:
         if game is None:
             raise ValueError("'pretrained' requires a game: --game NAME")
-        trained = load_player(pretrained_directory(game.name))
+        trained = load_player(pretrained_directory(game))
     else:
         trained = load_player(source, parts)
     _check_is_for(source, trained.game, game)

@@ -296,20 +296,28 @@ def shipped_players() -> Path:
     return Path(str(importlib.resources.files("azjax.players") / PRETRAINED))
 
 
-def pretrained_directory(game: str) -> Path:
-    """Returns the directory of a game's pretrained player.
+def pretrained_directory(game: games.Game) -> Path:
+    """Returns the directory of the pretrained player for a game and its options.
 
     Raises:
-        ValueError: the game has none.
+        ValueError: there is none.
     """
     shipped = shipped_players()
     names = sorted(path.parent.name for path in shipped.glob(f"*/{CONFIG_FILE}"))
-    if game not in names:
+    name = shipped_name(game)
+    if name not in names:
+        specs = ", ".join(name.replace("-", ":", 1) for name in names)
         raise ValueError(
-            f"there is no pretrained player for {game!r}; there is one for: "
-            f"{', '.join(names) or 'none'}"
+            f"there is no pretrained player for {game}; there is one for: "
+            f"{specs or 'none'}"
         )
-    return shipped / game
+    return shipped / name
+
+
+def shipped_name(game: games.Game) -> str:
+    """Returns the name of the directory of a game's pretrained player: its spec, with a
+    hyphen for the colon, which Windows does not allow."""
+    return repr(game).replace(":", "-")
 
 
 @contextlib.contextmanager

@@ -31,7 +31,7 @@ def initial_variables(
         ValueError: the player does not exist, or has another game or network.
     """
     source = config.initial_player or ""
-    directory = pretrained_directory(game.name) if source == PRETRAINED else source
+    directory = pretrained_directory(game) if source == PRETRAINED else source
     player = load_player(directory, parts)
     is_other_size = config.network.heads == "board" and player.game.name == game.name
     if player.game != game and not is_other_size:

@@ -105,7 +105,7 @@ def print_summary(
     """
     results = Table.grid(padding=(0, 2))
     results.add_column(style="cyan", no_wrap=True)
-    for name, text in _results(first, last):
+    for name, text in result_texts(first, last):
         results.add_row(name, text)
     for name, path in (("run", ""), ("plot", PLOT_FILE), ("player", "player")):
         results.add_row(name, Text(str(run_dir / path), overflow="fold"))
@@ -123,7 +123,13 @@ def print_summary(
         console.print(line, soft_wrap=True)
 
 
-def _results(first: Row | None, last: Row) -> Iterator[tuple[str, str]]:
+def result_texts(first: Row | None, last: Row) -> Iterator[tuple[str, str]]:
+    """Yields names and texts of what a run did and how strong it became.
+
+    Args:
+        first: the evaluation of the initial network, if known.
+        last: the newest evaluation.
+    """
     yield "time", duration(last["seconds"])
     yield "played", f"{last['games']:,} games, {last['positions']:,} positions"
     if last.get("eligible_share"):

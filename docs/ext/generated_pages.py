@@ -22,6 +22,7 @@ from sphinx.application import Sphinx
 from azjax import cli, games
 from azjax.games.host import first_state
 from azjax.networks import ConvTrunkConfig, DenseTrunkConfig, NetworkConfig
+from azjax.players import load_player, shipped_players
 from azjax.search import AlphaZeroConfig, GumbelConfig
 from azjax.training import (
     CheckpointConfig,
@@ -31,6 +32,7 @@ from azjax.training import (
     SelfPlayConfig,
     TrainConfig,
 )
+from azjax.training.model_card import CARD_FILE
 from azjax.training.run_config import DataConfig
 
 ROOT = Path(__file__).parent.parent.parent
@@ -65,6 +67,7 @@ def write_pages(app: Sphinx) -> None:
         "configuration.md": configuration_page(),
         "commands.md": commands_page(),
         "games.md": games_page(),
+        "model_zoo.md": model_zoo_page(),
     }
     for spec, _, moves in draw_games.POSITIONS:
         files[f"images/{image_of(spec)}"] = draw_games.draw(spec, moves)
@@ -73,6 +76,25 @@ def write_pages(app: Sphinx) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
+
+
+def model_zoo_page() -> str:
+    """Returns the page of the players that ship: their cards."""
+    lines = [
+        "# Model zoo",
+        MADE,
+        "These players ship with azjax and are loaded by `network:pretrained` and "
+        "`alphazero:pretrained`, with the game and the options that they were trained "
+        "for. `azjax play GAME` offers them first. Their cards come from the runs that "
+        "made them; intervals are 95%.",
+        "",
+    ]
+    for directory in sorted(shipped_players().iterdir()):
+        card = (directory / CARD_FILE).read_text()
+        game = repr(load_player(directory).game)
+        lines += [f"#{card}", "```sh", f"azjax play {game}"]
+        lines += [f"azjax evaluate pretrained --game {game}", "```", ""]
+    return "\n".join(lines)
 
 
 def image_of(spec: str) -> str:

@@ -65,7 +65,7 @@ def runs(tmp_path_factory):
     (run / "plots").mkdir(parents=True)
     (run / "config.json").write_text(json.dumps({"format": 2, "game": "tic_tac_toe"}))
     matplotlib.image.imsave(run / "plots" / "learning.png", np.zeros((40, 60)))
-    shutil.copytree(pretrained_directory("tic_tac_toe"), run / "player")
+    shutil.copytree(pretrained_directory(games.make("tic_tac_toe")), run / "player")
     add_row(run.parent, iteration=7, policy_loss=0.51234)
     return run.parent
 

@@ -2,14 +2,23 @@ import jax
 import pytest
 
 from azjax import arena, games, players
+from azjax.players.serialization import pretrained_directory
+from azjax.training.model_card import CARD_FILE
 
-NAMES = ("connect_four", "tic_tac_toe")
+DIRECTORIES = sorted(players.shipped_players().iterdir())
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_pretrained_player_is_small(name):
-    files = (players.shipped_players() / name).iterdir()
-    assert sum(file.stat().st_size for file in files) <= 2e6
+@pytest.mark.parametrize("directory", DIRECTORIES, ids=lambda path: path.name)
+def test_a_pretrained_player_is_small_and_has_a_card(directory):
+    assert sum(file.stat().st_size for file in directory.iterdir()) <= 4e6
+    assert (directory / CARD_FILE).read_text().startswith("# ")
+
+
+@pytest.mark.parametrize("directory", DIRECTORIES, ids=lambda path: path.name)
+def test_a_pretrained_player_is_found_by_its_game(directory):
+    game = players.load_player(directory).game
+    assert pretrained_directory(game) == directory
+    assert players.load_run("pretrained", game).game == game
 
 
 def test_the_pretrained_tic_tac_toe_player_makes_no_mistake_anywhere():

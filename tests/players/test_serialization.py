@@ -276,8 +276,9 @@ def test_an_unregistered_game_is_refused(directory):
 
 
 def test_a_game_without_a_pretrained_player_is_named():
-    with pytest.raises(ValueError, match="no pretrained player for 'checkers'"):
-        pretrained_directory("checkers")
+    message = r"no pretrained player for hex:4; .* connect_four, .*tic_tac_toe"
+    with pytest.raises(ValueError, match=message):
+        pretrained_directory(games.make("hex:4"))
 
 
 def header(shape, dtype="<f4"):

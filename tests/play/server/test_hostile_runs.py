@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
+from azjax import games
 from azjax.play.server import Limits, PlayerRegistry, make_catalog
 from azjax.play.server.app import make_app
 from azjax.players.serialization import pretrained_directory
@@ -127,7 +128,7 @@ def archives(good):
 
 
 def write_good_run(run):
-    shutil.copytree(pretrained_directory("tic_tac_toe"), run / "player")
+    shutil.copytree(pretrained_directory(games.make("tic_tac_toe")), run / "player")
     (run / "config.json").write_text('{"format": 1, "game": "tic_tac_toe"}')
 
 

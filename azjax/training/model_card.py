@@ -1,0 +1,69 @@
+"""Model cards: what is known about a trained player, in Markdown."""
+
+import html
+from collections.abc import Iterator
+
+from azjax.games import game_title
+from azjax.networks.trunks import TRUNKS
+from azjax.remote import Directory
+from azjax.training.config import TrainConfig
+from azjax.training.metrics import METRICS_FILE, read_metrics
+from azjax.training.saved_config import load_config
+from azjax.training.summary import result_texts
+
+CARD_FILE = "card.md"
+LICENSE = "Apache-2.0"
+
+
+def model_card(directory: Directory, *, hardware: str = "") -> str:
+    """Returns the card of a run's player.
+
+    Args:
+        directory: the run directory, of any origin.
+        hardware: on which the run was made, which it does not record.
+
+    Raises:
+        ValueError: there is no run, or it has no evaluation.
+        OSError: its metrics cannot be read.
+    """
+    config = load_config(directory)
+    rows = read_metrics(directory / METRICS_FILE)
+    evaluations = [row for row in rows if row["kind"] == "evaluation"]
+    if not evaluations:
+        raise ValueError(f"{directory} has no evaluation, so its strength is unknown")
+    first, last = evaluations[0], evaluations[-1]
+    initial = first if first["iteration"] == 0 and first is not last else None
+    lines = [f"# {game_title(config.game)}", "", "| | |", "|---|---|"]
+    facts = [*_settings(config), *result_texts(initial, last)]
+    if hardware:
+        facts.append(("hardware", hardware))
+    facts.append(("license", LICENSE))
+    lines += [f"| {_cell(name)} | {_cell(text)} |" for name, text in facts]
+    return "\n".join(lines) + "\n"
+
+
+def _settings(config: TrainConfig) -> Iterator[tuple[str, str]]:
+    """Yields what the player is and how it was trained."""
+    trunk = config.network.trunk
+    shape = ", ".join(f"{name} {value}" for name, value in vars(trunk).items())
+    yield "game", config.game
+    yield "network", f"trunk {TRUNKS.name_of(trunk)}: {shape}"
+    yield "search", f"{config.search.algorithm}, {_simulations(config)} simulations"
+    yield "seed", str(config.seed)
+    if config.initial_player is not None:
+        yield "initial weights", config.initial_player
+    if config.learn_from:
+        yield "learnt from stored games of", ", ".join(config.learn_from)
+
+
+def _simulations(config: TrainConfig) -> str:
+    stages = dict.fromkeys(
+        config.self_play.simulations_at(number / 100) for number in range(100)
+    )
+    return ", then ".join(map(str, stages))
+
+
+def _cell(text: str) -> str:
+    """Returns text for a cell of a table, without markup."""
+    line = " ".join(html.escape(text, quote=False).split())
+    return "".join(f"\\{c}" if c in "\\`*_[]|#~" else c for c in line)

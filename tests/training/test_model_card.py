@@ -1,0 +1,61 @@
+import json
+
+import pytest
+
+from azjax.players.schema import VERSION
+from azjax.training import preset
+from azjax.training.model_card import model_card
+
+EVALUATION = {"kind": "evaluation", "games": 3, "updates": 4, "seconds": 61.0}
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run directory with two evaluations."""
+    config = preset("cpu", "hex:3", iterations=9, seed=5, initial_player="a|<b>*c*")
+    settings = config.to_json() | {"format": VERSION}
+    (tmp_path / "config.json").write_text(json.dumps(settings))
+    scores = [
+        {"mc|ts": {"score": s, "score_low": s - 0.1, "score_high": s + 0.1}}
+        for s in (0.25, 0.75)
+    ]
+    rows = [
+        EVALUATION | {"iteration": 0, "positions": 0, "scores": scores[0]},
+        {"kind": "iteration", "iteration": 9, "positions": 1234},
+        EVALUATION | {"iteration": 9, "positions": 1234, "scores": scores[1]},
+    ]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "metrics.jsonl").write_text(text)
+    return tmp_path
+
+
+def test_a_card_states_the_run_and_its_strength(run):
+    card = model_card(run, hardware="one chip")
+    assert card.startswith("# Hex")
+    for cell in (
+        "| game | hex:3 |",
+        "| seed | 5 |",
+        "| played | 3 games, 1,234 positions |",
+        "25.0% (15.0 to 35.0) → 75.0% (65.0 to 85.0) |",
+        "| hardware | one chip |",
+        "| license | Apache-2.0 |",
+    ):
+        assert cell in card
+
+
+def test_texts_of_the_run_are_no_markup(run):
+    card = model_card(run)
+    assert r"| initial weights | a\|&lt;b&gt;\*c\* |" in card
+    assert r"| score against mc\|ts |" in card
+    assert "hardware" not in card
+
+
+def test_a_run_without_an_evaluation_has_no_card(run):
+    (run / "metrics.jsonl").write_text("")
+    with pytest.raises(ValueError, match="has no evaluation"):
+        model_card(run)
+
+
+def test_no_run_has_no_card(tmp_path):
+    with pytest.raises(ValueError, match="no run in"):
+        model_card(tmp_path)
