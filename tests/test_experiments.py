@@ -505,6 +505,14 @@ def test_a_custom_loop_learns(tmp_path):
 
 
 @pytest.mark.slow
+def test_ppo_learns_to_beat_random_moves(tmp_path):
+    out = run("ppo.py", "--iterations", 20, folder=tmp_path)
+    first, *_, last = (float(line.split()[-1].rstrip("%")) for line in out.splitlines())
+    assert first < 72
+    assert last > 80
+
+
+@pytest.mark.slow
 def test_a_variation_is_trained(tmp_path):
     run("variations.py", "pure_z", "--minutes", 0.05, folder=tmp_path)
     assert (tmp_path / "runs" / "pure_z" / "player" / "weights.npz").exists()

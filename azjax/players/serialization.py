@@ -117,12 +117,9 @@ def write_files(
 ) -> None:
     """Writes a player's settings and a pytree of weights, as `save_player` does."""
     directory.mkdir(parents=True, exist_ok=True)
-    weights: dict[str, Any] = {
-        leaf.name: np.asarray(value, dtype)
-        for leaf, value in zip(
-            _leaves(variables), jax.tree.leaves(variables), strict=True
-        )
-    }
+    names = [leaf.name for leaf in _leaves(variables)]
+    arrays = [np.asarray(value, dtype) for value in jax.tree.leaves(variables)]
+    weights: dict[str, Any] = dict(zip(names, arrays, strict=True))
     partial = directory / f".{WEIGHTS_FILE}"
     with partial.open("wb") as file:
         np.savez_compressed(file, **weights)
@@ -306,10 +303,9 @@ def pretrained_directory(game: games.Game) -> Path:
     names = sorted(path.parent.name for path in shipped.glob(f"*/{CONFIG_FILE}"))
     name = shipped_name(game)
     if name not in names:
-        specs = ", ".join(name.replace("-", ":", 1) for name in names)
+        specs = ", ".join(name.replace("-", ":", 1) for name in names) or "none"
         raise ValueError(
-            f"there is no pretrained player for {game}; there is one for: "
-            f"{specs or 'none'}"
+            f"there is no pretrained player for {game}; there is one for: {specs}"
         )
     return shipped / name
 

@@ -310,9 +310,8 @@ class Chess(Game[State]):
     ) -> rendering.Policies:
         """Returns an arrow for each move, one for all that a pawn may become."""
         ends = functools.partial(notation.ends, player=int(state.current_player))
-        return rendering.policies_of_moves(
-            policies, np.asarray(self.legal_action_mask(state)), ends
-        )
+        mask = np.asarray(self.legal_action_mask(state))
+        return rendering.policies_of_moves(policies, mask, ends)
 
     def _set_up(self, setup: notation.Setup) -> State:
         """Returns the state as set up, before it is judged."""
@@ -357,12 +356,10 @@ class Chess(Game[State]):
 
         That is whether a pawn may be taken in passing, and whether the game is over.
         """
-        file = jnp.where(
-            moves.takes_en_passant, state.position.en_passant, jnp.int8(-1)
-        )
-        state = dataclasses.replace(
-            state, position=dataclasses.replace(state.position, en_passant=file)
-        )
+        position = state.position
+        file = jnp.where(moves.takes_en_passant, position.en_passant, jnp.int8(-1))
+        position = dataclasses.replace(position, en_passant=file)
+        state = dataclasses.replace(state, position=position)
         low, high = moves.planes
         cannot_move = ((low | high) == 0).all()
         is_mate = cannot_move & moves.in_check
