@@ -190,7 +190,11 @@ def test_the_search_of_solved_positions_is_measured_by_stage(tmp_path):
     stages = ("0-2", "3-5", "6-8")
     assert found == [(stage, number) for stage in stages for number in (0, 200)]
     *_, network_alone, searched = rows
-    assert network_alone["visits_on_best"] == network_alone["policy_on_best"] < 1
+    # The network alone visits by its policy; the sums may differ in the last digit.
+    assert network_alone["visits_on_best"] < 1
+    assert network_alone["visits_on_best"] == pytest.approx(
+        network_alone["policy_on_best"], rel=1e-5
+    )
     # At most 3 moves are left: a search sees all of them.
     assert searched["mistakes"] == 0
     assert searched["policy_on_best"] > network_alone["policy_on_best"]
