@@ -7,7 +7,6 @@ from azjax.arena.poll import Poll
 from azjax.arena.ratings import Ratings, expected_score, rate
 from azjax.arena.report import Report, evaluate
 from azjax.arena.results import MatchResult, WinDrawLoss
-from azjax.arena.saved_games import read_games
 from azjax.arena.solved import (
     GRADED_AT_ONCE,
     Grade,
@@ -48,7 +47,6 @@ __all__ = [
     "play_tournament",
     "rate",
     "read",
-    "read_games",
     "shipped",
     "solve",
     "standings",

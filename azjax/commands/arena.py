@@ -15,9 +15,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemaining
 
 from azjax import games
 from azjax.arena.chart import CHART_FILE, save_chart
+from azjax.arena.game_files import append_games
 from azjax.arena.matches import GAMES_AT_ONCE
 from azjax.arena.results import MatchResult
-from azjax.arena.saved_games import append_games
 from azjax.arena.sprt import Sprt, SprtResult, play_sprt
 from azjax.arena.standings import standings, to_json
 from azjax.arena.tournament import Tournament, check_starts, play_tournament

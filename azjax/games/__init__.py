@@ -13,6 +13,7 @@ from azjax.games.gomoku import Gomoku
 from azjax.games.hex import Hex
 from azjax.games.othello import Othello
 from azjax.games.random_moves import random_action
+from azjax.games.reading import read_games
 from azjax.games.registry import (
     UnknownGameError,
     available,
@@ -48,5 +49,6 @@ __all__ = [
     "game_title",
     "make",
     "random_action",
+    "read_games",
     "register",
 ]

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.games import rendering
-from azjax.games.game_record import GameRecord, to_json_lines
+from azjax.games.game_record import JSON_LINES, RecordFormat
 from azjax.games.symmetry import Symmetry, identity
 
 
@@ -56,13 +56,13 @@ class Game(abc.ABC, Generic[S]):
         actions without a cell, such as a pass, follow. 0 if actions have no cells.
     pieces: one letter for each kind of piece, those of player 0 first.
     style: drawing style of the board.
-    record_suffix: file suffix of finished games.
+    record_format: file format of games.
     """
 
     name: ClassVar[str]
     pieces: ClassVar[str] = "XO"
     style: ClassVar[rendering.Style] = rendering.MARKS
-    record_suffix: ClassVar[str] = "jsonl"
+    record_format: ClassVar[RecordFormat] = JSON_LINES
     actions_per_cell: ClassVar[int] = 0
     num_actions: int
     observation_shape: tuple[int, int, int]
@@ -247,11 +247,6 @@ class Game(abc.ABC, Generic[S]):
         """Returns the game with the highest move limit that its states can represent,
         for front ends without a move limit."""
         return self
-
-    def records_to_text(self, records: Sequence[GameRecord]) -> str:
-        """Returns finished games in the format of `record_suffix`; by default lines of
-        JSON."""
-        return to_json_lines(self, records)
 
     def to_text(self, state: S, last_action: int | None = None) -> str:
         """Draws the position as text; the last move, if given, and the winning cells

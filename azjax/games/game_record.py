@@ -1,8 +1,8 @@
-"""Records of finished games, and their text form."""
+"""Records of games, and their formats in files."""
 
 import json
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,14 +13,19 @@ if TYPE_CHECKING:
 
 RESULTS = {1: "1-0", 0: "1/2-1/2", -1: "0-1"}  # by the reward of player 0
 RESIGNED = "resigned"  # the fault of a resigned game, which is no forfeit
+_MALFORMED = (
+    *(KeyError, TypeError, AttributeError, ValueError),
+    *(OverflowError, RecursionError),
+)
 
 
 class GameRecord(NamedTuple):
-    """The moves and the result of one finished game.
+    """The moves and the result of one game.
 
     names: names of players 0 and 1.
     moves: the actions from the initial position.
-    result: 1 if player 0 won, 0 for a draw, -1 if player 1 won.
+    result: 1 if player 0 won, 0 for a draw, -1 if player 1 won; None if the game was
+        not finished.
     fault: why the loser forfeited; `RESIGNED` if the loser resigned; empty if the game
         ended by the rules.
     opening_moves: number of random moves at the beginning.
@@ -28,7 +33,7 @@ class GameRecord(NamedTuple):
 
     names: tuple[str, str]
     moves: list[int]
-    result: int
+    result: int | None
     fault: str
     opening_moves: int = 0
 
@@ -36,6 +41,41 @@ class GameRecord(NamedTuple):
     def is_forfeit(self) -> bool:
         """Whether the loser made an illegal move or stopped answering."""
         return is_forfeit(self.fault)
+
+
+class GameText(NamedTuple):
+    """A game as a file has it, before the rules are applied.
+
+    place: of the game in the file, for messages.
+    game: text for `games.make`.
+    names: names of players 0 and 1.
+    moves: the moves in the notation of the game.
+    result: as in `GameRecord`.
+    fault: as in `GameRecord`.
+    opening_moves: as in `GameRecord`.
+    """
+
+    place: str
+    game: str
+    names: tuple[str, str]
+    moves: Sequence[str]
+    result: int | None
+    fault: str = ""
+    opening_moves: int = 0
+
+
+class RecordFormat(NamedTuple):
+    """A file format of games.
+
+    suffix: of the files, without the dot.
+    write: returns games as text; called with the `Game` that has the format.
+    read: yields the games of a text; raises a ValueError, with the place, for one that
+        cannot be read.
+    """
+
+    suffix: str
+    write: Callable[[Any, Sequence[GameRecord]], str]
+    read: Callable[[str], Iterator[GameText]]
 
 
 def is_forfeit(fault: str) -> bool:
@@ -66,12 +106,57 @@ def to_json_lines(game: "Game", records: Sequence[GameRecord]) -> str:
         line = {
             "game": repr(game),
             "players": record.names,
-            "result": RESULTS[record.result],
+            "result": "*" if record.result is None else RESULTS[record.result],
             "moves": " ".join(moves),
             "opening_moves": record.opening_moves,
         }
         lines.append(line | ({"forfeit": record.fault} if record.fault else {}))
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+
+
+def from_json_lines(text: str) -> Iterator[GameText]:
+    """Yields the games of lines as `to_json_lines` writes them.
+
+    Raises:
+        ValueError: a line is no game; the message has its number.
+    """
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            yield _from_json(line, f"line {number}")
+
+
+def _from_json(line: str, place: str) -> GameText:
+    try:
+        found = json.loads(line)
+        game, (first, second) = found["game"], found["players"]
+        result, moves = str(found["result"]), found["moves"].split()
+        fault = str(found.get("forfeit", ""))
+        opening_moves = int(found.get("opening_moves", 0))
+    except _MALFORMED as error:
+        raise ValueError(
+            f"{place}: not a game: a line has game, players, result and moves "
+            f"({type(error).__name__}: {error})"
+        ) from None
+    try:
+        number = result_of(result)
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from None
+    names = (str(first), str(second))
+    return GameText(place, str(game), names, moves, number, fault, opening_moves)
+
+
+def result_of(text: str) -> int | None:
+    """Returns the result that `1-0`, `1/2-1/2`, `0-1` or, for an unfinished game, `*`
+    stands for.
+
+    Raises:
+        ValueError: the text is none of them.
+    """
+    results: dict[str, int | None] = {word: key for key, word in RESULTS.items()}
+    results["*"] = None
+    if text not in results:
+        raise ValueError(f"result must be {' or '.join(results)}: {text!r}")
+    return results[text]
 
 
 def _move_texts(game: "Game", moves: Sequence[Sequence[int]]) -> list[list[str]]:
@@ -96,3 +181,6 @@ def _move_texts(game: "Game", moves: Sequence[Sequence[int]]) -> list[list[str]]
 @jax.jit(static_argnames="game")
 def _step(game, states, actions):
     return jax.vmap(game.step)(states, actions)
+
+
+JSON_LINES = RecordFormat("jsonl", to_json_lines, from_json_lines)

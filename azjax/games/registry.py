@@ -64,7 +64,7 @@ def available() -> tuple[str, ...]:
 
 def game_options(name: str) -> Mapping[str, inspect.Parameter]:
     """Returns the options of a registered game by name, in constructor order."""
-    return inspect.signature(_find(name)).parameters
+    return inspect.signature(find_class(name)).parameters
 
 
 def make(spec: str, **options: Any) -> Game:
@@ -83,7 +83,7 @@ def make(spec: str, **options: Any) -> Game:
         ValueError: an option is unknown or has an invalid value.
     """
     name, _, text = spec.partition(":")
-    game_class = _find(name)
+    game_class = find_class(name)
     parameters = list(game_options(name))
     parts = text.split(",") if text else []
     if "" in parts:
@@ -123,7 +123,13 @@ def _option_title(option: str) -> str:
     return {"": name, "True": name, "False": f"no {name}"}.get(value, f"{name} {value}")
 
 
-def _find(name: str) -> type[Game]:
+def find_class(name: str) -> type[Game]:
+    """Returns the class of a registered game.
+
+    Raises:
+        UnknownGameError: there is no such game.
+        ValueError: the library that has the game is not installed.
+    """
     if name in _ADAPTERS:
         try:
             importlib.import_module(_ADAPTERS[name])

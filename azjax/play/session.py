@@ -5,12 +5,11 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import NamedTuple
 
-from azjax.games import Game
-from azjax.play import saved_game
+from azjax.games import Game, saved_game
+from azjax.games.saved_game import RESULTS, UNFINISHED, SavedGame
 from azjax.play.controller import Controller, PlayerSessions
 from azjax.play.events import Advised, Event, Forfeited, Jumped, Moved
 from azjax.play.executor import Executor, InlineExecutor
-from azjax.play.saved_game import RESULTS, UNFINISHED, SavedGame
 from azjax.play.text_output import expected_value, side_names
 from azjax.players import (
     AnyPlayer,

@@ -3,8 +3,9 @@ import json
 import pytest
 from matplotlib.image import imread
 
-from azjax import arena, cli, games, players
+from azjax import cli, games, players
 from azjax.commands.arena import named, read_anchor
+from azjax.games import read_games
 from azjax.players.registry import PLAYER_KINDS, PlayerKind
 
 PLAYERS = ["random", "network:pretrained", "engine"]
@@ -66,7 +67,7 @@ def test_a_tournament_is_printed_and_saved(tmp_path, capsys, engine):
     ):
         assert part in out
     assert not err
-    saved = list(arena.read_games(directory / "games.jsonl"))
+    saved = list(read_games(directory / "games.jsonl"))
     assert len(saved) == 24
     assert sum(bool(game.fault) for _, game in saved) == 16
     assert imread(directory / "ratings.png").shape[1] == 1350
@@ -103,7 +104,7 @@ def test_a_sequential_test_ends_with_a_verdict(tmp_path, capsys):
     assert results["verdict"] == "stronger"
     games = results["wins"] + results["draws"] + results["losses"]
     assert games < 2000
-    assert len(list(arena.read_games(tmp_path / "test" / "games.jsonl"))) == games
+    assert len(list(read_games(tmp_path / "test" / "games.jsonl"))) == games
 
 
 @pytest.mark.parametrize(
@@ -200,7 +201,7 @@ def test_an_interrupted_tournament_keeps_its_finished_matches(
     results = json.loads((directory / "results.json").read_text())
     assert results["is_interrupted"]
     assert {line["player"] for line in results["players"]} == set(PLAYERS[:2])
-    assert len(list(arena.read_games(directory / "games.jsonl"))) == 8
+    assert len(list(read_games(directory / "games.jsonl"))) == 8
 
 
 def test_a_tournament_interrupted_in_its_first_match_has_no_results(

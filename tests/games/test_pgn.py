@@ -35,7 +35,7 @@ def test_another_program_reads_the_same_games():
     player = RandomPlayer(CHESS)
     match = arena.play_match(CHESS, player, player, jax.random.key(0), 6)
     records = match.game_records(("random", "gtp:x --level 1"))
-    found = read_pgn(CHESS.records_to_text(records))
+    found = read_pgn(CHESS.record_format.write(CHESS, records))
     assert len(found) == len(records)
     for read, written in zip(found, records, strict=True):
         moves = [move.uci() for move in read.mainline_moves()]
@@ -65,7 +65,7 @@ def test_another_program_reads_the_same_games():
     ],
 )
 def test_moves_are_in_standard_algebraic_notation(moves, last):
-    text = CHESS.records_to_text([record(moves)])
+    text = CHESS.record_format.write(CHESS, [record(moves)])
     (read,) = read_pgn(text)
     assert [move.uci() for move in read.mainline_moves()] == moves.split()
     before = read.end().parent
@@ -74,13 +74,13 @@ def test_moves_are_in_standard_algebraic_notation(moves, last):
 
 
 def test_quotation_marks_in_names_are_escaped():
-    text = CHESS.records_to_text([record("e2e4")])
+    text = CHESS.record_format.write(CHESS, [record("e2e4")])
     assert r'[Black "a \"player\" [x\\y]"]' in text
 
 
 def test_a_forfeit_is_a_comment():
     ended = record("e2e4", result=1, fault="the engine } died")
-    (read,) = read_pgn(CHESS.records_to_text([ended]))
+    (read,) = read_pgn(CHESS.record_format.write(CHESS, [ended]))
     assert read.headers["Result"] == "1-0"
     assert read.headers["Termination"] == "rules infraction"
     assert read.end().comment == "the engine ) died"
@@ -88,7 +88,7 @@ def test_a_forfeit_is_a_comment():
 
 def test_resignation_and_random_moves_are_comments():
     ended = record("e2e4 e7e5 g1f3", result=1, fault="resigned", opening_moves=2)
-    (read,) = read_pgn(CHESS.records_to_text([ended]))
+    (read,) = read_pgn(CHESS.record_format.write(CHESS, [ended]))
     assert read.headers["Termination"] == "normal"
     comments = [node.comment for node in read.mainline()]
     assert comments == ["", "the moves so far were made at random", "resigned"]

@@ -25,7 +25,7 @@ def record(moves, result=0, fault="", opening_moves=0):
 
 def test_a_game_is_one_tree():
     # Black has only the right column and white the rest; a5 is the top left point.
-    text = GO.records_to_text([record("a5 pass e1 pass pass", result=1)])
+    text = GO.record_format.write(GO, [record("a5 pass e1 pass pass", result=1)])
     assert text.startswith("(;FF[4]GM[1]CA[UTF-8]AP[azjax]SZ[5]KM[7.5]")
     assert 'PB[gtp:gnugo --level 1]PW[a "player" [x\\\\y\\]]' in text
     assert "RE[B+17.5]" in text
@@ -34,14 +34,14 @@ def test_a_game_is_one_tree():
 
 def test_a_forfeit_is_the_result_and_a_comment():
     ended = record("a1", result=-1, fault="hung [x]")
-    assert "RE[W+F]GC[hung [x\\]]" in GO.records_to_text([ended])
+    assert "RE[W+F]GC[hung [x\\]]" in GO.record_format.write(GO, [ended])
     (line,) = to_json_lines(GO, [ended]).splitlines()
     assert json.loads(line)["forfeit"] == "hung [x]"
 
 
 def test_resignation_is_the_result_and_random_moves_a_comment():
     ended = record("a1 b1", result=-1, fault="resigned", opening_moves=1)
-    text = GO.records_to_text([ended])
+    text = GO.record_format.write(GO, [ended])
     assert "RE[W+R]" in text
     assert ";B[ae]C[the moves so far were made at random];W[be]" in text
 
@@ -51,7 +51,7 @@ def test_margins_are_those_of_the_final_positions():
     player = RandomPlayer(GO)
     match = arena.play_match(GO, player, player, jax.random.key(0), 8)
     records = match.game_records(NAMES)
-    trees = GO.records_to_text(records).split("(;FF")[1:]
+    trees = GO.record_format.write(GO, records).split("(;FF")[1:]
     for tree, written in zip(trees, records, strict=True):
         state = first_state(GO)
         for action in written.moves:

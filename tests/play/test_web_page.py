@@ -13,8 +13,8 @@ import pytest
 from playwright.sync_api import expect
 
 from azjax import games, players
+from azjax.games.saved_game import load
 from azjax.play.page_files import browser_games
-from azjax.play.saved_game import load
 from azjax.play.web_export import export_web
 
 YOURS = "#board[data-turn=user]"

@@ -17,8 +17,8 @@ import pytest
 from playwright.sync_api import expect
 
 from azjax import games
+from azjax.games.saved_game import load
 from azjax.play.game_description import describe_start
-from azjax.play.saved_game import load
 from azjax.players.serialization import pretrained_directory
 
 GAMES = ("tic_tac_toe", "breakthrough:5,5", "go:9", "hex:3,true")

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import ClassVar
 
 import jax
@@ -14,7 +14,7 @@ from azjax.games import rendering
 from azjax.games.chess import notation
 from azjax.games.chess.memory import Memory, count_earlier, empty_memory, remember
 from azjax.games.chess.moves import Moves, generate
-from azjax.games.chess.pgn import to_pgn
+from azjax.games.chess.pgn import PGN
 from azjax.games.chess.position import (
     NUM_ACTIONS,
     NUM_PLANES,
@@ -26,7 +26,7 @@ from azjax.games.chess.position import (
     words_of,
 )
 from azjax.games.core import Game, compiled_mask, select, zero_sum
-from azjax.games.game_record import GameRecord
+from azjax.games.game_record import RecordFormat
 from azjax.games.registry import register
 
 MAX_MAX_MOVES = 9999
@@ -85,7 +85,7 @@ class Chess(Game[State]):
     pieces: ClassVar[str] = notation.PIECES
     style = rendering.CHESSMEN
     actions_per_cell = NUM_PLANES
-    record_suffix: ClassVar[str] = "pgn"
+    record_format: ClassVar[RecordFormat] = PGN
     num_actions = NUM_ACTIONS
 
     def __init__(self, repetition: bool = False, max_moves: int = 512):
@@ -98,10 +98,6 @@ class Chess(Game[State]):
     def options(self) -> dict[str, int | float | str | bool]:
         """`repetition` and `max_moves`."""
         return {"repetition": self.repetition, "max_moves": self.max_moves}
-
-    def records_to_text(self, records: Sequence[GameRecord]) -> str:
-        """Returns games in PGN."""
-        return to_pgn(self, records)
 
     def without_move_limit(self) -> "Chess":
         """Returns chess with the highest limit of moves."""

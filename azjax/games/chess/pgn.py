@@ -1,8 +1,11 @@
 """Games of chess in PGN, Portable Game Notation."""
 
+import io
+import logging
+import re
 import textwrap
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,10 +13,19 @@ import numpy as np
 
 from azjax.games.chess import notation
 from azjax.games.chess.moves import generate
-from azjax.games.game_record import RESULTS, GameRecord
+from azjax.games.game_record import (
+    RESULTS,
+    GameRecord,
+    GameText,
+    RecordFormat,
+    result_of,
+)
 
 if TYPE_CHECKING:
     from azjax.games.chess.game import Chess
+
+_STANDARD = ("standard", "chess", "normal")  # values of the tag Variant
+_FAULTS = ("time forfeit", "rules infraction", "abandoned")  # of the tag Termination
 
 
 class _View(NamedTuple):
@@ -33,7 +45,7 @@ def to_pgn(game: "Chess", records: Sequence[GameRecord]) -> str:
     """Returns games of chess as PGN (Edwards 1994, "Standard: Portable Game Notation
     Specification and Implementation Guide")."""
     texts: list[list[str]] = [[] for _ in records]
-    longest = max(len(record.moves) for record in records)
+    longest = max((len(record.moves) for record in records), default=0)
     states = jax.vmap(lambda _: game.init())(jnp.arange(len(records)))
     view = _View(*map(np.asarray, _look(game, states)))
     for number in range(longest):
@@ -53,7 +65,7 @@ def to_pgn(game: "Chess", records: Sequence[GameRecord]) -> str:
 
 
 def _game_text(record: GameRecord, moves: Sequence[str]) -> str:
-    result = RESULTS[record.result]
+    result = "*" if record.result is None else RESULTS[record.result]
     tags = {
         "Event": "azjax arena",
         "Site": "?",
@@ -135,3 +147,65 @@ def _look(game: "Chess", states):
 @jax.jit(static_argnames="game")
 def _step(game: "Chess", states, actions):
     return jax.vmap(game.step)(states, actions)
+
+
+def read_pgn(text: str) -> Iterator[GameText]:
+    """Yields the games of chess of a PGN file, without comments and variations.
+
+    Raises:
+        ValueError: python-chess, which reads PGN, is not installed; or a game is of a
+            variant, starts from another position, or cannot be read.
+    """
+    try:
+        import chess.pgn as reader  # noqa: PLC0415, an extra
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"{error.name} is not installed: pip install 'azjax[records]'"
+        ) from None
+
+    logger = logging.getLogger("chess.pgn")  # errors are raised below
+    file, number = io.StringIO(text), 0
+    logger.addFilter(_drop)
+    try:
+        while (game := reader.read_game(file)) is not None:
+            number += 1
+            yield _game_of(game, f"game {number}")
+    finally:
+        logger.removeFilter(_drop)
+
+
+def _drop(_record: logging.LogRecord) -> bool:
+    return False
+
+
+def _game_of(game: Any, place: str) -> GameText:
+    """Returns a game of python-chess as text."""
+    tags = game.headers
+    if game.errors:
+        raise ValueError(f"{place}: {game.errors[0]}")
+    if tags == type(game)().headers and not game.variations:
+        raise ValueError(f"{place} has neither tags nor moves")
+    if tags.get("Variant", "Standard").lower() not in _STANDARD:
+        raise ValueError(f"{place} is of the variant {tags['Variant']!r}, not of chess")
+    if game.board().fen() != notation.FIRST_POSITION:
+        raise ValueError(f"{place} starts from another position: {game.board().fen()}")
+    try:
+        result = result_of(tags.get("Result", "*"))
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from None
+    ending = tags.get("Termination", "").lower()
+    return GameText(
+        place,
+        "chess",
+        (_unescaped(tags.get("White", "?")), _unescaped(tags.get("Black", "?"))),
+        [move.uci() for move in game.mainline_moves()],
+        result,
+        ending if ending in _FAULTS else "",
+    )
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r'\\(["\\])', r"\1", text)
+
+
+PGN = RecordFormat("pgn", to_pgn, read_pgn)

@@ -13,10 +13,10 @@ import numpy as np
 from azjax.checks import check_bool, check_int, is_number
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select
-from azjax.games.game_record import GameRecord, score_text
+from azjax.games.game_record import RecordFormat, score_text
 from azjax.games.go import handicap
 from azjax.games.go.chains import Chains
-from azjax.games.go.sgf import to_sgf
+from azjax.games.go.sgf import SGF
 from azjax.games.go.superko import BoardHashes
 from azjax.games.registry import register
 from azjax.games.symmetry import Symmetry, board_symmetries
@@ -74,7 +74,7 @@ class Go(Game[State]):
     name: ClassVar[str] = "go"
     style = rendering.STONES
     actions_per_cell = 1
-    record_suffix: ClassVar[str] = "sgf"
+    record_format: ClassVar[RecordFormat] = SGF
 
     def __init__(
         self,
@@ -118,10 +118,6 @@ class Go(Game[State]):
     def column_labels(self) -> Sequence[str]:
         """`a` to `t` from the left, without `i`."""
         return COLUMNS[: self.size]
-
-    def records_to_text(self, records: Sequence[GameRecord]) -> str:
-        """Returns games as an SGF collection."""
-        return to_sgf(self, records)
 
     def without_move_limit(self) -> "Go":
         """Returns the game with the highest limit of moves; with superko the game

@@ -1,23 +1,31 @@
 """Games of Go in SGF, the Smart Game Format."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.games.game_record import GameRecord, score_text
+from azjax.games.game_record import (
+    RESIGNED,
+    GameRecord,
+    GameText,
+    RecordFormat,
+    score_text,
+)
 
 if TYPE_CHECKING:
     from azjax.games.go.game import Go
 
 _LETTERS = "abcdefghijklmnopqrs"
+_COLUMNS = "abcdefghjklmnopqrst"  # of the game's notation, without i
+_FAULTS = {"r": RESIGNED, "t": "time", "f": "forfeit"}  # after B+ or W+
 
 
 def to_sgf(game: "Go", records: Sequence[GameRecord]) -> str:
     """Returns games of Go as an SGF collection (FF[4], red-bean.com/sgf)."""
-    longest = max(len(record.moves) for record in records)
+    longest = max((len(record.moves) for record in records), default=0)
     moves = np.full((len(records), longest), -1, np.int32)
     for row, record in zip(moves, records, strict=True):
         row[: len(record.moves)] = record.moves
@@ -29,8 +37,8 @@ def to_sgf(game: "Go", records: Sequence[GameRecord]) -> str:
 
 
 def _tree(game: "Go", record: GameRecord, margin: float) -> str:
-    result = score_text(record.result * abs(margin))
-    if record.fault:
+    result = "?" if record.result is None else score_text(record.result * abs(margin))
+    if record.fault and record.result:
         winner = "B" if record.result > 0 else "W"
         result = f"{winner}+{'F' if record.is_forfeit else 'R'}"
     properties = {
@@ -85,3 +93,65 @@ def _margins(game: "Go", moves: jax.Array) -> jax.Array:
         return black - white
 
     return jax.vmap(play)(moves)
+
+
+def read_sgf(text: str) -> Iterator[GameText]:
+    """Yields the games of Go of an SGF collection, without comments and variations.
+
+    Raises:
+        ValueError: sgfmill, which reads SGF, is not installed; or a game is of another
+            kind, has handicap stones, or cannot be read.
+    """
+    try:
+        from sgfmill import sgf, sgf_grammar  # noqa: PLC0415, an extra
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"{error.name} is not installed: pip install 'azjax[records]'"
+        ) from None
+    trees = sgf_grammar.parse_sgf_collection(text.encode())
+    for number, tree in enumerate(trees, 1):
+        try:
+            game = sgf.Sgf_game.from_coarse_game_tree(tree)
+            yield _game_of(game, f"game {number}")
+        except ValueError as error:
+            raise ValueError(f"game {number}: {error}") from None
+
+
+def _game_of(game: Any, place: str) -> GameText:
+    """Returns a game of sgfmill as text."""
+    root = game.get_root()
+    kind = root.get("GM") if root.has_property("GM") else 1
+    if kind != 1:
+        raise ValueError(f"GM is {kind}, and 1 is Go")
+    size, komi = game.get_size(), game.get_komi()
+    moves: list[str] = []
+    for node in game.get_main_sequence():
+        if node.has_setup_stones():
+            raise ValueError("handicap stones and set-up positions cannot be read")
+        color, point = node.get_move()
+        if color is None:
+            continue
+        if color != "bw"[len(moves) % 2]:
+            raise ValueError(f"move {len(moves) + 1} is of {color.upper()} out of turn")
+        at = "pass" if point is None else f"{_COLUMNS[point[1]]}{point[0] + 1}"
+        moves.append(at)
+    names = tuple(game.get_player_name(color) or "?" for color in "bw")
+    result = root.get("RE").strip().lower() if root.has_property("RE") else "?"
+    return GameText(
+        place,
+        f"go:size={size},komi={komi:g}",
+        (names[0], names[1]),
+        moves,
+        _result(result),
+        _FAULTS.get(result[2:3], ""),
+    )
+
+
+def _result(text: str) -> int | None:
+    """Returns the result that a value of the property RE in lower case stands for."""
+    if text in ("0", "draw", "jigo"):
+        return 0
+    return {"b+": 1, "w+": -1}.get(text[:2])
+
+
+SGF = RecordFormat("sgf", to_sgf, read_sgf)

@@ -20,16 +20,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from azjax import games
-from azjax.games import Game
+from azjax.games.core import Game
 from azjax.games.host import first_state, next_state, rewards
+from azjax.games.registry import make
 
 FORMAT = 1
 MAX_BYTES = 1_000_000
 UNFINISHED = "unfinished"
 RESULTS = {(1.0, -1.0): "first wins", (-1.0, 1.0): "second wins", (0.0, 0.0): "drawn"}
 _FORFEIT = ", the other side could not go on"  # part of the file format
-_HEAD = "azjax game"
+HEAD = "azjax game"
 _NEEDED = ("game", "first", "second", "result")
 
 
@@ -67,7 +67,7 @@ def save(path: Path, saved: SavedGame, overwrite: bool = False) -> None:
     }
     if saved.result_text:
         head["ending"] = saved.result_text
-    lines = [f"{_HEAD} {FORMAT}"]
+    lines = [f"{HEAD} {FORMAT}"]
     lines += [f"{name}: {' '.join(value.split())}" for name, value in head.items()]
     lines.append("")
     for number in range(0, len(saved.moves), 2):
@@ -84,12 +84,12 @@ def save(path: Path, saved: SavedGame, overwrite: bool = False) -> None:
     whole.replace(path)
 
 
-def load(path: Path, game: Game) -> tuple[SavedGame, list[int]]:
+def load(path: Path, game: Game | None) -> tuple[SavedGame, list[int]]:
     """Reads a game from a file.
 
     Args:
         path: path of the file.
-        game: the expected game; faster if it is `compiled`.
+        game: the expected game; faster if it is `compiled`. None: the one of the file.
 
     Returns:
         The content and the actions.
@@ -102,11 +102,11 @@ def load(path: Path, game: Game) -> tuple[SavedGame, list[int]]:
     with path.open("rb") as file:
         content = file.read(MAX_BYTES + 1)
     first = content.split(b"\n", 1)[0].strip()
-    if not first.startswith(_HEAD.encode()) or len(content) > MAX_BYTES:
+    if not first.startswith(HEAD.encode()) or len(content) > MAX_BYTES:
         raise ValueError(f"{path} is not a saved game of azjax")
-    if first != f"{_HEAD} {FORMAT}".encode():
+    if first != f"{HEAD} {FORMAT}".encode():
         raise ValueError(
-            f"{path}: line 1: this version of azjax reads `{_HEAD} {FORMAT}`: "
+            f"{path}: line 1: this version of azjax reads `{HEAD} {FORMAT}`: "
             f"{first[:40].decode(errors='replace')!r}"
         )
     lines = [
@@ -117,7 +117,9 @@ def load(path: Path, game: Game) -> tuple[SavedGame, list[int]]:
     ]
     try:
         head = _read_head(lines[1:])
-        if games.make(head["game"]) != game:
+        stated_game = make(head["game"])
+        game = stated_game if game is None else game
+        if stated_game != game:
             raise ValueError(f"the game is {head['game']}, not {game}")
         moves = list(_words(lines[len(head) + 1 :]))
         actions, result = _replay(game, moves)

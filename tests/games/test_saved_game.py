@@ -2,7 +2,7 @@ import pytest
 
 from azjax import games
 from azjax.games.host import first_state, next_state
-from azjax.play.saved_game import SavedGame, load, save
+from azjax.games.saved_game import SavedGame, load, save
 
 GAME = games.make("tic_tac_toe")
 WHOLE = """azjax game 1

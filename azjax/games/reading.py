@@ -1,0 +1,129 @@
+"""Reads games from files in any of the formats that azjax knows."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from azjax.games import saved_game
+from azjax.games.core import Game
+from azjax.games.game_record import GameRecord, GameText, RecordFormat
+from azjax.games.host import compiled, first_state, next_state, rewards
+from azjax.games.registry import available, find_class, make
+
+MAX_BYTES = 2**28  # of a file
+
+
+def read_games(
+    path: str | os.PathLike[str], game: Game | None = None
+) -> Iterator[tuple[Game, GameRecord]]:
+    """Yields the games of a file.
+
+    The suffix names the format: that of a game, such as `.pgn` and `.sgf`, or `.jsonl`
+    for lines of JSON as the arena writes them. Other files are saved games of azjax, or
+    have a game in each line, its moves in the notation of `game`.
+
+    Args:
+        path: the file.
+        game: the game, whose options replace those in the file.
+
+    Raises:
+        ValueError: the file or one of its games cannot be read, or is of another game,
+            or has an illegal move; the message names the file and the place.
+    """
+    path = Path(path)
+    text = _read(path)
+    if text.startswith(saved_game.HEAD):
+        yield _saved(path, game)
+        return
+    record_format = _format_of(path.suffix.removeprefix(".").lower())
+    if record_format is None and game is None:
+        known = ", ".join(f".{suffix}" for suffix in _formats())
+        raise ValueError(
+            f"{path} has no suffix of a file of games ({known}): if each line has the "
+            "moves of a game, give the game"
+        )
+    read = _lines if record_format is None else record_format.read
+    pairs: dict[str, tuple[Game, Game]] = {}  # a game, and the same compiled
+    try:
+        for found in read(text):
+            if found.game not in pairs:
+                made = _game_of(found, game)
+                pairs[found.game] = made, compiled(made)
+            made, fast = pairs[found.game]
+            yield made, _replayed(fast, found)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror or error}") from None
+    if len(content) > MAX_BYTES:
+        raise ValueError(f"{path} has more than {MAX_BYTES:,} bytes: divide it")
+    if b"\0" in content:
+        raise ValueError(f"{path} is not a text file")
+    return content.decode("utf-8-sig", errors="replace")
+
+
+def _formats() -> dict[str, RecordFormat]:
+    """Returns the formats of the registered games by suffix."""
+    formats = (find_class(name).record_format for name in available())
+    return {each.suffix: each for each in formats}
+
+
+def _format_of(suffix: str) -> RecordFormat | None:
+    return _formats().get(suffix)
+
+
+def _saved(path: Path, game: Game | None) -> tuple[Game, GameRecord]:
+    saved, actions = saved_game.load(path, game)
+    results = {text: int(pair[0]) for pair, text in saved_game.RESULTS.items()}
+    fault = saved.result_text if saved.is_forfeit else ""
+    result = results.get(saved.result)
+    return make(saved.game), GameRecord(saved.players, actions, result, fault)
+
+
+def _lines(text: str) -> Iterator[GameText]:
+    """Yields a game for each line of moves; numbers such as `1.` are left out."""
+    for number, line in enumerate(text.splitlines(), 1):
+        moves = [word for word in line.split() if not word.rstrip(".").isdigit()]
+        if moves:
+            yield GameText(f"line {number}", "", ("?", "?"), moves, None)
+
+
+def _game_of(found: GameText, wanted: Game | None) -> Game:
+    """Returns the game to replay a record in.
+
+    Raises:
+        ValueError: the record is of an unknown game, or not of the wanted one.
+    """
+    if not found.game and wanted is not None:
+        return wanted
+    try:
+        named = make(found.game)
+    except ValueError as error:
+        raise ValueError(f"{found.place}: {error}") from None
+    if wanted is None:
+        return named
+    same_board = named.observation_shape[:2] == wanted.observation_shape[:2]
+    if named.name != wanted.name or not same_board:
+        raise ValueError(f"{found.place} is of {named!r}, not of {wanted!r}")
+    return wanted
+
+
+def _replayed(game: Game, found: GameText) -> GameRecord:
+    """Returns a record after playing its moves."""
+    state, actions = first_state(game), []
+    for number, text in enumerate(found.moves, 1):
+        try:
+            actions.append(game.text_to_action(state, text))
+        except ValueError as error:
+            raise ValueError(f"{found.place}: move {number}: {error}") from None
+        state = next_state(game, state, actions[-1])
+    result = found.result
+    if result is None and state.terminated:
+        result = int(rewards(game, state)[0])
+    return GameRecord(found.names, actions, result, found.fault, found.opening_moves)

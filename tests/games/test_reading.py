@@ -1,0 +1,188 @@
+import jax
+import pytest
+
+from azjax import arena, games
+from azjax.games import GameRecord, read_games, saved_game
+from azjax.games.host import first_state, legal_actions, next_state
+from azjax.games.saved_game import SavedGame
+from azjax.players import RandomPlayer
+
+NAMES = ("gtp:gnugo --level 1", 'a "player" [x\\y]')
+FEN = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1"
+
+
+def random_records(game, num_games):
+    player = RandomPlayer(game)
+    key = jax.random.key(0)
+    match = arena.play_match(game, player, player, key, num_games, opening_moves=2)
+    return match.game_records(NAMES)
+
+
+def actions_of(game, moves):
+    state, actions = first_state(game), []
+    for text in moves.split():
+        actions.append(game.text_to_action(state, text))
+        state = next_state(game, state, actions[-1])
+    return actions
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("tic_tac_toe", "connect_four", "go:3"),
+        pytest.param("chess:max_moves=40", marks=pytest.mark.slow),
+    ],
+)
+def test_what_a_game_writes_is_read_back(name, tmp_path):
+    game = games.make(name)
+    records = random_records(game, 6)
+    path = tmp_path / f"games.{game.record_format.suffix}"
+    path.write_text(game.record_format.write(game, records))
+    read = list(read_games(path, game))
+    assert [found for found, _ in read] == [game] * 6
+    for (_, found), record in zip(read, records, strict=True):
+        assert found.names == record.names
+        assert found.moves == record.moves
+        # By the rules a draw at the limit of moves; other programs do not know it.
+        assert found.result == record.result
+
+
+@pytest.mark.parametrize("result", [1, 0, -1, None])
+@pytest.mark.parametrize("name", ["connect_four", "go:5", "chess"])
+def test_results_and_faults_are_read_back(name, result, tmp_path):
+    game = games.make(name)
+    fault = "resigned" if result and name != "chess" else ""
+    first = legal_actions(game, first_state(game))[0]
+    record = GameRecord(NAMES, [first], result, fault)
+    path = tmp_path / f"games.{game.record_format.suffix}"
+    path.write_text(game.record_format.write(game, [record]))
+    ((_, found),) = read_games(path)
+    # SGF has the margin of the score, and a draw needs one of 0.
+    if not (name == "go:5" and result == 0):
+        assert found == record
+
+
+def test_pgn_by_others_is_read_without_comments_and_variations(tmp_path):
+    path = tmp_path / "games.pgn"
+    path.write_text(
+        '[White "Müller, A"]\n[Black "B"]\n[Result "0-1"]\n'
+        '[Termination "Time forfeit"]\n\n'
+        "1. e4 {best by test} e5 (1... c5 2. Nf3) 2. Nf3! Nc6 $1 3. Bb5 a6\n"
+        "4. O-O ; the king is safe\n0-1\n\n"
+        '[Result "*"]\n\n1. d4 *\n'
+    )
+    (game, first), (_, second) = read_games(path)
+    assert game == games.make("chess")
+    assert first.names == ("Müller, A", "B")
+    moves = "e2e4 e7e5 g1f3 b8c6 f1b5 a7a6 e1g1"
+    assert first.moves == actions_of(game, moves)
+    assert (first.result, first.fault) == (-1, "time forfeit")
+    assert first.is_forfeit
+    assert second.result is None
+    assert second.moves == actions_of(game, "d2d4")
+
+
+def test_sgf_by_others_is_read_without_comments_and_variations(tmp_path):
+    path = tmp_path / "games.sgf"
+    path.write_text(
+        "(;GM[1]FF[4]SZ[5]KM[6.5]PB[Black\\]]RE[B+R]"
+        ";B[cc]C[the middle (of ;B[aa\\])](;W[dd];B[])(;W[aa]))"
+        "(;SZ[5];B[aa];W[tt])"
+    )
+    (game, first), (other, second) = read_games(path)
+    assert game == games.make("go:5,komi=6.5")
+    assert other == games.make("go:5,komi=0")
+    assert first.names == ("Black]", "?")
+    assert first.moves == actions_of(game, "c3 d2 pass")
+    assert (first.result, first.fault) == (1, "resigned")
+    assert not first.is_forfeit
+    assert second.moves == actions_of(other, "a5 pass")
+
+
+def test_the_options_of_the_wanted_game_replace_those_of_the_file(tmp_path):
+    path = tmp_path / "games.sgf"
+    path.write_text("(;SZ[5]KM[6.5];B[aa];W[])")
+    wanted = games.make("go:5,komi=0.5")
+    ((game, record),) = read_games(path, wanted)
+    assert game == wanted
+    assert len(record.moves) == 2
+    for other in ("go:9", "hex:5"):
+        with pytest.raises(ValueError, match=r"game 1 is of go:5,komi=6.5, not of"):
+            list(read_games(path, games.make(other)))
+
+
+def test_lines_of_moves_are_read(tmp_path):
+    game, path = games.make("tic_tac_toe"), tmp_path / "moves.txt"
+    path.write_text("1. a1 b1 2. a2 b2 3. a3\n\nb2\n")
+    (_, won), (_, begun) = read_games(path, game)
+    assert (len(won.moves), won.result) == (5, 1)
+    assert (begun.moves, begun.result) == (actions_of(game, "b2"), None)
+    with pytest.raises(ValueError, match=r"moves.txt has no suffix of a file of games"):
+        list(read_games(path))
+
+
+def test_saved_games_are_read(tmp_path):
+    path = tmp_path / "game.txt"
+    saved = SavedGame("connect_four", ("human", "mcts:50"), "unfinished", ["4", "4"])
+    saved_game.save(path, saved)
+    ((game, record),) = read_games(path)
+    assert game == games.make("connect_four")
+    assert record == GameRecord(saved.players, [3, 3], None, "")
+
+
+GOOD = '{"game": "tic_tac_toe", "players": ["a", "b"], "result": "1-0", "moves": "a1"}'
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("no json", "line 2: not a game: a line has game, players, result and moves"),
+        ("[1]", "line 2: not a game"),
+        (GOOD.replace('"moves"', '"move"'), "line 2: not a game.*'moves'"),
+        (GOOD.replace('"b"]', '"b", "c"]'), "line 2: not a game"),
+        (GOOD.replace("1-0", "2-0"), "line 2: result must be 1-0 or 1/2-1/2 or 0-1"),
+        (GOOD.replace("tic", "tac"), "line 2: unknown game 'tac_tac_toe'"),
+        (GOOD.replace("a1", "a1 a1"), "line 2: move 2: 'a1' is not legal here"),
+        (GOOD.replace("a1", "z9"), "line 2: move 1: 'z9' is no action"),
+    ],
+)
+def test_an_error_names_the_line(line, message, tmp_path):
+    path = tmp_path / "games.jsonl"
+    path.write_text(f"{GOOD}\n{line}\n")
+    with pytest.raises(ValueError, match=f"games.jsonl: {message}"):
+        list(read_games(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.pgn", '[Variant "Atomic"]\n\n1. e4 *\n', "game 1 is of the variant 'Atom"),
+        ("a.pgn", f'[SetUp "1"]\n[FEN "{FEN}"]\n\n1... e5 *\n', "game 1 starts from"),
+        ("a.pgn", '[Result "*"]\n\n1. e5 *\n', "game 1: illegal san: 'e5'"),
+        ("a.pgn", '[Result "won"]\n\n1. e4\n', "game 1: result must be 1-0"),
+        ("a.pgn", "(;SZ[5];B[aa])", "game 1 has neither tags nor moves"),
+        ("a.sgf", "(;GM[2];B[aa])", "game 1: GM is 2, and 1 is Go"),
+        ("a.sgf", "(;SZ[5]AB[aa][bb];W[cc])", "game 1: handicap stones"),
+        ("a.sgf", "(;SZ[5];B[aa];B[bb])", "game 1: move 2 is of B out of turn"),
+        ("a.sgf", "(;SZ[5];B[aa];W[aa])", "game 1: move 2: 'a5' is not legal"),
+        ("a.sgf", "(;SZ[25];B[aa])", "game 1: size must be"),
+        ("a.sgf", "(;SZ[5]KM[3.75];B[aa])", "game 1: komi must be a multiple of 0.5"),
+        ("a.sgf", "no tree", "no SGF data found"),
+        ("a.txt", "azjax game 1\ngame: x\n", "missing line before the moves"),
+    ],
+)
+def test_files_that_cannot_be_read_are_refused(name, text, message, tmp_path, caplog):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(ValueError, match=f"{name}.*{message}"):
+        list(read_games(path))
+    assert not caplog.records
+
+
+def test_other_content_is_refused(tmp_path):
+    path = tmp_path / "games.pgn"
+    with pytest.raises(ValueError, match=r"games.pgn: No such file"):
+        list(read_games(path))
+    path.write_bytes(b"\x80\x04\0\0")
+    with pytest.raises(ValueError, match=r"games.pgn is not a text file"):
+        list(read_games(path))
