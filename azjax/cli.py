@@ -24,6 +24,7 @@ COMMANDS = {
     "train-q": "Learn a small game by Q-learning, as a baseline.",
     "evaluate": "Measure a player's mistakes and match scores.",
     "data": "Query the games that a run has kept, in SQL.",
+    "import-games": "Store games of people and other programs, to learn from.",
     "arena": "Play a tournament and rate the players.",
     "play": "Play a game in the terminal.",
     "gtp": "Speak the Go Text Protocol on standard input and output.",

@@ -14,11 +14,14 @@ from rich.text import Text
 
 from azjax import games
 from azjax.commands.common import note
-from azjax.data import GAMES
+from azjax.data import GAMES, game_files
 from azjax.data.database import Result, opened
 from azjax.data.queries import QUERIES, VIEWS
+from azjax.data.rows import stated_game
+from azjax.games import Game
 from azjax.remote import as_directory
 from azjax.training import load_config
+from azjax.training.run_directory import CONFIG_FILE
 
 MAX_ROWS = 200  # of a printed table
 
@@ -38,13 +41,13 @@ def data_command(
     as_csv: Annotated[bool, tyro.conf.arg(name="csv")] = False,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> None:
-    """Query the games of self-play that a run has kept; reads only.
+    """Query the games that a run has kept, or imported ones; reads only.
 
     The views are `positions` (a row for each position), `games` and `openings` (the
     first position of each game). The SQL is DuckDB's.
 
     Args:
-        run: the run directory.
+        run: the run directory, or a directory of imported games.
         sql: a SELECT, or the name of a ready query: openings, repeated, calibration,
             longest, draws, regret. By default an overview.
         as_csv: print CSV.
@@ -55,7 +58,7 @@ def data_command(
     directory = as_directory(run)
     if not isinstance(directory, Path):
         raise ValueError(f"copy {run}/{GAMES} and config.json here: {run} is remote")
-    game = games.make(load_config(directory).game)
+    game = _game_of(directory)
     query = QUERIES[sql].sql if sql in QUERIES else sql
     with opened(directory / GAMES, game) as database:
         result = database.query(query or OVERVIEW)
@@ -67,6 +70,18 @@ def data_command(
         note(f"views: {', '.join(VIEWS)}; ready queries:")
         for name, ready in QUERIES.items():
             note(f"    {name:12} {ready.purpose}")
+
+
+def _game_of(directory: Path) -> Game:
+    """Returns the game of a run, or of imported games.
+
+    Raises:
+        ValueError: the directory is neither.
+    """
+    files = [] if (directory / CONFIG_FILE).exists() else game_files(directory / GAMES)
+    if not files:
+        return games.make(load_config(directory).game)
+    return games.make(stated_game(files[0].path))
 
 
 def _print_table(result: Result) -> None:

@@ -1,17 +1,20 @@
-"""The games of a run on disk: Parquet files and SQL over them (extra `data`)."""
+"""Games on disk: Parquet files and SQL over them (extra `data`)."""
 
 from azjax.data.files import GAMES, delete_oldest, drop_after, game_files
+from azjax.data.importing import Imported, import_games
 from azjax.data.reader import WholeGames, read_games, stored_files
 from azjax.data.rows import Rows, file_schema, state_bytes, unpack_states
 
 __all__ = [
     "GAMES",
+    "Imported",
     "Rows",
     "WholeGames",
     "delete_oldest",
     "drop_after",
     "file_schema",
     "game_files",
+    "import_games",
     "read_games",
     "state_bytes",
     "stored_files",

@@ -188,6 +188,7 @@ def _check_values(rows: Rows, game: Game) -> None:
         ("value", abs(rows.value) <= 1.001),
         ("draw_probability", abs(rows.draw_probability - 0.5) <= 0.501),
         ("regret", abs(rows.regret - 1) <= 1.001),
+        ("reward", np.isin(rows.reward, (-1, 0, 1))),
     ):
         if not np.all(is_right):  # False for NaN
             raise ValueError(f"{name} has an impossible value")
@@ -216,6 +217,16 @@ def read_about(path: Directory) -> tuple["pa.Schema", dict[str, Any]]:
     if not isinstance(about, dict):
         raise ValueError(f"{path} is no file of games of azjax")
     return schema, about
+
+
+def stated_game(path: Directory) -> str:
+    """Returns the spec of the game that a file says it has.
+
+    Raises:
+        ValueError: it is no file of games, or damaged.
+        OSError: it cannot be read.
+    """
+    return str(read_about(path)[1].get("game"))
 
 
 def checked_run(path: Directory, game: Game) -> str:

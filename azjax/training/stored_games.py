@@ -232,13 +232,16 @@ def _is_right(game: Game, move: Trajectory, after: State) -> jax.Array:
     actions = jnp.arange(mask.size) if policy.action is None else policy.action
     is_legal = mask[action] & (mask[actions] | (policy.probability == 0)).all()
     expected = game.step(move.state, action)
+    # People resign, or agree to a draw.
+    ends_early = move.terminated & ~expected.terminated
+    reward = game.rewards(expected)[move.state.current_player]
     same = jax.tree.map(lambda a, b: (a == b).all(), expected, after)
     is_same = jnp.stack(jax.tree.leaves(same)).all()
     return (
         is_legal
         & ~move.state.terminated
-        & (expected.terminated == move.terminated)
-        & (game.rewards(expected)[move.state.current_player] == move.reward)
+        & (ends_early | (expected.terminated == move.terminated))
+        & (ends_early | (reward == move.reward))
         & (move.terminated | is_same)
     )
 

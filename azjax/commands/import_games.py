@@ -1,0 +1,34 @@
+"""`azjax import-games`: stores games of people and of other programs to learn from."""
+
+from pathlib import Path
+
+import tyro
+
+from azjax import games
+from azjax.data.importing import import_games, reasons
+
+
+def import_games_command(
+    files: tyro.conf.Positional[tuple[str, ...]], /, *, to: str, game: str | None = None
+) -> None:
+    """Store games of people and of other programs, to learn from and to query.
+
+    Reads PGN (chess), SGF (Go), the arena's lines of JSON, saved games of azjax, and
+    text files with the moves of a game in each line.
+
+    Args:
+        files: the files.
+        to: the new directory, for `azjax train --learn-from` and `azjax data`.
+        game: the game, whose options replace those in the files; needed for lines of
+            moves.
+    """
+    if not files:
+        raise ValueError("give at least one file of games")
+    made = None if game is None else games.make(game)
+    found = import_games([Path(name) for name in files], Path(to), made)
+    print(
+        f"{found.games:,} games of {found.game!r} with {found.positions:,} positions "
+        f"in {to}"
+    )
+    if found.left_out:
+        print(f"left out: {reasons(found.left_out)}")

@@ -1,0 +1,244 @@
+"""Stores games of people and of other programs as a run stores its own."""
+
+import itertools
+import secrets
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from azjax.data.files import GAMES
+from azjax.data.rows import Rows, pack_states
+from azjax.data.writer import GamesWriter
+from azjax.games import Game, GameRecord, State, read_games
+from azjax.games.host import first_state
+
+GAMES_AT_ONCE = 256
+
+
+class Imported(NamedTuple):
+    """What was stored.
+
+    game: the game.
+    games: number of stored games.
+    positions: number of stored positions.
+    left_out: number of games that were not stored, by reason.
+    """
+
+    game: Game
+    games: int
+    positions: int
+    left_out: dict[str, int]
+
+
+def import_games(
+    paths: Sequence[Path], directory: Path, game: Game | None = None
+) -> Imported:
+    """Stores the games of files in `directory/games`, which `stored_files` reads.
+
+    The policy target of a position is the move that was played, its value the result of
+    the game; random opening moves are left out. A game may have ended before its rules
+    end it, by resignation or agreement. Games without result, forfeited games, and
+    games whose stated result is not that of the rules are left out.
+
+    Args:
+        paths: files that `azjax.games.read_games` reads.
+        directory: must not exist; it is created with its content, or not at all.
+        game: the game; by default that of the first file.
+
+    Raises:
+        ValueError: a file cannot be read, or has no game to store; or the directory
+            exists; or pyarrow is not installed.
+        OSError: the directory cannot be written.
+    """
+    if directory.exists():
+        raise ValueError(f"{directory} exists: give a new directory")
+    records = _read(paths, game)
+    first = next(records, None)
+    if first is None:
+        raise ValueError(f"no games in {', '.join(map(str, paths))}")
+    made = first[0]
+    partial = directory.with_name(f".{directory.name}.{secrets.token_hex(4)}")
+    try:
+        found = _write(partial / GAMES, made, itertools.chain([first], records))
+        if not found.games:
+            raise ValueError(f"no game can be stored: {reasons(found.left_out)}")
+        partial.rename(directory)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return found
+
+
+def reasons(left_out: dict[str, int]) -> str:
+    """Returns the numbers of games that were left out as text."""
+    return ", ".join(f"{number:,} {reason}" for reason, number in left_out.items())
+
+
+def _read(
+    paths: Sequence[Path], game: Game | None
+) -> Iterator[tuple[Game, GameRecord]]:
+    """Yields the games of files.
+
+    Raises:
+        ValueError: as in `read_games`, or they are of several games.
+    """
+    first = game
+    for path in paths:
+        for number, (found, record) in enumerate(read_games(path, game), 1):
+            first = first or found
+            if found != first:
+                raise ValueError(
+                    f"{path}: game {number} is of {found!r}, an earlier one of "
+                    f"{first!r}: give the game, whose options replace those of the "
+                    "files"
+                )
+            yield found, record
+
+
+def _write(
+    directory: Path, game: Game, records: Iterable[tuple[Game, GameRecord]]
+) -> Imported:
+    left_out: Counter[str] = Counter()
+    num_games = num_positions = 0
+    run = secrets.token_hex(8)
+    directory.mkdir(parents=True)
+    with _new_writer(directory, game, run) as writer:
+        batches = _batches(records)
+        for iteration, batch in enumerate(batches, 1):
+            rows = rows_of(game, batch, num_games, left_out)
+            if len(rows.game):
+                num_games += len(np.unique(rows.game))
+                num_positions += len(rows.game)
+                writer.add(iteration, lambda rows=rows: rows)
+        writer.flush()
+    return Imported(game, num_games, num_positions, dict(left_out))
+
+
+def _new_writer(directory: Path, game: Game, run: str) -> GamesWriter:
+    try:
+        return GamesWriter(directory, game, run=run, seed=0)
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"{error.name} is not installed: pip install 'azjax[data]'"
+        ) from None
+
+
+def _batches(
+    records: Iterable[tuple[Game, GameRecord]],
+) -> Iterator[list[GameRecord]]:
+    games = (record for _, record in records)
+    while batch := list(itertools.islice(games, GAMES_AT_ONCE)):
+        yield batch
+
+
+def rows_of(
+    game: Game, records: Sequence[GameRecord], first_id: int, left_out: Counter[str]
+) -> Rows:
+    """Returns the positions of games, game by game.
+
+    Args:
+        game: the game.
+        records: at most `GAMES_AT_ONCE` games with legal moves.
+        first_id: id of the first stored game.
+        left_out: the games that are not stored are counted here, by reason.
+    """
+    lengths = [len(record.moves) for record in records]
+    moves = np.full((GAMES_AT_ONCE, max(1, *lengths)), -1, np.int32)
+    for row, record in zip(moves, records, strict=False):
+        row[: len(record.moves)] = record.moves
+    states, last = _replayed(game, moves)
+    rewards = np.asarray(_rewards(game, last))[:, 0]
+    stored = np.zeros(moves.shape, bool)
+    results = np.zeros(len(moves), np.float32)
+    for index, record in enumerate(records):
+        is_over = bool(np.asarray(last.terminated)[index])
+        reason = _reason(record, rewards[index] if is_over else None)
+        if reason:
+            left_out[reason] += 1
+        else:
+            stored[index, record.opening_moves : lengths[index]] = True
+            results[index] = record.result or 0
+    place = row, number = np.nonzero(stored)  # game by game
+    player = np.asarray(states.current_player).T[place]
+    value = (results[row] * (1 - 2.0 * player) + 0.0).astype(np.float32)  # no -0.0
+    terminated = number == np.array(lengths)[row] - 1
+    ids = np.cumsum(stored.any(axis=1)) - 1
+    openings = np.array([record.opening_moves for record in records])
+    return Rows(
+        game=first_id + ids[row],
+        ply=(number - openings[row]).astype(np.int32),
+        player=player,
+        move=moves[place],
+        state=np.swapaxes(pack_states(states, 2), 0, 1)[place],
+        policy_counts=np.ones(len(row), np.int64),
+        policy_actions=moves[place],
+        policy_probabilities=np.ones(len(row), np.float32),
+        value=value,
+        draw_probability=(value == 0).astype(np.float32),
+        regret=np.zeros(len(row), np.float32),
+        reward=np.where(terminated, value, 0).astype(np.float32),
+        terminated=terminated,
+        simulations=np.zeros(len(row), np.int32),
+    )
+
+
+def _reason(record: GameRecord, reward: float | None) -> str:
+    """Returns why a game is not stored, empty if it is.
+
+    Args:
+        record: the game.
+        reward: of player 0 by the rules; None if the game is not over.
+    """
+    if record.result is None:
+        return "without result"
+    if record.is_forfeit:
+        return "forfeited"
+    if reward is not None and reward != record.result:
+        return "with another result than by the rules"
+    if len(record.moves) <= record.opening_moves:
+        return "without moves"
+    return ""
+
+
+def _replayed(game: Game, moves: np.ndarray) -> tuple[State, State]:
+    """Plays G games.
+
+    Args:
+        game: the game.
+        moves: `[G, L]` int32; -1 after the end of a game.
+
+    Returns:
+        The positions before each move, leaves `[L, G, ...]`, and the last ones, `[G,
+        ...]`; NumPy arrays.
+    """
+    start = first_state(game)
+    states = jax.tree.map(
+        lambda leaf: np.repeat(np.asarray(leaf)[None], len(moves), axis=0), start
+    )
+    before = []
+    for actions in moves.T:
+        before.append(states)
+        states = jax.device_get(_step(game, states, jnp.asarray(actions)))
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *before), states
+
+
+@jax.jit(static_argnames="game")
+def _step(game: Game, states: State, actions: jax.Array) -> State:
+    """Makes a move in each game that has one."""
+    after = jax.vmap(game.step)(states, jnp.maximum(actions, 0))
+
+    def select(new, old):
+        has_move = (actions >= 0).reshape(-1, *[1] * (new.ndim - 1))
+        return jnp.where(has_move, new, old)
+
+    return jax.tree.map(select, after, states)
+
+
+@jax.jit(static_argnames="game")
+def _rewards(game: Game, states: State) -> jax.Array:
+    return jax.vmap(game.rewards)(states)

@@ -1,0 +1,147 @@
+import jax
+import numpy as np
+import pytest
+
+from azjax import games
+from azjax.data import GAMES, import_games, read_games, stored_files, unpack_states
+from azjax.games import GameRecord
+from azjax.games.host import first_state, next_state
+from azjax.training import TrainConfig
+from azjax.training.lanes import spread_lanes
+from azjax.training.stored_games import StoredGames
+
+pytest.importorskip("pyarrow")
+GAME = games.make("tic_tac_toe")
+NAMES = ("a", "b")
+WON, DRAWN = [0, 3, 1, 4, 2], [0, 4, 8, 1, 7, 6, 2, 5, 3]
+RECORDS = [
+    GameRecord(NAMES, WON, 1, ""),
+    GameRecord(NAMES, [4, 0], None, ""),
+    GameRecord(NAMES, [4, 0, 1], -1, "resigned"),
+    GameRecord(NAMES, DRAWN, 0, "", opening_moves=3),
+    GameRecord(NAMES, [4, 0, 2], 1, "hung"),
+    GameRecord(NAMES, WON, -1, ""),
+    GameRecord(NAMES, [4, 0], 0, ""),  # agreed
+    GameRecord(NAMES, [4, 0], 0, "", opening_moves=2),
+]
+
+
+def write(path, records=RECORDS, game=GAME):
+    path.write_text(game.record_format.write(game, records))
+    return path
+
+
+def read_rows(directory):
+    [files] = stored_files([str(directory)], GAME)
+    [games_read] = read_games(files, GAME)
+    return games_read
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory):
+    path = tmp_path_factory.mktemp("files")
+    found = import_games([write(path / "games.jsonl")], path / "stored")
+    return found, path / "stored"
+
+
+def test_games_with_a_result_are_stored(imported):
+    found, directory = imported
+    assert found.game == GAME
+    assert (found.games, found.positions) == (4, 5 + 3 + 6 + 2)
+    assert found.left_out == {
+        "without result": 1,
+        "forfeited": 1,
+        "with another result than by the rules": 1,
+        "without moves": 1,
+    }
+    whole = read_rows(directory)
+    moves = np.split(whole.rows.move, whole.starts[1:])
+    kept = [WON, [4, 0, 1], DRAWN[3:], [4, 0]]
+    assert [list(part) for part in moves] == kept
+
+
+def test_a_row_has_the_position_the_move_and_the_result(imported):
+    rows = read_rows(imported[1]).rows
+    states = unpack_states(GAME, rows.state)
+    number = 0
+    for moves, result, opening in ((WON, 1, 0), ([4, 0, 1], -1, 0), (DRAWN, 0, 3)):
+        state = first_state(GAME)
+        for ply, move in enumerate(moves):
+            if ply >= opening:
+                found = jax.tree.map(lambda leaf, at=number: leaf[at], states)
+                jax.tree.map(np.testing.assert_array_equal, found, state)
+                mover = int(state.current_player)
+                assert rows.ply[number] == ply - opening
+                assert rows.player[number] == mover
+                assert rows.value[number] == result * (1 - 2 * mover)
+                is_last = ply == len(moves) - 1
+                assert rows.terminated[number] == is_last
+                assert rows.reward[number] == is_last * rows.value[number]
+                assert rows.draw_probability[number] == (result == 0)
+                number += 1
+            state = next_state(GAME, state, move)
+    np.testing.assert_array_equal(rows.policy_counts, 1)
+    np.testing.assert_array_equal(rows.policy_actions, rows.move)
+    np.testing.assert_array_equal(rows.policy_probabilities, 1)
+
+
+def test_a_run_learns_from_resigned_and_agreed_games(imported):
+    config = TrainConfig(
+        game="tic_tac_toe", iterations=1, learn_from=(str(imported[1]),)
+    )
+    lanes = spread_lanes(config.num_lanes, one_by_one=False, devices=jax.devices()[:1])
+    _, chunk, metrics = StoredGames(config, GAME, lanes).chunk(0)
+    ended = np.asarray(chunk.terminated)
+    won = np.asarray(chunk.reward)[ended]
+    # Each of the 4 games, again and again.
+    assert metrics["games"] == ended.sum() > 1000
+    assert set(won) == {0, 1, -1}
+
+
+def test_games_of_several_files_and_batches_have_different_ids(tmp_path):
+    paths = [write(tmp_path / f"{name}.jsonl", RECORDS[:1] * 300) for name in "ab"]
+    found = import_games(paths, tmp_path / "stored")
+    assert (found.games, found.positions) == (600, 3000)
+    rows = read_rows(tmp_path / "stored").rows
+    np.testing.assert_array_equal(np.unique(rows.game), np.arange(600))
+
+
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        ([], "no games in"),
+        ([RECORDS[1]], "no game can be stored: 1 without result"),
+    ],
+)
+def test_nothing_is_written_without_games(records, message, tmp_path):
+    path = write(tmp_path / "games.jsonl", records)
+    with pytest.raises(ValueError, match=message):
+        import_games([path], tmp_path / "stored")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_nothing_is_written_after_an_error(tmp_path):
+    path = write(tmp_path / "games.jsonl", RECORDS * 100)
+    with path.open("a") as file:
+        file.write("no game\n")
+    with pytest.raises(ValueError, match=r"games.jsonl: line 801: not a game"):
+        import_games([path], tmp_path / "stored")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_games_of_one_game_are_stored(tmp_path):
+    five, four = games.make("go:5"), games.make("go:4")
+    record = GameRecord(NAMES, [1], 1, "resigned")
+    paths = [
+        write(tmp_path / f"{game.size}.sgf", [record], game) for game in (five, four)
+    ]
+    with pytest.raises(ValueError, match=r"4.sgf: game 1 is of go:4, an earlier one"):
+        import_games(paths, tmp_path / "stored")
+    assert not (tmp_path / "stored").exists()
+
+
+def test_a_directory_that_exists_is_kept(imported, tmp_path):
+    before = sorted((imported[1] / GAMES).iterdir())
+    with pytest.raises(ValueError, match=r"stored exists: give a new directory"):
+        import_games([write(tmp_path / "games.jsonl")], imported[1])
+    assert sorted((imported[1] / GAMES).iterdir()) == before
