@@ -27,6 +27,7 @@ COMMANDS = {
     "import-games": "Store games of people and other programs, to learn from.",
     "arena": "Play a tournament and rate the players.",
     "play": "Play a game in the terminal.",
+    "review": "Review a game: values of its positions, and mistakes.",
     "gtp": "Speak the Go Text Protocol on standard input and output.",
     "uci": "Speak the Universal Chess Interface on standard input and output.",
     "export": "Write a trained player as an ONNX file or as a web page.",

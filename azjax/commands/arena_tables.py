@@ -64,7 +64,7 @@ def print_match(console: Console, name: str, opponent: str, match: MatchResult) 
     games = match.game_records((name, opponent))
     forfeits = [ended for ended in games if ended.is_forfeit]
     for ended in forfeits[:_FORFEITS_SHOWN]:
-        loser = ended.names[0] if ended.result < 0 else ended.names[1]
+        loser = ended.names[0 if ended.result == -1 else 1]
         print_line(console, f"  {loser} forfeits a game: {ended.fault}")
     if len(forfeits) > _FORFEITS_SHOWN:
         more = len(forfeits) - _FORFEITS_SHOWN

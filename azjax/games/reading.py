@@ -1,6 +1,7 @@
 """Reads games from files in any of the formats that azjax knows."""
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from azjax.games.host import compiled, first_state, next_state, rewards
 from azjax.games.registry import available, find_class, make
 
 MAX_BYTES = 2**28  # of a file
+_NUMBER = re.compile(r"\d+\.+")  # of a move
 
 
 def read_games(
@@ -89,7 +91,7 @@ def _saved(path: Path, game: Game | None) -> tuple[Game, GameRecord]:
 def _lines(text: str) -> Iterator[GameText]:
     """Yields a game for each line of moves; numbers such as `1.` are left out."""
     for number, line in enumerate(text.splitlines(), 1):
-        moves = [word for word in line.split() if not word.rstrip(".").isdigit()]
+        moves = [word for word in line.split() if not _NUMBER.fullmatch(word)]
         if moves:
             yield GameText(f"line {number}", "", ("?", "?"), moves, None)
 

@@ -14,7 +14,7 @@ from azjax.players.engine_player import (
 )
 from azjax.players.engine_process import EngineProcess, shown
 from azjax.players.session import MoveDecision, PlayerSession
-from azjax.players.uci_notation import read_move
+from azjax.players.uci_notation import read_move, score_value
 from azjax.players.uci_options import UciOption, parse_option, setoption
 from azjax.suggestions import did_you_mean
 
@@ -197,17 +197,18 @@ class _UciSession(EngineSession[_Engine]):
         self._states = [first_state(game)]
 
     def choose(self, state: State, moves: Sequence[int]) -> MoveDecision:
-        """Chooses a move; see `EngineSession.choose`."""
+        """Chooses a move; see `EngineSession.choose`. The value is that of the engine's
+        last score."""
         process = self._engine.process
         self._follow(moves)
         process.send(" ".join(["position startpos", *self._moves_part()]))
-        answer = ""
+        answer, value = "", None
         with self._asking():
             for line in self._engine.answer(self._go, "bestmove", self._seconds):
-                answer = line
+                answer, value = line, score_value(line, value)
         text = " ".join(answer.split()[1:2])
         try:
-            return MoveDecision(read_move(self._game, state, text))
+            return MoveDecision(read_move(self._game, state, text), value=value)
         except ValueError:
             process.fail(
                 f"answers {self._go!r} with {shown(answer)!r}, which is not a legal "

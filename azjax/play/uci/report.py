@@ -1,24 +1,16 @@
 """The `info` lines of a search.
 
-The score in centipawns is `400 log10((1 + v) / (1 - v))` for the expected result v in
-[-1, 1] of the player to move, limited to 2000: a score of 100 is an expected score of
-64% (https://www.chessprogramming.org/Pawn_Advantage,_Win_Percentage,_and_Elo). It is no
-count of material.
-
 A mate is reported where it is proven: by the first move itself, or by the solver of a
 search with `use_solver`. The number of moves is that of the principal variation.
 """
 
-import math
 from typing import NamedTuple
 
 from azjax.games.chess import Chess, State
 from azjax.games.host import next_state
 from azjax.play.move_ranking import rank_moves
 from azjax.players import MoveDecision
-
-MAX_CENTIPAWNS = 2000
-_MAX_VALUE = math.tanh(MAX_CENTIPAWNS / 800 * math.log(10))
+from azjax.players.uci_notation import centipawns
 
 
 class Progress(NamedTuple):
@@ -97,9 +89,3 @@ def _variation(
             moves, f"mate {(len(moves) + 1) // 2 if wins else -len(moves) // 2}"
         )
     return Line(moves, f"cp {centipawns(value)}")
-
-
-def centipawns(value: float) -> int:
-    """Returns the score of an expected result in [-1, 1]."""
-    value = min(max(value, -_MAX_VALUE), _MAX_VALUE)
-    return round(400 * math.log10((1 + value) / (1 - value)))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from azjax import games
-from azjax.play.uci.report import Progress, centipawns, info_lines, variations
+from azjax.play.uci.report import Progress, info_lines, variations
 from azjax.players import Analysis, MoveDecision
 
 CHESS = games.make("chess")
@@ -26,18 +26,6 @@ def decision_of(state, line, visits, value):
         line=np.array([*actions, -1, -1], np.int32),
     )
     return MoveDecision(actions[0], analysis.prior, value, analysis)
-
-
-@pytest.mark.parametrize(
-    ("value", "score"),
-    [(0.0, 0), (0.5, 191), (-0.5, -191), (1.0, 2000), (-1.0, -2000), (2.0, 2000)],
-)
-def test_an_expected_result_has_a_score_in_centipawns(value, score):
-    assert centipawns(value) == score
-
-
-def test_a_score_of_100_expects_64_percent():
-    assert centipawns(2 * 0.640065 - 1) == 100
 
 
 def test_variations_are_ordered_by_visits_and_have_their_scores():

@@ -1,0 +1,53 @@
+import json
+
+import pytest
+
+from azjax import cli
+
+LINES = "a1 b1 b2 c3 a3 a2 c1\na1\n"
+
+
+@pytest.fixture
+def moves(tmp_path, monkeypatch):
+    """The name of a file with two games of tic-tac-toe."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "moves.txt").write_text(LINES)
+    return "moves.txt"
+
+
+def test_a_game_is_printed_with_its_mistakes(moves, capsys):
+    options = ("--game", "tic_tac_toe", "--player", "minimax:9")
+    cli.main(["review", moves, *options])
+    printed = capsys.readouterr()
+    assert "minimax:9 reviews 7 moves" in printed.err
+    lines = [line.split() for line in printed.out.splitlines()]
+    assert lines[0][-1] == "1-0"
+    assert lines[3][:3] == ["2.", "b1", "??"]
+    assert [line[-1] for line in lines[2:9]].count("+0.00") == 2
+    assert "values for the" in printed.out
+    assert "1 ??; loses 0.333 a move" in printed.out
+
+
+def test_json_has_the_moves(moves, capsys):
+    options = ("--game", "tic_tac_toe", "--player", "minimax:9", "--json")
+    cli.main(["review", moves, *options, "--number", "2"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["game"] == "tic_tac_toe"
+    assert found["result"] is None
+    assert [move["text"] for move in found["moves"]] == ["a1"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--number", "3"], "moves.txt has 2 games: there is no game 3"),
+        (["--number", "0"], "--number must be"),
+        (["--player", "human"], "a person cannot review"),
+        (["--player", "god"], "unknown player 'god'"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(arguments, message, moves, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["review", moves, "--game", "tic_tac_toe", *arguments])
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err.splitlines()[-1]

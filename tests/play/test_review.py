@@ -1,0 +1,110 @@
+import itertools
+
+import pytest
+
+from azjax import games, players
+from azjax.games.host import first_state, next_state
+from azjax.play.review import POSITIONS_AT_ONCE, review
+from azjax.players import ForfeitError, MoveDecision
+
+GAME = games.make("tic_tac_toe")
+
+
+def actions_of(game, moves):
+    state, actions = first_state(game), []
+    for text in moves.split():
+        actions.append(game.text_to_action(state, text))
+        state = next_state(game, state, actions[-1])
+    return actions
+
+
+def test_the_mistakes_of_a_game_are_marked():
+    # b1 loses against a1 and the middle; b3 overlooks the second line of three.
+    moves = actions_of(GAME, "a1 b1 b2 c3 a3 a2 c1")
+    found = review(GAME, moves, players.load("minimax:9", GAME))
+    assert [move.player for move in found] == [0, 1, 0, 1, 0, 1, 0]
+    assert " ".join(move.text for move in found) == "a1 b1 b2 c3 a3 a2 c1"
+    assert [move.before for move in found] == [0, 0, 1, 1, 1, 1, 1]
+    assert [move.after for move in found] == [0, 1, 1, 1, 1, 1, 1]
+    assert [move.mark for move in found] == ["", "??", "", "", "", "", ""]
+    assert [move.loss for move in found] == [0, 1, 0, 0, 0, 0, 0]
+    assert found[1].best != "b1"
+    assert found[1].exact_before is None
+
+
+def test_values_are_those_of_the_first_player():
+    # The second player wins: O has a3, b3, c3.
+    moves = actions_of(GAME, "a1 a3 b1 b3 c2 c3")
+    found = review(GAME, moves, players.load("minimax:9", GAME))
+    assert found[4].after == -1
+    assert found[5].before == found[5].after == -1
+    # c2 in place of c1, which wins.
+    assert (found[4].before, found[4].loss, found[4].mark) == (1, 2, "??")
+    assert found[4].best == "c1"
+
+
+def test_a_long_game_is_reviewed_in_batches():
+    game = games.make("connect_four")
+    texts = "1 1 1 1 1 1 2 2 2 2 2 2 3 3 3 3 3 3 5 5"
+    moves, lines = actions_of(game, texts), []
+    reviewer = players.load("mcts:4", game)
+    found = review(game, moves, reviewer, seed=3, report=lines.append)
+    assert len(found) == len(moves) > POSITIONS_AT_ONCE
+    assert lines[0] == f"{POSITIONS_AT_ONCE} of {len(moves) + 1} positions"
+    for move, following in itertools.pairwise(found):
+        assert move.after == following.before
+
+
+def test_a_solver_decides_what_is_a_mistake():
+    pytest.importorskip("bitbully")
+    game = games.make("connect_four")
+    # The first player wins from the middle, and loses from the edge.
+    found = review(game, actions_of(game, "4 1"), players.load("mcts:2", game))
+    assert [(move.exact_before, move.exact_after) for move in found] == [(1, 1), (1, 1)]
+    assert [move.mark for move in found] == ["", ""]
+    found = review(game, actions_of(game, "1 1"), players.load("mcts:2", game))
+    assert (found[0].exact_before, found[0].exact_after) == (1, -1)
+    assert found[0].mark == "??"
+
+
+class _Engine:
+    """An external player that may lack values, or fail."""
+
+    def __init__(self, value=None, error=None):
+        self.value, self.error, self.is_closed = value, error, False
+
+    def start_session(self, game, seed):
+        del game, seed
+        return self
+
+    def choose(self, state, moves):
+        del state
+        if self.error and moves:
+            raise self.error
+        return MoveDecision(8, value=self.value)
+
+    def close(self):
+        self.is_closed = True
+
+
+def test_an_external_player_reviews():
+    engine = _Engine(value=0.25)
+    first, second = review(GAME, [0, 8], engine)
+    assert engine.is_closed
+    # Its values are for the player to move.
+    assert (first.before, first.after, second.after) == (0.25, -0.25, 0.25)
+    assert (first.loss, first.mark, first.best) == (0.5, "??", second.text)
+    assert (second.loss, second.mark) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("reviewer", "message"),
+    [
+        (players.HumanPlayer(), "a person cannot review"),
+        (_Engine(), "gives no expected results"),
+        (_Engine(0.0, ForfeitError("it died")), "cannot go on: it died"),
+    ],
+)
+def test_reviewers_without_values_are_refused(reviewer, message):
+    with pytest.raises(ValueError, match=message):
+        review(GAME, [0, 8], reviewer)
