@@ -11,7 +11,7 @@ from azjax.remote import Directory, as_directory
 from azjax.training.config import TrainConfig
 from azjax.training.plan import plan_to_follow, read_plan
 from azjax.training.q_config import QConfig
-from azjax.training.run_directory import read_config
+from azjax.training.run_directory import CONFIG_FILE, read_config
 
 # Entries of the file that are not settings of a continued run.
 _NOT_SETTINGS = ("format", "kind", "optimizer", "hooks", "plan")
@@ -36,17 +36,30 @@ def load_q_config(directory: str | os.PathLike[str]) -> QConfig:
     return _load(QConfig, KIND, as_directory(directory))
 
 
-def _load(config_class: type[C], kind: str | None, directory: Directory) -> C:
+def load_any_config(directory: str | os.PathLike[str]) -> TrainConfig | QConfig:
+    """Returns the settings with which a run of either algorithm continues; see
+    `load_config`."""
+    directory = as_directory(directory)
+    if _content(directory).get("kind") == KIND:
+        return _load(QConfig, KIND, directory)
+    return _load(TrainConfig, None, directory)
+
+
+def _content(directory: Directory) -> dict[str, Any]:
     try:
-        content = read_config(directory)
+        return read_config(directory / CONFIG_FILE)
     except OSError as error:
         problem = error.strerror or error
         raise ValueError(f"no run in {directory}: {problem}") from None
+
+
+def _load(config_class: type[C], kind: str | None, directory: Directory) -> C:
+    content = _content(directory)
     if content.get("kind") != kind:
         raise ValueError(
             f"{directory} holds a run of another algorithm: give another --run-dir"
         )
-    values = {name: content[name] for name in content if name not in _NOT_SETTINGS}
+    values = _settings(content)
     # The newest length, even if the run was killed before it wrote its settings.
     with contextlib.suppress(ValueError):
         unit, number = read_plan(directory).length
@@ -55,6 +68,10 @@ def _load(config_class: type[C], kind: str | None, directory: Directory) -> C:
         return record_from_json(config_class, values | {"run_dir": str(directory)})
     except ValueError as error:
         raise ValueError(f"invalid settings in {directory}: {error}") from None
+
+
+def _settings(content: dict[str, Any]) -> dict[str, Any]:
+    return {name: content[name] for name in content if name not in _NOT_SETTINGS}
 
 
 def repeated_config(directory: str | os.PathLike[str], **changes: Any) -> TrainConfig:
