@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from azjax.players.q_serialization import KIND
 from azjax.records import record_from_json
-from azjax.remote import Directory, as_directory
+from azjax.remote import Directory, as_directory, store_errors
 from azjax.training.config import TrainConfig
 from azjax.training.plan import plan_to_follow, read_plan
 from azjax.training.q_config import QConfig
@@ -72,6 +72,33 @@ def _load(config_class: type[C], kind: str | None, directory: Directory) -> C:
 
 def _settings(content: dict[str, Any]) -> dict[str, Any]:
     return {name: content[name] for name in content if name not in _NOT_SETTINGS}
+
+
+def config_from_file(path: str | os.PathLike[str], **changes: Any) -> TrainConfig:
+    """Returns the settings in a `config.json` as those of a new run of AlphaZero.
+
+    Args:
+        path: the file, or the directory of the run that has it; of any origin.
+        **changes: other fields of `TrainConfig`, usually `run_dir`.
+
+    Raises:
+        ValueError: there is no such file, it cannot be read, or its settings are
+            invalid or of another algorithm.
+    """
+    file = as_directory(path)
+    with store_errors(file):
+        file = file / CONFIG_FILE if file.is_dir() else file
+    try:
+        content = read_config(file)
+    except OSError as error:
+        raise ValueError(f"no settings in {file}: {error.strerror or error}") from None
+    if content.get("kind") is not None:
+        raise ValueError(f"the settings in {file} are of another algorithm")
+    try:
+        config = record_from_json(TrainConfig, _settings(content))
+    except ValueError as error:
+        raise ValueError(f"invalid settings in {file}: {error}") from None
+    return dataclasses.replace(config, **changes)
 
 
 def repeated_config(directory: str | os.PathLike[str], **changes: Any) -> TrainConfig:
