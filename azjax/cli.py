@@ -23,6 +23,7 @@ COMMANDS = {
     "train": "Learn a game by self-play.",
     "train-q": "Learn a small game by Q-learning, as a baseline.",
     "evaluate": "Measure a player's mistakes and match scores.",
+    "compare": "Compare runs: settings, progress, strength.",
     "data": "Query the games that a run has kept, in SQL.",
     "import-games": "Store games of people and other programs, to learn from.",
     "arena": "Play a tournament and rate the players.",

@@ -185,7 +185,11 @@ def test_a_finished_run_can_be_started_again(run, capsys):
         ),
         (
             ["solve"],
-            "train-q, evaluate, data, import-games, arena, play, review, gtp, uci, "
+        (
+            ["solve"],
+            "train-q, evaluate, compare, data, import-games, arena, play, review, gtp, "
+            "uci, export, serve",
+        ),
             "export, serve",
         ),
         (["trian", "tic_tac_toe"], "did you mean train?"),

@@ -57,7 +57,7 @@ def draw_chart(title: str, table: Sequence[Standing]) -> "Figure":
             color=INK,
             fontsize=9,
         )
-    axes.set_yticks(places, [_shortened(line.name) for line in table])
+    axes.set_yticks(places, [shortened(line.name) for line in table])
     axes.set_ylim(len(table) - 0.5, -0.7)
     axes.set_xlabel("Elo, with 95% intervals", color=PALE_INK, fontsize=9)
     axes.set_title(title, loc="left", color=INK, fontsize=13, fontweight="bold", pad=10)
@@ -75,7 +75,8 @@ def style_axes(axes: "Axes", grid: Literal["x", "y"] = "y") -> None:
     axes.tick_params(colors=PALE_INK, labelsize=9, length=0)
 
 
-def _shortened(name: str) -> str:
+def shortened(name: str) -> str:
+    """Returns a name for a chart; the middle of a long one is left out."""
     if len(name) <= _MAX_NAME:
         return name
     half = _MAX_NAME // 2

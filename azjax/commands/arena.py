@@ -95,13 +95,13 @@ def arena_command(
     board_game, own_parts = games.make(game), read_parts(parts)
     enable_compilation_cache()
     loaded = _load_players(texts, board_game, own_parts, move_seconds)
-    key, console = jax.random.key(seed), _console(as_json)
-    settings = _Settings(
+    key, console = jax.random.key(seed), tables_console(as_json)
+    settings = ArenaSettings(
         board_game, loaded, num_games, opening_moves, at_once, key, directory, console
     )
     if directory is not None:
         directory.mkdir(parents=True, exist_ok=True)
-    report = _test(settings, test) if test else _tournament(settings, fixed)
+    report = _test(settings, test) if test else run_tournament(settings, fixed)
     _publish(report | {"seed": seed}, settings, as_json)
 
 
@@ -115,7 +115,7 @@ def _num_games(games_per_match: int | None, sprt: tuple[float, float] | None) ->
     return num_games
 
 
-def _console(as_json: bool) -> Console:
+def tables_console(as_json: bool) -> Console:
     """Returns the console of tables; with --json, standard output has nothing else."""
     return Console(stderr=as_json, width=None if sys.stdout.isatty() else 120)
 
@@ -142,7 +142,7 @@ def _load_players(
 
 
 @dataclasses.dataclass(frozen=True)
-class _Settings:
+class ArenaSettings:
     """The checked arguments of the command."""
 
     game: Game
@@ -155,7 +155,7 @@ class _Settings:
     console: Console
 
 
-def _publish(report: dict[str, Any], settings: _Settings, as_json: bool) -> None:
+def _publish(report: dict[str, Any], settings: ArenaSettings, as_json: bool) -> None:
     """Saves and prints the results; exits with a status if they were interrupted."""
     text = json.dumps(report)
     if settings.directory is not None:
@@ -167,8 +167,8 @@ def _publish(report: dict[str, Any], settings: _Settings, as_json: bool) -> None
         raise SystemExit(INTERRUPTED)
 
 
-def _tournament(
-    settings: _Settings, anchor: tuple[str, float] | None
+def run_tournament(
+    settings: ArenaSettings, anchor: tuple[str, float] | None
 ) -> dict[str, Any]:
     """Plays a tournament and prints its tables; returns the results as JSON.
 
@@ -219,7 +219,7 @@ def _tournament(
     return to_json(tournament, table) | {"is_interrupted": is_interrupted}
 
 
-def _test(settings: _Settings, test: Sprt) -> dict[str, Any]:
+def _test(settings: ArenaSettings, test: Sprt) -> dict[str, Any]:
     """Plays a sequential test and prints its verdict; returns the results as JSON.
 
     Ctrl-C ends it undecided.

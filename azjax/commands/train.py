@@ -29,6 +29,7 @@ from azjax.training import (
 from azjax.training.distributed import exit_if_process_lost, is_first_process
 from azjax.training.presets import PresetName
 from azjax.training.run_directory import has_begun
+from azjax.training.saved_config import config_from_file
 from azjax.training.signals import exit_on_second_signal
 from azjax.training.summary import print_run
 
@@ -88,6 +89,7 @@ class _Length:
     preset: PresetName = "auto"
     run_dir: str | None = None
     plan: str | None = None
+    config: str | None = None
     minutes: float | None = None
     iterations: int | None = None
     trunk: str | None = None
@@ -106,9 +108,9 @@ def parse_train_config(
     """Reads a run's configuration from command-line arguments.
 
     The main options are `--minutes`, `--iterations`, `--run-dir`, `--seed`, `--preset`,
-    `--trunk`, `--algorithm`, `--from` and `--plan`; every field of `TrainConfig` is an
-    option. The defaults are the settings of the run in `--run-dir` if it has begun, or
-    of the run in `--plan`.
+    `--trunk`, `--algorithm`, `--from`, `--plan` and `--config`; every field of
+    `TrainConfig` is an option. The defaults are the settings of the run in `--run-dir`
+    if it has begun, of the run in `--plan`, or in the file `--config`.
 
     Args:
         game: game spec.
@@ -160,7 +162,8 @@ def _description(game: str, purpose: str) -> str:
         "are its settings. --from RUN starts "
         "with the weights of another run of the same network (with --network.heads "
         "board, also of another board size); --plan RUN reproduces "
-        "another run with its settings. --distributed makes this one of several "
+        "another run with its settings; --config FILE takes the settings of another "
+        "run's config.json as defaults. --distributed makes this one of several "
         "processes of a run, all started with the same command and a shared --run-dir: "
         "JAX finds them on a TPU pod, under Slurm and under Open MPI; elsewhere give "
         "--coordinator HOST:PORT (the host of process 0, and a free port), "
@@ -195,16 +198,25 @@ def _defaults(
     settings: Callable[..., TrainConfig] | None,
     changes: dict[str, Any],
 ) -> TrainConfig:
-    """Returns the settings of the run to continue or to reproduce, or a preset."""
+    """Returns the settings of the run to continue or to reproduce, of a file, or a
+    preset."""
+    sources = {"--plan": length.plan, "--config": length.config}
+    given = [option for option, source in sources.items() if source is not None]
+    given += ["--preset"] if length.preset != "auto" else []
+    if len(given) > 1:
+        raise ValueError(f"give one of {' and '.join(given)}: each selects settings")
     if length.preset != "auto":
         return preset(length.preset, game, **changes)
     if length.plan is not None:
         settings = functools.partial(repeated_config, length.plan)
+    if length.config is not None:
+        settings = functools.partial(config_from_file, length.config)
     settings = settings or functools.partial(preset, "auto", game)
     new = settings(**changes)
     if new.game != repr(games.make(game)):
-        raise ValueError(f"the run in {length.plan} is of {new.game}, not of {game}")
-    if not has_begun(new.directory):
+        source = length.plan or length.config
+        raise ValueError(f"the run in {source} is of {new.game}, not of {game}")
+    if length.config is not None or not has_begun(new.directory):
         return new
     old = load_config(new.directory)
     if old.game != new.game:

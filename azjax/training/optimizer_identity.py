@@ -13,7 +13,7 @@ from jax.extend import core
 
 DEFAULT = "adamw"
 _LIBRARIES = ("jax", "optax")
-_VERSION_INDEPENDENT = ("state", "constants")
+VERSION_INDEPENDENT = ("state", "constants")
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _NAMEDTUPLE = re.compile(r"namedtuple\[(\w+)\]")
 
@@ -67,11 +67,7 @@ def comparable(
     if saved.get("versions") == wanted.get("versions"):
         return saved, wanted
     stable_saved, stable_wanted = (
-        {
-            name: value
-            for name, value in identity.items()
-            if name in _VERSION_INDEPENDENT
-        }
+        {name: value for name, value in identity.items() if name in VERSION_INDEPENDENT}
         for identity in (saved, wanted)
     )
     return stable_saved, stable_wanted

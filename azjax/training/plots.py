@@ -149,35 +149,44 @@ def time_axis(axes: "Axes", longest: float) -> None:
 def _draw_mistakes(axes: "Axes", evaluations: Sequence[Row], seconds: float) -> None:
     rows = [row for row in evaluations if graded(row)]
     players = {name: PLAYERS[name] for name in PLAYERS if name in graded(rows[0])}
-    rates = np.array(
-        [[row[f"{player}_mistakes"] for row in rows] for player in players]
-    )
-    smallest = 100 * min(rates[rates > 0], default=0.01)
-    if (rates == 0).any():
+    times = np.array([row["seconds"] for row in rows]) / seconds
+    rates = {player: _rates(rows, f"{player}_mistakes") for player in players}
+    bottom = mistakes_axis(axes, np.concatenate([*rates.values()], axis=1))
+    for player, (label, color) in players.items():
+        draw_interval(
+            axes,
+            times,
+            rates[player],
+            label=f"{label}: {_change(rates[player])}",
+            color=color,
+            bottom=bottom,
+        )
+    legend(axes, "lower left", fontsize=11)
+
+
+def mistakes_axis(axes: "Axes", rates: np.ndarray) -> float:
+    """Scales the vertical axis for mistake rates in percent. Returns its lower end.
+
+    Args:
+        axes: the panel.
+        rates: `[3, N]` rates with their intervals, as in `draw_interval`.
+    """
+    rate, _, high = rates
+    smallest = 100 * min(rate[rate > 0], default=0.01)
+    if (rate == 0).any():
         axes.set_yscale("symlog", linthresh=smallest, linscale=0.4)
         bottom = 0.0
     else:
         axes.set_yscale("log")
         bottom = smallest / 2
-    for player, (label, color) in players.items():
-        draw_interval(
-            axes,
-            rows,
-            f"{player}_mistakes",
-            seconds,
-            label=label,
-            color=color,
-            bottom=bottom,
-        )
-    top = max(row[f"{player}_mistakes_high"] for row in rows for player in players)
     ticks = [digit * 10.0**power for power in range(-4, 3) for digit in (1, 2, 5)]
     # The scale is linear near 0, where labels would overlap.
     with_zero = [0.0, *(tick for tick in ticks if tick >= smallest)]
     axes.set_yticks(with_zero if bottom == 0 else ticks)
-    axes.set_ylim(bottom, 130 * max(top, 0.01))
+    axes.set_ylim(bottom, 130 * max(high.max(), 0.01))
     axes.minorticks_off()
     axes.yaxis.set_major_formatter("{x:g}%")
-    legend(axes, "lower left", fontsize=11)
+    return bottom
 
 
 def _draw_scores(
@@ -188,69 +197,85 @@ def _draw_scores(
     if not names:
         no_data(axes)
         return
-    lowest = 100.0
+    lowest = 1.0
     for number, name in enumerate(names):
-        rows = [
-            {"seconds": row["seconds"], **row[SCORES][name]}
-            for row in evaluations
-            if name in opponents(row)
-        ]
+        rows = [row for row in evaluations if name in opponents(row)]
+        times = np.array([row["seconds"] for row in rows]) / seconds
+        rates = _rates([row[SCORES][name] for row in rows], "score")
         draw_interval(
             axes,
-            rows,
-            "score",
-            seconds,
-            label=f"against {name}",
+            times,
+            rates,
+            label=f"against {name}: {_change(rates)}",
             color=OPPONENTS[number % len(OPPONENTS)],
             bottom=0.0,
         )
-        lowest = min(lowest, *(100 * row["score_low"] for row in rows))
-    axes.set_ylim(max(min(45.0, lowest - 3), -3), 103)
+        lowest = min(lowest, rates[1].min())
+    score_axis(axes, lowest)
+    legend(axes, "best", fontsize=fontsize)
+
+
+def score_axis(axes: "Axes", lowest: float) -> None:
+    """Scales the vertical axis for scores in percent, which are at least `lowest`, in
+    [0, 1]; marks equal strength."""
+    axes.set_ylim(max(min(45.0, 100 * lowest - 3), -3), 103)
     axes.axhline(50, color=PALE_INK, linewidth=1, linestyle=(0, (2, 3)), zorder=1)
     axes.yaxis.set_major_formatter("{x:g}%")
-    legend(axes, "best", fontsize=fontsize)
+
+
+def _rates(rows: Sequence[Row], key: str) -> np.ndarray:
+    """Returns the rates of rows with their intervals, as in `draw_interval`."""
+    return np.array(
+        [[row[name] for row in rows] for name in (key, f"{key}_low", f"{key}_high")]
+    )
+
+
+def _change(rates: np.ndarray) -> str:
+    """Returns the first and the last rate as text."""
+    first, *rest = 100 * rates[0]
+    return f"{first:.1f}% → {rest[-1]:.1f}%" if rest else f"{first:.1f}%"
 
 
 def draw_interval(
     axes: "Axes",
-    rows: Sequence[Row],
-    key: str,
-    seconds: float,
+    places: np.ndarray,
+    rates: np.ndarray,
     *,
     label: str,
     color: str,
     bottom: float,
+    linestyle: str = "-",
 ) -> None:
-    """Draws a rate in percent with its interval; the legend shows the first and last
-    value."""
-    times, rate, low, high = (
-        np.array([row[name] for row in rows])
-        for name in ("seconds", key, f"{key}_low", f"{key}_high")
-    )
-    change = f"{100 * rate[0]:.1f}% → " if len(rows) > 1 else ""
-    times = times / seconds
-    axes.fill_between(
-        times,
-        np.maximum(100 * low, bottom),
-        100 * high,
-        color=color,
-        alpha=0.18,
-        linewidth=0,
-    )
-    if len(rows) == 1:  # an area of zero width is invisible
-        axes.vlines(times, np.maximum(100 * low, bottom), 100 * high, color=color)
+    """Draws rates with their intervals, in percent.
+
+    Args:
+        axes: the panel.
+        places: `[N]` horizontal positions.
+        rates: `[3, N]` the rates and the lower and upper ends of their intervals, in
+            [0, 1].
+        label: in the legend.
+        color: of the line and the intervals.
+        bottom: lower end of the vertical axis, in percent.
+        linestyle: of the line.
+    """
+    rate, low, high = 100 * rates
+    low = np.maximum(low, bottom)
+    axes.fill_between(places, low, high, color=color, alpha=0.18, linewidth=0)
+    if len(places) == 1:  # an area of zero width is invisible
+        axes.vlines(places, low, high, color=color)
     axes.plot(
-        times,
-        100 * rate,
+        places,
+        rate,
         color=color,
         linewidth=2.2,
+        linestyle=linestyle,
         marker="o",
         markersize=5,
         markeredgecolor="white",
         markeredgewidth=0.8,
         clip_on=False,
         zorder=3,
-        label=f"{label}: {change}{100 * rate[-1]:.1f}%",
+        label=label,
     )
 
 

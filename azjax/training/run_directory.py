@@ -177,32 +177,32 @@ def disk_errors(directory: Directory) -> Iterator[None]:
         ) from error
 
 
-def read_config(directory: Directory) -> dict[str, Any]:
-    """Reads `config.json`, migrated to this version.
+def read_config(path: Directory) -> dict[str, Any]:
+    """Reads a `config.json`, migrated to this version.
+
+    Args:
+        path: of the file, of any origin.
 
     Raises:
-        ValueError: it cannot be read, or its version is unknown.
+        ValueError: it is damaged, or its version is unknown.
+        OSError: it is missing or cannot be read.
     """
-    return _migrate(_read(directory), directory)
+    return _migrate(_read(path), path)
 
 
-def _read(directory: Directory) -> Any:
+def _read(path: Directory) -> Any:
     try:
-        with open_regular(directory / CONFIG_FILE, MAX_CONFIG_BYTES) as file:
+        with open_regular(path, MAX_CONFIG_BYTES) as file:
             return json.loads(file.read(MAX_CONFIG_BYTES))
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(
-            f"{directory / CONFIG_FILE} is damaged: {error}; give another --run-dir"
-        ) from None
+        raise ValueError(f"{path} is damaged: {error}") from None
 
 
-def _migrate(content: Any, directory: Directory) -> dict[str, Any]:
+def _migrate(content: Any, path: Directory) -> dict[str, Any]:
     try:
         return migrate(content)
     except ValueError as error:
-        raise ValueError(
-            f"the run in {directory} cannot be read: {error}; give another --run-dir"
-        ) from None
+        raise ValueError(f"{path} cannot be read: {error}") from None
 
 
 def _check_same_run(
@@ -210,8 +210,11 @@ def _check_same_run(
 ) -> dict[str, Any]:
     """Checks that the settings are those of the run in the directory. Returns them,
     completed with settings that only the run has."""
-    content = _read(directory)
-    saved = _migrate(content, directory)
+    try:
+        content = _read(directory / CONFIG_FILE)
+        saved = _migrate(content, directory / CONFIG_FILE)
+    except ValueError as error:
+        raise ValueError(f"{error}; give another --run-dir") from None
     if not has_begun(directory):
         return wanted
     with contextlib.suppress(AttributeError, TypeError, ValueError):

@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 
 from azjax.players.q_serialization import KIND
 from azjax.records import record_from_json
-from azjax.remote import Directory, as_directory
+from azjax.remote import Directory, as_directory, store_errors
 from azjax.training.config import TrainConfig
 from azjax.training.plan import plan_to_follow, read_plan
 from azjax.training.q_config import QConfig
-from azjax.training.run_directory import read_config
+from azjax.training.run_directory import CONFIG_FILE, read_config
 
 # Entries of the file that are not settings of a continued run.
 _NOT_SETTINGS = ("format", "kind", "optimizer", "hooks", "plan")
@@ -36,17 +36,30 @@ def load_q_config(directory: str | os.PathLike[str]) -> QConfig:
     return _load(QConfig, KIND, as_directory(directory))
 
 
-def _load(config_class: type[C], kind: str | None, directory: Directory) -> C:
+def load_any_config(directory: str | os.PathLike[str]) -> TrainConfig | QConfig:
+    """Returns the settings with which a run of either algorithm continues; see
+    `load_config`."""
+    directory = as_directory(directory)
+    if _content(directory).get("kind") == KIND:
+        return _load(QConfig, KIND, directory)
+    return _load(TrainConfig, None, directory)
+
+
+def _content(directory: Directory) -> dict[str, Any]:
     try:
-        content = read_config(directory)
+        return read_config(directory / CONFIG_FILE)
     except OSError as error:
         problem = error.strerror or error
         raise ValueError(f"no run in {directory}: {problem}") from None
+
+
+def _load(config_class: type[C], kind: str | None, directory: Directory) -> C:
+    content = _content(directory)
     if content.get("kind") != kind:
         raise ValueError(
             f"{directory} holds a run of another algorithm: give another --run-dir"
         )
-    values = {name: content[name] for name in content if name not in _NOT_SETTINGS}
+    values = _settings(content)
     # The newest length, even if the run was killed before it wrote its settings.
     with contextlib.suppress(ValueError):
         unit, number = read_plan(directory).length
@@ -55,6 +68,37 @@ def _load(config_class: type[C], kind: str | None, directory: Directory) -> C:
         return record_from_json(config_class, values | {"run_dir": str(directory)})
     except ValueError as error:
         raise ValueError(f"invalid settings in {directory}: {error}") from None
+
+
+def _settings(content: dict[str, Any]) -> dict[str, Any]:
+    return {name: content[name] for name in content if name not in _NOT_SETTINGS}
+
+
+def config_from_file(path: str | os.PathLike[str], **changes: Any) -> TrainConfig:
+    """Returns the settings in a `config.json` as those of a new run of AlphaZero.
+
+    Args:
+        path: the file, or the directory of the run that has it; of any origin.
+        **changes: other fields of `TrainConfig`, usually `run_dir`.
+
+    Raises:
+        ValueError: there is no such file, it cannot be read, or its settings are
+            invalid or of another algorithm.
+    """
+    file = as_directory(path)
+    with store_errors(file):
+        file = file / CONFIG_FILE if file.is_dir() else file
+    try:
+        content = read_config(file)
+    except OSError as error:
+        raise ValueError(f"no settings in {file}: {error.strerror or error}") from None
+    if content.get("kind") is not None:
+        raise ValueError(f"the settings in {file} are of another algorithm")
+    try:
+        config = record_from_json(TrainConfig, _settings(content))
+    except ValueError as error:
+        raise ValueError(f"invalid settings in {file}: {error}") from None
+    return dataclasses.replace(config, **changes)
 
 
 def repeated_config(directory: str | os.PathLike[str], **changes: Any) -> TrainConfig:

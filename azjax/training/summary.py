@@ -152,8 +152,12 @@ def _change(first: Row | None, last: Row, key: str) -> str:
 
 
 def _with_interval(row: Row, key: str) -> str:
-    low, high = 100 * row[f"{key}_low"], 100 * row[f"{key}_high"]
-    return f"{row[key]:.1%} ({low:.1f} to {high:.1f})"
+    return rate_text(row[key], row[f"{key}_low"], row[f"{key}_high"])
+
+
+def rate_text(rate: float, low: float, high: float) -> str:
+    """Formats a rate in [0, 1] with its interval: `12.3% (10.2 to 14.8)`."""
+    return f"{rate:.1%} ({100 * low:.1f} to {100 * high:.1f})"
 
 
 def _move_table(game: Game, choices: Mapping[str, Choice]) -> Table:

@@ -114,6 +114,52 @@ def test_a_run_of_another_game_is_not_reproduced(run):
         parse_train_config("hex:3", ["--plan", run.run_dir], prog="test")
 
 
+@pytest.mark.parametrize("name", ["config.json", ""])
+def test_a_new_run_takes_the_settings_of_a_file(run, name):
+    source = str(pathlib.Path(run.run_dir) / name)
+    new = parsed("--config", source, "--run-dir", "runs/none")
+    assert new == dataclasses.replace(run, run_dir="runs/none")
+    args = ("--iterations", "7", "--learner.batch-size", "32", "--trunk", "conv")
+    new = parsed("--config", source, *args)
+    assert new == dataclasses.replace(
+        run,
+        run_dir=None,
+        minutes=None,
+        iterations=7,
+        learner=LearnerConfig(batch_size=32),
+        network=NetworkConfig(ConvTrunkConfig()),
+    )
+
+
+def test_settings_of_a_file_do_not_change_with_the_run_that_has_begun(run, tmp_path):
+    path = tmp_path / "other.json"
+    values = json.loads((pathlib.Path(run.run_dir) / "config.json").read_text())
+    path.write_text(json.dumps(values | {"seed": 5}))
+    config = parsed("--config", str(path), "--run-dir", run.run_dir)
+    with (
+        pytest.raises(ValueError, match=r"another configuration .*seed was 0, is 5"),
+        open_run_directory(config),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("--preset", "cpu"), "give one of --config and --preset"),
+        (("--plan", "runs/none"), "give one of --plan and --config"),
+    ],
+)
+def test_settings_come_from_one_source(run, args, message):
+    with pytest.raises(ValueError, match=message):
+        parsed("--config", run.run_dir, *args)
+
+
+def test_a_file_of_another_game_is_refused(run):
+    with pytest.raises(ValueError, match="is of tic_tac_toe, not of hex:3"):
+        parse_train_config("hex:3", ["--config", run.run_dir], prog="test")
+
+
 def test_an_experiment_has_its_own_defaults():
     own = TrainConfig(game="tic_tac_toe", minutes=2.0, seed=7)
     config = parse_train_config(

@@ -31,9 +31,11 @@ from azjax.training import (
     train,
 )
 from azjax.training import config as config_module
+from azjax.training.comparison import differing_settings, read_runs
 from azjax.training.metrics import read_metrics
 from azjax.training.plots import PLOT_FILE
 from azjax.training.reporting import Reporter
+from azjax.training.saved_config import config_from_file
 
 GAME = games.make("tic_tac_toe")
 pytestmark = pytest.mark.usefixtures("quick_plots", "shared_programs")
@@ -141,6 +143,22 @@ def test_a_continued_remote_run_equals_a_local_one(remote, local):
         np.testing.assert_array_equal, remote.player.variables, local.player.variables
     )
     assert counted(remote.directory) == counted(local.directory)
+
+
+def test_a_remote_run_is_compared_with_a_local_one(remote, local):
+    runs = read_runs([str(remote.directory), str(local.directory)])
+    assert differing_settings(runs) == {}
+    first, second = (run.evaluations[-1] for run in runs)
+    assert first.rates == second.rates
+    assert runs[0].player(2).game == GAME
+    with pytest.raises(ValueError, match="is given twice"):
+        read_runs([str(remote.directory)] * 2)
+
+
+def test_a_run_starts_with_the_settings_of_a_remote_one(remote):
+    for source in (remote.directory, remote.directory / "config.json"):
+        new = config_from_file(str(source), run_dir="runs/new")
+        assert new == config("runs/new")
 
 
 def test_a_remote_run_writes_the_files_of_a_local_one(remote, local):

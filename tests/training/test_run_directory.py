@@ -10,6 +10,7 @@ from azjax.players.schema import VERSION
 from azjax.training import LearnerConfig, ReplayConfig, TrainConfig
 from azjax.training.q_config import QConfig
 from azjax.training.run_directory import (
+    CONFIG_FILE,
     disk_errors,
     open_run_directory,
     read_config,
@@ -45,7 +46,7 @@ def test_a_new_run_writes_its_configuration(tmp_path):
     directory = opened(config(tmp_path / "a" / "b"))
     assert directory == tmp_path / "a" / "b"
     assert {path.name for path in directory.iterdir()} == {"config.json", ".lock"}
-    found = read_config(directory)
+    found = read_config(directory / CONFIG_FILE)
     assert found["game"] == "tic_tac_toe"
     assert found["learner"]["td_lambda"] == LearnerConfig().td_lambda
 
@@ -69,7 +70,7 @@ def test_before_the_first_checkpoint_another_configuration_replaces_it(tmp_path)
     opened(config(tmp_path))
     (tmp_path / "checkpoints").mkdir()
     opened(config(tmp_path, seed=4))
-    assert read_config(tmp_path)["seed"] == 4
+    assert read_config(tmp_path / CONFIG_FILE)["seed"] == 4
 
 
 def test_another_configuration_is_refused_with_the_differences(tmp_path):
@@ -93,8 +94,8 @@ def test_a_run_of_the_first_version_continues(tmp_path):
     with pytest.raises(ValueError, match=r"\(seed was 0, is 4\)"):
         opened(dataclasses.replace(settings, seed=4))
     opened(settings, LION)
-    assert read_config(tmp_path)["format"] == VERSION
-    assert read_config(tmp_path)["optimizer"] == LION
+    assert read_config(tmp_path / CONFIG_FILE)["format"] == VERSION
+    assert read_config(tmp_path / CONFIG_FILE)["optimizer"] == LION
 
 
 def test_a_q_learning_run_of_the_first_version_continues(tmp_path):
@@ -104,7 +105,7 @@ def test_a_q_learning_run_of_the_first_version_continues(tmp_path):
     with pytest.raises(ValueError, match=r"\(seed was 0, is 4\)"):
         opened(dataclasses.replace(settings, seed=4), None)
     opened(settings, None)
-    assert read_config(tmp_path)["format"] == VERSION
+    assert read_config(tmp_path / CONFIG_FILE)["format"] == VERSION
 
 
 def test_another_optimizer_is_refused_with_the_differences(tmp_path):
@@ -134,7 +135,7 @@ def test_with_other_library_versions_the_optimizer_digest_is_ignored(tmp_path):
 def test_a_run_can_get_another_length(tmp_path):
     begin(config(tmp_path))
     opened(config(tmp_path, iterations=None, minutes=4.0))
-    assert read_config(tmp_path)["minutes"] == 4.0
+    assert read_config(tmp_path / CONFIG_FILE)["minutes"] == 4.0
 
 
 def test_other_settings_are_refused_with_advice(tmp_path):
@@ -157,7 +158,7 @@ def test_the_plan_need_not_be_given_again(tmp_path):
     begin(config(tmp_path, plan="runs/old"))
     opened(config(tmp_path))
     opened(config(tmp_path, plan=str(pathlib.Path("runs/old").absolute())))
-    assert read_config(tmp_path)["plan"] == "runs/old"
+    assert read_config(tmp_path / CONFIG_FILE)["plan"] == "runs/old"
     with pytest.raises(ValueError, match="plan was runs/old, is runs/new"):
         opened(config(tmp_path, plan="runs/new"))
 
@@ -172,7 +173,7 @@ def test_the_player_of_another_network_is_not_advised(tmp_path):
 def test_the_initial_player_need_not_be_given_again(tmp_path):
     begin(config(tmp_path, initial_player="runs/old"))
     opened(config(tmp_path))
-    assert read_config(tmp_path)["initial_player"] == "runs/old"
+    assert read_config(tmp_path / CONFIG_FILE)["initial_player"] == "runs/old"
     opened(config(tmp_path, initial_player="runs/old"))
     with pytest.raises(ValueError, match="initial_player was runs/old, is runs/new"):
         opened(config(tmp_path, initial_player="runs/new"))
@@ -247,7 +248,7 @@ def test_a_full_disk_is_detected_at_the_start(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left on device; the run"):
         opened(config(tmp_path))
     monkeypatch.undo()
-    assert read_config(tmp_path)["game"] == "tic_tac_toe"
+    assert read_config(tmp_path / CONFIG_FILE)["game"] == "tic_tac_toe"
 
 
 def test_other_errors_pass_unchanged(tmp_path):

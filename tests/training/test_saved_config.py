@@ -1,4 +1,5 @@
 import dataclasses
+import json
 import pathlib
 import shutil
 
@@ -9,7 +10,7 @@ from azjax.training import TrainConfig, load_config, preset, repeated_config
 from azjax.training.plan import new_plan, write_plan
 from azjax.training.q_config import QConfig, QEvaluationConfig
 from azjax.training.run_directory import open_run_directory
-from azjax.training.saved_config import load_q_config
+from azjax.training.saved_config import config_from_file, load_q_config
 
 CONFIGS = pathlib.Path(__file__).parent / "configs"
 
@@ -85,3 +86,41 @@ def test_a_run_is_repeated_to_the_end_of_its_plan(tmp_path):
 def test_a_plan_needs_its_number_of_iterations():
     with pytest.raises(ValueError, match="iterations must be given with a plan"):
         TrainConfig(game="tic_tac_toe", minutes=2.0, plan="runs/a")
+
+
+@pytest.mark.parametrize("name", ["run_1.json", "run_2.json"])
+def test_a_file_of_an_older_version_gives_the_settings_of_a_new_run(name):
+    config = config_from_file(CONFIGS / name, run_dir="runs/new")
+    assert config.self_play.num_simulations == (16, 32, 32, 32, 32)
+    assert config.run_dir == "runs/new"
+
+
+def test_a_plan_and_an_optimizer_are_not_settings_of_a_new_run(tmp_path):
+    config = TrainConfig(game="tic_tac_toe", iterations=4, run_dir=str(tmp_path / "a"))
+    with open_run_directory(config, {"state": []}, hooks=("loss",)) as directory:
+        write_plan(directory, new_plan(("iterations", 9)))
+    path = directory / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"plan": "runs/old"}))
+    for source in (directory, path):
+        new = config_from_file(source)
+        assert new == dataclasses.replace(config, run_dir=None)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "no settings in .*new.json: No such file"),
+        ("{", "new.json is damaged: [^;]*$"),
+        ("[]", "new.json cannot be read: it is not a JSON object"),
+        ('{"game": "hex"}', "new.json cannot be read: its format is None"),
+        ('{"format": 7, "kind": "q_learning"}', "are of another algorithm"),
+        ('{"format": 7, "sead": 1}', "invalid settings in .*unknown setting sead"),
+        ('{"format": 7, "seed": -1}', "invalid settings in .*exactly one of minutes"),
+    ],
+)
+def test_a_file_without_settings_is_named(tmp_path, text, message):
+    path = tmp_path / "new.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        config_from_file(path)

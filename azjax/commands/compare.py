@@ -1,0 +1,214 @@
+"""`azjax compare`: the settings, progress and strength of several runs."""
+
+import io
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import jax
+import tyro
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from azjax import games as all_games
+from azjax.arena.matches import GAMES_AT_ONCE
+from azjax.checks import check_int
+from azjax.commands.arena import (
+    MAX_GAMES,
+    ArenaSettings,
+    run_tournament,
+    tables_console,
+)
+from azjax.commands.arena_tables import print_line
+from azjax.commands.common import INTERRUPTED
+from azjax.commands.parts import read_parts
+from azjax.compilation_cache import enable_compilation_cache
+from azjax.games import game_title
+from azjax.networks import Parts
+from azjax.players import (
+    DEFAULT_SIMULATIONS,
+    MAX_SIMULATIONS,
+    AnyPlayer,
+    MissingPartsError,
+)
+from azjax.remote import replace_file
+from azjax.training.comparison import (
+    SavedRun,
+    differing_settings,
+    measures,
+    read_runs,
+    to_json,
+)
+from azjax.training.comparison_plot import draw_comparison
+from azjax.training.reporting import duration
+from azjax.training.summary import rate_text
+
+# Names in the table of the counters of a run.
+_COUNTS = {
+    "iterations": "iteration",
+    "games": "games",
+    "positions": "positions",
+    "updates": "updates",
+}
+NONE = "-"  # a value that a run does not have
+
+
+def compare_command(
+    runs: tyro.conf.Positional[tuple[str, ...]],
+    /,
+    *,
+    plot: Annotated[str | None, tyro.conf.arg(metavar="FILE.png")] = None,
+    games: int = 0,
+    simulations: int = DEFAULT_SIMULATIONS,
+    parts: str | None = None,
+    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
+) -> None:
+    """Compare runs of one game: the settings that differ, progress, and the strength
+    in the last evaluation.
+
+    The 95% intervals count evaluated positions and games, not the randomness of
+    training: to compare settings, make several runs with different seeds of each.
+
+    Args:
+        runs: two or more run directories.
+        plot: a picture to write: strength over time and over positions.
+        games: play so many games between the players of every two runs; 0 for none.
+        simulations: network evaluations per move of the searches in these games.
+        parts: MODULE:NAME, an azjax.networks.Parts, for networks with custom modules.
+        as_json: print one JSON object.
+    """
+    if not 0 <= games <= MAX_GAMES or games % 2:
+        raise ValueError(f"--games must be even, from 0 to {MAX_GAMES}: {games}")
+    check_int("--simulations", simulations, 1, MAX_SIMULATIONS)
+    if plot is not None:
+        _check_plot(plot)
+    own_parts = read_parts(parts)  # first, as it may register a trunk
+    found = read_runs(runs)
+    players = _load_players(found, simulations, own_parts) if games else {}
+    console = tables_console(as_json)
+    if plot is not None:
+        _save_plot(found, Path(plot))
+    print_comparison(console, found)
+    if plot is not None:
+        print_line(console, f"plot: {plot}")
+    report = to_json(found)
+    if games:
+        report["tournament"] = _play(found[0].config.game, players, games, console)
+    if as_json:
+        print(json.dumps(report))
+    if games and report["tournament"]["is_interrupted"]:
+        raise SystemExit(INTERRUPTED)
+
+
+def _check_plot(plot: str) -> None:
+    path = Path(plot)
+    if path.suffix.lower() != ".png" or path.is_dir():
+        raise ValueError(f"--plot must name a file that ends with .png: {plot}")
+
+
+def _save_plot(runs: Sequence[SavedRun], path: Path) -> None:
+    buffer = io.BytesIO()
+    draw_comparison(runs).savefig(buffer, format="png")
+    replace_file(path, buffer.getvalue())
+
+
+def _load_players(
+    runs: Sequence[SavedRun], simulations: int, parts: Parts | None
+) -> dict[str, AnyPlayer]:
+    try:
+        return {run.name: run.player(simulations, parts) for run in runs}
+    except MissingPartsError as error:
+        directories = shlex.join(str(run.directory) for run in runs)
+        raise ValueError(
+            f"{error}: azjax compare {directories} --parts MODULE:NAME"
+        ) from None
+
+
+def _play(
+    game: str, players: Mapping[str, AnyPlayer], num_games: int, console: Console
+) -> dict[str, Any]:
+    """Plays a tournament between the players of the runs and prints its tables; returns
+    the results as JSON."""
+    enable_compilation_cache()
+    console.print()
+    settings = ArenaSettings(
+        all_games.make(game),
+        players,
+        num_games,
+        opening_moves=None,
+        at_once=GAMES_AT_ONCE,
+        rng_key=jax.random.key(0),
+        directory=None,
+        console=console,
+    )
+    return run_tournament(settings, None)
+
+
+def print_comparison(console: Console, runs: Sequence[SavedRun]) -> None:
+    """Prints a table with a column for each run."""
+    table = Table(box=None, header_style="cyan", padding=(0, 2, 0, 0))
+    for name in ("", *(run.name for run in runs)):
+        table.add_column(Text(_printable(name)), overflow="fold")
+    directories = [str(run.directory) for run in runs]
+    _add_rows(table, "", {"directory": directories})
+    differing = {
+        name: list(map(_setting_text, values))
+        for name, values in differing_settings(runs).items()
+    }
+    _add_rows(
+        table, "settings that differ" if differing else "no settings differ", differing
+    )
+    _add_rows(table, "training", dict(_progress(runs)))
+    strength = dict(_strength(runs))
+    _add_rows(table, "last evaluation" if strength else "no evaluations", strength)
+    title = f"{game_title(runs[0].config.game)}: {len(runs)} runs"
+    console.print(Text(title, "bold"))
+    console.print(table)
+
+
+def _add_rows(table: Table, heading: str, rows: Mapping[str, Sequence[str]]) -> None:
+    """Adds a heading, if it is not empty, and rows of names and texts of the runs."""
+    if heading:
+        table.add_row()
+        table.add_row(Text(heading, "bold"))
+    for name, texts in rows.items():
+        table.add_row(*(Text(_printable(text)) for text in (name, *texts)))
+
+
+def _progress(runs: Sequence[SavedRun]) -> Iterator[tuple[str, list[str]]]:
+    """Yields names and texts of the runs' counters."""
+    last = [run.counters for run in runs]
+    yield "time", [duration(row["seconds"]) if row else NONE for row in last]
+    for name, counter in _COUNTS.items():
+        yield name, [f"{row[counter]:,}" if row else NONE for row in last]
+
+
+def _strength(runs: Sequence[SavedRun]) -> Iterator[tuple[str, list[str]]]:
+    """Yields names and texts of the last evaluations; nothing if there are none."""
+    last = [run.evaluations[-1] if run.evaluations else None for run in runs]
+    if any(last):
+        yield "after", [_time_text(row.counters) if row else NONE for row in last]
+    for measure in measures(runs):
+        rates = [row.rates.get(measure) if row else None for row in last]
+        yield measure.label, [rate_text(*rate) if rate else NONE for rate in rates]
+
+
+def _time_text(counters: Mapping[str, float]) -> str:
+    return f"iteration {counters['iteration']:,}, {duration(counters['seconds'])}"
+
+
+def _setting_text(value: object) -> str:
+    """Returns a setting as on the command line."""
+    if value is None:
+        return NONE
+    if isinstance(value, list | tuple):
+        return " ".join(map(_setting_text, value)) or NONE
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _printable(text: str) -> str:
+    """Returns a text without control characters, as files of a run may hold any."""
+    return "".join(c if c.isprintable() else "?" for c in text)

@@ -1,0 +1,257 @@
+"""Compares runs of a game: settings, progress and strength."""
+
+import dataclasses
+import itertools
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from azjax.checks import check_number
+from azjax.networks import Parts
+from azjax.players import Player, load_run
+from azjax.players.q_serialization import load_q_player
+from azjax.remote import Directory, as_directory, resolved
+from azjax.training.config import TrainConfig
+from azjax.training.host_loop import PLAYER
+from azjax.training.metrics import METRICS_FILE, SCORES, Row, graded, read_metrics
+from azjax.training.optimizer_identity import VERSION_INDEPENDENT
+from azjax.training.plots import PLAYERS
+from azjax.training.q_config import QConfig
+from azjax.training.run_directory import CONFIG_FILE, read_config
+from azjax.training.saved_config import load_any_config
+
+COUNTERS = ("iteration", "seconds", "games", "positions", "updates")
+_NOT_COMPARED = ("game", "run_dir", "notes", "plan")
+_OPTIONS = {"network.trunk.name": "trunk", "search.algorithm": "algorithm"}
+
+
+class Measure(NamedTuple):
+    """A rate that evaluations measure.
+
+    kind: `mistakes` of a player, or `scores` against an opponent.
+    name: the player or the opponent.
+    """
+
+    kind: str
+    name: str
+
+    @property
+    def label(self) -> str:
+        """The measure in words."""
+        if self.kind == SCORES:
+            return f"score against {self.name}"
+        return f"mistakes, {PLAYERS.get(self.name, (self.name,))[0]}"
+
+
+class Rate(NamedTuple):
+    """A rate in [0, 1], with the ends of its 95% interval."""
+
+    rate: float
+    low: float
+    high: float
+
+
+class Evaluation(NamedTuple):
+    """An evaluation of a run.
+
+    counters: the `COUNTERS` of the run so far.
+    rates: the rates by measure.
+    """
+
+    counters: dict[str, float]
+    rates: dict[Measure, Rate]
+
+
+@dataclasses.dataclass(frozen=True)
+class SavedRun:
+    """A run as its directory describes it.
+
+    Attributes:
+        name: short name, different from those of the runs that it is compared with.
+        directory: the run directory.
+        config: its settings.
+        settings: the settings that are compared, by the name of their option.
+        counters: the newest `COUNTERS`; None without metrics.
+        evaluations: in order of time; may be empty.
+    """
+
+    name: str
+    directory: Directory
+    config: TrainConfig | QConfig
+    settings: Mapping[str, Any]
+    counters: Mapping[str, float] | None
+    evaluations: tuple[Evaluation, ...]
+
+    def player(self, simulations: int, parts: Parts | None = None) -> Player:
+        """Returns the trained player; a network of AlphaZero with search.
+
+        Args:
+            simulations: network evaluations per move of the search.
+            parts: the user's own modules, for a network made with them.
+
+        Raises:
+            MissingPartsError: `parts` are required.
+            ValueError: there is no player, or it cannot be read.
+        """
+        if isinstance(self.config, QConfig):
+            return load_q_player(self.directory / PLAYER).player()
+        return load_run(self.directory / PLAYER, parts=parts).player(simulations)
+
+
+def read_runs(names: Sequence[str | os.PathLike[str]]) -> list[SavedRun]:
+    """Reads runs of one game from their directories, of any origin.
+
+    Malformed rows of the metrics are left out.
+
+    Args:
+        names: two or more directories. Runs are named by the last part, or by all of it
+            where that is not unique.
+
+    Raises:
+        ValueError: a directory holds no run, is given twice, or the games differ.
+        OSError: metrics cannot be read.
+    """
+    if len(names) < 2:
+        raise ValueError(f"a comparison requires at least two runs: {len(names)}")
+    directories = [as_directory(name) for name in names]
+    places = [resolved(directory) for directory in directories]
+    for number, place in enumerate(places):
+        if place in places[:number]:
+            raise ValueError(f"the run {names[number]} is given twice")
+    shown = [place.name for place in places]
+    if len(set(shown)) < len(shown):
+        shown = [os.fspath(name) for name in names]
+    runs = list(map(_read_run, shown, directories))
+    for run in runs[1:]:
+        if run.config.game != runs[0].config.game:
+            raise ValueError(
+                f"the runs must be of one game: {runs[0].directory} is of "
+                f"{runs[0].config.game}, {run.directory} is of {run.config.game}"
+            )
+    return runs
+
+
+def _read_run(name: str, directory: Directory) -> SavedRun:
+    config = load_any_config(directory)
+    content = read_config(directory / CONFIG_FILE)
+    values = {"kind": "alphazero", **config.to_json(), **_replaced(content)}
+    for key in _NOT_COMPARED:
+        values.pop(key, None)
+    rows = read_metrics(directory / METRICS_FILE)
+    counters = [found for row in rows if (found := _counters(row))]
+    evaluations = (_evaluation(row) for row in rows if row.get("kind") == "evaluation")
+    return SavedRun(
+        name,
+        directory,
+        config,
+        dict(_settings(values)),
+        counters[-1] if counters else None,
+        tuple(evaluation for evaluation in evaluations if evaluation),
+    )
+
+
+def _settings(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields the names of options and their values."""
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _settings(value, f"{prefix}{name}.")
+        else:
+            option = _OPTIONS.get(f"{prefix}{name}", f"{prefix}{name}")
+            yield option.replace("_", "-"), value
+
+
+def _replaced(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what the user replaced in Python: optimizer and hooks."""
+    optimizer = content.get("optimizer")
+    if not isinstance(optimizer, dict):  # the default one
+        optimizer = {}
+    described = {name: optimizer.get(name) for name in VERSION_INDEPENDENT}
+    return {"optimizer": described, "hooks": content.get("hooks")}
+
+
+def _counters(row: Row) -> dict[str, float] | None:
+    """Returns the counters of a row of metrics; None if it is malformed."""
+    try:
+        for name in COUNTERS:
+            check_number(name, row[name], at_least=0)
+    except (KeyError, ValueError):
+        return None
+    return {name: row[name] for name in COUNTERS}
+
+
+def _evaluation(row: Row) -> Evaluation | None:
+    """Returns the evaluation in a row of metrics; None if it is malformed."""
+    counters = _counters(row)
+    try:
+        rates = {
+            Measure("mistakes", name): _rate(row, f"{name}_mistakes")
+            for name in graded(row)
+        }
+        for name, score in row.get(SCORES, {}).items():
+            rates[Measure(SCORES, name)] = _rate(score, "score")
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+    return Evaluation(counters, rates) if counters and rates else None
+
+
+def _rate(row: Row, key: str) -> Rate:
+    names = (key, f"{key}_low", f"{key}_high")
+    for name in names:
+        check_number(name, row[name], at_least=0, at_most=1)
+    return Rate(*(row[name] for name in names))
+
+
+def differing_settings(runs: Sequence[SavedRun]) -> dict[str, list[Any]]:
+    """Returns the settings that differ between runs: by name the value of each run,
+    None where a run has no such setting.
+
+    Of runs of several algorithms, only the settings that all have are compared.
+    """
+    names = dict.fromkeys(itertools.chain(*(run.settings for run in runs)))
+    if len({type(run.config) for run in runs}) > 1:
+        names = [name for name in names if all(name in run.settings for run in runs)]
+    sections = list(dict.fromkeys(name.partition(".")[0] for name in names))
+    names = sorted(names, key=lambda name: sections.index(name.partition(".")[0]))
+    values = {name: [run.settings.get(name) for run in runs] for name in names}
+    return {
+        name: found
+        for name, found in values.items()
+        if any(value != found[0] for value in found)
+    }
+
+
+def measures(runs: Sequence[SavedRun]) -> list[Measure]:
+    """Returns the measures of all evaluations, mistakes first."""
+    found = dict.fromkeys(
+        measure
+        for run in runs
+        for evaluation in run.evaluations
+        for measure in evaluation.rates
+    )
+    return sorted(found, key=lambda measure: measure.kind == SCORES)
+
+
+def to_json(runs: Sequence[SavedRun]) -> dict[str, Any]:
+    """Returns the comparison as JSON values, as `azjax compare --json` prints it."""
+    return {
+        "game": runs[0].config.game,
+        "runs": [
+            {
+                "run": run.name,
+                "directory": str(run.directory),
+                "counters": run.counters,
+                "last_evaluation": _to_json(run.evaluations[-1])
+                if run.evaluations
+                else None,
+            }
+            for run in runs
+        ],
+        "differing_settings": differing_settings(runs),
+    }
+
+
+def _to_json(evaluation: Evaluation) -> dict[str, Any]:
+    rates: dict[str, dict[str, Any]] = {"mistakes": {}, SCORES: {}}
+    for measure, rate in evaluation.rates.items():
+        rates[measure.kind][measure.name] = rate._asdict()
+    return {**evaluation.counters, **rates}

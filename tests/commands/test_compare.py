@@ -1,0 +1,138 @@
+import json
+
+import pytest
+from matplotlib.image import imread
+from training.saved_runs import evaluation_row, iteration_row, save_run
+
+from azjax import cli, games
+from azjax.networks import DenseTrunkConfig, NetworkConfig
+from azjax.players import TrainedPlayer, first_network, save_player
+from azjax.search import GumbelConfig
+
+ROWS = [evaluation_row(0, random=0.5), evaluation_row(4, mistakes=0.25, random=0.75)]
+GAME = games.make("tic_tac_toe")
+NETWORK = NetworkConfig(
+    trunk=DenseTrunkConfig(width=8, num_blocks=1, stem_channels=8, window=3)
+)
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Two runs; the second one has no evaluation."""
+    return [
+        save_run(tmp_path / "first", ROWS, seed=3, network=NETWORK),
+        save_run(tmp_path / "second", [iteration_row(1200)], network=NETWORK),
+    ]
+
+
+@pytest.fixture
+def players(tmp_path, runs):
+    """Saves the initial players of the runs."""
+    for seed, run in enumerate(runs):
+        network, variables = first_network(seed, GAME, NETWORK)
+        trained = TrainedPlayer(
+            GAME, network, variables, NETWORK, GumbelConfig(), seed=seed
+        )
+        save_player(tmp_path / run / "player", trained)
+
+
+def compare(*args):
+    cli.main(["compare", *map(str, args)])
+
+
+def lines(text):
+    """The cells of each line of a printed table by their first one."""
+    cells = [line.split("  ") for line in text.splitlines()]
+    rows = [[cell.strip() for cell in row if cell.strip()] for row in cells]
+    return {row[0]: row[1:] for row in rows if row}
+
+
+def test_settings_progress_and_strength_are_printed(runs, capsys):
+    compare(*runs)
+    out, err = capsys.readouterr()
+    table = lines(out)
+    assert "Tic Tac Toe: 2 runs" in table
+    assert table["first"] == ["second"]
+    assert table["settings that differ"] == []
+    assert table["seed"] == ["3", "0"]
+    assert table["time"] == ["2 min 00 s", "10 h 00 min"]
+    assert table["iterations"] == ["4", "1,200"]
+    assert table["positions"] == ["4,000", "1,200,000"]
+    assert table["after"] == ["iteration 4, 2 min 00 s", "-"]
+    assert table["mistakes, network alone"] == ["25.0% (20.0 to 30.0)", "-"]
+    assert table["score against random"] == ["75.0% (70.0 to 80.0)", "-"]
+    assert "learner.batch-size" not in table
+    assert not err
+
+
+def test_equal_settings_and_missing_evaluations_are_mentioned(tmp_path, capsys):
+    compare(*(save_run(tmp_path / name) for name in "ab"))
+    table = lines(capsys.readouterr().out)
+    assert {"no settings differ", "no evaluations"} <= set(table)
+    assert table["iterations"] == ["-", "-"]
+
+
+def test_control_characters_of_files_are_not_printed(tmp_path, capsys):
+    rows = [evaluation_row(0, **{"\x1b[31m": 0.5})]
+    compare(*(save_run(tmp_path / name, rows, notes="\x1b") for name in "ab"))
+    out = capsys.readouterr().out
+    assert "score against ?[31m" in out
+    assert "\x1b" not in out
+
+
+def test_json_is_one_object(runs, capsys):
+    compare(*runs, "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert found["differing_settings"] == {"seed": [3, 0]}
+    assert [run["directory"] for run in found["runs"]] == runs
+    assert found["runs"][1]["last_evaluation"] is None
+    assert "tournament" not in found
+
+
+def test_the_plot_is_a_picture(runs, tmp_path, capsys):
+    path = tmp_path / "new" / "plot.png"
+    compare(*runs, "--plot", path)
+    assert imread(path).shape[1] == 1350
+    assert f"plot: {path}" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("players")
+def test_the_players_of_the_runs_play_matches(runs, capsys):
+    compare(*runs, "--games", 4, "--simulations", 2, "--json")
+    out, err = capsys.readouterr()
+    tournament = json.loads(out)["tournament"]
+    assert {line["player"] for line in tournament["players"]} == {"first", "second"}
+    [match] = tournament["matches"]
+    assert match["games"] == 4
+    low, high = match["interval"]
+    assert f"95% interval {100 * low:.1f} to {100 * high:.1f}" in err
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--games", 3], "--games must be even, from 0 to 100000: 3"),
+        (["--games", 2], "no player"),
+        (["--simulations", 0], "--simulations must be"),
+        (["--plot", "plot.pdf"], "a file that ends with .png: plot.pdf"),
+        (["missing"], "no run in missing"),
+        (["--parts", "nothing"], "--parts must be MODULE:NAME"),
+    ],
+)
+def test_a_mistake_ends_with_one_line_and_status_2(runs, args, message, capsys):
+    with pytest.raises(SystemExit) as end:
+        compare(*runs, *args)
+    assert end.value.code == 2
+    out, err = capsys.readouterr()
+    [line] = err.splitlines()
+    assert message in line
+    assert not out
+
+
+def test_a_plot_without_evaluations_is_refused(tmp_path, capsys):
+    path = tmp_path / "plot.png"
+    names = [save_run(tmp_path / name) for name in "ab"]
+    with pytest.raises(SystemExit):
+        compare(*names, "--plot", path)
+    assert "no run has an evaluation" in capsys.readouterr().err
+    assert not path.exists()
