@@ -15,12 +15,18 @@ import jax
 import numpy as np
 
 from azjax import games
-from azjax.checks import check_seed
-from azjax.networks import Network, NetworkConfig, Parts, Variables, init_network
+from azjax.networks import Network, NetworkConfig, Parts, Variables
 from azjax.players.alphazero import AlphaZeroPlayer
-from azjax.players.schema import VERSION, migrate
+from azjax.players.saved_settings import (
+    MissingPartsError,
+    Source,
+    first_network,
+    read_settings,
+    reading_settings,
+    traced_network,
+)
+from azjax.players.schema import VERSION
 from azjax.players.weights import MismatchError, open_regular, read_weights
-from azjax.records import record_from_json
 from azjax.remote import Directory, as_directory, is_remote, store_errors, store_problem
 from azjax.search import SearchConfig
 
@@ -30,7 +36,6 @@ PRETRAINED = "pretrained"
 
 MAX_CONFIG_BYTES = 2**20
 
-S = TypeVar("S")
 V = TypeVar("V")
 
 
@@ -60,34 +65,9 @@ class TrainedPlayer:
         )
 
 
-class _Settings(NamedTuple):
-    game: games.Game
-    network: NetworkConfig
-    search: SearchConfig
-    seed: int
-    has_own_parts: bool
-
-
 class _Leaf(NamedTuple):
     name: str
     shape: tuple[int, ...]
-
-
-def first_network(
-    seed: int,
-    game: games.Game,
-    config: NetworkConfig,
-    parts: Parts | None = None,
-) -> tuple[Network, Variables]:
-    """Builds the untrained network of a run with this seed."""
-    return init_network(
-        jax.random.key(seed),
-        game.observation_shape,
-        game.num_actions,
-        config,
-        parts,
-        actions_per_cell=game.actions_per_cell,
-    )
 
 
 def save_player(
@@ -100,7 +80,12 @@ def save_player(
         player: the player.
         dtype: dtype of the weights on disk; `float16` halves their size.
     """
-    config = {
+    write_files(directory, config_of(player), player.variables, dtype=dtype)
+
+
+def config_of(player: TrainedPlayer) -> dict[str, Any]:
+    """Returns a player's settings as JSON values."""
+    return {
         "format": VERSION,
         "game": player.game.name,
         "options": player.game.options,
@@ -109,7 +94,6 @@ def save_player(
         "network": player.config.to_json(),
         "search": player.search.to_json(),
     }
-    write_files(directory, config, player.variables, dtype=dtype)
 
 
 def write_files(
@@ -127,10 +111,6 @@ def write_files(
     partial = directory / f".{CONFIG_FILE}"
     partial.write_text(json.dumps(config, indent=2) + "\n")
     partial.replace(directory / CONFIG_FILE)
-
-
-class MissingPartsError(ValueError):
-    """A network has modules of the user's own, which were not passed."""
 
 
 def load_player(
@@ -153,26 +133,58 @@ def load_player(
             or `parts` do not match.
     """
     directory, config = read_config(directory)
-    check_kind(directory, config, None)
-    settings = _read_settings(config, directory)
+    return player_of(
+        config,
+        directory,
+        functools.partial(read_variables, directory, most=most),
+        parts,
+        # With a limit, the sizes are untrusted, and the network is not built.
+        is_trusted=most is None,
+    )
+
+
+def player_of(
+    config: Any,
+    source: Source,
+    read: Callable[[Variables], Variables],
+    parts: Parts | None = None,
+    *,
+    is_trusted: bool,
+) -> TrainedPlayer:
+    """Builds the player that settings describe.
+
+    Args:
+        config: the settings as JSON values.
+        source: of the player, for messages.
+        read: reads the weights; receives arrays or objects with a `shape`.
+        parts: the user's own modules of the network; ignored for a network without any.
+        is_trusted: False if the network may be too large to be built.
+
+    Raises:
+        MissingPartsError: `parts` are required.
+        ValueError: the settings are invalid, or errors of `read`.
+    """
+    settings = read_settings(config, source)
     if settings.has_own_parts and parts is None:
         raise MissingPartsError(
-            f"the network in {directory} has modules of the user's own, which must be "
+            f"the network in {source} has modules of the user's own, which must be "
             "passed again: parts=... in Python, --parts MODULE:NAME on the command "
             "line, where NAME in MODULE.py is an azjax.networks.Parts"
         )
     own_parts = parts if settings.has_own_parts else None
-    # The user's own modules need not be traceable, so the network is built. With a
-    # limit, the sizes are untrusted, and the network is traced instead.
-    is_built = own_parts is not None and most is None
-    build = _first_network if is_built else _traced_network
-    is_own = own_parts is not None  # then an error is the user's
-    with contextlib.nullcontext() if is_own else reading_settings(directory):
-        network, shapes = build(settings, own_parts)
+    if own_parts is None:
+        with reading_settings(source):
+            network, shapes = traced_network(settings)
+    elif is_trusted:  # the user's own modules need not be traceable
+        network, shapes = first_network(
+            settings.seed, settings.game, settings.network, own_parts
+        )
+    else:
+        network, shapes = traced_network(settings, own_parts)
     return TrainedPlayer(
         game=settings.game,
         network=network,
-        variables=read_variables(directory, shapes, most=most),
+        variables=read(shapes),
         config=settings.network,
         search=settings.search,
         seed=settings.seed,
@@ -234,23 +246,6 @@ def read_variables(directory: Directory, shapes: V, *, most: int | None = None) 
     return jax.tree.unflatten(jax.tree.structure(shapes), leaves)
 
 
-def shapes_of(make: Callable[[jax.Array], tuple[S, V]]) -> tuple[S, V]:
-    """Returns a network's structure and the shapes of its arrays, without computing.
-
-    Args:
-        make: returns the structure and the arrays for a random key.
-    """
-    structures: list[S] = []
-
-    def arrays(rng_key: jax.Array) -> V:
-        structure, variables = make(rng_key)
-        structures.append(structure)
-        return variables
-
-    shapes = jax.eval_shape(arrays, jax.random.key(0))
-    return structures[0], shapes
-
-
 @contextlib.contextmanager
 def _reading(directory: Directory) -> Iterator[None]:
     """Converts errors of reading a player's files to ValueErrors with its directory."""
@@ -271,21 +266,6 @@ def _reading(directory: Directory) -> Iterator[None]:
             raise
         problem = " ".join(str(error).split())
         raise ValueError(f"the player in {directory} is damaged: {problem}") from error
-
-
-def check_kind(directory: Directory, config: Any, kind: str | None) -> None:
-    """Checks the kind of a player; None is AlphaZero.
-
-    Raises:
-        ValueError: the player is of another kind.
-    """
-    found = config.get("kind") if isinstance(config, dict) else None
-    if found != kind:
-        texts = f"{found}:RUN" if found else "network:RUN or alphazero:RUN"
-        raise ValueError(
-            f"the player in {directory} was trained by another algorithm; load it as "
-            f"{texts}"
-        )
 
 
 def shipped_players() -> Path:
@@ -314,82 +294,6 @@ def shipped_name(game: games.Game) -> str:
     """Returns the name of the directory of a game's pretrained player: its spec, with a
     hyphen for the colon, which Windows does not allow."""
     return repr(game).replace(":", "-")
-
-
-@contextlib.contextmanager
-def reading_settings(directory: Directory) -> Iterator[None]:
-    """Converts errors from a player's settings to ValueErrors with the directory."""
-    try:
-        yield
-        return
-    except games.UnknownGameError as error:
-        raise ValueError(
-            f"the player in {directory} is for the unknown game {error.name[:40]!r}: "
-            "run the file that registers the game, as python FILE play ..."
-        ) from None
-    except KeyError as error:
-        problem = f"{CONFIG_FILE} lacks {error}"
-    except (TypeError, ValueError) as error:
-        problem = str(error)
-    raise ValueError(
-        f"the player in {directory} does not fit this version of azjax: {problem}"
-    )
-
-
-def _first_network(
-    settings: _Settings, parts: Parts | None
-) -> tuple[Network, Variables]:
-    return first_network(settings.seed, settings.game, settings.network, parts)
-
-
-def _traced_network(
-    settings: _Settings, parts: Parts | None
-) -> tuple[Network, Variables]:
-    game, config = settings.game, settings.network
-    shape, num_actions = game.observation_shape, game.num_actions
-    if parts is None:
-        return _shapes_of_config(shape, num_actions, game.actions_per_cell, config)
-    return shapes_of(
-        lambda rng_key: init_network(
-            rng_key,
-            shape,
-            num_actions,
-            config,
-            parts,
-            actions_per_cell=game.actions_per_cell,
-        )
-    )
-
-
-@functools.lru_cache(maxsize=32)  # many runs have the same network
-def _shapes_of_config(
-    observation_shape: tuple[int, int, int],
-    num_actions: int,
-    actions_per_cell: int,
-    config: NetworkConfig,
-) -> tuple[Network, Variables]:
-    return shapes_of(
-        lambda rng_key: init_network(
-            rng_key,
-            observation_shape,
-            num_actions,
-            config,
-            actions_per_cell=actions_per_cell,
-        )
-    )
-
-
-def _read_settings(config: Any, directory: Directory) -> _Settings:
-    with reading_settings(directory):
-        config = migrate(config)
-        check_seed("seed", config["seed"])
-        return _Settings(
-            game=games.make(config["game"], **config["options"]),
-            network=record_from_json(NetworkConfig, config["network"], "network."),
-            search=SearchConfig.from_json(config["search"], "search."),
-            seed=config["seed"],
-            has_own_parts=bool(config.get("has_own_parts", False)),
-        )
 
 
 def _leaves(variables: Any) -> list[_Leaf]:

@@ -199,7 +199,7 @@ def test_a_configuration_with_missing_fields_is_refused(directory, key):
     config = json.loads((directory / "config.json").read_text())
     del config[key]
     (directory / "config.json").write_text(json.dumps(config))
-    assert_refused(directory, f"config.json lacks '{key}'")
+    assert_refused(directory, f"its settings lack '{key}'")
 
 
 def test_a_configuration_that_is_not_an_object_is_refused(directory):
