@@ -9,7 +9,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
@@ -65,11 +65,6 @@ class TrainedPlayer:
         )
 
 
-class _Leaf(NamedTuple):
-    name: str
-    shape: tuple[int, ...]
-
-
 def save_player(
     directory: Path, player: TrainedPlayer, *, dtype: str = "float32"
 ) -> None:
@@ -101,9 +96,10 @@ def write_files(
 ) -> None:
     """Writes a player's settings and a pytree of weights, as `save_player` does."""
     directory.mkdir(parents=True, exist_ok=True)
-    names = [leaf.name for leaf in _leaves(variables)]
-    arrays = [np.asarray(value, dtype) for value in jax.tree.leaves(variables)]
-    weights: dict[str, Any] = dict(zip(names, arrays, strict=True))
+    weights: dict[str, Any] = {
+        name: np.asarray(value, dtype)
+        for name, value in named_leaves(variables).items()
+    }
     partial = directory / f".{WEIGHTS_FILE}"
     with partial.open("wb") as file:
         np.savez_compressed(file, **weights)
@@ -233,7 +229,7 @@ def read_variables(directory: Directory, shapes: V, *, most: int | None = None) 
         ValueError: the weights are missing, damaged or too large, or their names or
             shapes differ.
     """
-    expected = {leaf.name: leaf.shape for leaf in _leaves(shapes)}
+    expected = {name: leaf.shape for name, leaf in named_leaves(shapes).items()}
     num_bytes = 4 * sum(math.prod(shape) for shape in expected.values())
     if most is not None and num_bytes > most:
         raise ValueError(
@@ -296,8 +292,10 @@ def shipped_name(game: games.Game) -> str:
     return repr(game).replace(":", "-")
 
 
-def _leaves(variables: Any) -> list[_Leaf]:
-    return [
-        _Leaf(jax.tree_util.keystr(path, simple=True, separator="/"), value.shape)
+def named_leaves(variables: Any) -> dict[str, Any]:
+    """Returns the leaves of a pytree of weights by their paths, joined by `/`, in the
+    order of the tree."""
+    return {
+        jax.tree_util.keystr(path, simple=True, separator="/"): value
         for path, value in jax.tree.leaves_with_path(variables)
-    ]
+    }
