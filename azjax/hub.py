@@ -7,6 +7,7 @@ or that of `hf auth login`).
 import contextlib
 import errno
 import importlib
+import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from azjax.remote import store_problem
 
 _OWN_FILES = {".gitattributes"}  # which the Hub adds to every repository
 _SHOWN_FILES = 3
+_NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 
 def check_repository(name: str) -> None:
@@ -26,7 +28,7 @@ def check_repository(name: str) -> None:
     utils = _library("huggingface_hub.utils")
     with contextlib.suppress(utils.HFValidationError):
         utils.validate_repo_id(name)
-        if name.count("/") == 1:
+        if _NAME.fullmatch(name):
             return
     raise ValueError(
         "a repository of the Hugging Face Hub must be USER/NAME, each of letters, "
@@ -178,9 +180,7 @@ def _errors(name: str, revision: str | None = None) -> Iterator[None]:
                 f"the token does not allow this in the repository {name}: "
                 f"{' '.join(reason.split())[:200]}"
             ) from None
-        problem = store_problem(error)
-        if problem is None and isinstance(error, RuntimeError):  # of an upload
-            problem = " ".join(f"{error} {error.__cause__ or ''}".split())[:300]
-        if problem is None:
-            raise
-        raise OSError(errno.EIO, problem, f"Hugging Face Hub, {name}") from error
+        # Others come from a failed upload, or from an answer that is not the Hub's.
+        problem = store_problem(error) or f"{error!r} {error.__cause__ or ''}"
+        text = " ".join(problem.split())[:300]
+        raise OSError(errno.EIO, text, f"Hugging Face Hub, {name}") from error

@@ -55,6 +55,7 @@ class FakeHub:
 
     repositories: by USER/NAME.
     upload_mode: `regular` or `lfs`, for files that end with safetensors.
+    only_answer: sent in place of all other answers.
     refuses_objects: whether uploads by the protocol of LFS fail.
     requests: methods and paths of all requests.
     """
@@ -62,6 +63,7 @@ class FakeHub:
     def __init__(self):
         self.repositories: dict[str, Repository] = {}
         self.upload_mode = "regular"
+        self.only_answer: bytes | None = None
         self.refuses_objects = False
         self.requests: list[str] = []
         self.objects: dict[str, bytes] = {}
@@ -224,6 +226,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(
         self, code: int, content: bytes, headers: dict[str, str] | None = None
     ) -> None:
+        if self.hub.only_answer is not None:
+            code, content, headers = 200, self.hub.only_answer, {}
         self.send_response(code)
         for name, value in (headers or {}).items():
             self.send_header(name, value)

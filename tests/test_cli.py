@@ -183,7 +183,10 @@ def test_a_finished_run_can_be_started_again(run, capsys):
             ["train", "tic_tac_toe", "--learner.replay-ratio", "many"],
             "--learner.replay-ratio FLOAT",
         ),
-        (["solve"], "train-q, evaluate, data, arena, play, gtp, uci, export, serve"),
+        (
+            ["solve"],
+            "train-q, evaluate, data, arena, play, gtp, uci, export, push, pull, serve",
+        ),
         (["trian", "tic_tac_toe"], "did you mean train?"),
         ([], "a command is missing; commands are games, plan"),
         (["evaluate"], "missing: RUN; see azjax evaluate --help"),

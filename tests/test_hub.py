@@ -179,6 +179,13 @@ def test_a_hub_that_cannot_be_reached_is_named(hub, tmp_path, monkeypatch):
         assert "\n" not in error.value.strerror
 
 
+@pytest.mark.parametrize("answer", [b"<html>", b"{}", b"[]"])
+def test_another_server_is_named(hub, tmp_path, answer):
+    hub.only_answer = answer
+    assert_refused("Hugging Face Hub, ann/player", push, error=OSError)
+    assert_refused("Hugging Face Hub, ann/player", pull, tmp_path, error=OSError)
+
+
 def test_the_offline_mode_is_named(hub, tmp_path, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     huggingface_hub.close_session()

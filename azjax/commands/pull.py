@@ -14,6 +14,7 @@ from azjax.players.safetensors_file import (
     PLAYER_FILE,
     load_player_file,
 )
+from azjax.players.weights import open_regular
 from azjax.program import program_for
 from azjax.remote import as_directory
 from azjax.training.model_card import (
@@ -56,12 +57,17 @@ def pull_command(
             revision=revision,
         )
         player = load_player_file(paths[PLAYER_FILE], repository)
-        page = paths[PAGE_FILE].read_bytes() if PAGE_FILE in paths else b""
-    _write(directory, player, card_of_page(page.decode(errors="replace")))
+        card = _card(paths[PAGE_FILE]) if PAGE_FILE in paths else ""
+    _write(directory, player, card)
     game = player.game
     opponent = shlex.quote(f"alphazero:{target}")
     print(f"{target}: {game!r}")
     print(f"Play against it: {program_for(game)} play {game!r} --opponent {opponent}")
+
+
+def _card(path: Path) -> str:
+    with open_regular(path, MAX_CARD_BYTES) as file:
+        return card_of_page(file.read().decode(errors="replace"))
 
 
 def _write(directory: Path, player: TrainedPlayer, card: str) -> None:
