@@ -32,6 +32,7 @@ from azjax.players.weights import MismatchError, check_finite, open_regular
 PLAYER_FILE = "player.safetensors"
 SETTINGS_KEY = "azjax"  # of the header's metadata
 MAX_HEADER_BYTES = 2**22
+MAX_MESSAGE = 500  # characters
 _LENGTH_BYTES = 8  # of the length of the header, little-endian
 MAX_FILE_BYTES = _LENGTH_BYTES + MAX_HEADER_BYTES + MAX_WEIGHT_BYTES
 
@@ -97,6 +98,8 @@ def load_player_file(path: Path, source: Source) -> TrainedPlayer:
             f"the network in {source} has modules of its author's own, which the file "
             "does not hold"
         ) from None
+    except ValueError as error:
+        raise ValueError(_printable(error)) from error
 
 
 def _library(name: str) -> ModuleType:
@@ -118,8 +121,15 @@ def _reading(source: Source) -> Iterator[None]:
             f"the weights in {source} do not fit the network described there: {error}"
         ) from None
     except Exception as error:  # of a damaged file the library raises any
-        problem = " ".join(str(error).split())[:200]
-        raise ValueError(f"{PLAYER_FILE} in {source} is damaged: {problem}") from error
+        raise ValueError(
+            f"{PLAYER_FILE} in {source} is damaged: {_printable(error)}"
+        ) from error
+
+
+def _printable(error: Exception) -> str:
+    """Returns the message of an error, which may quote the file, as a short line."""
+    text = "".join(c if c.isprintable() else "?" for c in str(error))
+    return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE - 3]}..."
 
 
 def _check_sizes(path: Path) -> None:
@@ -169,7 +179,7 @@ def _read_arrays(
         found = tuple(slices[name].get_shape()) if name in slices else None
         if found is None or found != expected.get(name):
             raise MismatchError(
-                f"{name[:80]} is {str(found)[:80]}, expected {expected.get(name)}"
+                f"{name[:80]!r} is {str(found)[:80]}, expected {expected.get(name)}"
             )
         dtype = slices[name].get_dtype()
         if dtype != "F32":
