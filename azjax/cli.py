@@ -32,6 +32,8 @@ COMMANDS = {
     "gtp": "Speak the Go Text Protocol on standard input and output.",
     "uci": "Speak the Universal Chess Interface on standard input and output.",
     "export": "Write a trained player as an ONNX file or as a web page.",
+    "push": "Write a trained player to the Hugging Face Hub.",
+    "pull": "Load a player from the Hugging Face Hub.",
     "serve": "Serve a web page to play on and to follow runs.",
 }
 # Commands that take the settings of a run, whose defaults depend on the run:

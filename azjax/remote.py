@@ -26,7 +26,7 @@ _LOST_SLASH = re.compile(rf"({'|'.join(LIBRARIES)}):/[^/]")
 # Modules of the libraries' errors, and TensorStore's statuses.
 _LIBRARY_MODULES = {
     *("aiohttp", "azure", "botocore", "fsspec", "gcsfs", "google"),
-    *("httpx", "huggingface_hub", "requests"),
+    *("httpx", "httpx2", "huggingface_hub", "requests"),
 }
 _STATUS = re.compile(
     r"(ABORTED|CANCELLED|DEADLINE_EXCEEDED|FAILED_PRECONDITION|INTERNAL|NOT_FOUND|"

@@ -12,6 +12,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from fake_hub import TOKEN, FakeHub
 from quick_compilation import FEW_OPTIMIZATIONS, ONE_THREAD
 
 from azjax import games
@@ -226,3 +227,22 @@ def later():
 @pytest.fixture
 def opponent():
     return FirstCellPlayer()
+
+
+@pytest.fixture
+def hub(monkeypatch, tmp_path):
+    """A fake Hugging Face Hub, which huggingface_hub uses, with a token."""
+    import huggingface_hub  # noqa: PLC0415, few tests need it
+    from huggingface_hub import constants  # noqa: PLC0415
+
+    with FakeHub() as server:
+        template = server.url + "/{repo_id}/resolve/{revision}/{filename}"
+        monkeypatch.setattr(constants, "ENDPOINT", server.url)
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        # The user's own token and cache are neither read nor written.
+        for name in ("HF_TOKEN_PATH", "HF_STORED_TOKENS_PATH", "HF_HOME"):
+            monkeypatch.setattr(constants, name, str(tmp_path / "home" / name))
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "home/cache"))
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+        yield server
+        huggingface_hub.close_session()

@@ -9,7 +9,7 @@ ROOT = pathlib.Path(azjax.__file__).parent
 FLOORS = [
     {"checks", "suggestions"},
     {"compilation_cache", "devices", "program", "records", "remote"},
-    {"config_registry"},
+    {"config_registry", "hub"},
     {"games", "search", "networks"},
     {"data", "players"},
     {"arena"},

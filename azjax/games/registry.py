@@ -79,9 +79,12 @@ def make(spec: str, **options: Any) -> Game:
         **options: arguments of the game's constructor; numbers may be NumPy's.
 
     Raises:
+        TypeError: `spec` is not a string.
         UnknownGameError: there is no such game.
         ValueError: an option is unknown or has an invalid value.
     """
+    if not isinstance(spec, str):  # in a damaged file
+        raise TypeError(f"a game must be a string: {repr(spec)[:80]}")
     name, _, text = spec.partition(":")
     game_class = find_class(name)
     parameters = list(game_options(name))

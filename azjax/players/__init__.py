@@ -26,10 +26,9 @@ from azjax.players.registry import (
     load_compiled,
     load_run,
 )
+from azjax.players.saved_settings import MissingPartsError, first_network
 from azjax.players.serialization import (
-    MissingPartsError,
     TrainedPlayer,
-    first_network,
     load_player,
     save_player,
     shipped_players,

@@ -7,15 +7,9 @@ from pathlib import Path
 from azjax import games
 from azjax.networks import QNetwork, QNetworkConfig, QParams, init_q_network
 from azjax.players.q_learning import QPlayer
+from azjax.players.saved_settings import check_kind, reading_settings, shapes_of
 from azjax.players.schema import VERSION, migrate
-from azjax.players.serialization import (
-    check_kind,
-    read_config,
-    read_variables,
-    reading_settings,
-    shapes_of,
-    write_files,
-)
+from azjax.players.serialization import read_config, read_variables, write_files
 
 KIND = "q_learning"
 

@@ -9,18 +9,24 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
 
 from azjax import games
-from azjax.checks import check_seed
-from azjax.networks import Network, NetworkConfig, Parts, Variables, init_network
+from azjax.networks import Network, NetworkConfig, Parts, Variables
 from azjax.players.alphazero import AlphaZeroPlayer
-from azjax.players.schema import VERSION, migrate
+from azjax.players.saved_settings import (
+    MissingPartsError,
+    Source,
+    first_network,
+    read_settings,
+    reading_settings,
+    traced_network,
+)
+from azjax.players.schema import VERSION
 from azjax.players.weights import MismatchError, open_regular, read_weights
-from azjax.records import record_from_json
 from azjax.remote import Directory, as_directory, is_remote, store_errors, store_problem
 from azjax.search import SearchConfig
 
@@ -30,7 +36,6 @@ PRETRAINED = "pretrained"
 
 MAX_CONFIG_BYTES = 2**20
 
-S = TypeVar("S")
 V = TypeVar("V")
 
 
@@ -60,36 +65,6 @@ class TrainedPlayer:
         )
 
 
-class _Settings(NamedTuple):
-    game: games.Game
-    network: NetworkConfig
-    search: SearchConfig
-    seed: int
-    has_own_parts: bool
-
-
-class _Leaf(NamedTuple):
-    name: str
-    shape: tuple[int, ...]
-
-
-def first_network(
-    seed: int,
-    game: games.Game,
-    config: NetworkConfig,
-    parts: Parts | None = None,
-) -> tuple[Network, Variables]:
-    """Builds the untrained network of a run with this seed."""
-    return init_network(
-        jax.random.key(seed),
-        game.observation_shape,
-        game.num_actions,
-        config,
-        parts,
-        actions_per_cell=game.actions_per_cell,
-    )
-
-
 def save_player(
     directory: Path, player: TrainedPlayer, *, dtype: str = "float32"
 ) -> None:
@@ -100,7 +75,12 @@ def save_player(
         player: the player.
         dtype: dtype of the weights on disk; `float16` halves their size.
     """
-    config = {
+    write_files(directory, config_of(player), player.variables, dtype=dtype)
+
+
+def config_of(player: TrainedPlayer) -> dict[str, Any]:
+    """Returns a player's settings as JSON values."""
+    return {
         "format": VERSION,
         "game": player.game.name,
         "options": player.game.options,
@@ -109,7 +89,6 @@ def save_player(
         "network": player.config.to_json(),
         "search": player.search.to_json(),
     }
-    write_files(directory, config, player.variables, dtype=dtype)
 
 
 def write_files(
@@ -117,9 +96,10 @@ def write_files(
 ) -> None:
     """Writes a player's settings and a pytree of weights, as `save_player` does."""
     directory.mkdir(parents=True, exist_ok=True)
-    names = [leaf.name for leaf in _leaves(variables)]
-    arrays = [np.asarray(value, dtype) for value in jax.tree.leaves(variables)]
-    weights: dict[str, Any] = dict(zip(names, arrays, strict=True))
+    weights: dict[str, Any] = {
+        name: np.asarray(value, dtype)
+        for name, value in named_leaves(variables).items()
+    }
     partial = directory / f".{WEIGHTS_FILE}"
     with partial.open("wb") as file:
         np.savez_compressed(file, **weights)
@@ -127,10 +107,6 @@ def write_files(
     partial = directory / f".{CONFIG_FILE}"
     partial.write_text(json.dumps(config, indent=2) + "\n")
     partial.replace(directory / CONFIG_FILE)
-
-
-class MissingPartsError(ValueError):
-    """A network has modules of the user's own, which were not passed."""
 
 
 def load_player(
@@ -153,26 +129,58 @@ def load_player(
             or `parts` do not match.
     """
     directory, config = read_config(directory)
-    check_kind(directory, config, None)
-    settings = _read_settings(config, directory)
+    return player_of(
+        config,
+        directory,
+        functools.partial(read_variables, directory, most=most),
+        parts,
+        # With a limit, the sizes are untrusted, and the network is not built.
+        is_trusted=most is None,
+    )
+
+
+def player_of(
+    config: Any,
+    source: Source,
+    read: Callable[[Variables], Variables],
+    parts: Parts | None = None,
+    *,
+    is_trusted: bool,
+) -> TrainedPlayer:
+    """Builds the player that settings describe.
+
+    Args:
+        config: the settings as JSON values.
+        source: of the player, for messages.
+        read: reads the weights; receives arrays or objects with a `shape`.
+        parts: the user's own modules of the network; ignored for a network without any.
+        is_trusted: False if the network may be too large to be built.
+
+    Raises:
+        MissingPartsError: `parts` are required.
+        ValueError: the settings are invalid, or errors of `read`.
+    """
+    settings = read_settings(config, source)
     if settings.has_own_parts and parts is None:
         raise MissingPartsError(
-            f"the network in {directory} has modules of the user's own, which must be "
+            f"the network in {source} has modules of the user's own, which must be "
             "passed again: parts=... in Python, --parts MODULE:NAME on the command "
             "line, where NAME in MODULE.py is an azjax.networks.Parts"
         )
     own_parts = parts if settings.has_own_parts else None
-    # The user's own modules need not be traceable, so the network is built. With a
-    # limit, the sizes are untrusted, and the network is traced instead.
-    is_built = own_parts is not None and most is None
-    build = _first_network if is_built else _traced_network
-    is_own = own_parts is not None  # then an error is the user's
-    with contextlib.nullcontext() if is_own else reading_settings(directory):
-        network, shapes = build(settings, own_parts)
+    if own_parts is None:
+        with reading_settings(source):
+            network, shapes = traced_network(settings)
+    elif is_trusted:  # the user's own modules need not be traceable
+        network, shapes = first_network(
+            settings.seed, settings.game, settings.network, own_parts
+        )
+    else:
+        network, shapes = traced_network(settings, own_parts)
     return TrainedPlayer(
         game=settings.game,
         network=network,
-        variables=read_variables(directory, shapes, most=most),
+        variables=read(shapes),
         config=settings.network,
         search=settings.search,
         seed=settings.seed,
@@ -221,7 +229,7 @@ def read_variables(directory: Directory, shapes: V, *, most: int | None = None) 
         ValueError: the weights are missing, damaged or too large, or their names or
             shapes differ.
     """
-    expected = {leaf.name: leaf.shape for leaf in _leaves(shapes)}
+    expected = {name: leaf.shape for name, leaf in named_leaves(shapes).items()}
     num_bytes = 4 * sum(math.prod(shape) for shape in expected.values())
     if most is not None and num_bytes > most:
         raise ValueError(
@@ -232,23 +240,6 @@ def read_variables(directory: Directory, shapes: V, *, most: int | None = None) 
         weights = read_weights(directory / WEIGHTS_FILE, expected)
     leaves = [jax.numpy.asarray(weights[name]) for name in expected]
     return jax.tree.unflatten(jax.tree.structure(shapes), leaves)
-
-
-def shapes_of(make: Callable[[jax.Array], tuple[S, V]]) -> tuple[S, V]:
-    """Returns a network's structure and the shapes of its arrays, without computing.
-
-    Args:
-        make: returns the structure and the arrays for a random key.
-    """
-    structures: list[S] = []
-
-    def arrays(rng_key: jax.Array) -> V:
-        structure, variables = make(rng_key)
-        structures.append(structure)
-        return variables
-
-    shapes = jax.eval_shape(arrays, jax.random.key(0))
-    return structures[0], shapes
 
 
 @contextlib.contextmanager
@@ -271,21 +262,6 @@ def _reading(directory: Directory) -> Iterator[None]:
             raise
         problem = " ".join(str(error).split())
         raise ValueError(f"the player in {directory} is damaged: {problem}") from error
-
-
-def check_kind(directory: Directory, config: Any, kind: str | None) -> None:
-    """Checks the kind of a player; None is AlphaZero.
-
-    Raises:
-        ValueError: the player is of another kind.
-    """
-    found = config.get("kind") if isinstance(config, dict) else None
-    if found != kind:
-        texts = f"{found}:RUN" if found else "network:RUN or alphazero:RUN"
-        raise ValueError(
-            f"the player in {directory} was trained by another algorithm; load it as "
-            f"{texts}"
-        )
 
 
 def shipped_players() -> Path:
@@ -316,84 +292,10 @@ def shipped_name(game: games.Game) -> str:
     return repr(game).replace(":", "-")
 
 
-@contextlib.contextmanager
-def reading_settings(directory: Directory) -> Iterator[None]:
-    """Converts errors from a player's settings to ValueErrors with the directory."""
-    try:
-        yield
-        return
-    except games.UnknownGameError as error:
-        raise ValueError(
-            f"the player in {directory} is for the unknown game {error.name[:40]!r}: "
-            "run the file that registers the game, as python FILE play ..."
-        ) from None
-    except KeyError as error:
-        problem = f"{CONFIG_FILE} lacks {error}"
-    except (TypeError, ValueError) as error:
-        problem = str(error)
-    raise ValueError(
-        f"the player in {directory} does not fit this version of azjax: {problem}"
-    )
-
-
-def _first_network(
-    settings: _Settings, parts: Parts | None
-) -> tuple[Network, Variables]:
-    return first_network(settings.seed, settings.game, settings.network, parts)
-
-
-def _traced_network(
-    settings: _Settings, parts: Parts | None
-) -> tuple[Network, Variables]:
-    game, config = settings.game, settings.network
-    shape, num_actions = game.observation_shape, game.num_actions
-    if parts is None:
-        return _shapes_of_config(shape, num_actions, game.actions_per_cell, config)
-    return shapes_of(
-        lambda rng_key: init_network(
-            rng_key,
-            shape,
-            num_actions,
-            config,
-            parts,
-            actions_per_cell=game.actions_per_cell,
-        )
-    )
-
-
-@functools.lru_cache(maxsize=32)  # many runs have the same network
-def _shapes_of_config(
-    observation_shape: tuple[int, int, int],
-    num_actions: int,
-    actions_per_cell: int,
-    config: NetworkConfig,
-) -> tuple[Network, Variables]:
-    return shapes_of(
-        lambda rng_key: init_network(
-            rng_key,
-            observation_shape,
-            num_actions,
-            config,
-            actions_per_cell=actions_per_cell,
-        )
-    )
-
-
-def _read_settings(config: Any, directory: Directory) -> _Settings:
-    with reading_settings(directory):
-        config = migrate(config)
-        check_seed("seed", config["seed"])
-        return _Settings(
-            game=games.make(config["game"], **config["options"]),
-            network=record_from_json(NetworkConfig, config["network"], "network."),
-            search=SearchConfig.from_json(config["search"], "search."),
-            seed=config["seed"],
-            has_own_parts=bool(config.get("has_own_parts", False)),
-        )
-
-
-def _leaves(variables: Any) -> list[_Leaf]:
-    return [
-        _Leaf(jax.tree_util.keystr(path, simple=True, separator="/"), value.shape)
+def named_leaves(variables: Any) -> dict[str, Any]:
+    """Returns the leaves of a pytree of weights by their paths, joined by `/`, in the
+    order of the tree."""
+    return {
+        jax.tree_util.keystr(path, simple=True, separator="/"): value
         for path, value in jax.tree.leaves_with_path(variables)
-    ]
+    }

@@ -158,6 +158,15 @@ def _read(archive: zipfile.ZipFile, name: str, member: _Member) -> np.ndarray:
         offset=member.header_bytes,
         order="F" if member.is_fortran else "C",
     ).astype(np.float32)
+    check_finite(name, values)
+    return values
+
+
+def check_finite(name: str, values: np.ndarray) -> None:
+    """Checks the values of an array.
+
+    Raises:
+        ValueError: some are not finite.
+    """
     if not np.isfinite(values).all():
         raise ValueError(f"{name} has values that are not finite")
-    return values

@@ -1,10 +1,12 @@
 """Model cards: what is known about a trained player, in Markdown."""
 
 import html
+import json
 from collections.abc import Iterator
 
-from azjax.games import game_title
+from azjax.games import Game, game_title
 from azjax.networks.trunks import TRUNKS
+from azjax.program import program_for
 from azjax.remote import Directory
 from azjax.training.config import TrainConfig
 from azjax.training.metrics import METRICS_FILE, read_metrics
@@ -12,7 +14,11 @@ from azjax.training.saved_config import load_config
 from azjax.training.summary import result_texts
 
 CARD_FILE = "card.md"
+PAGE_FILE = "README.md"
+MAX_CARD_BYTES = 2**20
 LICENSE = "Apache-2.0"
+
+_PLAY_HEADING = "## Play against it"
 
 
 def model_card(directory: Directory, *, hardware: str = "") -> str:
@@ -40,6 +46,50 @@ def model_card(directory: Directory, *, hardware: str = "") -> str:
     facts.append(("license", LICENSE))
     lines += [f"| {_cell(name)} | {_cell(text)} |" for name, text in facts]
     return "\n".join(lines) + "\n"
+
+
+def hub_page(card: str, game: Game, repository: str) -> str:
+    """Returns the README.md of a player's repository on the Hugging Face Hub.
+
+    Args:
+        card: the player's card.
+        game: the player's game.
+        repository: USER/NAME.
+    """
+    name = repository.rpartition("/")[2]
+    program = program_for(game)
+    tags = ("alphazero", "jax", game.name)
+    return "\n".join(
+        [
+            "---",
+            "library_name: azjax",
+            f"license: {LICENSE.lower()}",
+            "tags:",
+            *(f"- {json.dumps(tag)}" for tag in tags),  # JSON is valid YAML
+            "---",
+            card.rstrip(),
+            "",
+            _PLAY_HEADING,
+            "",
+            "The player was trained by azjax, AlphaZero in JAX; `pip install "
+            "'azjax[hub]'` installs what the first command needs. Intervals above are "
+            "95%.",
+            "",
+            "```sh",
+            f"{program} pull {repository}",
+            f"{program} play {game!r} --opponent alphazero:./{name}",
+            "```",
+            "",
+        ]
+    )
+
+
+def card_of_page(page: str) -> str:
+    """Returns the card in a README.md that `hub_page` returned; another text without
+    its front matter."""
+    if page.startswith("---\n") and "\n---\n" in page:
+        page = page.partition("\n---\n")[2]
+    return page.partition(f"\n{_PLAY_HEADING}\n")[0].rstrip() + "\n"
 
 
 def _settings(config: TrainConfig) -> Iterator[tuple[str, str]]:

@@ -100,7 +100,7 @@ def test_a_missing_run_is_named(tmp_path):
     [
         ({"format": 9}, "does not fit this version of azjax: its format is 9, and"),
         ({"game": "nim"}, "the unknown game 'nim'"),
-        ({"network": {}}, "lacks 'form'"),
+        ({"network": {}}, "lack 'form'"),
         (
             {"network": {"form": "state", "hidden": [10**9], "separate": False}},
             "network.hidden must be an int from 1 to 8192: 1000000000",

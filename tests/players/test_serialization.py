@@ -167,6 +167,7 @@ def test_pickled_objects_are_not_loaded(trained, directory):
     [
         ({"format": 9}, "its format is 9, and this version of azjax reads formats 1"),
         ({"game": "checkers"}, "the unknown game 'checkers'"),
+        ({"game": ["hex"]}, "a game must be a string: \\['hex'\\]"),
         ({"options": {"size": 5}}, "no option 'size'"),
         ({"options": 5}, "does not fit"),
         ({"network": {"depth": 5}}, "depth"),
@@ -199,7 +200,7 @@ def test_a_configuration_with_missing_fields_is_refused(directory, key):
     config = json.loads((directory / "config.json").read_text())
     del config[key]
     (directory / "config.json").write_text(json.dumps(config))
-    assert_refused(directory, f"config.json lacks '{key}'")
+    assert_refused(directory, f"its settings lack '{key}'")
 
 
 def test_a_configuration_that_is_not_an_object_is_refused(directory):

@@ -2,9 +2,10 @@ import json
 
 import pytest
 
+from azjax import games
 from azjax.players.schema import VERSION
 from azjax.training import preset
-from azjax.training.model_card import model_card
+from azjax.training.model_card import card_of_page, hub_page, model_card
 
 EVALUATION = {"kind": "evaluation", "games": 3, "updates": 4, "seconds": 61.0}
 
@@ -59,3 +60,23 @@ def test_a_run_without_an_evaluation_has_no_card(run):
 def test_no_run_has_no_card(tmp_path):
     with pytest.raises(ValueError, match="no run in"):
         model_card(tmp_path)
+
+
+def test_a_page_holds_the_card_and_how_to_play():
+    page = hub_page("# Hex\n\n| a |\n", games.make("hex:3"), "ann/hexer")
+    assert page.startswith("---\nlibrary_name: azjax\nlicense: apache-2.0\n")
+    assert "\nazjax pull ann/hexer\n" in page
+    assert "\nazjax play hex:3 --opponent alphazero:./hexer\n" in page
+    assert card_of_page(page) == "# Hex\n\n| a |\n"
+
+
+@pytest.mark.parametrize(
+    ("page", "card"),
+    [
+        ("# Other\n", "# Other\n"),
+        ("---\na: b\n---\n# Other", "# Other\n"),
+        ("---\na: b\n", "---\na: b\n"),
+    ],
+)
+def test_the_card_of_another_page_is_its_text(page, card):
+    assert card_of_page(page) == card

@@ -1,0 +1,88 @@
+"""`azjax pull`: loads a player from the Hugging Face Hub."""
+
+import os
+import shlex
+import tempfile
+from pathlib import Path
+
+import tyro
+
+from azjax import hub
+from azjax.players import TrainedPlayer, save_player
+from azjax.players.safetensors_file import (
+    MAX_FILE_BYTES,
+    PLAYER_FILE,
+    load_player_file,
+)
+from azjax.players.weights import open_regular
+from azjax.program import program_for
+from azjax.remote import as_directory
+from azjax.training.model_card import (
+    CARD_FILE,
+    MAX_CARD_BYTES,
+    PAGE_FILE,
+    card_of_page,
+)
+
+
+def pull_command(
+    repository: tyro.conf.Positional[str],
+    /,
+    *,
+    revision: str | None = None,
+    to: str | None = None,
+) -> None:
+    """Load a player from a repository of the Hugging Face Hub.
+
+    The player is checked before anything is written; nothing in it is executed.
+
+    Args:
+        repository: USER/NAME of the repository.
+        revision: a branch, a tag or a commit; by default the newest commit.
+        to: the directory to write, which must not exist; by default NAME.
+    """
+    hub.check_repository(repository)
+    target = to or f"./{repository.partition('/')[2]}"
+    directory = as_directory(target)
+    if not isinstance(directory, Path):
+        raise ValueError(f"--to must be a directory on this machine: {target}")
+    if os.path.lexists(directory):
+        raise ValueError(f"{target} exists: give a new directory, --to DIRECTORY")
+    with tempfile.TemporaryDirectory() as folder:
+        paths = hub.download(
+            repository,
+            {PLAYER_FILE: MAX_FILE_BYTES, PAGE_FILE: MAX_CARD_BYTES},
+            Path(folder),
+            kind=PLAYER_FILE,
+            revision=revision,
+        )
+        player = load_player_file(paths[PLAYER_FILE], repository)
+        card = _card(paths[PAGE_FILE]) if PAGE_FILE in paths else ""
+    _write(directory, player, card)
+    game = player.game
+    opponent = shlex.quote(f"alphazero:{target}")
+    print(f"{target}: {game!r}")
+    print(f"Play against it: {program_for(game)} play {game!r} --opponent {opponent}")
+
+
+def _card(path: Path) -> str:
+    with open_regular(path, MAX_CARD_BYTES) as file:
+        return card_of_page(file.read().decode(errors="replace"))
+
+
+def _write(directory: Path, player: TrainedPlayer, card: str) -> None:
+    """Writes a player's directory at once.
+
+    Raises:
+        OSError: the directory cannot be written, or has content by now.
+    """
+    directory = Path(os.path.abspath(directory))
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(
+        dir=directory.parent, prefix=f".{directory.name}."
+    ) as folder:
+        complete = Path(folder) / "player"
+        save_player(complete, player)
+        if card.strip():
+            (complete / CARD_FILE).write_text(card, encoding="utf-8")
+        complete.rename(directory)

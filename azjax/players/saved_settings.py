@@ -1,0 +1,172 @@
+"""Settings of saved players, and the networks that they describe."""
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+import jax
+
+from azjax import games
+from azjax.checks import check_seed
+from azjax.networks import Network, NetworkConfig, Parts, Variables, init_network
+from azjax.players.schema import migrate
+from azjax.records import record_from_json
+from azjax.search import SearchConfig
+
+S = TypeVar("S")
+V = TypeVar("V")
+Source: TypeAlias = str | os.PathLike[str]  # of a player, for messages
+
+
+class MissingPartsError(ValueError):
+    """A network has modules of the user's own, which were not passed."""
+
+
+class SavedSettings(NamedTuple):
+    """Settings of an AlphaZero player.
+
+    has_own_parts: whether the network has modules of the user's own.
+    """
+
+    game: games.Game
+    network: NetworkConfig
+    search: SearchConfig
+    seed: int
+    has_own_parts: bool
+
+
+def read_settings(config: Any, source: Source) -> SavedSettings:
+    """Validates the settings of an AlphaZero player.
+
+    Args:
+        config: JSON values, which are migrated to the current version.
+        source: of the player, for messages.
+
+    Raises:
+        ValueError: the settings are invalid, of an unknown version or of another kind.
+    """
+    check_kind(source, config, None)
+    with reading_settings(source):
+        config = migrate(config)
+        check_seed("seed", config["seed"])
+        return SavedSettings(
+            game=games.make(config["game"], **config["options"]),
+            network=record_from_json(NetworkConfig, config["network"], "network."),
+            search=SearchConfig.from_json(config["search"], "search."),
+            seed=config["seed"],
+            has_own_parts=bool(config.get("has_own_parts", False)),
+        )
+
+
+def first_network(
+    seed: int,
+    game: games.Game,
+    config: NetworkConfig,
+    parts: Parts | None = None,
+) -> tuple[Network, Variables]:
+    """Builds the untrained network of a run with this seed."""
+    return init_network(
+        jax.random.key(seed),
+        game.observation_shape,
+        game.num_actions,
+        config,
+        parts,
+        actions_per_cell=game.actions_per_cell,
+    )
+
+
+def check_kind(source: Source, config: Any, kind: str | None) -> None:
+    """Checks the kind of a player; None is AlphaZero.
+
+    Raises:
+        ValueError: the player is of another kind.
+    """
+    found = config.get("kind") if isinstance(config, dict) else None
+    if found != kind:
+        texts = f"{found}:RUN" if found else "network:RUN or alphazero:RUN"
+        raise ValueError(
+            f"the player in {source} was trained by another algorithm; load it as "
+            f"{texts}"
+        )
+
+
+@contextlib.contextmanager
+def reading_settings(source: Source) -> Iterator[None]:
+    """Converts errors from a player's settings to ValueErrors with its source."""
+    try:
+        yield
+        return
+    except games.UnknownGameError as error:
+        raise ValueError(
+            f"the player in {source} is for the unknown game {error.name[:40]!r}: "
+            "run the file that registers the game, as python FILE play ..."
+        ) from None
+    except KeyError as error:
+        problem = f"its settings lack {error}"
+    except (TypeError, ValueError) as error:
+        problem = str(error)
+    raise ValueError(
+        f"the player in {source} does not fit this version of azjax: {problem}"
+    )
+
+
+def traced_network(
+    settings: SavedSettings, parts: Parts | None = None
+) -> tuple[Network, Variables]:
+    """Returns the network of a player and the shapes of its arrays, without computing.
+
+    Args:
+        settings: of the player.
+        parts: the user's own modules, traceable by JAX.
+    """
+    game, config = settings.game, settings.network
+    shape, num_actions = game.observation_shape, game.num_actions
+    if parts is None:
+        return _shapes_of_config(shape, num_actions, game.actions_per_cell, config)
+    return shapes_of(
+        lambda rng_key: init_network(
+            rng_key,
+            shape,
+            num_actions,
+            config,
+            parts,
+            actions_per_cell=game.actions_per_cell,
+        )
+    )
+
+
+@functools.lru_cache(maxsize=32)  # many runs have the same network
+def _shapes_of_config(
+    observation_shape: tuple[int, int, int],
+    num_actions: int,
+    actions_per_cell: int,
+    config: NetworkConfig,
+) -> tuple[Network, Variables]:
+    return shapes_of(
+        lambda rng_key: init_network(
+            rng_key,
+            observation_shape,
+            num_actions,
+            config,
+            actions_per_cell=actions_per_cell,
+        )
+    )
+
+
+def shapes_of(make: Callable[[jax.Array], tuple[S, V]]) -> tuple[S, V]:
+    """Returns a network's structure and the shapes of its arrays, without computing.
+
+    Args:
+        make: returns the structure and the arrays for a random key.
+    """
+    structures: list[S] = []
+
+    def arrays(rng_key: jax.Array) -> V:
+        structure, variables = make(rng_key)
+        structures.append(structure)
+        return variables
+
+    shapes = jax.eval_shape(arrays, jax.random.key(0))
+    return structures[0], shapes

@@ -1,0 +1,200 @@
+import sys
+
+import huggingface_hub
+import pytest
+from fake_hub import Repository, sha
+from huggingface_hub import constants
+
+from azjax.hub import check_repository, download, upload
+
+NAME = "ann/player"
+FILES = {"player.bin": b"weights", "README.md": b"# A player\n"}
+LIMITS = {"player.bin": 100, "README.md": 100}
+
+
+def push(name=NAME, *, files=FILES, private=False, message="a message"):
+    return upload(name, files, kind="player.bin", private=private, message=message)
+
+
+def pull(directory, name=NAME, **options):
+    paths = download(name, LIMITS, directory, kind="player.bin", **options)
+    return {file: path.read_bytes() for file, path in paths.items()}
+
+
+def assert_refused(match, function, *args, error=ValueError, **options):
+    with pytest.raises(error, match=match) as raised:
+        function(*args, **options)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
+@pytest.mark.parametrize("mode", ["regular", "lfs"])
+@pytest.mark.parametrize("private", [False, True])
+def test_files_come_back_as_they_were_written(
+    hub, tmp_path, monkeypatch, mode, private
+):
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+    hub.upload_mode = mode
+    files = FILES | {"x.safetensors": bytes(range(256))}
+    assert push(files=files, private=private) == f"{hub.url}/{NAME}"
+    repository = hub.repositories[NAME]
+    assert repository.files == files | {".gitattributes": b""}
+    assert repository.messages == ["initial commit", "a message"]
+    assert repository.private == private
+    assert bool(hub.objects) == (mode == "lfs")
+    assert pull(tmp_path) == FILES
+
+
+def test_another_push_is_another_commit(hub, tmp_path):
+    push()
+    push(files=FILES | {"player.bin": b"better"})
+    assert pull(tmp_path)["player.bin"] == b"better"
+    assert pull(tmp_path, revision=sha(1))["player.bin"] == b"weights"
+
+
+def test_only_the_named_files_are_downloaded(hub, tmp_path):
+    hub.repositories[NAME] = Repository()
+    hub.repositories[NAME].commit(FILES | {"model.pkl": b"", "../x": b""})
+    assert pull(tmp_path) == FILES
+    names = {line.rpartition("/")[2] for line in hub.requests if "/resolve/" in line}
+    assert names == set(FILES)
+
+
+def test_an_optional_file_may_be_missing(hub, tmp_path):
+    push(files={"player.bin": b"weights"})
+    assert pull(tmp_path) == {"player.bin": b"weights"}
+
+
+@pytest.mark.parametrize("files", [{"model.pkl": b"x"}, {"README.md": b"theirs"}])
+def test_a_repository_with_other_content_is_not_changed(hub, files):
+    hub.repositories[NAME] = Repository()
+    hub.repositories[NAME].commit(files)
+    assert_refused(f"has other content \\('{next(iter(files))}'\\) and no player", push)
+    assert len(hub.repositories[NAME].commits) == 2
+
+
+def test_a_public_repository_does_not_become_a_private_one(hub):
+    push()
+    assert_refused("exists and is not private", push, private=True)
+    assert len(hub.repositories[NAME].commits) == 2
+
+
+@pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
+def test_a_failed_upload_is_named(hub, monkeypatch):
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+    hub.upload_mode, hub.refuses_objects = "lfs", True
+    files = FILES | {"x.safetensors": b"x"}
+    assert_refused("uploading 'x.safetensors'.* 403", push, files=files, error=OSError)
+    assert len(hub.repositories[NAME].commits) == 1
+
+
+def test_a_commit_made_meanwhile_is_not_overwritten(hub, monkeypatch):
+    push()
+    original = huggingface_hub.HfApi.create_commit
+
+    def create_commit(*args, **options):
+        hub.repositories[NAME].commit({"player.bin": b"another's"})
+        return original(*args, **options)
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "create_commit", create_commit)
+    assert_refused("A commit has happened since", push, error=OSError)
+    assert hub.repositories[NAME].files["player.bin"] == b"another's"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", "player", "a/b/c", "../..", "ann/..", "ann/../x", "/ann/x", "ann/"),
+        *("ann/a--b", "ann/.x", "ann\\x", "ann/x?y", "ann/x y", "https://ann/x"),
+        *("hf://ann/x", "ann/x\n", "ann/x.git", "ann/" + "x" * 1000),
+    ],
+)
+def test_an_invalid_name_is_refused_before_any_request(hub, tmp_path, name):
+    assert_refused("must be USER/NAME", check_repository, name)
+    assert_refused("must be USER/NAME", push, name)
+    assert_refused("must be USER/NAME", pull, tmp_path, name)
+    assert hub.requests == []
+
+
+def test_writing_needs_a_token(hub, monkeypatch):
+    monkeypatch.delenv("HF_TOKEN")
+    assert_refused("needs a token to write: set HF_TOKEN, or log in", push)
+    assert hub.requests == []
+
+
+def test_reading_needs_none(hub, tmp_path, monkeypatch):
+    push()
+    monkeypatch.delenv("HF_TOKEN")
+    assert pull(tmp_path) == FILES
+
+
+def test_a_wrong_token_is_refused(hub, monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "hf_wrong")
+    assert_refused(f"does not allow this in the repository {NAME}", push)
+    assert hub.repositories == {}
+
+
+def test_no_permission_is_refused(hub):
+    assert_refused("does not allow this .* rights to create", push, "bob/player")
+    hub.repositories["bob/player"] = Repository()
+    assert_refused("does not allow this .* write access", push, "bob/player")
+    assert len(hub.repositories["bob/player"].commits) == 1
+
+
+def test_a_missing_or_private_repository_is_named(hub, tmp_path, monkeypatch):
+    assert_refused(f"there is no repository {NAME}", pull, tmp_path)
+    push(private=True)
+    monkeypatch.delenv("HF_TOKEN")
+    assert_refused("or the token does not allow to read it", pull, tmp_path)
+
+
+@pytest.mark.parametrize("revision", ["v9", "../../x", "a" * 1000])
+def test_a_missing_revision_is_named(hub, tmp_path, revision):
+    push()
+    assert_refused("has no revision", pull, tmp_path / "cache", revision=revision)
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_repository_without_the_file_is_refused(hub, tmp_path):
+    hub.repositories[NAME] = Repository()
+    hub.repositories[NAME].commit({f"{n}.bin": b"" for n in range(9)})
+    assert_refused(
+        r"has no player.bin, .* files: '.gitattributes', '0.bin', '1.bin', \.\.\.$",
+        *(pull, tmp_path),
+    )
+
+
+def test_a_file_above_its_limit_is_not_downloaded(hub, tmp_path):
+    push(files=FILES | {"player.bin": bytes(101)})
+    assert_refused("has 101 bytes; at most 100 are loaded", pull, tmp_path)
+    assert not any("player.bin" in line for line in hub.requests)
+
+
+def test_a_hub_that_cannot_be_reached_is_named(hub, tmp_path, monkeypatch):
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    for function in (push, lambda: pull(tmp_path)):
+        with pytest.raises(OSError, match=r"[Cc]onnect") as error:
+            function()
+        assert error.value.filename == f"Hugging Face Hub, {NAME}"
+        assert "\n" not in error.value.strerror
+
+
+@pytest.mark.parametrize("answer", [b"<html>", b"{}", b"[]"])
+def test_another_server_is_named(hub, tmp_path, answer):
+    hub.only_answer = answer
+    assert_refused("Hugging Face Hub, ann/player", push, error=OSError)
+    assert_refused("Hugging Face Hub, ann/player", pull, tmp_path, error=OSError)
+
+
+def test_the_offline_mode_is_named(hub, tmp_path, monkeypatch):
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    huggingface_hub.close_session()
+    assert_refused("offline", pull, tmp_path, error=OSError)
+    assert_refused("offline", push, error=OSError)
+    assert hub.requests == []
+
+
+def test_without_the_library_its_extra_is_named(monkeypatch):
+    for name in ("huggingface_hub", "huggingface_hub.utils"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert_refused(r"pip install 'azjax\[hub\]'", check_repository, NAME)
