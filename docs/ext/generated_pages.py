@@ -1,26 +1,22 @@
 """Sphinx extension: writes the pages that are generated from the code.
 
-`docs/generated/` gets the gallery of games, the reference of the settings, and the
-reference of the commands, before Sphinx reads the sources.
+`docs/generated/` gets the gallery of games with a page for each, the reference of the
+settings, and the reference of the commands, before Sphinx reads the sources.
 """
 
-import ast
 import contextlib
 import dataclasses
 import inspect
 import io
 import os
-import re
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import draw_games
-import jax
+from game_pages import FIELD, MADE, game_pages
 from sphinx.application import Sphinx
 
-from azjax import cli, games
-from azjax.games.host import first_state
+from azjax import cli
 from azjax.networks import ConvTrunkConfig, DenseTrunkConfig, NetworkConfig
 from azjax.players import load_player, shipped_players
 from azjax.search import AlphaZeroConfig, GumbelConfig
@@ -35,8 +31,6 @@ from azjax.training import (
 from azjax.training.model_card import CARD_FILE
 from azjax.training.run_config import DataConfig
 
-ROOT = Path(__file__).parent.parent.parent
-MADE = "This page is generated from the code.\n"
 SETTINGS = (
     ("Run", "", TrainConfig),
     ("Self-play", "self-play.", SelfPlayConfig),
@@ -51,7 +45,6 @@ SETTINGS = (
     ("Search `gumbel`", "search.", GumbelConfig),
     ("Search `alphazero`", "search.", AlphaZeroConfig),
 )
-FIELD = re.compile(r"^([a-z]\w*): (.*)")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -66,11 +59,9 @@ def write_pages(app: Sphinx) -> None:
     files = {
         "configuration.md": configuration_page(),
         "commands.md": commands_page(),
-        "games.md": games_page(),
         "model_zoo.md": model_zoo_page(),
+        **game_pages(),
     }
-    for spec, _, moves in draw_games.POSITIONS:
-        files[f"images/{image_of(spec)}"] = draw_games.draw(spec, moves)
     for name, text in files.items():
         path = directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -95,86 +86,6 @@ def model_zoo_page() -> str:
         lines += [f"#{card}", "```sh", f"azjax play {game}"]
         lines += [f"azjax evaluate pretrained --game {game}", "```", ""]
     return "\n".join(lines)
-
-
-def image_of(spec: str) -> str:
-    """Returns the file name of a game's picture."""
-    return re.sub(r"\W", "_", spec) + ".svg"
-
-
-def games_page() -> str:
-    """Returns the gallery: a section for each game."""
-    checks = engines()
-    sections = [
-        f"# Games\n\n{MADE}\n"
-        "Sizes are those of the default options. The bytes of a state are those of one "
-        "position. The engines replay random games in "
-        "`python experiments/verify_games.py` ([verification](../verification.md)).\n"
-    ]
-    for spec, title, _ in draw_games.POSITIONS:
-        name = spec.partition(":")[0]
-        sections.append(game_section(name, spec, title, checks.get(name, ())))
-    return "\n".join(sections)
-
-
-def game_section(name: str, spec: str, title: str, checked: tuple[str, ...]) -> str:
-    """Returns the section of a game."""
-    game = games.make(name)
-    size = sum(leaf.nbytes for leaf in jax.tree.leaves(first_state(game)))
-    options = ", ".join(f"`{key}={value}`" for key, value in game.options.items())
-    observation = " x ".join(map(str, game.observation_shape))
-    planes = paragraphs(type(game).observe.__doc__)
-    rows = {
-        "make": f"`azjax.games.make({name!r})`",
-        "options": options or "none",
-        "state": f"{size} bytes",
-        "actions": str(game.num_actions),
-        "observation": f"{observation}. {planes}",
-        "longest game": f"{game.max_moves} moves",
-        "symmetries": f"{len(game.symmetries)}, the identity included",
-        "checked against": ", ".join(checked)
-        or "see [verification](../verification.md)",
-    }
-    table = "\n".join(f"| {key} | {value} |" for key, value in rows.items())
-    return (
-        f"## {title}\n\n```{{image}} images/{image_of(spec)}\n"
-        f":alt: a position of {title}\n"
-        f":class: board\n```\n\n{markdown_of(inspect.getdoc(type(game)))}\n\n"
-        f"| | |\n|---|---|\n{table}\n"
-    )
-
-
-def paragraphs(text: str | None) -> str:
-    """Returns a docstring as one line of Markdown."""
-    return " ".join(inspect.cleandoc(text or "").split()).replace("|", "\\|")
-
-
-def markdown_of(text: str | None) -> str:
-    """Returns a class docstring as Markdown, with its fields as a list."""
-    lines = []
-    for line in (text or "").splitlines():
-        match = FIELD.match(line)
-        lines.append(f"- `{match[1]}`: {match[2]}" if match else line)
-    return "\n".join(lines)
-
-
-def engines() -> dict[str, tuple[str, ...]]:
-    """Returns the engines of each game in `experiments/verify_games.py`.
-
-    The file is parsed, not imported, as it imports the engines.
-    """
-    tree = ast.parse((ROOT / "experiments" / "verify_games.py").read_text())
-    found: dict[str, list[str]] = {}
-    for call in ast.walk(tree):
-        if not isinstance(call, ast.Call) or len(call.args) < 2:
-            continue
-        texts = [a.value for a in call.args[:2] if isinstance(a, ast.Constant)]
-        if getattr(call.func, "id", "") in ("Check", "small") and len(texts) == 2:
-            game, engine = texts
-            names = found.setdefault(str(game).partition(":")[0], [])
-            if engine not in names:
-                names.append(str(engine))
-    return {name: tuple(names) for name, names in found.items()}
 
 
 def configuration_page() -> str:
