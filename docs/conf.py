@@ -26,6 +26,9 @@ templates_path: list[str] = []
 default_role = "literal"  # docstrings have single backquotes around code
 
 nb_execution_mode = "off"  # tests execute the examples
+linkcheck_ignore = [r"https?://(localhost|127\.0\.0\.1)\b"]
+linkcheck_timeout = 20  # seconds
+
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
 

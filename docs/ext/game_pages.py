@@ -37,7 +37,7 @@ def gallery() -> str:
         f"# Games\n\n{MADE}",
         "Sizes are those of the default options. Each game has a page with its rules, "
         "actions and observation.\n",
-        "| | game | board | actions | longest game | state |",
+        "| | game | board | actions | moves at most | bytes of a state |",
         "|---|---|---|---|---|---|",
     ]
     for name, (spec, title, _) in zip(names, draw_games.POSITIONS, strict=True):
@@ -46,8 +46,7 @@ def gallery() -> str:
         lines.append(
             f"| [![{title}](images/{image_of(spec)})](games/{name}.md) "
             f"| [{title}](games/{name}.md)<br>`{name}` | {height} x {width} "
-            f"| {game.num_actions} | {game.max_moves} moves | {state_bytes(game)} "
-            "bytes |"
+            f"| {game.num_actions} | {game.max_moves} | {state_bytes(game)} |"
         )
     pages = "\n".join(f"games/{name}" for name in names)
     return "\n".join([*lines, f"\n```{{toctree}}\n:hidden:\n\n{pages}\n```\n"])
@@ -61,11 +60,11 @@ def game_page(name: str, spec: str, title: str, checked: tuple[str, ...]) -> str
     symmetries = f"{len(game.symmetries)}, the identity included"
     if "symmetries" in vars(kind):
         symmetries = f"{len(game.symmetries)}. {paragraph(kind.symmetries.__doc__)}"
-    first, second = game.pieces[0], game.pieces[len(game.pieces) // 2]
+    half = len(game.pieces) // 2
     rows = {
         "make": f"`azjax.games.make({name!r})`",
-        "players": f"2, who move in turns; in text, the first has `{first}`, the "
-        f"second `{second}`",
+        "players": f"2; in text, the pieces of the first are `{game.pieces[:half]}`, "
+        f"those of the second `{game.pieces[half:]}`",
         "actions": str(game.num_actions),
         "longest game": f"{game.max_moves} moves",
         "state": f"{state_bytes(game)} bytes",
