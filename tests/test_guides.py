@@ -65,8 +65,9 @@ def check_any(command):
     if kind in ("train", "plan"):
         check(command)
     elif kind not in cli.WITH_SETTINGS:
-        module = importlib.import_module(f"azjax.commands.{kind}")
-        bind(getattr(module, f"{kind}_command"), arguments, prog="azjax")
+        name = kind.replace("-", "_")
+        module = importlib.import_module(f"azjax.commands.{name}")
+        bind(getattr(module, f"{name}_command"), arguments, prog="azjax")
 
 
 def test_the_pages_have_their_commands():
