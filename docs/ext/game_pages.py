@@ -70,7 +70,7 @@ def game_page(name: str, spec: str, title: str, checked: tuple[str, ...]) -> str
         "state": f"{state_bytes(game)} bytes",
         "observation": " x ".join(map(str, game.observation_shape)),
         "symmetries": symmetries,
-        "games are saved as": f"`.{game.record_suffix}`",
+        "saved games": f"`.{game.record_format.suffix}`",
     }
     table = "\n".join(f"| {key} | {value} |" for key, value in rows.items())
     parts = [
