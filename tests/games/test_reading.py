@@ -82,6 +82,23 @@ def test_pgn_by_others_is_read_without_comments_and_variations(tmp_path):
     assert second.moves == actions_of(game, "d2d4")
 
 
+@pytest.mark.parametrize(
+    ("ending", "is_forfeit"),
+    [
+        ("Time forfeit", True),
+        ("Ann won on time", True),
+        ("Ann won - game abandoned", True),
+        ("Ann won by resignation", False),
+        ("Normal", False),
+    ],
+)
+def test_pgn_says_how_a_game_ended(ending, is_forfeit, tmp_path):
+    path = tmp_path / "games.pgn"
+    path.write_text(f'[Result "1-0"]\n[Termination "{ending}"]\n\n1. e4 1-0\n')
+    ((_, record),) = read_games(path)
+    assert record.is_forfeit == is_forfeit
+
+
 def test_sgf_by_others_is_read_without_comments_and_variations(tmp_path):
     path = tmp_path / "games.sgf"
     path.write_text(
