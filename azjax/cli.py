@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import io
 import os
 import signal
 import sys
@@ -45,6 +46,8 @@ def main(args: Sequence[str] | None = None) -> None:
     """Runs the command given by the arguments."""
     prog = program() if args is None else NAME
     args = list(sys.argv[1:] if args is None else args)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a file may be in another encoding
+        sys.stdout.reconfigure(errors="replace")
     with ends_in_order(), one_line_errors():
         if args and args[0] in HELP_OPTIONS:
             print(_help(prog))

@@ -23,10 +23,13 @@ def program() -> str:
 
 
 def error_line(error: BaseException) -> str:
-    """Returns the one-line message for an error that ends the program."""
+    """Returns the one-line message for an error that ends the program, without control
+    characters, which could manipulate a terminal."""
+    text = str(error)
     if isinstance(error, OSError) and error.filename:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)
+        text = f"{error.filename}: {error.strerror}"
+    text = text.replace("\n", " ")
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def program_for(game: object) -> str:

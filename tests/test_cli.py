@@ -381,6 +381,16 @@ def test_a_closed_pipe_ends_a_command_silently(monkeypatch, capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_an_output_of_another_encoding_replaces_letters(monkeypatch):
+    written = io.BytesIO()
+    output = io.TextIOWrapper(written, encoding="cp1252", write_through=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", output)
+        patch.setattr(cli, "_run", lambda *_: print("▁ is low"))
+        cli.main(["games"])
+    assert written.getvalue().split() == [b"?", b"is", b"low"]
+
+
 def test_ctrl_c_while_a_command_is_imported_prints_no_traceback(monkeypatch):
     class Interrupted:
         def find_spec(self, name, path=None, target=None):

@@ -5,7 +5,7 @@ import types
 import pytest
 
 from azjax import games
-from azjax.program import program, program_for
+from azjax.program import error_line, program, program_for
 
 
 class Nim(games.TicTacToe):
@@ -36,3 +36,16 @@ def test_a_printed_command_starts_like_the_running_program(
     assert program() == text
     assert program_for(Nim()) == text
     assert program_for(games.TicTacToe()) == "azjax"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("no game \x1b[31mred\n"),
+        FileNotFoundError(2, "red\n", "no game \x1b[31m"),
+    ],
+)
+def test_the_line_of_an_error_has_no_control_characters(error):
+    line = error_line(error)
+    assert line.startswith("no game ?[31m")
+    assert line.isprintable()

@@ -6,6 +6,7 @@ import tyro
 
 from azjax import games
 from azjax.data.importing import import_games, reasons
+from azjax.remote import as_directory
 
 
 def import_games_command(
@@ -24,8 +25,11 @@ def import_games_command(
     """
     if not files:
         raise ValueError("give at least one file of games")
+    directory = as_directory(to)
+    if not isinstance(directory, Path):
+        raise ValueError(f"--to must be a directory on this machine: {to}")
     made = None if game is None else games.make(game)
-    found = import_games([Path(name) for name in files], Path(to), made)
+    found = import_games([Path(name) for name in files], directory, made)
     print(
         f"{found.games:,} games of {found.game!r} with {found.positions:,} positions "
         f"in {to}"

@@ -98,9 +98,8 @@ def _play_on_screen(
 
 
 def _play_plain(make_session: Callable[[Executor], Session], saved: str | None) -> None:
-    for stream in (sys.stdin, sys.stdout):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")
     callbacks = CallbackQueue()
     session = make_session(callbacks.background)
     status = 0

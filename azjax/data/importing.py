@@ -92,10 +92,12 @@ def _read(
         for number, (found, record) in enumerate(read_games(path, game), 1):
             first = first or found
             if found != first:
+                advice = "import each game to a directory of its own"
+                if found.name == first.name:
+                    advice = "give the game, whose options replace those of the files"
                 raise ValueError(
                     f"{path}: game {number} is of {found!r}, an earlier one of "
-                    f"{first!r}: give the game, whose options replace those of the "
-                    "files"
+                    f"{first!r}: {advice}"
                 )
             yield found, record
 

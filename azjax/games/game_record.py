@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.checks import check_int
+
 if TYPE_CHECKING:
     from azjax.games.core import Game
 
@@ -120,7 +122,8 @@ def from_json_lines(text: str) -> Iterator[GameText]:
     Raises:
         ValueError: a line is no game; the message has its number.
     """
-    for number, line in enumerate(text.splitlines(), 1):
+    # Not `splitlines`: a name may have a line separator of Unicode.
+    for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             yield _from_json(line, f"line {number}")
 
@@ -131,7 +134,8 @@ def _from_json(line: str, place: str) -> GameText:
         game, (first, second) = found["game"], found["players"]
         result, moves = str(found["result"]), found["moves"].split()
         fault = str(found.get("forfeit", ""))
-        opening_moves = int(found.get("opening_moves", 0))
+        opening_moves = found.get("opening_moves", 0)
+        check_int("opening_moves", opening_moves, 0)
     except _MALFORMED as error:
         raise ValueError(
             f"{place}: not a game: a line has game, players, result and moves "

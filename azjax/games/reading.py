@@ -12,6 +12,7 @@ from azjax.games.host import compiled, first_state, next_state, rewards
 from azjax.games.registry import available, find_class, make
 
 MAX_BYTES = 2**28  # of a file
+_LONGEST_MOVE = 40  # characters; more are no move of any game
 _NUMBER = re.compile(r"\d+\.+")  # of a move
 
 
@@ -22,7 +23,8 @@ def read_games(
 
     The suffix names the format: that of a game, such as `.pgn` and `.sgf`, or `.jsonl`
     for lines of JSON as the arena writes them. Other files are saved games of azjax, or
-    have a game in each line, its moves in the notation of `game`.
+    have a game in each line, its moves in the notation of `game`. Of a game that has a
+    result, moves after the end by the rules are left out.
 
     Args:
         path: the file.
@@ -67,7 +69,10 @@ def _read(path: Path) -> str:
         raise ValueError(f"{path} has more than {MAX_BYTES:,} bytes: divide it")
     if b"\0" in content:
         raise ValueError(f"{path} is not a text file")
-    return content.decode("utf-8-sig", errors="replace")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")  # the encoding of PGN, and SGF's default
 
 
 def _formats() -> dict[str, RecordFormat]:
@@ -117,11 +122,14 @@ def _game_of(found: GameText, wanted: Game | None) -> Game:
 
 
 def _replayed(game: Game, found: GameText) -> GameRecord:
-    """Returns a record after playing its moves."""
+    """Returns a record after playing its moves, to the end by the rules."""
     state, actions = first_state(game), []
     for number, text in enumerate(found.moves, 1):
+        if state.terminated and found.result is not None:
+            break  # such as a third pass in Go, or a draw that nobody claimed in chess
+        short = text if len(text) <= _LONGEST_MOVE else f"{text[:_LONGEST_MOVE]}..."
         try:
-            actions.append(game.text_to_action(state, text))
+            actions.append(game.text_to_action(state, short))
         except ValueError as error:
             raise ValueError(f"{found.place}: move {number}: {error}") from None
         state = next_state(game, state, actions[-1])

@@ -40,3 +40,12 @@ def test_bad_input_is_refused_in_one_line(
     [line] = capsys.readouterr().err.splitlines()
     assert message in line
     assert [path.name for path in tmp_path.iterdir()] == ["moves.txt"]
+
+
+def test_an_object_store_is_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["import-games", "games.pgn", "--to", "gs://bucket/games"])
+    assert ended.value.code == 2
+    assert "--to must be a directory on this machine" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

@@ -135,8 +135,12 @@ def test_games_of_one_game_are_stored(tmp_path):
     paths = [
         write(tmp_path / f"{game.size}.sgf", [record], game) for game in (five, four)
     ]
-    with pytest.raises(ValueError, match=r"4.sgf: game 1 is of go:4, an earlier one"):
+    of_go_4 = r"4.sgf: game 1 is of go:4, an earlier one of go:5: "
+    with pytest.raises(ValueError, match=f"{of_go_4}give the game, whose options"):
         import_games(paths, tmp_path / "stored")
+    other = write(tmp_path / "games.jsonl")
+    with pytest.raises(ValueError, match=r"of go:5: import each game to a directory"):
+        import_games([paths[0], other], tmp_path / "stored")
     assert not (tmp_path / "stored").exists()
 
 

@@ -82,6 +82,23 @@ def test_pgn_by_others_is_read_without_comments_and_variations(tmp_path):
     assert second.moves == actions_of(game, "d2d4")
 
 
+@pytest.mark.parametrize(
+    ("ending", "is_forfeit"),
+    [
+        ("Time forfeit", True),
+        ("Ann won on time", True),
+        ("Ann won - game abandoned", True),
+        ("Ann won by resignation", False),
+        ("Normal", False),
+    ],
+)
+def test_pgn_says_how_a_game_ended(ending, is_forfeit, tmp_path):
+    path = tmp_path / "games.pgn"
+    path.write_text(f'[Result "1-0"]\n[Termination "{ending}"]\n\n1. e4 1-0\n')
+    ((_, record),) = read_games(path)
+    assert record.is_forfeit == is_forfeit
+
+
 def test_sgf_by_others_is_read_without_comments_and_variations(tmp_path):
     path = tmp_path / "games.sgf"
     path.write_text(
@@ -109,6 +126,33 @@ def test_the_options_of_the_wanted_game_replace_those_of_the_file(tmp_path):
     for other in ("go:9", "hex:5"):
         with pytest.raises(ValueError, match=r"game 1 is of go:5,komi=6.5, not of"):
             list(read_games(path, games.make(other)))
+
+
+@pytest.mark.parametrize("charset", ["", "CA[ISO-8859-1]", "CA[of no computer]"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1"])
+def test_names_are_read_in_the_encoding_of_the_file(encoding, charset, tmp_path):
+    path = tmp_path / "games.sgf"
+    path.write_text(f"(;SZ[5]{charset}PB[Jörg];B[aa])", encoding=encoding)
+    ((_, record),) = read_games(path)
+    assert record.names == ("Jörg", "?")
+
+
+def test_moves_after_the_end_by_the_rules_are_left_out(tmp_path):
+    path = tmp_path / "games.sgf"
+    path.write_text("(;SZ[5]KM[7]RE[W+7];B[];W[];B[];W[aa])")
+    ((game, record),) = read_games(path)
+    assert record.moves == actions_of(game, "pass pass")
+    path = tmp_path / "moves.txt"
+    path.write_text("a1 b1 a2 b2 a3 b3\n")
+    with pytest.raises(ValueError, match="line 1: move 6: 'b3' cannot be played"):
+        list(read_games(path, games.make("tic_tac_toe")))
+
+
+def test_names_in_lines_of_json_may_have_line_separators(tmp_path):
+    game, path = games.make("tic_tac_toe"), tmp_path / "games.jsonl"
+    record = GameRecord(("a\u2028b", "c\x85d"), [4], None, "")
+    path.write_text(game.record_format.write(game, [record]), encoding="utf-8")
+    assert list(read_games(path)) == [(game, record)]
 
 
 def test_lines_of_moves_are_read(tmp_path):
@@ -144,6 +188,11 @@ GOOD = '{"game": "tic_tac_toe", "players": ["a", "b"], "result": "1-0", "moves":
         (GOOD.replace("tic", "tac"), "line 2: unknown game 'tac_tac_toe'"),
         (GOOD.replace("a1", "a1 a1"), "line 2: move 2: 'a1' is not legal here"),
         (GOOD.replace("a1", "z9"), "line 2: move 1: 'z9' is no action"),
+        (GOOD.replace("a1", "z" * 9999), r"line 2: move 1: 'z{40}\.\.\.' is no action"),
+        (
+            GOOD.replace("}", ', "opening_moves": -3}'),
+            "line 2: not a game.*opening_moves must be an int >= 0: -3",
+        ),
     ],
 )
 def test_an_error_names_the_line(line, message, tmp_path):
@@ -165,7 +214,11 @@ def test_an_error_names_the_line(line, message, tmp_path):
         ("a.sgf", "(;SZ[5]AB[aa][bb];W[cc])", "game 1: handicap stones"),
         ("a.sgf", "(;SZ[5];B[aa];B[bb])", "game 1: move 2 is of B out of turn"),
         ("a.sgf", "(;SZ[5];B[aa];W[aa])", "game 1: move 2: 'a5' is not legal"),
-        ("a.sgf", "(;SZ[25];B[aa])", "game 1: size must be"),
+        ("a.sgf", "(;SZ[25];B[yy])", "game 1: size must be at most 19: 25"),
+        ("a.sgf", "(;SZ[5];B[zz])", "game 1: property B cannot be read: 'zz'"),
+        ("a.sgf", "(;SZ[5]KM[no];B[aa])", "game 1: property KM cannot be read: 'no'"),
+        ("a.sgf", "(;GM[x];B[aa])", "game 1: property GM cannot be read: 'x'"),
+        ("a.sgf", "(;PB[a][b];B[aa])", "game 1: property PB .* 'a' and 'b'"),
         ("a.sgf", "(;SZ[5]KM[3.75];B[aa])", "game 1: komi must be a multiple of 0.5"),
         ("a.sgf", "no tree", "no SGF data found"),
         ("a.txt", "azjax game 1\ngame: x\n", "missing line before the moves"),

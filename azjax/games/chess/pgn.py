@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from azjax.games.chess.game import Chess
 
 _STANDARD = ("standard", "chess", "normal")  # values of the tag Variant
-_FAULTS = ("time forfeit", "rules infraction", "abandoned")  # of the tag Termination
+# Parts of the tag Termination, by the standard, Lichess and Chess.com.
+_FAULTS = ("time forfeit", "won on time", "rules infraction", "abandoned")
 
 
 class _View(NamedTuple):
@@ -200,7 +201,7 @@ def _game_of(game: Any, place: str) -> GameText:
         (_unescaped(tags.get("White", "?")), _unescaped(tags.get("Black", "?"))),
         [move.uci() for move in game.mainline_moves()],
         result,
-        ending if ending in _FAULTS else "",
+        ending if any(fault in ending for fault in _FAULTS) else "",
     )
 
 

@@ -1,5 +1,6 @@
 """Games of Go in SGF, the Smart Game Format."""
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -111,7 +112,8 @@ def read_sgf(text: str) -> Iterator[GameText]:
     trees = sgf_grammar.parse_sgf_collection(text.encode())
     for number, tree in enumerate(trees, 1):
         try:
-            game = sgf.Sgf_game.from_coarse_game_tree(tree)
+            # The text is decoded already, whatever property CA says.
+            game = sgf.Sgf_game.from_coarse_game_tree(tree, "UTF-8")
             yield _game_of(game, f"game {number}")
         except ValueError as error:
             raise ValueError(f"game {number}: {error}") from None
@@ -120,31 +122,53 @@ def read_sgf(text: str) -> Iterator[GameText]:
 def _game_of(game: Any, place: str) -> GameText:
     """Returns a game of sgfmill as text."""
     root = game.get_root()
-    kind = root.get("GM") if root.has_property("GM") else 1
+    with _naming(root, "GM"):
+        kind = root.get("GM") if root.has_property("GM") else 1
     if kind != 1:
         raise ValueError(f"GM is {kind}, and 1 is Go")
-    size, komi = game.get_size(), game.get_komi()
+    with _naming(root, "KM"):
+        komi = game.get_komi()
+    size = game.get_size()
+    if size > len(_COLUMNS):
+        raise ValueError(f"size must be at most {len(_COLUMNS)}: {size}")
     moves: list[str] = []
     for node in game.get_main_sequence():
         if node.has_setup_stones():
             raise ValueError("handicap stones and set-up positions cannot be read")
-        color, point = node.get_move()
+        with _naming(node, "B" if node.has_property("B") else "W"):
+            color, point = node.get_move()
         if color is None:
             continue
         if color != "bw"[len(moves) % 2]:
             raise ValueError(f"move {len(moves) + 1} is of {color.upper()} out of turn")
         at = "pass" if point is None else f"{_COLUMNS[point[1]]}{point[0] + 1}"
         moves.append(at)
-    names = tuple(game.get_player_name(color) or "?" for color in "bw")
-    result = root.get("RE").strip().lower() if root.has_property("RE") else "?"
+    result = _text(root, "RE").strip().lower()
     return GameText(
         place,
         f"go:size={size},komi={komi:g}",
-        (names[0], names[1]),
+        (_text(root, "PB"), _text(root, "PW")),
         moves,
         _result(result),
         _FAULTS.get(result[2:3], ""),
     )
+
+
+def _text(root: Any, name: str) -> str:
+    """Returns the text of a property, `?` if it is missing or empty."""
+    with _naming(root, name):
+        return (root.get(name) if root.has_property(name) else "") or "?"
+
+
+@contextlib.contextmanager
+def _naming(node: Any, name: str) -> Iterator[None]:
+    """A context in which sgfmill's errors, which may be empty, get the property."""
+    try:
+        yield
+    except ValueError:
+        values = (value.decode()[:40] for value in node.get_raw_list(name)[:2])
+        shown = " and ".join(map(repr, values))
+        raise ValueError(f"property {name} cannot be read: {shown}") from None
 
 
 def _result(text: str) -> int | None:
