@@ -2,12 +2,13 @@
 
 from typing import NamedTuple
 
-# `rows` are the rows of the files, `ends` the last rows of the ended games.
+# `rows` are the rows of the files, `ends` the last rows of the ended games. `+ 0`
+# turns the -0 of a draw into 0.
 VIEWS = {
     "positions": """
         SELECT rows.*,
             CAST(ends.reward * (CASE WHEN rows.player = ends.player THEN 1 ELSE -1 END)
-                AS FLOAT) AS result
+                + 0 AS FLOAT) AS result
         FROM rows LEFT JOIN ends USING (game)
     """,
     "games": """
@@ -15,7 +16,7 @@ VIEWS = {
             min(iteration) AS first_iteration, max(iteration) AS last_iteration,
             count(*) AS num_moves, min(ply) = 0 AS has_beginning,
             bool_or(terminated) AS ended,
-            max(CASE WHEN terminated THEN reward * (1 - 2 * player) END)
+            max(CASE WHEN terminated THEN reward * (1 - 2 * player) END) + 0
                 AS first_player_result
         FROM rows GROUP BY game
     """,
@@ -24,7 +25,7 @@ VIEWS = {
             rows.state = (SELECT state FROM initial) AS is_initial_position,
             rows.player, rows.move, rows.value, rows.simulations,
             CAST(ends.reward * (CASE WHEN rows.player = ends.player THEN 1 ELSE -1 END)
-                AS FLOAT) AS result
+                + 0 AS FLOAT) AS result
         FROM rows LEFT JOIN ends USING (game) WHERE rows.ply = 0
     """,
 }

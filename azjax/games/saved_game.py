@@ -14,6 +14,7 @@ are ignored. After an empty line come the moves in the notation of the game; the
 numbers are optional.
 """
 
+import codecs
 import itertools
 import re
 from collections.abc import Iterator, Sequence
@@ -100,7 +101,7 @@ def load(path: Path, game: Game | None) -> tuple[SavedGame, list[int]]:
         OSError: the file cannot be read.
     """
     with path.open("rb") as file:
-        content = file.read(MAX_BYTES + 1)
+        content = file.read(MAX_BYTES + 1).removeprefix(codecs.BOM_UTF8)
     first = content.split(b"\n", 1)[0].strip()
     if not first.startswith(HEAD.encode()) or len(content) > MAX_BYTES:
         raise ValueError(f"{path} is not a saved game of azjax")

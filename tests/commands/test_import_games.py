@@ -4,6 +4,7 @@ from azjax import cli
 
 pytest.importorskip("duckdb")
 PGN = '[Result "1-0"]\n\n1. f3 e5 1-0\n\n[Result "*"]\n\n1. d4 *\n'
+LINES = "a3 b2 c1 b3 b1 a1 c3 c2 a2\n"  # a draw
 
 
 def test_games_are_imported_and_queried(tmp_path, capsys):
@@ -18,6 +19,24 @@ def test_games_are_imported_and_queried(tmp_path, capsys):
     cli.main(["data", to, "SELECT ply, value, result FROM positions", "--csv"])
     rows = capsys.readouterr().out.splitlines()
     assert sorted(rows) == ["0,1.0,1.0", "1,-1.0,-1.0", "ply,value,result"]
+
+
+def test_a_draw_has_the_result_0(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "moves.txt").write_text(LINES)
+    cli.main(["import-games", "moves.txt", "--game", "tic_tac_toe", "--to", "stored"])
+    capsys.readouterr()
+    cli.main(["data", "stored", "SELECT DISTINCT result FROM positions", "--csv"])
+    assert capsys.readouterr().out.split() == ["result", "0.0"]
+    cli.main(["data", "stored", "SELECT result, move FROM openings", "--csv"])
+    assert capsys.readouterr().out.split() == ["result,move", "0.0,0"]
+    (tmp_path / "agreed.pgn").write_text('[Result "1/2-1/2"]\n\n1. e4 e5 1/2-1/2\n')
+    cli.main(["import-games", "agreed.pgn", "--to", "agreed"])
+    capsys.readouterr()
+    cli.main(["data", "agreed", "SELECT result FROM positions", "--csv"])
+    assert capsys.readouterr().out.split() == ["result", "0.0", "0.0"]
+    cli.main(["data", "agreed", "SELECT first_player_result AS r FROM games", "--csv"])
+    assert capsys.readouterr().out.split() == ["r", "0.0"]
 
 
 @pytest.mark.parametrize(

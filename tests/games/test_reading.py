@@ -172,6 +172,8 @@ def test_saved_games_are_read(tmp_path):
     ((game, record),) = read_games(path)
     assert game == games.make("connect_four")
     assert record == GameRecord(saved.players, [3, 3], None, "")
+    path.write_text(path.read_text(), encoding="utf-8-sig")  # as by editors of Windows
+    assert list(read_games(path)) == [(game, record)]
 
 
 GOOD = '{"game": "tic_tac_toe", "players": ["a", "b"], "result": "1-0", "moves": "a1"}'
