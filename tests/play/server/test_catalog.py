@@ -58,7 +58,7 @@ def test_players_have_standard_titles(tmp_path):
         "random",
     ]
     minimax = make_catalog(["chess"], (), tmp_path).games["chess"].players
-    assert next(iter(minimax.values())).title == "minimax, depth 6"
+    assert next(iter(minimax.values())).title == "minimax, depth 3"
 
 
 def test_players_have_the_ratings_of_the_newest_tournament(tmp_path):
