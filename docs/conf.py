@@ -1,5 +1,6 @@
 """Sphinx configuration of the documentation site."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -49,9 +50,26 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_favicon = "../azjax/play/web/icon.svg"
-html_theme_options = {
+html_theme_options: dict = {
     "show_toc_level": 2,
     "navbar_persistent": [],
     "use_download_button": False,
     "use_fullscreen_button": False,
 }
+
+# The published site has a directory for each version and a menu of them; a version that
+# is built for oneself has no menu. See `ext/published_site.py`.
+if published := os.environ.get("DOCS_VERSION", "").removeprefix("v"):
+    html_sidebars = {
+        "**": [
+            "navbar-logo.html",
+            "version-switcher.html",
+            "search-button-field.html",
+            "sbt-sidebar-nav.html",
+        ]
+    }
+    html_theme_options |= {
+        "switcher": {"json_url": "../versions.json", "version_match": published},
+        "check_switcher": False,  # the file is on the site only
+        "show_version_warning_banner": True,
+    }
