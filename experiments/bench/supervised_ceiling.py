@@ -11,7 +11,9 @@ moves, value targets the exact result.
 The first call makes `--labels`: positions of games between players of different
 strengths, as in `experiments/make_solved_positions.py`, with another seed. The solver
 needs more than half an hour of a CPU core for 200,000 positions. A position that is
-also among the solved positions of azjax, or its mirror image, is left out.
+also among the solved positions of azjax, or its mirror image, is left out. With
+`--max-ply 11` there are only openings, a million of which take minutes, because the
+solver's opening book knows them.
 """
 
 import csv
@@ -48,6 +50,7 @@ class Settings:
 
     labels: CSV file of labeled positions; made if it does not exist.
     positions: number of positions of a new file.
+    max_ply: greatest number of stones in a position of a new file.
     updates: number of updates of the network.
     num_blocks: residual blocks of the trunk.
     width: of the trunk's layers.
@@ -59,6 +62,7 @@ class Settings:
 
     labels: Path
     positions: int = 200_000
+    max_ply: int = 41
     updates: int = 20_000
     num_blocks: int = 3
     width: int = 256
@@ -68,7 +72,7 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self):
-        for name in ("positions", "updates", "batch_size", "simulations"):
+        for name in ("positions", "max_ply", "updates", "batch_size", "simulations"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be >= 1: {getattr(self, name)}")
 
@@ -78,7 +82,7 @@ def make_labels(settings: Settings) -> None:
     solver, rng = BitBully(), random.Random(f"ceiling {settings.seed}")
     seen, rows = solved_elsewhere(), []
     while len(rows) < settings.positions:
-        for moves, values, board in labeled_game(solver, rng):
+        for moves, values, board in labeled_game(solver, rng, settings.max_ply):
             key = min(board.uid(), board.mirror().uid())
             if key not in seen and len(rows) < settings.positions:
                 seen.add(key)
@@ -101,12 +105,13 @@ def solved_elsewhere() -> set[int]:
     return {min(board.uid(), board.mirror().uid()) for board in boards}
 
 
-def labeled_game(solver: BitBully, rng: random.Random):
+def labeled_game(solver: BitBully, rng: random.Random, max_ply: int):
     """Yields `(moves, values, board)` of the positions of a game, from the last random
-    move of its opening on."""
+    move of its opening to `max_ply`."""
     board, moves = Board(), []
-    noise, num_random = rng.choice(NOISES), rng.randint(0, MAX_RANDOM_OPENING)
-    while not board.is_game_over():
+    longest = min(MAX_RANDOM_OPENING, max_ply)
+    noise, num_random = rng.choice(NOISES), rng.randint(0, longest)
+    while not board.is_game_over() and len(moves) <= max_ply:
         candidates = sorted(board.legal_moves())
         if len(moves) >= num_random:
             values = action_values(solver, board)
