@@ -5,7 +5,8 @@
     python experiments/bench/kept_games.py queries --positions 2000000
 
 `speed` trains with and without kept games, alternating, and compares the positions per
-second. `bytes` plays a few chunks of every game with a small untrained network and
+second and the CPU seconds of whole runs, which other programs on the machine disturb
+less. `bytes` plays a few chunks of every game with a small untrained network and
 divides the size of the files by the positions. `queries` times the ready queries of
 `azjax data` over synthetic Connect Four games.
 """
@@ -66,9 +67,10 @@ def main(settings: Settings) -> None:
 
 
 def speed(settings: Settings, directory: Path) -> Table:
-    """Compares positions per second with and without kept games."""
-    table = Table("run", "games", "positions/s", box=None)
+    """Compares speed and CPU time with and without kept games."""
+    table = Table("run", "games", "positions/s", "CPU s", box=None)
     speeds: dict[bool, list[float]] = {True: [], False: []}
+    costs: dict[bool, list[float]] = {True: [], False: []}
     for repeat in range(settings.repeats):
         for keeps in (True, False) if repeat % 2 else (False, True):
             run_dir = directory / f"{repeat}-{keeps}"
@@ -79,13 +81,16 @@ def speed(settings: Settings, directory: Path) -> Table:
                 "auto", settings.game, run_dir=str(run_dir), **length
             )
             data = training.DataConfig(keep_games=keeps)
+            begin = time.process_time()
             if not training.train(dataclasses.replace(config, data=data)).finished:
                 raise SystemExit("stopped by a signal")
+            costs[keeps].append(time.process_time() - begin)
             rate = _positions_per_second(run_dir)
             speeds[keeps].append(rate)
-            table.add_row(str(repeat), "kept" if keeps else "-", f"{rate:,.0f}")
-    ratio = np.mean(speeds[True]) / np.mean(speeds[False])
-    table.add_row("ratio of means", "", f"{ratio:.4f}")
+            row = ("kept" if keeps else "-", f"{rate:,.0f}", f"{costs[keeps][-1]:.1f}")
+            table.add_row(str(repeat), *row)
+    ratios = [np.mean(each[True]) / np.mean(each[False]) for each in (speeds, costs)]
+    table.add_row("ratio of means", "", *(f"{ratio:.4f}" for ratio in ratios))
     return table
 
 
