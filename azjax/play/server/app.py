@@ -78,7 +78,7 @@ class _Site:
         self._page = read_page()
         self._connections: set[Connection] = set()
         self._closing: set[asyncio.Task[None]] = set()
-        self._pools = ThreadPools()
+        self._pools = ThreadPools(registry.limits.reviews)
 
     @contextlib.asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
