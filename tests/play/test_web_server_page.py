@@ -15,6 +15,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 from playwright.sync_api import expect
+from training.saved_runs import evaluation_row, save_run
 
 from azjax import games
 from azjax.games.saved_game import load
@@ -603,6 +604,31 @@ def test_a_run_is_shown_while_it_learns(visit, runs):
     page.find("#play").click()
     page.wait_for_turn()
     assert page.find("#player").inner_text() == "AlphaZero (run first)"
+
+
+def test_runs_of_a_game_are_compared(open_page, tmp_path):
+    for seed in range(2):
+        rows = [evaluation_row(number, mistakes=0.4 / number) for number in (1, 2)]
+        save_run(tmp_path / f"run{seed}", rows, seed=seed)
+    server = Server(["tic_tac_toe"], tmp_path)
+    server.start()
+    try:
+        page = open_page(server.url)
+        page.find("text=Compare the 2 runs of Tic Tac Toe").click()
+        expect(page.find("#title")).to_have_text("Tic Tac Toe: runs compared")
+        expect(page.find("#plot")).to_be_visible()
+        expect(page.find("#compared thead a")).to_have_text(["run0", "run1"])
+        seeds = page.find("#compared tr:has(th:text-is('seed')) td")
+        expect(seeds).to_have_text(["0", "1"])
+        page.find("#choice input").nth(0).uncheck()
+        expect(page.find("#compared thead a")).to_have_text(["run1"])
+        expect(page.find("#choice input").nth(1)).to_be_disabled()
+        assert page.page.url.endswith("?run=run1")
+        page.find("#compared thead a").click()
+        expect(page.find("#title")).to_have_text("run1: Tic Tac Toe")
+        assert page.problems == []
+    finally:
+        server.kill()
 
 
 def test_a_game_continues_after_a_lost_connection(open_page, server):
