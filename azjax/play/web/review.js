@@ -185,7 +185,8 @@ export class Review {
   #verdict(move) {
     const { ply, ahead } = this.page.match;
     if (ahead) return "";
-    if (!move) return ply ? "This move is not reviewed yet." : "Select a move.";
+    if (this.isRunning && !this.moves.length) return "Preparing the reviewer.";
+    if (!move) return ply ? "This move is not reviewed." : "Select a move.";
     const { text, mark, loss, best, bestCells, before, after, exact } = move;
     const values = `${signed(before)} to ${signed(after)}`;
     const parts = [];
