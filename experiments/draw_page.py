@@ -49,7 +49,7 @@ def main(options: Options) -> None:
             page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
             page.emulate_media(reduced_motion="reduce")
             page.goto(f"{url}/index.html#you=0&moves={options.moves}")
-            page.locator("summary").click()
+            page.locator("#analysis > summary").click()
             page.wait_for_selector("#speed:has-text('200 simulations')")
             page.locator(f"#tree button[aria-label^='{options.line}: ']").click()
             page.wait_for_selector("#status:has-text('What if')")

@@ -3,7 +3,7 @@
 import io
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,23 +37,11 @@ from azjax.players import (
 from azjax.remote import replace_file
 from azjax.training.comparison import (
     SavedRun,
-    differing_settings,
-    measures,
     read_runs,
+    sections,
     to_json,
 )
 from azjax.training.comparison_plot import draw_comparison
-from azjax.training.reporting import duration
-from azjax.training.summary import rate_text
-
-# Names in the table of the counters of a run.
-_COUNTS = {
-    "iterations": "iteration",
-    "games": "games",
-    "positions": "positions",
-    "updates": "updates",
-}
-NONE = "-"  # a value that a run does not have
 
 
 def compare_command(
@@ -154,16 +142,8 @@ def print_comparison(console: Console, runs: Sequence[SavedRun]) -> None:
         table.add_column(Text(_printable(name)), overflow="fold")
     directories = [str(run.directory) for run in runs]
     _add_rows(table, "", {"directory": directories})
-    differing = {
-        name: list(map(_setting_text, values))
-        for name, values in differing_settings(runs).items()
-    }
-    _add_rows(
-        table, "settings that differ" if differing else "no settings differ", differing
-    )
-    _add_rows(table, "training", dict(_progress(runs)))
-    strength = dict(_strength(runs))
-    _add_rows(table, "last evaluation" if strength else "no evaluations", strength)
+    for heading, rows in sections(runs):
+        _add_rows(table, heading, rows)
     title = f"{game_title(runs[0].config.game)}: {len(runs)} runs"
     console.print(Text(title, "bold"))
     console.print(table)
@@ -176,37 +156,6 @@ def _add_rows(table: Table, heading: str, rows: Mapping[str, Sequence[str]]) -> 
         table.add_row(Text(heading, "bold"))
     for name, texts in rows.items():
         table.add_row(*(Text(_printable(text)) for text in (name, *texts)))
-
-
-def _progress(runs: Sequence[SavedRun]) -> Iterator[tuple[str, list[str]]]:
-    """Yields names and texts of the runs' counters."""
-    last = [run.counters for run in runs]
-    yield "time", [duration(row["seconds"]) if row else NONE for row in last]
-    for name, counter in _COUNTS.items():
-        yield name, [f"{row[counter]:,}" if row else NONE for row in last]
-
-
-def _strength(runs: Sequence[SavedRun]) -> Iterator[tuple[str, list[str]]]:
-    """Yields names and texts of the last evaluations; nothing if there are none."""
-    last = [run.evaluations[-1] if run.evaluations else None for run in runs]
-    if any(last):
-        yield "after", [_time_text(row.counters) if row else NONE for row in last]
-    for measure in measures(runs):
-        rates = [row.rates.get(measure) if row else None for row in last]
-        yield measure.label, [rate_text(*rate) if rate else NONE for rate in rates]
-
-
-def _time_text(counters: Mapping[str, float]) -> str:
-    return f"iteration {counters['iteration']:,}, {duration(counters['seconds'])}"
-
-
-def _setting_text(value: object) -> str:
-    """Returns a setting as on the command line."""
-    if value is None:
-        return NONE
-    if isinstance(value, list | tuple):
-        return " ".join(map(_setting_text, value)) or NONE
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _printable(text: str) -> str:

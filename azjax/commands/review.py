@@ -1,12 +1,10 @@
 """`azjax review`: a player's opinion of every move of a game."""
 
-import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import tyro
 from rich.console import Console
 from rich.table import Table
@@ -20,12 +18,18 @@ from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game, GameRecord
 from azjax.games.game_record import RESULTS
 from azjax.play.opponents import default_opponent
-from azjax.play.review import MARKS, ReviewedMove, review
+from azjax.play.review import (
+    POSITIONS_AT_ONCE,
+    ReviewedMove,
+    exact_text,
+    find_game,
+    review,
+    summaries,
+)
 from azjax.play.text_output import side_names, signed, sparkline
 from azjax.players import load
 from azjax.players.names import split_name
-
-_EXACT = {1: "win", 0: "draw", -1: "loss"}
+from azjax.players.perfect import perfect_player
 
 
 def review_command(
@@ -62,31 +66,19 @@ def review_command(
     check_seed("--seed", seed)
     enable_compilation_cache()
     made = None if game is None else games.make(game)
-    found, record = _read(Path(file), number, made)
+    found, record = find_game(Path(file), number, made)
     name, text = split_name(player or default_opponent(found))
     reviewer = load(text, found, read_parts(parts))
     note(f"{name or text} reviews {len(record.moves)} moves ...")
-    moves = review(found, record.moves, reviewer, seed=seed, report=note)
+    moves = []
+    for move in review(found, record.moves, reviewer, perfect_player(found), seed=seed):
+        moves.append(move)
+        if len(moves) % POSITIONS_AT_ONCE == 0:
+            note(f"{len(moves)} of {len(record.moves)} moves")
     if as_json:
         print(json.dumps(_to_json(found, record, name or text, moves)))
     else:
         _print_review(Console(highlight=False), found, record, moves)
-
-
-def _read(path: Path, number: int, game: Game | None) -> tuple[Game, GameRecord]:
-    """Reads one game of a file.
-
-    Raises:
-        ValueError: there is no such game, or it has no moves.
-    """
-    records = games.read_games(path, game)
-    before = len(list(itertools.islice(records, number - 1)))
-    chosen = next(records, None)
-    if chosen is None:
-        raise ValueError(f"{path} has {before} games: there is no game {number}")
-    if not chosen[1].moves:
-        raise ValueError(f"{path}: game {number} has no moves")
-    return chosen
 
 
 def _print_review(
@@ -112,33 +104,14 @@ def _print_review(
             f"{move.best}, {signed(move.before)}" if is_other else "",
         ]
         if has_exact:
-            cells.append(_exact_text(move))
+            cells.append(exact_text(move))
         table.add_row(*map(Text, cells))
     console.print(table)
     values = [moves[0].before, *(move.after for move in moves)]
     curve = sparkline(values, len(values))
     console.print(Text(f"\nvalues for the {sides[0]}: {curve}"))
-    for player, side in enumerate(sides):
-        console.print(Text(_summary(side, [m for m in moves if m.player == player])))
-
-
-def _exact_text(move: ReviewedMove) -> str:
-    """Returns the result for the player to move before and after a move."""
-    sign = 1 - 2 * move.player
-    before, after = (
-        _EXACT[sign * (value or 0)] for value in (move.exact_before, move.exact_after)
-    )
-    return before if before == after else f"{before} to {after}"
-
-
-def _summary(side: str, moves: Sequence[ReviewedMove]) -> str:
-    """Returns the numbers of marks and the mean loss of a player in one line."""
-    loss = np.mean([move.loss for move in moves]) if moves else 0.0
-    marks = (
-        f"{sum(move.mark == mark for move in moves)} {mark}"
-        for _, mark in reversed(MARKS)
-    )
-    return f"{side}: {', '.join(marks)}; loses {loss:.3f} a move"
+    for line in summaries(game, moves):
+        console.print(Text(line))
 
 
 def _to_json(

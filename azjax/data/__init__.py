@@ -1,12 +1,16 @@
 """Games on disk: Parquet files and SQL over them (extra `data`)."""
 
+from azjax.data.database import Database, opened
 from azjax.data.files import GAMES, delete_oldest, drop_after, game_files
 from azjax.data.importing import Imported, import_games
+from azjax.data.queries import QUERIES
 from azjax.data.reader import WholeGames, read_games, stored_files
 from azjax.data.rows import Rows, file_schema, state_bytes, unpack_states
 
 __all__ = [
     "GAMES",
+    "QUERIES",
+    "Database",
     "Imported",
     "Rows",
     "WholeGames",
@@ -15,6 +19,7 @@ __all__ = [
     "file_schema",
     "game_files",
     "import_games",
+    "opened",
     "read_games",
     "state_bytes",
     "stored_files",

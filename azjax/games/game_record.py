@@ -70,12 +70,14 @@ class RecordFormat(NamedTuple):
     """A file format of games.
 
     suffix: of the files, without the dot.
+    head: regular expression of how their text begins.
     write: returns games as text; called with the `Game` that has the format.
     read: yields the games of a text; raises a ValueError, with the place, for one that
         cannot be read.
     """
 
     suffix: str
+    head: str
     write: Callable[[Any, Sequence[GameRecord]], str]
     read: Callable[[str], Iterator[GameText]]
 
@@ -187,4 +189,4 @@ def _step(game, states, actions):
     return jax.vmap(game.step)(states, actions)
 
 
-JSON_LINES = RecordFormat("jsonl", to_json_lines, from_json_lines)
+JSON_LINES = RecordFormat("jsonl", r"\{", to_json_lines, from_json_lines)

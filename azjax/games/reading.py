@@ -7,7 +7,12 @@ from pathlib import Path
 
 from azjax.games import saved_game
 from azjax.games.core import Game
-from azjax.games.game_record import GameRecord, GameText, RecordFormat
+from azjax.games.game_record import (
+    JSON_LINES,
+    GameRecord,
+    GameText,
+    RecordFormat,
+)
 from azjax.games.host import compiled, first_state, next_state, rewards
 from azjax.games.registry import available, find_class, make
 
@@ -37,7 +42,8 @@ def read_games(
     path = Path(path)
     text = _read(path)
     if text.startswith(saved_game.HEAD):
-        yield _saved(path, game)
+        saved, actions = saved_game.load(path, game)
+        yield make(saved.game), _saved_record(saved, actions)
         return
     record_format = _format_of(path.suffix.removeprefix(".").lower())
     if record_format is None and game is None:
@@ -57,6 +63,36 @@ def read_games(
             yield made, _replayed(fast, found)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
+
+
+def read_game(text: str, game: Game) -> GameRecord:
+    """Returns the first game of a text.
+
+    Args:
+        text: a saved game of azjax, a file of games in a format that `game` has, such
+            as PGN, lines of JSON as the arena writes them, or the moves of one game.
+        game: the game; faster if it is `compiled`.
+
+    Raises:
+        ValueError: the game cannot be read, or is of another game, or has an illegal
+            move.
+    """
+    text = text.removeprefix("\ufeff").strip()
+    if text.startswith(saved_game.HEAD):
+        return _saved_record(*saved_game.parse(text, game))
+    for each in (JSON_LINES, game.record_format):
+        if re.match(each.head, text):
+            found = next(each.read(text), None)
+            break
+    else:
+        found = next(_lines(" ".join(text.split())), None)  # in one line
+    if found is None or not found.moves:
+        raise ValueError("the text has no moves of a game")
+    name = found.game.partition(":")[0]
+    if name not in ("", game.name):  # no game is made from a foreign name
+        raise ValueError(f"{found.place} is of {name[:40]!r}, not of {game!r}")
+    _game_of(found, game)
+    return _replayed(game, found)
 
 
 def _read(path: Path) -> str:
@@ -85,12 +121,10 @@ def _format_of(suffix: str) -> RecordFormat | None:
     return _formats().get(suffix)
 
 
-def _saved(path: Path, game: Game | None) -> tuple[Game, GameRecord]:
-    saved, actions = saved_game.load(path, game)
+def _saved_record(saved: saved_game.SavedGame, actions: list[int]) -> GameRecord:
     results = {text: int(pair[0]) for pair, text in saved_game.RESULTS.items()}
     fault = saved.result_text if saved.is_forfeit else ""
-    result = results.get(saved.result)
-    return make(saved.game), GameRecord(saved.players, actions, result, fault)
+    return GameRecord(saved.players, actions, results.get(saved.result), fault)
 
 
 def _lines(text: str) -> Iterator[GameText]:

@@ -102,35 +102,36 @@ def load(path: Path, game: Game | None) -> tuple[SavedGame, list[int]]:
     """
     with path.open("rb") as file:
         content = file.read(MAX_BYTES + 1).removeprefix(codecs.BOM_UTF8)
-    first = content.split(b"\n", 1)[0].strip()
-    if not first.startswith(HEAD.encode()) or len(content) > MAX_BYTES:
+    if not content.startswith(HEAD.encode()) or len(content) > MAX_BYTES:
         raise ValueError(f"{path} is not a saved game of azjax")
-    if first != f"{HEAD} {FORMAT}".encode():
-        raise ValueError(
-            f"{path}: line 1: this version of azjax reads `{HEAD} {FORMAT}`: "
-            f"{first[:40].decode(errors='replace')!r}"
-        )
-    lines = [
-        (number, line.strip())
-        for number, line in enumerate(
-            content.decode(errors="replace").splitlines(), start=1
-        )
-    ]
     try:
-        head = _read_head(lines[1:])
-        stated_game = make(head["game"])
-        game = stated_game if game is None else game
-        if stated_game != game:
-            raise ValueError(f"the game is {head['game']}, not {game}")
-        moves = list(_words(lines[len(head) + 1 :]))
-        actions, result = _replay(game, moves)
-        stated = head["result"].removesuffix(_FORFEIT)
-        if stated != head["result"] and result == UNFINISHED:
-            result = stated  # the moves do not show a forfeit
-        if stated != result:
-            raise ValueError(f"the result is {stated!r}, but by its moves {result}")
+        return parse(content.decode(errors="replace"), game)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def parse(text: str, game: Game | None) -> tuple[SavedGame, list[int]]:
+    """Reads a game from the text of a file, which starts with `HEAD`; see `load`."""
+    lines = [
+        (number, line.strip()) for number, line in enumerate(text.splitlines(), start=1)
+    ]
+    first = lines[0][1]
+    if first != f"{HEAD} {FORMAT}":
+        raise ValueError(
+            f"line 1: this version of azjax reads `{HEAD} {FORMAT}`: {first[:40]!r}"
+        )
+    head = _read_head(lines[1:])
+    stated_game = make(head["game"])
+    game = stated_game if game is None else game
+    if stated_game != game:
+        raise ValueError(f"the game is {head['game']}, not {game}")
+    moves = list(_words(lines[len(head) + 1 :]))
+    actions, result = _replay(game, moves)
+    stated = head["result"].removesuffix(_FORFEIT)
+    if stated != head["result"] and result == UNFINISHED:
+        result = stated  # the moves do not show a forfeit
+    if stated != result:
+        raise ValueError(f"the result is {stated!r}, but by its moves {result}")
     saved = SavedGame(
         game=head["game"],
         players=(_printable(head["first"]), _printable(head["second"])),

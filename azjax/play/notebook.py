@@ -2,26 +2,31 @@
 
 import functools
 import json
+import os
 import threading
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import anywidget
 import traitlets
 
 from azjax import games, players
+from azjax.checks import check_int
 from azjax.compilation_cache import enable_compilation_cache
-from azjax.games import Game
+from azjax.games import Game, GameRecord
 from azjax.play.game_description import describe_start
 from azjax.play.joined_modules import joined
 from azjax.play.opponents import default_opponent
 from azjax.play.page_files import page_files
+from azjax.play.review import find_game
 from azjax.play.server.describing import (
     RESIGNATION,
     describe_decision,
     describe_moves,
     describe_position,
 )
-from azjax.play.server.jobs import Job, report
+from azjax.play.server.jobs import Job
+from azjax.play.server.jobs import report as report_error
 from azjax.play.server.limits import Limits
 from azjax.play.server.loaded_player import LoadedPlayer, SharedResources
 from azjax.play.server.messages import (
@@ -30,12 +35,21 @@ from azjax.play.server.messages import (
     MessageError,
     ParseRequest,
     PositionRequest,
+    ReadRequest,
     ReplayRequest,
+    ReviewRequest,
     StartRequest,
     parse,
 )
+from azjax.play.server.reviewing import (
+    QueuedPlayer,
+    describe_record,
+    describe_review,
+    describe_text,
+)
 from azjax.play.server.rules import Rules
 from azjax.players import AnyPlayer
+from azjax.players.perfect import perfect_player
 
 
 def play(
@@ -61,14 +75,52 @@ def play(
     Raises:
         ValueError: the game or the opponent is unknown.
     """
+    made = games.make(game) if isinstance(game, str) else game
+    return _board(made, opponent, user_player, seed)
+
+
+def review(
+    file: str | os.PathLike[str],
+    game: Game | str | None = None,
+    reviewer: AnyPlayer | str | None = None,
+    *,
+    number: int = 1,
+    seed: int = 0,
+) -> "Board":
+    """Returns a widget that reviews a game of a file, with the curve of its values.
+
+    It is the board of `play`, and the reviewer is the opponent if the game is played
+    on from any of its positions.
+
+    Args:
+        file: as for `azjax.games.read_games`, such as PGN, SGF or a saved game.
+        game: a game, or a text for `azjax.games.make`; None means that of the file.
+        reviewer: a player, or a text for `azjax.players.load`; None as in `play`.
+        number: which game of the file, from 1.
+        seed: seed of the reviewer's random choices.
+
+    Raises:
+        ValueError: the file, the game or the reviewer cannot be read.
+    """
+    check_int("number", number, 1)
+    made = games.make(game) if isinstance(game, str) else game
+    found, record = find_game(Path(file), number, made)
+    return _board(found, reviewer, 0, seed, record)
+
+
+def _board(
+    game: Game,
+    opponent: AnyPlayer | str | None,
+    user_player: int,
+    seed: int,
+    record: GameRecord | None = None,
+) -> "Board":
     enable_compilation_cache()
-    if isinstance(game, str):
-        game = games.make(game)
     if opponent is None:
         opponent = default_opponent(game)
     if isinstance(opponent, str):
         opponent = players.load(opponent, game)
-    return Board(game, opponent, user_player, seed)
+    return Board(game, opponent, user_player, seed, record)
 
 
 class Board(anywidget.AnyWidget):
@@ -81,20 +133,30 @@ class Board(anywidget.AnyWidget):
         opponent: the player.
         user_player: the user's player in the first game, 0 or 1.
         seed: seed of the opponent's random choices.
+        record: a game to review; None to play one.
     """
 
     _page = traitlets.Unicode().tag(sync=True)
     _style = traitlets.Unicode().tag(sync=True)
     _begins = traitlets.Unicode().tag(sync=True)
+    _reviewed = traitlets.Dict(allow_none=True).tag(sync=True)
 
     _opponent: LoadedPlayer | None = None
     _resources: SharedResources | None = None
 
-    def __init__(self, game: Game, opponent: AnyPlayer, user_player: int, seed: int):
+    def __init__(
+        self,
+        game: Game,
+        opponent: AnyPlayer,
+        user_player: int,
+        seed: int,
+        record: GameRecord | None = None,
+    ):
         self.pending = _PendingDecisions()
         self._esm, page, style = _page()
         begins = ("you", "computer")[user_player]
-        super().__init__(_page=page, _style=style, _begins=begins)
+        reviewed = None if record is None else describe_record(record)
+        super().__init__(_page=page, _style=style, _begins=begins, _reviewed=reviewed)
         limits = Limits()
         rules = Rules(game, limits.positions)
         resources = SharedResources(limits, seed)
@@ -127,7 +189,7 @@ class Board(anywidget.AnyWidget):
 
 
 class _PendingDecision(NamedTuple):
-    job: Job
+    job: Job | QueuedPlayer  # of a review
     id: int  # of the message
 
 
@@ -138,11 +200,14 @@ class _PendingDecisions(dict[int, _PendingDecision]):
         super().__init__()
         self._lock = threading.Lock()
 
-    def end(self, number: int, job: Job) -> None:
-        """Removes a job's decision, unless a newer one has replaced it."""
+    def end(self, number: int, job: Job | QueuedPlayer) -> bool:
+        """Removes a job's decision, unless a newer one has replaced it; returns whether
+        it was there."""
         with self._lock:
-            if number in self and self[number].job is job:
+            is_newest = number in self and self[number].job is job
+            if is_newest:
                 del self[number]
+            return is_newest
 
     def cancel(self, number: int) -> _PendingDecision | None:
         """Cancels the decision of a view; returns it if it was running."""
@@ -191,11 +256,13 @@ class _View:
         try:
             if isinstance(message, DecisionRequest):
                 return self._decide(message)
+            if isinstance(message, ReviewRequest):
+                return self._review(message)
             self._send(message.id, "answer", self._value(message))
         except ValueError as error:
             self._send(message.id, "error", str(error))
         except Exception as error:
-            self._send(message.id, "error", report(error))
+            self._send(message.id, "error", report_error(error))
 
     def _value(
         self, message: Message
@@ -209,6 +276,8 @@ class _View:
                 return describe_moves(self._rules, message.actions)
             case ParseRequest():
                 return self._rules.parse(message.actions, message.text)
+            case ReadRequest():
+                return describe_text(self._rules.game, message.text)
         self._cancel()
         return None
 
@@ -245,8 +314,34 @@ class _View:
         self._pending[self._number] = _PendingDecision(job, message.id)
         worker.submit(job)
 
+    def _review(self, message: ReviewRequest) -> None:
+        """Reviews a game in another thread."""
+        self._cancel()
+        reviewer = QueuedPlayer(self._opponent, Limits())
+        solver = perfect_player(self._rules.game)
+
+        def report(move: dict[str, Any]) -> None:
+            self._send(message.id, "progress", move)
+
+        def run() -> None:
+            kind, value = "answer", None
+            try:
+                value = describe_review(
+                    self._rules, message.actions, reviewer, solver, report
+                )
+            except ValueError as error:
+                kind, value = "error", str(error)
+            except Exception as error:
+                kind, value = "error", report_error(error)
+            # A cancelled review is answered already.
+            if self._pending.end(self._number, reviewer):
+                self._send(message.id, kind, value)
+
+        self._pending[self._number] = _PendingDecision(reviewer, message.id)
+        threading.Thread(target=run, name="azjax-review", daemon=True).start()
+
     def _cancel(self) -> None:
-        """Cancels the running decision and answers its request with None."""
+        """Cancels the running decision or review and answers its request with None."""
         pending = self._pending.cancel(self._number)
         if pending is not None:
             self._send(pending.id, "answer", None)

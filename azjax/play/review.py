@@ -2,14 +2,17 @@
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from azjax.games import Game, State
+from azjax import games
+from azjax.games import Game, GameRecord, State
 from azjax.games.host import first_state, next_state, rewards
+from azjax.play.text_output import side_names
 from azjax.players import (
     AnyPlayer,
     ExternalPlayer,
@@ -19,12 +22,12 @@ from azjax.players import (
     start_session,
 )
 from azjax.players.core import choose
-from azjax.players.perfect import perfect_player
 
 POSITIONS_AT_ONCE = 16
 # Expected results that a move loses, from -1 to 1, and its mark. Lichess has the same
 # thresholds for its winning chances.
 MARKS = ((0.3, "??"), (0.2, "?"), (0.1, "?!"))
+_EXACT = {1: "win", 0: "draw", -1: "loss"}
 
 
 class ReviewedMove(NamedTuple):
@@ -33,7 +36,8 @@ class ReviewedMove(NamedTuple):
     player: who made it.
     action: the move.
     text: the move in the notation of the game.
-    best: the move that the reviewer would make, in the notation.
+    best_action: the move that the reviewer would make.
+    best: the same in the notation.
     before: expected result for player 0 before the move, in [-1, 1].
     after: the same after the move.
     loss: what the move loses for its player, in [0, 2]; 0 for the reviewer's move.
@@ -48,6 +52,7 @@ class ReviewedMove(NamedTuple):
     player: int
     action: int
     text: str
+    best_action: int
     best: str
     before: float
     after: float
@@ -68,77 +73,115 @@ class _Opinion(NamedTuple):
     value: float
 
 
+def find_game(path: Path, number: int, game: Game | None) -> tuple[Game, GameRecord]:
+    """Returns one game of a file.
+
+    Args:
+        path: as for `games.read_games`.
+        number: from 1.
+        game: the game, whose options replace those in the file.
+
+    Raises:
+        ValueError: there is no such game, or it has no moves.
+    """
+    records = games.read_games(path, game)
+    before = len(list(itertools.islice(records, number - 1)))
+    chosen = next(records, None)
+    if chosen is None:
+        raise ValueError(f"{path} has {before} games: there is no game {number}")
+    if not chosen[1].moves:
+        raise ValueError(f"{path}: game {number} has no moves")
+    return chosen
+
+
 def review(
     game: Game,
     moves: Sequence[int],
     reviewer: AnyPlayer,
+    solver: AnyPlayer | None = None,
     *,
     seed: int = 0,
-    report: Callable[[str], None] | None = None,
-) -> list[ReviewedMove]:
-    """Reviews the moves of a game.
-
-    Where azjax has a solver of the game, and it is installed, the exact results are
-    given too, and the marks follow from them.
+) -> Iterator[ReviewedMove]:
+    """Yields the moves of a game with the reviewer's opinions.
 
     Args:
         game: the game.
         moves: legal actions from the initial position.
         reviewer: any player that gives expected results.
+        solver: a player that gives exact results, from which the marks then follow.
         seed: of the reviewer's searches.
-        report: called with lines of progress.
 
     Raises:
         ValueError: the reviewer gives no expected results, does not play this game, or
             is a program that cannot continue.
     """
+    if isinstance(reviewer, HumanPlayer):
+        raise ValueError("a person cannot review: give a player that computes")
     states = [first_state(game)]
     for action in moves:
         states.append(next_state(game, states[-1], action))
-    if isinstance(reviewer, HumanPlayer):
-        raise ValueError("a person cannot review: give a player that computes")
-    report = report or _no_report
-    opinions = list(_opinions(game, states, moves, reviewer, seed=seed, report=report))
-    solver = perfect_player(game)
-    exact: list[int | None] = [None] * len(states)
+    opinions = _opinions(game, states, moves, reviewer, seed)
+    solved = itertools.repeat(None)
     if solver is not None:
-        solved = _opinions(game, states, moves, solver, seed=seed, report=_no_report)
-        exact = [round(opinion.value) for opinion in solved]
-    return [
-        _reviewed(game, states[ply], action, opinions[ply : ply + 2], exact[ply:])
-        for ply, action in enumerate(moves)
-    ]
+        solved = _opinions(game, states, moves, solver, seed)
+    pairs = itertools.pairwise(zip(opinions, solved))  # noqa: B905, one may be endless
+    for ply, (before, after) in enumerate(pairs):
+        yield _reviewed(game, states[ply], moves[ply], before, after)
 
 
-def _no_report(text: str) -> None:
-    del text
+def exact_text(move: ReviewedMove) -> str:
+    """Returns the results under perfect play for the player who moved, before and after
+    the move; empty if they are not known."""
+    if move.exact_before is None or move.exact_after is None:
+        return ""
+    sign = 1 - 2 * move.player
+    before, after = (
+        _EXACT[sign * value] for value in (move.exact_before, move.exact_after)
+    )
+    return before if before == after else f"{before} to {after}"
+
+
+def summaries(game: Game, moves: Sequence[ReviewedMove]) -> list[str]:
+    """Returns the numbers of marks and the mean loss of each player in one line."""
+    lines = []
+    for player, side in enumerate(side_names(game)):
+        own = [move for move in moves if move.player == player]
+        loss = np.mean([move.loss for move in own]) if own else 0.0
+        marks = (
+            f"{sum(move.mark == mark for move in own)} {mark}"
+            for _, mark in reversed(MARKS)
+        )
+        lines.append(f"{side}: {', '.join(marks)}; loses {loss:.3f} a move")
+    return lines
 
 
 def _reviewed(
     game: Game,
     state: State,
     action: int,
-    opinions: Sequence[_Opinion],
-    exact: Sequence[int | None],
+    before: tuple[_Opinion, _Opinion | None],
+    after: tuple[_Opinion, _Opinion | None],
 ) -> ReviewedMove:
-    """Returns a move with the opinions before and after it."""
-    before, after = opinions
+    """Returns a move with the opinions of reviewer and solver before and after it."""
+    (opinion, solved), (opinion_after, solved_after) = before, after
     player = int(state.current_player)
     sign = 1 - 2 * player
     loss = 0.0
-    if action != before.action:
-        loss = max(0.0, sign * (before.value - after.value))
+    if action != opinion.action:
+        loss = max(0.0, sign * (opinion.value - opinion_after.value))
     mark = next((mark for least, mark in MARKS if loss >= least), "")
-    exact_before, exact_after = exact[:2]
-    if exact_before is not None and exact_after is not None:
+    exact_before = exact_after = None
+    if solved is not None and solved_after is not None:
+        exact_before, exact_after = round(solved.value), round(solved_after.value)
         mark = ("", "?", "??")[max(0, sign * (exact_before - exact_after))]
     return ReviewedMove(
         player,
         action,
         game.action_to_text(state, action),
-        game.action_to_text(state, before.action),
-        before.value,
-        after.value,
+        opinion.action,
+        game.action_to_text(state, opinion.action),
+        opinion.value,
+        opinion_after.value,
         loss,
         mark,
         exact_before,
@@ -151,9 +194,7 @@ def _opinions(
     states: Sequence[State],
     moves: Sequence[int],
     player: AnyPlayer,
-    *,
     seed: int,
-    report: Callable[[str], None],
 ) -> Iterator[_Opinion]:
     """Yields a player's opinions of positions; a finished game has its result."""
     unfinished = [state for state in states if not state.terminated]
@@ -161,12 +202,8 @@ def _opinions(
         found = _one_by_one(game, unfinished, moves, player, seed)
     else:
         found = _batched(unfinished, player, seed)
-    for number, (state, (action, value)) in enumerate(
-        zip(unfinished, found, strict=True), 1
-    ):
+    for state, (action, value) in zip(unfinished, found, strict=True):
         yield _Opinion(action, value * (1 - 2 * int(state.current_player)))
-        if number % POSITIONS_AT_ONCE == 0 and number < len(unfinished):
-            report(f"{number} of {len(unfinished)} positions")
     for state in states[len(unfinished) :]:
         yield _Opinion(-1, rewards(game, state)[0])
 

@@ -19,6 +19,8 @@ NETWORK_FILE = "network.onnx.gz"
 RUNTIME_FILE = "vendor/ort/ort-wasm-simd-threaded.wasm.gz"
 MADE_BY = "azjax export --web"
 SERVER_FILES = (  # not part of an exported site
+    "compare.html",
+    "compare.js",
     "polling.js",
     "lobby.html",
     "lobby.js",

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -17,10 +18,20 @@ from azjax.training.metrics import METRICS_FILE, SCORES, Row, graded, read_metri
 from azjax.training.optimizer_identity import VERSION_INDEPENDENT
 from azjax.training.plots import PLAYERS
 from azjax.training.q_config import QConfig
+from azjax.training.reporting import duration
 from azjax.training.run_directory import CONFIG_FILE, read_config
 from azjax.training.saved_config import load_any_config
+from azjax.training.summary import rate_text
 
 COUNTERS = ("iteration", "seconds", "games", "positions", "updates")
+# Names of the counters in a table.
+_COUNTS = {
+    "iterations": "iteration",
+    "games": "games",
+    "positions": "positions",
+    "updates": "updates",
+}
+NONE = "-"  # a value that a run does not have
 _NOT_COMPARED = ("game", "run_dir", "notes", "plan")
 _OPTIONS = {"network.trunk.name": "trunk", "search.algorithm": "algorithm"}
 
@@ -121,7 +132,7 @@ def read_runs(names: Sequence[str | os.PathLike[str]]) -> list[SavedRun]:
     shown = [place.name for place in places]
     if len(set(shown)) < len(shown):
         shown = [os.fspath(name) for name in names]
-    runs = list(map(_read_run, shown, directories))
+    runs = list(map(read_run, shown, directories))
     for run in runs[1:]:
         if run.config.game != runs[0].config.game:
             raise ValueError(
@@ -131,7 +142,8 @@ def read_runs(names: Sequence[str | os.PathLike[str]]) -> list[SavedRun]:
     return runs
 
 
-def _read_run(name: str, directory: Directory) -> SavedRun:
+def read_run(name: str, directory: Directory) -> SavedRun:
+    """Reads a run from its directory, of any origin; see `read_runs`."""
     config = load_any_config(directory)
     content = read_config(directory / CONFIG_FILE)
     values = {"kind": "alphazero", **config.to_json(), **_replaced(content)}
@@ -229,6 +241,54 @@ def measures(runs: Sequence[SavedRun]) -> list[Measure]:
         for measure in evaluation.rates
     )
     return sorted(found, key=lambda measure: measure.kind == SCORES)
+
+
+def sections(
+    runs: Sequence[SavedRun],
+) -> list[tuple[str, dict[str, list[str]]]]:
+    """Returns the comparison as texts: for each section a heading, and by name the text
+    of each run."""
+    differing = {
+        name: list(map(_setting_text, values))
+        for name, values in differing_settings(runs).items()
+    }
+    strength = dict(_strength(runs))
+    return [
+        ("settings that differ" if differing else "no settings differ", differing),
+        ("training", dict(_progress(runs))),
+        ("last evaluation" if strength else "no evaluations", strength),
+    ]
+
+
+def _progress(runs: Sequence[SavedRun]) -> Iterator[tuple[str, list[str]]]:
+    """Yields names and texts of the runs' counters."""
+    last = [run.counters for run in runs]
+    yield "time", [duration(row["seconds"]) if row else NONE for row in last]
+    for name, counter in _COUNTS.items():
+        yield name, [f"{row[counter]:,}" if row else NONE for row in last]
+
+
+def _strength(runs: Sequence[SavedRun]) -> Iterator[tuple[str, list[str]]]:
+    """Yields names and texts of the last evaluations; nothing if there are none."""
+    last = [run.evaluations[-1] if run.evaluations else None for run in runs]
+    if any(last):
+        yield "after", [_time_text(row.counters) if row else NONE for row in last]
+    for measure in measures(runs):
+        rates = [row.rates.get(measure) if row else None for row in last]
+        yield measure.label, [rate_text(*rate) if rate else NONE for rate in rates]
+
+
+def _time_text(counters: Mapping[str, float]) -> str:
+    return f"iteration {counters['iteration']:,}, {duration(counters['seconds'])}"
+
+
+def _setting_text(value: object) -> str:
+    """Returns a setting as on the command line."""
+    if value is None:
+        return NONE
+    if isinstance(value, list | tuple):
+        return " ".join(map(_setting_text, value)) or NONE
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def to_json(runs: Sequence[SavedRun]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import pytest
 from azjax import arena, games
 from azjax.games import GameRecord, read_games, saved_game
 from azjax.games.host import first_state, legal_actions, next_state
+from azjax.games.reading import read_game
 from azjax.games.saved_game import SavedGame
 from azjax.players import RandomPlayer
 
@@ -241,3 +242,46 @@ def test_other_content_is_refused(tmp_path):
     path.write_bytes(b"\x80\x04\0\0")
     with pytest.raises(ValueError, match=r"games.pgn is not a text file"):
         list(read_games(path))
+
+
+SAVED = "azjax game 1\ngame: GAME\nfirst: a\nsecond: b\nresult: unfinished\n\n1. b2\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "moves", "names"),
+    [
+        ("tic_tac_toe", SAVED.replace("GAME", "tic_tac_toe"), "b2", ("a", "b")),
+        ("tic_tac_toe", f"{GOOD}\n{GOOD}\n", "a1", ("a", "b")),
+        ("tic_tac_toe", "\ufeff 1. a1 b1\n 2. a2\n b2 ", "a1 b1 a2 b2", ("?", "?")),
+        ("connect_four", "4 4\n3", "4 4 3", ("?", "?")),
+        ("go:5", "(;SZ[5]PB[c]PW[d];B[cc];W[])", "c3 pass", ("c", "d")),
+        ("go:5", "c3 pass", "c3 pass", ("?", "?")),
+        ("chess", '[White "c"]\n\n1. e4 {x} e5 *\n', "e2e4 e7e5", ("c", "?")),
+        ("chess", "1.e4 e5 2.Nf3", "e2e4 e7e5 g1f3", ("?", "?")),
+        ("chess", "1. e2e4 e7e5\n2. g1f3", "e2e4 e7e5 g1f3", ("?", "?")),
+        ("chess", "e2e4 e7e5 g1f3", "e2e4 e7e5 g1f3", ("?", "?")),
+    ],
+)
+def test_the_beginning_of_a_text_shows_its_format(name, text, moves, names):
+    game = games.make(name)
+    record = read_game(text, game)
+    assert record.moves == actions_of(game, moves)
+    assert record.names == names
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("tic_tac_toe", " \n", "the text has no moves"),
+        ("tic_tac_toe", "a1 <b>", "line 1: move 2: '<b>' is no action"),
+        ("tic_tac_toe", SAVED.replace("GAME", "hex:3"), "the game is hex:3, not tic"),
+        ("hex:3", GOOD, "line 1 is of 'tic_tac_toe', not of hex:3"),
+        ("hex:3", GOOD.replace("tic", "pgx:tic"), "line 1 is of 'pgx', not of hex:3"),
+        ("hex:3", GOOD.replace("tic_tac_toe", "hex:4"), "line 1 is of hex:4, not of"),
+        ("chess", "[" * 50_000, "game 1 has neither tags nor moves"),
+        ("chess", "1. e5", "game 1: illegal san: 'e5'"),
+    ],
+)
+def test_other_texts_are_refused(name, text, message):
+    with pytest.raises(ValueError, match=message):
+        read_game(text, games.make(name))

@@ -64,7 +64,12 @@ class Kernel:
 
     def __init__(self, spec, opponent=None, **options):
         game = games.make(spec)
-        self.board = notebook.play(game, opponent or FirstLegalMove(game), **options)
+        opponent = opponent or FirstLegalMove(game)
+        self.show(notebook.play(game, opponent, **options))
+
+    def show(self, board):
+        """Shows a board."""
+        self.board = board
         self.sent = queue.SimpleQueue()
         self.board.send = self.sent.put
         self.ids = iter(range(1000))
@@ -187,7 +192,8 @@ class Cell:
         self.visit = open_page(url)
         self.page = self.visit.page
         state = {name: getattr(kernel.board, name) for name in kernel.board.keys}
-        state = {name: state[name] for name in ("_page", "_style", "_begins")}
+        names = ("_page", "_style", "_begins", "_reviewed")
+        state = {name: state[name] for name in names}
         self.page.evaluate(HOST, [kernel.board._esm, state])
 
     def wait_for(self, selector):
@@ -217,8 +223,9 @@ def cell(open_page, tmp_path):
 
     def show(*args, **options):
         url = (tmp_path / "index.html").as_uri()
-        opened.append(Cell(open_page, url, Kernel(*args, **options)))
-        opened[-1].wait_for(YOURS)
+        kernel = Kernel(*args, **options) if isinstance(args[0], str) else args[0]
+        opened.append(Cell(open_page, url, kernel))
+        opened[-1].wait_for(YOURS if isinstance(args[0], str) else "#review-view")
         return opened[-1]
 
     yield show
@@ -244,7 +251,7 @@ def test_a_game_is_played_to_its_end_in_a_cell(cell):
     one.visit.find("#first").click()
     one.wait_for("#board[data-ply='0']")
     one.visit.find("#last").click()
-    one.visit.find("summary").click()
+    one.visit.find("#analysis > summary").click()
     chances = "You 100% · draw 0% · Computer 0%"
     one.wait_for(f"#chances-text:text-is('{chances}')")
     assert one.visit.find("#moves tr").count() == 0, "nobody is to move"
@@ -253,7 +260,7 @@ def test_a_game_is_played_to_its_end_in_a_cell(cell):
 def test_the_opponent_moves_first_if_the_user_is_second(cell):
     one = cell("tic_tac_toe", user_player=1)
     assert one.visit.status() == "Computer played a3. Your turn."
-    one.visit.find("summary").click()
+    one.visit.find("#analysis > summary").click()
     one.wait_for("#moves tr")
     assert re.match(r"Computer|You", one.visit.find("#chances-text").inner_text())
 
@@ -265,6 +272,43 @@ def test_two_views_of_a_board_are_independent(cell):
     one.wait_for(f"{YOURS}[data-moves='0']")
     assert one.visit.find(f"{YOURS}[data-moves='2']").count() == 1
     one.page.evaluate("views.forEach((close) => close())")
+
+
+@pytest.fixture
+def moves(tmp_path):
+    """A file with two games of tic-tac-toe; in the second, b1 loses."""
+    (tmp_path / "moves.txt").write_text("b2\na1 b1 b2 c3 a3 a2 c1\n")
+    return tmp_path / "moves.txt"
+
+
+def test_a_game_of_a_file_is_reviewed_in_a_cell(cell, moves):
+    kernel = Kernel("tic_tac_toe")
+    kernel.show(notebook.review(moves, "tic_tac_toe", "minimax:9", number=2))
+    one = cell(kernel)
+    one.wait_for("#summaries:text('loses')")
+    assert one.visit.find("#played [data-mark='??']").all_inner_texts() == ["b1"]
+    one.visit.find("#next-mistake").click()
+    one.wait_for("#verdict:text('Blunder: b1 ?? loses 1.00 (+0.00 to +1.00)')")
+    kernel.board.close()
+
+
+def test_a_file_without_the_game_is_refused(moves):
+    with pytest.raises(ValueError, match="has 2 games: there is no game 3"):
+        notebook.review(moves, "tic_tac_toe", number=3)
+
+
+def test_a_review_is_answered_and_cancelled(monkeypatch):
+    kernel = Kernel("tic_tac_toe")
+    assert kernel.ask("read", text="b2 a1")["actions"] == [4, 6]
+    found = kernel.ask("review", actions=[4, 6], player="")
+    assert len(found["summaries"]) == 2
+    kind, text = kernel.answer(kernel.send_request("review", actions=[4, 4], player=""))
+    assert (kind, text[:27]) == ("error", "action 4, number 2, is not ")
+    monkeypatch.setattr(kernel.board._opponent, "worker", lambda _: (Endless(), 0))
+    review = kernel.send_request("review", actions=[4], player="")
+    stop = kernel.send_request("stop")
+    assert kernel.answer(review) == kernel.answer(stop) == ("answer", None)
+    assert not kernel.board.pending
 
 
 def wait_until(is_so):

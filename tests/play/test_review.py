@@ -4,8 +4,9 @@ import pytest
 
 from azjax import games, players
 from azjax.games.host import first_state, next_state
-from azjax.play.review import POSITIONS_AT_ONCE, review
+from azjax.play.review import POSITIONS_AT_ONCE, exact_text, review, summaries
 from azjax.players import ForfeitError, MoveDecision
+from azjax.players.perfect import perfect_player
 
 GAME = games.make("tic_tac_toe")
 
@@ -21,7 +22,7 @@ def actions_of(game, moves):
 def test_the_mistakes_of_a_game_are_marked():
     # b1 loses against a1 and the middle; b3 overlooks the second line of three.
     moves = actions_of(GAME, "a1 b1 b2 c3 a3 a2 c1")
-    found = review(GAME, moves, players.load("minimax:9", GAME))
+    found = list(review(GAME, moves, players.load("minimax:9", GAME)))
     assert [move.player for move in found] == [0, 1, 0, 1, 0, 1, 0]
     assert " ".join(move.text for move in found) == "a1 b1 b2 c3 a3 a2 c1"
     assert [move.before for move in found] == [0, 0, 1, 1, 1, 1, 1]
@@ -29,13 +30,19 @@ def test_the_mistakes_of_a_game_are_marked():
     assert [move.mark for move in found] == ["", "??", "", "", "", "", ""]
     assert [move.loss for move in found] == [0, 1, 0, 0, 0, 0, 0]
     assert found[1].best != "b1"
+    assert found[1].best == GAME.action_to_text(None, found[1].best_action)
     assert found[1].exact_before is None
+    assert exact_text(found[1]) == ""
+    assert summaries(GAME, found) == [
+        "crosses: 0 ?!, 0 ?, 0 ??; loses 0.000 a move",
+        "rings: 0 ?!, 0 ?, 1 ??; loses 0.333 a move",
+    ]
 
 
 def test_values_are_those_of_the_first_player():
     # The second player wins: O has a3, b3, c3.
     moves = actions_of(GAME, "a1 a3 b1 b3 c2 c3")
-    found = review(GAME, moves, players.load("minimax:9", GAME))
+    found = list(review(GAME, moves, players.load("minimax:9", GAME)))
     assert found[4].after == -1
     assert found[5].before == found[5].after == -1
     # c2 in place of c1, which wins.
@@ -43,26 +50,65 @@ def test_values_are_those_of_the_first_player():
     assert found[4].best == "c1"
 
 
+def test_moves_are_reviewed_when_they_are_asked_for():
+    engine = _Engine(value=0.25)
+    moves = review(GAME, [0, 4, 8], engine)
+    assert engine.num_choices == 0
+    next(moves)
+    assert engine.num_choices == 2
+    moves.close()
+    assert engine.is_closed
+
+
 def test_a_long_game_is_reviewed_in_batches():
     game = games.make("connect_four")
     texts = "1 1 1 1 1 1 2 2 2 2 2 2 3 3 3 3 3 3 5 5"
-    moves, lines = actions_of(game, texts), []
-    reviewer = players.load("mcts:4", game)
-    found = review(game, moves, reviewer, seed=3, report=lines.append)
+    moves = actions_of(game, texts)
+    found = list(review(game, moves, players.load("mcts:4", game), seed=3))
     assert len(found) == len(moves) > POSITIONS_AT_ONCE
-    assert lines[0] == f"{POSITIONS_AT_ONCE} of {len(moves) + 1} positions"
     for move, following in itertools.pairwise(found):
         assert move.after == following.before
+
+
+class _Solver:
+    """A player that knows the results for player 0 of the positions, in order."""
+
+    def __init__(self, results):
+        self.results = results
+
+    def start_session(self, game, seed):
+        del game, seed
+        return self
+
+    def choose(self, state, moves):
+        sign = 1 - 2 * int(state.current_player)
+        return MoveDecision(0, value=sign * self.results[len(moves)])
+
+    def close(self):
+        pass
+
+
+def test_exact_results_decide_what_is_a_mistake():
+    solver = _Solver([1, 0, 1, -1, -1])
+    found = list(review(GAME, [0, 8, 4, 7], _Engine(value=0.25), solver))
+    assert [move.mark for move in found] == ["?", "?", "??", ""]
+    assert [exact_text(move) for move in found] == [
+        "win to draw",
+        "draw to loss",
+        "win to loss",
+        "win",
+    ]
 
 
 def test_a_solver_decides_what_is_a_mistake():
     pytest.importorskip("bitbully")
     game = games.make("connect_four")
+    reviewer, solver = players.load("mcts:2", game), perfect_player(game)
     # The first player wins from the middle, and loses from the edge.
-    found = review(game, actions_of(game, "4 1"), players.load("mcts:2", game))
+    found = list(review(game, actions_of(game, "4 1"), reviewer, solver))
     assert [(move.exact_before, move.exact_after) for move in found] == [(1, 1), (1, 1)]
     assert [move.mark for move in found] == ["", ""]
-    found = review(game, actions_of(game, "1 1"), players.load("mcts:2", game))
+    found = list(review(game, actions_of(game, "1 1"), reviewer, solver))
     assert (found[0].exact_before, found[0].exact_after) == (1, -1)
     assert found[0].mark == "??"
 
@@ -72,6 +118,7 @@ class _Engine:
 
     def __init__(self, value=None, error=None):
         self.value, self.error, self.is_closed = value, error, False
+        self.num_choices = 0
 
     def start_session(self, game, seed):
         del game, seed
@@ -79,6 +126,7 @@ class _Engine:
 
     def choose(self, state, moves):
         del state
+        self.num_choices += 1
         if self.error and moves:
             raise self.error
         return MoveDecision(8, value=self.value)
@@ -107,4 +155,4 @@ def test_an_external_player_reviews():
 )
 def test_reviewers_without_values_are_refused(reviewer, message):
     with pytest.raises(ValueError, match=message):
-        review(GAME, [0, 8], reviewer)
+        list(review(GAME, [0, 8], reviewer))

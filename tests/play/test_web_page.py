@@ -221,7 +221,7 @@ def test_the_analysis_shows_the_decision(visit):
     page = visit()
     page.play(3)
     assert page.find(".estimate").count() == 0
-    page.find("summary").click()
+    page.find("#analysis > summary").click()
     expect(page.find("#speed")).to_contain_text(
         re.compile(r"^200 simulations, [\d,]+ a")
     )
@@ -238,7 +238,7 @@ def test_the_analysis_shows_the_decision(visit):
 
 def analyze(page):
     """Opens the analysis and waits for the end of the search."""
-    page.find("summary").click()
+    page.find("#analysis > summary").click()
     expect(page.find("#speed")).to_contain_text("200 simulations")
 
 
@@ -451,7 +451,7 @@ def test_a_changed_setting_does_not_cancel_a_move(visit):
 
 def test_a_game_continues_after_stepping_through_it(visit):
     page = visit("connect_four", "#you=0&moves=3-3-3-3-2-1")
-    page.find("summary").click()
+    page.find("#analysis > summary").click()
     expect(page.find("#moves tr")).to_have_count(7)
     page.find("#previous").click()
     expect(page.find("#status")).to_have_text("Move 5 of 6: 3. » to continue.")
@@ -515,7 +515,7 @@ def test_a_game_can_be_exported_as_link_and_file(visit, tmp_path):
 def test_a_continuation_pauses_a_watched_game(visit):
     page = visit("tic_tac_toe", hurries=False)
     page.find("label:has-text('Just watch')").click()
-    page.find("summary").click()
+    page.find("#analysis > summary").click()
     choose_branch(page)
     expect(page.find("#status")).to_contain_text(re.compile(r"What if .*\? Paused\."))
     page.find("#pause").click()
@@ -552,7 +552,7 @@ def test_the_page_fits_a_phone(visit, name, width, height):
     page.weaken()
     page.target(3).tap()
     page.wait_for(f"{YOURS}[data-moves='2']")
-    page.find("summary").tap()
+    page.find("#analysis > summary").tap()
     expect(page.find("#moves tr").first).to_be_visible()
     assert page.page.evaluate("document.documentElement.scrollWidth") <= width
     for number in range(page.find(".targets button").count()):

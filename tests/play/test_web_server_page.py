@@ -15,6 +15,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 from playwright.sync_api import expect
+from training.saved_runs import evaluation_row, save_run
 
 from azjax import games
 from azjax.games.saved_game import load
@@ -452,7 +453,7 @@ def test_changing_the_opponent_does_not_cancel_a_move(visit):
 @pytest.mark.slow
 def test_another_opponent_is_chosen_before_the_first_move(visit):
     page = play(visit, "tic_tac_toe")
-    page.find("summary").click()
+    page.find("#analysis > summary").click()
     expect(page.find("#moves tr")).not_to_have_count(0)
     expect(page.find("#speed")).to_be_hidden()
     expect(page.find(".strength")).to_be_hidden()
@@ -466,13 +467,111 @@ def test_another_opponent_is_chosen_before_the_first_move(visit):
 
 def test_the_tree_is_sent_by_the_server(visit):
     page = play(visit, "tic_tac_toe", "alphazero:pretrained")
-    page.find("summary").click()
+    page.find("#analysis > summary").click()
     page.find("#tree button[aria-label^='b2: ']").click()
     expect(page.find("#status")).to_contain_text("What if b2?")
     expect(page.find(".estimate").first).to_be_visible()
     page.find("#opponent").select_option("random")
     expect(page.find("#branches")).to_be_hidden()
     expect(page.find("#status")).to_have_text("You move first, with crosses.")
+
+
+def open_review(visit, text):
+    """Opens a page and reviews the game of a text."""
+    page = play(visit, "tic_tac_toe")
+    page.find("#review > summary").click()
+    page.find("#game-text").fill(text)
+    page.find("#read-game").click()
+    return page
+
+
+BLUNDER = "a1 b1 b2 c3 a3 a2 c1"  # b1 loses
+
+
+def test_a_pasted_game_is_reviewed(visit):
+    page = open_review(visit, BLUNDER)
+    expect(page.find("#summaries")).to_contain_text("rings: 0 ?!, 0 ?, 1 ??; loses")
+    expect(page.find("#played [data-mark='??']")).to_have_text(["b1"])
+    expect(page.find("#curve .dot-mark")).to_have_count(1)
+    expect(page.find("#curve svg")).to_have_attribute(
+        "aria-label", "Value over 7 moves; crosses above, rings below"
+    )
+    expect(page.find("#next-mistake")).to_be_visible()
+    page.find("#next-mistake").click()
+    expect(page.find("#status")).to_have_text("Move 2 of 7: b1.")
+    expect(page.find("#verdict")).to_contain_text("Blunder: b1 ?? loses")
+    expect(page.find(".better .ring")).to_have_count(1)
+    label = page.find("#played [data-mark='??']").get_attribute("aria-label")
+    found = re.fullmatch("Move 2: b1, blunder, better (..)", label)
+    assert found is not None
+    page.find("#better").click()
+    expect(page.find("#status")).to_contain_text(f"What if {found[1]}?")
+    expect(page.find(".better .ring")).to_have_count(0)
+    page.find("#played button").nth(6).click()
+    expect(page.find("#status")).to_contain_text("A win for crosses")
+    expect(page.find("#verdict")).not_to_contain_text("Blunder")
+    box = page.find("#curve").bounding_box()
+    page.find("#curve").click(position={"x": box["width"] * 3.1 / 7, "y": 5})
+    expect(page.find("#board")).to_have_attribute("data-ply", "3")
+
+
+def test_the_game_that_was_played_is_reviewed_and_goes_on(visit):
+    page = play(visit, "tic_tac_toe")
+    page.find("#review > summary").click()
+    expect(page.find("#review-game")).to_be_disabled()
+    point(page, 4)
+    page.find("#review-game").click()
+    expect(page.find("#summaries")).to_contain_text("loses")
+    expect(page.find("#verdict")).to_contain_text("reviewer")
+    expect(page.find("#review-view")).to_be_visible()
+    point(page, legal(page)[0])
+    expect(page.find("#review-view")).to_be_hidden()
+    expect(page.find("#played [data-mark]:not([data-mark=''])")).to_have_count(0)
+
+
+HOSTILE = "<img src=x onerror=alert(1)><b>"
+SAVED = f"azjax game 1\ngame: tic_tac_toe\nfirst: {HOSTILE}\nsecond: b\n"
+
+
+def test_nothing_in_a_file_is_executed(visit):
+    page = play(visit, "tic_tac_toe")
+    page.find("#review > summary").click()
+
+    def choose(text):
+        file = {"name": "a.pgn", "mimeType": "x/y", "buffer": text.encode()}
+        page.find("#game-file").set_input_files(files=[file])
+
+    choose("1. e4 " * 1_700_000)  # 10 MB
+    expect(page.find("#notice")).to_have_text(
+        "This has 10,200 kB; a game may have 60 kB. Give one game alone."
+    )
+    choose(HOSTILE)
+    expect(page.find("#notice")).to_contain_text("move 1: '<img' is no action of tic")
+    page.find("#game-text").fill("\x01" * 20_000)  # six bytes each in JSON
+    page.find("#read-game").click()
+    expect(page.find("#notice")).to_contain_text("This has 121 kB")
+    choose(f"{SAVED}result: unfinished\n\n1. b2\n")
+    title = f"{HOSTILE} \N{EN DASH} b: unfinished"
+    expect(page.find("#review-title")).to_have_text(title)
+    expect(page.find("#summaries")).to_contain_text("loses")
+    expect(page.find("#notice")).to_be_hidden()
+    expect(page.find("main img, main b")).to_have_count(0)
+
+
+def test_a_review_can_be_stopped(visit):
+    page = visit(f"play/{games.make('go:9')}/?player=random")
+    page.wait_for_turn()
+    page.find("#review > summary").click()
+    moves = " ".join(f"{column}{row}" for row in (1, 9) for column in "abcdefghj")
+    page.find("#game-text").fill(moves)
+    page.find("#read-game").click()
+    page.find("#stop-review").click()
+    expect(page.find("#review-game")).to_be_visible()
+    expect(page.find("#stop-review")).to_be_hidden()
+    expect(page.find("#summaries")).to_be_empty()
+    page.find("#new-game").click()
+    page.wait_for_turn()
+    expect(page.find("#review-view")).to_be_hidden()
 
 
 def test_a_game_is_watched_from_the_address(visit):
@@ -505,6 +604,31 @@ def test_a_run_is_shown_while_it_learns(visit, runs):
     page.find("#play").click()
     page.wait_for_turn()
     assert page.find("#player").inner_text() == "AlphaZero (run first)"
+
+
+def test_runs_of_a_game_are_compared(open_page, tmp_path):
+    for seed in range(2):
+        rows = [evaluation_row(number, mistakes=0.4 / number) for number in (1, 2)]
+        save_run(tmp_path / f"run{seed}", rows, seed=seed)
+    server = Server(["tic_tac_toe"], tmp_path)
+    server.start()
+    try:
+        page = open_page(server.url)
+        page.find("text=Compare the 2 runs of Tic Tac Toe").click()
+        expect(page.find("#title")).to_have_text("Tic Tac Toe: runs compared")
+        expect(page.find("#plot")).to_be_visible()
+        expect(page.find("#compared thead a")).to_have_text(["run0", "run1"])
+        seeds = page.find("#compared tr:has(th:text-is('seed')) td")
+        expect(seeds).to_have_text(["0", "1"])
+        page.find("#choice input").nth(0).uncheck()
+        expect(page.find("#compared thead a")).to_have_text(["run1"])
+        expect(page.find("#choice input").nth(1)).to_be_disabled()
+        assert page.page.url.endswith("?run=run1")
+        page.find("#compared thead a").click()
+        expect(page.find("#title")).to_have_text("run1: Tic Tac Toe")
+        assert page.problems == []
+    finally:
+        server.kill()
 
 
 def test_a_game_continues_after_a_lost_connection(open_page, server):
@@ -570,6 +694,6 @@ def test_the_page_fits_a_phone(large_visit, game, width, height):
     page = play(
         large_visit, game, **{**PHONE, "viewport": {"width": width, "height": height}}
     )
-    page.find("summary").tap()
+    page.find("#analysis > summary").tap()
     expect(page.find("#moves tr").first).to_be_visible()
     assert page.page.evaluate("document.documentElement.scrollWidth") <= width

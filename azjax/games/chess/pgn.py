@@ -209,4 +209,4 @@ def _unescaped(text: str) -> str:
     return re.sub(r'\\(["\\])', r"\1", text)
 
 
-PGN = RecordFormat("pgn", to_pgn, read_pgn)
+PGN = RecordFormat("pgn", r"\[|\d+\.", to_pgn, read_pgn)

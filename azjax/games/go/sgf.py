@@ -178,4 +178,4 @@ def _result(text: str) -> int | None:
     return {"b+": 1, "w+": -1}.get(text[:2])
 
 
-SGF = RecordFormat("sgf", to_sgf, read_sgf)
+SGF = RecordFormat("sgf", r"\(", to_sgf, read_sgf)

@@ -1,6 +1,7 @@
 """The web application: its routes and their responses."""
 
 import asyncio
+import collections
 import contextlib
 from collections.abc import AsyncIterator, Collection
 from typing import Any
@@ -23,6 +24,11 @@ from starlette.websockets import WebSocket
 from azjax.games import game_title
 from azjax.play.page_files import media_type, read_page
 from azjax.play.server.catalog import GameOffer, find_key, run_players
+from azjax.play.server.comparing import (
+    MAX_RUNS,
+    describe_comparison,
+    draw_runs,
+)
 from azjax.play.server.connection import TRY_AGAIN_LATER, Connection
 from azjax.play.server.guard import Guard
 from azjax.play.server.progress import describe_progress, latest_numbers
@@ -51,6 +57,7 @@ def make_app(
         Route("/lobby.json", site.lobby_json),
         Route("/play/{game}", _add_slash),
         Route("/runs/{run}", _add_slash),
+        Route("/compare/{game}", _add_slash),
         Route("/play/{game}/", site.game_page),
         Route("/play/{game}/config.json", site.game_json),
         Route("/play/{game}/picture.svg", site.picture),
@@ -59,6 +66,10 @@ def make_app(
         Route("/runs/{run}/run.json", site.run_json),
         Route("/runs/{run}/learning.png", site.plot),
         Route("/runs/{run}/{file:path}", site.file),
+        Route("/compare/{game}/", site.compare_page),
+        Route("/compare/{game}/compare.json", site.compare_json),
+        Route("/compare/{game}/compare.png", site.compare_plot),
+        Route("/compare/{game}/{file:path}", site.file),
         WebSocketRoute(SOCKET, site.connect),
         Route("/{file:path}", site.file),
     ]
@@ -78,7 +89,7 @@ class _Site:
         self._page = read_page()
         self._connections: set[Connection] = set()
         self._closing: set[asyncio.Task[None]] = set()
-        self._pools = ThreadPools()
+        self._pools = ThreadPools(registry.limits.reviews)
 
     @contextlib.asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
@@ -140,6 +151,29 @@ class _Site:
             raise HTTPException(404)
         return Response(plot, media_type="image/png")
 
+    async def compare_page(self, request: Request) -> Response:
+        await self._compared(request)
+        return self._file("compare.html")
+
+    async def compare_json(self, request: Request) -> Response:
+        runs, chosen = await self._compared(request)
+        compared = await self._pools.run_shared(
+            ("comparison", chosen), describe_comparison, chosen
+        )
+        keys = {run.key for run in chosen}
+        listed = [{"key": run.key, "isChosen": run.key in keys} for run in runs]
+        title = game_title(repr(runs[0].game))
+        return JSONResponse(
+            {"title": title, "runs": listed, "most": MAX_RUNS, **compared}
+        )
+
+    async def compare_plot(self, request: Request) -> Response:
+        _, chosen = await self._compared(request)
+        plot = await self._pools.run_shared(("plot", chosen), draw_runs, chosen)
+        if plot is None:
+            raise HTTPException(404)
+        return Response(plot, media_type="image/png")
+
     async def connect(self, socket: WebSocket) -> None:
         if not _is_same_origin(socket.headers):
             await socket.close()
@@ -192,7 +226,27 @@ class _Site:
             raise HTTPException(404)
         return runs[name]
 
+    async def _compared(
+        self, request: Request
+    ) -> tuple[tuple[RunInfo, ...], tuple[RunInfo, ...]]:
+        """Returns all runs of the game of an address, and those to compare: of the
+        parameters `run`, or without them the first ones.
+
+        Raises:
+            HTTPException: 404 if the game has fewer than two runs.
+        """
+        runs = (await self._pools.run(self._catalog.runs)).values()
+        name = request.path_params["game"]
+        same = tuple(run for run in runs if repr(run.game) == name)
+        if len(same) < 2:
+            raise HTTPException(404)
+        wanted = request.query_params.getlist("run")
+        chosen = tuple(run for run in same if not wanted or run.key in wanted)
+        return same, chosen[:MAX_RUNS]
+
     def _describe_lobby(self) -> dict[str, Any]:
+        runs = self._catalog.runs().values()
+        counts = collections.Counter(repr(run.game) for run in runs)
         return {
             "games": [
                 {
@@ -209,7 +263,12 @@ class _Site:
                     "title": run.title,
                     **describe_progress(run),
                 }
-                for run in self._catalog.runs().values()
+                for run in runs
+            ],
+            "comparisons": [
+                {"key": key, "title": game_title(key), "runs": count}
+                for key, count in counts.items()
+                if count > 1
             ],
         }
 

@@ -24,12 +24,19 @@ from azjax.play.server.messages import (
     MessageError,
     ParseRequest,
     PositionRequest,
+    ReadRequest,
     ReplayRequest,
+    ReviewRequest,
     StartRequest,
     StopRequest,
     parse,
 )
 from azjax.play.server.registry import PlayerRegistry
+from azjax.play.server.reviewing import (
+    QueuedPlayer,
+    describe_review,
+    describe_text,
+)
 from azjax.play.server.rules import Rules
 from azjax.play.server.search_workers import SearchWorker, SessionWorker
 from azjax.play.server.thread_pools import ThreadPools
@@ -88,7 +95,7 @@ class Connection:
         self._limits = registry.limits
         self._game: StartedGame | None = None
         self._turn = 0  # number of the newest decision; older ones are cancelled
-        self._job: Job | None = None
+        self._job: Job | QueuedPlayer | None = None
         self._changed = asyncio.Event()
         self._decisions: set[asyncio.Task[None]] = set()
         self._sending = asyncio.Lock()
@@ -151,7 +158,7 @@ class Connection:
             return False
         async with self._sending_errors(message.id):
             value = await self._execute(message)
-            if not isinstance(message, DecisionRequest):  # answered later
+            if not isinstance(message, DecisionRequest | ReviewRequest):
                 await self._send(message.id, "answer", value)
         return True
 
@@ -168,7 +175,7 @@ class Connection:
             await self._send(id, "error", report(error))
 
     async def _execute(self, message: Message) -> Any:
-        """Executes a request; returns the answer, None for a decision request."""
+        """Executes a request; returns the answer, None for one that is sent later."""
         match message:
             case StartRequest():
                 return await self._start(message)
@@ -179,16 +186,18 @@ class Connection:
             raise ValueError("the first message must be start")
         rules = self._game.rules
         match message:
-            case PositionRequest():
-                return await self._pools.run(describe_position, rules, message.actions)
-            case ReplayRequest():
-                return await self._pools.run(describe_moves, rules, message.actions)
-            case ParseRequest():
-                return await self._pools.run(rules.parse, message.actions, message.text)
-            case DecisionRequest():
+            case DecisionRequest() | ReviewRequest():
                 self._cancel_decision()
-                self._start_decision(message)
-        return None
+                return self._start_decision(message)
+            case ReadRequest():
+                return await self._read(message.text)
+            case PositionRequest():
+                answer = describe_position, rules, message.actions
+            case ReplayRequest():
+                answer = describe_moves, rules, message.actions
+            case ParseRequest():
+                answer = rules.parse, message.actions, message.text
+        return await self._pools.run(*answer)
 
     async def _start(self, message: StartRequest) -> dict[str, Any]:
         self._cancel_decision()
@@ -220,27 +229,76 @@ class Connection:
         start = {"description": preview.description, "position": preview.position}
         await self._send(id, "progress", start)
 
-    def _start_decision(self, message: DecisionRequest) -> None:
-        activity = self._registry.activity
-        if activity.num_decisions >= self._limits.decisions:
+    async def _read(self, text: str) -> dict[str, Any]:
+        """Returns the game of a text."""
+        assert self._game is not None
+        game = self._game.rules.game
+        # A long game takes a second; a client waits before it sends the next one.
+        return await self._pools.run_shared((game, text), describe_text, game, text)
+
+    def _start_decision(self, message: DecisionRequest | ReviewRequest) -> None:
+        activity, limits = self._registry.activity, self._limits
+        is_review = isinstance(message, ReviewRequest)
+        is_busy = activity.num_decisions >= limits.decisions
+        if is_busy or (is_review and activity.num_reviews >= limits.reviews):
             raise ValueError("the server is busy; try again in a moment")
 
         def end(task):
             self._decisions.discard(task)
             activity.num_decisions -= 1
+            activity.num_reviews -= is_review
             activity.last_answer = time.monotonic()
 
         task = asyncio.create_task(self._answer_decision(message, self._turn))
         self._decisions.add(task)
         activity.num_decisions += 1
+        activity.num_reviews += is_review
         task.add_done_callback(end)
 
-    async def _answer_decision(self, message: DecisionRequest, turn: int) -> None:
-        """Sends the decision, and its progress before."""
+    async def _answer_decision(
+        self, message: DecisionRequest | ReviewRequest, turn: int
+    ) -> None:
+        """Sends the decision or the review, and its progress before."""
         with contextlib.suppress(WebSocketDisconnect):
             async with self._sending_errors(message.id):
-                value = await self._decide(message, turn)
+                if isinstance(message, ReviewRequest):
+                    value = await self._review(message, turn)
+                else:
+                    value = await self._decide(message, turn)
                 await self._send(message.id, "answer", value)
+
+    async def _review(self, message: ReviewRequest, turn: int) -> dict[str, Any] | None:
+        """Returns what holds for the whole game, None if the review was cancelled.
+
+        Raises:
+            ValueError: the review failed.
+        """
+        assert self._game is not None
+        registry, rules = self._registry, self._game.rules
+        find, name = registry.catalog.find, self._game.offer.key
+        offer, player = await self._pools.run(find, name, message.player)
+        key = ("load", offer.key, player.name)
+        loaded = await self._pools.run_shared(key, registry.load, offer, player)
+        key = ("solver", offer.key)
+        solver = await self._pools.run_shared(key, registry.solver, offer)
+        if turn != self._turn:
+            return None
+        self._job = reviewer = QueuedPlayer(loaded, self._limits)
+        solving = None if solver is None else QueuedPlayer(solver, self._limits)
+        loop, moves = asyncio.get_running_loop(), asyncio.Queue()
+
+        def report(move):
+            with contextlib.suppress(RuntimeError):  # the event loop is closed
+                loop.call_soon_threadsafe(moves.put_nowait, move)
+
+        arguments = (rules, message.actions, reviewer, solving, report)
+        running = asyncio.ensure_future(
+            self._pools.run_long(describe_review, *arguments)
+        )
+        running.add_done_callback(lambda _: moves.put_nowait(None))
+        while (move := await moves.get()) is not None:
+            await self._send(message.id, "progress", move)
+        return await running
 
     async def _decide(
         self, message: DecisionRequest, turn: int

@@ -29,7 +29,7 @@ def describe_position(rules: Rules, actions: tuple[int, ...]) -> dict[str, Any]:
     if actions:
         last_action = actions[-1]
         last = _move(game, rules.state(actions[:-1]), last_action)
-        marked = _numbers(game, game.last_cells(state, last_action))
+        marked = cell_numbers(game, game.last_cells(state, last_action))
     return {
         "player": int(state.current_player),
         "cells": np.asarray(game.board(state)).ravel().tolist(),
@@ -39,7 +39,7 @@ def describe_position(rules: Rules, actions: tuple[int, ...]) -> dict[str, Any]:
         "last": last,
         "marked": marked,
         "resultText": game.result_text(state),
-        "winningCells": _numbers(game, game.winning_cells(state)),
+        "winningCells": cell_numbers(game, game.winning_cells(state)),
         "picture": picture_of(game, state, last_action),
     }
 
@@ -158,11 +158,11 @@ def _move(game: Game, state: State, action: int) -> dict[str, Any]:
     return {
         "action": action,
         "text": game.action_to_text(state, action),
-        "cells": _numbers(game, game.action_cells(state, action)),
+        "cells": cell_numbers(game, game.action_cells(state, action)),
     }
 
 
-def _numbers(game: Game, cells: Iterable[Cell]) -> list[int]:
+def cell_numbers(game: Game, cells: Iterable[Cell]) -> list[int]:
     """Returns the numbers of cells, counted row by row."""
     width = len(game.column_labels)
     return [row * width + column for row, column in cells]

@@ -14,13 +14,15 @@ class Limits:
     start_seconds: time limit from connecting to the start of a game.
     idle_seconds: silence after which a connection is closed; pages reconnect.
     send_seconds: time limit for the client to receive a message.
-    message_bytes: maximum size of one message.
+    message_bytes: maximum size of one message, such as the text of a game.
     messages_per_second: maximum rate of one client; further messages are read later.
     message_burst: maximum number of messages that arrive together.
     bad_messages: number of malformed messages after which a connection is closed.
     simulations: maximum simulations of one search.
     decision_seconds: time limit of one search, which then returns its best move so far.
     decisions: maximum number of decisions requested at the same time, by all clients.
+    reviews: maximum number of reviews at the same time, by all clients; each has one
+        decision at a time, which counts as any other.
     progress_seconds: interval between two progress reports of a search.
     search_bytes: maximum size of all search trees.
     memory_bytes: maximum size of loaded players, their compiled searches, rules and
@@ -34,13 +36,14 @@ class Limits:
     start_seconds: float = 60.0
     idle_seconds: float = 3600.0
     send_seconds: float = 20.0
-    message_bytes: int = 16_384
+    message_bytes: int = 65_536
     messages_per_second: float = 20.0
     message_burst: int = 100
     bad_messages: int = 20
     simulations: int = 1600
     decision_seconds: float = 60.0
     decisions: int = 1000
+    reviews: int = 16
     progress_seconds: float = 0.1
     search_bytes: int = 2**31
     memory_bytes: int = 2**31

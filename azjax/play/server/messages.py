@@ -7,6 +7,7 @@ from azjax.checks import is_int
 
 MAX_ID = 2**53 - 1  # the largest integer that JavaScript represents exactly
 MAX_SHOWN = 60  # characters of a wrong value
+MAX_TEXT = 60_000  # characters of a game
 
 
 class MessageError(ValueError):
@@ -63,8 +64,23 @@ class ParseRequest(NamedTuple):
     text: str
 
 
+class ReadRequest(NamedTuple):
+    """Asks for the actions of a game that is given as text."""
+
+    id: int
+    text: str
+
+
+class ReviewRequest(NamedTuple):
+    """Asks for a player's opinion of each move of a game."""
+
+    id: int
+    actions: tuple[int, ...]
+    player: str
+
+
 class StopRequest(NamedTuple):
-    """Cancels the requested decision."""
+    """Cancels the requested decision or review."""
 
     id: int
 
@@ -75,6 +91,8 @@ Message = (
     | ReplayRequest
     | DecisionRequest
     | ParseRequest
+    | ReadRequest
+    | ReviewRequest
     | StopRequest
 )
 
@@ -140,12 +158,17 @@ def _decide(number: int, params: dict[str, Any], max_actions: int) -> DecisionRe
 
 
 def _parse(number: int, params: dict[str, Any], max_actions: int) -> ParseRequest:
-    text = _text(params, "text")
-    if len(text) > MAX_SHOWN:
-        raise ValueError(
-            f"text must have at most {MAX_SHOWN} characters: {shown(text)}"
-        )
+    text = _text(params, "text", MAX_SHOWN)
     return ParseRequest(number, _actions(params, max_actions), text)
+
+
+def _read(number: int, params: dict[str, Any], _: int) -> ReadRequest:
+    return ReadRequest(number, _text(params, "text", MAX_TEXT))
+
+
+def _review(number: int, params: dict[str, Any], max_actions: int) -> ReviewRequest:
+    player = _text(params, "player")
+    return ReviewRequest(number, _actions(params, max_actions), player)
 
 
 def _stop(number: int, params: dict[str, Any], _: int) -> StopRequest:
@@ -159,14 +182,18 @@ _PARSERS = {
     "replay": _replay,
     "decide": _decide,
     "parse": _parse,
+    "read": _read,
+    "review": _review,
     "stop": _stop,
 }
 
 
-def _text(params: dict[str, Any], name: str) -> str:
+def _text(params: dict[str, Any], name: str, most: int = MAX_TEXT) -> str:
     value = params.get(name)
     if not isinstance(value, str):
         raise ValueError(f"{name} must be a string: {shown(value)}")
+    if len(value) > most:
+        raise ValueError(f"{name} must have at most {most} characters: {shown(value)}")
     return value
 
 

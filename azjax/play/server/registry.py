@@ -20,6 +20,7 @@ from azjax.play.server.loaded_player import FileTimes, LoadedPlayer, SharedResou
 from azjax.play.server.rules import Rules
 from azjax.play.server.runs import one_line
 from azjax.players import AnyPlayer
+from azjax.players.perfect import perfect_player
 from azjax.players.serialization import CONFIG_FILE, WEIGHTS_FILE
 
 
@@ -134,6 +135,14 @@ class PlayerRegistry:
         self.rules(offer)  # first: the search may compile until the first move
         loaded.warm_up()
         return {**self.preview(offer).description, **loaded.describe(player.title)}
+
+    def solver(self, offer: GameOffer) -> LoadedPlayer | None:
+        """Returns the perfect player of a game, None if there is none."""
+        solver = PlayerOffer("", "the solver", "perfect")  # no client can name it
+        is_known = self.loaded(offer, solver) is not None
+        if not is_known and perfect_player(offer.game) is None:
+            return None
+        return self.load(offer, solver)
 
     def close(self) -> None:
         """Closes all players; running decisions are dropped."""

@@ -9,14 +9,18 @@ T = TypeVar("T")
 
 
 class ThreadPools:
-    """Two thread pools: one for functions of milliseconds, one for those of seconds.
+    """Thread pools for functions of milliseconds, of seconds and of minutes.
 
     Used by the event loop's thread only.
+
+    Args:
+        num_long: number of functions that may take minutes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, num_long: int = 1) -> None:
         self._quick = ThreadPoolExecutor(4, "azjax-quick")
         self._slow = ThreadPoolExecutor(8, "azjax-slow")
+        self._long = ThreadPoolExecutor(num_long, "azjax-long")
         self._running: dict[Hashable, asyncio.Future[Any]] = {}
 
     async def run(self, function: Callable[..., T], *args: Any) -> T:
@@ -36,6 +40,10 @@ class ThreadPools:
         # A cancelled caller must not cancel the others.
         return await asyncio.shield(task)
 
+    async def run_long(self, function: Callable[..., T], *args: Any) -> T:
+        """Returns the result of a function that may take minutes."""
+        return await _run(self._long, function, *args)
+
     def _end(self, key: Hashable, done: asyncio.Future[Any]) -> None:
         del self._running[key]
         if not done.cancelled():
@@ -43,7 +51,7 @@ class ThreadPools:
 
     def close(self) -> None:
         """Cancels the functions that have not started."""
-        for pool in (self._quick, self._slow):
+        for pool in (self._quick, self._slow, self._long):
             pool.shutdown(wait=False, cancel_futures=True)
 
 

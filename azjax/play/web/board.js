@@ -38,6 +38,7 @@ export class Board {
     this.labels = svg("g", { class: "labels" });
     this.hints = svg("g", {});
     this.estimates = svg("g", {});
+    this.better = svg("g", { class: "better" });
     this.buttons = this.#makeButtons(this.isByColumn ? width : height * width);
     const layer = document.createElement("div");
     layer.className = "targets";
@@ -103,6 +104,21 @@ export class Board {
     this.entry.showShares(withCells(0));
   }
 
+  /**
+   * Draws what a reviewer prefers to a marked move.
+   * @param {import("./review.js").ReviewedMove} [move] the last one
+   */
+  showBetter(move) {
+    const isShown = move?.mark && move.best !== move.text;
+    const places = isShown ? move.bestCells.map(this.#center) : [];
+    const { cell } = this.description.board;
+    const drawn =
+      places.length > 1
+        ? [drawnArrow(...places, { share: 0.3 }, cell)]
+        : places.map((place) => drawnRing(place, cell));
+    this.better.replaceChildren(...drawn);
+  }
+
   #center = (cell) => {
     const { centers } = this.description.board;
     return centers[this.isTurned ? centers.length - 1 - cell : cell];
@@ -128,6 +144,7 @@ export class Board {
       this.labels,
       this.hints,
       this.estimates,
+      this.better,
     );
   }
 

@@ -18,7 +18,13 @@
  *     a newer request
  * @property {(actions: number[], text: string) => Promise<number>} parse the action that
  *     a text names after these actions
- * @property {() => void} stop cancels the running decision
+ * @property {(text: string) => Promise<{actions: number[], players: string[],
+ *     result: string}>} [read] the game of a text; not in a worker
+ * @property {(actions: number[], player: string,
+ *     onMove: (move: import("./review.js").ReviewedMove) => void) =>
+ *     Promise<{summaries: string[]}|null>} [review] what holds for the whole game, null if
+ *     it was stopped; not in a worker
+ * @property {() => void} stop cancels the running decision or review
  * @property {() => void} forget drops the search trees
  * @property {(stage: string) => void} onStage receives what runs before an answer, such as
  *     compiling
@@ -155,6 +161,14 @@ export class MessageEngine {
 
   parse(actions, text) {
     return this.ask("parse", { actions, text });
+  }
+
+  read(text) {
+    return this.ask("read", { text });
+  }
+
+  review(actions, player, onMove) {
+    return this.ask("review", { actions, player }, onMove);
   }
 
   stop() {

@@ -1,7 +1,7 @@
 /** Keyboard shortcuts. */
 
 const MOST_DIGITS = 9;
-const NEEDS_ARROWS = "input:not([type=radio], [type=checkbox]), .piece-choice, #tree";
+const NEEDS_ARROWS = "input:not([type=radio], [type=checkbox]), textarea, .piece-choice, #tree";
 const NAVIGATION = ["Tab", "ArrowUp", "ArrowDown"];
 
 /**

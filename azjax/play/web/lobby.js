@@ -19,9 +19,11 @@ async function open() {
 }
 
 async function refresh() {
-  const { games, runs } = await fetchJson("lobby.json");
+  const { games, runs, comparisons } = await fetchJson("lobby.json");
   showList(element("games"), games, gameTile);
   showList(element("runs"), runs, runRow);
+  showList(element("comparisons"), comparisons, comparisonRow);
+  element("comparisons").hidden = comparisons.length === 0;
   element("runs-section").hidden = runs.length === 0;
 }
 
@@ -73,4 +75,9 @@ function runRow({ key, title, state, share }) {
     tag("a", { href: address }, title),
     tag("span", { className: state }, stateText({ state, share })),
   );
+}
+
+function comparisonRow({ key, title, runs }) {
+  const href = `compare/${encodeURIComponent(key)}/`;
+  return tag("li", {}, tag("a", { href }, `Compare the ${runs} runs of ${title}`));
 }

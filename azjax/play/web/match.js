@@ -119,6 +119,13 @@ export class Match {
     this.ply = actions.length;
   }
 
+  /** Loads a game to look through; nobody moves. */
+  async open(actions) {
+    await this.load(null, actions);
+    this.isPaused = true;
+    await this.resume();
+  }
+
   /** Continues the game, also after an interruption. */
   async resume() {
     if (!this.#isMoving) await this.#continue(this.#interrupt());

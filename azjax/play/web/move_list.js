@@ -1,5 +1,6 @@
 /** The list of moves, with buttons to step through them. */
 import { tag } from "./html.js";
+import { markText } from "./review.js";
 import { outcomeText } from "./text_output.js";
 
 const MOST_AHEAD = 4; // shown moves of a continuation, the last ones
@@ -47,6 +48,19 @@ export class MoveList {
     if (isFocused) this.#buttons[Math.max(0, ply - 1)]?.focus({ preventScroll: true });
   }
 
+  /**
+   * Marks the mistakes of a review.
+   * @param {import("./review.js").ReviewedMove[]} moves in order
+   */
+  showMarks(moves) {
+    this.#buttons.forEach((button, index) => {
+      const { text } = this.#moves[index];
+      button.dataset.mark = moves[index]?.mark ?? "";
+      const mark = moves[index] ? markText(moves[index]) : "";
+      button.setAttribute("aria-label", `Move ${index + 1}: ${text}${mark}`);
+    });
+  }
+
   #truncate(length) {
     for (const button of this.#buttons.splice(length)) {
       const item = button.parentElement;
@@ -59,7 +73,6 @@ export class MoveList {
     const ply = this.#buttons.length + 1;
     if (ply % 2) this.list.append(tag("li", {}));
     const button = tag("button", { type: "button", tabIndex: -1 }, text);
-    button.setAttribute("aria-label", `Move ${ply}: ${text}`);
     button.onclick = () => this.onLook(ply);
     this.list.lastElementChild.append(button);
     this.#buttons.push(button);

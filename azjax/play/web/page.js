@@ -10,7 +10,8 @@ import { gameFile } from "./saved_game.js";
 import { Score } from "./score.js";
 import { GameExport } from "./export_game.js";
 import { decisionAt } from "./tree_view.js";
-import { outcomeText } from "./text_output.js";
+import { Review } from "./review.js";
+import { statusText } from "./status_text.js";
 
 /**
  * @typedef {Object} Options
@@ -19,6 +20,7 @@ import { outcomeText } from "./text_output.js";
  * @property {{name: string, title: string, rating?: number|null}[]} [players] offered
  *     players; ratings are Elo
  * @property {string} [player] name of the first player
+ * @property {Object|null} [reviewed] a game to review, as `Engine.read` returns it
  * @property {"you"|"computer"|"watch"} [begins] who moves first in the first game; default
  *     "you"
  * @property {(description: import("./engine.js").Description, player?: string) => void}
@@ -74,10 +76,17 @@ export class Page {
     this.analysis = new Analysis(this.find("analysis"), this.description, (step, moves) =>
       this.#lookAhead(step, moves),
     );
+    this.review = new Review(this.find, this.engine, players, {
+      attempt: (action) => this.#do(action),
+      onChange: () => this.#show(),
+      match: this.match,
+      sides: this.description.sides,
+    });
     this.#connectControls();
     connectKeys(this.container, this.board.buttons, (steps) => this.#step(steps));
     address?.onOtherGame(() => this.#do(() => this.#openLinked()));
-    await this.#attempt(() => this.#openLinked());
+    const { reviewed } = this.options;
+    await this.#attempt(() => (reviewed ? this.review.open(reviewed) : this.#openLinked()));
     if (this.match.steps.length) return;
     await this.#attempt(() => this.match.start(this.settings.you));
   }
@@ -187,12 +196,13 @@ export class Page {
   #matchSettings() {
     const { settings } = this;
     const analysis = this.find("analysis");
+    const isReviewing = () => this.review.isRunning; // a search would end the review
     return {
       get simulations() {
         return settings.simulations;
       },
       get analyzes() {
-        return analysis.open;
+        return analysis.open && !isReviewing();
       },
     };
   }
@@ -353,6 +363,8 @@ export class Page {
       match.ply,
       ahead !== null,
     );
+    this.review.show();
+    this.moveList.showMarks(this.review.moves);
     this.settings.show(match.you, this.player);
     this.options.address?.writeGame(match.you, match.actions);
     this.gameExport.show();
@@ -365,6 +377,7 @@ export class Page {
     const isShown = this.find("analysis").open;
     const isDrawn = isShown && this.find("on-board").checked;
     this.board.showDecision(isDrawn ? shownDecision(match) : null);
+    this.board.showBetter(this.review.shownMove);
     if (!isShown) return;
     this.analysis.show(match);
     if (match.isThinking && this.#stage) this.analysis.showStage(this.#stage);
@@ -379,24 +392,4 @@ function shownDecision({ shown: { decision, tree }, ahead }) {
 function turnOf({ position, isYourTurn }) {
   if (position.isOver) return "nobody";
   return isYourTurn ? "user" : "computer";
-}
-
-/** Returns the last move and what happens next. */
-function statusText({ position, you, isPaused, isStuck }, sides, stage) {
-  const { last, isOver, player } = position;
-  if (isOver) return outcomeText(position, you, sides);
-  const isYours = player === you;
-  const mover = you === null ? capital(sides[1 - player]) : isYours ? "Computer" : "You";
-  const news = last ? `${mover} played ${last.text}. ` : "";
-  if (isYours) return last ? `${news}Your turn.` : `You move first, with ${sides[you]}.`;
-  if (isStuck) return `${news}The computer failed: choose another opponent, or start a new game.`;
-  if (isPaused) return `${news}Paused.`;
-  if (stage) return `${news}${stage}`;
-  return you === null
-    ? `${news}${capital(sides[player])} to move`
-    : `${news}The computer is thinking`;
-}
-
-function capital(text) {
-  return text[0].toUpperCase() + text.slice(1);
 }

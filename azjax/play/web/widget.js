@@ -46,6 +46,7 @@ function render({ model, el }) {
     engine,
     {
       begins: model.get("_begins"),
+      reviewed: model.get("_reviewed"),
       onStart: () => page.showProblem(""),
     },
     fail,

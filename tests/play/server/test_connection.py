@@ -423,6 +423,84 @@ def test_too_many_decision_requests_are_rejected(failing_catalog, dying):
             assert time.monotonic() < deadline
 
 
+def test_a_game_is_read_and_reviewed(started):
+    kind, game, _ = started.ask("read", text="a1 b1 b2")
+    assert (kind, game["actions"]) == ("answer", [6, 7, 4])
+    player = "alphazero:pretrained"
+    request = {"actions": game["actions"], "player": player}
+    kind, found, moves = started.ask("review", **request)
+    assert kind == "answer"
+    assert [move["mark"] for move in moves] == ["", "??", ""]
+    assert len(found["summaries"]) == 2
+    assert started.ask("review", actions=[], player=player)[2] == []
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "error"),
+    [
+        ("read", {"text": "<script>"}, "line 1: move 1: '<script>' is no action"),
+        ("review", {"actions": [4, 4], "player": "greedy"}, "action 4, number 2, is"),
+        ("review", {"actions": [4], "player": "uci:sh"}, "unknown player 'uci:sh'"),
+        ("review", {"actions": [4], "player": ""}, "unknown player ''"),
+    ],
+)
+def test_reviews_of_nothing_are_errors(started, method, params, error):
+    kind, text, _ = started.ask(method, **params)
+    assert kind == "error"
+    assert text.startswith(error)
+    assert decide(started)[0] == "answer"
+
+
+def test_a_review_is_cancelled_by_a_decision(failing_catalog, dying):
+    registry = PlayerRegistry(failing_catalog, Limits())
+    with connected(registry) as page:
+        page.ask("start", game="tic_tac_toe", player="dying")
+        dying.may_go_on.clear()
+        review = page.send("review", actions=[4, 0], player="dying")
+        while registry.activity.num_reviews == 0:
+            page.ask("position", actions=[])
+        decision = page.send("decide", actions=[], simulations=None)
+        assert page.receive(review)["value"] is None
+        dying.may_go_on.set()
+        assert page.receive(decision)["kind"] == "answer"
+        assert registry.activity.num_reviews == 0
+
+
+def test_too_many_reviews_are_rejected(failing_catalog, dying):
+    registry = PlayerRegistry(failing_catalog, Limits(reviews=1))
+    app = make_app(registry, names=["localhost"])
+    with (
+        TestClient(app, base_url=URL) as client,
+        client.websocket_connect(SOCKET) as one,
+        client.websocket_connect(SOCKET) as other,
+    ):
+        first, second = Page(one), Page(other)
+        for page in (first, second):
+            page.ask("start", game="tic_tac_toe", player="dying")
+        dying.may_go_on.clear()
+        request = {"actions": [4, 0], "player": "dying"}
+        number = first.send("review", **request)
+        first.ask("position", actions=[])  # so that the review has started
+        kind, error, _ = second.ask("review", **request)
+        assert kind == "error"
+        assert error.startswith("the server is busy")
+        dying.may_go_on.set()
+        answer = first.receive(number)
+        assert answer["value"] == "the reviewer gives no expected results"
+        assert decide(second)[0] == "answer"
+
+
+def test_a_review_ends_with_its_connection(failing_catalog, dying):
+    registry = PlayerRegistry(failing_catalog, Limits())
+    with connected(registry) as page:
+        page.ask("start", game="tic_tac_toe", player="dying")
+        dying.may_go_on.clear()
+        page.send("review", actions=[4, 0], player="dying")
+        page.ask("position", actions=[])
+    assert registry.activity.num_reviews == registry.activity.num_decisions == 0
+    dying.may_go_on.set()
+
+
 def test_the_rate_limiter_delays_messages_after_the_burst():
     limiter = RateLimiter(per_second=10, burst=3)
     waits = [limiter.wait() for _ in range(5)]

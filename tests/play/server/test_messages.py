@@ -7,7 +7,9 @@ from azjax.play.server.messages import (
     MessageError,
     ParseRequest,
     PositionRequest,
+    ReadRequest,
     ReplayRequest,
+    ReviewRequest,
     StartRequest,
     StopRequest,
     parse,
@@ -40,6 +42,11 @@ def message(method, **params):
         (
             message("decide", actions=[], simulations=1, tree=True),
             DecisionRequest(7, (), 1, tree=True),
+        ),
+        (message("read", text="a1\n<b>"), ReadRequest(7, "a1\n<b>")),
+        (
+            message("review", actions=[1], player="greedy"),
+            ReviewRequest(7, (1,), "greedy"),
         ),
         (message("stop"), StopRequest(7)),
     ],
@@ -82,6 +89,10 @@ def test_an_error_without_a_valid_id_has_none(text, error):
         (message("position"), "actions must be a list: 'None'"),
         (message("parse", actions=[]), "text must be a string: 'None'"),
         (message("parse", actions=[], text="e" * 61), "at most 60 characters"),
+        (message("read"), "text must be a string: 'None'"),
+        (message("read", text="e" * 60_001), "text must have at most 60000 char"),
+        (message("review", actions=[]), "player must be a string: 'None'"),
+        (message("review", actions=[0] * 43, player="x"), "at most 42 entries: 43"),
         (message("position", actions="0"), "actions must be a list: '0'"),
         (
             message("position", actions=[0] * 43),
