@@ -500,6 +500,24 @@ def test_the_options_of_the_search_are_measured(options, measured, tmp_path):
 
 
 @pytest.mark.slow
+def test_averages_over_symmetries_are_measured(tmp_path):
+    script = "bench/symmetries.py"
+    out = run(
+        script,
+        "match",
+        "tic_tac_toe",
+        "root:2",
+        "random:2",
+        "--num-games",
+        4,
+        folder=tmp_path,
+    )
+    assert out.startswith("root:2 against random:2: score ")
+    out = run(script, "mistakes", "none:0", "root:0", folder=tmp_path)
+    assert [line.split(":")[0] for line in out.splitlines()] == ["none", "root"]
+
+
+@pytest.mark.slow
 def test_a_custom_loop_learns(tmp_path):
     out = run("own_loop.py", "--iterations", 20, folder=tmp_path)
     last = out.splitlines()[-1]

@@ -3,6 +3,7 @@
 from azjax.arena.exhaustive import Solution, solve
 from azjax.arena.matches import play_match, play_openings
 from azjax.arena.openings import Openings, suite
+from azjax.arena.perfect_match import PerfectMatch, play_perfect_match
 from azjax.arena.poll import Poll
 from azjax.arena.ratings import Ratings, expected_score, rate
 from azjax.arena.report import Report, evaluate
@@ -27,6 +28,7 @@ __all__ = [
     "MatchResult",
     "MistakeRate",
     "Openings",
+    "PerfectMatch",
     "Poll",
     "Ratings",
     "Report",
@@ -43,6 +45,7 @@ __all__ = [
     "grade",
     "play_match",
     "play_openings",
+    "play_perfect_match",
     "play_sprt",
     "play_tournament",
     "rate",

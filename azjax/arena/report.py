@@ -5,13 +5,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 
-from azjax.arena.host_match import play_game
 from azjax.arena.matches import check_num_games, play_openings
 from azjax.arena.openings import suite
-from azjax.arena.results import MatchResult, WinDrawLoss
+from azjax.arena.perfect_match import PerfectMatch, play_perfect_match
+from azjax.arena.results import MatchResult
 from azjax.arena.solved import Grade, SolvedPositions, grade
 from azjax.games import Game
 from azjax.networks import Parts
@@ -35,20 +33,20 @@ class Report(NamedTuple):
     search: mistakes of the search with the network; None without solved positions.
     matches: results by player (`network` or `search`) and opponent (`random` or
         `first`, the untrained network).
-    perfect: results as player 0, from the initial position, against the perfect player,
-        by player; empty without matches or without such a player.
+    perfect: games from the initial position against the perfect player, by player;
+        empty without matches or without a perfect player of the game.
     """
 
     simulations: int
     network: Grade | None
     search: Grade | None
     matches: dict[tuple[str, str], MatchResult]
-    perfect: dict[str, WinDrawLoss]
+    perfect: dict[str, PerfectMatch]
 
     def to_json(self) -> dict[str, Any]:
         """Returns the JSON object of `azjax evaluate --json`."""
         grades = {"network": self.network, "search": self.search}
-        perfect = {player: counts._asdict() for player, counts in self.perfect.items()}
+        perfect = {player: match.to_json() for player, match in self.perfect.items()}
         return {
             **{name: _grade_json(grade) for name, grade in grades.items() if grade},
             "simulations": self.simulations,
@@ -56,7 +54,7 @@ class Report(NamedTuple):
                 {"player": player, "opponent": opponent, **_match_json(result)}
                 for (player, opponent), result in self.matches.items()
             ],
-            **({"first_player_against_perfect": perfect} if perfect else {}),
+            **({"against_perfect": perfect} if perfect else {}),
         }
 
 
@@ -77,7 +75,7 @@ def evaluate(
         rng_key: for openings and players.
         simulations: network evaluations per move of the search.
         num_games: games per match, from openings of two random moves; an even number,
-            or 0 for no matches; half as many as player 0 against the perfect player.
+            or 0 for no matches; half as many against the perfect player.
         parts: the user's own modules, if the network has any.
 
     Raises:
@@ -119,21 +117,15 @@ def evaluate(
 
 def _play_perfect(
     game: Game, players: Mapping[str, Player], num_games: int, rng_key: jax.Array
-) -> dict[str, WinDrawLoss]:
-    """Plays from the initial position, as player 0, against the perfect player."""
+) -> dict[str, PerfectMatch]:
     opponent = perfect_player(game)
     if opponent is None or not num_games:
         return {}
-    seeds = np.asarray(
-        jax.random.bits(rng_key, (len(players), num_games, 2), jnp.uint32)
-    ).tolist()
-    results = {}
-    for (name, player), pairs in zip(players.items(), seeds, strict=True):
-        played = [play_game(game, (player, opponent), [], pair) for pair in pairs]
-        results[name] = WinDrawLoss(
-            *(sum(ended.result == result for ended in played) for result in (1, 0, -1))
-        )
-    return results
+    keys = jax.random.split(rng_key, len(players))
+    return {
+        name: play_perfect_match(game, player, opponent, num_games, key)
+        for (name, player), key in zip(players.items(), keys, strict=True)
+    }
 
 
 def _grade_json(graded: Grade) -> dict[str, Any]:

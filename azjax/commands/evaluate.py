@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from collections.abc import Mapping
 from typing import Annotated
 
 import jax
@@ -10,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from azjax import games as all_games
-from azjax.arena import Grade, Report, evaluate, read, shipped
+from azjax.arena import Grade, PerfectMatch, Report, evaluate, read, shipped
 from azjax.checks import check_int, check_seed
 from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
@@ -44,8 +45,8 @@ def evaluate_command(
         positions: a CSV file of solved positions; default: those of azjax.
         simulations: network evaluations per move of the search.
         games: per match, against random moves and an untrained network; 0 for none.
-            Half as many are played as the first player against the perfect player, if
-            there is one for the game and its solver is installed.
+            Half as many are played from the initial position against the perfect
+            player, if there is one for the game and its solver is installed.
         seed: seed of openings and players.
         parts: MODULE:NAME, the azjax.networks.Parts of the network, if it has modules
             of your own.
@@ -128,14 +129,23 @@ def print_report(console: Console, report: Report) -> None:
             )
         console.print(table)
     if report.perfect:
-        table = Table(
-            *("player", "won", "drawn", "lost"),
-            title="as the first player against perfect play",
-            box=None,
-        )
-        for name, result in report.perfect.items():
-            table.add_row(names[name], *map(str, result))
-        console.print(table)
+        console.print(_perfect_table(report.perfect, names))
+
+
+def _perfect_table(matches: Mapping[str, PerfectMatch], names: dict[str, str]) -> Table:
+    match = next(iter(matches.values()))
+    side, value = ("first", "second")[match.side], ("draw", "win")[match.value]
+    table = Table(
+        *("player", "won", "drawn", "lost", f"keeps the {value}"),
+        "gives it away with move (games)",
+        title=f"as the {side} player against perfect play",
+        box=None,
+    )
+    for name, match in matches.items():
+        kept = _percent(match.kept / match.total.games, match.interval)
+        losing = ", ".join(f"{move} ({n})" for move, n in match.losing_moves.items())
+        table.add_row(names[name], *map(str, match.total), kept, losing)
+    return table
 
 
 def _mean(grade: Grade) -> str:

@@ -7,6 +7,7 @@ policy logits, and `recurrent_fn` makes a move and evaluates the new position.
 import jax
 import jax.numpy as jnp
 import mctx
+import numpy as np
 
 from azjax.games import Game, State
 from azjax.networks import (
@@ -29,9 +30,33 @@ def evaluate(
     """
     observation = jax.vmap(game.observe)(states)
     prediction = predict(network, variables, observation)
-    legal = jax.vmap(game.legal_action_mask)(states)
-    logits = jnp.where(legal, prediction.policy_logits, jnp.finfo(jnp.float32).min)
+    logits = _mask_illegal(game, prediction.policy_logits, states)
     return logits, result_probabilities(prediction.value_logits)
+
+
+def evaluate_symmetries(
+    game: Game, network: Network, variables: Variables, states: State
+) -> tuple[jax.Array, jax.Array]:
+    """Evaluates B positions as `evaluate` does, under each of the game's S symmetries.
+
+    Returns:
+        The outputs of `evaluate`: means of the policy logits and of the probabilities.
+    """
+    observation = jax.vmap(game.observe)(states)
+    images = [symmetry.observation(observation) for symmetry in game.symmetries]
+    prediction = predict(network, variables, jnp.concatenate(images))
+    logits, result = jax.tree.map(
+        lambda output: output.reshape(len(images), -1, output.shape[-1]),
+        (prediction.policy_logits, result_probabilities(prediction.value_logits)),
+    )
+    inverses = np.stack([np.argsort(symmetry.actions) for symmetry in game.symmetries])
+    logits = jnp.take_along_axis(logits, inverses[:, None], axis=-1).mean(axis=0)
+    return _mask_illegal(game, logits, states), result.mean(axis=0)
+
+
+def _mask_illegal(game: Game, logits: jax.Array, states: State) -> jax.Array:
+    legal = jax.vmap(game.legal_action_mask)(states)
+    return jnp.where(legal, logits, jnp.finfo(jnp.float32).min)
 
 
 def make_root(

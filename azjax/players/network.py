@@ -9,7 +9,7 @@ from flax import struct
 from azjax.games import Game, State
 from azjax.networks import Network, Variables, expected_value
 from azjax.players.core import Choice
-from azjax.players.model import evaluate
+from azjax.players.model import evaluate, evaluate_symmetries
 from azjax.search.keys import draw
 
 
@@ -17,7 +17,8 @@ from azjax.search.keys import draw
 class NetworkPlayer:
     """Chooses the legal move with the highest policy logit.
 
-    With a temperature T above 0 it samples from softmax(logits / T) instead.
+    With a temperature T above 0 it samples from softmax(logits / T) instead. With
+    `use_symmetries` it averages the network's outputs over the symmetries of the game.
     """
 
     draws_in_parts: ClassVar[bool] = True
@@ -25,11 +26,13 @@ class NetworkPlayer:
     network: Network = struct.field(repr=False)
     variables: Variables = struct.field(repr=False)
     temperature: float = struct.field(pytree_node=False, default=0.0)
+    use_symmetries: bool = struct.field(pytree_node=False, default=False)
 
     def choose(self, rng_key: jax.Array, states: State) -> Choice:
         """Chooses a move in each of B positions; the key is consumed and has no effect
         at temperature 0."""
-        logits, result = evaluate(self.game, self.network, self.variables, states)
+        outputs = evaluate_symmetries if self.use_symmetries else evaluate
+        logits, result = outputs(self.game, self.network, self.variables, states)
         policy = jax.nn.softmax(logits)
         action = logits.argmax(axis=-1)
         if self.temperature:

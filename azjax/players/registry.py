@@ -67,8 +67,8 @@ def load(spec: str, game: Game | None = None, parts: Parts | None = None) -> Any
     - `minimax:DEPTH`: alpha-beta search to this depth;
     - `mcts:N`: UCT search with N random playouts; settings `exploration` and
       `tree_reuse_nodes`;
-    - `network:RUN`: the policy of a trained network without search; setting
-      `temperature`;
+    - `network:RUN`: the policy of a trained network without search; settings
+      `temperature` and `use_symmetries`;
     - `alphazero:RUN`: search with the network; settings `simulations` and the fields of
       `SearchConfig` that concern play, which default to those of the run;
     - `q_learning:RUN`: a player trained by `azjax train-q`; setting `epsilon`, the
@@ -154,8 +154,11 @@ def _human(spec: PlayerSpec, game: Game | None) -> AnyPlayer:
 
 def _network(spec: PlayerSpec, game: Game | None) -> Player:
     temperature = spec.float_setting("temperature", 0, MAX_TEMPERATURE, 0.0)
+    use_symmetries = spec.bool_setting("use_symmetries", False)
     trained = load_run(spec.argument, game, spec.parts)
-    return NetworkPlayer(trained.game, trained.network, trained.variables, temperature)
+    return NetworkPlayer(
+        trained.game, trained.network, trained.variables, temperature, use_symmetries
+    )
 
 
 def _alphazero(spec: PlayerSpec, game: Game | None) -> Player:
@@ -197,7 +200,7 @@ PLAYER_KINDS = {
     "greedy": PlayerKind("greedy", _greedy),
     "minimax": PlayerKind("minimax:DEPTH", _minimax),
     "mcts": PlayerKind("mcts:N", _mcts, ("exploration", "tree_reuse_nodes")),
-    "network": PlayerKind("network:RUN", _network, ("temperature",)),
+    "network": PlayerKind("network:RUN", _network, ("temperature", "use_symmetries")),
     "alphazero": PlayerKind(
         "alphazero:RUN",
         _alphazero,

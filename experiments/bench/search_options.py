@@ -7,7 +7,7 @@
 `root-visits` plays Connect Four against itself and counts the root's visits of each
 move, with and without tree reuse. `match` plays two players, named as for
 `azjax play --opponent`, against each other from random openings, each of them once with
-each color. `mistakes` grades players on azjax's solved positions.
+each color. `mistakes` grades players on azjax's solved positions and compares them.
 """
 
 import json
@@ -15,6 +15,7 @@ import time
 from typing import Literal
 
 import jax
+import numpy as np
 import rich
 import tyro
 
@@ -116,7 +117,8 @@ def match(  # noqa: PLR0917  # a command, called by name
 def mistakes(
     players: tyro.conf.Positional[tuple[str, ...]], /, json: bool = False
 ) -> None:
-    """Grades players on azjax's solved positions.
+    """Grades players on azjax's solved positions; compares all with the first one,
+    position by position.
 
     Args:
         players: for example `alphazero:pretrained?simulations=200&use_solver=true`.
@@ -124,16 +126,36 @@ def mistakes(
     """
     positions = shipped(GAME)
     assert positions is not None
+    first = None
     for player in players:
         start = time.perf_counter()
         graded = grade(load_compiled(player, GAME), positions, jax.random.key(0))
+        seconds = time.perf_counter() - start
+        first = graded.is_mistake if first is None else first
         low, high = graded.mean_interval
+        more, margin = difference(graded.is_mistake, first)
         show(
-            {"player": player, "mistakes": graded.mean, "low": low, "high": high},
+            {
+                "player": player,
+                "mistakes": graded.mean,
+                "low": low,
+                "high": high,
+                "difference": more,
+                "margin": margin,
+            },
             f"{player}: {graded.mean:.2%} mistakes (95% interval {low:.2%} to "
-            f"{high:.2%}), {time.perf_counter() - start:.0f} s",
+            f"{high:.2%}), {more:+.2%} (± {margin:.2%}) against the first player, "
+            f"{seconds:.0f} s",
             as_json=json,
         )
+
+
+def difference(is_mistake: np.ndarray, of_first: np.ndarray) -> tuple[float, float]:
+    """Returns the mean difference of two players' mistakes in the same positions, and
+    half the width of its 95% interval."""
+    differences = is_mistake.astype(float) - of_first
+    margin = 1.96 * differences.std() / len(differences) ** 0.5
+    return float(differences.mean()), float(margin)
 
 
 def show(result: dict, text: object, *, as_json: bool) -> None:

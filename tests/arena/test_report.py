@@ -70,7 +70,8 @@ def test_without_parts_the_untrained_network_is_not_an_opponent(player):
 
 
 class SmallNumbers:
-    """A perfect opponent for tests: it plays the smallest legal action."""
+    """A perfect opponent for tests: it plays the smallest legal action, and its values
+    say that the first player wins."""
 
     def start_session(self, game, seed):
         self.game = game
@@ -78,19 +79,20 @@ class SmallNumbers:
 
     def choose(self, state, moves):
         mask = self.game.legal_action_mask(state)
-        return players.MoveDecision(int(mask.argmax()))
+        return players.MoveDecision(int(mask.argmax()), value=1.0)
 
     def close(self):
         pass
 
 
-def test_the_first_player_meets_the_perfect_player(player, monkeypatch):
+def test_network_and_search_meet_the_perfect_player(player, monkeypatch):
     assert arena.report.perfect_player(GAME) is None
     monkeypatch.setattr(arena.report, "perfect_player", lambda game: SmallNumbers())
     report = evaluate(player, None)
     assert set(report.perfect) == {"network", "search"}
-    assert all(result.games == 10 for result in report.perfect.values())
+    assert all(match.total.games == 10 for match in report.perfect.values())
     # A player that moves first and knows the game beats one that counts up.
-    assert report.perfect["search"].wins == 10
-    content = report.to_json()["first_player_against_perfect"]
-    assert content["search"] == {"wins": 10, "draws": 0, "losses": 0}
+    assert report.perfect["search"].kept == 10
+    content = report.to_json()["against_perfect"]["search"]
+    assert content["kept"] == content["wins"] == 10
+    assert content["side"] == 0

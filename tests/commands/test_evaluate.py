@@ -1,10 +1,14 @@
 import json
 import sys
 
+import numpy as np
 import pytest
 from flax import nnx
+from rich.console import Console
 
 from azjax import cli, games
+from azjax.arena import PerfectMatch, Report
+from azjax.commands.evaluate import print_report
 from azjax.networks import DenseTrunkConfig, NetworkConfig, Parts
 from azjax.players import TrainedPlayer, first_network, load, save_player
 from azjax.search import GumbelConfig
@@ -80,3 +84,16 @@ def test_other_commands_accept_parts(own_run, command, capsys):
     with pytest.raises(SystemExit):
         cli.main([*command, *args])
     assert "there is no module 'nowhere' in" in capsys.readouterr().err
+
+
+def test_the_games_against_perfect_play_are_printed_with_interval_and_moves(capsys):
+    match = PerfectMatch(
+        0, 1, results=np.array([1, -1, 0, 1]), lost_at=np.array([0, 9, 13, 0])
+    )
+    print_report(Console(width=200), Report(64, None, None, {}, {"search": match}))
+    title, head, row = capsys.readouterr().out.splitlines()
+    assert title.strip() == "as the first player against perfect play"
+    assert "keeps the win" in head
+    assert row.split("  ")[0].strip() == "search, 64 simulations"
+    assert "50.0% (15.0-85.0)" in row
+    assert row.strip().endswith("9 (1), 13 (1)")

@@ -6,7 +6,13 @@ import numpy as np
 
 from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig, expected_value, init_network
-from azjax.players.model import evaluate, make_recurrent_fn, make_root, mover_reward
+from azjax.players.model import (
+    evaluate,
+    evaluate_symmetries,
+    make_recurrent_fn,
+    make_root,
+    mover_reward,
+)
 
 GAME = games.make("tic_tac_toe")
 step = jax.jit(GAME.step)
@@ -119,6 +125,27 @@ def test_the_result_probabilities_sum_to_1():
     structure, variables = network()
     _, result = look(GAME, structure, variables, batch(*[GAME.init()] * 3))
     np.testing.assert_allclose(result.sum(axis=-1), 1, rtol=1e-6)
+
+
+def test_outputs_over_the_symmetries_are_the_mean_over_a_position_s_images():
+    structure, variables = network()
+    # The eight images of a stone in a corner are four positions, each of them twice.
+    corners = batch(*(position([corner]) for corner in ("a3", "c3", "a1", "c1")))
+    single, single_result = jax.device_get(look(GAME, structure, variables, corners))
+    assert np.ptp(single_result, axis=0).max() > 1e-3
+    everything = jax.jit(evaluate_symmetries, static_argnums=(0, 1))
+    mean, result = jax.device_get(everything(GAME, structure, variables, corners))
+    expected = single_result.mean(axis=0, keepdims=True).repeat(4, axis=0)
+    np.testing.assert_allclose(result, expected, rtol=1e-5)
+    # Actions that each symmetry maps to each other: the center, the opposite corner.
+    rows = np.arange(4)
+    for actions in ([4, 4, 4, 4], [8, 6, 2, 0]):
+        expected = single[rows, actions].mean().repeat(4)
+        np.testing.assert_allclose(mean[rows, actions], expected, rtol=1e-4)
+    is_lowest = mean == np.finfo(np.float32).min
+    np.testing.assert_array_equal(
+        np.argwhere(is_lowest), [[0, 0], [1, 2], [2, 6], [3, 8]]
+    )
 
 
 def test_a_root_has_the_network_outputs():

@@ -1,3 +1,5 @@
+import dataclasses
+
 import chex
 import jax
 import numpy as np
@@ -65,3 +67,17 @@ def test_at_any_temperature_moves_are_legal(trained, states):
         assert legal[np.arange(3), np.asarray(choice.action)].all()
         assert (np.asarray(choice.policy)[~legal] == 0).all()
         np.testing.assert_allclose(choice.policy.sum(axis=1), 1, rtol=1e-5)
+
+
+def test_with_symmetries_the_outputs_are_averaged_over_them(trained):
+    # A linear policy that prefers the left column prefers no column on the average.
+    player = preferring(trained, [5.0, 0, 0, 6, 0, 0, 7, 0, 0], [0.0] * 3)
+    states = jax.tree.map(lambda leaf: leaf[None], trained.game.init())
+    averaged = dataclasses.replace(player, use_symmetries=True)
+    policy = choose(averaged, jax.random.key(0), states).policy
+    board = np.asarray(policy).reshape(3, 3)
+    np.testing.assert_allclose(board, np.rot90(board), rtol=1e-5)
+    assert board[0, 0] > board[0, 1] > board[1, 1]
+    # The corners have 5 and 7, of four, the edges 6.
+    odds = np.log(board[0, 0] / board[1, 1]), np.log(board[0, 1] / board[1, 1])
+    np.testing.assert_allclose(odds, [12 / 4, 6 / 4], rtol=1e-5)

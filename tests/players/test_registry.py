@@ -72,6 +72,13 @@ def test_network_players_accept_a_temperature(run):
     assert players.load(f"network:{run}?temperature=0.5").temperature == 0.5
 
 
+def test_network_players_average_over_symmetries_if_asked(run):
+    assert not players.load(f"network:{run}").use_symmetries
+    assert players.load(f"network:{run}?use_symmetries=true").use_symmetries
+    with pytest.raises(ValueError, match=r"use_symmetries must be .*'2'"):
+        players.load(f"network:{run}?use_symmetries=2")
+
+
 def test_network_loads_the_trained_network(run, trained):
     player = players.load(f"network:{run}")
     assert isinstance(player, NetworkPlayer)
@@ -125,7 +132,7 @@ def test_an_unknown_player_error_lists_all_forms(spec):
         ),
         (
             "network:{run}?simulations=2",
-            "no setting 'simulations'; its settings are temperature",
+            "no setting 'simulations'; its settings are temperature, use_symmetries",
         ),
         ("greedy?depth=2", "no setting 'depth'; it has none"),
     ],
