@@ -192,7 +192,9 @@ export class Review {
     const parts = [];
     const what = mark ? `${WORDS[mark]}: ${text} ${mark}` : text;
     if (best === text) parts.push(`${what} is the reviewer's move, ${signed(after)}`);
-    else {
+    else if (!mark && loss < 0.005) {
+      parts.push(`${what} is as good as the reviewer's move, ${best} (${signed(after)})`);
+    } else {
       const where = mark && bestCells.length ? " (green on the board)" : "";
       parts.push(`${what} loses ${loss.toFixed(2)} (${values})`, `Better: ${best}${where}`);
     }
