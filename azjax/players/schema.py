@@ -7,7 +7,7 @@ converts the previous version.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-VERSION = 7
+VERSION = 8
 
 
 def migrate(config: object) -> dict[str, Any]:
@@ -92,6 +92,12 @@ def _from_6(config: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(learner, dict):
         return dict(config)
     return {**config, "learner": {**learner, "max_regret": 2.0}}
+
+
+def _from_7(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Version 8 adds the services that get the metrics of a run; older runs have
+    none."""
+    return dict(config)
 
 
 def _q_from_2(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -184,4 +190,5 @@ _STEPS: Mapping[int, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     4: _from_4,
     5: _from_5,
     6: _from_6,
+    7: _from_7,
 }

@@ -48,7 +48,7 @@ from azjax.training.replay import (
     make_batch,
     make_index,
 )
-from azjax.training.run_config import CheckpointConfig, DataConfig
+from azjax.training.run_config import CheckpointConfig, DataConfig, ReportConfig
 from azjax.training.sampling import Sampler, uniform_sampler
 from azjax.training.saved_config import load_config, repeated_config
 from azjax.training.self_play import Games, Trajectory, make_self_play, start_games
@@ -75,6 +75,7 @@ __all__ = [
     "Loss",
     "Replay",
     "ReplayConfig",
+    "ReportConfig",
     "Run",
     "Sample",
     "Sampler",

@@ -32,7 +32,7 @@ _COUNTS = {
     "updates": "updates",
 }
 NONE = "-"  # a value that a run does not have
-_NOT_COMPARED = ("game", "run_dir", "notes", "plan")
+_NOT_COMPARED = ("game", "run_dir", "notes", "plan", "report")
 _OPTIONS = {"network.trunk.name": "trunk", "search.algorithm": "algorithm"}
 
 

@@ -14,6 +14,7 @@ from azjax.training.run_config import (
     BaseEvaluationConfig,
     CheckpointConfig,
     DataConfig,
+    ReportConfig,
     check_length,
     check_opponents,
 )
@@ -258,6 +259,7 @@ class TrainConfig:
     evaluation: EvaluationConfig = EvaluationConfig()
     checkpoint: CheckpointConfig = dataclasses.field(default_factory=CheckpointConfig)
     data: DataConfig = dataclasses.field(default_factory=DataConfig)
+    report: ReportConfig = dataclasses.field(default_factory=ReportConfig)
 
     def __post_init__(self) -> None:
         """Checks the values."""

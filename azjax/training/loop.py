@@ -25,7 +25,7 @@ from azjax.players.batches import Division
 from azjax.remote import as_directory
 from azjax.training.algorithm import Algorithm, TrainState, make_algorithm
 from azjax.training.config import TrainConfig
-from azjax.training.distributed import raise_on_all_processes
+from azjax.training.distributed import is_first_process, raise_on_all_processes
 from azjax.training.evaluation import Evaluator
 from azjax.training.host_loop import (
     Hook,
@@ -51,6 +51,7 @@ from azjax.training.optimizer_identity import DEFAULT, optimizer_identity
 from azjax.training.plan import Plan, plan_to_follow
 from azjax.training.run_directory import has_begun, open_shared_directory
 from azjax.training.sampling import Sampler
+from azjax.training.sinks import check_sinks
 from azjax.training.stored_games import StoredGames
 from azjax.training.targets import ValueTarget
 
@@ -99,6 +100,8 @@ def train(
     enable_compilation_cache()
     custom = _Custom(optimizer, parts, loss, value_target, sampler)
     with raise_on_all_processes():
+        if is_first_process():
+            check_sinks(config.report.sinks)
         setup = _set_up(config, custom)
     notes: list[str] = []
     with (

@@ -132,6 +132,17 @@ def opponents(row: Row) -> list[str]:
     return list(row.get(SCORES, {}))
 
 
+def numbers_by_tag(row: Row) -> dict[str, float]:
+    """Returns the fields of a row in `TAGS`, and its losses, mistakes and scores."""
+    numbers = {tag: row.get(name) for name, tag in TAGS.items()}
+    numbers |= {f"loss/{name}": value for name, value in losses(row).items()}
+    for name in graded(row):
+        numbers[f"mistakes/{name}"] = row[f"{name}_mistakes"]
+    for name in opponents(row):
+        numbers[f"score/{name}"] = row[SCORES][name]["score"]
+    return {tag: number for tag, number in numbers.items() if number is not None}
+
+
 def json_line(row: Row) -> bytes:
     """Returns a row as a line of a metrics file."""
     return json.dumps(row).encode() + b"\n"
@@ -177,18 +188,10 @@ class EventFile:
             self._add(step=purge_step, session_log=start)
 
     def write(self, row: Row) -> None:
-        """Writes the fields of a row in `TAGS`, and its losses, mistakes and scores, at
-        the row's number of positions."""
-        numbers = {tag: row.get(name) for name, tag in TAGS.items()}
-        numbers |= {f"loss/{name}": value for name, value in losses(row).items()}
-        for name in graded(row):
-            numbers[f"mistakes/{name}"] = row[f"{name}_mistakes"]
-        for name in opponents(row):
-            numbers[f"score/{name}"] = row[SCORES][name]["score"]
+        """Writes the numbers of a row at its number of positions."""
         values = [
             _Summary.Value(tag=tag, simple_value=number)
-            for tag, number in numbers.items()
-            if number is not None
+            for tag, number in numbers_by_tag(row).items()
         ]
         self._add(step=row["positions"], summary=_Summary(value=values))
         if time.monotonic() - self._flushed_at > FLUSH_INTERVAL:

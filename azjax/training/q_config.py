@@ -12,6 +12,7 @@ from azjax.remote import Directory, as_run_directory
 from azjax.training.run_config import (
     BaseEvaluationConfig,
     CheckpointConfig,
+    ReportConfig,
     check_length,
     check_opponents,
 )
@@ -96,6 +97,7 @@ class QConfig:
         fit: settings of offline learning.
         evaluation: evaluation settings.
         checkpoint: checkpoint settings.
+        report: services that get the metrics.
     """
 
     game: str
@@ -115,6 +117,7 @@ class QConfig:
     fit: FitConfig = FitConfig()
     evaluation: QEvaluationConfig = QEvaluationConfig()
     checkpoint: CheckpointConfig = dataclasses.field(default_factory=CheckpointConfig)
+    report: ReportConfig = dataclasses.field(default_factory=ReportConfig)
 
     def __post_init__(self) -> None:
         """Checks the values."""

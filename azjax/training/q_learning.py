@@ -31,6 +31,7 @@ from azjax.training.q_play import (
     start_q_games,
 )
 from azjax.training.run_directory import open_run_directory
+from azjax.training.sinks import check_sinks
 
 STATE_VERSION = 3  # raised when the layout of `QState`, progress or digest changes
 
@@ -77,6 +78,7 @@ def train_q(
     """
     started = time.monotonic()
     enable_compilation_cache()
+    check_sinks(config.report.sinks)
     game = game_register.make(config.game)
     network, params = init_q_network(
         jax.random.key(config.seed),

@@ -28,8 +28,10 @@ from azjax.training.metrics import (
 )
 from azjax.training.plots import plot_learning
 from azjax.training.run_config import RunConfig
+from azjax.training.sinks import SINKS_DIRECTORY, Sink, open_sinks
 from azjax.training.working_directory import WorkingDirectory
 
+EVENTS = "TensorBoard events"
 PLAIN_INTERVAL = 15.0  # between two lines without a terminal (seconds)
 
 
@@ -37,8 +39,8 @@ class Reporter:
     """Displays a run and writes its metrics; a context manager.
 
     A terminal shows a few lines that are redrawn; otherwise plain lines are printed,
-    one for each evaluation and few others. A failing disk is reported once, and the run
-    continues.
+    one for each evaluation and few others. A failing disk or service is reported once,
+    and the run continues.
 
     files: directory of `metrics.jsonl`, `tensorboard/` and `plots/learning.png`.
     config: of the run.
@@ -84,9 +86,9 @@ class Reporter:
         replace_file(path, b"".join(map(json_line, kept)))
         self._metrics = MetricsFile(path)
         newest = max((row["positions"] for row in kept), default=-1)
-        self._events: EventFile | None = None
-        with self._surviving("TensorBoard events"):
-            self._events = EventFile(
+        self._sinks: dict[str, Sink] = {}
+        with self._surviving(EVENTS):
+            self._sinks[EVENTS] = EventFile(
                 self._files.path / "tensorboard", newest + 1 if rows else None
             )
         evaluations = [row for row in kept if row["kind"] == "evaluation"]
@@ -100,6 +102,11 @@ class Reporter:
             doing = "continue training" if iterations else "train"
             length, where = _length(self._config), self._files.directory
             self._print(f"{doing} {self._config.game} for {length} in {where}")
+        with self._surviving("metrics to services"):
+            continues = self._start["iteration"] >= 0
+            self._sinks |= open_sinks(
+                self._files.path, self._config, kept, self.message, continues=continues
+            )
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -108,9 +115,9 @@ class Reporter:
         self.leave()
         if self._last_message is not None:
             self._print(self._last_message)
-        with self._surviving("TensorBoard events"):
-            if self._events:
-                self._events.close()
+        for what, sink in self._sinks.items():
+            with self._surviving(what):
+                sink.close()
 
     def message(self, text: str) -> None:
         """Prints a line above the display."""
@@ -166,7 +173,7 @@ class Reporter:
     def publish(self) -> None:
         """Copies written files to a remote run directory."""
         with self._surviving("to the run directory"):
-            self._files.publish(METRICS_FILE, "plots", "tensorboard")
+            self._files.publish(METRICS_FILE, "plots", "tensorboard", SINKS_DIRECTORY)
 
     def _included(self, rows: Sequence[Row]) -> list[Row]:
         """Returns the rows up to the checkpoint; later ones will be computed again."""
@@ -182,20 +189,21 @@ class Reporter:
     def _record(self, kind: str, row: Row) -> None:
         self._note = None
         self._clock = (row["seconds"], time.monotonic())
+        row = {"kind": kind, **row}
         with self._surviving("metrics"):
-            self._metrics.append({"kind": kind, **row})
-        if self._events:
+            self._metrics.append(row)
+        for what, sink in list(self._sinks.items()):
             try:
-                self._events.write(row)
+                sink.write(row)
             except OSError:
-                events, self._events = self._events, None
-                with self._surviving("TensorBoard events"):
-                    events.close()
+                del self._sinks[what]
+                with self._surviving(what):
+                    sink.close()
                     raise
 
     @contextlib.contextmanager
     def _surviving(self, what: str) -> Iterator[None]:
-        """Reports a failing disk, once, and continues."""
+        """Reports a failing disk or service, once, and continues."""
         try:
             yield
         except OSError as error:

@@ -2,12 +2,13 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
-from azjax.checks import check_int, check_number
+from azjax.checks import check_choice, check_int, check_number
 from azjax.remote import Directory
 
 MAX_LENGTH = 10**9  # of a run, minutes or iterations
+SINKS = ("wandb", "mlflow")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,6 +82,25 @@ class DataConfig:
         check_number("data.max_gigabytes", self.max_gigabytes, above=0)
 
 
+@dataclasses.dataclass(frozen=True)
+class ReportConfig:
+    """Settings of the services that get the metrics of a run; they may change when the
+    run continues.
+
+    Attributes:
+        sinks: services besides TensorBoard: `wandb` (Weights & Biases), `mlflow`.
+    """
+
+    sinks: tuple[Literal["wandb", "mlflow"], ...] = ()
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        for name in self.sinks:
+            check_choice("report.sinks", name, SINKS)
+            if self.sinks.count(name) > 1:
+                raise ValueError(f"report.sinks has {name!r} twice")
+
+
 def check_length(minutes: object, iterations: object) -> None:
     """Checks the length of a run; None is allowed.
 
@@ -124,6 +144,11 @@ class RunConfig(Protocol):
     @property
     def checkpoint(self) -> CheckpointConfig:
         """Checkpoint settings."""
+        ...
+
+    @property
+    def report(self) -> ReportConfig:
+        """Services that get the metrics."""
         ...
 
     def to_json(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from azjax.training.distributed import (
 )
 from azjax.training.lock import LOCK_FILE, locked
 from azjax.training.metrics import METRICS_FILE, read_metrics
-from azjax.training.optimizer_identity import comparable
+from azjax.training.optimizer_identity import DEFAULT, comparable
 from azjax.training.run_config import RunConfig
 
 CONFIG_FILE = "config.json"
@@ -58,6 +58,8 @@ def open_run_directory(
     directory = config.directory
     with disk_errors(directory):
         is_run = _is_run(directory)
+        if not is_remote(directory):  # an object store would create a bucket
+            directory.mkdir(parents=True, exist_ok=True)
         lock = locked(directory)
     with lock:
         values = _as_json(config, optimizer, hooks)
@@ -104,16 +106,28 @@ def open_shared_directory(
         yield config.directory
 
 
+def check_run_directory(config: RunConfig) -> None:
+    """Checks that a run with the default optimizer can begin or continue in its
+    directory; writes nothing.
+
+    Raises:
+        ValueError: as in `open_run_directory`.
+    """
+    directory = config.directory
+    if _is_run(directory):
+        _check_checkpoints(directory)
+        values = _as_json(config, DEFAULT, ())
+        _check_same_run(directory, values, lambda text: None)
+
+
 def _is_run(directory: Directory) -> bool:
-    """Returns whether a directory holds a run; if not, it is empty, and created here.
+    """Returns whether a directory holds a run; if not, it is empty or missing.
 
     Raises:
         ValueError: it is not a directory, or holds other files.
     """
     if directory.exists() and not directory.is_dir():
         raise ValueError(f"{directory} is not a directory: give another --run-dir")
-    if not is_remote(directory):  # an object store would create a bucket
-        directory.mkdir(parents=True, exist_ok=True)
     if (directory / CONFIG_FILE).exists():
         return True
     paths = directory.iterdir() if directory.exists() else ()
@@ -288,7 +302,7 @@ def _comparable(
     compared."""
     saved, wanted = dict(saved), dict(wanted)
     for settings in (saved, wanted):
-        for name in ("notes", "minutes", "iterations", "data"):
+        for name in ("notes", "minutes", "iterations", "data", "report"):
             settings.pop(name, None)
     old, new = saved.get("optimizer"), wanted.get("optimizer")
     if old is None:  # a run of an older version

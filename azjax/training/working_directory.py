@@ -12,6 +12,7 @@ from azjax.players.serialization import CONFIG_FILE
 from azjax.players.weights import open_regular
 from azjax.remote import Directory, store_errors
 from azjax.training.metrics import MAX_METRICS_BYTES, METRICS_FILE
+from azjax.training.sinks import MAX_STATE_BYTES, STATE_FILES
 
 
 class WorkingDirectory:
@@ -34,6 +35,7 @@ class WorkingDirectory:
         """
         with contextlib.suppress(FileNotFoundError):
             with open_regular(self.directory / name, most) as file:
+                (self.path / name).parent.mkdir(exist_ok=True)
                 (self.path / name).write_bytes(file.read())
             self._published[name] = _version(self.path / name)
 
@@ -79,9 +81,10 @@ class WorkingDirectory:
 def working_directory(directory: Directory) -> Iterator[WorkingDirectory]:
     """A context with the directory in which a run writes.
 
-    For a remote run directory it is a temporary directory with the run's metrics. At
-    the end changed files are copied and the temporary directory is removed; if that
-    fails, the files stay and a line on the standard error names them.
+    For a remote run directory it is a temporary directory with the run's metrics and
+    the ids of its runs in services. At the end changed files are copied and the
+    temporary directory is removed; if that fails, the files stay and a line on the
+    standard error names them.
 
     Raises:
         OSError: the metrics cannot be read.
@@ -93,6 +96,8 @@ def working_directory(directory: Directory) -> Iterator[WorkingDirectory]:
     working = WorkingDirectory(path, directory)
     try:
         working.fetch(METRICS_FILE, MAX_METRICS_BYTES)
+        for name in STATE_FILES:
+            working.fetch(name, MAX_STATE_BYTES)
         yield working
     finally:
         try:

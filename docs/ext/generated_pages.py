@@ -29,7 +29,7 @@ from azjax.training import (
     TrainConfig,
 )
 from azjax.training.model_card import CARD_FILE
-from azjax.training.run_config import DataConfig
+from azjax.training.run_config import DataConfig, ReportConfig
 
 SETTINGS = (
     ("Run", "", TrainConfig),
@@ -39,6 +39,7 @@ SETTINGS = (
     ("Evaluation", "evaluation.", EvaluationConfig),
     ("Checkpoints", "checkpoint.", CheckpointConfig),
     ("Kept games", "data.", DataConfig),
+    ("Metrics", "report.", ReportConfig),
     ("Network", "network.", NetworkConfig),
     ("Trunk `dense`", "network.trunk.", DenseTrunkConfig),
     ("Trunk `conv`", "network.trunk.", ConvTrunkConfig),
