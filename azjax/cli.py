@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 
 from azjax.commands.common import INTERRUPTED, PIPE_CLOSED
-from azjax.program import NAME, USAGE_ERROR, error_line, program
+from azjax.program import NAME, USAGE_ERROR, error_line, is_users_mistake, program
 from azjax.suggestions import did_you_mean
 
 HELP_OPTIONS = ("-h", "--help")
@@ -22,6 +22,7 @@ COMMANDS = {
     "games": "List the games, their sizes and options.",
     "plan": "Forecast memory and speed of a run on a device, which may be absent.",
     "train": "Learn a game by self-play.",
+    "sweep": "Train a run for each combination of settings.",
     "train-q": "Learn a small game by Q-learning, as a baseline.",
     "evaluate": "Measure a player's mistakes and match scores.",
     "compare": "Compare runs: settings, progress, strength.",
@@ -152,8 +153,7 @@ def ends_in_order() -> Iterator[None]:
 def one_line_errors() -> Iterator[None]:
     """A context in which a user's mistake ends the program with one line and status 2.
 
-    Mistakes are ValueErrors raised in azjax or its script, and file system errors; all
-    other exceptions are bugs and keep their traceback.
+    All exceptions but a user's mistakes are bugs and keep their traceback.
     """
     try:
         try:
@@ -167,7 +167,7 @@ def one_line_errors() -> Iterator[None]:
     except OSError as error:
         _fail(error_line(error))
     except ValueError as error:
-        if not _is_raised_here(error):
+        if not is_users_mistake(error):
             raise
         _fail(error_line(error))
     except KeyboardInterrupt:
@@ -177,11 +177,3 @@ def one_line_errors() -> Iterator[None]:
 def _fail(message: str) -> None:
     print(f"azjax: {message}", file=sys.stderr)
     raise SystemExit(USAGE_ERROR)
-
-
-def _is_raised_here(error: BaseException) -> bool:
-    traceback = error.__traceback__
-    while traceback is not None and traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    name = traceback.tb_frame.f_globals.get("__name__", "") if traceback else ""
-    return name.split(".")[0] in ("azjax", "__main__")

@@ -32,6 +32,19 @@ def error_line(error: BaseException) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
+def is_users_mistake(error: BaseException) -> bool:
+    """Returns whether an exception is a file system error, or a ValueError raised in
+    azjax or its script; others are bugs."""
+    if isinstance(error, OSError):
+        return True
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    name = traceback.tb_frame.f_globals.get("__name__", "") if traceback else ""
+    is_raised_here = name.split(".")[0] in (NAME, "__main__")
+    return isinstance(error, ValueError) and is_raised_here
+
+
 def program_for(game: object) -> str:
     """Returns the program that knows a game: `azjax`, or the running one for a user's
     game."""

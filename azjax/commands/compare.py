@@ -43,6 +43,8 @@ from azjax.training.comparison import (
 )
 from azjax.training.comparison_plot import draw_comparison
 
+MAX_COLUMNS = 6  # runs in a table
+
 
 def compare_command(
     runs: tyro.conf.Positional[tuple[str, ...]],
@@ -136,17 +138,29 @@ def _play(
 
 
 def print_comparison(console: Console, runs: Sequence[SavedRun]) -> None:
-    """Prints a table with a column for each run."""
-    table = Table(box=None, header_style="cyan", padding=(0, 2, 0, 0))
-    for name in ("", *(run.name for run in runs)):
-        table.add_column(Text(_printable(name)), overflow="fold")
-    directories = [str(run.directory) for run in runs]
-    _add_rows(table, "", {"directory": directories})
-    for heading, rows in sections(runs):
-        _add_rows(table, heading, rows)
+    """Prints a table with a column for each run; with many runs several tables."""
     title = f"{game_title(runs[0].config.game)}: {len(runs)} runs"
     console.print(Text(title, "bold"))
-    console.print(table)
+    found = sections(runs)
+    for start in range(0, len(runs), MAX_COLUMNS):
+        if start:
+            console.print()
+        console.print(_table(runs, found, slice(start, start + MAX_COLUMNS)))
+
+
+def _table(
+    runs: Sequence[SavedRun],
+    found: Sequence[tuple[str, Mapping[str, Sequence[str]]]],
+    part: slice,
+) -> Table:
+    """Returns a table of sections with a column for each run in a part of the runs."""
+    table = Table(box=None, header_style="cyan", padding=(0, 2, 0, 0))
+    for name in ("", *(run.name for run in runs[part])):
+        table.add_column(Text(_printable(name)), overflow="fold")
+    directories = [str(run.directory) for run in runs]
+    for heading, rows in (("", {"directory": directories}), *found):
+        _add_rows(table, heading, {name: rows[name][part] for name in rows})
+    return table
 
 
 def _add_rows(table: Table, heading: str, rows: Mapping[str, Sequence[str]]) -> None:

@@ -1,0 +1,113 @@
+"""`azjax sweep`: trains a run for each combination of settings."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+import tyro
+
+from azjax.commands.arena import tables_console
+from azjax.commands.arena_tables import print_line
+from azjax.commands.common import STOPPED, note
+from azjax.commands.compare import print_comparison
+from azjax.commands.parts import read_parts
+from azjax.commands.train import parse_train_config
+from azjax.networks import Parts
+from azjax.program import error_line, is_users_mistake
+from azjax.training import TrainConfig, train
+from azjax.training.comparison import read_runs
+from azjax.training.run_directory import CONFIG_FILE, check_run_directory
+from azjax.training.signals import exit_on_second_signal
+from azjax.training.sinks import check_sinks
+from azjax.training.sweep import is_finished, read_sweep
+
+FAILED = 1  # exit status: a run failed
+
+
+def sweep_command(
+    game: tyro.conf.Positional[str],
+    file: tyro.conf.Positional[str],
+    /,
+    *,
+    directory: str | None = None,
+    parts: str | None = None,
+) -> None:
+    """Train a run for each combination of the settings in a file, one after the other,
+    and compare them.
+
+    The file is TOML: settings of `azjax train` with a value or a list of values. With
+    `samples` and `sample_seed` it trains so many random combinations. The same command
+    continues a stopped sweep; finished runs are not trained again.
+
+    Args:
+        game: a game that `azjax games` lists.
+        file: the settings, for example `learner.batch_size = [128, 256]`.
+        directory: directory of the run directories; runs/GAME_FILE by default.
+        parts: MODULE:NAME, an azjax.networks.Parts, for networks with custom modules.
+    """
+    own_parts = read_parts(parts)  # first, as it may register a trunk
+    path = Path(file)
+    name = re.sub("[^a-z0-9]+", "_", f"{game}_{path.stem}".lower())
+    configs = _configs(game, path, directory or f"runs/{name}")
+    check_sinks(sorted({sink for run in configs for sink in run.report.sinks}))
+    with exit_on_second_signal():
+        failures = _train_all(configs, own_parts)
+    begun = [
+        str(config.directory)
+        for config in configs
+        if (config.directory / CONFIG_FILE).exists()
+    ]
+    console = tables_console(as_json=False)
+    if len(begun) > 1:
+        print_comparison(console, read_runs(begun))
+    for text in failures:
+        print_line(console, f"failed: {text}")
+    if failures:
+        raise SystemExit(FAILED)
+
+
+def _configs(game: str, path: Path, directory: str) -> list[TrainConfig]:
+    """Returns the settings of all runs, checked; writes nothing.
+
+    Raises:
+        ValueError: the file or a setting is invalid, or the directory of a run holds
+            something else.
+    """
+    configs = []
+    for run in read_sweep(path):
+        options = [*run.options, f"--run-dir={directory}/{run.name}"]
+        try:
+            config = parse_train_config(game, options, prog=f"azjax train {game}")
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+        check_run_directory(config)
+        configs.append(config)
+    return configs
+
+
+def _train_all(configs: Sequence[TrainConfig], parts: Parts | None) -> list[str]:
+    """Trains or continues the runs that are not finished. Returns a line for each that
+    failed.
+
+    Raises:
+        SystemExit: a signal stopped a run.
+    """
+    failures = []
+    for number, config in enumerate(configs, 1):
+        done = "finished already" if is_finished(config) else "train"
+        note(f"run {number} of {len(configs)}, {config.directory}: {done}")
+        if is_finished(config):
+            continue
+        try:
+            run = train(config, parts=parts)
+        except (ValueError, OSError) as error:
+            if not is_users_mistake(error):
+                raise
+            failures.append(f"{config.directory}: {error_line(error)}")
+            note(failures[-1])
+            continue
+        if not run.finished:
+            raise SystemExit(STOPPED)
+        jax.clear_caches()  # no other run uses these programs
+    return failures
