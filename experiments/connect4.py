@@ -43,8 +43,11 @@ CONFIG = TrainConfig(
     minutes=20.0,
     # Maps a position to policy logits and to win, draw and loss logits. Dense layers on
     # windows of 4x4 cells, which contain whole lines of four, are far faster on a CPU
-    # than a convolutional tower; on an accelerator the tower is stronger.
-    network=NetworkConfig(DenseTrunkConfig(num_blocks=3, width=256, window=4))
+    # than a convolutional tower; on an accelerator the tower is stronger. They also get
+    # the cells that complete a line of four, two planes computed from the stones.
+    network=NetworkConfig(
+        DenseTrunkConfig(num_blocks=3, width=256, window=4), line_length=4
+    )
     if ON_CPU
     else NetworkConfig(
         ConvTrunkConfig(

@@ -15,6 +15,7 @@ from azjax.games.registry import register
 from azjax.games.symmetry import Symmetry, identity
 
 HEIGHT, WIDTH = 6, 7
+LINE_LENGTH = 4
 # Eight bits a column, the bottom cell lowest: four columns fill a word, and two empty
 # bits above each column keep lines from running over into the next.
 COLUMN_BITS = 8
@@ -63,6 +64,7 @@ class ConnectFour(Game[State]):
     """
 
     name: ClassVar[str] = "connect_four"
+    line_length = LINE_LENGTH
     num_actions = WIDTH
     observation_shape = (HEIGHT, WIDTH, 2)
     max_moves = HEIGHT * WIDTH
@@ -89,7 +91,7 @@ class ConnectFour(Game[State]):
         disc = _drop(occupied, action)
         mine = bitboard.union(mine, disc)
         is_legal = bitboard.has_any(disc)
-        wins = is_legal & bitboard.has_line(mine, 4, DIRECTIONS)
+        wins = is_legal & bitboard.has_line(mine, LINE_LENGTH, DIRECTIONS)
         is_full = bitboard.is_equal(bitboard.union(occupied, disc), FULL_BOARD)
         mover = state.status & 1
         winner = jnp.where(wins, mover, 1 - mover)
@@ -119,7 +121,9 @@ class ConnectFour(Game[State]):
     def evaluate(self, state: State) -> jax.Array:
         """Returns `[]` float32: the lead in discs on lines that can still be won."""
         mine, theirs = state.stones
-        return bitboard.open_lines_lead(mine, theirs, FULL_BOARD, 4, DIRECTIONS)
+        return bitboard.open_lines_lead(
+            mine, theirs, FULL_BOARD, LINE_LENGTH, DIRECTIONS
+        )
 
     def board(self, state: State) -> jax.Array:
         """Returns `[6, 7]` int8: 0 or 1 for a disc of that player, -1 where empty."""
@@ -157,7 +161,7 @@ class ConnectFour(Game[State]):
 
     def winning_cells(self, state: State) -> tuple[rendering.Cell, ...]:
         """Returns the cells of all lines that won."""
-        return cells_in_lines(np.asarray(self.board(state)), 4)
+        return cells_in_lines(np.asarray(self.board(state)), LINE_LENGTH)
 
     def policies_on_board(
         self, state: State, policies: Mapping[str, np.ndarray]

@@ -54,6 +54,9 @@ class Game(abc.ABC, Generic[S]):
     actions_per_cell: K, if the first H * W * K actions are K actions for each cell of
         the observation, row by row, such as placing a stone there or moving from there;
         actions without a cell, such as a pass, follow. 0 if actions have no cells.
+    line_length: stones in a row, column or diagonal that win; 0 in games that are not
+        won by lines. The first two planes of the observation of a game with lines are
+        the stones of the player to move and of the opponent.
     pieces: one letter for each kind of piece, those of player 0 first.
     style: drawing style of the board.
     record_format: file format of games.
@@ -64,6 +67,7 @@ class Game(abc.ABC, Generic[S]):
     style: ClassVar[rendering.Style] = rendering.MARKS
     record_format: ClassVar[RecordFormat] = JSON_LINES
     actions_per_cell: ClassVar[int] = 0
+    line_length: int = 0
     num_actions: int
     observation_shape: tuple[int, int, int]
     max_moves: int

@@ -48,6 +48,7 @@ class Gomoku(Game[State]):
         self.width = width
         self.length = length
         self.exact = exact
+        self.line_length = length
         self.num_actions = height * width
         self.observation_shape = (height, width, 2)
         self.max_moves = height * width

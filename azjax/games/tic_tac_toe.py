@@ -28,6 +28,7 @@ class TicTacToe(Game[State]):
 
     name: ClassVar[str] = "tic_tac_toe"
     actions_per_cell = 1
+    line_length = SIZE
     num_actions = SIZE * SIZE
     observation_shape = (SIZE, SIZE, 2)
     max_moves = SIZE * SIZE

@@ -18,10 +18,12 @@ from azjax.networks.heads import (
     PolicyHead,
     ValueHead,
 )
+from azjax.networks.line_planes import MAX_WIDTH, NUM_PLANES, line_planes
 from azjax.networks.trunks import DenseTrunkConfig, TrunkConfig
 
 # Two, so that the check finds modules that confuse the batch axis with another one.
 CHECKED_BATCH = 2
+MAX_LINE_LENGTH = 19  # the longer side of the largest board
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +37,9 @@ class NetworkConfig:
         heads: `dense`: linear layers on all features; `board`: convolutions and
             pooling, with the same weights on every board size, for convolutional trunks
             and games whose actions belong to cells.
+        line_length: if not 0, the trunk also gets two planes with the empty cells on
+            which a stone of the player to move, or of the opponent, completes a line of
+            this length; for games whose first two planes are their stones.
         dtype: dtype of the computation, `float32` or `bfloat16`; parameters are
             float32.
     """
@@ -42,6 +47,7 @@ class NetworkConfig:
     trunk: TrunkConfig = dataclasses.field(default_factory=DenseTrunkConfig)
     value_head: Literal["wdl", "scalar"] = "wdl"
     heads: Literal["dense", "board"] = "dense"
+    line_length: int = 0
     dtype: Literal["float32", "bfloat16"] = "float32"
 
     def __post_init__(self) -> None:
@@ -53,6 +59,7 @@ class NetworkConfig:
             )
         check_choice("network.value_head", self.value_head, ("wdl", "scalar"))
         check_choice("network.heads", self.heads, ("dense", "board"))
+        check_int("network.line_length", self.line_length, 0, MAX_LINE_LENGTH)
         check_choice("network.dtype", self.dtype, ("float32", "bfloat16"))
 
     def to_json(self) -> dict[str, Any]:
@@ -61,6 +68,7 @@ class NetworkConfig:
             "trunk": self.trunk.to_json(),
             "value_head": self.value_head,
             "heads": self.heads,
+            "line_length": self.line_length,
             "dtype": self.dtype,
         }
 
@@ -140,7 +148,7 @@ class Prediction(NamedTuple):
 
 
 class AlphaZeroNetwork(nnx.Module):
-    """Joins a trunk and its heads."""
+    """Joins a trunk and its heads; see `NetworkConfig` for `line_length`."""
 
     def __init__(
         self,
@@ -148,7 +156,9 @@ class AlphaZeroNetwork(nnx.Module):
         policy_head: nnx.Module,
         value_head: nnx.Module,
         auxiliary: Mapping[str, nnx.Module],
+        line_length: int = 0,
     ):
+        self.line_length = line_length
         self.trunk = trunk
         self.policy_head = policy_head
         self.value_head = value_head
@@ -160,6 +170,9 @@ class AlphaZeroNetwork(nnx.Module):
 
     def __call__(self, observation: jax.Array) -> Prediction:
         """Maps `[B, H, W, C]` observations to a `Prediction`."""
+        if self.line_length:
+            lines = line_planes(observation, self.line_length)
+            observation = jnp.concatenate([observation, lines], -1)
         features = self.trunk(observation)
         return Prediction(
             self.policy_head(features).astype(jnp.float32),
@@ -189,20 +202,22 @@ def init_network(
 
     Raises:
         ValueError: a module in `parts` returns the wrong shape, or has variables that
-            are neither parameters nor batch statistics; or heads for boards do not fit
-            the game or the trunk.
+            are neither parameters nor batch statistics; or heads for boards or
+            `line_length` do not fit the game or the trunk.
     """
     parts = parts or Parts()
     rngs = nnx.Rngs(rng_key)
     dtype = jnp.dtype(config.dtype)
-    trunk = (
-        parts.trunk(observation_shape, rngs)
-        if parts.trunk
-        else config.trunk.make(observation_shape, dtype=dtype, rngs=rngs)
-    )
     observation = jax.ShapeDtypeStruct((CHECKED_BATCH, *observation_shape), jnp.float32)
+    trunk_shape = _trunk_shape(observation_shape, config.line_length)
+    trunk = (
+        parts.trunk(trunk_shape, rngs)
+        if parts.trunk
+        else config.trunk.make(trunk_shape, dtype=dtype, rngs=rngs)
+    )
+    trunk_input = jax.ShapeDtypeStruct((CHECKED_BATCH, *trunk_shape), jnp.float32)
     features_shape = _features_shape(
-        nnx.eval_shape(lambda module, x: module(x), _inference(trunk), observation)
+        nnx.eval_shape(lambda module, x: module(x), _inference(trunk), trunk_input)
     )
     policy_head = (
         parts.policy_head(features_shape, rngs)
@@ -219,7 +234,9 @@ def init_network(
         )
     )
     auxiliary = {head.name: head.make(features_shape, rngs) for head in parts.auxiliary}
-    model = AlphaZeroNetwork(trunk, policy_head, value_head, auxiliary)
+    model = AlphaZeroNetwork(
+        trunk, policy_head, value_head, auxiliary, config.line_length
+    )
     train_def, *arrays, rest = nnx.split(model, nnx.Param, nnx.BatchStat, ...)
     _check_nothing_else(rest)
     network = Network(train_def, nnx.graphdef(_inference(model)))
@@ -227,6 +244,27 @@ def init_network(
     prediction = jax.eval_shape(partial(predict, network), variables, observation)
     _check_shapes(prediction, num_actions)
     return network, variables
+
+
+def _trunk_shape(
+    observation_shape: tuple[int, int, int], line_length: int
+) -> tuple[int, int, int]:
+    """Returns the shape of the trunk's input."""
+    if not line_length:
+        return observation_shape
+    height, width, planes = observation_shape
+    if line_length > max(height, width):
+        raise ValueError(
+            f"network.line_length must be at most {max(height, width)}, the longer "
+            f"side of the board: {line_length}"
+        )
+    if planes < NUM_PLANES or width > MAX_WIDTH:
+        raise ValueError(
+            "network.line_length requires a plane for the stones of each player and at "
+            f"most {MAX_WIDTH} columns, and the observation is {observation_shape}: "
+            f"{line_length}"
+        )
+    return height, width, planes + NUM_PLANES
 
 
 def _make_policy_head(

@@ -15,6 +15,7 @@ from azjax.networks.heads import (
     PolicyHead,
     ValueHead,
 )
+from azjax.networks.line_planes import DIRECTIONS, NUM_PLANES
 from azjax.networks.network import AlphaZeroNetwork
 from azjax.networks.trunks import ConvBlock, ConvTrunk, DenseBlock, DenseTrunk
 from azjax.players import TrainedPlayer
@@ -93,6 +94,12 @@ class _Writer:
         self.nodes.append(helper.make_node(op, inputs, [name], **attributes))
         return name
 
+    def split(self, x: str, number: int, *, axis: int) -> list[str]:
+        """Adds a node that divides a tensor into equal parts; returns their names."""
+        names = [f"split_{len(self.nodes)}_{part}" for part in range(number)]
+        self.nodes.append(helper.make_node("Split", [x], names, axis=axis))
+        return names
+
     def constant(self, value) -> str:
         """Adds an array, as float32 unless it has integers; returns its name."""
         array = np.asarray(value)
@@ -106,11 +113,53 @@ class _Writer:
 def _write_network(writer: _Writer, model: nnx.Module, *, has_draws: bool) -> None:
     if not isinstance(model, AlphaZeroNetwork):
         raise ValueError(f"only an AlphaZeroNetwork can be exported: {type(model)}")
-    features = _write_trunk(writer, "observation", model.trunk)
+    observation = "observation"
+    if model.line_length:
+        observation = _write_line_planes(writer, observation, model.line_length)
+    features = _write_trunk(writer, observation, model.trunk)
     logits = _write_policy_head(writer, features, model.policy_head)
     writer.add("Identity", logits, output="policy_logits")
     value_logits = _write_value_head(writer, features, model.value_head)
     _write_result(writer, value_logits, has_draws)
+
+
+def _write_line_planes(writer: _Writer, observation: str, length: int) -> str:
+    """Returns the observation `[B, H, W, C]` with its line planes.
+
+    A convolution has a filter for each place in a line of each direction: it counts the
+    stones on the line's other places.
+    """
+    size, middle = 2 * length - 1, length - 1
+    filters = np.zeros((len(DIRECTIONS), length, size, size))
+    for direction, (down, right) in enumerate(DIRECTIONS):
+        for place in range(length):
+            for other in set(range(length)) - {place}:
+                row = middle + (other - place) * down
+                column = middle + (other - place) * right
+                filters[direction, place, row, column] = 1
+    kernel = np.tile(filters.reshape(-1, 1, size, size), (NUM_PLANES, 1, 1, 1))
+    first, end, channels = (writer.constant([n]) for n in (0, NUM_PLANES, 1))
+    x = writer.add("Transpose", observation, perm=TO_CHANNELS_FIRST)
+    stones = writer.add("Slice", x, first, end, channels)
+    counts = writer.add(
+        "Conv",
+        stones,
+        writer.constant(kernel),
+        writer.constant(np.full(len(kernel), 2.0 - length)),
+        group=NUM_PLANES,
+        pads=[middle] * 4,
+    )
+    # 1 where all of the other places have stones, 0 elsewhere.
+    complete = writer.add("Relu", counts)
+    planes = [
+        writer.add("ReduceMax", part, axes=[1], keepdims=1)
+        for part in writer.split(complete, NUM_PLANES, axis=1)
+    ]
+    occupied = writer.add("ReduceSum", stones, channels, keepdims=1)
+    empty = writer.add("Relu", writer.add("Sub", writer.constant(1.0), occupied))
+    lines = writer.add("Mul", writer.add("Concat", *planes, axis=1), empty)
+    lines = writer.add("Transpose", lines, perm=TO_CHANNELS_LAST)
+    return writer.add("Concat", observation, lines, axis=3)
 
 
 def _write_trunk(writer: _Writer, observation: str, trunk: nnx.Module) -> str:

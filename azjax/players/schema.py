@@ -95,9 +95,12 @@ def _from_6(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_7(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Version 8 adds the services that get the metrics of a run; older runs have
-    none."""
-    return dict(config)
+    """Version 8 adds planes of lines to the input of networks with policy and value,
+    and the services that get the metrics of a run; older ones have none."""
+    network = config.get("network")
+    if not isinstance(network, dict) or "value_head" not in network:
+        return dict(config)
+    return {**config, "network": {**network, "line_length": 0}}
 
 
 def _q_from_2(config: Mapping[str, Any]) -> dict[str, Any]:

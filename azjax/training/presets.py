@@ -49,9 +49,14 @@ def preset(name: PresetName, game: str = "connect_four", **changes: Any) -> Trai
     if changes.get("minutes") is None and changes.get("iterations") is None:
         changes["minutes"] = _DEFAULT_MINUTES
     is_cpu = name == "cpu" or (name == "auto" and jax.default_backend() == "cpu")
-    config = TrainConfig(game=game, **({} if is_cpu else _ACCELERATOR) | changes)
+    defaults = _cpu(game) if is_cpu else _ACCELERATOR
+    config = TrainConfig(game=game, **defaults | changes)
     fitted = fitted_to_length(config, full_minutes=20.0 if is_cpu else 5.0)
     return dataclasses.replace(fitted, **changes)
+
+
+def _cpu(game: str) -> dict[str, Any]:
+    return {"network": NetworkConfig(line_length=games.make(game).line_length)}
 
 
 _ACCELERATOR: dict[str, Any] = {

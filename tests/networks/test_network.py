@@ -276,6 +276,7 @@ def test_a_part_with_a_random_state_is_refused():
     [
         ({"trunk": "dense"}, r"network.trunk must be .*DenseTrunkConfig\(\): 'dense'"),
         ({"value_head": "tanh"}, "network.value_head must be wdl or scalar"),
+        ({"line_length": -1}, "network.line_length must be an int from 0 to 19: -1"),
         ({"heads": "wide"}, "network.heads must be dense or board"),
         ({"dtype": "float16"}, "network.dtype must be float32 or bfloat16"),
     ],
@@ -283,6 +284,33 @@ def test_a_part_with_a_random_state_is_refused():
 def test_a_wrong_setting_is_refused(setting, message):
     with pytest.raises(ValueError, match=message):
         NetworkConfig(**setting)
+
+
+@CONFIGS
+def test_a_trunk_has_weights_for_the_line_planes(config):
+    def stem(line_length):
+        with_lines = dataclasses.replace(config, line_length=line_length)
+        key = jax.random.key(0)
+        _, variables = init_network(key, BOARD, NUM_ACTIONS, with_lines)
+        return variables.params["trunk"]["stem"]["kernel"].shape[2]
+
+    assert (stem(0), stem(3)) == (BOARD[2], BOARD[2] + 2)
+
+
+@pytest.mark.parametrize(
+    ("shape", "length", "message"),
+    [
+        (BOARD, 5, "line_length must be at most 4, the longer side of the board: 5"),
+        ((3, 4, 1), 3, r"requires a plane for .* is \(3, 4, 1\): 3"),
+        ((3, 33, 2), 3, r"at most 32 columns, .* is \(3, 33, 2\): 3"),
+    ],
+)
+def test_line_planes_need_a_board_with_the_stones_of_both_players(
+    shape, length, message
+):
+    config = dataclasses.replace(DENSE, line_length=length)
+    with pytest.raises(ValueError, match=message):
+        init_network(jax.random.key(0), shape, NUM_ACTIONS, config)
 
 
 def init_board_heads(trunk, actions_per_cell, num_actions=25):

@@ -30,6 +30,7 @@ CONFIGS = [
     for trunk in TRUNKS
     for head in ("wdl", "scalar")
 ]
+CONFIGS += [NetworkConfig(trunk=DENSE, line_length=length) for length in (1, 4, 7)]
 BATCH_SIZES = (1, 8)
 
 

@@ -145,8 +145,15 @@ def test_a_trunk_of_version_2_keeps_the_settings_that_it_uses(trunk, settings):
         "trunk": {"name": trunk, **settings},
         "value_head": "wdl",
         "heads": "dense",
+        "line_length": 0,
         "dtype": "float32",
     }
+
+
+def test_a_network_of_version_7_has_no_line_planes():
+    network = {"value_head": "wdl", "heads": "dense"}
+    migrated = migrate({"format": 7, "network": network})
+    assert migrated["network"] == {**network, "line_length": 0}
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,14 @@ def test_a_presets_window_keeps_positions_of_every_game_until_they_are_eligible(
     assert window * config.self_play.num_games >= config.replay.min_positions
 
 
+@pytest.mark.parametrize(
+    ("game", "length"), [("connect_four", 4), ("gomoku:9,9,5", 5), ("othello", 0)]
+)
+def test_a_network_on_a_cpu_gets_the_lines_of_the_game(game, length):
+    assert preset("cpu", game).network.line_length == length
+    assert preset("accelerator", game).network.line_length == 0
+
+
 def test_a_long_run_on_a_small_board_has_chunks_of_full_size():
     config = preset("cpu", "connect_four", minutes=20.0)
     assert config.self_play == SelfPlayConfig()
