@@ -96,6 +96,11 @@ def _check_attributes(game: Game) -> None:
         f"actions_per_cell: must be an int from 0 to {game.num_actions // num_cells}, "
         f"for {game.num_actions} actions and {num_cells} cells: {per_cell!r}",
     )
+    length, longest = game.line_length, max(game.observation_shape[:2])
+    require(
+        type(length) is int and 0 <= length <= longest,
+        f"line_length: must be an int from 0 to {longest}, the longer side: {length!r}",
+    )
 
 
 def _check_options(game: Game) -> None:

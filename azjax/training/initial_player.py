@@ -8,6 +8,7 @@ import numpy as np
 
 from azjax.games import Game
 from azjax.networks import Parts, Variables
+from azjax.networks.line_planes import NUM_PLANES
 from azjax.players import load_player
 from azjax.players.serialization import PRETRAINED, pretrained_directory
 from azjax.training.config import TrainConfig
@@ -19,7 +20,9 @@ def initial_variables(
     """Returns the weights of `config.initial_player`.
 
     With `network.heads` of `board`, the options of the game may differ, such as the
-    size of the board or the komi, if the network has the same shapes.
+    size of the board or the komi, if the network has the same shapes. A player without
+    line planes gets zeros as their weights if this run has them, so that its network
+    computes the same.
 
     Args:
         config: the run's settings.
@@ -44,6 +47,8 @@ def initial_variables(
     saved, wanted = (
         _flattened(network.to_json()) for network in (player.config, config.network)
     )
+    if player.config.line_length == 0:
+        del saved["line_length"], wanted["line_length"]
     differences = [
         f"network.{name} is {saved.get(name)} there and {wanted.get(name)} here"
         for name in {**wanted, **saved}
@@ -54,12 +59,27 @@ def initial_variables(
             f"the player in {source} has another network ({'; '.join(differences)}): "
             "give its settings"
         )
-    if jax.tree.map(np.shape, player.variables) != jax.tree.map(np.shape, variables):
+    found = player.variables
+    if jax.tree.structure(found) == jax.tree.structure(variables):
+        found = jax.tree.map(_with_line_planes, found, variables)
+    if jax.tree.map(np.shape, found) != jax.tree.map(np.shape, variables):
         raise ValueError(
             f"the network of the player in {source}, for {player.game}, has other "
             f"shapes than one for {game}"
         )
-    return player.variables
+    return found
+
+
+def _with_line_planes(weights: jax.Array, wanted: jax.Array) -> jax.Array:
+    """Returns the kernel `[H, W, inputs, outputs]` of a convolution with zeros for the
+    line planes if `wanted` has weights for them; other weights are unchanged."""
+    with_planes = list(np.shape(weights))
+    if len(with_planes) != 4:
+        return weights
+    with_planes[2] += NUM_PLANES
+    if tuple(with_planes) != np.shape(wanted):
+        return weights
+    return np.pad(weights, ((0, 0), (0, 0), (0, NUM_PLANES), (0, 0)))
 
 
 def _flattened(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -308,6 +308,22 @@ def test_a_run_starts_with_the_weights_of_the_initial_player(undisturbed, tmp_pa
     train(dataclasses.replace(settings, initial_player=None))
 
 
+def test_a_run_with_line_planes_starts_with_a_player_without(undisturbed, tmp_path):
+    network = dataclasses.replace(config(tmp_path).network, line_length=3)
+    source = str(undisturbed.directory)
+    settings = config(
+        tmp_path / "new", initial_player=source, network=network, iterations=1
+    )
+    run = train(settings)
+    for name in ("network_mistakes", "search_mistakes"):
+        assert run.first[name] == undisturbed.last[name]
+    without = dataclasses.replace(settings, initial_player=str(run.directory))
+    network = dataclasses.replace(network, line_length=0)
+    without = dataclasses.replace(without, network=network, run_dir=None)
+    with pytest.raises(ValueError, match="line_length is 3 there and 0 here"):
+        train(without)
+
+
 BOARD_HEADS = NetworkConfig(
     trunk=ConvTrunkConfig(num_blocks=1, channels=4), heads="board"
 )
