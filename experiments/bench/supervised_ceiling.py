@@ -54,6 +54,7 @@ class Settings:
     updates: number of updates of the network.
     num_blocks: residual blocks of the trunk.
     width: of the trunk's layers.
+    line_length: as in `networks.NetworkConfig`.
     batch_size: positions per update.
     learning_rate: peak learning rate.
     simulations: network evaluations per move of the evaluated search.
@@ -66,6 +67,7 @@ class Settings:
     updates: int = 20_000
     num_blocks: int = 3
     width: int = 256
+    line_length: int = GAME.line_length
     batch_size: int = 256
     learning_rate: float = 2e-3
     simulations: int = 64
@@ -170,7 +172,7 @@ def main(settings: Settings) -> None:
         jax.random.key(settings.seed),
         GAME.observation_shape,
         GAME.num_actions,
-        networks.NetworkConfig(trunk),
+        networks.NetworkConfig(trunk, line_length=settings.line_length),
     )
     config = training.LearnerConfig(
         batch_size=settings.batch_size, learning_rate=settings.learning_rate
