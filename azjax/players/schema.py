@@ -95,9 +95,11 @@ def _from_6(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_7(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Version 8 adds the services that get the metrics of a run; older runs have
-    none."""
-    return dict(config)
+    """Version 8 adds the services that get the metrics of a run, and the fraction of
+    stored games to AlphaZero runs; older runs have no services, and those with stored
+    games learn from these alone."""
+    is_run_of_alphazero = "learner" in config
+    return {**config, "stored_fraction": 1.0} if is_run_of_alphazero else dict(config)
 
 
 def _q_from_2(config: Mapping[str, Any]) -> dict[str, Any]:
