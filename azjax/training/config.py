@@ -216,7 +216,7 @@ class TrainConfig:
             With `network.heads` of `board` the options of the game may differ, such as
             the size of the board, if the network has the same shapes.
         learn_from: directories of runs that kept their games, or of imported games; if
-            given, the run learns from these in place of self-play.
+            given, the run learns from these in place of self-play, or of a part of it.
         stored_fraction: fraction of the B slots that hold stored games if `learn_from`
             is given, rounded to the same whole number of slots in each lane; self-play
             plays in the other slots (1: only stored games).
