@@ -1,4 +1,4 @@
-"""The slots of stored games beside those of self-play, see
+"""Divides the slots between stored games and self-play, see
 `TrainConfig.stored_fraction`."""
 
 from azjax.checks import check_number
