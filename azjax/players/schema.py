@@ -95,12 +95,17 @@ def _from_6(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_7(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Version 8 adds planes of lines to the input of networks with policy and value,
-    and the services that get the metrics of a run; older ones have none."""
+    """Version 8 adds line planes to networks with policy and value, and to AlphaZero
+    runs the fraction of stored games and the services that get the metrics; older
+    networks have no such planes, older runs with stored games learn from these alone,
+    and none have services."""
+    migrated = dict(config)
     network = config.get("network")
-    if not isinstance(network, dict) or "value_head" not in network:
-        return dict(config)
-    return {**config, "network": {**network, "line_length": 0}}
+    if isinstance(network, dict) and "value_head" in network:
+        migrated["network"] = {**network, "line_length": 0}
+    if "learner" in config:
+        migrated["stored_fraction"] = 1.0
+    return migrated
 
 
 def _q_from_2(config: Mapping[str, Any]) -> dict[str, Any]:

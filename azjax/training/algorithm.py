@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import optax
@@ -49,7 +50,8 @@ class TrainState:
     """The complete training state; a checkpoint stores it.
 
     learner: parameters, their average, the optimizer state.
-    games: games in progress, leaves `[L, B / L, ...]` for L lanes.
+    games: games in progress, leaves `[L, B / L, ...]` for L lanes; without those of
+        stored games if self-play fills a part of the slots.
     replay: stored positions, leaves `[L, R, B / L, ...]`.
     sampler: the sampler's state, leaves `[L, ...]`.
     rng_key: the run's key; constant; the iteration number is folded in, and for updates
@@ -76,7 +78,8 @@ class Algorithm(NamedTuple):
     make_keys: `(rng_key, iteration) -> (play_keys, update_keys)`.
     self_play: `(variables, num_simulations, games, keys) -> (games, trajectory,
         metrics)`.
-    insert: `(iteration, replay, trajectory) -> replay`.
+    insert: `(iteration, replay, *trajectories) -> replay`; a chunk in one or several
+        parts, which are joined along the slots of each lane.
     make_index: `(num_moves, window, replay) -> (replay, index, eligibility)`.
     prepare: the sampler's `(sampler_state, index) -> sampler_state`.
     gradient: `(learner, sampler_state, (replay, index), keys) -> (gradients,
@@ -192,6 +195,8 @@ def _make_init(
 ):
     """Returns the `init` of an `Algorithm`."""
     num_games = config.self_play.num_games // lanes.number
+    # A run of stored games only has these in progress.
+    num_played = config.played_slots // lanes.number or num_games
 
     def init_lane(rng_key: jax.Array):
         replay = empty_replay(
@@ -202,7 +207,7 @@ def _make_init(
             policy_entries=config.replay.policy_entries,
         )
         sampler_state = sampler.init(jnp.shape(replay.was_eligible))
-        return start_games(game, num_games, rng_key), replay, sampler_state
+        return start_games(game, num_played, rng_key), replay, sampler_state
 
     # Jitted, so that each device allocates only its own lanes.
     init_lanes = lanes.jit(jax.vmap(init_lane))
@@ -242,7 +247,13 @@ def _jit_self_play(lanes: Lanes, config: TrainConfig, game: Game, network: Netwo
 
 
 def _jit_insert(lanes: Lanes):
-    def insert_lanes(iteration: jax.Array, replay: Replay, trajectory: Trajectory):
+    def insert_lanes(iteration: jax.Array, replay: Replay, *parts: Trajectory):
+        trajectory = jax.tree.map(
+            lambda *leaves: jnp.concatenate(leaves, axis=2), *parts
+        )  # [L, T, B / L, ...]
+        num_slots = replay.was_eligible.shape[2]
+        # With fewer, JAX would write a part of the slots and leave the others.
+        chex.assert_axis_dimension(trajectory.terminated, 2, num_slots)
         return insert(replay, trajectory, iteration)
 
     return lanes.jit(insert_lanes, num_replicated=1, donate_argnums=(1,))

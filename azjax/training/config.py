@@ -10,14 +10,14 @@ from azjax.checks import check_int, check_number, check_seed
 from azjax.networks import NetworkConfig
 from azjax.remote import Directory, as_directory, as_run_directory
 from azjax.search import MAX_NODES, GumbelConfig, SearchConfig
+from azjax.training.evaluation_config import EvaluationConfig
 from azjax.training.run_config import (
-    BaseEvaluationConfig,
     CheckpointConfig,
     DataConfig,
     ReportConfig,
     check_length,
-    check_opponents,
 )
+from azjax.training.stored_fraction import check_stored_fraction, stored_part
 from azjax.training.targets import horizon
 
 
@@ -194,26 +194,6 @@ class LearnerConfig:
 
 
 @dataclasses.dataclass(frozen=True)
-class EvaluationConfig(BaseEvaluationConfig):
-    """Evaluation settings.
-
-    Attributes:
-        num_simulations: simulations of the evaluated search.
-        opponents: player specs, as `azjax.players.load` takes them; the network without
-            search plays a match against each.
-    """
-
-    num_simulations: int = 64
-    opponents: tuple[str, ...] = ("random",)
-
-    def __post_init__(self) -> None:
-        """Checks the values."""
-        super().__post_init__()
-        check_int("evaluation.num_simulations", self.num_simulations, 1, MAX_NODES)
-        check_opponents(self.opponents)
-
-
-@dataclasses.dataclass(frozen=True)
 class TrainConfig:
     """Settings of a training run.
 
@@ -236,7 +216,10 @@ class TrainConfig:
             With `network.heads` of `board` the options of the game may differ, such as
             the size of the board, if the network has the same shapes.
         learn_from: directories of runs that kept their games, or of imported games; if
-            given, the run learns from these in place of self-play.
+            given, the run learns from these in place of self-play, or of a part of it.
+        stored_fraction: fraction of the B slots that hold stored games if `learn_from`
+            is given, rounded to the same whole number of slots in each lane; self-play
+            plays in the other slots (1: only stored games).
         notes: free text stored in `config.json`; may change when the run continues.
     """
 
@@ -250,13 +233,14 @@ class TrainConfig:
     run_dir: str | None = None
     initial_player: str | None = None
     learn_from: tuple[str, ...] = ()
+    stored_fraction: float = 1.0
     notes: str = ""
     network: NetworkConfig = dataclasses.field(default_factory=NetworkConfig)
     search: SearchConfig = dataclasses.field(default_factory=GumbelConfig)
     self_play: SelfPlayConfig = SelfPlayConfig()
     replay: ReplayConfig = ReplayConfig()
     learner: LearnerConfig = LearnerConfig()
-    evaluation: EvaluationConfig = EvaluationConfig()
+    evaluation: EvaluationConfig = dataclasses.field(default_factory=EvaluationConfig)
     checkpoint: CheckpointConfig = dataclasses.field(default_factory=CheckpointConfig)
     data: DataConfig = dataclasses.field(default_factory=DataConfig)
     report: ReportConfig = dataclasses.field(default_factory=ReportConfig)
@@ -292,6 +276,11 @@ class TrainConfig:
                     f"{name} must be a multiple of num_lanes, {self.num_lanes}: "
                     f"{number}"
                 )
+        check_stored_fraction(
+            self.stored_fraction,
+            self.self_play.num_games // self.num_lanes,
+            has_sources=bool(self.learn_from),
+        )
         self.check_replay(self._horizon)
 
     def check_replay(self, horizon: int) -> None:
@@ -362,6 +351,19 @@ class TrainConfig:
         """The run directory."""
         name = re.sub("[^a-z0-9]+", "_", self.game)
         return as_run_directory(self.run_dir or f"runs/{name}")
+
+    @property
+    def stored_slots(self) -> int:
+        """Number of the B slots that hold stored games, those of all lanes."""
+        if not self.learn_from:
+            return 0
+        lane_slots = self.self_play.num_games // self.num_lanes
+        return self.num_lanes * stored_part(self.stored_fraction, lane_slots)
+
+    @property
+    def played_slots(self) -> int:
+        """Number of the B slots in which self-play plays, those of all lanes."""
+        return self.self_play.num_games - self.stored_slots
 
     @property
     def chunk_positions(self) -> int:

@@ -17,11 +17,11 @@ LAUNCH_SECONDS = 4e-6  # launch time of a GPU kernel; 3 to 5 microseconds are us
 
 
 class Work(NamedTuple):
-    """Floating-point operations of matrix products per position of self-play.
+    """Floating-point operations of matrix products per position.
 
     forward: matrix products of the network for one position.
-    evaluations: network evaluations of a move (root and simulations), one number for
-        each stage of the run.
+    evaluations: network evaluations per position (root and simulations), none in slots
+        with stored games; one number for each stage of the run.
     update: operations of an update per position of its batch.
     replay_ratio: expected number of times each position is sampled.
     """
@@ -37,7 +37,7 @@ class Work(NamedTuple):
         return flops(self.forward)
 
     def flops(self, evaluations: float) -> float:
-        """Returns the operations per position, given the evaluations per move."""
+        """Returns the operations per position, given its evaluations."""
         return evaluations * self.forward_flops + self.replay_ratio * self.update
 
 
@@ -66,10 +66,11 @@ def work(
     position = jax.ShapeDtypeStruct((1, *game.observation_shape), "float32")
     function: Any = gradient.function
     traced = function.trace(*gradient.arguments)
+    played = config.played_slots / config.self_play.num_games
     return Work(
         forward=products(lambda *args: predict(network, *args), variables, position),
         evaluations=tuple(
-            1 + mean_simulations(config, simulations)
+            played * (1 + mean_simulations(config, simulations))
             for simulations in config.self_play.num_simulations
         ),
         update=flops(products_of(traced.jaxpr.jaxpr)) / config.learner.batch_size,
@@ -81,7 +82,7 @@ def work(
 
 def mean_simulations(config: TrainConfig, num_simulations: int) -> float:
     """Returns the mean simulations of a move over full and fast searches."""
-    lane_games = config.self_play.num_games // config.num_lanes
+    lane_games = max(1, config.played_slots // config.num_lanes)
     full = config.self_play.full_games_of(lane_games) / lane_games
     return full * num_simulations + (1 - full) * config.self_play.fast_simulations
 

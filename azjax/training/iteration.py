@@ -24,8 +24,8 @@ def train_iteration(
     kept: KeptGames | None = None,
     stored: StoredGames | None = None,
 ) -> tuple[TrainState, dict[str, Any]]:
-    """Plays T moves in every slot, or reads them, stores them in the replay, and
-    updates the network.
+    """Plays or reads T moves in every slot, stores them in the replay, and updates the
+    network.
 
     Args:
         algorithm: the jitted functions.
@@ -34,7 +34,7 @@ def train_iteration(
         share: fraction of the run that is done, in [0, 1].
         enter: called with the name of each phase when it begins.
         kept: writes the games; None: they are not kept.
-        stored: gives the moves in place of self-play.
+        stored: gives the moves of the slots with stored games.
 
     Returns:
         The state and the metrics: scalars by name, among them `newly`, `delay` and
@@ -42,16 +42,17 @@ def train_iteration(
         no eligible position.
     """
     play_keys, update_keys = algorithm.make_keys(state.rng_key, state.iteration)
-    if stored is not None:
+    if stored is not None and not config.played_slots:
         enter("reading games")
         games, trajectory, metrics = stored.chunk(int(state.iteration))
+        parts = [trajectory]
     else:
         enter("self-play")
-        games, trajectory, metrics = _play(
-            algorithm, config, state, share, play_keys, kept=kept
+        games, parts, metrics = _play(
+            algorithm, config, state, share, play_keys, kept=kept, stored=stored
         )
-    replay = algorithm.insert(state.iteration, state.replay, trajectory)
-    del trajectory  # frees its memory for the updates
+    replay = algorithm.insert(state.iteration, state.replay, *parts)
+    del parts  # frees their memory for the updates
     state = dataclasses.replace(
         state, games=games, replay=replay, iteration=state.iteration + 1
     )
@@ -72,8 +73,10 @@ def _play(
     play_keys: jax.Array,
     *,
     kept: KeptGames | None,
-) -> tuple[Games, Trajectory, dict[str, Any]]:
-    """Plays a chunk; the games of `state` are donated."""
+    stored: StoredGames | None,
+) -> tuple[Games, list[Trajectory], dict[str, Any]]:
+    """Plays a chunk and reads the slots with stored games, if any; the games of `state`
+    are donated."""
     num_simulations = config.self_play.simulations_at(share)
     is_kept = kept is not None and kept.keeps
     ply = copy_plies(state.games.moves) if is_kept else None
@@ -84,7 +87,18 @@ def _play(
         kept.add(int(state.iteration) + 1, num_simulations, ply, trajectory)
     metrics = {"simulations": np.int32(num_simulations)}
     metrics |= mean_of_lanes(algorithm.lanes.to_host(played))
-    return games, trajectory, metrics
+    if stored is None:
+        return games, [trajectory], metrics
+    _, read, counts = stored.chunk(int(state.iteration))
+    return games, [trajectory, read], metrics | _sum_of_parts(metrics, counts)
+
+
+def _sum_of_parts(*parts: dict[str, Any]) -> dict[str, Any]:
+    """Returns the number of finished games of all parts of a chunk, and the first
+    player's mean score in them."""
+    games = sum(part["games"] for part in parts)
+    total = sum(part["games"] * part["first_player_score"] for part in parts)
+    return {"games": games, "first_player_score": total / max(games, 1)}
 
 
 def _learn(

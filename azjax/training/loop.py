@@ -240,7 +240,7 @@ def _make_functions(
         variables: the initial ones.
         evaluator: evaluates the players.
         kept: writes the games.
-        stored: gives the moves if the run learns from stored games.
+        stored: gives the moves of the stored games, if the run learns from any.
         make_player: `make_player(variables=...)` returns a player.
         has_own_optimizer: whether the user gave the optimizer; its learning rate is
             then unknown.
@@ -271,14 +271,14 @@ def _make_functions(
         evaluate=evaluate,
         save_player=save_player,
         iteration_seconds=functools.partial(_iteration_seconds, config),
-        kept=None if stored else kept,
+        kept=kept if config.played_slots else None,
     )
 
 
 def _iteration_seconds(config: TrainConfig, row: Row, share: float) -> float:
     """Predicts the seconds of an iteration at a fraction of the run from the metrics
     of another one; self-play time is proportional to the simulations."""
-    if config.learn_from:
+    if not config.played_slots:
         return row["self_play_seconds"] + row["update_seconds"]
     simulations = config.self_play.simulations_at(share)
     search = row["self_play_seconds"] * simulations / row["simulations"]

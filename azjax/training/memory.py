@@ -166,19 +166,20 @@ def _search_items(
             max_depth=game.max_moves,
         )
 
-    yield MemoryItem(
-        "the search of self-play",
-        bytes_of_search(
-            config.self_play.num_games // num_devices,
-            config.self_play.longest_search,
-        ),
-        "self-play",
-        (
-            "self_play.num_games",
-            "self_play.num_simulations",
-            "search.tree_reuse_nodes",
-        ),
-    )
+    if config.played_slots:
+        yield MemoryItem(
+            "the search of self-play",
+            bytes_of_search(
+                config.played_slots // num_devices,
+                config.self_play.longest_search,
+            ),
+            "self-play",
+            (
+                "self_play.num_games",
+                "self_play.num_simulations",
+                "search.tree_reuse_nodes",
+            ),
+        )
     if shipped(game) is not None:  # without solved positions nothing is searched
         # Exact lanes: one device evaluates.
         evaluating = 1 if config.exact_lanes else num_devices

@@ -104,6 +104,8 @@ def _settings(config: TrainConfig) -> Iterator[tuple[str, str]]:
         yield "initial weights", config.initial_player
     if config.learn_from:
         yield "learnt from stored games of", ", ".join(config.learn_from)
+        stored = config.stored_slots / config.self_play.num_games
+        yield "fraction of stored games", f"{stored:g}"
 
 
 def _simulations(config: TrainConfig) -> str:

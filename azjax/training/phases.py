@@ -20,6 +20,7 @@ from azjax.search import tree_bytes
 from azjax.training.algorithm import Algorithm, TrainState
 from azjax.training.config import TrainConfig
 from azjax.training.lanes import abstract_array
+from azjax.training.self_play import Trajectory
 
 # Functions of `azjax.networks` and `azjax.search`, and the group of their kernels.
 _GROUPS = {"predict": "network", "_select_path": "descent", "back_up": "backup"}
@@ -147,7 +148,7 @@ def phases(
         steps=simulations,
     )
     trajectory = laned(jax.eval_shape(algorithm.self_play, *played)[1])
-    inserted = (number, state.replay, trajectory)
+    inserted = (number, state.replay, *_parts(config, trajectory))
     yield Phase("insertion", algorithm.insert, inserted, state.replay, 1)
     indexed = (number, number, state.replay)
     yield Phase("index", algorithm.make_index, indexed, state.replay, 1)
@@ -170,6 +171,25 @@ def phases(
         averaged,
         0,
     )
+
+
+def _parts(config: TrainConfig, trajectory: Trajectory) -> list[Trajectory]:
+    """Returns the parts of a chunk: the moves of self-play and, if they fill a part of
+    the slots, those of stored games.
+
+    Args:
+        config: the run's settings.
+        trajectory: of self-play; abstract leaves `[L, T, S, ...]`.
+    """
+    if not config.played_slots or not config.stored_slots:
+        return [trajectory]
+    stored = config.stored_slots // config.num_lanes
+
+    def with_stored_slots(leaf: Any) -> jax.ShapeDtypeStruct:
+        shape = (*leaf.shape[:2], stored, *leaf.shape[3:])
+        return jax.ShapeDtypeStruct(shape, leaf.dtype, sharding=leaf.sharding)
+
+    return [trajectory, jax.tree.map(with_stored_slots, trajectory)]
 
 
 def compile_phase(phase: Phase, mesh: jax.sharding.Mesh) -> CompiledPhase:

@@ -1,4 +1,5 @@
-"""Stored games in place of self-play, see `TrainConfig.learn_from`."""
+"""Stored games in place of self-play or of a part of it, see
+`TrainConfig.learn_from`."""
 
 import functools
 import heapq
@@ -9,8 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.data import Rows, read_games, stored_files, unpack_states
+from azjax.data import GAMES, Rows, read_games, stored_files, unpack_states
 from azjax.games import Game, State
+from azjax.remote import as_directory, resolved
 from azjax.training.config import TrainConfig
 from azjax.training.lanes import Lanes
 from azjax.training.self_play import Games, Trajectory
@@ -80,7 +82,7 @@ class _Slots:
 
     def take(self, num_moves: int) -> _Moves:
         """Takes moves from each queue; returns them with the next one, which stays in
-        the queue: leaves `[num_moves + 1, B, ...]`."""
+        the queue: leaves `[num_moves + 1, S, ...]`."""
         rows = np.stack([queue[: num_moves + 1] for queue in self._queues], axis=1)
         self._queues = [queue[num_moves:] for queue in self._queues]
         self._lengths = [(length - num_moves, slot) for length, slot in self._lengths]
@@ -88,11 +90,12 @@ class _Slots:
 
 
 class StoredGames:
-    """Gives the chunks of a run that learns from stored games.
+    """Gives the moves of the slots with stored games, S of the B slots of a run.
 
     The finished games of all sources follow one another in the order in which they were
     played; after the last comes the first again. The next game goes to the slot that is
-    free first, so that a chunk is a function of the files and its number alone.
+    free first, so that a chunk is a function of the files and its number alone. One
+    file after the other is read, so that the memory does not grow with the sources.
     """
 
     def __init__(self, config: TrainConfig, game: Game, lanes: Lanes):
@@ -104,13 +107,15 @@ class StoredGames:
             lanes: their placement.
 
         Raises:
-            ValueError: a source cannot be used; see `stored_files`.
+            ValueError: a source is the run's own directory, or cannot be used; see
+                `stored_files`.
             OSError: a source cannot be read.
         """
         self._game, self._lanes = game, lanes
+        _check_not_own(config)
         self._files = stored_files(config.learn_from, game)
         self._num_moves = config.self_play.moves_per_chunk
-        self._num_games = config.self_play.num_games
+        self._num_slots = config.stored_slots
         self._policy_entries = config.replay.policy_entries
         self._check = jax.jit(jax.vmap(functools.partial(_is_right, game)))
         self._chunks = self._read_chunks()
@@ -123,8 +128,8 @@ class StoredGames:
             iteration: completed iterations of the run.
 
         Returns:
-            The games that go on after the chunk, leaves `[L, B / L, ...]`; the moves,
-            leaves `[L, T, B / L, ...]`; finished games and the first player's score.
+            The games that go on after the chunk, leaves `[L, S / L, ...]`; the moves,
+            leaves `[L, T, S / L, ...]`; finished games and the first player's score.
 
         Raises:
             ValueError: a source is damaged, or holds moves that the rules do not allow.
@@ -165,7 +170,7 @@ class StoredGames:
         """Checks moves by the rules.
 
         Args:
-            moves: leaves `[T + 1, B, ...]`.
+            moves: leaves `[T + 1, S, ...]`.
 
         Raises:
             ValueError: the rules do not allow a move, or give another position, end or
@@ -185,8 +190,8 @@ class StoredGames:
             )
 
     def _read_chunks(self) -> Iterator[_Moves]:
-        """Yields the chunks, with the next move of each slot: `[T + 1, B, ...]`."""
-        slots = _Slots(self._num_games)
+        """Yields the chunks, with the next move of each slot: `[T + 1, S, ...]`."""
+        slots = _Slots(self._num_slots)
         source = self._read_moves()
         while True:
             while slots.shortest <= self._num_moves:
@@ -216,6 +221,21 @@ class StoredGames:
         others = [name for name in Trajectory._fields if name not in leaves]
         leaves |= {name: getattr(rows, name) for name in others}
         return _Moves(Trajectory(**leaves), rows.ply, rows.game)
+
+
+def _check_not_own(config: TrainConfig) -> None:
+    """Checks that a run does not learn from the games that it keeps.
+
+    A chunk would depend on when the files were written and deleted, and a resumed run
+    would differ from one that was not stopped.
+    """
+    own = resolved(config.directory)
+    for source in config.learn_from:
+        if resolved(as_directory(source)) in (own, own / GAMES):
+            raise ValueError(
+                "learn_from must not name the run's own directory, whose games change "
+                f"while it trains: {source}; learn from them in a new run"
+            )
 
 
 def _is_right(game: Game, move: Trajectory, after: State) -> jax.Array:

@@ -21,8 +21,14 @@ def test_a_run_of_version_1_has_an_unknown_optimizer():
     migrated = migrate(config)
     learner = {"batch_size": 4, "max_regret": 2.0}
     others = {"format": VERSION, "optimizer": None, "num_lanes": 1}
+    others["stored_fraction"] = 1.0
     assert migrated == {**config, "learner": learner, **others}
     assert json.dumps(config) == before
+
+
+def test_a_run_of_version_7_learns_from_stored_games_alone():
+    migrated = migrate({"format": 7, "learner": {}, "learn_from": ["runs/a"]})
+    assert migrated["stored_fraction"] == 1
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,9 @@
 """Computes the results for `test_lanes.py` on 8 CPU devices; prints JSON.
 
 python eight_devices.py GAME ITERATIONS NUMBER ...      compares numbers of devices
+python eight_devices.py GAME --learn-from DIR ITERATIONS NUMBER ...
+                                                        the same, with stored games in
+                                                        half of the slots
 python eight_devices.py GAME                            computes the other results
 """
 
@@ -32,6 +35,7 @@ from azjax.training.checkpoint_integrity import digest
 from azjax.training.checkpoints import Checkpoints
 from azjax.training.lanes import abstract_state
 from azjax.training.run_config import MAX_LENGTH
+from azjax.training.stored_games import StoredGames
 
 COLLECTIVES = re.compile(
     r" (all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter)"
@@ -57,9 +61,9 @@ def settings(game: str) -> TrainConfig:
     )
 
 
-def compare(game: str, iterations: int, *numbers: int) -> dict:
+def compare(config: TrainConfig, iterations: int, *numbers: int) -> dict:
     """Returns digests and metrics of runs on different numbers of devices."""
-    exact = dataclasses.replace(settings(game), exact_lanes=True)
+    exact = dataclasses.replace(config, exact_lanes=True)
     runs = [run(exact, number, iterations)[1] for number in numbers]
     return {"exact": runs, "resumed": resumed(exact, numbers, iterations)[1]}
 
@@ -91,9 +95,11 @@ def run(config: TrainConfig, number: int, iterations: int, state=None):
     """Returns the state after some iterations, and a digest of it with metrics."""
     algorithm, variables = make(config, number)
     state = algorithm.init(variables) if state is None else state
-    rows = []
+    stored, rows = None, []
+    if config.learn_from:
+        stored = StoredGames(config, games.make(config.game), algorithm.lanes)
     for _ in range(iterations):
-        state, metrics = train_iteration(algorithm, config, state, 0.5)
+        state, metrics = train_iteration(algorithm, config, state, 0.5, stored=stored)
         rows.append({name: float(value) for name, value in metrics.items()})
     return state, [digest(state), rows]
 
@@ -154,4 +160,9 @@ def collectives(config: TrainConfig) -> dict[str, list[str]]:
 
 if __name__ == "__main__":
     name, *words = sys.argv[1:]
-    print(json.dumps(compare(name, *map(int, words)) if words else other_results(name)))
+    chosen = settings(name)
+    if "--learn-from" in words:
+        _, source, *words = words
+        chosen = dataclasses.replace(chosen, learn_from=(source,), stored_fraction=0.5)
+    found = compare(chosen, *map(int, words)) if words else other_results(name)
+    print(json.dumps(found))

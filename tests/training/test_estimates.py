@@ -65,6 +65,20 @@ def test_network_flops_match_its_trace():
     assert found.evaluations == tuple(numbers)
 
 
+@pytest.mark.parametrize(("fraction", "played"), [(0.25, 0.75), (1.0, 0.0)])
+def test_stored_games_need_no_evaluations(fraction, played):
+    game = games.make(CONFIG.game)
+    network, variables = first_network(0, game, CONFIG.network)
+    share = jax.ShapeDtypeStruct((2, 2), "float32")
+    gradient = Phase("gradient", jax.jit(lambda x: x @ x), (share,), (), 1)
+    config = dataclasses.replace(
+        CONFIG, learn_from=("elsewhere",), stored_fraction=fraction
+    )
+    found = work(config, game, network, variables, gradient=gradient)
+    numbers = [1 + number for number in config.self_play.num_simulations]
+    assert found.evaluations == tuple(played * number for number in numbers)
+
+
 def test_fast_searches_lower_the_mean_simulations():
     self_play = SelfPlayConfig(
         num_games=32, full_search_fraction=0.25, fast_simulations=8

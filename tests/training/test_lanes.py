@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 from quick_compilation import devices_flags
+from training.test_loop import config
 
+from azjax.training import train
 from azjax.training.lanes import spread_lanes
 
 PROGRAM = Path(__file__).with_name("eight_devices.py")
@@ -66,6 +68,22 @@ def test_exact_lanes_give_the_same_run_on_any_number_of_devices(compared):
 
 def test_a_run_continues_on_another_number_of_devices(compared):
     assert compared["resumed"] == compared["exact"][0]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_plots", "shared_programs")
+def test_exact_lanes_with_stored_games_give_the_same_run_on_any_number_of_devices(
+    tmp_path,
+):
+    pytest.importorskip("pyarrow")
+    source = train(config(tmp_path / "run", iterations=3)).directory
+    found = found_on_eight_devices(
+        "tic_tac_toe", "--learn-from", str(source), "4", "1", "2", "8"
+    )
+    first, *others = found["exact"]
+    assert others == [first] * 2
+    assert found["resumed"] == first
+    assert "policy_loss" in first[1][-1]
 
 
 def test_batched_lanes_play_the_same_moves(found):

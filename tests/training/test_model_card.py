@@ -51,6 +51,17 @@ def test_texts_of_the_run_are_no_markup(run):
     assert "hardware" not in card
 
 
+def test_a_card_states_the_sources_and_the_fraction_of_stored_games(run):
+    config = preset(
+        "cpu", "hex:3", iterations=9, learn_from=("runs/a",), stored_fraction=0.25
+    )
+    settings = config.to_json() | {"format": VERSION}
+    (run / "config.json").write_text(json.dumps(settings))
+    card = model_card(run)
+    assert "| learnt from stored games of | runs/a |" in card
+    assert "| fraction of stored games | 0.25 |" in card
+
+
 def test_a_run_without_an_evaluation_has_no_card(run):
     (run / "metrics.jsonl").write_text("")
     with pytest.raises(ValueError, match="has no evaluation"):

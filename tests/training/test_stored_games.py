@@ -1,4 +1,6 @@
+import functools
 import json
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +12,8 @@ from training.test_loop import config, stopping_after
 from azjax import games
 from azjax.data import Rows, read_games, stored_files
 from azjax.data.writer import GamesWriter
-from azjax.training import train
+from azjax.training import CheckpointConfig, Trajectory, train
+from azjax.training import stored_games as module
 from azjax.training.lanes import spread_lanes
 from azjax.training.stored_games import StoredGames, _policies
 from azjax.training.stored_policy import expand_policy, store_policy
@@ -34,14 +37,113 @@ def stored(source, **changes):
     return StoredGames(settings, GAME, lanes)
 
 
+# Cells that win tic-tac-toe.
+LINES = [{0, 1, 2}, {3, 4, 5}, {6, 7, 8}, {0, 3, 6}, {1, 4, 7}, {2, 5, 8}]
+LINES += [{0, 4, 8}, {2, 4, 6}]
+NUM_FILES, FILE_GAMES = 11, 16
+
+
+def random_game(generator):
+    """Returns the moves of a finished game of tic-tac-toe."""
+    moves = generator.permutation(9).tolist()
+    for end in range(5, 9):
+        if any(line <= set(moves[:end][end - 1 :: -2]) for line in LINES):
+            return moves[:end]
+    return moves
+
+
+def decided_rows(played):
+    """Returns the rows of games; the policy targets are the moves."""
+    rows = rows_of(played)
+    ones = np.ones(len(rows.move), np.int64)
+    return rows._replace(
+        policy_counts=ones,
+        policy_actions=rows.move,
+        policy_probabilities=ones.astype(np.float64),
+    )
+
+
+@pytest.fixture(scope="module")
+def long_source(tmp_path_factory):
+    """A directory of several files, and the moves of its games in their order."""
+    directory, generator = tmp_path_factory.mktemp("long"), np.random.default_rng(0)
+    found = []
+    with GamesWriter(directory, GAME, run="abc", seed=0) as writer:
+        for number in range(NUM_FILES):
+            first = number * FILE_GAMES
+            played = {first + k: random_game(generator) for k in range(FILE_GAMES)}
+            found += played.values()
+            writer.add(number + 1, functools.partial(decided_rows, played))
+            writer.flush()
+    return directory, found
+
+
+class Reading(NamedTuple):
+    """What a run reads: the moves of its chunks, `[T, S]` each, and after each chunk
+    the number of positions that were read and not yet handed out."""
+
+    chunks: list[Trajectory]
+    waiting: list[int]
+
+
+@pytest.fixture(scope="module")
+def long_reading(long_source, tmp_path_factory):
+    """The reading of a run that plays in a quarter of its slots, and its settings."""
+    settings = config(
+        tmp_path_factory.mktemp("runs") / "run",
+        iterations=62,
+        num_lanes=2,
+        learn_from=(str(long_source[0]),),
+        stored_fraction=0.75,
+        checkpoint=CheckpointConfig(),
+    )
+    reading, waiting = Reading([], []), 0
+
+    def counted(files, game):
+        nonlocal waiting
+        for games_of_file in read_games(files, game):
+            waiting += len(games_of_file.rows.ply)
+            yield games_of_file
+
+    def recorded(self, iteration, chunk=StoredGames.chunk):
+        nonlocal waiting
+        made = chunk(self, iteration)
+        waiting -= made[1].action.size
+        reading.chunks.append(jax.tree.map(by_slot, jax.device_get(made[1])))
+        reading.waiting.append(waiting)
+        return made
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "read_games", counted)
+        patch.setattr(StoredGames, "chunk", recorded)
+        train(settings)
+    return reading, settings
+
+
+def by_slot(leaf):
+    """Returns a leaf `[L, T, S / L, ...]` as `[T, S, ...]`."""
+    return np.moveaxis(leaf, 0, 1).reshape(leaf.shape[1], -1, *leaf.shape[3:])
+
+
+def games_in_order(chunks):
+    """Returns the moves of the finished games of chunks, in the order in which they
+    began; of two that began together, that of the first slot first."""
+    action = np.concatenate([chunk.action for chunk in chunks])
+    terminated = np.concatenate([chunk.terminated for chunk in chunks])
+    found = {}
+    for slot in range(action.shape[1]):
+        ends = np.flatnonzero(terminated[:, slot]) + 1
+        starts = np.append(0, ends[:-1])
+        for start, end in zip(starts, ends, strict=True):
+            found[start, slot] = action[start:end, slot].tolist()
+    return [found[place] for place in sorted(found)]
+
+
 def chunks(source, count):
     """Returns the first chunks as NumPy arrays, with slots in place of lanes."""
     found = stored(source)
     return [
-        jax.tree.map(
-            lambda leaf: np.moveaxis(leaf, 0, 1).reshape(leaf.shape[1], -1),
-            jax.device_get((chunk.action, chunk.terminated)),
-        )
+        jax.tree.map(by_slot, jax.device_get((chunk.action, chunk.terminated)))
         for _, chunk, _ in map(found.chunk, range(count))
     ]
 
@@ -73,6 +175,36 @@ def test_the_games_after_a_chunk_are_those_that_the_next_one_continues(played):
         jax.tree.map(lambda leaf: leaf[:, 0], chunk.state),
     )
     assert not np.asarray(after.state.terminated).any()
+
+
+def test_a_source_of_ten_times_the_replay_is_read_in_order(long_source, long_reading):
+    _, known = long_source
+    reading, settings = long_reading
+    assert sum(map(len, known)) >= 10 * settings.replay.capacity
+    assert games_in_order(reading.chunks)[: len(known)] == known
+
+
+def test_at_most_one_file_waits_in_memory_besides_the_begun_games(
+    long_source, long_reading
+):
+    _, known = long_source
+    reading, settings = long_reading
+    file = max(
+        sum(map(len, known[first : first + FILE_GAMES]))
+        for first in range(0, len(known), FILE_GAMES)
+    )
+    # Up to a chunk and a game are queued in each slot when the next file is read.
+    queued = settings.stored_slots * (settings.self_play.moves_per_chunk + 9)
+    assert max(reading.waiting) <= file + queued
+    assert file + queued < sum(map(len, known)) / 5
+
+
+@pytest.mark.parametrize("place", ["run", "run/games", "run/../run"])
+def test_a_run_cannot_learn_from_its_own_directory(tmp_path, place):
+    settings = config(tmp_path / "run", learn_from=(str(tmp_path / place),))
+    with pytest.raises(ValueError, match="must not name the run's own directory"):
+        train(settings)
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_chunk_depends_on_its_number_only(played):

@@ -1,0 +1,271 @@
+import dataclasses
+import json
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import pytest
+from training.test_loop import config, stopping_after
+
+from azjax import games
+from azjax.data import GAMES
+from azjax.networks import Network, Variables
+from azjax.players import first_network
+from azjax.training import (
+    Games,
+    SelfPlayConfig,
+    TrainConfig,
+    Trajectory,
+    make_algorithm,
+    train,
+    train_iteration,
+)
+from azjax.training.lanes import abstract_state
+from azjax.training.memory import required_memory
+from azjax.training.phases import phases
+from azjax.training.stored_games import StoredGames
+
+GAME = games.make("tic_tac_toe")
+pytestmark = pytest.mark.usefixtures("quick_plots", "shared_programs")
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """The directory of a run that kept its games."""
+    return train(config(tmp_path_factory.mktemp("runs") / "source")).directory
+
+
+def half_stored(directory, source, **changes):
+    """Returns the settings of a run with stored games in half of its slots: two of the
+    four in each of two lanes."""
+    settings = {"num_lanes": 2, "learn_from": (str(source),), "stored_fraction": 0.5}
+    return config(directory, **settings | changes)
+
+
+@pytest.fixture(scope="module")
+def mixed(source, tmp_path_factory):
+    return train(half_stored(tmp_path_factory.mktemp("runs") / "mixed", source))
+
+
+class Made(NamedTuple):
+    """The parts of a run that `half_stored` describes."""
+
+    settings: TrainConfig
+    network: Network
+    variables: Variables
+    algorithm: Any
+
+
+@pytest.fixture(scope="module")
+def made(source):
+    settings = half_stored("unused", source)
+    network, variables = first_network(0, GAME, settings.network)
+    algorithm = make_algorithm(settings, GAME, network, devices=jax.devices()[:1])
+    return Made(settings, network, variables, algorithm)
+
+
+class FirstChunk(NamedTuple):
+    """The first chunk of a run.
+
+    games: that go on after it.
+    chunk: in the replay, leaves `[L, T, B / L, ...]`.
+    metrics: of the iteration.
+    read: the stored part of the chunk.
+    counts: its metrics.
+    """
+
+    games: Games
+    chunk: Trajectory
+    metrics: dict[str, Any]
+    read: Trajectory
+    counts: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def first_chunk(made):
+    settings, algorithm = made.settings, made.algorithm
+    stored = StoredGames(settings, GAME, algorithm.lanes)
+    state, metrics = train_iteration(
+        algorithm, settings, algorithm.init(made.variables), 0.0, stored=stored
+    )
+    _, read, counts = StoredGames(settings, GAME, algorithm.lanes).chunk(0)
+    num_moves = settings.self_play.moves_per_chunk
+    chunk = jax.tree.map(lambda leaf: leaf[:, :num_moves], state.replay.chunk)
+    return FirstChunk(state.games, chunk, metrics, read, counts)
+
+
+def rows(directory):
+    lines = (directory / "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("num_games", "fraction", "stored"),
+    [(32, 0.25, 8), (32, 0.5, 16), (32, 0.3, 8), (64, 0.3, 16), (32, 1.0, 32)],
+)
+def test_each_lane_gets_the_same_whole_number_of_stored_slots(
+    num_games, fraction, stored
+):
+    settings = config(
+        "unused",
+        learn_from=("elsewhere",),
+        stored_fraction=fraction,
+        self_play=SelfPlayConfig(num_games=num_games, moves_per_chunk=4),
+        replay=dataclasses.replace(
+            config("unused").replay, capacity=1024, min_window=1024
+        ),
+    )
+    assert settings.num_lanes == 8
+    assert settings.stored_slots == stored
+    assert settings.played_slots == num_games - stored
+
+
+def test_without_stored_games_self_play_fills_all_slots():
+    assert config("unused").played_slots == 8
+    assert config("unused").stored_slots == 0
+
+
+@pytest.mark.parametrize("fraction", [0, -0.5, 1.5, float("nan"), True])
+def test_a_fraction_out_of_range_is_refused(fraction):
+    with pytest.raises(ValueError, match="stored_fraction must be a number > 0 and <="):
+        config("unused", learn_from=("elsewhere",), stored_fraction=fraction)
+
+
+def test_a_fraction_without_stored_games_is_refused():
+    with pytest.raises(ValueError, match=r"without learn_from: 0\.5"):
+        config("unused", stored_fraction=0.5)
+
+
+@pytest.mark.parametrize(
+    ("num_lanes", "fraction", "part"),
+    [(8, 0.5, "0.5 of 1 .* is 0"), (2, 0.1, "0.1 of 4 .* is 0"), (2, 0.9, "is 4")],
+)
+def test_a_lane_without_stored_games_or_without_self_play_is_refused(
+    num_lanes, fraction, part
+):
+    with pytest.raises(ValueError, match=f"a part of the slots of each lane.*{part}"):
+        half_stored(
+            "unused", "elsewhere", num_lanes=num_lanes, stored_fraction=fraction
+        )
+
+
+def test_the_last_slots_of_each_lane_hold_the_stored_games(first_chunk):
+    last = jax.tree.map(lambda leaf: leaf[:, :, 2:], first_chunk.chunk)
+    jax.tree.map(np.testing.assert_array_equal, last, first_chunk.read)
+
+
+def test_the_first_slots_of_each_lane_hold_games_that_self_play_continues(first_chunk):
+    assert first_chunk.games.moves.shape == (2, 2)
+    last = jax.tree.map(lambda leaf: leaf[:, -1, :2], first_chunk.chunk)
+    step = jax.vmap(jax.vmap(GAME.step))
+    after = step(last.state, last.action.astype(np.int32))
+    goes_on = ~np.asarray(last.terminated)
+    assert goes_on.any()
+    for leaf, expected in zip(
+        jax.tree.leaves(first_chunk.games.state), jax.tree.leaves(after), strict=True
+    ):
+        np.testing.assert_array_equal(leaf[goes_on], expected[goes_on])
+
+
+def test_a_chunk_counts_the_finished_games_of_both_parts(first_chunk):
+    number = np.asarray(first_chunk.chunk.terminated).sum()
+    assert first_chunk.metrics["games"] == number > first_chunk.counts["games"] > 0
+
+
+def test_the_first_player_score_is_the_mean_over_both_parts(first_chunk):
+    chunk = first_chunk.chunk
+    is_first = np.asarray(chunk.state.current_player) == 0
+    score = np.where(is_first, chunk.reward, -chunk.reward)
+    mean = score[np.asarray(chunk.terminated)].mean()
+    assert first_chunk.metrics["first_player_score"] == pytest.approx(mean)
+
+
+def test_a_chunk_without_its_stored_games_is_an_error(made):
+    state = made.algorithm.init(made.variables)
+    with pytest.raises(AssertionError, match="equal to '4' on axis '2' but got '2'"):
+        train_iteration(made.algorithm, made.settings, state, 0.0)
+
+
+def test_the_first_iteration_compiles_self_play_and_insertion_for_all(made):
+    algorithm, sizes = made.algorithm, []
+    stored = StoredGames(made.settings, GAME, algorithm.lanes)
+    state = algorithm.init(made.variables)
+    for _ in range(3):
+        state, _ = train_iteration(algorithm, made.settings, state, 0.0, stored=stored)
+        sizes.append(
+            (algorithm.self_play._cache_size(), algorithm.insert._cache_size())
+        )
+    assert sizes == sizes[:1] * 3
+
+
+def test_only_the_games_of_self_play_are_kept(mixed):
+    table = pq.read_table(mixed.directory / GAMES).to_pydict()
+    assert len(table["game"]) == 6 * 4 * 4  # iterations, slots of self-play, moves
+    assert len(set(zip(table["game"], table["ply"], strict=True))) == 6 * 4 * 4
+
+
+def test_a_run_reports_its_searches_and_all_positions(mixed):
+    *_, last = (row for row in rows(mixed.directory) if row["kind"] == "iteration")
+    assert last["simulations"] == 2
+    assert last["policy_loss"] > 0
+    assert last["positions"] == 6 * 8 * 4
+
+
+def test_a_stopped_run_with_self_play_and_stored_games_goes_on_exactly(
+    mixed, source, tmp_path
+):
+    for iteration in (2, 3):
+        with stopping_after(iteration):
+            train(half_stored(tmp_path / "run", source))
+    resumed = train(half_stored(tmp_path / "run", source))
+    jax.tree.map(
+        np.testing.assert_array_equal, resumed.player.variables, mixed.player.variables
+    )
+    kept, expected = (
+        pq.read_table(run.directory / GAMES).drop_columns("run").to_pydict()
+        for run in (resumed, mixed)
+    )
+    assert kept == expected
+
+
+def test_a_run_does_not_continue_with_another_fraction(mixed, source):
+    settings = half_stored(mixed.directory, source, stored_fraction=0.25)
+    with pytest.raises(ValueError, match=r"stored_fraction was 0\.5, is 0\.25"):
+        train(settings)
+
+
+def test_the_games_of_a_mixed_run_can_be_learned_from(mixed, tmp_path):
+    run = train(half_stored(tmp_path / "run", mixed.directory, iterations=2))
+    assert run.finished
+
+
+@pytest.mark.parametrize(("fraction", "slots"), [(0.5, 4), (0.25, 6), (1.0, None)])
+def test_searches_need_memory_for_the_slots_of_self_play(made, fraction, slots):
+    def search_bytes(settings):
+        items = required_memory(
+            settings,
+            GAME,
+            made.network,
+            made.variables,
+            lambda: made.algorithm.init(made.variables),
+        )
+        return {item.name: item.size for item in items}.get("the search of self-play")
+
+    found = search_bytes(dataclasses.replace(made.settings, stored_fraction=fraction))
+    if slots is None:
+        assert found is None
+        return
+    self_play = dataclasses.replace(made.settings.self_play, num_games=slots)
+    alone = config("unused", num_lanes=2, self_play=self_play)
+    assert found == search_bytes(alone)
+
+
+def test_a_forecast_inserts_all_slots(made):
+    state = abstract_state(
+        lambda: made.algorithm.init(made.variables), made.algorithm.shardings
+    )
+    found = phases(made.settings, GAME, made.network, made.algorithm, state=state)
+    [arguments] = [phase.arguments for phase in found if phase.name == "insertion"]
+    _, _, *parts = arguments
+    assert [part.action.shape for part in parts] == [(2, 4, 2), (2, 4, 2)]
