@@ -113,8 +113,13 @@ def search_targets(
         rng_key: consumed; one key, or `[P]` for P equal parts of the batch.
         states: the positions, leaves `[B, ...]`, none of them terminated.
         action: `[B]` int32; the moves that were played.
+
+    Raises:
+        ValueError: the player gives no probability of a draw.
     """
     choice, analysis, _ = player.analyze(rng_key, states, None)
+    if choice.draw is None:
+        raise ValueError("the player gives no probability of a draw")
     qvalues = jnp.where(
         analysis.visits > 0, analysis.action_values, choice.value[:, None]
     )
@@ -123,5 +128,5 @@ def search_targets(
         for move in (choice.action, action)
     )
     policy, _ = store_policy(choice.policy, ReplayConfig.policy_entries)
-    draw = jnp.zeros_like(best) if choice.draw is None else choice.draw
-    return SearchTargets(policy, choice.value, draw, jnp.maximum(best - played, 0))
+    regret = jnp.maximum(best - played, 0)
+    return SearchTargets(policy, choice.value, choice.draw, regret)

@@ -25,6 +25,7 @@ from azjax.data import (
     stored_files,
 )
 from azjax.data.files import GameFile, file_size
+from azjax.data.rows import checked_run
 from azjax.games import Game
 from azjax.players import AlphaZeroPlayer
 from azjax.players.serialization import named_leaves
@@ -118,7 +119,10 @@ def _about(
     return {
         "game": repr(player.game),
         "files": [
-            [[file.path.name, file_size(file.path)] for file in of_source]
+            [
+                checked_run(of_source[0].path, player.game),
+                *([file.path.name, file_size(file.path)] for file in of_source),
+            ]
             for of_source in files
         ],
         "weights": weights.hexdigest(),
