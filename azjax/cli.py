@@ -28,6 +28,7 @@ COMMANDS = {
     "compare": "Compare runs: settings, progress, strength.",
     "data": "Query the games that a run has kept, in SQL.",
     "import-games": "Store games of people and other programs, to learn from.",
+    "reanalyze": "Search stored games again with a newer player, to learn from.",
     "arena": "Play a tournament and rate the players.",
     "play": "Play a game in the terminal.",
     "review": "Review a game: values of its positions, and mistakes.",

@@ -185,8 +185,8 @@ def test_a_finished_run_can_be_started_again(run, capsys):
         ),
         (
             ["solve"],
-            "train-q, evaluate, compare, data, import-games, arena, play, review, gtp, "
-            "uci, export, push, pull, serve",
+            "train-q, evaluate, compare, data, import-games, reanalyze, arena, play, "
+            "review, gtp, uci, export, push, pull, serve",
         ),
         (["trian", "tic_tac_toe"], "did you mean train?"),
         ([], "a command is missing; commands are games, plan"),

@@ -20,6 +20,7 @@ from azjax.arena.solved import (
 )
 from azjax.arena.sprt import Sprt, SprtResult, play_sprt
 from azjax.arena.standings import Standing, standings
+from azjax.arena.stored_positions import import_positions
 from azjax.arena.tournament import Tournament, check_starts, play_tournament
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "evaluate",
     "expected_score",
     "grade",
+    "import_positions",
     "play_match",
     "play_openings",
     "play_perfect_match",

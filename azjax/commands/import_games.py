@@ -5,6 +5,7 @@ from pathlib import Path
 import tyro
 
 from azjax import games
+from azjax.arena import import_positions
 from azjax.data.importing import import_games, reasons
 from azjax.remote import as_directory
 
@@ -15,13 +16,14 @@ def import_games_command(
     """Store games of people and of other programs, to learn from and to query.
 
     Reads PGN (chess), SGF (Go), the arena's lines of JSON, saved games of azjax, and
-    text files with the moves of a game in each line.
+    text files with the moves of a game in each line; or CSV files of solved positions,
+    each of which becomes a game of one best move that ends with the solved result.
 
     Args:
         files: the files.
         to: the new directory, for `azjax train --learn-from` and `azjax data`.
         game: the game, whose options replace those in the files; needed for lines of
-            moves.
+            moves and for solved positions.
     """
     if not files:
         raise ValueError("give at least one file of games")
@@ -29,7 +31,16 @@ def import_games_command(
     if not isinstance(directory, Path):
         raise ValueError(f"--to must be a directory on this machine: {to}")
     made = None if game is None else games.make(game)
-    found = import_games([Path(name) for name in files], directory, made)
+    paths = [Path(name) for name in files]
+    is_solved = {path.suffix.lower() == ".csv" for path in paths}
+    if len(is_solved) > 1:
+        raise ValueError("import games and solved positions to different directories")
+    if is_solved == {False}:
+        found = import_games(paths, directory, made)
+    elif made is None:
+        raise ValueError(f"give the game of the solved positions in {files[0]}: --game")
+    else:
+        found = import_positions(paths, directory, made)
     print(
         f"{found.games:,} games of {found.game!r} with {found.positions:,} positions "
         f"in {to}"

@@ -4,7 +4,7 @@ from azjax.data.database import Database, opened
 from azjax.data.files import GAMES, delete_oldest, drop_after, game_files
 from azjax.data.importing import Imported, import_games
 from azjax.data.queries import QUERIES
-from azjax.data.reader import WholeGames, read_games, stored_files
+from azjax.data.reader import WholeGames, read_games, stored_files, stored_game
 from azjax.data.rows import Rows, file_schema, state_bytes, unpack_states
 
 __all__ = [
@@ -23,5 +23,6 @@ __all__ = [
     "read_games",
     "state_bytes",
     "stored_files",
+    "stored_game",
     "unpack_states",
 ]

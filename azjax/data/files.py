@@ -79,7 +79,7 @@ def delete_oldest(directory: Directory, max_bytes: float) -> None:
     """
     with store_errors(directory):
         files = game_files(directory)
-        sizes = [_size(file.path) for file in files]
+        sizes = [file_size(file.path) for file in files]
         total = sum(sizes)
         for file, size in zip(files[:-1], sizes, strict=False):
             if total <= max_bytes:
@@ -88,7 +88,8 @@ def delete_oldest(directory: Directory, max_bytes: float) -> None:
             total -= size
 
 
-def _size(path: Directory) -> int:
+def file_size(path: Directory) -> int:
+    """Returns the bytes of a file."""
     if isinstance(path, Path):
         return path.stat().st_size
     return path.stat().length

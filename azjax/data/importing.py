@@ -1,5 +1,6 @@
 """Stores games of people and of other programs as a run stores its own."""
 
+import contextlib
 import itertools
 import secrets
 import shutil
@@ -56,22 +57,35 @@ def import_games(
             exists; or pyarrow is not installed.
         OSError: the directory cannot be written.
     """
-    if directory.exists():
-        raise ValueError(f"{directory} exists: give a new directory")
-    records = _read(paths, game)
-    first = next(records, None)
-    if first is None:
-        raise ValueError(f"no games in {', '.join(map(str, paths))}")
-    made = first[0]
-    partial = directory.with_name(f".{directory.name}.{secrets.token_hex(4)}")
-    try:
+    with new_directory(directory) as partial:
+        records = _read(paths, game)
+        first = next(records, None)
+        if first is None:
+            raise ValueError(f"no games in {', '.join(map(str, paths))}")
+        made = first[0]
         found = _write(partial / GAMES, made, itertools.chain([first], records))
         if not found.games:
             raise ValueError(f"no game can be stored: {reasons(found.left_out)}")
+    return found
+
+
+@contextlib.contextmanager
+def new_directory(directory: Path) -> Iterator[Path]:
+    """A context with the path of a directory to create and fill, which becomes
+    `directory` at its end; after an exception it is deleted.
+
+    Raises:
+        ValueError: `directory` exists.
+        OSError: it cannot be written.
+    """
+    if directory.exists():
+        raise ValueError(f"{directory} exists: give a new directory")
+    partial = directory.with_name(f".{directory.name}.{secrets.token_hex(4)}")
+    try:
+        yield partial
         partial.rename(directory)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return found
 
 
 def reasons(left_out: dict[str, int]) -> str:
@@ -109,7 +123,7 @@ def _write(
     num_games = num_positions = 0
     run = secrets.token_hex(8)
     directory.mkdir(parents=True)
-    with _new_writer(directory, game, run) as writer:
+    with new_writer(directory, game, run) as writer:
         batches = _batches(records)
         for iteration, batch in enumerate(batches, 1):
             rows = rows_of(game, batch, num_games, left_out)
@@ -121,7 +135,12 @@ def _write(
     return Imported(game, num_games, num_positions, dict(left_out))
 
 
-def _new_writer(directory: Path, game: Game, run: str) -> GamesWriter:
+def new_writer(directory: Path, game: Game, run: str) -> GamesWriter:
+    """Returns a writer of games that no run has played.
+
+    Raises:
+        ValueError: pyarrow is not installed.
+    """
     try:
         return GamesWriter(directory, game, run=run, seed=0)
     except ModuleNotFoundError as error:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from azjax.data.files import GAMES, GameFile, game_files
-from azjax.data.rows import MAX_FILE_BYTES, Rows, checked_run, from_table
-from azjax.games import Game
+from azjax.data.rows import MAX_FILE_BYTES, Rows, checked_run, from_table, stated_game
+from azjax.games import Game, make
 from azjax.remote import Directory, as_directory, open_object
 
 if TYPE_CHECKING:
@@ -40,22 +40,37 @@ def stored_files(sources: Sequence[str], game: Game) -> list[list[GameFile]]:
             several runs, or is damaged; or pyarrow is not installed.
         OSError: a source cannot be read.
     """
+    found = []
+    for source in sources:
+        files = _files_of(source)
+        if len({checked_run(file.path, game) for file in files}) > 1:
+            raise ValueError(f"{source} holds games of several runs")
+        found.append(files)
+    return found
+
+
+def stored_game(source: str) -> Game:
+    """Returns the game of a source of `stored_files`, as its first file states it.
+
+    Raises:
+        ValueError: the source has no games, or is damaged; or pyarrow is not installed.
+        OSError: the source cannot be read.
+    """
+    return make(stated_game(_files_of(source)[0].path))
+
+
+def _files_of(source: str) -> list[GameFile]:
     try:
         import pyarrow  # noqa: F401, PLC0415, an extra
     except ModuleNotFoundError as error:
         raise ValueError(
             f"{error.name} is not installed: pip install 'azjax[data]'"
         ) from None
-    found = []
-    for source in sources:
-        directory = as_directory(source)
-        files = game_files(directory / GAMES) or game_files(directory)
-        if not files:
-            raise ValueError(f"{source} holds no games")
-        if len({checked_run(file.path, game) for file in files}) > 1:
-            raise ValueError(f"{source} holds games of several runs")
-        found.append(files)
-    return found
+    directory = as_directory(source)
+    files = game_files(directory / GAMES) or game_files(directory)
+    if not files:
+        raise ValueError(f"{source} holds no games")
+    return files
 
 
 def read_games(files: Sequence[GameFile], game: Game) -> Iterator[WholeGames]:

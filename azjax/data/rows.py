@@ -164,11 +164,11 @@ def from_table(table: "pa.Table", game: Game) -> Rows:
             if name in columns
         },
     )
-    _check_values(rows, game)
+    check_values(rows, game)
     return rows
 
 
-def _check_values(rows: Rows, game: Game) -> None:
+def check_values(rows: Rows, game: Game) -> None:
     """Checks what the rules of the game do not need to be known for.
 
     Raises:

@@ -22,6 +22,7 @@ from azjax.training.distributed import (
 )
 from azjax.training.run_directory import disk_errors
 from azjax.training.self_play import Trajectory
+from azjax.training.stored_policy import listed_entries
 
 LIBRARY = "pyarrow"
 
@@ -200,13 +201,9 @@ def rows_of(chunk: Chunk, config: TrainConfig) -> Rows:
     def flat(leaf: np.ndarray) -> np.ndarray:
         return np.moveaxis(leaf, 1, 2).reshape(-1)
 
-    probability = by_slot.policy.probability
-    probability = probability.reshape(-1, probability.shape[-1])
-    is_entry = probability > 0
-    actions = np.nonzero(is_entry)[1]
-    if by_slot.policy.action is not None:
-        actions = by_slot.policy.action.reshape(probability.shape)[is_entry]
-    counts = is_entry.sum(axis=1)
+    counts, actions, probabilities = listed_entries(
+        jax.tree.map(lambda leaf: leaf.reshape(-1, leaf.shape[-1]), by_slot.policy)
+    )
     state = pack_states(by_slot.state, 3)
     return Rows(
         game=flat(game),
@@ -216,7 +213,7 @@ def rows_of(chunk: Chunk, config: TrainConfig) -> Rows:
         state=state.reshape(-1, state.shape[-1]),
         policy_counts=counts,
         policy_actions=actions,
-        policy_probabilities=probability[is_entry],
+        policy_probabilities=probabilities,
         value=flat(trajectory.value),
         draw_probability=flat(trajectory.draw_probability),
         regret=flat(trajectory.regret),

@@ -18,9 +18,16 @@ LOCK_FILE = ".lock"
 _RETRY_SECONDS = 0.2  # longer than `is_at_work` holds the lock
 
 
-def locked(directory: Directory) -> contextlib.AbstractContextManager[object]:
+def locked(
+    directory: Directory, *, work: str = "training", option: str = "--run-dir"
+) -> contextlib.AbstractContextManager[object]:
     """Locks a directory until the end of the returned context, or of the process. A
     remote directory is not locked.
+
+    Args:
+        directory: which exists.
+        work: of the process, for the message if another process has the lock.
+        option: that gives the directory, for the same message.
 
     Raises:
         ValueError: another process has locked it.
@@ -30,23 +37,24 @@ def locked(directory: Directory) -> contextlib.AbstractContextManager[object]:
         return contextlib.nullcontext()
     file = (directory / LOCK_FILE).open("w")
     try:
-        _lock(file, directory)
+        _lock(
+            file,
+            f"another process is {work} in {directory}: wait for it, stop it, "
+            f"or give another {option}",
+        )
     except BaseException:
         file.close()
         raise
     return file
 
 
-def _lock(file: TextIO, directory: Path) -> None:
-    """Locks a file."""
+def _lock(file: TextIO, message: str) -> None:
+    """Locks a file, or raises a ValueError with the message."""
     if _try_lock(file, exclusive=True):
         return
     time.sleep(_RETRY_SECONDS)  # `is_at_work` may hold it
     if not _try_lock(file, exclusive=True):
-        raise ValueError(
-            f"another process is training in {directory}: wait for it, stop it, or "
-            "give another --run-dir"
-        )
+        raise ValueError(message)
 
 
 def _try_lock(file: TextIO | int, *, exclusive: bool) -> bool:

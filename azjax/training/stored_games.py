@@ -1,42 +1,27 @@
 """Stored games in place of self-play or of a part of it, see
 `TrainConfig.learn_from`."""
 
-import functools
 import heapq
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from azjax.data import GAMES, Rows, read_games, stored_files, unpack_states
-from azjax.games import Game, State
+from azjax.data import GAMES, read_games, stored_files
+from azjax.games import Game
 from azjax.remote import as_directory, resolved
 from azjax.training.config import TrainConfig
 from azjax.training.lanes import Lanes
 from azjax.training.self_play import Games, Trajectory
-from azjax.training.stored_policy import StoredPolicy, action_dtype, is_sparse
-
-
-class _Moves(NamedTuple):
-    """N stored moves, NumPy leaves `[N, ...]`.
-
-    trajectory: without time and slot axes.
-    ply: `[N]` int32; moves since the game's opening.
-    game: `[N]` int64; id of the game, for messages.
-    """
-
-    trajectory: Trajectory
-    ply: np.ndarray
-    game: np.ndarray
+from azjax.training.stored_moves import StoredMoves, check_moves, make_check, moves_of
 
 
 class _Slots:
     """The queued moves of each slot, and games without a slot."""
 
     def __init__(self, number: int):
-        self._moves: _Moves | None = None
+        self._moves: StoredMoves | None = None
         self._waiting: list[
             np.ndarray
         ] = []  # rows of `_moves` of games, the last first
@@ -53,7 +38,7 @@ class _Slots:
         """Whether there are games without a slot."""
         return bool(self._waiting)
 
-    def refill(self, moves: _Moves, starts: np.ndarray) -> None:
+    def refill(self, moves: StoredMoves, starts: np.ndarray) -> None:
         """Adds games, and drops moves that were taken.
 
         Args:
@@ -80,7 +65,7 @@ class _Slots:
         heapq.heapreplace(self._lengths, (length + len(game), slot))
         self._queues[slot] = np.append(self._queues[slot], game)
 
-    def take(self, num_moves: int) -> _Moves:
+    def take(self, num_moves: int) -> StoredMoves:
         """Takes moves from each queue; returns them with the next one, which stays in
         the queue: leaves `[num_moves + 1, S, ...]`."""
         rows = np.stack([queue[: num_moves + 1] for queue in self._queues], axis=1)
@@ -117,7 +102,7 @@ class StoredGames:
         self._num_moves = config.self_play.moves_per_chunk
         self._num_slots = config.stored_slots
         self._policy_entries = config.replay.policy_entries
-        self._check = jax.jit(jax.vmap(functools.partial(_is_right, game)))
+        self._check = make_check(game)
         self._chunks = self._read_chunks()
         self._number = 0
 
@@ -166,30 +151,16 @@ class StoredGames:
             laned.shape, self._lanes.by_lane, lambda index: laned[index]
         )
 
-    def _check_moves(self, moves: _Moves) -> None:
-        """Checks moves by the rules.
-
-        Args:
-            moves: leaves `[T + 1, S, ...]`.
-
-        Raises:
-            ValueError: the rules do not allow a move, or give another position, end or
-                reward after it.
-        """
+    def _check_moves(self, moves: StoredMoves) -> None:
+        """Checks moves `[T + 1, S, ...]` by the rules; see `check_moves`."""
         played = jax.tree.map(lambda leaf: leaf[:-1], moves)
         after = jax.tree.map(lambda leaf: leaf[1:], moves.trajectory.state)
         flat = jax.tree.map(
-            lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), (played.trajectory, after)
+            lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), (played, after)
         )
-        is_right = np.asarray(self._check(*flat)).reshape(played.ply.shape)
-        if not is_right.all():
-            row = tuple(np.argwhere(~is_right)[0])
-            raise ValueError(
-                "the stored games hold a move that the rules do not allow: move "
-                f"{played.ply[row] + 1} of game {played.game[row]}"
-            )
+        check_moves(self._check, *flat)
 
-    def _read_chunks(self) -> Iterator[_Moves]:
+    def _read_chunks(self) -> Iterator[StoredMoves]:
         """Yields the chunks, with the next move of each slot: `[T + 1, S, ...]`."""
         slots = _Slots(self._num_slots)
         source = self._read_moves()
@@ -200,27 +171,17 @@ class StoredGames:
                 slots.start_game()
             yield slots.take(self._num_moves)
 
-    def _read_moves(self) -> Iterator[tuple[_Moves, np.ndarray]]:
+    def _read_moves(self) -> Iterator[tuple[StoredMoves, np.ndarray]]:
         """Yields moves of whole games, and the first one of each, again and again."""
         while True:
             was_empty = True
             for files in self._files:
                 for games in read_games(files, self._game):
                     was_empty = False
-                    yield self._moves_of(games.rows), games.starts
+                    moves = moves_of(games.rows, self._game, self._policy_entries)
+                    yield moves, games.starts
             if was_empty:
                 raise ValueError("the stored games hold no finished game")
-
-    def _moves_of(self, rows: Rows) -> _Moves:
-        num_actions = self._game.num_actions
-        leaves: dict[str, Any] = {
-            "state": unpack_states(self._game, rows.state),
-            "action": rows.move.astype(action_dtype(num_actions)),
-            "policy": _policies(rows, num_actions, self._policy_entries),
-        }
-        others = [name for name in Trajectory._fields if name not in leaves]
-        leaves |= {name: getattr(rows, name) for name in others}
-        return _Moves(Trajectory(**leaves), rows.ply, rows.game)
 
 
 def _check_not_own(config: TrainConfig) -> None:
@@ -236,65 +197,3 @@ def _check_not_own(config: TrainConfig) -> None:
                 "learn_from must not name the run's own directory, whose games change "
                 f"while it trains: {source}; learn from them in a new run"
             )
-
-
-def _is_right(game: Game, move: Trajectory, after: State) -> jax.Array:
-    """Returns whether the rules allow a move and its policy target, and give what is
-    stored about the move.
-
-    Args:
-        game: the game.
-        move: one move.
-        after: the position after the move, unless it ended the game.
-    """
-    action, policy = move.action.astype(jnp.int32), move.policy
-    mask = game.legal_action_mask(move.state)
-    actions = jnp.arange(mask.size) if policy.action is None else policy.action
-    is_legal = mask[action] & (mask[actions] | (policy.probability == 0)).all()
-    expected = game.step(move.state, action)
-    # People resign, or agree to a draw.
-    ends_early = move.terminated & ~expected.terminated
-    reward = game.rewards(expected)[move.state.current_player]
-    same = jax.tree.map(lambda a, b: (a == b).all(), expected, after)
-    is_same = jnp.stack(jax.tree.leaves(same)).all()
-    return (
-        is_legal
-        & ~move.state.terminated
-        & (ends_early | (expected.terminated == move.terminated))
-        & (ends_early | (reward == move.reward))
-        & (move.terminated | is_same)
-    )
-
-
-def _policies(rows: Rows, num_actions: int, entries: int) -> StoredPolicy:
-    """Returns the policies in the form of the replay, as `store_policy` does."""
-    count, counts = len(rows.move), rows.policy_counts
-    of_row = np.repeat(np.arange(count), counts)
-    if not is_sparse(num_actions, entries):
-        dense = np.zeros((count, num_actions), np.float16)
-        dense[of_row, rows.policy_actions] = rows.policy_probabilities
-        return _numpy_policy(dense, None)
-    # By row, the largest probability first.
-    order = np.lexsort((-rows.policy_probabilities, of_row))
-    place = np.arange(len(of_row)) - np.repeat(np.cumsum(counts) - counts, counts)
-    order, kept_row = order[place < entries], of_row[place < entries]
-    place = place[place < entries]
-    probability = np.zeros((count, entries), np.float32)
-    probability[kept_row, place] = rows.policy_probabilities[order]
-    total = probability.sum(axis=1, keepdims=True)
-    probability /= np.where(total > 0, total, 1)
-    # The other entries have probability 0 and the first actions that are not used yet.
-    used = np.zeros((count, min(2 * entries, num_actions)), bool)
-    actions = rows.policy_actions[order]
-    is_low = actions < used.shape[1]
-    used[kept_row[is_low], actions[is_low]] = True
-    unused = np.argsort(used, axis=1, kind="stable")[:, :entries]
-    missing = np.arange(entries) - np.minimum(counts, entries)[:, None]
-    action = np.take_along_axis(unused, np.maximum(missing, 0), axis=1)
-    action[kept_row, place] = actions
-    stored = action.astype(action_dtype(num_actions))
-    return _numpy_policy(probability.astype(np.float16), stored)
-
-
-def _numpy_policy(probability: Any, action: Any) -> StoredPolicy:
-    return StoredPolicy(probability, action)

@@ -54,6 +54,24 @@ def store_policy(policy: jax.Array, entries: int) -> tuple[StoredPolicy, jax.Arr
     return stored, jnp.maximum(policy.sum(axis=-1) - kept[..., 0], 0.0)
 
 
+def listed_entries(policy: StoredPolicy) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Lists the entries of N stored policies that are above 0, policy by policy.
+
+    Args:
+        policy: NumPy leaves `[N, ...]`.
+
+    Returns:
+        `[N]` number of entries of each policy, and `[M]` their actions and `[M]` their
+        float16 probabilities.
+    """
+    probability = np.asarray(policy.probability)
+    is_entry = probability > 0
+    actions = np.nonzero(is_entry)[1]
+    if policy.action is not None:
+        actions = np.asarray(policy.action)[is_entry]
+    return is_entry.sum(axis=1), actions, probability[is_entry]
+
+
 def expand_policy(stored: StoredPolicy, num_actions: int) -> jax.Array:
     """Returns `[N, A]` float32 policies from N stored ones."""
     probability = stored.probability.astype(jnp.float32)

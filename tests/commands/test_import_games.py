@@ -68,3 +68,40 @@ def test_an_object_store_is_refused(tmp_path, capsys, monkeypatch):
     assert ended.value.code == 2
     assert "--to must be a directory on this machine" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+HEADER = "moves,q0,q1,q2,q3,q4,q5,q6,q7,q8\n"
+
+
+def test_solved_positions_are_imported(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "solved.csv").write_text(HEADER + "5,0,-1,0,-1,,-1,0,-1,0\n")
+    options = ("--game", "tic_tac_toe", "--to", "stored")
+    cli.main(["import-games", "solved.csv", *options])
+    printed = capsys.readouterr().out
+    assert printed == "1 games of tic_tac_toe with 1 positions in stored\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["solved.csv"], "give the game of the solved positions in solved.csv: --game"),
+        (
+            ["solved.csv", "moves.txt", "--game", "tic_tac_toe"],
+            "import games and solved positions to different directories",
+        ),
+        (["solved.csv", "--game", "hex:3"], "solved.csv, line 1: no positions after"),
+        (["solved.csv", "--game", "connect_four"], "solved.csv, line 1: column 'q7'"),
+    ],
+)
+def test_solved_positions_that_cannot_be_imported_are_refused(
+    arguments, message, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "solved.csv").write_text(HEADER)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["import-games", *arguments, "--to", "stored"])
+    assert ended.value.code == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert message in line
+    assert [path.name for path in tmp_path.iterdir()] == ["solved.csv"]

@@ -3,7 +3,7 @@ import pytest
 from data.game_rows import GAME, GAMES, rows_of
 
 from azjax import games
-from azjax.data import Rows, file_schema, read_games, stored_files
+from azjax.data import Rows, file_schema, read_games, stored_files, stored_game
 from azjax.data.rows import from_table, to_table
 from azjax.data.writer import GamesWriter
 
@@ -87,6 +87,11 @@ def test_a_run_and_its_folder_of_games_are_the_same_source(tmp_path):
     assert stored_files([str(tmp_path)], GAME) == stored_files(
         [str(tmp_path / "games")], GAME
     )
+
+
+def test_the_game_of_a_source_is_that_of_its_files(tmp_path):
+    write(tmp_path / "games", rows_of(GAMES))
+    assert stored_game(str(tmp_path)) == GAME
 
 
 def test_a_source_without_games_is_refused(tmp_path):

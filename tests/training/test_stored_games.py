@@ -3,20 +3,18 @@ import json
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from data.game_rows import GAMES, rows_of
 from training.test_loop import config, stopping_after
 
 from azjax import games
-from azjax.data import Rows, read_games, stored_files
+from azjax.data import read_games, stored_files
 from azjax.data.writer import GamesWriter
 from azjax.training import CheckpointConfig, Trajectory, train
 from azjax.training import stored_games as module
 from azjax.training.lanes import spread_lanes
-from azjax.training.stored_games import StoredGames, _policies
-from azjax.training.stored_policy import expand_policy, store_policy
+from azjax.training.stored_games import StoredGames
 
 GAME = games.make("tic_tac_toe")
 pytestmark = pytest.mark.usefixtures("quick_plots", "shared_programs")
@@ -248,29 +246,6 @@ def test_games_without_an_end_are_not_enough(tmp_path):
         writer.flush()
     with pytest.raises(ValueError, match="no finished game"):
         stored(tmp_path).chunk(0)
-
-
-@pytest.mark.parametrize(("num_actions", "entries"), [(9, 4), (60, 4), (5000, 32)])
-def test_policies_are_those_that_self_play_stores(num_actions, entries):
-    key = jax.random.key(num_actions)
-    logits = 3 * jax.random.normal(key, (50, num_actions))
-    policy = np.array(jax.nn.softmax(logits))
-    policy[policy < np.quantile(policy, 0.5)] = 0
-    policy[::7] = 0  # fast searches
-    row, action = np.nonzero(policy)
-    rows: dict[str, np.ndarray] = dict.fromkeys(Rows._fields, np.zeros(50))
-    rows["policy_counts"] = np.bincount(row, minlength=50)
-    rows |= {"policy_actions": action, "policy_probabilities": policy[row, action]}
-    found = _policies(Rows(**rows), num_actions, entries)
-    expected, _ = store_policy(jnp.asarray(policy), entries)
-    for made in (found, expected):
-        if made.action is not None:
-            assert all(len(set(of_row)) == entries for of_row in np.array(made.action))
-    dense, expected_dense = (
-        expand_policy(jax.tree.map(jnp.asarray, made), num_actions)
-        for made in (found, expected)
-    )
-    np.testing.assert_allclose(dense, expected_dense, atol=1e-3)
 
 
 def test_a_run_learns_from_stored_games_and_plays_none(played, tmp_path):

@@ -3,7 +3,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from azjax.training.stored_policy import expand_policy, is_sparse, store_policy
+from azjax.training.stored_policy import (
+    expand_policy,
+    is_sparse,
+    listed_entries,
+    store_policy,
+)
 
 
 def policies(num_actions, num_legal, count=5):
@@ -71,3 +76,16 @@ def test_a_chess_policy_takes_256_bytes():
         sum(leaf.size * leaf.dtype.itemsize for leaf in stored if leaf is not None)
         == 256
     )
+
+
+@pytest.mark.parametrize("entries", [2, 6])  # sparse, dense
+def test_entries_are_listed_policy_by_policy(entries):
+    policy = np.zeros((3, 9), np.float32)
+    policy[0, [7, 2]] = 0.75, 0.25
+    policy[2, 4] = 1
+    stored = jax.device_get(store_policy(jnp.asarray(policy), entries)[0])
+    assert (stored.action is None) == (entries == 6)
+    counts, actions, probabilities = listed_entries(stored)
+    assert counts.tolist() == [2, 0, 1]
+    found = dict(zip(actions.tolist(), probabilities.tolist(), strict=True))
+    assert found == {7: 0.75, 2: 0.25, 4: 1}

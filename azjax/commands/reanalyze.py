@@ -1,0 +1,56 @@
+"""`azjax reanalyze`: searches stored games again with a newer player."""
+
+from pathlib import Path
+
+import tyro
+
+from azjax.checks import check_seed
+from azjax.commands.common import note
+from azjax.commands.parts import read_parts
+from azjax.compilation_cache import enable_compilation_cache
+from azjax.data import stored_game
+from azjax.players import AlphaZeroPlayer, load
+from azjax.remote import as_directory
+from azjax.training.reanalysis import reanalyze
+
+
+def reanalyze_command(
+    sources: tyro.conf.Positional[tuple[str, ...]],
+    /,
+    *,
+    player: str,
+    to: str,
+    seed: int = 0,
+    parts: str | None = None,
+) -> None:
+    """Search stored games again with a newer player, to learn from better targets.
+
+    Moves and results remain; policy targets, values, probabilities of a draw and
+    regrets are new. Repeat the same command to continue after an interruption.
+
+    Args:
+        sources: runs that kept their games, or directories of imported games.
+        player: the player, such as alphazero:RUN?simulations=200, with settings as in
+            azjax play; RUN is a run directory, a player directory, or `pretrained`.
+        to: the new directory, for `azjax train --learn-from` and `azjax data`.
+        seed: seed of the player.
+        parts: MODULE:NAME, the azjax.networks.Parts of the network, if it has modules
+            of your own.
+    """
+    if not sources:
+        raise ValueError("give at least one run with games")
+    check_seed("--seed", seed)
+    directory = as_directory(to)
+    if not isinstance(directory, Path):
+        raise ValueError(f"--to must be a directory on this machine: {to}")
+    enable_compilation_cache()
+    game = stored_game(sources[0])
+    searcher = load(player, game, read_parts(parts))
+    if not isinstance(searcher, AlphaZeroPlayer):
+        raise ValueError(
+            f"--player must be alphazero:RUN, which searches with a network: {player!r}"
+        )
+    found = reanalyze(sources, directory, searcher, seed=seed, report=note)
+    print(
+        f"{found.games:,} games of {game!r} with {found.positions:,} positions in {to}"
+    )

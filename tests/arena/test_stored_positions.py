@@ -1,0 +1,101 @@
+import jax
+import numpy as np
+import pytest
+from training.test_loop import config
+
+from azjax import games
+from azjax.arena import import_positions, read
+from azjax.data import read_games, stored_files, unpack_states
+from azjax.training.lanes import spread_lanes
+from azjax.training.stored_games import StoredGames
+
+pytest.importorskip("pyarrow")
+GAME = games.make("tic_tac_toe")
+HEADER = "moves,q0,q1,q2,q3,q4,q5,q6,q7,q8"
+AFTER_CENTER = "5,0,-1,0,-1,,-1,0,-1,0"  # a corner draws, an edge loses
+X_WINS = "1425,,,1,,,0,-1,-1,-1"  # 2 completes a row, 5 blocks one
+O_LOSES = "12597,,,-1,-1,,-1,,-1,"  # X threatens 2 and 3
+
+
+def write(path, *lines):
+    path.write_text("\n".join([HEADER, *lines]))
+    return path
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    path = tmp_path_factory.mktemp("positions")
+    first = write(path / "first.csv", AFTER_CENTER, X_WINS)
+    second = write(path / "second.csv", O_LOSES)
+    found = import_positions([first, second], path / "stored", GAME)
+    return found, path
+
+
+def rows_of(directory):
+    [files] = stored_files([str(directory)], GAME)
+    [whole] = read_games(files, GAME)
+    return whole.rows
+
+
+def test_every_position_is_stored_as_a_game(stored):
+    found, path = stored
+    assert (found.games, found.positions) == (3, 3)
+    np.testing.assert_array_equal(rows_of(path / "stored").game, [0, 1, 2])
+
+
+def test_the_positions_are_those_of_the_files(stored):
+    _, path = stored
+    states = unpack_states(GAME, rows_of(path / "stored").state)
+    solved = read(GAME, path / "first.csv").states
+    first = jax.tree.map(lambda leaf: leaf[:2], states)
+    jax.tree.map(np.testing.assert_array_equal, first, solved)
+
+
+def test_the_policy_target_is_uniform_over_the_best_moves(stored):
+    rows = rows_of(stored[1] / "stored")
+    np.testing.assert_array_equal(rows.policy_counts, [4, 1, 4])
+    np.testing.assert_array_equal(rows.policy_actions, [0, 2, 6, 8, 2, 2, 3, 5, 7])
+    expected = np.repeat([0.25, 1, 0.25], [4, 1, 4])
+    np.testing.assert_array_equal(rows.policy_probabilities, expected)
+
+
+def test_value_and_reward_are_the_solved_result(stored):
+    rows = rows_of(stored[1] / "stored")
+    np.testing.assert_array_equal(rows.value, [0, 1, -1])
+    np.testing.assert_array_equal(rows.reward, [0, 1, -1])
+    np.testing.assert_array_equal(rows.draw_probability, [1, 0, 0])
+
+
+def test_a_run_learns_the_solved_results(stored):
+    settings = config("unused", learn_from=(str(stored[1] / "stored"),))
+    lanes = spread_lanes(
+        settings.num_lanes, one_by_one=False, devices=jax.devices()[:1]
+    )
+    _, chunk, _ = StoredGames(settings, GAME, lanes).chunk(0)
+    assert np.asarray(chunk.terminated).all()
+    assert set(np.unique(chunk.reward)) == {-1, 0, 1}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("5,0,-1,0,-1,0,-1,0,-1,0", "bad.csv, line 2: q4 has a value, but the action"),
+        (
+            "1425,,,0,,,0,-1,-1,-1",
+            "bad.csv, position 1: action 3 ends the game",
+        ),
+    ],
+)
+def test_nothing_is_written_after_an_error(line, message, stored, tmp_path):
+    bad = write(tmp_path / "bad.csv", line)
+    with pytest.raises(ValueError, match=message):
+        import_positions([stored[1] / "first.csv", bad], tmp_path / "stored", GAME)
+    assert list(tmp_path.iterdir()) == [bad]
+
+
+def test_a_directory_that_exists_is_kept(stored):
+    path = stored[1]
+    before = sorted((path / "stored" / "games").iterdir())
+    with pytest.raises(ValueError, match="stored exists: give a new directory"):
+        import_positions([path / "first.csv"], path / "stored", GAME)
+    assert sorted((path / "stored" / "games").iterdir()) == before

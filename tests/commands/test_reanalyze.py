@@ -1,0 +1,82 @@
+import pytest
+from data.game_rows import GAME, GAMES, rows_of
+
+from azjax import cli, games
+from azjax.data.writer import GamesWriter
+from azjax.players.serialization import pretrained_directory
+
+pq = pytest.importorskip("pyarrow.parquet")
+PLAYER = "alphazero:pretrained?simulations=2"
+
+
+@pytest.fixture
+def source(tmp_path, monkeypatch):
+    """The name of a directory with two finished games of tic-tac-toe."""
+    monkeypatch.chdir(tmp_path)
+    rows = rows_of(GAMES)
+    rows = rows._replace(
+        policy_counts=rows.policy_counts // 2,
+        policy_actions=rows.move,
+        policy_probabilities=rows.policy_probabilities[::2] + 0.25,
+    )
+    with GamesWriter(tmp_path / "run", GAME, run="abc", seed=0) as writer:
+        writer.add(1, lambda: rows)
+        writer.flush()
+    return "run"
+
+
+def refused(arguments, capsys):
+    """Returns the line with which a command ends."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["reanalyze", *arguments])
+    assert ended.value.code == 2
+    [line] = capsys.readouterr().err.splitlines()
+    return line
+
+
+def test_the_games_are_written_and_counted(source, tmp_path, capsys):
+    cli.main(["reanalyze", source, "--player", PLAYER, "--to", "new"])
+    printed = capsys.readouterr()
+    assert printed.out == "2 games of tic_tac_toe with 14 positions in new\n"
+    assert printed.err == "azjax: 14 of 14 positions\n"
+    [file] = (tmp_path / "new" / "games").iterdir()
+    assert set(pq.read_table(file)["simulations"].to_pylist()) == {2}
+
+
+@pytest.mark.parametrize(
+    ("player", "message"),
+    [
+        ("alphazero:pretrained?simulations=0", "simulations"),
+        ("random", "--player must be alphazero:RUN, which searches with a network"),
+        ("alphazero:missing", "missing"),
+        ("missing", "unknown player 'missing'; players are"),
+    ],
+)
+def test_a_player_that_cannot_search_is_refused(
+    player, message, source, tmp_path, capsys
+):
+    assert message in refused([source, "--player", player, "--to", "new"], capsys)
+    assert [path.name for path in tmp_path.iterdir()] == [source]
+
+
+def test_a_player_of_another_game_is_refused(source, capsys):
+    directory = pretrained_directory(games.make("connect_four"))
+    line = refused(
+        [source, "--player", f"alphazero:{directory}", "--to", "new"], capsys
+    )
+    assert line.endswith("is for connect_four, not for tic_tac_toe")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--to", "new"], "give at least one run with games"),
+        (["nowhere", "--to", "new"], "nowhere holds no games"),
+        (["run", "--to", "gs://bucket/new"], "--to must be a directory on this"),
+        (["run", "--to", "run"], "run is not empty: give a new directory"),
+        (["run", "--to", "new", "--seed", "-1"], "--seed must be an int from 0"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, message, source, tmp_path, capsys):
+    assert message in refused([*arguments, "--player", PLAYER], capsys)
+    assert [path.name for path in tmp_path.iterdir()] == [source]

@@ -1,0 +1,90 @@
+import jax
+import numpy as np
+import pytest
+from data.game_rows import GAME, rows_of
+
+from azjax.data import unpack_states
+from azjax.networks import DenseTrunkConfig, NetworkConfig
+from azjax.players import AlphaZeroPlayer, choose, first_network
+from azjax.search import GumbelConfig
+from azjax.training.position_searches import PositionSearches
+
+pytest.importorskip("pyarrow")
+TRUNK = DenseTrunkConfig(num_blocks=1, width=5, stem_channels=8, window=2)
+# X completes the upper row with 2, and lets O win with 5 after 8.
+GIVEN_AWAY = [0, 3, 1, 4, 8, 5]
+
+
+@pytest.fixture(scope="module")
+def player():
+    network, variables = first_network(3, GAME, NetworkConfig(trunk=TRUNK))
+    return AlphaZeroPlayer(GAME, GumbelConfig(use_solver=True), 150, network, variables)
+
+
+@pytest.fixture(scope="module")
+def searched(player):
+    """The rows of a game, before and after the searches."""
+    rows = rows_of({5: GIVEN_AWAY})
+    return rows, PositionSearches(player, 4, seed=0).search_rows(1, rows)
+
+
+def test_positions_moves_and_results_remain(searched):
+    before, after = searched
+    for name in ("game", "ply", "player", "move", "state", "reward", "terminated"):
+        np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
+
+
+def test_a_missed_win_has_the_value_1(searched):
+    assert searched[1].value[4] == pytest.approx(1)
+
+
+def test_a_move_that_turns_a_win_into_a_loss_has_the_regret_2(searched):
+    assert searched[1].regret[4] == pytest.approx(2)
+
+
+def test_a_winning_move_has_no_regret(searched):
+    assert searched[1].regret[5] == 0
+
+
+def test_the_policy_target_prefers_the_winning_move(searched):
+    _, rows = searched
+    policies = np.split(
+        np.arange(len(rows.policy_actions)), rows.policy_counts.cumsum()
+    )
+    best = policies[4][rows.policy_probabilities[policies[4]].argmax()]
+    assert rows.policy_actions[best] == 2
+
+
+def test_every_position_has_a_policy_target_and_the_simulations(searched):
+    _, rows = searched
+    assert (rows.policy_counts > 0).all()
+    np.testing.assert_array_equal(rows.simulations, 150)
+
+
+def test_values_and_draws_are_those_of_the_player(player, searched):
+    before, after = searched
+    states = unpack_states(GAME, before.state)
+    choice = choose(player, jax.random.key(9), states)
+    np.testing.assert_allclose(after.value, choice.value, atol=1e-4)
+    np.testing.assert_allclose(after.draw_probability, choice.draw, atol=1e-4)
+
+
+def test_the_targets_of_a_batch_do_not_depend_on_its_size(player, searched):
+    before, after = searched
+    found = PositionSearches(player, 6, seed=0).search_rows(1, before)
+    np.testing.assert_allclose(found.value, after.value, atol=1e-4)
+
+
+def test_a_move_without_visits_has_the_value_of_the_position(player):
+    rows = rows_of({5: GIVEN_AWAY})
+    rows.move[4] = 0  # is occupied, and never visited; the value is 1
+    found = PositionSearches(player, 4, seed=0).search_rows(1, rows)
+    assert found.regret[4] == pytest.approx(0)
+
+
+def test_a_search_without_finite_values_is_refused(player):
+    broken = player.replace(
+        variables=jax.tree.map(lambda leaf: leaf * np.nan, player.variables)
+    )
+    with pytest.raises(ValueError, match=r"the player's search: .* impossible value"):
+        PositionSearches(broken, 4, seed=0).search_rows(1, rows_of({5: GIVEN_AWAY}))

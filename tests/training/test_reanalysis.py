@@ -1,0 +1,233 @@
+import jax
+import numpy as np
+import pytest
+from data.game_rows import GAME, GAMES, rows_of
+from training.test_loop import config
+
+from azjax.data import GAMES as FOLDER
+from azjax.data import Rows, game_files, read_games, stored_files
+from azjax.data.writer import GamesWriter
+from azjax.networks import DenseTrunkConfig, NetworkConfig
+from azjax.players import AlphaZeroPlayer, first_network
+from azjax.search import GumbelConfig
+from azjax.training.lanes import spread_lanes
+from azjax.training.lock import locked
+from azjax.training.position_searches import PositionSearches
+from azjax.training.reanalysis import Reanalyzed, reanalyze
+from azjax.training.stored_games import StoredGames
+
+pytest.importorskip("pyarrow")
+TRUNK = DenseTrunkConfig(num_blocks=1, width=5, stem_channels=8, window=2)
+LATER = {8: [4, 0, 1, 7, 2, 6, 3, 5, 8], 9: [0, 3, 1, 4, 2]}
+RESIGNED = {1: [4, 0, 1]}
+
+
+@pytest.fixture(scope="module")
+def player():
+    network, variables = first_network(3, GAME, NetworkConfig(trunk=TRUNK))
+    return AlphaZeroPlayer(GAME, GumbelConfig(), 4, network, variables)
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    """Two sources; the first has two files with finished games."""
+    path = tmp_path_factory.mktemp("sources")
+    resigned = legal_rows(RESIGNED)
+    resigned.terminated[-1], resigned.reward[-1] = True, -1
+    write(path / "a", legal_rows(GAMES), legal_rows(LATER))
+    write(path / "b", resigned, run="def")
+    return [str(path / "a"), str(path / "b")]
+
+
+def legal_rows(played) -> Rows:
+    """Returns the rows of games, whose policy targets are the moves."""
+    rows = rows_of(played)
+    return rows._replace(
+        policy_counts=np.ones_like(rows.policy_counts),
+        policy_actions=rows.move.copy(),
+        policy_probabilities=np.ones(len(rows.move), np.float32),
+    )
+
+
+def write(directory, *chunks, run="abc"):
+    """Writes a file for each chunk of rows."""
+    with GamesWriter(directory, GAME, run=run, seed=3) as writer:
+        for iteration, rows in enumerate(chunks, 1):
+            writer.add(iteration, lambda rows=rows: rows)
+            writer.flush()
+
+
+def read(*directories) -> list[Rows]:
+    """Returns the finished games of directories, file by file."""
+    files = stored_files([str(directory) for directory in directories], GAME)
+    return [found.rows for part in files for found in read_games(part, GAME)]
+
+
+def run(sources, directory, player, **changes):
+    return reanalyze(sources, directory, player, batch_size=8, **changes)
+
+
+def content(directory):
+    """Returns the files below a directory with their bytes."""
+    return {
+        path.relative_to(directory): path.read_bytes()
+        for path in directory.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def done(sources, player, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("done") / "new"
+    return run(sources, directory, player), directory
+
+
+def stopping_at(number, patch):
+    """Raises KeyboardInterrupt before the searches of a file; returns the numbers of
+    the files that are searched."""
+    searched, original = [], PositionSearches.search_rows
+
+    def search_rows(self, at, rows):
+        if at == number:
+            raise KeyboardInterrupt
+        searched.append(at)
+        return original(self, at, rows)
+
+    patch.setattr(PositionSearches, "search_rows", search_rows)
+    return searched
+
+
+def test_the_finished_games_are_counted(done):
+    assert done[0] == Reanalyzed(5, 14 + 14 + 3)
+
+
+def test_moves_positions_and_results_remain(sources, done):
+    before, after = read(*sources), read(done[1])
+    assert len(before) == len(after) == 3
+    for old, new in zip(before, after, strict=True):
+        for name in ("ply", "player", "move", "state", "reward", "terminated"):
+            np.testing.assert_array_equal(getattr(new, name), getattr(old, name))
+
+
+def test_values_and_policies_are_new(sources, done):
+    for old, new in zip(read(*sources), read(done[1]), strict=True):
+        assert (old.value != new.value).all()
+        assert (new.simulations == 4).all()
+
+
+def test_games_of_all_sources_have_different_ids(done):
+    ids = [np.unique(rows.game).tolist() for rows in read(done[1])]
+    assert ids == [[0, 1], [2, 3], [4]]
+
+
+def test_a_run_learns_from_the_new_games(done):
+    settings = config("unused", learn_from=(str(done[1]),))
+    lanes = spread_lanes(
+        settings.num_lanes, one_by_one=False, devices=jax.devices()[:1]
+    )
+    _, _, metrics = StoredGames(settings, GAME, lanes).chunk(0)
+    assert metrics["games"] > 0
+
+
+def test_games_that_are_not_complete_cannot_be_learned_from(sources, player, tmp_path):
+    with pytest.MonkeyPatch.context() as patch:
+        stopping_at(3, patch)
+        with pytest.raises(KeyboardInterrupt):
+            run(sources, tmp_path / "new", player)
+    with pytest.raises(ValueError, match="holds no games"):
+        read(tmp_path / "new")
+
+
+def test_an_interrupted_call_continues(sources, player, done, tmp_path):
+    directory = tmp_path / "new"
+    with pytest.MonkeyPatch.context() as patch:
+        stopping_at(3, patch)
+        with pytest.raises(KeyboardInterrupt):
+            run(sources, directory, player)
+    # A killed process may leave a part of a file.
+    part = directory / "unfinished" / ".00000003-00000003-0.parquet.77"
+    part.write_bytes(b"PAR1")
+    with pytest.MonkeyPatch.context() as patch:
+        searched = stopping_at(None, patch)
+        assert run(sources, directory, player) == done[0]
+    assert searched == [3]
+    assert not [path for path in directory.rglob("*.77")]
+    for new, expected in zip(read(directory), read(done[1]), strict=True):
+        jax.tree.map(np.testing.assert_array_equal, new, expected)
+
+
+def test_other_arguments_do_not_continue(sources, player, tmp_path):
+    directory = tmp_path / "new"
+    with pytest.MonkeyPatch.context() as patch:
+        stopping_at(2, patch)
+        with pytest.raises(KeyboardInterrupt):
+            run(sources, directory, player)
+    before = content(directory)
+    other = player.replace(variables=jax.tree.map(np.zeros_like, player.variables))
+    with pytest.raises(ValueError, match="unfinished work with other weights: repeat"):
+        run(sources, directory, other)
+    with pytest.raises(ValueError, match="other simulations and seed"):
+        run(sources, directory, player.replace(simulations=5), seed=1)
+    with pytest.raises(ValueError, match="with other files"):
+        run(sources[:1], directory, player)
+    assert content(directory) == before
+
+
+def test_finished_games_are_not_overwritten(sources, player, done):
+    before = content(done[1])
+    with pytest.raises(ValueError, match="new is not empty: give a new directory"):
+        run(sources, done[1], player)
+    assert content(done[1]) == before
+
+
+def test_a_directory_with_other_files_is_kept(sources, player, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match="is not empty"):
+        run(sources, tmp_path, player)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_damaged_description_of_the_work_is_named(sources, player, tmp_path):
+    (tmp_path / "reanalysis.json").write_text("[" * 10_000)
+    with pytest.raises(ValueError, match=r"reanalysis.json is damaged"):
+        run(sources, tmp_path, player)
+
+
+def test_two_processes_do_not_work_in_one_directory(sources, player, tmp_path):
+    with (
+        locked(tmp_path),
+        pytest.raises(ValueError, match="another process is reanalyzing games in"),
+    ):
+        run(sources, tmp_path, player)
+
+
+def test_a_move_against_the_rules_is_named_before_anything_is_written(
+    sources, player, tmp_path
+):
+    rows = legal_rows({5: GAMES[5]})
+    rows.move[2] = 3  # of the other player
+    write(tmp_path / "bad", rows)
+    with pytest.raises(ValueError, match=r"bad/0.*parquet: .*move 3 of game 5$"):
+        run([*sources, str(tmp_path / "bad")], tmp_path / "new", player)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_truncated_file_is_named_before_anything_is_written(player, tmp_path):
+    write(tmp_path / "bad", legal_rows(GAMES))
+    [file] = game_files(tmp_path / "bad")
+    file.path.write_bytes(file.path.read_bytes()[:-40])
+    with pytest.raises(ValueError, match=f"^{file.path} is no Parquet file, or damag"):
+        run([str(tmp_path / "bad")], tmp_path / "new", player)
+    assert not (tmp_path / "new").exists()
+
+
+def test_unfinished_games_are_not_enough(player, tmp_path):
+    write(tmp_path / "a", legal_rows({7: GAMES[7]}))
+    with pytest.raises(ValueError, match="no finished game in"):
+        run([str(tmp_path / "a")], tmp_path / "new", player)
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_folder_has_a_file_for_each_file_of_the_sources(done):
+    names = [file.path.name for file in game_files(done[1] / FOLDER)]
+    assert names == [f"{number:08d}-{number:08d}-0.parquet" for number in (1, 2, 3)]
