@@ -70,7 +70,7 @@ def initial_variables(
     return found
 
 
-def _with_line_planes(weights: jax.Array, wanted: jax.Array) -> jax.Array:
+def _with_line_planes(weights: jax.Array, wanted: jax.Array) -> jax.Array | np.ndarray:
     """Returns the kernel `[H, W, inputs, outputs]` of a convolution with zeros for the
     line planes if `wanted` has weights for them; other weights are unchanged."""
     with_planes = list(np.shape(weights))
