@@ -175,7 +175,7 @@ def test_an_experiment_has_its_own_defaults():
 
 def test_a_trunk_is_chosen_by_its_name_and_has_its_own_settings():
     config = parsed("--run-dir", "runs/none", "--trunk", "conv", *CHANNELS)
-    assert config.network == NetworkConfig(ConvTrunkConfig(channels=8))
+    assert config.network.trunk == ConvTrunkConfig(channels=8)
     with pytest.raises(
         ValueError, match="unknown trunk 'cnn'; known trunks are conv, dense"
     ):
