@@ -36,6 +36,7 @@ myst_heading_anchors = 4
 
 autosummary_generate = False
 autodoc_member_order = "groupwise"
+autodoc_preserve_defaults = True
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 napoleon_numpy_docstring = False
