@@ -20,6 +20,7 @@ from azjax.data.queries import QUERIES, VIEWS
 from azjax.data.rows import stated_game
 from azjax.games import Game
 from azjax.remote import as_directory
+from azjax.suggestions import did_you_mean
 from azjax.training import load_config
 from azjax.training.run_directory import CONFIG_FILE
 
@@ -60,6 +61,11 @@ def data_command(
         raise ValueError(f"copy {run}/{GAMES} and config.json here: {run} is remote")
     game = _game_of(directory)
     query = QUERIES[sql].sql if sql in QUERIES else sql
+    if query.isidentifier():
+        raise ValueError(
+            f"unknown query {query!r}; ready queries are {', '.join(QUERIES)}"
+            f"{did_you_mean(query, QUERIES)}"
+        )
     with opened(directory / GAMES, game) as database:
         result = database.query(query or OVERVIEW)
     show = _print_table

@@ -39,6 +39,9 @@ def export_command(
         from azjax.play.web_export import export_web  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise ValueError(str(error)) from None
+    if onnx is not None and Path(onnx).suffix != ".onnx":
+        # Another file that is there is not overwritten by mistake.
+        raise ValueError(f"--onnx must name a file that ends with .onnx: {onnx}")
     if onnx is not None and Path(onnx).is_dir():
         raise ValueError(f"--onnx must name a file, not a directory: {onnx}")
     board_game = None if game is None else games.make(game)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from azjax.data.files import game_files
+from azjax.data.files import readable_files
 from azjax.data.queries import VIEWS
 from azjax.data.rows import checked_run, file_schema, initial_state
 from azjax.games import Game
@@ -82,7 +82,7 @@ def opened(directory: Path, game: Game) -> Iterator[Database]:
         raise ValueError(
             f"{error.name} is not installed: pip install 'azjax[data]'"
         ) from None
-    paths = [file.path for file in game_files(directory)]
+    paths = [file.path for file in readable_files(directory)]
     if not paths:
         raise ValueError(
             f"{directory} holds no games: a run keeps them if pyarrow is installed"

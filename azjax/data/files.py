@@ -53,6 +53,27 @@ def game_files(directory: Directory) -> list[GameFile]:
     return sorted(found, key=lambda file: file[:3])
 
 
+def readable_files(directory: Directory) -> list[GameFile]:
+    """Returns the files of positions in a directory, by iteration, for a reader, who
+    would miss positions of Parquet files with other names.
+
+    Raises:
+        ValueError: a Parquet file has another name.
+        OSError: the directory cannot be read.
+    """
+    found = game_files(directory)
+    known = {file.path.name for file in found}
+    with store_errors(directory):
+        for path in directory.iterdir() if directory.is_dir() else ():
+            name = path.name
+            if name.endswith(".parquet") and name[0] != "." and name not in known:
+                raise ValueError(
+                    f"{path} is not named as files of games are, FIRST-LAST-PROCESS "
+                    f"such as {file_name(1, 12, 0)}: rename or remove it"
+                )
+    return found
+
+
 def drop_after(directory: Directory, iteration: int) -> None:
     """Deletes the files with later iterations, which the run plays again, and files
     that a killed process left unfinished.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from azjax.data.files import GAMES, GameFile, game_files
+from azjax.data.files import GAMES, GameFile, readable_files
 from azjax.data.rows import MAX_FILE_BYTES, Rows, checked_run, from_table, stated_game
 from azjax.games import Game, make
 from azjax.remote import Directory, as_directory, open_object
@@ -67,7 +67,9 @@ def _files_of(source: str) -> list[GameFile]:
             f"{error.name} is not installed: pip install 'azjax[data]'"
         ) from None
     directory = as_directory(source)
-    files = game_files(directory / GAMES) or game_files(directory)
+    if not directory.is_dir():
+        raise ValueError(f"there is no directory {source}")
+    files = readable_files(directory / GAMES) or readable_files(directory)
     if not files:
         raise ValueError(f"{source} holds no games")
     return files

@@ -53,11 +53,11 @@ def open_regular(path: Directory, most: int) -> BinaryIO:
         return open_object(path, most)
     # Opening a pipe must not block.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    file = os.fdopen(os.open(path, flags), "rb")
-    about = os.fstat(file.fileno())
+    descriptor = os.open(path, flags)
+    about = os.fstat(descriptor)
     if stat.S_ISREG(about.st_mode) and about.st_size <= most:
-        return file
-    file.close()
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
     is_regular = stat.S_ISREG(about.st_mode)
     problem = f"has more than {most} bytes" if is_regular else "is not a regular file"
     raise OSError(f"{path.name} {problem}")

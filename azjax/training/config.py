@@ -139,7 +139,8 @@ class ReplayConfig:
             ("min_positions", 0),
             ("policy_entries", 1),
         ):
-            check_int(f"replay.{name}", getattr(self, name), low)
+            # Rows are numbered by int32.
+            check_int(f"replay.{name}", getattr(self, name), low, 2**31 - 1)
         check_number("replay.window", self.window, above=0, at_most=1)
 
 

@@ -69,11 +69,11 @@ def reanalyze(
     the games, and the iterations the files.
 
     All games are checked before anything is written. A call that was interrupted
-    continues if it is repeated with the same arguments.
+    continues if it is repeated with the same arguments; after the end it does nothing.
 
     Args:
         sources: run directories, or directories of files of games; see `stored_files`.
-        directory: must be missing, empty, or of the same unfinished work.
+        directory: must be missing, empty, or of the same work.
         player: searches with `player.simulations` simulations.
         seed: from which all keys of the searches are made.
         batch_size: positions in a search; compiled once.
@@ -93,6 +93,9 @@ def reanalyze(
     total = _count(files, player.game, batch_size)
     if not total.games:
         raise ValueError(f"no finished game in {', '.join(map(str, sources))}")
+    if (directory / GAMES).exists():
+        report("finished already")
+        return total
     directory.mkdir(parents=True, exist_ok=True)
     with locked(directory, work="reanalyzing games", option="directory"):
         run = _begin(directory, about)
@@ -133,8 +136,7 @@ def _about(
 
 
 def _check_directory(directory: Path, about: dict[str, Any]) -> str | None:
-    """Returns the run id of the unfinished work in a directory; None if it is empty or
-    missing.
+    """Returns the run id of the work in a directory; None if it is empty or missing.
 
     Raises:
         ValueError: it holds something else.
@@ -146,13 +148,13 @@ def _check_directory(directory: Path, about: dict[str, Any]) -> str | None:
     names = {path.name for path in directory.iterdir()}
     if not {name for name in names if not _is_temporary(name)}:
         return None
-    if GAMES in names or ABOUT_FILE not in names:
+    if ABOUT_FILE not in names:
         raise ValueError(f"{directory} is not empty: give a new directory")
     found = _read_about(directory / ABOUT_FILE)
     other = [name for name, value in about.items() if found.get(name) != value]
     if other:
         raise ValueError(
-            f"{directory} holds unfinished work with other {' and '.join(other)}: "
+            f"{directory} holds a reanalysis with other {' and '.join(other)}: "
             "repeat it as it was started, or give a new directory"
         )
     return found["run"]

@@ -98,6 +98,7 @@ class StoredGames:
         """
         self._game, self._lanes = game, lanes
         _check_not_own(config)
+        self._sources = config.learn_from
         self._files = stored_files(config.learn_from, game)
         self._num_moves = config.self_play.moves_per_chunk
         self._num_slots = config.stored_slots
@@ -158,7 +159,10 @@ class StoredGames:
         flat = jax.tree.map(
             lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), (played, after)
         )
-        check_moves(self._check, *flat)
+        try:
+            check_moves(self._check, *flat)
+        except ValueError as error:
+            raise ValueError(f"{', '.join(self._sources)}: {error}") from None
 
     def _read_chunks(self) -> Iterator[StoredMoves]:
         """Yields the chunks, with the next move of each slot: `[T + 1, S, ...]`."""
@@ -181,7 +185,7 @@ class StoredGames:
                     moves = moves_of(games.rows, self._game, self._policy_entries)
                     yield moves, games.starts
             if was_empty:
-                raise ValueError("the stored games hold no finished game")
+                raise ValueError(f"no finished game in {', '.join(self._sources)}")
 
 
 def _check_not_own(config: TrainConfig) -> None:

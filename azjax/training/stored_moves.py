@@ -70,8 +70,8 @@ def check_moves(
     if not is_right.all():
         row = int(is_right.argmin())
         raise ValueError(
-            "the stored games hold a move that the rules do not allow: move "
-            f"{moves.ply[row] + 1} of game {moves.game[row]}"
+            "the stored games hold a move, a policy target or a result that the rules "
+            f"do not allow: move {moves.ply[row] + 1} of game {moves.game[row]}"
         )
 
 

@@ -19,6 +19,7 @@ from azjax.training.loop import named_players
 from azjax.training.metrics import SCORES, Row, graded, opponents
 from azjax.training.plots import PLAYERS, PLOT_FILE
 from azjax.training.reporting import duration
+from azjax.training.saved_config import load_config
 
 SIMULATIONS = 200
 SUMMARY_MOVES = 10  # of the initial position
@@ -35,7 +36,10 @@ def print_run(console: Console, run: Run[TrainedPlayer]) -> None:
         "Measure it": f"evaluate {directory}{parts}",
     }
     players = named_players(run.player, SIMULATIONS)
-    _print_result(console, run, players, commands, "self-play")
+    config = load_config(run.directory)
+    has_played = not config.learn_from or config.stored_fraction < 1
+    method = "self-play" if has_played else "stored games"
+    _print_result(console, run, players, commands, method)
 
 
 def print_q_run(console: Console, run: Run[TrainedQ]) -> None:

@@ -74,7 +74,7 @@ def _runs(table: dict[str, Any]) -> list[SweepRun]:
         if name in settings:
             raise ValueError(f"{name} is given twice")
         if name in _NOT_SWEPT:
-            raise ValueError(f"{name} is an argument of the command")
+            raise ValueError(f"{name} must not be in the file: the command sets it")
         settings[name] = values
     if not settings:
         raise ValueError("it has no settings")
@@ -94,7 +94,9 @@ def _runs(table: dict[str, Any]) -> list[SweepRun]:
                 f"the name of a run has more than {MAX_NAME} letters: {name}"
             )
         if names.count(name) > 1:
-            raise ValueError(f"two runs would have the name {name}")
+            raise ValueError(
+                f"two runs would have the name {name}: their values must differ"
+            )
     return runs
 
 

@@ -33,7 +33,10 @@ def test_a_player_is_written_as_a_site(tmp_path, capsys):
         ),
         (["pretrained", "--onnx", "x.onnx"], "requires a game"),
         (["nowhere", "--onnx", "x.onnx"], "no player in nowhere"),
-        (["pretrained", "--game", "tic_tac_toe", "--onnx", "."], "not a directory: ."),
+        (
+            ["pretrained", "--game", "tic_tac_toe", "--onnx", "x.txt"],
+            "ends with .onnx: x.txt",
+        ),
         (["nowhere", "--web", "site"], "no player in nowhere"),
     ],
 )

@@ -71,7 +71,7 @@ def test_a_player_of_another_game_is_refused(source, capsys):
     ("arguments", "message"),
     [
         (["--to", "new"], "give at least one run with games"),
-        (["nowhere", "--to", "new"], "nowhere holds no games"),
+        (["nowhere", "--to", "new"], "there is no directory nowhere"),
         (["run", "--to", "gs://bucket/new"], "--to must be a directory on this"),
         (["run", "--to", "run"], "run is not empty: give a new directory"),
         (["run", "--to", "new", "--seed", "-1"], "--seed must be an int from 0"),

@@ -164,7 +164,7 @@ def test_other_arguments_do_not_continue(sources, player, tmp_path):
             run(sources, directory, player)
     before = content(directory)
     other = player.replace(variables=jax.tree.map(np.zeros_like, player.variables))
-    with pytest.raises(ValueError, match="unfinished work with other weights: repeat"):
+    with pytest.raises(ValueError, match="reanalysis with other weights: repeat"):
         run(sources, directory, other)
     with pytest.raises(ValueError, match="other simulations and seed"):
         run(sources, directory, player.replace(simulations=5), seed=1)
@@ -173,10 +173,14 @@ def test_other_arguments_do_not_continue(sources, player, tmp_path):
     assert content(directory) == before
 
 
-def test_finished_games_are_not_overwritten(sources, player, done):
+def test_a_finished_call_can_be_repeated_and_changes_nothing(sources, player, done):
     before = content(done[1])
-    with pytest.raises(ValueError, match="new is not empty: give a new directory"):
-        run(sources, done[1], player)
+    with pytest.MonkeyPatch.context() as patch:
+        searched = stopping_at(None, patch)
+        assert run(sources, done[1], player) == done[0]
+    assert not searched
+    with pytest.raises(ValueError, match="holds a reanalysis with other seed: repeat"):
+        run(sources, done[1], player, seed=1)
     assert content(done[1]) == before
 
 

@@ -101,8 +101,8 @@ def test_a_huge_grid_can_be_sampled(written):
         ("seed = 1979-05-27", "seed must be numbers, strings, or true or false"),
         ("seed = [[[1]]]", "seed must be numbers, strings, or true or false"),
         ('notes = "--run-dir"', "a value of notes begins with -"),
-        ('run_dir = "x"', "run-dir is an argument of the command"),
-        ('game = "hex"', "game is an argument of the command"),
+        ('run_dir = "x"', "run-dir must not be in the file"),
+        ('game = "hex"', "game must not be in the file"),
         ("samples = 2\nseed = [1, 2]", "give sample_seed"),
         ("sample_seed = 2\nseed = [1, 2]", "give samples"),
         (
