@@ -80,7 +80,7 @@ def _play(
     num_simulations = config.self_play.simulations_at(share)
     is_kept = kept is not None and kept.keeps
     ply = copy_plies(state.games.moves) if is_kept else None
-    games, trajectory, played = algorithm.self_play(
+    games, trajectory, played, _ = algorithm.self_play(
         state.learner.averaged, np.int32(num_simulations), state.games, play_keys
     )
     if kept is not None and ply is not None:

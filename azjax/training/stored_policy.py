@@ -1,4 +1,4 @@
-"""Policies in the replay: float16, sparse where that is smaller."""
+"""Stored policies and values of actions: float16, sparse where that is smaller."""
 
 from typing import NamedTuple
 
@@ -52,6 +52,29 @@ def store_policy(policy: jax.Array, entries: int) -> tuple[StoredPolicy, jax.Arr
         probability.astype(jnp.float16), action.astype(action_dtype(num_actions))
     )
     return stored, jnp.maximum(policy.sum(axis=-1) - kept[..., 0], 0.0)
+
+
+def store_values(
+    policy: StoredPolicy, qvalues: jax.Array, is_visited: jax.Array
+) -> jax.Array:
+    """Returns the values of the actions that stored policies list.
+
+    Args:
+        policy: leaves `[..., A]` if dense, `[..., K]` if sparse.
+        qvalues: `[..., A]` float32; the search's values, in [-1, 1].
+        is_visited: `[..., A]` bool; whether the search visited the action.
+
+    Returns:
+        Float16 values in the shape of `policy.probability`, rounded to multiples of
+        1/1024, which take a third less in compressed files; -inf for actions without
+        visits.
+    """
+    rounded = jnp.round(qvalues * 1024) / 1024
+    # Not NaN, which would end a run with `jax_debug_nans`.
+    values = jnp.where(is_visited, rounded, -jnp.inf).astype(jnp.float16)
+    if policy.action is None:
+        return values
+    return jnp.take_along_axis(values, policy.action.astype(jnp.int32), axis=-1)
 
 
 def listed_entries(policy: StoredPolicy) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
