@@ -77,22 +77,40 @@ def store_values(
     return jnp.take_along_axis(values, policy.action.astype(jnp.int32), axis=-1)
 
 
-def listed_entries(policy: StoredPolicy) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Lists the entries of N stored policies that are above 0, policy by policy.
+class Entries(NamedTuple):
+    """The M entries of N policies, as NumPy arrays, policy by policy.
+
+    counts: `[N]` number of entries of each policy.
+    actions: `[M]` their actions.
+    probabilities: `[M]` float16.
+    values: `[M]` float16; the search's values, NaN for actions without visits.
+    """
+
+    counts: np.ndarray
+    actions: np.ndarray
+    probabilities: np.ndarray
+    values: np.ndarray
+
+
+def listed_entries(policy: StoredPolicy, values: np.ndarray) -> Entries:
+    """Lists the entries of N stored policies that are above 0.
 
     Args:
         policy: NumPy leaves `[N, ...]`.
-
-    Returns:
-        `[N]` number of entries of each policy, and `[M]` their actions and `[M]` their
-        float16 probabilities.
+        values: those of `store_values`, in the shape of `policy.probability`.
     """
     probability = np.asarray(policy.probability)
     is_entry = probability > 0
     actions = np.nonzero(is_entry)[1]
     if policy.action is not None:
         actions = np.asarray(policy.action)[is_entry]
-    return is_entry.sum(axis=1), actions, probability[is_entry]
+    values = values[is_entry] + np.float16(0)  # no -0.0
+    return Entries(
+        counts=is_entry.sum(axis=1),
+        actions=actions,
+        probabilities=probability[is_entry],
+        values=np.where(np.isneginf(values), np.float16(np.nan), values),
+    )
 
 
 def expand_policy(stored: StoredPolicy, num_actions: int) -> jax.Array:
