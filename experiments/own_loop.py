@@ -62,7 +62,7 @@ def main(num_iterations: int) -> None:
     )
     for iteration in range(1, num_iterations + 1):
         play_key, learn_key = jax.random.split(jax.random.key(1 + iteration))
-        in_progress, trajectory, _ = play(learner.averaged, 32, in_progress, play_key)
+        in_progress, trajectory, *_ = play(learner.averaged, 32, in_progress, play_key)
         replay = store(replay, trajectory, jnp.int32(iteration - 1))
         replay, index, _ = find(replay, iteration * MOVES, NUM_CHUNKS * MOVES)
         metrics = {}

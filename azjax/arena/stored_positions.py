@@ -76,6 +76,7 @@ def rows_of(positions: SolvedPositions, first_id: int) -> Rows:
         policy_counts=counts,
         policy_actions=np.nonzero(is_best)[1],
         policy_probabilities=np.repeat(1 / counts, counts).astype(np.float32),
+        policy_values=np.repeat(best, counts),
         value=best,
         draw_probability=(best == 0).astype(np.float32),
         regret=np.zeros(count, np.float32),

@@ -199,6 +199,7 @@ def rows_of(
         policy_counts=np.ones(len(row), np.int64),
         policy_actions=moves[place],
         policy_probabilities=np.ones(len(row), np.float32),
+        policy_values=np.full(len(row), np.nan, np.float32),
         value=value,
         draw_probability=(value == 0).astype(np.float32),
         regret=np.zeros(len(row), np.float32),

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from azjax.data.files import GAMES, GameFile, readable_files
-from azjax.data.rows import MAX_FILE_BYTES, Rows, checked_run, from_table, stated_game
+from azjax.data.rows import (
+    MAX_FILE_BYTES,
+    Rows,
+    checked_run,
+    from_table,
+    stated_game,
+    with_policy_values,
+)
 from azjax.games import Game, make
 from azjax.remote import Directory, as_directory, open_object
 
@@ -137,7 +144,7 @@ def _read_table(path: Directory) -> "pa.Table":
 
     source: Any = path if isinstance(path, Path) else open_object(path, MAX_FILE_BYTES)
     try:
-        return pq.ParquetFile(source).read()
+        return with_policy_values(pq.ParquetFile(source).read())
     except (pa.ArrowException, OSError) as error:
         if getattr(error, "errno", None) is not None:
             raise  # of the file system

@@ -18,7 +18,7 @@ from azjax.remote import Directory, open_object
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SCHEMA_VERSION = 1  # raised when columns change
+SCHEMA_VERSION = 2  # raised when columns change; 1 lacks `policy_values`
 MAX_FILE_BYTES = 2**31  # of an object in a store, which is read as a whole
 _METADATA = b"azjax"
 
@@ -34,6 +34,8 @@ class Rows(NamedTuple):
     policy_counts: `[N]` number of entries of each policy target; 0 after a fast search.
     policy_actions: `[M]` actions of all entries, position by position.
     policy_probabilities: `[M]` their probabilities.
+    policy_values: `[M]` the search's values of these actions for the player to move;
+        NaN for actions without visits, and where it is not known.
     value: `[N]` float32; the search's value for the player to move.
     draw_probability: `[N]` float32; the network's.
     regret: `[N]` float32; how much lower the search values the move than its best move.
@@ -50,6 +52,7 @@ class Rows(NamedTuple):
     policy_counts: np.ndarray
     policy_actions: np.ndarray
     policy_probabilities: np.ndarray
+    policy_values: np.ndarray
     value: np.ndarray
     draw_probability: np.ndarray
     regret: np.ndarray
@@ -87,6 +90,7 @@ def file_schema(game: Game, *, run: str) -> "pa.Schema":
         ("state", pa.binary(_num_bytes(leaves))),
         ("policy_actions", pa.list_(pa.int32())),
         ("policy_probabilities", pa.list_(pa.float32())),
+        ("policy_values", pa.list_(pa.float32())),
         ("value", pa.float32()),
         ("draw_probability", pa.float32()),
         ("regret", pa.float32()),
@@ -120,6 +124,10 @@ def to_table(
         "policy_probabilities": pa.ListArray.from_arrays(
             offsets, rows.policy_probabilities.astype(np.float32)
         ),
+        "policy_values": pa.ListArray.from_arrays(
+            offsets,
+            pa.array(rows.policy_values.astype(np.float32), from_pandas=True),
+        ),  # null for NaN
         "full_search": rows.policy_counts > 0,
     }
     columns = rows._asdict() | made
@@ -144,20 +152,21 @@ def from_table(table: "pa.Table", game: Game) -> Rows:
         columns[name] = pa.concat_arrays(table[name].chunks)
         if columns[name].null_count:
             raise ValueError(f"{name} has missing values")
-    actions, probabilities, state = (
-        columns.pop(name)
-        for name in ("policy_actions", "policy_probabilities", "state")
-    )
+    state, actions = columns.pop("state"), columns.pop("policy_actions")
     counts = actions.value_lengths().to_numpy()
-    if not np.array_equal(counts, probabilities.value_lengths().to_numpy()):
-        raise ValueError("policy_actions and policy_probabilities differ in length")
+    entries = {}
+    for name in ("policy_probabilities", "policy_values"):
+        lists = columns.pop(name)
+        if not np.array_equal(counts, lists.value_lengths().to_numpy()):
+            raise ValueError(f"policy_actions and {name} differ in length")
+        entries[name] = lists.flatten().to_numpy(zero_copy_only=False)  # NaN for null
     packed = np.frombuffer(state.buffers()[1], np.uint8)
     packed = packed.reshape(-1, state_bytes(game))[state.offset :][: len(state)]
     rows = Rows(
         state=packed,
         policy_counts=counts,
         policy_actions=actions.flatten().to_numpy(),
-        policy_probabilities=probabilities.flatten().to_numpy(),
+        **entries,
         **{
             name: columns[name].to_numpy(zero_copy_only=False)
             for name in Rows._fields
@@ -168,6 +177,20 @@ def from_table(table: "pa.Table", game: Game) -> Rows:
     return rows
 
 
+def with_policy_values(table: "pa.Table") -> "pa.Table":
+    """Returns the table of a file; one of schema 1 gets the column that it lacks, null
+    for every action."""
+    import pyarrow as pa  # noqa: PLC0415, an extra
+
+    if "policy_values" in table.column_names:
+        return table
+    actions = table["policy_actions"].combine_chunks()
+    nulls = pa.nulls(len(actions.values), pa.float32())
+    values = pa.ListArray.from_arrays(actions.offsets, nulls)
+    place = table.column_names.index("policy_probabilities") + 1
+    return table.add_column(place, "policy_values", values)
+
+
 def check_values(rows: Rows, game: Game) -> None:
     """Checks what the rules of the game do not need to be known for.
 
@@ -175,6 +198,7 @@ def check_values(rows: Rows, game: Game) -> None:
         ValueError: a value is impossible.
     """
     actions, probabilities = rows.policy_actions, rows.policy_probabilities
+    values = rows.policy_values
     of_row = np.repeat(np.arange(len(rows.game)), rows.policy_counts)
     sums = np.bincount(of_row, probabilities, minlength=len(rows.game))
     unique = np.unique(of_row.astype(np.int64) * game.num_actions + actions)
@@ -185,6 +209,7 @@ def check_values(rows: Rows, game: Game) -> None:
         ("policy_actions", len(unique) == len(actions)),
         ("policy_probabilities", (probabilities >= 0) & (probabilities <= 1.001)),
         ("policy_probabilities", (rows.policy_counts == 0) | (abs(sums - 1) < 0.01)),
+        ("policy_values", np.isnan(values) | (abs(values) <= 1.001)),
         ("value", abs(rows.value) <= 1.001),
         ("draw_probability", abs(rows.draw_probability - 0.5) <= 0.501),
         ("regret", abs(rows.regret - 1) <= 1.001),
@@ -237,10 +262,10 @@ def checked_run(path: Directory, game: Game) -> str:
         OSError: it cannot be read.
     """
     schema, about = read_about(path)
-    if about.get("schema") != SCHEMA_VERSION:
+    if about.get("schema") not in (1, SCHEMA_VERSION):
         raise ValueError(
             f"{path} has schema {str(about.get('schema'))[:40]}, and this version of "
-            f"azjax reads schema {SCHEMA_VERSION}"
+            f"azjax reads schemas 1 to {SCHEMA_VERSION}"
         )
     if about.get("game") != repr(game):
         found = str(about.get("game"))[:40]
@@ -248,7 +273,10 @@ def checked_run(path: Directory, game: Game) -> str:
     run = about.get("run")
     if not isinstance(run, str) or not run.isalnum():
         raise ValueError(f"{path} has no run id")
-    if not schema.equals(file_schema(game, run=run)):
+    expected = file_schema(game, run=run)
+    if about["schema"] == 1:
+        expected = expected.remove(expected.get_field_index("policy_values"))
+    if not schema.equals(expected):
         raise ValueError(f"{path} has other columns than the games of {game!r}")
     return run
 

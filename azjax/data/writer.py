@@ -26,6 +26,7 @@ _DICTIONARIES = (
 _ENCODINGS = {
     "game": "DELTA_BINARY_PACKED",
     "policy_probabilities.list.element": "BYTE_STREAM_SPLIT",
+    "policy_values.list.element": "BYTE_STREAM_SPLIT",
     "value": "BYTE_STREAM_SPLIT",
     "draw_probability": "BYTE_STREAM_SPLIT",
     "regret": "BYTE_STREAM_SPLIT",

@@ -77,7 +77,7 @@ class Algorithm(NamedTuple):
     init: `init(variables) -> TrainState`, the initial state.
     make_keys: `(rng_key, iteration) -> (play_keys, update_keys)`.
     self_play: `(variables, num_simulations, games, keys) -> (games, trajectory,
-        metrics)`.
+        metrics, policy_values)`.
     insert: `(iteration, replay, *trajectories) -> replay`; a chunk in one or several
         parts, which are joined along the slots of each lane.
     make_index: `(num_moves, window, replay) -> (replay, index, eligibility)`.
@@ -94,7 +94,7 @@ class Algorithm(NamedTuple):
     lanes: Lanes
     init: Callable[[Variables], TrainState]
     make_keys: Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]
-    self_play: Callable[..., tuple[Games, Trajectory, SelfPlayMetrics]]
+    self_play: Callable[..., tuple[Games, Trajectory, SelfPlayMetrics, jax.Array]]
     insert: Callable[..., Replay]
     make_index: Callable[..., tuple[Replay, Index, Eligibility]]
     prepare: Callable[[Any, Index], Any]

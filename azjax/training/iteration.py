@@ -80,11 +80,12 @@ def _play(
     num_simulations = config.self_play.simulations_at(share)
     is_kept = kept is not None and kept.keeps
     ply = copy_plies(state.games.moves) if is_kept else None
-    games, trajectory, played = algorithm.self_play(
+    games, trajectory, played, policy_values = algorithm.self_play(
         state.learner.averaged, np.int32(num_simulations), state.games, play_keys
     )
     if kept is not None and ply is not None:
-        kept.add(int(state.iteration) + 1, num_simulations, ply, trajectory)
+        number = int(state.iteration) + 1
+        kept.add(number, num_simulations, ply, trajectory, policy_values)
     metrics = {"simulations": np.int32(num_simulations)}
     metrics |= mean_of_lanes(algorithm.lanes.to_host(played))
     if stored is None:

@@ -35,6 +35,7 @@ class Chunk(NamedTuple):
     lanes: `[l]` the numbers of the lanes.
     ply: `[l, B / L]` moves since the opening, before the first move of the chunk.
     trajectory: leaves `[l, T, B / L, ...]`.
+    policy_values: `[l, T, B / L, ...]` float16; see `store_values`.
     """
 
     iteration: int
@@ -42,6 +43,7 @@ class Chunk(NamedTuple):
     lanes: np.ndarray
     ply: np.ndarray
     trajectory: Trajectory
+    policy_values: np.ndarray
 
 
 class KeptGames:
@@ -130,6 +132,7 @@ class KeptGames:
         num_simulations: int,
         ply: jax.Array,
         trajectory: Trajectory,
+        policy_values: jax.Array,
     ) -> None:
         """Adds the moves of an iteration; waits for them and copies them to the host.
 
@@ -138,6 +141,7 @@ class KeptGames:
             num_simulations: of a full search.
             ply: `[L, B / L]` int32; moves since the opening, before the first move.
             trajectory: leaves `[L, T, B / L, ...]`.
+            policy_values: `[L, T, B / L, ...]` float16; see `store_values`.
 
         Raises:
             OSError: earlier games cannot be written.
@@ -147,7 +151,7 @@ class KeptGames:
         lanes = np.concatenate(
             [np.arange(ply.shape[0])[shard.index[0]] for shard in _shards(ply)]
         )
-        arrays = jax.tree.map(_on_host, (ply, trajectory))
+        arrays = jax.tree.map(_on_host, (ply, trajectory, policy_values))
         chunk = Chunk(iteration, num_simulations, lanes, *arrays)
         make_rows = functools.partial(rows_of, chunk, self._config)
         with disk_errors(self._config.directory):
@@ -196,13 +200,18 @@ def rows_of(chunk: Chunk, config: TrainConfig) -> Rows:
     start = move[:, None] - ply.astype(np.int64)
     slot = chunk.lanes[:, None, None] * slots_per_lane + np.arange(slots_per_lane)
     game = start * config.self_play.num_games + slot
-    by_slot = jax.tree.map(lambda leaf: np.moveaxis(leaf, 1, 2), trajectory)
+    by_slot, policy_values = jax.tree.map(
+        lambda leaf: np.moveaxis(leaf, 1, 2), (trajectory, chunk.policy_values)
+    )
 
     def flat(leaf: np.ndarray) -> np.ndarray:
         return np.moveaxis(leaf, 1, 2).reshape(-1)
 
-    counts, actions, probabilities = listed_entries(
-        jax.tree.map(lambda leaf: leaf.reshape(-1, leaf.shape[-1]), by_slot.policy)
+    entries = listed_entries(
+        *jax.tree.map(
+            lambda leaf: leaf.reshape(-1, leaf.shape[-1]),
+            (by_slot.policy, policy_values),
+        )
     )
     state = pack_states(by_slot.state, 3)
     return Rows(
@@ -211,16 +220,17 @@ def rows_of(chunk: Chunk, config: TrainConfig) -> Rows:
         player=flat(trajectory.state.current_player),
         move=flat(trajectory.action),
         state=state.reshape(-1, state.shape[-1]),
-        policy_counts=counts,
-        policy_actions=actions,
-        policy_probabilities=probabilities,
+        policy_counts=entries.counts,
+        policy_actions=entries.actions,
+        policy_probabilities=entries.probabilities,
+        policy_values=entries.values,
         value=flat(trajectory.value),
         draw_probability=flat(trajectory.draw_probability),
         regret=flat(trajectory.regret),
         reward=flat(trajectory.reward),
         terminated=flat(trajectory.terminated),
         simulations=np.where(
-            counts > 0, chunk.num_simulations, config.self_play.fast_simulations
+            entries.counts > 0, chunk.num_simulations, config.self_play.fast_simulations
         ).astype(np.int32),
     )
 

@@ -144,10 +144,12 @@ def _state_items(
     )
     index = _index_bytes(state.replay, finds_ends=finds_ends) // num_devices
     yield MemoryItem("the replay index", index, "updates", ("replay.capacity",))
-    trajectory = tree_bytes(state.replay.chunk) // config.replay_chunks // num_devices
+    # The values of actions are in it as well, in the shape of the probabilities.
+    stored = state.replay.chunk
+    trajectory = tree_bytes((stored, stored.policy.probability))
     yield MemoryItem(
         "the trajectory of a chunk",
-        trajectory,
+        trajectory // config.replay_chunks // num_devices,
         "self-play",
         ("self_play.num_games", "self_play.moves_per_chunk"),
     )

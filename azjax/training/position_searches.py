@@ -17,13 +17,19 @@ from azjax.games import State
 from azjax.players import AlphaZeroPlayer
 from azjax.players.batches import batch_layout
 from azjax.training.config import ReplayConfig
-from azjax.training.stored_policy import StoredPolicy, listed_entries, store_policy
+from azjax.training.stored_policy import (
+    StoredPolicy,
+    listed_entries,
+    store_policy,
+    store_values,
+)
 
 
 class SearchTargets(NamedTuple):
     """Search results of B positions, in the form in which self-play stores them.
 
     policy: leaves `[B, ...]`; the improved policy.
+    policy_values: `[B, ...]` float16; see `store_values`.
     value: `[B]` float32; the search's value for the player to move.
     draw_probability: `[B]` float32; the network's.
     regret: `[B]` float32; how much lower the search values the played move than its
@@ -31,6 +37,7 @@ class SearchTargets(NamedTuple):
     """
 
     policy: StoredPolicy
+    policy_values: jax.Array
     value: jax.Array
     draw_probability: jax.Array
     regret: jax.Array
@@ -80,11 +87,12 @@ class PositionSearches:
             targets = _search(self._layout.mesh, self._copies, keys, *inputs)
             found.append(self._layout.to_host(targets))
         targets = jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *found)
-        counts, actions, probabilities = listed_entries(targets.policy)
+        entries = listed_entries(targets.policy, targets.policy_values)
         made = rows._replace(
-            policy_counts=counts,
-            policy_actions=actions,
-            policy_probabilities=probabilities,
+            policy_counts=entries.counts,
+            policy_actions=entries.actions,
+            policy_probabilities=entries.probabilities,
+            policy_values=entries.values,
             value=targets.value,
             draw_probability=targets.draw_probability,
             regret=targets.regret,
@@ -120,13 +128,17 @@ def search_targets(
     choice, analysis, _ = player.analyze(rng_key, states, None)
     if choice.draw is None:
         raise ValueError("the player gives no probability of a draw")
-    qvalues = jnp.where(
-        analysis.visits > 0, analysis.action_values, choice.value[:, None]
-    )
+    is_visited = analysis.visits > 0
+    qvalues = jnp.where(is_visited, analysis.action_values, choice.value[:, None])
     best, played = (
         jnp.take_along_axis(qvalues, move[:, None], axis=1)[:, 0]
         for move in (choice.action, action)
     )
     policy, _ = store_policy(choice.policy, ReplayConfig.policy_entries)
-    regret = jnp.maximum(best - played, 0)
-    return SearchTargets(policy, choice.value, choice.draw, regret)
+    return SearchTargets(
+        policy=policy,
+        policy_values=store_values(policy, qvalues, is_visited),
+        value=choice.value,
+        draw_probability=choice.draw,
+        regret=jnp.maximum(best - played, 0),
+    )

@@ -28,6 +28,7 @@ class SearchResult(NamedTuple):
     value: `[B]` float32; for the player to move.
     qvalues: `[B, A]` float32; the search's value of each action, `value` for actions
         without visits.
+    is_visited: `[B, A]` bool; whether the action has visits.
     visits: `[B]` float32; simulations in the tree, reused ones included.
     is_full: `[B]` bool; whether the search was a full one.
     tree: the trees; None without tree reuse.
@@ -37,6 +38,7 @@ class SearchResult(NamedTuple):
     policy: jax.Array
     value: jax.Array
     qvalues: jax.Array
+    is_visited: jax.Array
     visits: jax.Array
     is_full: jax.Array
     tree: Tree | None
@@ -119,14 +121,14 @@ class _Searches(NamedTuple):
         )
         action = jnp.asarray(output.action)
         summary = output.search_tree.summary()
+        is_visited = summary.visit_counts > 0
         value = improved_value(output)
         return SearchResult(
             action=action,
             policy=jnp.asarray(output.action_weights),
             value=value,
-            qvalues=jnp.where(
-                summary.visit_counts > 0, summary.qvalues, value[:, None]
-            ),
+            qvalues=jnp.where(is_visited, summary.qvalues, value[:, None]),
+            is_visited=is_visited,
             visits=summary.visit_counts.sum(axis=-1),
             is_full=jnp.full(action.shape, is_full),
             tree=None if tree is None else output.search_tree.replace(extra_data=None),

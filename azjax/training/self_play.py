@@ -19,7 +19,12 @@ from azjax.search.keys import draw, merge_batch, split_batch, split_keys
 from azjax.search.types import RootFnOutput
 from azjax.training.config import ReplayConfig, SelfPlayConfig
 from azjax.training.searches import SearchResult, after_moves, make_searches
-from azjax.training.stored_policy import StoredPolicy, action_dtype, store_policy
+from azjax.training.stored_policy import (
+    StoredPolicy,
+    action_dtype,
+    store_policy,
+    store_values,
+)
 
 
 @struct.dataclass
@@ -143,13 +148,16 @@ def make_self_play(
     policy_entries: int = ReplayConfig.policy_entries,
 ):
     """Returns a jitted `(variables, num_simulations, games, rng_key) -> (games,
-    trajectory, metrics)`, which makes `config.moves_per_chunk` moves in every game.
+    trajectory, metrics, policy_values)`, which makes `config.moves_per_chunk` moves in
+    every game.
 
     `num_simulations` is an int32, at most `config.longest_search`, so that all stages
     of a run use one compiled program. A finished game is replaced at once by an opening
     from a pool. Trees are reused only within a chunk, because the next chunk is played
     by another network. Policies are stored with `policy_entries` entries, see
-    `store_policy`. The games are donated, the key is consumed.
+    `store_policy`; `policy_values` are the search's values of the listed actions, `[T,
+    B, A]` float16 if the policies are dense and `[T, B, K]` if sparse, see
+    `store_values`. The games are donated, the key is consumed.
 
     With `[L]` keys it plays in L lanes: all leaves have a leading lane axis, and the
     games of each lane depend on its own key only, up to rounding.
@@ -175,7 +183,7 @@ class _SelfPlay(NamedTuple):
         num_simulations: jax.Array,
         games: Games,
         rng_keys: jax.Array,
-    ) -> tuple[Games, Trajectory, SelfPlayMetrics]:
+    ) -> tuple[Games, Trajectory, SelfPlayMetrics, jax.Array]:
         """Plays a chunk in L lanes, with a leading lane axis, or in one without it."""
         if rng_keys.ndim == 0:
             lane = jax.tree.map(lambda leaf: leaf[None], (games, rng_keys))
@@ -198,16 +206,16 @@ class _SelfPlay(NamedTuple):
             self.game.num_actions,
             self.config.longest_search,
         )
-        (games, num_finished, _), (trajectory, metrics) = jax.lax.scan(
+        (games, num_finished, _), (moves, metrics) = jax.lax.scan(
             functools.partial(self.play_move, variables, num_simulations, pool),
             (games, jnp.zeros(num_lanes, jnp.int32), trees),
             split_keys(moves_keys, num_moves),
         )
-        trajectory = jax.tree.map(
+        trajectory, policy_values = jax.tree.map(
             lambda leaf: jnp.moveaxis(
                 leaf.reshape(num_moves, num_lanes, num_games, *leaf.shape[2:]), 1, 0
             ),
-            trajectory,
+            moves,
         )
         means = jax.tree.map(lambda leaf: leaf.mean(axis=0), metrics)
         total_score = metrics.first_player_score.sum(axis=0)
@@ -215,7 +223,7 @@ class _SelfPlay(NamedTuple):
             games=num_finished,
             first_player_score=total_score / jnp.maximum(num_finished, 1),
         )
-        return split_batch(games, num_lanes), trajectory, means
+        return split_batch(games, num_lanes), trajectory, means, policy_values
 
     def play_move(
         self,
@@ -236,7 +244,8 @@ class _SelfPlay(NamedTuple):
             rng_keys: `[L]`; consumed.
 
         Returns:
-            The next carry; the move, leaves `[B, ...]`, and its metrics, `[L]` each.
+            The next carry; the move and the values of `store_values`, leaves `[B,
+            ...]`, and the metrics, `[L]` each.
         """
         game = self.game
         games, num_finished, tree = carry
@@ -271,7 +280,9 @@ class _SelfPlay(NamedTuple):
         if tree is not None:
             max_nodes = self.search.tree_reuse_nodes
             tree = after_moves(result.tree, action, after.terminated, max_nodes)
-        return (games, num_finished + metrics.games, tree), (move, metrics)
+        policy_values = store_values(policy, result.qvalues, result.is_visited)
+        carry = games, num_finished + metrics.games, tree
+        return carry, ((move, policy_values), metrics)
 
     def metrics(
         self,

@@ -189,6 +189,7 @@ def _synthetic(iteration: int) -> Rows:
         policy_counts=np.full(CHUNK, 7),
         policy_actions=np.tile(np.arange(7), CHUNK),
         policy_probabilities=policy.ravel(),
+        policy_values=np.repeat(value, 7),
         value=value,
         draw_probability=np.abs(value),
         regret=np.maximum(value, 0),

@@ -100,7 +100,7 @@ def self_play_run(game, network, variables, settings: Settings) -> Callable:
     def run() -> None:
         nonlocal in_progress, rng_key
         rng_key, chunk_key = jax.random.split(rng_key)
-        in_progress, trajectory, _ = play_chunk(
+        in_progress, trajectory, *_ = play_chunk(
             variables, settings.simulations, in_progress, chunk_key
         )
         jax.block_until_ready((in_progress, trajectory))

@@ -56,7 +56,7 @@ def root_visits(  # noqa: PLR0917  # a command, called by name
         search = SEARCHES.find(algorithm)(tree_reuse_nodes=kept)
         play_chunk = make_self_play(GAME, trained.network, search, config)
         start = time.perf_counter()
-        _, _, metrics = play_chunk(
+        _, _, metrics, _ = play_chunk(
             trained.variables,
             simulations,
             start_games(GAME, config.num_games, jax.random.key(1)),

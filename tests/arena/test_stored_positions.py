@@ -64,6 +64,8 @@ def test_value_and_reward_are_the_solved_result(stored):
     np.testing.assert_array_equal(rows.value, [0, 1, -1])
     np.testing.assert_array_equal(rows.reward, [0, 1, -1])
     np.testing.assert_array_equal(rows.draw_probability, [1, 0, 0])
+    expected = np.repeat([0, 1, -1], [4, 1, 4])
+    np.testing.assert_array_equal(rows.policy_values, expected)
 
 
 def test_a_run_learns_the_solved_results(stored):

@@ -18,6 +18,7 @@ def source(tmp_path, monkeypatch):
         policy_counts=rows.policy_counts // 2,
         policy_actions=rows.move,
         policy_probabilities=rows.policy_probabilities[::2] + 0.25,
+        policy_values=rows.policy_values[::2],
     )
     with GamesWriter(tmp_path / "run", GAME, run="abc", seed=0) as writer:
         writer.add(1, lambda: rows)

@@ -1,5 +1,7 @@
 """Rows of three played games of tic-tac-toe, one of them unfinished."""
 
+import json
+
 import jax
 import numpy as np
 
@@ -40,4 +42,15 @@ def rows_of(played) -> Rows:
                 columns[name].append(value)
             columns["policy_actions"] += [move, (move + 1) % 9]
             columns["policy_probabilities"] += [0.75, 0.25]
+            columns["policy_values"] += [0.5, np.nan]
     return Rows(**{name: np.array(values) for name, values in columns.items()})
+
+
+def rewrite_as_schema_1(path):
+    """Rewrites a file of games as the first version of the files was."""
+    import pyarrow.parquet as pq  # noqa: PLC0415, not installed everywhere
+
+    table = pq.read_table(path).drop_columns("policy_values")
+    about = json.loads(table.schema.metadata[b"azjax"]) | {"schema": 1}
+    metadata = {b"azjax": json.dumps(about).encode()}
+    pq.write_table(table.replace_schema_metadata(metadata), path)

@@ -83,6 +83,7 @@ def test_a_row_has_the_position_the_move_and_the_result(imported):
     np.testing.assert_array_equal(rows.policy_counts, 1)
     np.testing.assert_array_equal(rows.policy_actions, rows.move)
     np.testing.assert_array_equal(rows.policy_probabilities, 1)
+    assert np.isnan(rows.policy_values).all()
 
 
 def test_a_run_learns_from_resigned_and_agreed_games(imported):

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from data.game_rows import GAME, GAMES, rows_of
+from data.game_rows import GAME, GAMES, rewrite_as_schema_1, rows_of
 
 from azjax import games
 from azjax.data import Rows, file_schema, read_games, stored_files, stored_game
@@ -24,7 +24,7 @@ def plies(first, last):
     rows = rows_of(GAMES)
     chosen = (rows.ply >= first) & (rows.ply < last)
     entries = np.repeat(chosen, rows.policy_counts)
-    of_entries = ("policy_actions", "policy_probabilities")
+    of_entries = ("policy_actions", "policy_probabilities", "policy_values")
     return Rows(
         **{
             name: value[entries if name in of_entries else chosen]
@@ -68,6 +68,24 @@ def test_only_finished_games_are_read(tmp_path):
 @pytest.mark.parametrize("cuts", [(3,), (1, 2, 4, 7), range(1, 9)])
 def test_a_game_goes_on_in_later_files(tmp_path, cuts):
     write(tmp_path, *map(plies, (0, *cuts), (*cuts, 99)))
+    assert read(tmp_path) == {5: GAMES[5], 6: GAMES[6]}
+
+
+def test_the_values_of_actions_are_missing_in_schema_1(tmp_path):
+    """A run that began with an older version has files of both."""
+    write(tmp_path, plies(0, 3), plies(3, 99))
+    rewrite_as_schema_1(min(tmp_path.iterdir()))
+    assert read(tmp_path) == {5: GAMES[5], 6: GAMES[6]}
+    [files] = stored_files([str(tmp_path)], GAME)
+    [(_, rows, _)] = read_games(files, GAME)
+    values = np.where(rows.ply < 3, np.nan, 0.5)
+    np.testing.assert_array_equal(rows.policy_values[::2], values)
+    np.testing.assert_array_equal(rows.policy_actions[::2], rows.move)
+
+
+def test_a_source_of_schema_1_alone_is_read(tmp_path):
+    write(tmp_path, rows_of(GAMES))
+    rewrite_as_schema_1(next(tmp_path.iterdir()))
     assert read(tmp_path) == {5: GAMES[5], 6: GAMES[6]}
 
 
@@ -137,6 +155,8 @@ def test_a_damaged_file_is_named(tmp_path):
         {"policy_actions": 1},  # twice in a policy
         {"policy_probabilities": np.nan},
         {"policy_probabilities": 0.9},
+        {"policy_values": -1.5},
+        {"policy_values": np.inf},
     ],
 )
 def test_impossible_values_are_refused(tmp_path, changes):
@@ -146,3 +166,14 @@ def test_impossible_values_are_refused(tmp_path, changes):
     write(tmp_path, rows)
     with pytest.raises(ValueError, match=f"parquet: {name} has an impossible value"):
         read(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["policy_probabilities", "policy_values"])
+def test_lists_of_other_lengths_than_the_actions_are_refused(name):
+    schema = file_schema(GAME, run="a")
+    table = to_table(rows_of(GAMES), schema, run="a", seed=0, iteration=1)
+    place = schema.get_field_index(name)
+    lists = pa.array([[0.5]] * table.num_rows, schema.field(name).type)
+    table = table.set_column(place, schema.field(name), lists)
+    with pytest.raises(ValueError, match=f"policy_actions and {name} differ in length"):
+        from_table(table, GAME)

@@ -2,7 +2,7 @@ import chex
 import jax
 import numpy as np
 import pytest
-from data.game_rows import GAME, GAMES, rows_of
+from data.game_rows import GAME, GAMES, rewrite_as_schema_1, rows_of
 
 from azjax import games
 from azjax.data import file_schema, state_bytes, unpack_states
@@ -55,15 +55,24 @@ def test_columns_are_those_of_the_rows(path):
     assert columns["policy_probabilities"][0] == [0.75, 0.25]
 
 
+def test_an_action_without_visits_has_no_value(path):
+    assert pq.read_table(path)["policy_values"][0].as_py() == [0.5, None]
+
+
 def test_a_file_of_another_game_is_refused(path):
     with pytest.raises(ValueError, match="games of tic_tac_toe, not of hex:5"):
         checked_run(path, games.make("hex:5"))
 
 
 def test_a_file_of_another_schema_is_refused(path, monkeypatch):
-    monkeypatch.setattr("azjax.data.rows.SCHEMA_VERSION", 2)
-    with pytest.raises(ValueError, match="has schema 1, and this version"):
+    monkeypatch.setattr("azjax.data.rows.SCHEMA_VERSION", 3)
+    with pytest.raises(ValueError, match="has schema 2, and this version"):
         checked_run(path, GAME)
+
+
+def test_a_file_of_schema_1_is_accepted(path):
+    rewrite_as_schema_1(path)
+    assert checked_run(path, GAME) == "abc"
 
 
 def test_a_truncated_file_is_refused(path):
@@ -78,7 +87,8 @@ def test_a_parquet_file_without_the_metadata_is_refused(tmp_path):
         checked_run(tmp_path / "other.parquet", GAME)
 
 
-def test_a_file_with_a_missing_column_is_refused(path):
-    pq.write_table(pq.read_table(path).drop_columns("value"), path)
+@pytest.mark.parametrize("column", ["value", "policy_values"])
+def test_a_file_with_a_missing_column_is_refused(path, column):
+    pq.write_table(pq.read_table(path).drop_columns(column), path)
     with pytest.raises(ValueError, match="has other columns"):
         checked_run(path, GAME)

@@ -135,7 +135,7 @@ def collectives(config: TrainConfig) -> dict[str, list[str]]:
     keys, update_keys = algorithm.make_keys(state.rng_key, state.iteration)
     play = algorithm.self_play
     arguments = (state.learner.averaged, np.int32(4), state.games, keys)
-    _, trajectory, _ = jax.eval_shape(play, *arguments)
+    _, trajectory, *_ = jax.eval_shape(play, *arguments)
     texts = {"self_play": play.lower(*arguments).compile().as_text()}
     trajectory = jax.tree.map(
         lambda leaf: jax.ShapeDtypeStruct(

@@ -7,8 +7,12 @@ from training.test_loop import config, stopping_after
 
 from azjax import games
 from azjax.data import GAMES, game_files, unpack_states
-from azjax.training import DataConfig, SelfPlayConfig, kept_games, train
-from azjax.training.kept_games import Chunk, rows_of
+from azjax.players import first_network
+from azjax.search import AlphaZeroConfig
+from azjax.training import DataConfig, ReplayConfig, SelfPlayConfig, kept_games, train
+from azjax.training.algorithm import make_algorithm
+from azjax.training.iteration import train_iteration
+from azjax.training.kept_games import Chunk, KeptGames, rows_of
 from azjax.training.self_play import Trajectory
 from azjax.training.stored_policy import StoredPolicy
 
@@ -69,6 +73,55 @@ def test_a_policy_target_is_a_distribution_over_legal_moves(kept):
     for mask, (actions, probabilities) in zip(legal, entries, strict=True):
         assert mask[actions].all()
         assert abs(sum(probabilities) - 1) < 0.01
+
+
+def assert_values_are_those_of_the_search(rows):
+    """The search's value of a position is the mean of those of the visited actions."""
+    columns = ("policy_probabilities", "policy_values", "value")
+    for probabilities, values, value in zip(*map(rows.get, columns), strict=True):
+        visited = [index for index, each in enumerate(values) if each is not None]
+        if values:
+            weights = np.array(probabilities)[visited]
+            mean = np.average(np.array(values)[visited], weights=weights)
+            assert mean == pytest.approx(value, abs=3e-3)
+
+
+def test_visited_actions_have_the_values_of_the_search(kept):
+    rows = table(kept.directory)
+    assert_values_are_those_of_the_search(rows)
+    assert any(None in values for values in rows["policy_values"])
+
+
+def test_sparse_policies_of_several_lanes_have_the_values_of_the_search(tmp_path):
+    settings = config(
+        tmp_path / "run",
+        num_lanes=2,
+        search=AlphaZeroConfig(),  # its policy is 0 without visits
+        self_play=SelfPlayConfig(
+            num_games=8,
+            moves_per_chunk=4,
+            num_simulations=(4,),
+            full_search_fraction=0.5,
+            fast_simulations=2,
+        ),
+        replay=ReplayConfig(
+            capacity=128, min_window=104, min_positions=64, policy_entries=5
+        ),
+    )
+    network, variables = first_network(0, GAME, settings.network)
+    algorithm = make_algorithm(settings, GAME, network, devices=jax.devices()[:1])
+    keeper = KeptGames(settings, GAME)
+    with keeper.opened(settings.directory, 0, print):
+        train_iteration(
+            algorithm, settings, algorithm.init(variables), 0.0, kept=keeper
+        )
+        keeper.flush()
+    rows = table(settings.directory)
+    assert_values_are_those_of_the_search(rows)
+    is_full = np.array([len(values) > 0 for values in rows["policy_values"]])
+    np.testing.assert_array_equal(is_full, np.array(rows["simulations"]) == 4)
+    assert is_full.sum() == len(is_full) / 2
+    assert not any(None in values for values in rows["policy_values"])
 
 
 def test_training_is_the_same_without_keeping_games(kept, tmp_path):
@@ -132,6 +185,8 @@ def test_a_fast_search_has_no_policy_target_and_its_own_simulations():
     )
     probability = np.zeros((*shape, 9), np.float16)
     probability[0, 1, 0, [2, 7]] = 0.25, 0.75
+    policy_values = np.full((*shape, 9), -np.inf, np.float16)
+    policy_values[0, 1, 0, [1, 7]] = 0.5, -0.5
     trajectory = Trajectory(
         state=state,
         action=np.zeros(shape, np.uint8),
@@ -142,11 +197,13 @@ def test_a_fast_search_has_no_policy_target_and_its_own_simulations():
         reward=zeros,
         terminated=np.array([[[True], [False]]]),
     )
-    chunk = Chunk(3, 20, np.array([5]), np.array([[4]], np.int32), trajectory)
+    ply = np.array([[4]], np.int32)
+    chunk = Chunk(3, 20, np.array([5]), ply, trajectory, policy_values)
     rows = rows_of(chunk, settings)
     assert rows.simulations.tolist() == [5, 20]
     assert rows.policy_counts.tolist() == [0, 2]
     assert rows.policy_actions.tolist() == [2, 7]
+    np.testing.assert_array_equal(rows.policy_values, [np.nan, -0.5])
     # Moves 4 and 5 of slot 5; the first game began at move 0.
     assert rows.ply.tolist() == [4, 0]
     assert rows.game.tolist() == [0 * 8 + 5, 5 * 8 + 5]

@@ -69,6 +69,16 @@ def test_values_and_draws_are_those_of_the_player(player, searched):
     np.testing.assert_allclose(after.draw_probability, choice.draw, atol=1e-4)
 
 
+def test_values_of_actions_are_those_of_the_player(player, searched):
+    before, after = searched
+    states = unpack_states(GAME, before.state)
+    analysis = jax.jit(player.analyze)(jax.random.key(9), states, None)[1]
+    visits, values = jax.device_get((analysis.visits, analysis.action_values))
+    place = np.repeat(np.arange(6), after.policy_counts), after.policy_actions
+    expected = np.where(visits[place] > 0, values[place], np.nan)
+    np.testing.assert_allclose(after.policy_values, expected, atol=2e-3)
+
+
 def test_the_targets_of_a_batch_do_not_depend_on_its_size(player, searched):
     before, after = searched
     found = PositionSearches(player, 6, seed=0).search_rows(1, before)

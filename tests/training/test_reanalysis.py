@@ -46,6 +46,7 @@ def legal_rows(played) -> Rows:
         policy_counts=np.ones_like(rows.policy_counts),
         policy_actions=rows.move.copy(),
         policy_probabilities=np.ones(len(rows.move), np.float32),
+        policy_values=rows.policy_values[::2],
     )
 
 

@@ -53,3 +53,8 @@ def test_the_value_is_the_mean_of_the_qvalues_under_the_policy(found):
     mean = (found.policy * found.qvalues).sum(axis=-1)
     np.testing.assert_allclose(mean, found.value, atol=1e-5)
     assert np.ptp(found.qvalues, axis=-1).max() > 0
+
+
+def test_the_policy_of_puct_is_above_0_at_visited_actions(found):
+    np.testing.assert_array_equal(found.is_visited, found.policy > 0)
+    assert not found.is_visited.all()

@@ -51,15 +51,19 @@ def count_stones(states):
 def played(algorithm):
     """Returns two consecutive chunks, with the games before and after them.
 
-    Also returns the metrics of a trajectory with shorter searches.
+    Also returns the metrics of a trajectory with shorter searches, and the values of
+    the actions in both chunks.
     """
     network, variables = first_network(0, GAME, NETWORK)
     play = make_self_play(GAME, network, SEARCHES[algorithm], CONFIG)
     start = first_games(GAME, CONFIG.num_games, jax.random.key(1))
-    carried, chunks = jax.tree.map(jnp.copy, start), []
+    carried, chunks, values = jax.tree.map(jnp.copy, start), [], []
     for key in jax.random.split(jax.random.key(2), 2):
-        carried, trajectory, metrics = play(variables, jnp.int32(3), carried, key)
-        chunks.append(trajectory)
+        carried, *made, metrics, policy_values = play(
+            variables, jnp.int32(3), carried, key
+        )
+        chunks += made
+        values.append(policy_values)
     again = play(
         variables,
         jnp.int32(3),
@@ -69,7 +73,7 @@ def played(algorithm):
     short = play(
         variables, jnp.int32(2), jax.tree.map(jnp.copy, start), jax.random.key(2)
     )
-    return start, chunks, carried, metrics, again[1], short[2]
+    return start, chunks, carried, metrics, again[1], short[2], values
 
 
 @pytest.fixture(
@@ -137,6 +141,16 @@ def test_policies_are_distributions_over_legal_moves(joined):
 def test_values_lie_in_their_range(joined):
     assert (np.abs(joined.value) <= 1).all()
     assert ((joined.draw_probability >= 0) & (joined.draw_probability <= 1)).all()
+
+
+def test_the_value_is_the_mean_of_the_visited_actions_values(run, joined):
+    values = np.concatenate(run[6]).astype(np.float32)
+    is_visited = np.isfinite(values)
+    assert is_visited[np.asarray(legal_actions(joined.state))].mean() < 1
+    assert (values[~is_visited] == -np.inf).all()
+    policy = np.where(is_visited, joined.policy.probability, 0).astype(np.float32)
+    total = (policy * np.where(is_visited, values, 0)).sum(-1)
+    np.testing.assert_allclose(total / policy.sum(-1), joined.value, atol=3e-3)
 
 
 def test_only_sampled_moves_have_a_regret(joined):
@@ -221,7 +235,8 @@ CAPPED = dataclasses.replace(
 
 @pytest.fixture(scope="module")
 def capped():
-    """Returns two chunks from the same key, with sparse policies, and their metrics."""
+    """Returns two chunks from the same key, with sparse policies, their metrics and the
+    values of the actions."""
     network, variables = first_network(0, GAME, NETWORK)
     search = GumbelConfig(tree_reuse_nodes=20, use_solver=True)
     play = make_self_play(GAME, network, search, CAPPED, policy_entries=2)
@@ -233,7 +248,7 @@ def capped():
 
 @pytest.mark.slow
 def test_each_full_search_stores_a_policy_target(capped):
-    trajectory, _ = jax.device_get(capped[0])
+    trajectory, *_ = jax.device_get(capped[0])
     probability = trajectory.policy.probability
     total = probability.astype(np.float32).sum(axis=-1)
     has_policy = (probability != 0).any(axis=-1)
@@ -246,8 +261,8 @@ def test_each_full_search_stores_a_policy_target(capped):
 
 @pytest.mark.slow
 def test_the_dropped_policy_mass_is_measured(capped):
-    trajectory, metrics = capped[0]
-    assert trajectory.policy.probability.shape == (12, 8, 2)
+    trajectory, metrics, policy_values = capped[0]
+    assert trajectory.policy.probability.shape == policy_values.shape == (12, 8, 2)
     # The largest two of nine entries have at least two ninths.
     assert 0 < metrics.policy_mass_lost < 7 / 9
 
@@ -261,7 +276,7 @@ def test_full_searches_vary_from_move_to_move(capped):
 
 @pytest.mark.slow
 def test_games_with_fast_searches_follow_the_rules(capped):
-    trajectory, metrics = jax.device_get(capped[0])
+    trajectory, metrics, _ = jax.device_get(capped[0])
     assert (trajectory.reward >= 0).all()
     assert (np.abs(trajectory.value) <= 1).all()
     stones = count_stones(trajectory.state)
@@ -301,7 +316,7 @@ def test_reused_trees_add_root_visits():
     start = first_games(GAME, CONFIG.num_games, jax.random.key(1))
     rest = (jnp.int32(8), start, jax.random.key(2))
     play = play.lower(variables, *rest).compile(compiler_options=quick_options())
-    _, trajectory, metrics = play(variables, *rest)
+    _, trajectory, metrics, _ = play(variables, *rest)
     assert 8 < metrics.root_visits < 8 + 20
     assert not trajectory.state.terminated.any()
     total = trajectory.policy.probability.astype(np.float32).sum(-1)

@@ -58,6 +58,7 @@ def decided_rows(played):
         policy_counts=ones,
         policy_actions=rows.move,
         policy_probabilities=ones.astype(np.float64),
+        policy_values=rows.policy_values[::2],
     )
 
 

@@ -8,6 +8,7 @@ from azjax.training.stored_policy import (
     is_sparse,
     listed_entries,
     store_policy,
+    store_values,
 )
 
 
@@ -78,6 +79,14 @@ def test_a_chess_policy_takes_256_bytes():
     )
 
 
+def test_values_are_rounded_to_1_1024():
+    qvalues = jnp.linspace(-1, 1, 999)[None]
+    dense, _ = store_policy(jnp.full((1, 999), 1 / 999), 999)
+    values = np.asarray(store_values(dense, qvalues, jnp.ones((1, 999), bool)))
+    np.testing.assert_allclose(values[0], qvalues[0], atol=1 / 2048)
+    np.testing.assert_array_equal(values * 1024, np.round(values * 1024))
+
+
 @pytest.mark.parametrize("entries", [2, 6])  # sparse, dense
 def test_entries_are_listed_policy_by_policy(entries):
     policy = np.zeros((3, 9), np.float32)
@@ -85,7 +94,22 @@ def test_entries_are_listed_policy_by_policy(entries):
     policy[2, 4] = 1
     stored = jax.device_get(store_policy(jnp.asarray(policy), entries)[0])
     assert (stored.action is None) == (entries == 6)
-    counts, actions, probabilities = listed_entries(stored)
-    assert counts.tolist() == [2, 0, 1]
-    found = dict(zip(actions.tolist(), probabilities.tolist(), strict=True))
-    assert found == {7: 0.75, 2: 0.25, 4: 1}
+    qvalues = jnp.arange(27).reshape(3, 9) / 32
+    is_visited = jnp.arange(9) != 2
+    values = jax.device_get(
+        store_values(stored, qvalues, jnp.broadcast_to(is_visited, (3, 9)))
+    )
+    assert values.shape == stored.probability.shape
+    entries = listed_entries(stored, values)
+    assert entries.counts.tolist() == [2, 0, 1]
+    found = {
+        action: (probability, value)
+        for action, probability, value in zip(
+            *(part.tolist() for part in entries[1:]), strict=True
+        )
+    }
+    assert found == {
+        7: (0.75, 7 / 32),
+        2: (0.25, pytest.approx(np.nan, nan_ok=True)),
+        4: (1, 22 / 32),
+    }
