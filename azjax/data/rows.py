@@ -198,25 +198,32 @@ def check_values(rows: Rows, game: Game) -> None:
         ValueError: a value is impossible.
     """
     actions, probabilities = rows.policy_actions, rows.policy_probabilities
-    values = rows.policy_values
     of_row = np.repeat(np.arange(len(rows.game)), rows.policy_counts)
     sums = np.bincount(of_row, probabilities, minlength=len(rows.game))
-    unique = np.unique(of_row.astype(np.int64) * game.num_actions + actions)
-    is_action = (actions >= 0) & (actions < game.num_actions)
-    for name, is_right in (
-        ("move", (rows.move >= 0) & (rows.move < game.num_actions)),
-        ("policy_actions", is_action),
-        ("policy_actions", len(unique) == len(actions)),
-        ("policy_probabilities", (probabilities >= 0) & (probabilities <= 1.001)),
-        ("policy_probabilities", (rows.policy_counts == 0) | (abs(sums - 1) < 0.01)),
-        ("policy_values", np.isnan(values) | (abs(values) <= 1.001)),
-        ("value", abs(rows.value) <= 1.001),
-        ("draw_probability", abs(rows.draw_probability - 0.5) <= 0.501),
-        ("regret", abs(rows.regret - 1) <= 1.001),
-        ("reward", np.isin(rows.reward, (-1, 0, 1))),
+    last = game.num_actions - 1
+    for name, values, low, high, tolerance in (
+        ("move", rows.move, 0, last, 0),
+        ("policy_actions", actions, 0, last, 0),
+        ("policy_probabilities", probabilities, 0, 1, 0.001),
+        ("sum(policy_probabilities)", sums[rows.policy_counts > 0], 1, 1, 0.01),
+        ("policy_values", rows.policy_values, -1, 1, 0.001),
+        ("value", rows.value, -1, 1, 0.001),
+        ("draw_probability", rows.draw_probability, 0, 1, 0.001),
+        ("regret", rows.regret, 0, 2, 0.001),
     ):
-        if not np.all(is_right):  # False for NaN
-            raise ValueError(f"{name} has an impossible value")
+        is_right = (values >= low - tolerance) & (values <= high + tolerance)
+        if name == "policy_values":
+            is_right |= np.isnan(values)
+        if not is_right.all():  # False for NaN
+            wrong = values[is_right.argmin()].item()
+            raise ValueError(f"{name} must be from {low} to {high}: {wrong:.4g}")
+    is_reward = np.isin(rows.reward, (-1, 0, 1))
+    if not is_reward.all():
+        wrong = rows.reward[is_reward.argmin()].item()
+        raise ValueError(f"reward must be -1, 0 or 1: {wrong:.4g}")
+    unique = np.unique(of_row.astype(np.int64) * game.num_actions + actions)
+    if len(unique) < len(actions):
+        raise ValueError("policy_actions lists an action of a position twice")
 
 
 def read_about(path: Directory) -> tuple["pa.Schema", dict[str, Any]]:

@@ -36,9 +36,8 @@ def print_run(console: Console, run: Run[TrainedPlayer]) -> None:
         "Measure it": f"evaluate {directory}{parts}",
     }
     players = named_players(run.player, SIMULATIONS)
-    config = load_config(run.directory)
-    has_played = not config.learn_from or config.stored_fraction < 1
-    method = "self-play" if has_played else "stored games"
+    has_played = load_config(run.directory).played_slots > 0
+    method = "by self-play" if has_played else "from stored games"
     _print_result(console, run, players, commands, method)
 
 
@@ -51,7 +50,7 @@ def print_q_run(console: Console, run: Run[TrainedQ]) -> None:
         "Measure it": f"arena {game!r} random {player}",
     }
     players = {"network": run.player.player()}
-    _print_result(console, run, players, commands, "Q-learning")
+    _print_result(console, run, players, commands, "by Q-learning")
 
 
 def _print_result(
@@ -105,7 +104,7 @@ def print_summary(
         choices: in the initial position, a batch of one, by player name; the strongest
             player last.
         commands: of the program, by purpose.
-        method: name of the learning method.
+        method: how it was learned, such as `by self-play`.
     """
     results = Table.grid(padding=(0, 2))
     results.add_column(style="cyan", no_wrap=True)
@@ -115,7 +114,7 @@ def print_summary(
         results.add_row(name, Text(str(run_dir / path), overflow="fold"))
     moves = _move_table(game, choices)
     board = Text(game.to_text(game.init()), no_wrap=True, overflow="crop")
-    console.print(Text(f"\n{game_title(repr(game))}: learned by {method}", "bold"))
+    console.print(Text(f"\n{game_title(repr(game))}: learned {method}", "bold"))
     console.print(results)
     heading = "\nThe initial position (value: 1 the mover wins, -1 loses)"
     console.print(Text(heading, "bold"))

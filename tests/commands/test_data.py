@@ -60,6 +60,8 @@ def test_a_ready_query_is_run_by_its_name(run, capsys):
         (["DROP TABLE ends"], "must be a SELECT"),
         (["SELECT * FROM read_text('/etc/hostname')"], "Cannot access file"),
         (["SELECT 1", "--csv", "--json"], "one of --csv and --json"),
+        (["calibrate"], "unknown query 'calibrate'; ready queries are openings, "),
+        (["calibrate"], "; did you mean calibration?"),
     ],
 )
 def test_a_mistake_ends_with_one_line_and_status_2(run, arguments, message, capsys):

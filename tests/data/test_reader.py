@@ -143,28 +143,32 @@ def test_a_damaged_file_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("name", "value", "message"),
     [
-        {"move": 9},
-        {"move": -1},
-        {"value": np.nan},
-        {"value": 2.0},
-        {"draw_probability": -0.5},
-        {"regret": -1.0},
-        {"policy_actions": 9},
-        {"policy_actions": 1},  # twice in a policy
-        {"policy_probabilities": np.nan},
-        {"policy_probabilities": 0.9},
-        {"policy_values": -1.5},
-        {"policy_values": np.inf},
+        ("move", 9, "move must be from 0 to 8: 9"),
+        ("move", -1, "move must be from 0 to 8: -1"),
+        ("value", np.nan, "value must be from -1 to 1: nan"),
+        ("value", 2.0, "value must be from -1 to 1: 2"),
+        ("draw_probability", -0.5, "draw_probability must be from 0 to 1: -0.5"),
+        ("regret", -1.0, "regret must be from 0 to 2: -1"),
+        ("reward", 0.5, "reward must be -1, 0 or 1: 0.5"),
+        ("policy_actions", 9, "policy_actions must be from 0 to 8: 9"),
+        ("policy_actions", 1, "policy_actions lists an action of a position twice"),
+        ("policy_probabilities", np.nan, "policy_probabilities must be from 0 to 1"),
+        (
+            "policy_probabilities",
+            0.9,
+            r"sum\(policy_probabilities\) must be from 1 to 1",
+        ),
+        ("policy_values", -1.5, "policy_values must be from -1 to 1: -1.5"),
+        ("policy_values", np.inf, "policy_values must be from -1 to 1: inf"),
     ],
 )
-def test_impossible_values_are_refused(tmp_path, changes):
-    [(name, value)] = changes.items()
+def test_impossible_values_are_refused(tmp_path, name, value, message):
     rows = rows_of(GAMES)
     getattr(rows, name)[0] = value
     write(tmp_path, rows)
-    with pytest.raises(ValueError, match=f"parquet: {name} has an impossible value"):
+    with pytest.raises(ValueError, match=f"parquet: {message}"):
         read(tmp_path)
 
 
@@ -177,3 +181,18 @@ def test_lists_of_other_lengths_than_the_actions_are_refused(name):
     table = table.set_column(place, schema.field(name), lists)
     with pytest.raises(ValueError, match=f"policy_actions and {name} differ in length"):
         from_table(table, GAME)
+
+
+def test_a_file_with_another_name_is_not_left_out_silently(tmp_path):
+    write(tmp_path, rows_of(GAMES))
+    [path] = tmp_path.glob("*.parquet")
+    path.rename(path.with_name("copy.parquet"))
+    with pytest.raises(
+        ValueError, match=r"copy.parquet is not named as files of games"
+    ):
+        read(tmp_path)
+
+
+def test_a_missing_directory_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"there is no directory .*none"):
+        read(tmp_path / "none")

@@ -74,16 +74,24 @@ WRONG = [
         {"fast_simulations": 0},
         "fast_simulations must be an int >= 1: 0",
     ),
-    (ReplayConfig, {"capacity": 0}, "replay.capacity must be an int >= 1: 0"),
+    (
+        ReplayConfig,
+        {"capacity": 0},
+        "replay.capacity must be an int from 1 to 2147483647",
+    ),
     (ReplayConfig, {"window": 0.0}, "replay.window must be a number > 0 and <= 1"),
     (ReplayConfig, {"window": 1.1}, "replay.window must be a number > 0 and <= 1"),
-    (ReplayConfig, {"min_window": 0}, "replay.min_window must be an int >= 1: 0"),
+    (
+        ReplayConfig,
+        {"min_window": 0},
+        "replay.min_window must be an int from 1 to 2147483647",
+    ),
     (
         ReplayConfig,
         {"policy_entries": 0},
-        "replay.policy_entries must be an int >= 1: 0",
+        "replay.policy_entries must be an int from 1 to 2147483647",
     ),
-    (ReplayConfig, {"min_positions": -1}, "min_positions must be an int >= 0: -1"),
+    (ReplayConfig, {"min_positions": -1}, "min_positions must be an int from 0 to"),
     (LearnerConfig, {"batch_size": 0}, "learner.batch_size must be an int >= 1: 0"),
     (
         LearnerConfig,

@@ -96,5 +96,5 @@ def test_a_search_without_finite_values_is_refused(player):
     broken = player.replace(
         variables=jax.tree.map(lambda leaf: leaf * np.nan, player.variables)
     )
-    with pytest.raises(ValueError, match=r"the player's search: .* impossible value"):
+    with pytest.raises(ValueError, match=r"the player's search: .*: nan"):
         PositionSearches(broken, 4, seed=0).search_rows(1, rows_of({5: GIVEN_AWAY}))

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from rich.console import Console
+from training.saved_runs import save_run
 
 from azjax import games
 from azjax.networks import (
@@ -65,7 +66,7 @@ def summary(run_dir, **changes):
             "search": CHOICE._replace(value=jnp.array([-0.5])),
         },
         "commands": {"Play against it": "play nim", "Measure it": "evaluate RUN"},
-        "method": "self-play",
+        "method": "by self-play",
     }
     print_summary(Console(file=file, width=250), **settings | changes)
     return file.getvalue()
@@ -128,18 +129,37 @@ def summary_of(monkeypatch):
     return text_of
 
 
+def trained_player(**changes):
+    network, variables = first_network(0, GAME, NETWORK)
+    return TrainedPlayer(
+        GAME, network, variables, NETWORK, GumbelConfig(), seed=0, **changes
+    )
+
+
 @pytest.mark.parametrize(
     ("own", "parts"), [(False, ""), (True, " --parts MODULE:NAME")]
 )
 def test_print_run_prints_commands(summary_of, tmp_path, own, parts):
-    network, variables = first_network(0, GAME, NETWORK)
-    trained = TrainedPlayer(
-        GAME, network, variables, NETWORK, GumbelConfig(), seed=0, has_own_parts=own
-    )
+    trained = trained_player(has_own_parts=own)
     run_dir = tmp_path / "my run"
+    save_run(run_dir)
     text = summary_of(print_run, trained, run_dir)
     assert f"azjax play tic_tac_toe --opponent 'alphazero:{run_dir}'{parts}\n" in text
     assert f"azjax evaluate '{run_dir}'{parts}\n" in text
+
+
+@pytest.mark.parametrize(
+    ("settings", "method"),
+    [
+        ({}, "by self-play"),
+        ({"learn_from": ("a",)}, "from stored games"),
+        ({"learn_from": ("a",), "stored_fraction": 0.5}, "by self-play"),
+    ],
+)
+def test_print_run_says_how_it_learned(summary_of, tmp_path, settings, method):
+    save_run(tmp_path / "run", **settings)
+    text = summary_of(print_run, trained_player(), tmp_path / "run")
+    assert f"learned {method}" in text
 
 
 def test_print_q_run_prints_commands(summary_of, tmp_path):

@@ -124,6 +124,11 @@ def test_a_wrong_file_is_refused_in_one_line(written, text, message):
     assert "\n" not in str(error.value)
 
 
+def test_a_directory_is_no_file_of_settings(tmp_path):
+    with pytest.raises(OSError, match=f"{tmp_path.name} is not a regular file"):
+        read_sweep(tmp_path)
+
+
 def test_many_settings_with_long_names_are_refused(written):
     lines = [f"setting_{number} = [1, 2]" for number in range(30)]
     with pytest.raises(ValueError, match="more than 200 letters"):
