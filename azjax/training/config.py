@@ -139,8 +139,7 @@ class ReplayConfig:
             ("min_positions", 0),
             ("policy_entries", 1),
         ):
-            # Rows are numbered by int32.
-            check_int(f"replay.{name}", getattr(self, name), low, 2**31 - 1)
+            check_int(f"replay.{name}", getattr(self, name), low)
         check_number("replay.window", self.window, above=0, at_most=1)
 
 
@@ -292,10 +291,18 @@ class TrainConfig:
                 eligible.
 
         Raises:
-            ValueError: the replay or its window is too small, or the horizon is not a
-                positive integer.
+            ValueError: the replay is too large, it or its window is too small, or the
+                horizon is not a positive integer.
         """
         check_int("horizon", horizon, 1)
+        most = (
+            2**31 * self.self_play.num_games
+        )  # the moves of a slot have int32 numbers
+        if self.replay.capacity >= most:
+            raise ValueError(
+                f"replay.capacity must be < {most}, 2**31 * self_play.num_games: "
+                f"{self.replay.capacity}"
+            )
         short = [
             f"replay.{name} must be >= {low}: {getattr(self.replay, name)}"
             for name, low in self._least_replay(horizon).items()

@@ -74,24 +74,16 @@ WRONG = [
         {"fast_simulations": 0},
         "fast_simulations must be an int >= 1: 0",
     ),
-    (
-        ReplayConfig,
-        {"capacity": 0},
-        "replay.capacity must be an int from 1 to 2147483647",
-    ),
+    (ReplayConfig, {"capacity": 0}, "replay.capacity must be an int >= 1: 0"),
     (ReplayConfig, {"window": 0.0}, "replay.window must be a number > 0 and <= 1"),
     (ReplayConfig, {"window": 1.1}, "replay.window must be a number > 0 and <= 1"),
-    (
-        ReplayConfig,
-        {"min_window": 0},
-        "replay.min_window must be an int from 1 to 2147483647",
-    ),
+    (ReplayConfig, {"min_window": 0}, "replay.min_window must be an int >= 1: 0"),
     (
         ReplayConfig,
         {"policy_entries": 0},
-        "replay.policy_entries must be an int from 1 to 2147483647",
+        "replay.policy_entries must be an int >= 1: 0",
     ),
-    (ReplayConfig, {"min_positions": -1}, "min_positions must be an int from 0 to"),
+    (ReplayConfig, {"min_positions": -1}, "min_positions must be an int >= 0: -1"),
     (LearnerConfig, {"batch_size": 0}, "learner.batch_size must be an int >= 1: 0"),
     (
         LearnerConfig,
@@ -225,6 +217,15 @@ WRONG = [
         },
         "replay.capacity must be >= 288: 287; a position can be sampled only once "
         "its game has ended or 31 moves have followed (learner.td_lambda 0.8)",
+    ),
+    (
+        TrainConfig,
+        {
+            "iterations": 1,
+            "self_play": SelfPlayConfig(num_games=8, moves_per_chunk=4),
+            "replay": ReplayConfig(capacity=2**34),
+        },
+        "replay.capacity must be < 17179869184, 2**31 * self_play.num_games: ",
     ),
     (
         TrainConfig,
