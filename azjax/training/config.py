@@ -295,14 +295,9 @@ class TrainConfig:
                 horizon is not a positive integer.
         """
         check_int("horizon", horizon, 1)
-        most = (
-            2**31 * self.self_play.num_games
-        )  # the moves of a slot have int32 numbers
-        if self.replay.capacity >= most:
-            raise ValueError(
-                f"replay.capacity must be < {most}, 2**31 * self_play.num_games: "
-                f"{self.replay.capacity}"
-            )
+        # The moves of a slot have int32 numbers.
+        most = 2**31 * self.self_play.num_games - 1
+        check_int("replay.capacity", self.replay.capacity, 1, most)
         short = [
             f"replay.{name} must be >= {low}: {getattr(self.replay, name)}"
             for name, low in self._least_replay(horizon).items()

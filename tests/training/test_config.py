@@ -225,7 +225,7 @@ WRONG = [
             "self_play": SelfPlayConfig(num_games=8, moves_per_chunk=4),
             "replay": ReplayConfig(capacity=2**34),
         },
-        "replay.capacity must be < 17179869184, 2**31 * self_play.num_games: ",
+        "replay.capacity must be an int from 1 to 17179869183: 17179869184",
     ),
     (
         TrainConfig,
