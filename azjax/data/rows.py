@@ -201,26 +201,31 @@ def check_values(rows: Rows, game: Game) -> None:
     of_row = np.repeat(np.arange(len(rows.game)), rows.policy_counts)
     sums = np.bincount(of_row, probabilities, minlength=len(rows.game))
     last = game.num_actions - 1
+    known_values = rows.policy_values[~np.isnan(rows.policy_values)]
     for name, values, low, high, tolerance in (
         ("move", rows.move, 0, last, 0),
         ("policy_actions", actions, 0, last, 0),
         ("policy_probabilities", probabilities, 0, 1, 0.001),
-        ("sum(policy_probabilities)", sums[rows.policy_counts > 0], 1, 1, 0.01),
-        ("policy_values", rows.policy_values, -1, 1, 0.001),
+        ("policy_values", known_values, -1, 1, 0.001),
         ("value", rows.value, -1, 1, 0.001),
         ("draw_probability", rows.draw_probability, 0, 1, 0.001),
         ("regret", rows.regret, 0, 2, 0.001),
     ):
         is_right = (values >= low - tolerance) & (values <= high + tolerance)
-        if name == "policy_values":
-            is_right |= np.isnan(values)
         if not is_right.all():  # False for NaN
             wrong = values[is_right.argmin()].item()
-            raise ValueError(f"{name} must be from {low} to {high}: {wrong:.4g}")
+            raise ValueError(f"{name} must be from {low} to {high}: {wrong:.6g}")
+    sums = sums[rows.policy_counts > 0]
+    is_one = abs(sums - 1) < 0.01
+    if not is_one.all():
+        wrong = sums[is_one.argmin()].item()
+        raise ValueError(
+            f"policy_probabilities of a position must sum to 1: {wrong:.6g}"
+        )
     is_reward = np.isin(rows.reward, (-1, 0, 1))
     if not is_reward.all():
         wrong = rows.reward[is_reward.argmin()].item()
-        raise ValueError(f"reward must be -1, 0 or 1: {wrong:.4g}")
+        raise ValueError(f"reward must be -1, 0 or 1: {wrong:.6g}")
     unique = np.unique(of_row.astype(np.int64) * game.num_actions + actions)
     if len(unique) < len(actions):
         raise ValueError("policy_actions lists an action of a position twice")

@@ -234,8 +234,9 @@ def init_network(
         )
     )
     auxiliary = {head.name: head.make(features_shape, rngs) for head in parts.auxiliary}
-    heads = policy_head, value_head, auxiliary
-    model = AlphaZeroNetwork(trunk, *heads, config.line_length)
+    model = AlphaZeroNetwork(
+        trunk, policy_head, value_head, auxiliary, config.line_length
+    )
     train_def, *arrays, rest = nnx.split(model, nnx.Param, nnx.BatchStat, ...)
     _check_nothing_else(rest)
     network = Network(train_def, nnx.graphdef(_inference(model)))

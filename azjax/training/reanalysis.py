@@ -93,12 +93,12 @@ def reanalyze(
     total = _count(files, player.game, batch_size)
     if not total.games:
         raise ValueError(f"no finished game in {', '.join(map(str, sources))}")
-    if (directory / GAMES).exists():
-        report("finished already")
-        return total
     directory.mkdir(parents=True, exist_ok=True)
     with locked(directory, work="reanalyzing games", option="directory"):
         run = _begin(directory, about)
+        if (directory / GAMES).exists():
+            report("finished already")
+            return total
         _write_files(
             directory / _UNFINISHED,
             _whole_games(files, player.game),

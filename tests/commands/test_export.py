@@ -49,6 +49,15 @@ def test_a_wrong_argument_is_refused(args, says, capsys, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_directory_is_no_onnx_file(capsys, tmp_path):
+    path = tmp_path / "x.onnx"
+    path.mkdir()
+    with pytest.raises(SystemExit):
+        cli.main(["export", "pretrained", "--game", "tic_tac_toe", "--onnx", str(path)])
+    assert f"not a directory: {path}" in capsys.readouterr().err
+    assert not list(path.iterdir())
+
+
 def test_without_the_library_its_extra_is_named(capsys, monkeypatch):
     real = builtins.__import__
 

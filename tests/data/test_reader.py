@@ -158,7 +158,7 @@ def test_a_damaged_file_is_named(tmp_path):
         (
             "policy_probabilities",
             0.9,
-            r"sum\(policy_probabilities\) must be from 1 to 1",
+            "policy_probabilities of a position must sum to 1: 1.15",
         ),
         ("policy_values", -1.5, "policy_values must be from -1 to 1: -1.5"),
         ("policy_values", np.inf, "policy_values must be from -1 to 1: inf"),
