@@ -3,7 +3,7 @@
     python experiments/variations.py pure_z
     python experiments/variations.py five_steps --game connect_four
     python experiments/variations.py prioritized --minutes 10
-    python experiments/variations.py ownership --game go:5
+    python experiments/variations.py occupied --game connect_four
 
 Each function below returns the arguments of one variation; docs/training.md lists the
 other replaceable parts.
@@ -67,21 +67,18 @@ def prioritized(game: games.Game, alpha: float = 0.6, beta: float = 0.4) -> dict
     return {"sampler": training.Sampler(jnp.zeros, prepare, choose, update)}
 
 
-def ownership(game: games.Go) -> dict:
-    """Predicts the final owner of each point of a Go board with a third head.
-
-    See Wu 2019, "Accelerating Self-Play Learning in Go", section 4.1.
-    """
+def occupied(game: games.Game) -> dict:
+    """Predicts with a third head which cells are occupied at the end of the game."""
+    height, width, _ = game.observation_shape
 
     def make(features_shape, rngs):
-        num_points = game.num_actions - 1
         return networks.PolicyHead(
-            features_shape, num_points, dtype=jnp.float32, rngs=rngs
+            features_shape, height * width, dtype=jnp.float32, rngs=rngs
         )
 
     def target(state, final_state):
-        owners = game.owners(final_state)
-        return jnp.where(owners < 0, 0.5, owners == state.current_player)
+        del state
+        return (game.board(final_state) >= 0).astype(jnp.float32)
 
     def loss(logits, targets):
         targets = targets.reshape(logits.shape)
@@ -90,7 +87,7 @@ def ownership(game: games.Go) -> dict:
     def transform(symmetry, targets):
         return symmetry.observation(targets[..., None])[..., 0]
 
-    head = networks.AuxiliaryHead("ownership", make, target, loss, transform)
+    head = networks.AuxiliaryHead("occupied", make, target, loss, transform)
     return {"parts": networks.Parts(auxiliary=(head,))}
 
 
@@ -98,7 +95,7 @@ VARIATIONS = {
     "pure_z": pure_z,
     "five_steps": five_steps,
     "prioritized": prioritized,
-    "ownership": ownership,
+    "occupied": occupied,
 }
 
 

@@ -60,7 +60,7 @@ def quick_runs():
         ("pure_z", "tic_tac_toe"),
         ("five_steps", "tic_tac_toe"),
         ("prioritized", "tic_tac_toe"),
-        ("ownership", "go:5"),
+        ("occupied", "connect_four"),
     ],
 )
 @pytest.mark.usefixtures("quick_runs")
@@ -73,7 +73,7 @@ def test_a_variation_learns_through_train(name, game, tmp_path):
     losses = [row for row in rows if row["policy_loss"] is not None]
     assert losses
     assert all(np.isfinite(row["value_loss"]) for row in losses)
-    assert all(("ownership_loss" in row) == (name == "ownership") for row in losses)
+    assert all(("occupied_loss" in row) == (name == "occupied") for row in losses)
     settings = json.loads((run.directory / "config.json").read_text())
     assert settings.get("hooks", []) == [
         each for each in ("value_target", "sampler") if each in arguments

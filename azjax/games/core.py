@@ -162,6 +162,13 @@ class Game(abc.ABC, Generic[S]):
         del state
         return None
 
+    def owners(self, state: S) -> jax.Array | None:
+        """Returns `[H, W]` int8, the owner of each cell of the observation if the game
+        ended now: 0 or 1, -1 for neither; None in games that are not decided by
+        territory. The symmetries of a game with owners move cells only."""
+        del state
+        return None
+
     @abc.abstractmethod
     def board(self, state: S) -> jax.Array:
         """Returns `[H, W]` int8, the pieces on the board, top row first.

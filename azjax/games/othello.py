@@ -125,6 +125,11 @@ class Othello(Game[State]):
         """Returns `[8, 8]` int8: 0 for black, 1 for white, -1 where empty."""
         return bitboard.pieces(state.stones, CELLS)
 
+    def owners(self, state: State) -> jax.Array:
+        """Returns `[8, 8]` int8, the owner of each disc: 0 black, 1 white, -1 where
+        empty."""
+        return self.board(state)
+
     @property
     def row_labels(self) -> Sequence[str]:
         """`1` to `8` from the top, as Othello's rows are counted."""

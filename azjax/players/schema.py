@@ -7,7 +7,7 @@ converts the previous version.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-VERSION = 8
+VERSION = 9
 
 
 def migrate(config: object) -> dict[str, Any]:
@@ -108,6 +108,15 @@ def _from_7(config: Mapping[str, Any]) -> dict[str, Any]:
     return migrated
 
 
+def _from_8(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Version 9 adds the heads of owners and margin to AlphaZero runs; older ones have
+    none."""
+    learner = config.get("learner")
+    if not isinstance(learner, dict):
+        return dict(config)
+    return {**config, "learner": {**learner, "owners_weight": 0.0}}
+
+
 def _q_from_2(config: Mapping[str, Any]) -> dict[str, Any]:
     """Version 3 nests the evaluation settings of Q-learning runs and requires their
     length; player files have neither."""
@@ -199,4 +208,5 @@ _STEPS: Mapping[int, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     5: _from_5,
     6: _from_6,
     7: _from_7,
+    8: _from_8,
 }

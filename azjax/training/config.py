@@ -162,6 +162,10 @@ class LearnerConfig:
             evaluation.
         value_weight: weight of the value loss relative to the policy loss (AlphaZero:
             1).
+        owners_weight: weight of the losses of two more heads, which predict the owner
+            of each cell at the end of the game and the margin, in training only; for
+            games that are decided by territory (Wu 2019, "Accelerating Self-Play
+            Learning in Go", section 4.1; 0: without these heads).
         td_lambda: lambda of the lambda-return (1: game result, 0: next search value).
         max_regret: a move that the search values more than this below its best move
             does not count in the value targets of earlier positions (0: only best moves
@@ -177,13 +181,14 @@ class LearnerConfig:
     max_gradient_norm: float = 1.0
     ema_decay: float = 0.998
     value_weight: float = 1.0
+    owners_weight: float = 0.0
     td_lambda: float = 0.8
     max_regret: float = 0.0
 
     def __post_init__(self) -> None:
         """Checks the values."""
         check_int("learner.batch_size", self.batch_size, 1)
-        for name in ("weight_decay", "value_weight"):
+        for name in ("weight_decay", "value_weight", "owners_weight"):
             check_number(f"learner.{name}", getattr(self, name), at_least=0)
         for name in ("warmup_fraction", "final_lr_fraction", "td_lambda"):
             check_number(f"learner.{name}", getattr(self, name), at_least=0, at_most=1)

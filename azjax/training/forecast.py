@@ -10,7 +10,6 @@ import jax
 from azjax import games as game_register
 from azjax.devices import Chip, chip_of, topology_mesh, tracing_for
 from azjax.networks import Parts
-from azjax.players import first_network
 from azjax.training.algorithm import make_algorithm
 from azjax.training.config import TrainConfig
 from azjax.training.estimates import (
@@ -34,6 +33,7 @@ from azjax.training.phases import (
     compile_phase,
     phases,
 )
+from azjax.training.territory import training_network
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,7 +182,7 @@ def _forecast(
     usable = available_bytes() if device is None else chip and chip.usable_memory
     name = device or devices[0].device_kind
     game = game_register.make(config.game)
-    network, variables = first_network(config.seed, game, config.network, parts)
+    network, variables, parts = training_network(config, game, parts)
     algorithm = make_algorithm(config, game, network, parts=parts, devices=devices)
     mesh = algorithm.lanes.mesh
     needed = required_memory(

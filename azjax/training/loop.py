@@ -13,7 +13,7 @@ from azjax import games as game_register
 from azjax.arena import Poll
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game
-from azjax.networks import Parts, Variables
+from azjax.networks import Network, Parts, Variables
 from azjax.players import (
     NetworkPlayer,
     Player,
@@ -54,6 +54,11 @@ from azjax.training.sampling import Sampler
 from azjax.training.sinks import check_sinks
 from azjax.training.stored_games import StoredGames
 from azjax.training.targets import ValueTarget
+from azjax.training.territory import (
+    training_network,
+    with_territory_heads,
+    without_territory_heads,
+)
 
 STATE_VERSION = 6  # raised when the layout of `TrainState` or of its progress changes
 
@@ -154,19 +159,12 @@ class _Setup(NamedTuple):
 def _set_up(config: TrainConfig, custom: _Custom) -> _Setup:
     """Builds everything that a run needs; compiles and writes nothing."""
     game = game_register.make(config.game)
-    network, variables = first_network(config.seed, game, config.network, custom.parts)
+    network, variables, parts = training_network(config, game, custom.parts)
     if config.initial_player is not None and not has_begun(config.directory):
-        variables = initial_variables(config, game, custom.parts, variables)
+        variables = _initial_variables(config, game, custom.parts, variables)
     plan = _plan_to_follow(config)
-    algorithm = make_algorithm(config, game, network, **custom._asdict())
-    make_player = functools.partial(
-        TrainedPlayer,
-        game,
-        network,
-        config=config.network,
-        search=config.search,
-        seed=config.seed,
-        has_own_parts=custom.parts is not None,
+    algorithm = make_algorithm(
+        config, game, network, **custom._replace(parts=parts)._asdict()
     )
     functions = _make_functions(
         config,
@@ -177,7 +175,7 @@ def _set_up(config: TrainConfig, custom: _Custom) -> _Setup:
         stored=StoredGames(config, game, algorithm.lanes)
         if config.learn_from
         else None,
-        make_player=make_player,
+        make_player=_player_maker(config, game, network, custom.parts),
         has_own_optimizer=custom.optimizer is not None,
     )
     memory = required_memory(
@@ -187,7 +185,7 @@ def _set_up(config: TrainConfig, custom: _Custom) -> _Setup:
         variables,
         functions.init,
         num_devices=algorithm.lanes.mesh.size,
-        parts=custom.parts,
+        parts=parts,
         loss=custom.loss,
     )
     check_memory(config, memory)
@@ -195,6 +193,47 @@ def _set_up(config: TrainConfig, custom: _Custom) -> _Setup:
     if custom.optimizer is not None:
         optimizer = optimizer_identity(custom.optimizer, variables.params)
     return _Setup(functions, plan, memory, optimizer)
+
+
+def _initial_variables(
+    config: TrainConfig, game: Game, parts: Parts | None, variables: Variables
+) -> Variables:
+    """Returns the weights of the initial player, with the new heads of the run."""
+    if not config.learner.owners_weight:
+        return initial_variables(config, game, parts, variables)
+    found = without_territory_heads(variables)
+    found = initial_variables(config, game, parts, found)
+    return with_territory_heads(found, variables)
+
+
+def _player_maker(
+    config: TrainConfig, game: Game, network: Network, parts: Parts | None
+) -> Callable[[Variables], TrainedPlayer]:
+    """Returns a function that makes a player from the variables of training, without
+    the heads that only training has.
+
+    Args:
+        config: the run's settings.
+        game: the game.
+        network: the structure of the network in training.
+        parts: the user's own modules.
+    """
+    has_heads = config.learner.owners_weight > 0
+    if has_heads:
+        network, _ = first_network(config.seed, game, config.network, parts)
+
+    def make(variables: Variables) -> TrainedPlayer:
+        return TrainedPlayer(
+            game,
+            network,
+            without_territory_heads(variables) if has_heads else variables,
+            config=config.network,
+            search=config.search,
+            seed=config.seed,
+            has_own_parts=parts is not None,
+        )
+
+    return make
 
 
 def _make_evaluator(config: TrainConfig, game: Game) -> Evaluator:
@@ -229,7 +268,7 @@ def _make_functions(
     kept: KeptGames,
     *,
     stored: StoredGames | None,
-    make_player: Callable[..., TrainedPlayer],
+    make_player: Callable[[Variables], TrainedPlayer],
     has_own_optimizer: bool,
 ) -> RunFunctions[TrainState, TrainedPlayer]:
     """Returns the functions that the host loop calls.
@@ -241,7 +280,7 @@ def _make_functions(
         evaluator: evaluates the players.
         kept: writes the games.
         stored: gives the moves of the stored games, if the run learns from any.
-        make_player: `make_player(variables=...)` returns a player.
+        make_player: `make_player(variables)` returns a player.
         has_own_optimizer: whether the user gave the optimizer; its learning rate is
             then unknown.
     """
@@ -265,9 +304,7 @@ def _make_functions(
             has_own_optimizer=has_own_optimizer,
         ),
         counters=functools.partial(_counters, config),
-        player=lambda state: make_player(
-            variables=on_one_device(state.learner.averaged)
-        ),
+        player=lambda state: make_player(on_one_device(state.learner.averaged)),
         evaluate=evaluate,
         save_player=save_player,
         iteration_seconds=functools.partial(_iteration_seconds, config),

@@ -19,7 +19,7 @@ def test_a_run_of_version_1_has_an_unknown_optimizer():
     config = {"format": 1, "game": "hex", "learner": {"batch_size": 4}}
     before = json.dumps(config)
     migrated = migrate(config)
-    learner = {"batch_size": 4, "max_regret": 2.0}
+    learner = {"batch_size": 4, "max_regret": 2.0, "owners_weight": 0.0}
     others = {"format": VERSION, "optimizer": None, "num_lanes": 1}
     others["stored_fraction"] = 1.0
     assert migrated == {**config, "learner": learner, **others}
@@ -160,6 +160,11 @@ def test_a_network_of_version_7_has_no_line_planes():
     network = {"value_head": "wdl", "heads": "dense"}
     migrated = migrate({"format": 7, "network": network})
     assert migrated["network"] == {**network, "line_length": 0}
+
+
+def test_a_run_of_version_8_has_no_territory_heads():
+    migrated = migrate({"format": 8, "learner": {"batch_size": 16}})
+    assert migrated["learner"] == {"batch_size": 16, "owners_weight": 0.0}
 
 
 @pytest.mark.parametrize(
