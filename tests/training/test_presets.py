@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 
 from azjax import games
@@ -45,6 +46,23 @@ def test_a_presets_window_keeps_positions_of_every_game_until_they_are_eligible(
 def test_a_network_on_a_cpu_gets_the_lines_of_the_game(game, length):
     assert preset("cpu", game).network.line_length == length
     assert preset("accelerator", game).network.line_length == 0
+
+
+@pytest.mark.parametrize("name", ["cpu", "accelerator"])
+def test_value_targets_look_further_ahead_in_longer_games(name):
+    found = [
+        preset(name, game).learner.td_lambda
+        for game in ("tic_tac_toe", "connect_four", "othello", "go", "chess")
+    ]
+    assert found == [0.8, 0.8, 0.924, 0.944, 0.95]
+    # A quarter of the longest game ahead, results have about the same weight.
+    weights = [
+        value ** (games.make(game).max_moves / 4)
+        for game, value in zip(
+            ("connect_four", "othello", "go"), found[1:4], strict=True
+        )
+    ]
+    np.testing.assert_allclose(weights, weights[0], rtol=0.02)
 
 
 def test_a_long_run_on_a_small_board_has_chunks_of_full_size():
