@@ -14,6 +14,7 @@ from shared_programs import shared_programs
 from azjax import __main__ as program
 from azjax import cli, games
 from azjax.commands import train as train_module
+from azjax.players.schema import VERSION
 from azjax.training import plots
 from azjax.training.loop import STATE_VERSION
 from azjax.training.reporting import Reporter
@@ -270,7 +271,7 @@ def test_a_checkpoint_of_another_version_is_refused_and_kept(run, tmp_path, refu
     shutil.copytree(run, directory)
     for path in directory.glob("checkpoints/*/progress/metadata"):
         values = json.loads(path.read_text())
-        path.write_text(json.dumps(values | {"format": 9}))
+        path.write_text(json.dumps(values | {"format": VERSION + 1}))
     before = content(directory / "checkpoints")
     message = refused(train, directory)
     assert f"has format 9; this version of azjax reads format {STATE_VERSION}:" in (
@@ -282,15 +283,16 @@ def test_a_checkpoint_of_another_version_is_refused_and_kept(run, tmp_path, refu
 
 @pytest.mark.parametrize("file", ["config.json", "player/config.json"])
 def test_files_of_another_version_are_refused_and_kept(run, tmp_path, refused, file):
+    newer = VERSION + 1
     directory = tmp_path / "run"
     shutil.copytree(run, directory)
     path = directory / file
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 9}))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": newer}))
     before = content(directory)
     if file == "config.json":
-        assert "its format is 9" in refused(train, directory)
+        assert f"its format is {newer}" in refused(train, directory)
     else:
-        assert "format is 9" in refused(cli.main, ["evaluate", str(directory)])
+        assert f"format is {newer}" in refused(cli.main, ["evaluate", str(directory)])
     assert content(directory) == before
 
 

@@ -98,7 +98,7 @@ def test_a_missing_run_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"format": 9}, "does not fit this version of azjax: its format is 9, and"),
+        ({"format": 99}, "does not fit this version of azjax: its format is 99, and"),
         ({"game": "nim"}, "the unknown game 'nim'"),
         ({"network": {}}, "lack 'form'"),
         (

@@ -165,7 +165,7 @@ def test_pickled_objects_are_not_loaded(trained, directory):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 9}, "its format is 9, and this version of azjax reads formats 1"),
+        ({"format": 99}, "its format is 99, and this version of azjax reads formats 1"),
         ({"game": "checkers"}, "the unknown game 'checkers'"),
         ({"game": ["hex"]}, "a game must be a string: \\['hex'\\]"),
         ({"options": {"size": 5}}, "no option 'size'"),
