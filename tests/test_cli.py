@@ -271,12 +271,11 @@ def test_a_checkpoint_of_another_version_is_refused_and_kept(run, tmp_path, refu
     shutil.copytree(run, directory)
     for path in directory.glob("checkpoints/*/progress/metadata"):
         values = json.loads(path.read_text())
-        path.write_text(json.dumps(values | {"format": VERSION + 1}))
+        path.write_text(json.dumps(values | {"format": STATE_VERSION + 1}))
     before = content(directory / "checkpoints")
     message = refused(train, directory)
-    assert f"has format 9; this version of azjax reads format {STATE_VERSION}:" in (
-        message
-    )
+    newer = f"has format {STATE_VERSION + 1}"
+    assert f"{newer}; this version of azjax reads format {STATE_VERSION}:" in message
     assert "or start a new run in another directory" in message
     assert content(directory / "checkpoints") == before
 
