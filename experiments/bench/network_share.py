@@ -3,8 +3,9 @@
 Self-play makes `moves` moves in each of `games` games of Connect Four; each move runs a
 search with `simulations` network evaluations and one of the root. For comparison, the
 network alone makes the same number of evaluations in batches of `games` within one
-compiled loop, so that no time is lost between them. Both run in turns; the medians are
-reported. The remaining time of self-play is the search's: selection, rules and backup.
+compiled loop, so that no time is lost between them. Both, of all networks, run in
+turns; the medians are reported. The remaining time of self-play is the search's:
+selection, rules and backup.
 
     python experiments/bench/network_share.py
 """
@@ -43,7 +44,7 @@ class Settings:
 
     games: int = 256
     simulations: int = 32
-    moves: int = 16
+    moves: int = 4
     repeats: int = 5
     quick: bool = False
     json: bool = False
@@ -54,33 +55,41 @@ NETWORKS = {
         trunk=ConvTrunkConfig(num_blocks=4, channels=64)
     ),
     "dense, as in the cpu preset": preset("cpu").network,
+    "dense, bfloat16": dataclasses.replace(preset("cpu").network, dtype="bfloat16"),
 }
 
 
-def measure(name: str, settings: Settings) -> dict:
-    """Returns the measurements of one network, by name."""
+def measure(settings: Settings) -> list[dict]:
+    """Returns the measurements of each network, by name."""
     game = games.make("connect_four")
-    network, variables = first_network(0, game, NETWORKS[name])
     evaluations = (settings.simulations + 1) * settings.moves
-    times = time_in_turns(
-        {
-            "self_play": self_play_run(game, network, variables, settings),
-            "network": network_run(game, network, variables, evaluations, settings),
-        },
-        settings.repeats,
-    )
+    runs = {}
+    for name, config in NETWORKS.items():
+        network, variables = first_network(0, game, config)
+        runs[name, "self_play"] = self_play_run(game, network, variables, settings)
+        runs[name, "network"] = network_run(
+            game, network, variables, evaluations, settings
+        )
+    times = time_in_turns(runs, settings.repeats)
     seconds = {run: statistics.median(of_run) for run, of_run in times.items()}
-    return {
-        "network": name,
-        "device": jax.devices()[0].device_kind,
-        "games": settings.games,
-        "simulations": settings.simulations,
-        "self_play_seconds": seconds["self_play"],
-        "network_seconds": seconds["network"],
-        "positions_per_second": settings.games * settings.moves / seconds["self_play"],
-        "evaluations_per_second": settings.games * evaluations / seconds["network"],
-        "network_share": seconds["network"] / seconds["self_play"],
-    }
+    return [
+        {
+            "network": name,
+            "device": jax.devices()[0].device_kind,
+            "games": settings.games,
+            "simulations": settings.simulations,
+            "self_play_seconds": seconds[name, "self_play"],
+            "network_seconds": seconds[name, "network"],
+            "positions_per_second": settings.games
+            * settings.moves
+            / seconds[name, "self_play"],
+            "evaluations_per_second": settings.games
+            * evaluations
+            / seconds[name, "network"],
+            "network_share": seconds[name, "network"] / seconds[name, "self_play"],
+        }
+        for name in NETWORKS
+    ]
 
 
 def self_play_run(game, network, variables, settings: Settings) -> Callable:
@@ -157,7 +166,7 @@ def main(settings: Settings) -> None:
         settings = dataclasses.replace(
             settings, games=8, simulations=4, moves=2, repeats=1
         )
-    results = [measure(name, settings) for name in NETWORKS]
+    results = measure(settings)
     if settings.json:
         print(json.dumps(results, indent=2))
     else:

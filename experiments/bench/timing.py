@@ -1,17 +1,20 @@
 """Timing of alternating programs, for the benchmarks."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from typing import TypeVar
+
+K = TypeVar("K", bound=Hashable)  # names of runs
 
 
 def time_in_turns(
-    runs: dict[str, Callable[[], object]], repeats: int
-) -> dict[str, list[float]]:
+    runs: dict[K, Callable[[], object]], repeats: int
+) -> dict[K, list[float]]:
     """Returns the seconds of each run.
 
     The programs alternate after a warm-up, so that other load slows all of them.
     """
-    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    seconds: dict[K, list[float]] = {name: [] for name in runs}
     for run in runs.values():
         run()
     for _ in range(repeats):

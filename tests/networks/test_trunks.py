@@ -167,10 +167,54 @@ def test_a_window_larger_than_the_board_is_cut_to_it():
     chex.assert_shape(trunk.stem(observations()), (2, 1, 1, 3))
 
 
-@pytest.mark.parametrize("trunk", [conv_trunk, dense_trunk])
-def test_a_bfloat16_trunk_computes_in_bfloat16(trunk):
-    features = jax.eval_shape(lambda: trunk(dtype=jnp.bfloat16)(observations()))
+def test_a_bfloat16_convolutional_trunk_computes_in_bfloat16():
+    features = jax.eval_shape(lambda: conv_trunk(dtype=jnp.bfloat16)(observations()))
     assert features.dtype == jnp.bfloat16
+
+
+@pytest.mark.parametrize(("dtype", "name"), [("float32", "f32"), ("bfloat16", "bf16")])
+def test_a_dense_trunk_multiplies_in_its_dtype_and_returns_float32(dtype, name):
+    trunk = dense_trunk(2, dtype=jnp.dtype(dtype))
+    lines = jax.jit(trunk).lower(observations()).as_text().splitlines()
+    types = [line.split(" : ")[1] for line in lines if "dot_general" in line]
+    assert len(types) == 7  # the windows, mix, project and two for each block
+    for factors_and_result in types:
+        factors, result = factors_and_result.split(" -> ")
+        assert factors.count(f"x{name}>") == 2
+        assert "xf32>" in result
+    assert trunk(observations()).dtype == jnp.float32
+
+
+def test_gradients_of_a_bfloat16_dense_trunk_are_close_to_float32_gradients():
+    def gradients(dtype):
+        trunk = dense_trunk(2, dtype=dtype)
+        for block in trunk.blocks:  # zero at first, which hides the first layer
+            set_ones(block.dense2.kernel)
+        graph, params = nnx.split(trunk)
+        x = observations()
+        return jax.grad(lambda params: nnx.merge(graph, params)(x).sum())(params)
+
+    low, exact = gradients(jnp.bfloat16), gradients(jnp.float32)
+    norms = jax.tree.map(jnp.linalg.norm, exact)
+    errors = jax.tree.map(lambda a, b: jnp.linalg.norm(a - b), low, exact)
+    for error, norm in zip(
+        jax.tree.leaves(errors), jax.tree.leaves(norms), strict=True
+    ):
+        assert norm > 0
+        assert 0 <= error < 0.05 * norm
+    assert max(jax.tree.leaves(errors)) > 0
+
+
+def test_the_windows_of_a_dense_trunk_are_a_convolution():
+    stem, x = dense_trunk(0).stem, observations()
+    expected = jax.lax.conv_general_dilated(
+        x,
+        stem.kernel[...],
+        window_strides=(1, 1),
+        padding="VALID",
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+    )
+    chex.assert_trees_all_close(stem(x), expected + stem.bias[...], atol=1e-5)
 
 
 @pytest.mark.parametrize("trunk", [conv_trunk, dense_trunk])
