@@ -3,6 +3,8 @@
 python experiments/ship_player.py runs/connect_four --hardware "one H100"
 """
 
+import dataclasses
+
 import tyro
 
 from azjax import cli
@@ -15,6 +17,8 @@ from azjax.training.model_card import CARD_FILE, model_card
 def main(run: tyro.conf.Positional[str], /, hardware: str = "") -> None:
     """Writes the player that `pretrained` loads for its game and options.
 
+    It computes in float32, as not every machine is fast in bfloat16.
+
     Args:
         run: the run's directory.
         hardware: on which the run was made, for the card.
@@ -24,6 +28,8 @@ def main(run: tyro.conf.Positional[str], /, hardware: str = "") -> None:
         raise ValueError(
             f"the player in {run} has custom modules and cannot be loaded without them"
         )
+    config = dataclasses.replace(player.config, dtype="float32")
+    player = dataclasses.replace(player, config=config)
     card = model_card(as_directory(run), hardware=hardware)
     directory = shipped_players() / shipped_name(player.game)
     save_player(directory, player, dtype="float16")

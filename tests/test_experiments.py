@@ -103,7 +103,7 @@ def test_a_training_script_refuses_a_wrong_setting_in_one_line(tmp_path):
 def test_a_player_can_be_shipped_at_half_its_size(tmp_path, monkeypatch):
     game, config = (
         games.make("tic_tac_toe"),
-        NetworkConfig(trunk=DenseTrunkConfig(width=16, num_blocks=1)),
+        NetworkConfig(DenseTrunkConfig(width=16, num_blocks=1), dtype="bfloat16"),
     )
     network, variables = players.first_network(0, game, config)
     trained = players.TrainedPlayer(
@@ -125,6 +125,7 @@ def test_a_player_can_be_shipped_at_half_its_size(tmp_path, monkeypatch):
     assert "an abacus" in card
     loaded = players.load_player(tmp_path / "shipped" / "tic_tac_toe")
     assert loaded.game == game
+    assert loaded.config.dtype == "float32"  # whatever the run computed in
     sizes = [
         (folder / "weights.npz").stat().st_size
         for folder in (tmp_path / "shipped/tic_tac_toe", tmp_path / "run/player")

@@ -20,9 +20,9 @@ def initial_variables(
     """Returns the weights of `config.initial_player`.
 
     With `network.heads` of `board`, the options of the game may differ, such as the
-    size of the board or the komi, if the network has the same shapes. A player without
-    line planes gets zeros as their weights if this run has them, so that its network
-    computes the same.
+    size of the board or the komi, if the network has the same shapes. The dtype of the
+    computation may differ. A player without line planes gets zeros as their weights if
+    this run has them, so that its network computes the same.
 
     Args:
         config: the run's settings.
@@ -47,12 +47,11 @@ def initial_variables(
     saved, wanted = (
         _flattened(network.to_json()) for network in (player.config, config.network)
     )
-    if player.config.line_length == 0:
-        del saved["line_length"], wanted["line_length"]
+    may_differ = {"dtype"} if player.config.line_length else {"dtype", "line_length"}
     differences = [
         f"network.{name} is {saved.get(name)} there and {wanted.get(name)} here"
         for name in {**wanted, **saved}
-        if saved.get(name) != wanted.get(name)
+        if saved.get(name) != wanted.get(name) and name not in may_differ
     ]
     if differences:
         raise ValueError(

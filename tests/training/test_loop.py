@@ -324,6 +324,17 @@ def test_a_run_with_line_planes_starts_with_a_player_without(undisturbed, tmp_pa
         train(without)
 
 
+def test_a_run_in_bfloat16_starts_with_a_player_in_float32(undisturbed, tmp_path):
+    player = players.load_run(undisturbed.directory)
+    settings = config(
+        tmp_path / "new",
+        initial_player=str(undisturbed.directory),
+        network=dataclasses.replace(player.config, dtype="bfloat16"),
+    )
+    variables = initial_variables(settings, player.game, None, player.variables)
+    chex.assert_trees_all_equal(variables, player.variables)
+
+
 BOARD_HEADS = NetworkConfig(
     trunk=ConvTrunkConfig(num_blocks=1, channels=4), heads="board"
 )
