@@ -174,15 +174,19 @@ def boards_of(positions):
     return np.asarray(jax.vmap(positions.game.board)(positions.states))
 
 
-@pytest.mark.slow
-def test_the_search_of_solved_positions_is_measured_by_stage(tmp_path):
+def save_untrained_player(directory):
     game = games.make("tic_tac_toe")
     config = NetworkConfig(trunk=DenseTrunkConfig(width=16, num_blocks=1))
     network, variables = players.first_network(0, game, config)
     trained = players.TrainedPlayer(
         game, network, variables, config, GumbelConfig(), seed=0
     )
-    players.save_player(tmp_path / "run" / "player", trained)
+    players.save_player(directory, trained)
+
+
+@pytest.mark.slow
+def test_the_search_of_solved_positions_is_measured_by_stage(tmp_path):
+    save_untrained_player(tmp_path / "run" / "player")
     options = ("--player", "run", "--game", "tic_tac_toe", "--plies", "3")
     options += ("--simulations", "0", "200", "--max-positions", "8")
     run("bench/opening_trap.py", *options, "--json", "rows.json", folder=tmp_path)
@@ -199,6 +203,22 @@ def test_the_search_of_solved_positions_is_measured_by_stage(tmp_path):
     # At most 3 moves are left: a search sees all of them.
     assert searched["mistakes"] == 0
     assert searched["policy_on_best"] > network_alone["policy_on_best"]
+
+
+@pytest.mark.slow
+def test_value_targets_are_compared_with_perfect_play(tmp_path):
+    save_untrained_player(tmp_path / "run" / "player")
+    options = ("--player", "run", "--game", "tic_tac_toe", "--plies", "3")
+    options += ("--simulations", "1", "200", "--max-positions", "20")
+    run("bench/target_quality.py", *options, "--json", "rows.json", folder=tmp_path)
+    rows = json.loads((tmp_path / "rows.json").read_text())
+    assert list(rows) == ["network", "search, 1", "search, 200", "game, 1", "game, 200"]
+    for of_source in rows.values():
+        assert [row["stage"] for row in of_source] == ["0-2", "3-5", "6-8"]
+    # At most 3 moves are left: a search sees all of them, so the game is perfect.
+    assert rows["game, 200"][-1]["square"] == 0
+    assert rows["game, 1"][-1]["square"] > 0
+    assert rows["search, 200"][-1]["square"] < rows["network"][-1]["square"]
 
 
 @pytest.mark.slow

@@ -82,20 +82,28 @@ class Found(NamedTuple):
     value: np.ndarray
 
 
-def by_stage(positions: SolvedPositions, settings: Settings) -> SolvedPositions:
-    """Returns the positions that distinguish moves, grouped by their ply."""
+def by_stage(
+    positions: SolvedPositions, plies: int, max_positions: int
+) -> SolvedPositions:
+    """Returns the positions that distinguish moves, grouped by their ply.
+
+    Args:
+        positions: of a game in which each move places a stone.
+        plies: number of plies in a stage.
+        max_positions: maximum number of random positions of each stage.
+    """
     values = positions.action_values
     distinguishes = np.nanmax(values, axis=1) > np.nanmin(values, axis=1)
     positions = positions.take(np.flatnonzero(distinguishes))
     boards = np.asarray(jax.vmap(positions.game.board)(positions.states))
     stones = (boards >= 0).sum(axis=(1, 2))  # each move places one
-    first = stones // settings.plies * settings.plies
-    names = {ply: f"{ply}-{ply + settings.plies - 1}" for ply in np.unique(first)}
+    first = stones // plies * plies
+    names = {ply: f"{ply}-{ply + plies - 1}" for ply in np.unique(first)}
     groups = np.array([names[ply] for ply in first])
     positions = dataclasses.replace(positions, groups=groups)
     rng = np.random.default_rng(0)
     rows = [
-        rng.permutation(np.flatnonzero(groups == name))[: settings.max_positions]
+        rng.permutation(np.flatnonzero(groups == name))[:max_positions]
         for name in names.values()
     ]
     return positions.take(np.concatenate(rows))
@@ -185,7 +193,7 @@ def main(settings: Settings) -> None:
     )
     if positions is None:
         raise SystemExit(f"there are no solved positions of {settings.game}")
-    positions = by_stage(positions, settings)
+    positions = by_stage(positions, settings.plies, settings.max_positions)
     trained = players.load_run(settings.player, game)
     if settings.algorithm not in (None, trained.search.algorithm):
         search = SEARCHES.find(settings.algorithm)()
