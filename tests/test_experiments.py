@@ -100,16 +100,18 @@ def test_a_training_script_refuses_a_wrong_setting_in_one_line(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_player_can_be_shipped_at_half_its_size(tmp_path, monkeypatch):
-    game, config = (
-        games.make("tic_tac_toe"),
-        NetworkConfig(DenseTrunkConfig(width=16, num_blocks=1), dtype="bfloat16"),
-    )
+def save_untrained_player(directory, dtype="float32"):
+    game = games.make("tic_tac_toe")
+    config = NetworkConfig(DenseTrunkConfig(width=16, num_blocks=1), dtype=dtype)
     network, variables = players.first_network(0, game, config)
     trained = players.TrainedPlayer(
         game, network, variables, config, GumbelConfig(), seed=0
     )
-    players.save_player(tmp_path / "run" / "player", trained)
+    players.save_player(directory, trained)
+
+
+def test_a_player_can_be_shipped_at_half_its_size(tmp_path, monkeypatch):
+    save_untrained_player(tmp_path / "run" / "player", dtype="bfloat16")
     settings = preset("cpu", "tic_tac_toe", iterations=1).to_json()
     settings["format"] = VERSION
     (tmp_path / "run" / "config.json").write_text(json.dumps(settings))
@@ -124,8 +126,8 @@ def test_a_player_can_be_shipped_at_half_its_size(tmp_path, monkeypatch):
     assert "77 positions" in card
     assert "an abacus" in card
     loaded = players.load_player(tmp_path / "shipped" / "tic_tac_toe")
-    assert loaded.game == game
-    assert loaded.config.dtype == "float32"  # whatever the run computed in
+    assert loaded.game == games.make("tic_tac_toe")
+    assert loaded.config.dtype == "float32"  # that of the run: bfloat16
     sizes = [
         (folder / "weights.npz").stat().st_size
         for folder in (tmp_path / "shipped/tic_tac_toe", tmp_path / "run/player")
@@ -172,16 +174,6 @@ def test_a_network_is_trained_on_perfect_labels(tmp_path):
 
 def boards_of(positions):
     return np.asarray(jax.vmap(positions.game.board)(positions.states))
-
-
-def save_untrained_player(directory):
-    game = games.make("tic_tac_toe")
-    config = NetworkConfig(trunk=DenseTrunkConfig(width=16, num_blocks=1))
-    network, variables = players.first_network(0, game, config)
-    trained = players.TrainedPlayer(
-        game, network, variables, config, GumbelConfig(), seed=0
-    )
-    players.save_player(directory, trained)
 
 
 @pytest.mark.slow

@@ -248,8 +248,8 @@ class DenseTrunk(nnx.Module):
 
     A window of 4x4 cells contains whole lines of four. On a CPU several times faster
     than a convolutional tower of the same strength. With bfloat16 the factors of the
-    matrix products are bfloat16, and their results and all else float32: CPUs have
-    instructions for the former (AVX512-BF16) but not for bfloat16 results.
+    matrix products are bfloat16, and their results and all else float32: some CPUs
+    have instructions for the former (AVX512-BF16) but not for bfloat16 results.
 
     observation_shape: (H, W, C).
     num_blocks: residual blocks of two dense layers.
