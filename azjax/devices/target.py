@@ -1,11 +1,19 @@
-"""The platform for which programs are traced."""
+"""The platform for which programs are traced, and its compiler's options."""
 
 import contextlib
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterator, Mapping
 
 import jax
 
 _targets: list[str] = []
+# By default XLA computes single convolutions on a CPU with YNNPACK, at half the speed
+# of Eigen. These are its other defaults, in JAX 0.10 to 0.12.
+_CPU_OPTIONS = {
+    "xla_cpu_experimental_ynn_fusion_type": (
+        "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT,LIBRARY_FUSION_TYPE_REDUCE"
+    )
+}
 
 
 @contextlib.contextmanager
@@ -25,3 +33,27 @@ def target_platform() -> str:
     For code with a faster variant on some platforms; all variants return the same.
     """
     return _targets[-1] if _targets else jax.default_backend()
+
+
+def compiler_options(platform: str) -> Mapping[str, str] | None:
+    """Returns the `compiler_options` of `jax.jit` for a program with a network.
+
+    On a CPU they double the speed of convolutions. JAX takes them for the outermost
+    `jax.jit` only.
+
+    Args:
+        platform: `cpu`, `gpu` or `tpu`.
+    """
+    return _cpu_options() if platform == "cpu" else None
+
+
+@functools.cache
+def _cpu_options() -> Mapping[str, str] | None:
+    """Returns the options if the installed XLA knows them."""
+    cpu = jax.local_devices(backend="cpu")[0]
+    try:
+        with jax.default_device(cpu):
+            jax.jit(lambda: 0, compiler_options=_CPU_OPTIONS)()
+    except jax.errors.JaxRuntimeError:
+        return None
+    return _CPU_OPTIONS

@@ -17,7 +17,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh, NamedSharding, Sharding
 
-from azjax.devices import AXIS, DIVIDED, REPLICATED, mesh_of, spread
+from azjax.devices import AXIS, DIVIDED, REPLICATED, compiler_options, mesh_of, spread
 
 
 class Lanes(NamedTuple):
@@ -67,7 +67,8 @@ class Lanes(NamedTuple):
         divided = spread(
             function, self.mesh, num_replicated=num_replicated, out_specs=out_specs
         )
-        return jax.jit(divided, donate_argnums=donate_argnums)
+        options = compiler_options(self.platform)
+        return jax.jit(divided, donate_argnums=donate_argnums, compiler_options=options)
 
     def jit_products(
         self,

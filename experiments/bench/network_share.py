@@ -11,6 +11,7 @@ selection, rules and backup.
 """
 
 import dataclasses
+import functools
 import json
 import statistics
 from collections.abc import Callable
@@ -23,6 +24,7 @@ import tyro
 from timing import time_in_turns
 
 from azjax import games
+from azjax.devices import compiler_options
 from azjax.networks import ConvTrunkConfig, NetworkConfig, predict
 from azjax.players import first_network
 from azjax.search import GumbelConfig
@@ -102,7 +104,11 @@ def self_play_run(game, network, variables, settings: Settings) -> Callable:
         moves_per_chunk=settings.moves,
         num_simulations=(settings.simulations,),
     )
-    play_chunk = make_self_play(game, network, GumbelConfig(), config)
+    play_chunk = jax.jit(
+        make_self_play(game, network, GumbelConfig(), config),
+        donate_argnums=2,
+        compiler_options=compiler_options(jax.default_backend()),
+    )
     in_progress = start_games(game, settings.games, jax.random.key(1))
     rng_key = jax.random.key(2)
 
@@ -122,7 +128,9 @@ def network_run(
 ) -> Callable:
     """Returns a function without arguments that evaluates batches and waits."""
 
-    @jax.jit
+    @functools.partial(
+        jax.jit, compiler_options=compiler_options(jax.default_backend())
+    )
     def run(variables, observation):
         def evaluate(observation, _):
             prediction = predict(network, variables, observation)

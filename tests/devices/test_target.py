@@ -2,7 +2,14 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from azjax.devices import AXIS, compile_for, target_platform, tracing_for
+from azjax.devices import (
+    AXIS,
+    compile_for,
+    compiler_options,
+    target,
+    target_platform,
+    tracing_for,
+)
 
 
 def test_target_platform_defaults_to_the_backend():
@@ -27,3 +34,26 @@ def test_a_function_is_traced_for_its_target_device():
     with tracing_for("tpu"):
         compile_for(mesh, jax.jit(note_target), shape)
     assert found == ["cpu"]
+
+
+def test_convolutions_on_a_cpu_are_not_computed_by_ynnpack():
+    def fusions(options):
+        compiled = jax.jit(convolve, compiler_options=options).lower(*arguments)
+        return compiled.compile().as_text().count("__ynn_fusion")
+
+    def convolve(x, kernel):
+        dimensions = ("NHWC", "HWIO", "NHWC")
+        return jax.lax.conv_general_dilated(
+            x, kernel, (1, 1), "SAME", dimension_numbers=dimensions
+        )
+
+    arguments = jnp.ones((64, 6, 7, 32)), jnp.ones((3, 3, 32, 32))
+    assert fusions(None) == 1  # once this fails, the options may be superfluous
+    assert fusions(compiler_options("cpu")) == 0
+
+
+def test_other_platforms_and_versions_have_no_options(monkeypatch):
+    assert compiler_options("gpu") is compiler_options("tpu") is None
+    unknown = {"xla_cpu_unknown": "1"}
+    monkeypatch.setattr(target, "_CPU_OPTIONS", unknown)
+    assert target._cpu_options.__wrapped__() is None
