@@ -35,7 +35,7 @@ def target_platform() -> str:
     return _targets[-1] if _targets else jax.default_backend()
 
 
-def compiler_options(platform: str) -> Mapping[str, str] | None:
+def network_compiler_options(platform: str) -> Mapping[str, str] | None:
     """Returns the `compiler_options` of `jax.jit` for a program with a network.
 
     On a CPU they double the speed of convolutions. JAX takes them for the outermost

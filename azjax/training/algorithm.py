@@ -243,7 +243,7 @@ def _jit_self_play(lanes: Lanes, config: TrainConfig, game: Game, network: Netwo
         config.self_play,
         policy_entries=config.replay.policy_entries,
     )
-    return lanes.jit_products(play, num_replicated=2)
+    return lanes.jit_network(play, num_replicated=2)
 
 
 def _jit_insert(lanes: Lanes):
@@ -297,7 +297,7 @@ def _jit_gradient(
         )
         return jax.tree.map(lambda leaf: leaf[None], gradient), sampler_state
 
-    return lanes.jit_products(lanes_gradient, num_replicated=1, donate_argnums=(1,))
+    return lanes.jit_network(lanes_gradient, num_replicated=1, donate_argnums=(1,))
 
 
 def _jit_update(

@@ -8,7 +8,7 @@ for bit if it computes them one by one.
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -17,7 +17,14 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh, NamedSharding, Sharding
 
-from azjax.devices import AXIS, DIVIDED, REPLICATED, compiler_options, mesh_of, spread
+from azjax.devices import (
+    AXIS,
+    DIVIDED,
+    REPLICATED,
+    mesh_of,
+    network_compiler_options,
+    spread,
+)
 
 
 class Lanes(NamedTuple):
@@ -54,6 +61,7 @@ class Lanes(NamedTuple):
         num_replicated: int = 0,
         donate_argnums: Sequence[int] = (),
         out_specs: Any = DIVIDED,
+        compiler_options: Mapping[str, str] | None = None,
     ) -> Callable[..., Any]:
         """Returns the jitted function; each device computes its own lanes.
 
@@ -62,25 +70,31 @@ class Lanes(NamedTuple):
             num_replicated: number of replicated arguments.
             donate_argnums: as in `jax.jit`.
             out_specs: of the results, `DIVIDED` or `REPLICATED`.
+            compiler_options: as in `jax.jit`.
         """
 
         divided = spread(
             function, self.mesh, num_replicated=num_replicated, out_specs=out_specs
         )
-        options = compiler_options(self.platform)
-        return jax.jit(divided, donate_argnums=donate_argnums, compiler_options=options)
+        return jax.jit(
+            divided, donate_argnums=donate_argnums, compiler_options=compiler_options
+        )
 
-    def jit_products(
+    def jit_network(
         self,
         function: Callable[..., Any],
         *,
         num_replicated: int,
         donate_argnums: Sequence[int] = (),
     ) -> Callable[..., Any]:
-        """`jit` for a function with matrix products, whose rounding depends on the
-        batch size; with `one_by_one` it is called once per lane and donates nothing."""
+        """`jit` for a function that evaluates a network, with the options for its
+        platform. The rounding of matrix products depends on the batch size; with
+        `one_by_one` the function is called once per lane and donates nothing."""
+        jit = functools.partial(
+            self.jit, compiler_options=network_compiler_options(self.platform)
+        )
         if not self.one_by_one:
-            return self.jit(
+            return jit(
                 function, num_replicated=num_replicated, donate_argnums=donate_argnums
             )
 
@@ -90,7 +104,7 @@ class Lanes(NamedTuple):
             return function(*args[:num_replicated], *lane)
 
         # A loop inside one program would compile differently for each length.
-        of_lane = self.jit(of_lane, num_replicated=1 + num_replicated)
+        of_lane = jit(of_lane, num_replicated=1 + num_replicated)
         join = self.jit(
             lambda *lanes: jax.tree.map(lambda *x: jnp.concatenate(x), *lanes)
         )

@@ -24,7 +24,7 @@ import tyro
 from timing import time_in_turns
 
 from azjax import games
-from azjax.devices import compiler_options
+from azjax.devices import network_compiler_options
 from azjax.networks import ConvTrunkConfig, NetworkConfig, predict
 from azjax.players import first_network
 from azjax.search import GumbelConfig
@@ -107,7 +107,7 @@ def self_play_run(game, network, variables, settings: Settings) -> Callable:
     play_chunk = jax.jit(
         make_self_play(game, network, GumbelConfig(), config),
         donate_argnums=2,
-        compiler_options=compiler_options(jax.default_backend()),
+        compiler_options=network_compiler_options(jax.default_backend()),
     )
     in_progress = start_games(game, settings.games, jax.random.key(1))
     rng_key = jax.random.key(2)
@@ -129,7 +129,7 @@ def network_run(
     """Returns a function without arguments that evaluates batches and waits."""
 
     @functools.partial(
-        jax.jit, compiler_options=compiler_options(jax.default_backend())
+        jax.jit, compiler_options=network_compiler_options(jax.default_backend())
     )
     def run(variables, observation):
         def evaluate(observation, _):

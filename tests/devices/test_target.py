@@ -5,7 +5,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from azjax.devices import (
     AXIS,
     compile_for,
-    compiler_options,
+    network_compiler_options,
     target,
     target_platform,
     tracing_for,
@@ -49,11 +49,11 @@ def test_convolutions_on_a_cpu_are_not_computed_by_ynnpack():
 
     arguments = jnp.ones((64, 6, 7, 32)), jnp.ones((3, 3, 32, 32))
     assert fusions(None) == 1  # once this fails, the options may be superfluous
-    assert fusions(compiler_options("cpu")) == 0
+    assert fusions(network_compiler_options("cpu")) == 0
 
 
 def test_other_platforms_and_versions_have_no_options(monkeypatch):
-    assert compiler_options("gpu") is compiler_options("tpu") is None
+    assert network_compiler_options("gpu") is network_compiler_options("tpu") is None
     unknown = {"xla_cpu_unknown": "1"}
     monkeypatch.setattr(target, "_CPU_OPTIONS", unknown)
     assert target._cpu_options.__wrapped__() is None
