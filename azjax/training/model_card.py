@@ -97,7 +97,8 @@ def _settings(config: TrainConfig) -> Iterator[tuple[str, str]]:
     trunk = config.network.trunk
     shape = ", ".join(f"{name} {value}" for name, value in vars(trunk).items())
     yield "game", config.game
-    yield "network", f"trunk {TRUNKS.name_of(trunk)}: {shape}"
+    heads = config.network.heads
+    yield "network", f"trunk {TRUNKS.name_of(trunk)}: {shape}; heads: {heads}"
     yield "search", f"{config.search.algorithm}, {_simulations(config)} simulations"
     yield "seed", str(config.seed)
     if config.initial_player is not None:
