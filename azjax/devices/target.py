@@ -2,7 +2,7 @@
 
 import contextlib
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import jax
 
@@ -35,7 +35,7 @@ def target_platform() -> str:
     return _targets[-1] if _targets else jax.default_backend()
 
 
-def network_compiler_options(platform: str) -> Mapping[str, str] | None:
+def network_compiler_options(platform: str) -> dict[str, str] | None:
     """Returns the `compiler_options` of `jax.jit` for a program with a network.
 
     On a CPU they double the speed of convolutions. JAX takes them for the outermost
@@ -48,7 +48,7 @@ def network_compiler_options(platform: str) -> Mapping[str, str] | None:
 
 
 @functools.cache
-def _cpu_options() -> Mapping[str, str] | None:
+def _cpu_options() -> dict[str, str] | None:
     """Returns the options if the installed XLA knows them."""
     cpu = jax.local_devices(backend="cpu")[0]
     try:

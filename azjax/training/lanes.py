@@ -8,7 +8,7 @@ for bit if it computes them one by one.
 """
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -61,7 +61,7 @@ class Lanes(NamedTuple):
         num_replicated: int = 0,
         donate_argnums: Sequence[int] = (),
         out_specs: Any = DIVIDED,
-        compiler_options: Mapping[str, str] | None = None,
+        compiler_options: dict[str, str] | None = None,
     ) -> Callable[..., Any]:
         """Returns the jitted function; each device computes its own lanes.
 
