@@ -246,10 +246,10 @@ class ConvBlock(nnx.Module):
 class DenseTrunk(nnx.Module):
     """Two layers on every window of the board, then residual dense layers.
 
-    A window of 4x4 cells contains whole lines of four. On a CPU several times faster
-    than a convolutional tower of the same strength. With bfloat16 the factors of the
-    matrix products are bfloat16, and their results and all else float32: some CPUs
-    have instructions for the former (AVX512-BF16) but not for bfloat16 results.
+    A window of 4x4 cells contains whole lines of four. On a CPU about three times as
+    fast as a convolutional tower of 3 blocks of 32 channels. With bfloat16 the factors
+    of the matrix products are bfloat16, and their results and all else float32: some
+    CPUs have instructions for the former (AVX512-BF16) but not for bfloat16 results.
 
     observation_shape: (H, W, C).
     num_blocks: residual blocks of two dense layers.

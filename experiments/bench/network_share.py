@@ -11,7 +11,6 @@ selection, rules and backup.
 """
 
 import dataclasses
-import functools
 import json
 import statistics
 from collections.abc import Callable
@@ -128,9 +127,7 @@ def network_run(
 ) -> Callable:
     """Returns a function without arguments that evaluates batches and waits."""
 
-    @functools.partial(
-        jax.jit, compiler_options=network_compiler_options(jax.default_backend())
-    )
+    @jax.jit(compiler_options=network_compiler_options(jax.default_backend()))
     def run(variables, observation):
         def evaluate(observation, _):
             prediction = predict(network, variables, observation)
