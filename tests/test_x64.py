@@ -151,7 +151,7 @@ def test_a_search_has_the_same_types(algorithm, settings):
         output = config.policy(explores=True)(
             variables,
             jax.random.key(0),
-            make_root(*evaluate(GAME, network, variables, states), states),
+            make_root(GAME, *evaluate(GAME, network, variables, states), states),
             make_recurrent_fn(GAME, network),
             4,
             invalid_actions=~jax.vmap(GAME.legal_action_mask)(states),
@@ -171,7 +171,7 @@ def test_a_root_in_float64_is_searched_in_float32(policy):
 
     def search():
         states = first_states()
-        root: Any = make_root(*evaluate(GAME, network, variables, states), states)
+        root: Any = make_root(GAME, *evaluate(GAME, network, variables, states), states)
         root = root.replace(
             prior_logits=root.prior_logits.astype(float),
             value=root.value.astype(float),

@@ -96,6 +96,12 @@ def _check_attributes(game: Game) -> None:
         f"actions_per_cell: must be an int from 0 to {game.num_actions // num_cells}, "
         f"for {game.num_actions} actions and {num_cells} cells: {per_cell!r}",
     )
+    most = game.max_legal_actions
+    require(
+        type(most) is int and 1 <= most <= game.num_actions,
+        f"max_legal_actions: must be an int from 1 to {game.num_actions}, the number "
+        f"of actions: {most!r}",
+    )
     length, longest = game.line_length, max(game.observation_shape[:2])
     require(
         type(length) is int and 0 <= length <= longest,

@@ -158,6 +158,8 @@ def _position_rules(game: Game, state: State, seen: dict[str, Any]) -> Rules:
     no_rewards = is_over | (rewards == 0).all()
     return {
         "legal_action_mask: an action must be legal until the game is over": has_legal,
+        f"legal_action_mask: at most {game.max_legal_actions} actions may be legal, "
+        "`max_legal_actions`": legal.sum() <= game.max_legal_actions,
         "rewards: must be zeros until the game is over": no_rewards,
         "rewards: must sum to zero": jnp.abs(rewards.sum()) < 1e-6,
         "rewards: must be between -1 and 1": (jnp.abs(rewards) <= 1).all(),

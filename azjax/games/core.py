@@ -119,6 +119,12 @@ class Game(abc.ABC, Generic[S]):
         return {}
 
     @property
+    def max_legal_actions(self) -> int:
+        """The most actions that are legal in any position, A by default. Where it is
+        less than A, the nodes of searches have edges for the legal actions only."""
+        return self.num_actions
+
+    @property
     def max_handicap(self) -> int | None:
         """The largest fixed handicap (stones); None in games without a handicap."""
         return None

@@ -8,6 +8,7 @@ from azjax.games import Game, State
 from azjax.networks import Network, Variables
 from azjax.players.analysis import Analysis, SearchPlayer, analysis_of
 from azjax.players.core import Choice
+from azjax.players.edges import action_of, by_action, to_search
 from azjax.players.model import evaluate, make_recurrent_fn, make_root
 from azjax.search import (
     SearchConfig,
@@ -18,6 +19,7 @@ from azjax.search import (
     init_trees,
     subtree,
 )
+from azjax.search.nodes import is_legal
 
 
 @struct.dataclass
@@ -37,7 +39,13 @@ class AlphaZeroPlayer(SearchPlayer):
 
     def init_carry(self, states: State) -> Tree | None:
         """Returns B empty trees; None if no trees are kept."""
-        return init_trees(self.search, states, self.game.num_actions, self.simulations)
+        legal = jax.vmap(self.game.legal_action_mask)(states)
+        return init_trees(
+            self.search,
+            to_search(self.game, states, legal),
+            self.game.max_legal_actions,
+            self.simulations,
+        )
 
     def analyze(
         self,
@@ -47,30 +55,34 @@ class AlphaZeroPlayer(SearchPlayer):
         search_slice: SearchSlice | None = None,
     ) -> tuple[Choice, Analysis, Tree | None]:
         """Searches from the trees of the last moves; see `SearchPlayer.analyze`."""
+        logits, result = evaluate(self.game, self.network, self.variables, states)
+        root = make_root(self.game, logits, result, states)
+        prior_logits = jnp.asarray(root.prior_logits)
         known = None
         if carry is not None:
-            found = find(carry, states)
+            found = find(carry, root.embedding)
             known = subtree(carry, found, max_nodes=self.search.tree_reuse_nodes)
-        logits, result = evaluate(self.game, self.network, self.variables, states)
         output = self.search.policy(explores=False)(
             self.variables,
             rng_key,
-            make_root(logits, result, states),
+            root,
             make_recurrent_fn(self.game, self.network),
             self.simulations,
-            invalid_actions=~jax.vmap(self.game.legal_action_mask)(states),
+            invalid_actions=~is_legal(prior_logits),
             max_depth=self.game.max_moves,
             tree=known,
             search_slice=search_slice,
         )
         choice = Choice(
-            action=jnp.asarray(output.action, jnp.int32),
-            policy=jnp.asarray(output.action_weights),
+            action=action_of(root.embedding, output.action),
+            policy=by_action(
+                root.embedding, output.action_weights, self.game.num_actions
+            ),
             value=improved_value(output),
             draw=result[:, 1],
         )
         tree = output.search_tree
-        analysis = analysis_of(tree, choice.action, logits)
+        analysis = analysis_of(self.game, tree, output.action, prior_logits)
         if known is None:
             return choice, analysis, None
         kept = tree.replace(

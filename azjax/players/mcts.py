@@ -8,6 +8,14 @@ from flax import struct
 from azjax.games import Game, State, random_action
 from azjax.players.analysis import Analysis, SearchPlayer, analysis_of
 from azjax.players.core import Choice
+from azjax.players.edges import (
+    SearchState,
+    action_of,
+    at_edges,
+    by_action,
+    to_search,
+    without_actions,
+)
 from azjax.players.model import mover_reward
 from azjax.search import (
     SearchSlice,
@@ -44,7 +52,8 @@ class MCTSPlayer(SearchPlayer):
         if not self.tree_reuse_nodes:
             return None
         num_nodes = self.tree_reuse_nodes + self.simulations
-        return empty_tree(states, self.game.num_actions, num_nodes)
+        embedding, _ = _to_search(self.game, states)
+        return empty_tree(embedding, self.game.max_legal_actions, num_nodes)
 
     def analyze(
         self,
@@ -55,14 +64,15 @@ class MCTSPlayer(SearchPlayer):
     ) -> tuple[Choice, Analysis, Tree | None]:
         """Searches from the trees of the last moves; see `SearchPlayer.analyze`."""
         search_key, order_key = split_keys(rng_key, 2)
+        embedding, legal = _to_search(self.game, states)
         known = None
         if carry is not None:
-            known = subtree(carry, find(carry, states), max_nodes=self.tree_reuse_nodes)
-        legal = jax.vmap(self.game.legal_action_mask)(states)
+            found = find(carry, embedding)
+            known = subtree(carry, found, max_nodes=self.tree_reuse_nodes)
         fields = {
             "prior_logits": _random_order(order_key, legal),
             "value": jnp.zeros(legal.shape[0], jnp.float32),
-            "embedding": states,
+            "embedding": embedding,
         }
         output = uct_policy(
             None,
@@ -76,13 +86,18 @@ class MCTSPlayer(SearchPlayer):
             tree=known,
             search_slice=search_slice,
         )
-        choice = Choice(output.action, output.action_weights, improved_value(output))
+        choice = Choice(
+            action=action_of(embedding, output.action),
+            policy=by_action(embedding, output.action_weights, self.game.num_actions),
+            value=improved_value(output),
+        )
         tree = output.search_tree
         # The prior logits only order the moves; the analysis shows a uniform prior.
         uniform_logits = jnp.minimum(tree.children_prior_logits, 0.0)
         analysis = analysis_of(
+            self.game,
             tree.replace(children_prior_logits=uniform_logits),
-            choice.action,
+            output.action,
             uniform_logits[:, tree.ROOT_INDEX],
         )
         if known is None:
@@ -95,11 +110,12 @@ def make_playout_fn(game: Game) -> mctx.RecurrentFn:
     """Returns the model for search without a network: the value is the result of a
     random playout and the prior is a random order."""
 
-    def recurrent_fn(params, rng_key, action, states):
+    def recurrent_fn(params, rng_key, edge, embedding):
         del params
         playout_key, order_key = split_keys(rng_key, 2)
-        after = jax.vmap(game.step)(states, action)
-        legal = jax.vmap(game.legal_action_mask)(after)
+        states = without_actions(embedding)
+        after = jax.vmap(game.step)(states, action_of(embedding, edge))
+        embedding, legal = _to_search(game, after)
         result = playout_results(game, playout_key, after)
         fields = {
             "reward": mover_reward(game, states, after),
@@ -107,7 +123,7 @@ def make_playout_fn(game: Game) -> mctx.RecurrentFn:
             "prior_logits": _random_order(order_key, legal),
             "value": jnp.where(after.terminated, 0.0, result),
         }
-        return mctx.RecurrentFnOutput(**fields), after
+        return mctx.RecurrentFnOutput(**fields), embedding
 
     return recurrent_fn
 
@@ -137,7 +153,15 @@ def playout_results(game: Game, rng_key: jax.Array, states: State) -> jax.Array:
     return jnp.where(states.current_player == 1, rewards[:, 1], rewards[:, 0])
 
 
+def _to_search(game: Game, states: State) -> tuple[SearchState, jax.Array]:
+    """Returns B positions as states of a search, and `[B, E]` bool, which edges are
+    legal actions."""
+    legal = jax.vmap(game.legal_action_mask)(states)
+    embedding = to_search(game, states, legal)
+    return embedding, at_edges(embedding, legal, False)
+
+
 def _random_order(rng_key: jax.Array, legal: jax.Array) -> jax.Array:
-    """Returns `[B, A]` random numbers in [0, 1), the lowest number where illegal."""
+    """Returns `[B, E]` random numbers in [0, 1), the lowest number where illegal."""
     order = draw_uniform(rng_key, legal)
     return jnp.where(legal, order, jnp.finfo(jnp.float32).min)

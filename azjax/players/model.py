@@ -1,8 +1,11 @@
 """The model for search and self-play: a game with a network.
 
 The types are those of mctx: the `embedding` is the game state, `prior_logits` are the
-policy logits, and `recurrent_fn` makes a move and evaluates the new position.
+policy logits, and `recurrent_fn` makes a move and evaluates the new position. Its
+actions are edges, see `azjax.players.edges`.
 """
+
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +20,16 @@ from azjax.networks import (
     predict,
     result_probabilities,
 )
+from azjax.players.edges import (
+    SearchState,
+    action_of,
+    at_edges,
+    to_search,
+    without_actions,
+)
+from azjax.search.nodes import is_legal
+
+_LOWEST = np.finfo(np.float32).min
 
 
 def evaluate(
@@ -56,44 +69,75 @@ def evaluate_symmetries(
 
 def _mask_illegal(game: Game, logits: jax.Array, states: State) -> jax.Array:
     legal = jax.vmap(game.legal_action_mask)(states)
-    return jnp.where(legal, logits, jnp.finfo(jnp.float32).min)
+    return jnp.where(legal, logits, _LOWEST)
 
 
 def make_root(
-    policy_logits: jax.Array, result: jax.Array, states: State
+    game: Game, policy_logits: jax.Array, result: jax.Array, states: State
 ) -> mctx.RootFnOutput:
-    """Returns the search root of B positions from the outputs of `evaluate`."""
+    """Returns the search root of B positions from the outputs of `evaluate`.
+
+    Its `prior_logits` are `[B, E]`, the lowest float where there is no legal action.
+    """
+    embedding, prior_logits = _with_edges(game, states, policy_logits)
     # A dictionary, because type checkers do not see the fields of mctx's types.
     fields = {
-        "prior_logits": policy_logits,
+        "prior_logits": prior_logits,
         "value": expected_value(result),
-        "embedding": states,
+        "embedding": embedding,
     }
     return mctx.RootFnOutput(**fields)
 
 
-def make_recurrent_fn(game: Game, network: Network) -> mctx.RecurrentFn:
-    """Returns the model: `(variables, rng_key, action, states) -> (output, states)`.
+def _with_edges(
+    game: Game, states: State, policy_logits: jax.Array
+) -> tuple[SearchState, jax.Array]:
+    """Returns B positions as states of a search, and their `[B, E]` prior logits."""
+    embedding = to_search(game, states, is_legal(policy_logits))
+    return embedding, at_edges(embedding, policy_logits, _LOWEST)
 
-    `action` is `[B]` int32, the leaves of `states` are `[B, ...]`. The output has
-    `reward`, `discount` and `value`, `[B]`, and `prior_logits`, `[B, A]`.
+
+def make_recurrent_fn(game: Game, network: Network) -> mctx.RecurrentFn:
+    """Returns the model: `(variables, rng_key, edge, states) -> (output, states)`; see
+    `recurrent_fn_of`."""
+
+    def evaluate_after(variables, rng_key, states):
+        del rng_key
+        return evaluate(game, network, variables, states)
+
+    return recurrent_fn_of(game, evaluate_after)
+
+
+def recurrent_fn_of(
+    game: Game,
+    evaluate: Callable[[Variables, jax.Array, State], tuple[jax.Array, jax.Array]],
+) -> mctx.RecurrentFn:
+    """Returns the model: `(variables, rng_key, edge, states) -> (output, states)`.
+
+    `edge` is `[B]` int32, the leaves of `states` are `[B, ...]`. The output has
+    `reward`, `discount` and `value`, `[B]`, and `prior_logits`, `[B, E]`.
 
     Rewards are for the player who moves, values for the player to move next; hence the
     discount is -1. A terminated position is absorbing: reward, value and discount are
     0.
+
+    Args:
+        game: the game.
+        evaluate: `(variables, rng_key, states)` to the outputs of `evaluate`.
     """
 
-    def recurrent_fn(variables, rng_key, action, states):
-        del rng_key  # games and network are deterministic
-        after = jax.vmap(game.step)(states, action)
-        logits, result = evaluate(game, network, variables, after)
+    def recurrent_fn(variables, rng_key, edge, embedding):
+        states = without_actions(embedding)
+        after = jax.vmap(game.step)(states, action_of(embedding, edge))
+        logits, result = evaluate(variables, rng_key, after)
+        embedding, prior_logits = _with_edges(game, after, logits)
         fields = {
             "reward": mover_reward(game, states, after),
             "discount": jnp.where(after.terminated, 0.0, -1.0),
-            "prior_logits": logits,
+            "prior_logits": prior_logits,
             "value": jnp.where(after.terminated, 0.0, expected_value(result)),
         }
-        return mctx.RecurrentFnOutput(**fields), after
+        return mctx.RecurrentFnOutput(**fields), embedding
 
     return recurrent_fn
 

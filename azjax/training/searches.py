@@ -17,24 +17,25 @@ from azjax.search import (
     subtree,
 )
 from azjax.search.keys import draw, split_batch, split_keys
+from azjax.search.nodes import is_legal
 from azjax.training.config import SelfPlayConfig
 
 
 class SearchResult(NamedTuple):
-    """Results of the searches of B positions.
+    """Results of the searches of B positions, with E edges (`azjax.players.edges`).
 
-    action: `[B]` int32; the best move.
-    policy: `[B, A]` float32; the improved policy.
+    edge: `[B]` int32; the best move.
+    policy: `[B, E]` float32; the improved policy.
     value: `[B]` float32; for the player to move.
-    qvalues: `[B, A]` float32; the search's value of each action, `value` for actions
+    qvalues: `[B, E]` float32; the search's value of each edge, `value` for edges
         without visits.
-    is_visited: `[B, A]` bool; whether the action has visits.
+    is_visited: `[B, E]` bool; whether the edge has visits.
     visits: `[B]` float32; simulations in the tree, reused ones included.
     is_full: `[B]` bool; whether the search was a full one.
     tree: the trees; None without tree reuse.
     """
 
-    action: jax.Array
+    edge: jax.Array
     policy: jax.Array
     value: jax.Array
     qvalues: jax.Array
@@ -114,38 +115,38 @@ class _Searches(NamedTuple):
             root,
             self.recurrent_fn,
             self.config.longest_search if is_full else self.config.fast_simulations,
-            invalid_actions=~jax.vmap(self.game.legal_action_mask)(root.embedding),
+            invalid_actions=~is_legal(jnp.asarray(root.prior_logits)),
             max_depth=self.game.max_moves,
             tree=tree,
             search_slice=part,
         )
-        action = jnp.asarray(output.action)
+        edge = jnp.asarray(output.action)
         summary = output.search_tree.summary()
         is_visited = summary.visit_counts > 0
         value = improved_value(output)
         return SearchResult(
-            action=action,
+            edge=edge,
             policy=jnp.asarray(output.action_weights),
             value=value,
             qvalues=jnp.where(is_visited, summary.qvalues, value[:, None]),
             is_visited=is_visited,
             visits=summary.visit_counts.sum(axis=-1),
-            is_full=jnp.full(action.shape, is_full),
+            is_full=jnp.full(edge.shape, is_full),
             tree=None if tree is None else output.search_tree.replace(extra_data=None),
         )
 
 
 def after_moves(
-    tree: Tree, action: jax.Array, finished: jax.Array, max_nodes: int
+    tree: Tree, edge: jax.Array, finished: jax.Array, max_nodes: int
 ) -> Tree:
     """Returns the subtrees of the moves, empty where the game has ended.
 
     Args:
         tree: the searched trees.
-        action: `[B]` int32; the moves.
+        edge: `[B]` int32; the moves.
         finished: `[B]` bool.
         max_nodes: maximum size of each subtree.
     """
-    children = tree.children_index[jnp.arange(action.size), tree.ROOT_INDEX, action]
+    children = tree.children_index[jnp.arange(edge.size), tree.ROOT_INDEX, edge]
     new_root = jnp.where(finished, tree.UNVISITED, children)
     return subtree(tree, new_root, max_nodes=max_nodes)

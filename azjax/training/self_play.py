@@ -13,6 +13,7 @@ from azjax.games import Game, State
 from azjax.games.core import initial_states, select
 from azjax.games.random_moves import play_random_moves
 from azjax.networks import Network, Variables
+from azjax.players.edges import action_of, by_action, to_search
 from azjax.players.model import evaluate, make_root, mover_reward
 from azjax.search import SearchConfig, init_trees
 from azjax.search.keys import draw, merge_batch, split_batch, split_keys
@@ -200,10 +201,11 @@ class _SelfPlay(NamedTuple):
         )
         pool = jax.vmap(draw_pool)(pool_keys)
         games = merge_batch(games)
+        legal = jax.vmap(self.game.legal_action_mask)(games.state)
         trees = init_trees(
             self.search,
-            games.state,
-            self.game.num_actions,
+            to_search(self.game, games.state, legal),
+            self.game.max_legal_actions,
             self.config.longest_search,
         )
         (games, num_finished, _), (moves, metrics) = jax.lax.scan(
@@ -251,19 +253,23 @@ class _SelfPlay(NamedTuple):
         games, num_finished, tree = carry
         search_keys, sample_keys = split_keys(rng_keys, 2)
         logits, outcome = evaluate(game, self.network, variables, games.state)
-        root = make_root(logits, outcome, games.state)
+        root = make_root(game, logits, outcome, games.state)
         result = self.searches(variables, num_simulations, search_keys, root, tree)
         sampled = draw(jax.random.categorical, sample_keys, jnp.log(result.policy))
         is_sampled = games.moves < self.config.temperature_moves
-        action = jnp.where(is_sampled, sampled, result.action)
+        edge = jnp.where(is_sampled, sampled, result.edge)
+        action = action_of(root.embedding, edge)
         after = jax.vmap(game.step)(games.state, action)
         best, played = (
             jnp.take_along_axis(result.qvalues, move[:, None], axis=1)[:, 0]
-            for move in (result.action, action)
+            for move in (result.edge, edge)
         )
-        policy, dropped = store_policy(
-            jnp.where(result.is_full[:, None], result.policy, 0), self.policy_entries
-        )
+
+        def of_actions(numbers: jax.Array, fill: Any = 0) -> jax.Array:
+            return by_action(root.embedding, numbers, game.num_actions, fill)
+
+        policy = jnp.where(result.is_full[:, None], result.policy, 0)
+        policy, dropped = store_policy(of_actions(policy), self.policy_entries)
         move = Trajectory(
             state=games.state,
             action=action.astype(action_dtype(game.num_actions)),
@@ -279,8 +285,10 @@ class _SelfPlay(NamedTuple):
         games = _with_new_games(games, after, pool, num_finished, finished)
         if tree is not None:
             max_nodes = self.search.tree_reuse_nodes
-            tree = after_moves(result.tree, action, after.terminated, max_nodes)
-        policy_values = store_values(policy, result.qvalues, result.is_visited)
+            tree = after_moves(result.tree, edge, after.terminated, max_nodes)
+        policy_values = store_values(
+            policy, of_actions(result.qvalues), of_actions(result.is_visited)
+        )
         carry = games, num_finished + metrics.games, tree
         return carry, ((move, policy_values), metrics)
 

@@ -13,11 +13,9 @@ other from random openings, each of them once with each color.
 """
 
 import time
-from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-import mctx
 import numpy as np
 import rich
 import tyro
@@ -35,16 +33,17 @@ from azjax.networks import (
     result_probabilities,
 )
 from azjax.players import Choice, load_run
+from azjax.players.edges import action_of, by_action
 from azjax.players.model import (
     evaluate,
     evaluate_symmetries,
     make_root,
-    mover_reward,
+    recurrent_fn_of,
 )
 from azjax.search import SearchConfig
+from azjax.search.nodes import is_legal
 
 PLACES = ("none", "root", "nodes", "random")
-Evaluate = Callable[[jax.Array, State], tuple[jax.Array, jax.Array]]
 
 
 @struct.dataclass
@@ -71,33 +70,22 @@ class TrialPlayer:
             policy, value = jax.nn.softmax(logits), expected_value(result)
             return Choice(logits.argmax(axis=-1).astype(jnp.int32), policy, value)
         below = {"nodes": self._mean, "random": self._random}
+        evaluate_after = below.get(self.place, self._plain)
+        root = make_root(self.game, logits, result, states)
         output = self.search.policy(explores=False)(
             self.variables,
             search_key,
-            make_root(logits, result, states),
-            self._make_recurrent_fn(below.get(self.place, self._plain)),
+            root,
+            recurrent_fn_of(self.game, lambda _, *position: evaluate_after(*position)),
             self.simulations,
-            invalid_actions=~jax.vmap(self.game.legal_action_mask)(states),
+            invalid_actions=~is_legal(jnp.asarray(root.prior_logits)),
             max_depth=self.game.max_moves,
         )
-        weights = jnp.asarray(output.action_weights)
-        action = jnp.asarray(output.action, jnp.int32)
+        weights = by_action(
+            root.embedding, output.action_weights, self.game.num_actions
+        )
+        action = action_of(root.embedding, output.action)
         return Choice(action, weights, jnp.zeros(len(weights)))
-
-    def _make_recurrent_fn(self, evaluate: Evaluate) -> mctx.RecurrentFn:
-        def recurrent_fn(variables, rng_key, action, states):
-            del variables
-            after = jax.vmap(self.game.step)(states, action)
-            logits, result = evaluate(rng_key, after)
-            fields = {
-                "reward": mover_reward(self.game, states, after),
-                "discount": jnp.where(after.terminated, 0.0, -1.0),
-                "prior_logits": logits,
-                "value": jnp.where(after.terminated, 0.0, expected_value(result)),
-            }
-            return mctx.RecurrentFnOutput(**fields), after
-
-        return recurrent_fn
 
     def _plain(self, rng_key, states):
         del rng_key

@@ -82,7 +82,7 @@ def make_search(
     recurrent_fn = make_recurrent_fn(game, network)
 
     def search(rng_key: jax.Array, states: State):
-        root = make_root(*evaluate(game, network, variables, states), states)
+        root = make_root(game, *evaluate(game, network, variables, states), states)
         return policy(
             variables,
             rng_key,

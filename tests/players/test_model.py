@@ -150,7 +150,7 @@ def test_outputs_over_the_symmetries_are_the_mean_over_a_position_s_images():
 
 def test_a_root_has_the_network_outputs():
     states = batch(GAME.init())
-    root = jax.jit(make_root)(np.ones((1, 9)), np.array([[0.5, 0.3, 0.2]]), states)
+    root = make_root(GAME, np.ones((1, 9)), np.array([[0.5, 0.3, 0.2]]), states)
     np.testing.assert_allclose(root.value, [0.3], rtol=1e-6)
     np.testing.assert_array_equal(root.prior_logits, 1)
     chex.assert_trees_all_equal(root.embedding, states)

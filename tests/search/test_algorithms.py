@@ -104,7 +104,7 @@ def searcher(config, num_simulations, network_config=TINY, *, explores=False):
         return config.policy(explores=explores)(
             variables,
             rng_key,
-            make_root(*evaluate(GAME, network, variables, states), states),
+            make_root(GAME, *evaluate(GAME, network, variables, states), states),
             make_recurrent_fn(GAME, network),
             num_simulations,
             invalid_actions=~jax.vmap(GAME.legal_action_mask)(states),
@@ -211,7 +211,7 @@ def call(policy, moves=("", NEARLY_FULL), **settings):
         return policy(
             variables,
             jax.random.key(3),
-            make_root(*evaluate(GAME, network, variables, states), states),
+            make_root(GAME, *evaluate(GAME, network, variables, states), states),
             make_recurrent_fn(GAME, network),
             12,
             invalid_actions=~jax.vmap(GAME.legal_action_mask)(states),

@@ -313,7 +313,7 @@ def check_game(case: Case, name: str, *, is_flat: bool = False):
     if is_flat:
         variables = jax.tree.map(jnp.zeros_like, variables)
     states = positions_after_random_moves(game, case.batch_size)
-    root = make_root(*evaluate(game, network, variables, states), states)
+    root = make_root(game, *evaluate(game, network, variables, states), states)
     illegal = ~jax.vmap(game.legal_action_mask)(states)
     both = make_both_with_game(case, name)
     num_cut = assert_same_result(both(variables, root, illegal))

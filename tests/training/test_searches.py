@@ -32,7 +32,7 @@ def found():
     @jax.jit
     def search_first(variables, rng_key):
         states = jax.tree.map(lambda leaf: jnp.stack([leaf] * NUM_GAMES), GAME.init())
-        root = make_root(*evaluate(GAME, network, variables, states), states)
+        root = make_root(GAME, *evaluate(GAME, network, variables, states), states)
         return search_all(variables, jnp.int32(16), rng_key, root, None)
 
     return jax.device_get(search_first(variables, jax.random.key(0)))
@@ -40,7 +40,7 @@ def found():
 
 def test_puct_plays_the_most_visited_move_where_it_explores(found):
     """In its first moves, self-play samples from the policy instead."""
-    played = found.policy[np.arange(NUM_GAMES), found.action]
+    played = found.policy[np.arange(NUM_GAMES), found.edge]
     np.testing.assert_array_equal(played, found.policy.max(axis=-1))
 
 

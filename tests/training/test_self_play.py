@@ -377,3 +377,41 @@ def make_searched():
         ),
         states,
     )
+
+
+class FewLegalActions(games.TicTacToe):
+    """Tic-tac-toe among 512 actions, of which action `50 * cell` marks a cell."""
+
+    num_actions = 512
+    max_legal_actions = 9
+    symmetries = games.Game.symmetries
+
+    def step(self, state, action):
+        is_cell = (action % 50 == 0) & (action >= 0)
+        return super().step(state, jnp.where(is_cell, action // 50, -1))
+
+    def legal_action_mask(self, state):
+        legal = super().legal_action_mask(state)
+        return jnp.zeros(512, bool).at[50 * jnp.arange(9)].set(legal)
+
+
+@pytest.mark.parametrize("reuse", [0, 20])
+def test_games_with_few_legal_actions_are_played_by_edges(reuse):
+    """Moves, policies and values are those of actions, also with reused trees."""
+    game = FewLegalActions()
+    network, variables = first_network(0, game, NETWORK)
+    search = GumbelConfig(tree_reuse_nodes=reuse)
+    config = dataclasses.replace(CONFIG, num_simulations=(8,))
+    play = make_self_play(game, network, search, config, policy_entries=12)
+    start = start_games(game, CONFIG.num_games, jax.random.key(1))
+    _, moves, metrics, values = play(variables, jnp.int32(8), start, jax.random.key(2))
+    moves, values = jax.device_get((moves, values))
+    legal = np.asarray(jax.vmap(jax.vmap(game.legal_action_mask))(moves.state))
+    assert np.take_along_axis(legal, moves.action[..., None].astype(int), 2).all()
+    is_legal = np.take_along_axis(legal, moves.policy.action.astype(int), 2)
+    np.testing.assert_array_equal(moves.policy.probability[~is_legal], 0)
+    np.testing.assert_allclose(moves.policy.probability.sum(-1), 1, atol=1e-2)
+    np.testing.assert_array_equal(values[~is_legal], -np.inf)
+    visited = np.isfinite(values).sum(-1)
+    assert (visited >= 1).all()
+    assert (metrics.root_visits > 8) == (reuse > 0)

@@ -30,6 +30,9 @@ from azjax.games.game_record import RecordFormat
 from azjax.games.registry import register
 
 MAX_MAX_MOVES = 9999
+# Petrović 1964 found a position with 218 moves, and a proof by computer (Tobs40, 2024)
+# that there are no more in any position that can be reached.
+MAX_LEGAL_ACTIONS = 218
 _ALL, _NONE = np.uint32(0xFFFFFFFF), np.uint32(0)
 _BITS = np.arange(32, dtype=np.uint32)[:, None]
 _WORTH = (1, 3, 3, 5, 9)  # pawns, of pawns, knights, bishops, rooks and queens
@@ -93,6 +96,11 @@ class Chess(Game[State]):
         check_int("max_moves of chess", max_moves, 1, MAX_MAX_MOVES)
         self.repetition, self.max_moves = repetition, max_moves
         self.observation_shape = (8, 8, 19 if repetition else 18)
+
+    @property
+    def max_legal_actions(self) -> int:
+        """218, in no position that a game can reach are more moves legal."""
+        return MAX_LEGAL_ACTIONS
 
     @property
     def options(self) -> dict[str, int | float | str | bool]:
