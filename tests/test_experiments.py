@@ -531,6 +531,17 @@ def test_averages_over_symmetries_are_measured(tmp_path):
 
 
 @pytest.mark.slow
+def test_searches_with_edges_for_the_legal_actions_are_compared(tmp_path):
+    options = "--games 4 --simulations 4 --blocks 1 --channels 8 --repeats 1 --json"
+    args = ("bench/edges.py", "chess", *options.split())
+    listed, full = json.loads(run(*args, folder=tmp_path))
+    assert (listed["edges"], full["edges"]) == (218, 4672)
+    assert listed["same_moves"] == full["same_moves"] == 1
+    assert 10 * listed["tree_bytes"] < full["tree_bytes"]
+    assert listed["seconds"] > 0
+
+
+@pytest.mark.slow
 def test_a_custom_loop_learns(tmp_path):
     out = run("own_loop.py", "--iterations", 20, folder=tmp_path)
     last = out.splitlines()[-1]

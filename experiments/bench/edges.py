@@ -1,14 +1,16 @@
 """Compares searches whose nodes have an edge for each legal action, as in games that
 declare `max_legal_actions`, with searches that have one for each action.
 
-Both search the same positions with the same network, in turns, and must choose the same
-moves. The network is a small convolutional one with board heads.
+Both search the same positions with the same network, a small convolutional one, in
+turns; the medians are reported. They should choose the same moves.
 
     python experiments/bench/edges.py chess
 """
 
 import dataclasses
+import json
 import statistics
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +22,7 @@ from timing import time_in_turns
 
 from azjax import games
 from azjax.devices import network_compiler_options
-from azjax.games import Game
+from azjax.games import Game, State
 from azjax.games.core import initial_states
 from azjax.games.random_moves import play_random_moves
 from azjax.networks import ConvTrunkConfig, NetworkConfig
@@ -40,6 +42,7 @@ class Settings:
     blocks: of the network.
     channels: of the network.
     repeats: searches of each kind; the median time is reported.
+    json: print JSON instead of the table.
     """
 
     game: tyro.conf.Positional[str]
@@ -49,68 +52,102 @@ class Settings:
     blocks: int = 4
     channels: int = 32
     repeats: int = 5
+    json: bool = False
 
 
-def with_all_actions(game: Game) -> Game:
-    """Returns the game without its `max_legal_actions`."""
-    subclass = type(
-        type(game).__name__, (type(game),), {"max_legal_actions": game.num_actions}
+def measure(settings: Settings) -> list[dict]:
+    """Returns the measurements of both kinds of search."""
+    game = games.make(settings.game)
+    if game.max_legal_actions == game.num_actions:
+        raise SystemExit(f"{game!r} declares no max_legal_actions")
+    every = {"max_legal_actions": game.num_actions}
+    subclass = type("AllActions", (type(game),), every)
+    versions = {"legal actions": game, "all actions": subclass(**game.options)}
+    states = play_random_moves(
+        game,
+        jax.random.key(0),
+        initial_states(game, settings.games),
+        jnp.full(settings.games, settings.random_moves),
     )
-    return subclass(**game.options)
+    searches = {
+        name: make_search(version, states, settings)
+        for name, version in versions.items()
+    }
+    moves = {name: np.asarray(search()) for name, search in searches.items()}
+    times = time_in_turns(
+        {
+            name: lambda search=search: jax.block_until_ready(search())
+            for name, search in searches.items()
+        },
+        settings.repeats,
+    )
+    return [
+        {
+            "edges_for": name,
+            "edges": version.max_legal_actions,
+            "device": jax.devices()[0].device_kind,
+            "seconds": statistics.median(times[name]),
+            "tree_bytes": tree_bytes(version, states, settings),
+            "same_moves": float((moves[name] == moves["all actions"]).mean()),
+        }
+        for name, version in versions.items()
+    ]
+
+
+def make_search(game: Game, states: State, settings: Settings) -> Callable:
+    """Returns a function without arguments that searches and returns `[B]` moves."""
+    trunk = ConvTrunkConfig(num_blocks=settings.blocks, channels=settings.channels)
+    network, variables = first_network(
+        0, game, NetworkConfig(trunk=trunk, heads="board")
+    )
+    player = AlphaZeroPlayer(
+        game, GumbelConfig(), settings.simulations, network, variables
+    )
+    choose = jax.jit(
+        lambda player, states: player.choose(jax.random.key(0), states).action,
+        compiler_options=network_compiler_options(jax.default_backend()),
+    )
+    return lambda: choose(player, states)
+
+
+def tree_bytes(game: Game, states: State, settings: Settings) -> int:
+    """Returns the memory of the tree of one position."""
+    found = to_search(game, states, jax.vmap(game.legal_action_mask)(states))
+    size = search_bytes(
+        GumbelConfig(), found, game.max_legal_actions, settings.simulations
+    )
+    return size // settings.games
+
+
+def make_table(results: list[dict], settings: Settings) -> rich.table.Table:
+    """Returns the measurements as a table."""
+    table = rich.table.Table(
+        "an edge for each of",
+        *(
+            rich.table.Column(name, justify="right")
+            for name in ("edges", "seconds", "bytes of a tree", "same moves")
+        ),
+        title=f"{settings.games} positions of {settings.game}, "
+        f"{settings.simulations} simulations, on {results[0]['device']}",
+    )
+    for result in results:
+        table.add_row(
+            result["edges_for"],
+            f"{result['edges']:,}",
+            f"{result['seconds']:.3f}",
+            f"{result['tree_bytes']:,}",
+            f"{result['same_moves']:.1%}",
+        )
+    return table
 
 
 def main(settings: Settings) -> None:
     """Measures and prints."""
-    game = games.make(settings.game)
-    by_name = {"legal actions": game, "all actions": with_all_actions(game)}
-    network, variables = first_network(
-        0,
-        game,
-        NetworkConfig(
-            trunk=ConvTrunkConfig(
-                num_blocks=settings.blocks, channels=settings.channels
-            ),
-            heads="board",
-        ),
-    )
-    rng_key = jax.random.key(0)
-    states = play_random_moves(
-        game,
-        rng_key,
-        initial_states(game, settings.games),
-        jnp.full(settings.games, settings.random_moves),
-    )
-    runs, chosen = {}, {}
-    for name, version in by_name.items():
-        player = AlphaZeroPlayer(
-            version, GumbelConfig(), settings.simulations, network, variables
-        )
-        choose = jax.jit(
-            lambda key, states, player=player: player.choose(key, states),
-            compiler_options=network_compiler_options(jax.default_backend()),
-        )
-        chosen[name] = np.asarray(choose(rng_key, states).action)
-        runs[name] = lambda choose=choose: jax.block_until_ready(
-            choose(rng_key, states)
-        )
-    same = (chosen["legal actions"] == chosen["all actions"]).mean()
-    seconds = time_in_turns(runs, settings.repeats)
-    table = rich.table.Table(
-        "an edge for each of", "edges", "seconds", "bytes of a game's tree"
-    )
-    for name, version in by_name.items():
-        found = to_search(version, states, jax.vmap(version.legal_action_mask)(states))
-        size = search_bytes(
-            GumbelConfig(), found, version.max_legal_actions, settings.simulations
-        )
-        table.add_row(
-            name,
-            f"{version.max_legal_actions:,}",
-            f"{statistics.median(seconds[name]):.3f}",
-            f"{size // settings.games:,}",
-        )
-    rich.print(table)
-    rich.print(f"the same moves in {same:.1%} of {settings.games} positions")
+    results = measure(settings)
+    if settings.json:
+        print(json.dumps(results))
+    else:
+        rich.print(make_table(results, settings))
 
 
 if __name__ == "__main__":
