@@ -207,7 +207,7 @@ def cell_text(values: Sequence[float]) -> str:
     """Returns the text of a cell of the table."""
     if not values:
         return "-"
-    low, high = interval(values)
+    low, high = np.clip(interval(values), 0, 1)
     mean = f"{100 * np.mean(values):.1f}%"
     bounds = f"{100 * low:.1f}-{100 * high:.1f}; " if len(values) > 1 else ""
     return f"{mean} ({bounds}{len(values)})"
@@ -221,10 +221,12 @@ def draw(settings: Settings, found: dict[str, dict[str, list[float]]]) -> Figure
     for place, (measure, numbers) in enumerate(found.items()):
         axes = figure.add_subplot(1, len(found), place + 1)
         for row, name in enumerate(names):
-            values = [100 * value for value in numbers.get(name, [])]
+            values = numbers.get(name, [])
             if len(values) > 1:
-                axes.hlines(row, *interval(values), color=PALE, linewidth=5, alpha=0.4)
-            axes.plot(values, [row] * len(values), "o", color=DOT, markersize=5)
+                bounds = 100 * np.clip(interval(values), 0, 1)
+                axes.hlines(row, *bounds, color=PALE, linewidth=5, alpha=0.4)
+            shown = [100 * value for value in values]
+            axes.plot(shown, [row] * len(values), "o", color=DOT, markersize=5)
         axes.set_title(f"{measure} (%)", fontsize=10)
         axes.set_yticks(range(len(names)), names if place == 0 else [""] * len(names))
         axes.set_ylim(len(names) - 0.5, -0.5)

@@ -97,8 +97,9 @@ def _settings(config: TrainConfig) -> Iterator[tuple[str, str]]:
     trunk = config.network.trunk
     shape = ", ".join(f"{name} {value}" for name, value in vars(trunk).items())
     yield "game", config.game
-    heads = config.network.heads
-    yield "network", f"trunk {TRUNKS.name_of(trunk)}: {shape}; heads: {heads}"
+    heads, dtype = config.network.heads, config.network.dtype
+    name = TRUNKS.name_of(trunk)
+    yield "network", f"trunk {name}: {shape}; heads: {heads}; trained in {dtype}"
     yield "search", f"{config.search.algorithm}, {_simulations(config)} simulations"
     yield "seed", str(config.seed)
     if config.initial_player is not None:

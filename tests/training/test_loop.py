@@ -1,7 +1,5 @@
-import contextlib
 import dataclasses
 import json
-import os
 import shutil
 import signal
 
@@ -11,6 +9,7 @@ import numpy as np
 import optax
 import pytest
 from flax import nnx
+from training.stopped_runs import stopping_after
 
 from azjax import games, players
 from azjax.networks import ConvTrunkConfig, DenseTrunkConfig, NetworkConfig, Parts
@@ -34,7 +33,6 @@ from azjax.training.algorithm import make_algorithm
 from azjax.training.checkpoints import Checkpoints
 from azjax.training.initial_player import initial_variables
 from azjax.training.plan import read_plan
-from azjax.training.reporting import Reporter
 
 GAME = games.make("tic_tac_toe")
 pytestmark = pytest.mark.usefixtures("quick_plots", "shared_programs")
@@ -59,20 +57,6 @@ def config(directory, **changes) -> TrainConfig:
         "checkpoint": CheckpointConfig(every_minutes=0.0),
     }
     return TrainConfig(**settings | changes)
-
-
-@contextlib.contextmanager
-def stopping_after(iteration, number=signal.SIGTERM):
-    """Sends a signal to this process after a number of iterations."""
-
-    def report(self, row, original=Reporter.iteration):
-        original(self, row)
-        if row["iteration"] == iteration:
-            os.kill(os.getpid(), number)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Reporter, "iteration", report)
-        yield
 
 
 def metrics(run):

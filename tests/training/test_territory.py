@@ -1,14 +1,12 @@
-import contextlib
 import dataclasses
 import json
-import os
-import signal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
+from training.stopped_runs import stopping_after
 
 from azjax import games, players
 from azjax.networks import (
@@ -29,7 +27,6 @@ from azjax.training import (
     train,
 )
 from azjax.training.forecast import forecast
-from azjax.training.reporting import Reporter
 from azjax.training.territory import (
     has_owners,
     territory_heads,
@@ -79,20 +76,6 @@ def after(game, *moves):
 
 def targets(game, state, final):
     return [head.target(state, final) for head in territory_heads(game, 1.0)]
-
-
-@contextlib.contextmanager
-def stopping_after(iteration):
-    """Sends a signal to this process after a number of iterations."""
-
-    def report(self, row, original=Reporter.iteration):
-        original(self, row)
-        if row["iteration"] == iteration:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Reporter, "iteration", report)
-        yield
 
 
 def wall():
