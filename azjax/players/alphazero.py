@@ -9,7 +9,12 @@ from azjax.networks import Network, Variables
 from azjax.players.analysis import Analysis, SearchPlayer, analysis_of
 from azjax.players.core import Choice
 from azjax.players.edges import action_of, by_action, to_search
-from azjax.players.model import evaluate, make_recurrent_fn, make_root
+from azjax.players.model import (
+    evaluate,
+    is_illegal,
+    make_recurrent_fn,
+    make_root,
+)
 from azjax.search import (
     SearchConfig,
     SearchSlice,
@@ -19,7 +24,6 @@ from azjax.search import (
     init_trees,
     subtree,
 )
-from azjax.search.nodes import is_legal
 
 
 @struct.dataclass
@@ -68,7 +72,7 @@ class AlphaZeroPlayer(SearchPlayer):
             root,
             make_recurrent_fn(self.game, self.network),
             self.simulations,
-            invalid_actions=~is_legal(prior_logits),
+            invalid_actions=is_illegal(prior_logits),
             max_depth=self.game.max_moves,
             tree=known,
             search_slice=search_slice,

@@ -96,24 +96,19 @@ def at_edges(states: SearchState, numbers: jax.Array, fill: Any) -> jax.Array:
     return numbers.at[game, states.actions].get(mode="fill", fill_value=fill)
 
 
-def by_action(
-    states: SearchState, numbers: jax.Array, num_actions: int, fill: Any = 0
-) -> jax.Array:
-    """Returns `[B, A]` numbers of the actions, `fill` where an action has no edge.
+def by_action(states: SearchState, numbers: jax.Array, num_actions: int) -> jax.Array:
+    """Returns `[B, A]` numbers of the actions, 0 where an action has no edge.
 
     Args:
         states: B states of a search.
         numbers: `[B, E]`, of the edges.
         num_actions: A.
-        fill: a number, or one for each state, `[B, 1]`.
     """
     if not isinstance(states, ListedState):
         return numbers
     game = jnp.arange(len(numbers))[:, None]
-    filled = jnp.broadcast_to(
-        jnp.asarray(fill, numbers.dtype), (len(numbers), num_actions)
-    )
-    return filled.at[game, states.actions].set(numbers, mode="drop")
+    zeros = jnp.zeros((len(numbers), num_actions), numbers.dtype)
+    return zeros.at[game, states.actions].set(numbers, mode="drop")
 
 
 def action_of(states: SearchState, edge: jax.Array) -> jax.Array:

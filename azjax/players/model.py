@@ -27,7 +27,6 @@ from azjax.players.edges import (
     to_search,
     without_actions,
 )
-from azjax.search.nodes import is_legal
 
 _LOWEST = np.finfo(np.float32).min
 
@@ -72,6 +71,12 @@ def _mask_illegal(game: Game, logits: jax.Array, states: State) -> jax.Array:
     return jnp.where(legal, logits, _LOWEST)
 
 
+def is_illegal(logits: jax.Array) -> jax.Array:
+    """Returns bool, where outputs of `evaluate`, or prior logits made of them, are
+    those of illegal actions, or of no action; NaN, of a broken network, is not."""
+    return logits == _LOWEST
+
+
 def make_root(
     game: Game, policy_logits: jax.Array, result: jax.Array, states: State
 ) -> mctx.RootFnOutput:
@@ -93,7 +98,7 @@ def _with_edges(
     game: Game, states: State, policy_logits: jax.Array
 ) -> tuple[SearchState, jax.Array]:
     """Returns B positions as states of a search, and their `[B, E]` prior logits."""
-    embedding = to_search(game, states, is_legal(policy_logits))
+    embedding = to_search(game, states, ~is_illegal(policy_logits))
     return embedding, at_edges(embedding, policy_logits, _LOWEST)
 
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from azjax.games import Game
 from azjax.networks import Network
-from azjax.players.model import make_recurrent_fn
+from azjax.players.model import is_illegal, make_recurrent_fn
 from azjax.search import (
     SearchConfig,
     SearchSlice,
@@ -17,7 +17,6 @@ from azjax.search import (
     subtree,
 )
 from azjax.search.keys import draw, split_batch, split_keys
-from azjax.search.nodes import is_legal
 from azjax.training.config import SelfPlayConfig
 
 
@@ -115,7 +114,7 @@ class _Searches(NamedTuple):
             root,
             self.recurrent_fn,
             self.config.longest_search if is_full else self.config.fast_simulations,
-            invalid_actions=~is_legal(jnp.asarray(root.prior_logits)),
+            invalid_actions=is_illegal(jnp.asarray(root.prior_logits)),
             max_depth=self.game.max_moves,
             tree=tree,
             search_slice=part,

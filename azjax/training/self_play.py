@@ -265,8 +265,8 @@ class _SelfPlay(NamedTuple):
             for move in (result.edge, edge)
         )
 
-        def of_actions(numbers: jax.Array, fill: Any = 0) -> jax.Array:
-            return by_action(root.embedding, numbers, game.num_actions, fill)
+        def of_actions(numbers: jax.Array) -> jax.Array:
+            return by_action(root.embedding, numbers, game.num_actions)
 
         policy = jnp.where(result.is_full[:, None], result.policy, 0)
         policy, dropped = store_policy(of_actions(policy), self.policy_entries)

@@ -37,11 +37,11 @@ from azjax.players.edges import action_of, by_action
 from azjax.players.model import (
     evaluate,
     evaluate_symmetries,
+    is_illegal,
     make_root,
     recurrent_fn_of,
 )
 from azjax.search import SearchConfig
-from azjax.search.nodes import is_legal
 
 PLACES = ("none", "root", "nodes", "random")
 
@@ -78,7 +78,7 @@ class TrialPlayer:
             root,
             recurrent_fn_of(self.game, lambda _, *position: evaluate_after(*position)),
             self.simulations,
-            invalid_actions=~is_legal(jnp.asarray(root.prior_logits)),
+            invalid_actions=is_illegal(jnp.asarray(root.prior_logits)),
             max_depth=self.game.max_moves,
         )
         weights = by_action(

@@ -79,8 +79,8 @@ def test_numbers_of_edges_are_those_of_their_actions(positions):
     np.testing.assert_array_equal(
         (of_edges >= 0).sum(axis=1), np.asarray(legal).sum(axis=1)
     )
-    back = by_action(listed, of_edges, CHESS.num_actions, 2)
-    np.testing.assert_array_equal(back, np.where(legal, numbers, 2))
+    back = by_action(listed, of_edges, CHESS.num_actions)
+    np.testing.assert_array_equal(back, np.where(legal, numbers, 0))
     best = action_of(listed, of_edges.argmax(axis=1))
     np.testing.assert_array_equal(best, jnp.where(legal, numbers, -1).argmax(axis=1))
 
