@@ -98,8 +98,8 @@ def _check_attributes(game: Game) -> None:
     )
     most = game.max_legal_actions
     require(
-        type(most) is int and 1 <= most <= game.num_actions,
-        f"max_legal_actions: must be an int from 1 to {game.num_actions}, the number "
+        type(most) is int and 0 <= most <= game.num_actions,
+        f"max_legal_actions: must be an int from 0 to {game.num_actions}, the number "
         f"of actions: {most!r}",
     )
     length, longest = game.line_length, max(game.observation_shape[:2])

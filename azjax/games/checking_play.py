@@ -154,12 +154,13 @@ def _position_rules(game: Game, state: State, seen: dict[str, Any]) -> Rules:
         seen[name][0] for name in ("legal_action_mask", "rewards", "board", "observe")
     )
     is_over, last = state.terminated, len(game.pieces) - 1
+    most = game.max_legal_actions or game.num_actions
     has_legal = is_over | legal.any()
     no_rewards = is_over | (rewards == 0).all()
     return {
         "legal_action_mask: an action must be legal until the game is over": has_legal,
-        f"legal_action_mask: at most {game.max_legal_actions} actions may be legal, "
-        "`max_legal_actions`": legal.sum() <= game.max_legal_actions,
+        "legal_action_mask: no more actions may be legal than `max_legal_actions`, "
+        f"{most}": legal.sum() <= most,
         "rewards: must be zeros until the game is over": no_rewards,
         "rewards: must sum to zero": jnp.abs(rewards.sum()) < 1e-6,
         "rewards: must be between -1 and 1": (jnp.abs(rewards) <= 1).all(),

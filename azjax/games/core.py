@@ -54,6 +54,8 @@ class Game(abc.ABC, Generic[S]):
     actions_per_cell: K, if the first H * W * K actions are K actions for each cell of
         the observation, row by row, such as placing a stone there or moving from there;
         actions without a cell, such as a pass, follow. 0 if actions have no cells.
+    max_legal_actions: the most actions that are legal in any position; 0 if unknown.
+        If it is known, the nodes of searches have edges for the legal actions only.
     line_length: stones in a row, column or diagonal that win; 0 in games that are not
         won by lines. The first two planes of the observation of a game with lines are
         the stones of the player to move and of the opponent.
@@ -67,6 +69,7 @@ class Game(abc.ABC, Generic[S]):
     style: ClassVar[rendering.Style] = rendering.MARKS
     record_format: ClassVar[RecordFormat] = JSON_LINES
     actions_per_cell: ClassVar[int] = 0
+    max_legal_actions: int = 0
     line_length: int = 0
     num_actions: int
     observation_shape: tuple[int, int, int]
@@ -117,12 +120,6 @@ class Game(abc.ABC, Generic[S]):
     def options(self) -> dict[str, int | float | str | bool]:
         """The constructor arguments that make an equal game."""
         return {}
-
-    @property
-    def max_legal_actions(self) -> int:
-        """The most actions that are legal in any position, A by default. Where it is
-        less than A, the nodes of searches have edges for the legal actions only."""
-        return self.num_actions
 
     @property
     def max_handicap(self) -> int | None:

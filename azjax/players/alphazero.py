@@ -8,7 +8,7 @@ from azjax.games import Game, State
 from azjax.networks import Network, Variables
 from azjax.players.analysis import Analysis, SearchPlayer, analysis_of
 from azjax.players.core import Choice
-from azjax.players.edges import action_of, by_action, to_search
+from azjax.players.edges import action_of, by_action, num_edges, to_search
 from azjax.players.model import (
     evaluate,
     is_illegal,
@@ -43,12 +43,9 @@ class AlphaZeroPlayer(SearchPlayer):
 
     def init_carry(self, states: State) -> Tree | None:
         """Returns B empty trees; None if no trees are kept."""
-        legal = jax.vmap(self.game.legal_action_mask)(states)
+        embedding = to_search(self.game, states)
         return init_trees(
-            self.search,
-            to_search(self.game, states, legal),
-            self.game.max_legal_actions,
-            self.simulations,
+            self.search, embedding, num_edges(self.game), self.simulations
         )
 
     def analyze(

@@ -1,9 +1,10 @@
 """The edges of the nodes of search trees.
 
-An edge stands for an action. Where a game has many more actions than legal ones, as
-chess with 4,672 and at most 218, nodes have edges for the legal actions only: edge `e`
-of a node is the `e`-th of its legal actions. A tree then takes a twentieth of the
-memory, and a selection reads as much less. In the other games edge `e` is action `e`.
+An edge stands for an action. Games with many more actions than legal ones, as chess
+with 4,672 and at most 218, declare `max_legal_actions`. Their nodes have edges for the
+legal actions only: edge `e` of a node is the `e`-th of its legal actions, in ascending
+order. A tree then takes a twentieth of the memory, and a selection reads as much less.
+In the other games edge `e` is action `e`.
 
 The states of trees with such edges are `ListedState`s. Shapes: A actions, E edges.
 """
@@ -37,17 +38,25 @@ class ListedState:
 SearchState = Any  # a game's `State`, or `ListedState`; Any as in the types of mctx
 
 
-def to_search(game: Game, states: State, legal: jax.Array) -> SearchState:
+def num_edges(game: Game) -> int:
+    """Returns E, the edges of each node in searches of a game."""
+    return game.max_legal_actions or game.num_actions
+
+
+def to_search(game: Game, states: State, legal: jax.Array | None = None) -> SearchState:
     """Returns B positions as states of a search.
 
     Args:
         game: the game.
         states: the positions, leaves `[B, ...]`.
-        legal: `[B, A]` bool, the legal actions.
+        legal: `[B, A]` bool, the legal actions, if they are known already.
     """
-    if game.max_legal_actions == game.num_actions:
+    size = num_edges(game)
+    if size == game.num_actions:
         return states
-    listed = jax.vmap(lambda mask: _indices(mask, game.max_legal_actions))(legal)
+    if legal is None:
+        legal = jax.vmap(game.legal_action_mask)(states)
+    listed = jax.vmap(lambda mask: _indices(mask, size))(legal)
     dtype = np.min_scalar_type(game.num_actions)
     return ListedState(state=states, actions=listed.astype(dtype))
 

@@ -13,6 +13,7 @@ from azjax.players.edges import (
     action_of,
     at_edges,
     by_action,
+    num_edges,
     to_search,
     without_actions,
 )
@@ -52,8 +53,8 @@ class MCTSPlayer(SearchPlayer):
         if not self.tree_reuse_nodes:
             return None
         num_nodes = self.tree_reuse_nodes + self.simulations
-        embedding, _ = _to_search(self.game, states)
-        return empty_tree(embedding, self.game.max_legal_actions, num_nodes)
+        embedding = to_search(self.game, states)
+        return empty_tree(embedding, num_edges(self.game), num_nodes)
 
     def analyze(
         self,

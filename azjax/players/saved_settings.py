@@ -66,7 +66,16 @@ def first_network(
     config: NetworkConfig,
     parts: Parts | None = None,
 ) -> tuple[Network, Variables]:
-    """Builds the untrained network of a run with this seed."""
+    """Builds the untrained network of a run with this seed.
+
+    Raises:
+        ValueError: the settings do not fit the game.
+    """
+    if config.line_length and not game.line_length:
+        raise ValueError(
+            "network.line_length must be 0 for a game that is not won by lines, such "
+            f"as {game!r}: {config.line_length}"
+        )
     return init_network(
         jax.random.key(seed),
         game.observation_shape,

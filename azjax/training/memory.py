@@ -15,7 +15,7 @@ from azjax.games import Game
 from azjax.games.core import initial_states
 from azjax.networks import Network, Parts, TrunkConfig, Variables
 from azjax.players.batches import Division
-from azjax.players.edges import SearchState, to_search
+from azjax.players.edges import SearchState, num_edges, to_search
 from azjax.search import search_bytes, tree_bytes
 from azjax.training.algorithm import TrainState
 from azjax.training.config import TrainConfig
@@ -160,14 +160,13 @@ def _search_items(
     config: TrainConfig, game: Game, num_devices: int
 ) -> Iterator[MemoryItem]:
     def bytes_of_search(num_games: int, num_simulations: int) -> int:
-        def search_states() -> SearchState:
-            states = initial_states(game, num_games)
-            return to_search(game, states, jax.vmap(game.legal_action_mask)(states))
+        def states() -> SearchState:
+            return to_search(game, initial_states(game, num_games))
 
         return search_bytes(
             config.search,
-            jax.eval_shape(search_states),
-            game.max_legal_actions,
+            jax.eval_shape(states),
+            num_edges(game),
             num_simulations,
             max_depth=game.max_moves,
         )

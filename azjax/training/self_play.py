@@ -13,7 +13,7 @@ from azjax.games import Game, State
 from azjax.games.core import initial_states, select
 from azjax.games.random_moves import play_random_moves
 from azjax.networks import Network, Variables
-from azjax.players.edges import action_of, by_action, to_search
+from azjax.players.edges import action_of, by_action, num_edges, to_search
 from azjax.players.model import evaluate, make_root, mover_reward
 from azjax.search import SearchConfig, init_trees
 from azjax.search.keys import draw, merge_batch, split_batch, split_keys
@@ -201,11 +201,10 @@ class _SelfPlay(NamedTuple):
         )
         pool = jax.vmap(draw_pool)(pool_keys)
         games = merge_batch(games)
-        legal = jax.vmap(self.game.legal_action_mask)(games.state)
         trees = init_trees(
             self.search,
-            to_search(self.game, games.state, legal),
-            self.game.max_legal_actions,
+            to_search(self.game, games.state),
+            num_edges(self.game),
             self.config.longest_search,
         )
         (games, num_finished, _), (moves, metrics) = jax.lax.scan(

@@ -27,7 +27,7 @@ from azjax.games.core import initial_states
 from azjax.games.random_moves import play_random_moves
 from azjax.networks import ConvTrunkConfig, NetworkConfig
 from azjax.players import AlphaZeroPlayer, first_network
-from azjax.players.edges import to_search
+from azjax.players.edges import num_edges, to_search
 from azjax.search import GumbelConfig, search_bytes
 
 
@@ -58,10 +58,9 @@ class Settings:
 def measure(settings: Settings) -> list[dict]:
     """Returns the measurements of both kinds of search."""
     game = games.make(settings.game)
-    if game.max_legal_actions == game.num_actions:
+    if not game.max_legal_actions:
         raise SystemExit(f"{game!r} declares no max_legal_actions")
-    every = {"max_legal_actions": game.num_actions}
-    subclass = type("AllActions", (type(game),), every)
+    subclass = type("AllActions", (type(game),), {"max_legal_actions": 0})
     versions = {"legal actions": game, "all actions": subclass(**game.options)}
     states = play_random_moves(
         game,
@@ -84,7 +83,7 @@ def measure(settings: Settings) -> list[dict]:
     return [
         {
             "edges_for": name,
-            "edges": version.max_legal_actions,
+            "edges": num_edges(version),
             "device": jax.devices()[0].device_kind,
             "seconds": statistics.median(times[name]),
             "tree_bytes": tree_bytes(version, states, settings),
@@ -112,10 +111,8 @@ def make_search(game: Game, states: State, settings: Settings) -> Callable:
 
 def tree_bytes(game: Game, states: State, settings: Settings) -> int:
     """Returns the memory of the tree of one position."""
-    found = to_search(game, states, jax.vmap(game.legal_action_mask)(states))
-    size = search_bytes(
-        GumbelConfig(), found, game.max_legal_actions, settings.simulations
-    )
+    found = to_search(game, states)
+    size = search_bytes(GumbelConfig(), found, num_edges(game), settings.simulations)
     return size // settings.games
 
 

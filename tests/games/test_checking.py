@@ -47,7 +47,7 @@ def assert_found(game_class, pattern):
         ("actions_per_cell", 2),
         ("actions_per_cell", -1),
         ("actions_per_cell", 1.0),
-        ("max_legal_actions", 0),
+        ("max_legal_actions", -1),
         ("max_legal_actions", 10),
         ("max_legal_actions", 9.0),
         ("line_length", 4),
@@ -76,6 +76,14 @@ def test_a_wrong_name_is_found(name):
 def test_pieces_without_a_style_are_found():
     broken = type("Broken", (Plain,), {"pieces": "XO#"})
     assert_found(broken, "style: must draw the 3 kinds .*: 2$")
+
+
+class TooManyMoves(Plain):
+    max_legal_actions = 8
+
+
+def test_more_legal_actions_than_declared_are_found():
+    assert_found(TooManyMoves, "legal_action_mask: no more actions .*`, 8 ")
 
 
 class LosesAnOption(Plain):

@@ -480,3 +480,10 @@ def test_heads_that_do_not_fit_the_game_name_the_player(tmp_path):
     (tmp_path / "config.json").write_text(changed)
     with pytest.raises(ValueError, match=r"does not fit .*: network.heads must be d"):
         load_player(tmp_path)
+
+
+@pytest.mark.parametrize("game", ["chess", "hex:5"])
+def test_line_planes_are_refused_in_games_without_lines(game):
+    config = NetworkConfig(line_length=4)
+    with pytest.raises(ValueError, match=f"line_length must be 0 .* {game}: 4$"):
+        first_network(0, games.make(game), config)

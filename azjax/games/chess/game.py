@@ -90,17 +90,13 @@ class Chess(Game[State]):
     actions_per_cell = NUM_PLANES
     record_format: ClassVar[RecordFormat] = PGN
     num_actions = NUM_ACTIONS
+    max_legal_actions = MAX_LEGAL_ACTIONS
 
     def __init__(self, repetition: bool = False, max_moves: int = 512):
         check_bool("repetition of chess", repetition)
         check_int("max_moves of chess", max_moves, 1, MAX_MAX_MOVES)
         self.repetition, self.max_moves = repetition, max_moves
         self.observation_shape = (8, 8, 19 if repetition else 18)
-
-    @property
-    def max_legal_actions(self) -> int:
-        """218, in no position that a game can reach are more moves legal."""
-        return MAX_LEGAL_ACTIONS
 
     @property
     def options(self) -> dict[str, int | float | str | bool]:
