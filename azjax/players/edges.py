@@ -6,7 +6,7 @@ legal actions only: edge `e` of a node is the `e`-th of its legal actions, in as
 order. A tree then takes a twentieth of the memory, and a selection reads as much less.
 In the other games edge `e` is action `e`.
 
-The states of trees with such edges are `ListedState`s. Shapes: A actions, E edges.
+The states of such trees are of the type `ListedState`. Shapes: A actions, E edges.
 """
 
 from typing import Any
