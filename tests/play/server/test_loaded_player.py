@@ -37,7 +37,7 @@ def test_strengths_end_at_the_limit_of_simulations():
 
 
 def test_strengths_end_at_the_memory_for_trees():
-    assert loaded("mcts:25", "chess", search_bytes=2**28).strengths[-1] < 1600
+    assert loaded("mcts:25", "chess", search_bytes=2**24).strengths[-1] < 1600
 
 
 @pytest.mark.parametrize("text", ["mcts:1600", "alphazero:pretrained"])
