@@ -263,12 +263,7 @@ class _SelfPlay(NamedTuple):
             jnp.take_along_axis(result.qvalues, move[:, None], axis=1)[:, 0]
             for move in (result.edge, edge)
         )
-
-        def of_actions(numbers: jax.Array) -> jax.Array:
-            return by_action(root.embedding, numbers, game.num_actions)
-
-        policy = jnp.where(result.is_full[:, None], result.policy, 0)
-        policy, dropped = store_policy(of_actions(policy), self.policy_entries)
+        policy, policy_values, dropped = self.stored(result, root)
         move = Trajectory(
             state=games.state,
             action=action.astype(action_dtype(game.num_actions)),
@@ -285,11 +280,25 @@ class _SelfPlay(NamedTuple):
         if tree is not None:
             max_nodes = self.search.tree_reuse_nodes
             tree = after_moves(result.tree, edge, after.terminated, max_nodes)
-        policy_values = store_values(
-            policy, of_actions(result.qvalues), of_actions(result.is_visited)
-        )
         carry = games, num_finished + metrics.games, tree
         return carry, ((move, policy_values), metrics)
+
+    def stored(
+        self, result: SearchResult, root: RootFnOutput
+    ) -> tuple[StoredPolicy, jax.Array, jax.Array]:
+        """Returns what is stored of B searches: the policies, all 0 after a fast
+        search, the values of `store_values`, and `[B]` float32, the probability that
+        the policies lack."""
+
+        def of_actions(numbers: jax.Array) -> jax.Array:
+            return by_action(root.embedding, numbers, self.game.num_actions)
+
+        policy = jnp.where(result.is_full[:, None], result.policy, 0)
+        policy, dropped = store_policy(of_actions(policy), self.policy_entries)
+        values = store_values(
+            policy, of_actions(result.qvalues), of_actions(result.is_visited)
+        )
+        return policy, values, dropped
 
     def metrics(
         self,
