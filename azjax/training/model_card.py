@@ -103,11 +103,18 @@ def _settings(config: TrainConfig) -> Iterator[tuple[str, str]]:
     yield "search", f"{config.search.algorithm}, {_simulations(config)} simulations"
     yield "seed", str(config.seed)
     if config.initial_player is not None:
-        yield "initial weights", config.initial_player
+        yield "initial weights", _directory_name(config.initial_player)
     if config.learn_from:
-        yield "learnt from stored games of", ", ".join(config.learn_from)
+        names = ", ".join(map(_directory_name, config.learn_from))
+        yield "learnt from stored games of", names
         stored = config.stored_slots / config.self_play.num_games
         yield "fraction of stored games", f"{stored:g}"
+
+
+def _directory_name(path: str) -> str:
+    """Returns the last part of a path, because a card says nothing about the machine
+    on which the player was trained."""
+    return path.rstrip("/").rpartition("/")[2]
 
 
 def _simulations(config: TrainConfig) -> str:

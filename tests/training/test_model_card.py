@@ -53,12 +53,16 @@ def test_texts_of_the_run_are_no_markup(run):
 
 def test_a_card_states_the_sources_and_the_fraction_of_stored_games(run):
     config = preset(
-        "cpu", "hex:3", iterations=9, learn_from=("runs/a",), stored_fraction=0.25
+        "cpu",
+        "hex:3",
+        iterations=9,
+        learn_from=("/home/kim/runs/a", "gs://bucket/b/"),
+        stored_fraction=0.25,
     )
     settings = config.to_json() | {"format": VERSION}
     (run / "config.json").write_text(json.dumps(settings))
     card = model_card(run)
-    assert "| learnt from stored games of | runs/a |" in card
+    assert "| learnt from stored games of | a, b |" in card
     assert "| fraction of stored games | 0.25 |" in card
 
 
