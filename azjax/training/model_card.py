@@ -109,6 +109,8 @@ def _settings(config: TrainConfig) -> Iterator[tuple[str, str]]:
         yield "learnt from stored games of", names
         stored = config.stored_slots / config.self_play.num_games
         yield "fraction of stored games", f"{stored:g}"
+    if config.notes:
+        yield "notes", config.notes
 
 
 def _directory_name(path: str) -> str:

@@ -58,12 +58,14 @@ def test_a_card_states_the_sources_and_the_fraction_of_stored_games(run):
         iterations=9,
         learn_from=("/home/kim/runs/a", "gs://bucket/b/"),
         stored_fraction=0.25,
+        notes="games of a club",
     )
     settings = config.to_json() | {"format": VERSION}
     (run / "config.json").write_text(json.dumps(settings))
     card = model_card(run)
     assert "| learnt from stored games of | a, b |" in card
     assert "| fraction of stored games | 0.25 |" in card
+    assert "| notes | games of a club |" in card
 
 
 def test_a_run_without_an_evaluation_has_no_card(run):
