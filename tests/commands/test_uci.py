@@ -112,4 +112,4 @@ def test_only_answers_are_written_to_the_standard_output(monkeypatch, capsys):
     output = capsys.readouterr()
     assert output.out == ""
     assert "hello" in output.err
-    assert "loading minimax:" in output.err
+    assert "loading alphazero:pretrained" in output.err

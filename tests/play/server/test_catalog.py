@@ -57,7 +57,8 @@ def test_players_have_standard_titles(tmp_path):
         "greedy",
         "random",
     ]
-    minimax = make_catalog(["chess"], (), tmp_path).games["chess"].players
+    name = "chess:max_moves=400"  # without a pretrained player
+    minimax = make_catalog([name], (), tmp_path).games[name].players
     assert next(iter(minimax.values())).title == "minimax, depth 3"
 
 
