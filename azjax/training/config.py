@@ -225,7 +225,8 @@ class TrainConfig:
         stored_fraction: fraction of the B slots that hold stored games if `learn_from`
             is given, rounded to the same whole number of slots in each lane; self-play
             plays in the other slots (1: only stored games).
-        notes: free text stored in `config.json`; may change when the run continues.
+        notes: free text in `config.json` and on the model card; may change when the run
+            continues.
     """
 
     game: str = "connect_four"

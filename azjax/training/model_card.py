@@ -3,6 +3,7 @@
 import html
 import json
 from collections.abc import Iterator
+from pathlib import PurePath
 
 from azjax.games import Game, game_title
 from azjax.networks.trunks import TRUNKS
@@ -102,21 +103,16 @@ def _settings(config: TrainConfig) -> Iterator[tuple[str, str]]:
     yield "network", f"trunk {name}: {shape}; heads: {heads}; trained in {dtype}"
     yield "search", f"{config.search.algorithm}, {_simulations(config)} simulations"
     yield "seed", str(config.seed)
+    # Only the names of directories: a card says nothing about the machine.
     if config.initial_player is not None:
-        yield "initial weights", _directory_name(config.initial_player)
+        yield "initial weights", PurePath(config.initial_player).name
     if config.learn_from:
-        names = ", ".join(map(_directory_name, config.learn_from))
-        yield "learnt from stored games of", names
+        names = (PurePath(source).name for source in config.learn_from)
+        yield "learnt from stored games of", ", ".join(names)
         stored = config.stored_slots / config.self_play.num_games
         yield "fraction of stored games", f"{stored:g}"
     if config.notes:
         yield "notes", config.notes
-
-
-def _directory_name(path: str) -> str:
-    """Returns the last part of a path, because a card says nothing about the machine
-    on which the player was trained."""
-    return path.rstrip("/").rpartition("/")[2]
 
 
 def _simulations(config: TrainConfig) -> str:

@@ -13,7 +13,8 @@ EVALUATION = {"kind": "evaluation", "games": 3, "updates": 4, "seconds": 61.0}
 @pytest.fixture
 def run(tmp_path):
     """A run directory with two evaluations."""
-    config = preset("cpu", "hex:3", iterations=9, seed=5, initial_player="a|<b>*c*")
+    weights = "/home/kim/a|<b>*c*"
+    config = preset("cpu", "hex:3", iterations=9, seed=5, initial_player=weights)
     settings = config.to_json() | {"format": VERSION}
     (tmp_path / "config.json").write_text(json.dumps(settings))
     scores = [
