@@ -9,9 +9,10 @@ affect all variants alike. A stopped script continues with the same command: fin
 runs are not trained again, and `azjax train` continues the last one.
 
 A variant is judged by its mistakes in solved positions, without and with search, where
-the game has some, and by its matches with search against the baseline of the same seed.
-The intervals (95%, Student's t) are over the seeds; with fewer than three they say
-little. Writes `ablation.md` and `ablation.png` into the folder after each run.
+the game has some, by how many more it makes than the baseline with the same seed, and
+by its matches with search against that baseline. The intervals (95%, Student's t) are
+over the seeds; with fewer than three they say little. Writes `ablation.md` and
+`ablation.png` into the folder after each run.
 """
 
 import dataclasses
@@ -36,6 +37,8 @@ from azjax.training.loop import named_players
 
 RESULT = "result.json"
 SCORE = "score against the first"
+MORE = "more "  # head of the names of differences to the first
+MINUTES = 10.0
 DOT, PALE = "#0072b2", "#66737f"
 
 
@@ -45,7 +48,8 @@ class Settings:
 
     game: game spec.
     variants: see above.
-    minutes: training time of each run.
+    minutes: training time of each run; 10 by default.
+    iterations: of each run, in place of minutes.
     seeds: of the runs of each variant.
     out: folder of runs and results.
     simulations: network evaluations per move of the search.
@@ -54,7 +58,8 @@ class Settings:
 
     game: tyro.conf.Positional[str]
     variants: tuple[str, ...]
-    minutes: float = 10.0
+    minutes: float | None = None
+    iterations: int | None = None
     seeds: tuple[int, ...] = (0, 1, 2)
     out: Path = Path("ablation")
     simulations: int = 64
@@ -65,6 +70,17 @@ class Settings:
             raise ValueError(f"variants must have different names: {self.variants}")
         if len(set(self.seeds)) < len(self.seeds) or not self.seeds:
             raise ValueError(f"seeds must be different numbers: {self.seeds}")
+        if self.minutes is not None and self.iterations is not None:
+            raise ValueError(
+                f"give minutes or iterations: {self.minutes} and {self.iterations}"
+            )
+
+    @property
+    def length(self) -> tuple[str, float]:
+        """Returns unit and number of the length of a run."""
+        if self.iterations is not None:
+            return "iterations", self.iterations
+        return "minutes", MINUTES if self.minutes is None else self.minutes
 
     @property
     def options(self) -> dict[str, list[str]]:
@@ -76,7 +92,7 @@ class Settings:
         baseline = next(iter(self.options.values()))
         return {
             "game": self.game,
-            "minutes": self.minutes,
+            self.length[0]: self.length[1],
             "options": self.options[name],
             "baseline": baseline,
             "simulations": self.simulations,
@@ -104,7 +120,9 @@ def main(settings: Settings) -> None:
             run = settings.out / name / str(seed)
             if read_result(settings, name, seed) is None:
                 train(settings, run, seed, options)
+                first = read_result(settings, baseline, seed)
                 numbers = judge(settings, run, settings.out / baseline / str(seed))
+                numbers |= differences(numbers, first or numbers)
                 result = {"settings": settings.of_result(name), "numbers": numbers}
                 replace_file(run / RESULT, json.dumps(result, indent=2).encode())
             write_results(settings)
@@ -118,7 +136,8 @@ def train(settings: Settings, run: Path, seed: int, options: Sequence[str]) -> N
         SystemExit: it failed or was stopped.
     """
     command = [sys.executable, "-m", "azjax", "train", settings.game]
-    command += ["--minutes", str(settings.minutes), "--seed", str(seed)]
+    unit, number = settings.length
+    command += [f"--{unit}", str(number), "--seed", str(seed)]
     command += ["--run-dir", str(run), *options]
     print(shlex.join(command[1:]), flush=True)
     status = subprocess.run(command, check=False).returncode
@@ -148,6 +167,18 @@ def judge(settings: Settings, run: Path, baseline: Path) -> dict[str, float]:
         )
         result[SCORE] = match.total.score
     return result
+
+
+def differences(numbers: dict[str, float], first: dict[str, float]):
+    """Returns how many more mistakes a variant makes than the first with its seed, by
+    the name of the measure; nothing for the first."""
+    if numbers is first:
+        return {}
+    return {
+        f"{MORE}{name}": numbers[name] - first[name]
+        for name in numbers
+        if name in first and name != SCORE
+    }
 
 
 def read_result(settings: Settings, name: str, seed: int) -> dict[str, float] | None:
@@ -188,29 +219,38 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 
 def write_results(settings: Settings) -> None:
     """Writes `ablation.md` and `ablation.png`."""
-    found = read_results(settings)
+    found, (unit, number) = read_results(settings), settings.length
     lines = [
-        f"{settings.game}, {settings.minutes:g} minutes a run, search with "
+        f"{settings.game}, {number:g} {unit} a run, search with "
         f"{settings.simulations} simulations. Mean of the seeds (95% interval; runs).",
         "",
         f"| variant | {' | '.join(found)} | options |",
         f"|---|{'---|' * len(found)}---|",
     ]
     for name, options in settings.options.items():
-        cells = [cell_text(numbers.get(name, [])) for numbers in found.values()]
+        cells = [
+            cell_text(numbers.get(name, []), is_signed=measure.startswith(MORE))
+            for measure, numbers in found.items()
+        ]
         lines.append(f"| {name} | {' | '.join(cells)} | `{shlex.join(options)}` |")
     (settings.out / "ablation.md").write_text("\n".join(lines) + "\n")
     draw(settings, found).savefig(settings.out / "ablation.png", format="png")
 
 
-def cell_text(values: Sequence[float]) -> str:
-    """Returns the text of a cell of the table."""
+def cell_text(values: Sequence[float], *, is_signed: bool) -> str:
+    """Returns the text of a cell of the table, of fractions or of their differences."""
     if not values:
         return "-"
-    low, high = np.clip(interval(values), 0, 1)
-    mean = f"{100 * np.mean(values):.1f}%"
-    bounds = f"{100 * low:.1f}-{100 * high:.1f}; " if len(values) > 1 else ""
-    return f"{mean} ({bounds}{len(values)})"
+    low, high = 100 * bounds(values, is_signed=is_signed)
+    mean = f"{100 * np.mean(values):{'+' if is_signed else ''}.1f}%"
+    middle = " to " if is_signed else "-"
+    reach = f"{low:.1f}{middle}{high:.1f}; " if len(values) > 1 else ""
+    return f"{mean} ({reach}{len(values)})"
+
+
+def bounds(values: Sequence[float], *, is_signed: bool) -> np.ndarray:
+    """Returns the ends of the interval that are possible."""
+    return np.clip(interval(values), -1 if is_signed else 0, 1)
 
 
 def draw(settings: Settings, found: dict[str, dict[str, list[float]]]) -> Figure:
@@ -223,8 +263,8 @@ def draw(settings: Settings, found: dict[str, dict[str, list[float]]]) -> Figure
         for row, name in enumerate(names):
             values = numbers.get(name, [])
             if len(values) > 1:
-                bounds = 100 * np.clip(interval(values), 0, 1)
-                axes.hlines(row, *bounds, color=PALE, linewidth=5, alpha=0.4)
+                ends = 100 * bounds(values, is_signed=measure.startswith(MORE))
+                axes.hlines(row, *ends, color=PALE, linewidth=5, alpha=0.4)
             shown = [100 * value for value in values]
             axes.plot(shown, [row] * len(values), "o", color=DOT, markersize=5)
         axes.set_title(f"{measure} (%)", fontsize=10)

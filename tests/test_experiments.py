@@ -272,7 +272,7 @@ def test_variants_are_trained_judged_and_compared(tmp_path, monkeypatch, capsys)
 
     def train(command, check):
         """Copies the shipped player in place of a training."""
-        *_, game = command[: command.index("--minutes")]
+        *_, game = command[: command.index("--iterations")]
         config = parse_train_config(game, command[5:], prog="azjax train")
         trained.append((pathlib.Path(config.run_dir).parent.name, config.seed))
         shutil.copytree(pretrained_directory(games.make(game)), config.run_dir)
@@ -282,7 +282,7 @@ def test_variants_are_trained_judged_and_compared(tmp_path, monkeypatch, capsys)
     settings = script.Settings(
         "tic_tac_toe",
         variants=("default=", "wide=--network.trunk.width 512"),
-        minutes=0.5,
+        iterations=3,
         seeds=(0, 1),
         out=tmp_path,
         simulations=2,
@@ -293,14 +293,17 @@ def test_variants_are_trained_judged_and_compared(tmp_path, monkeypatch, capsys)
     found = script.read_results(settings)
     assert found["score against the first"] == {"wide": [0.5, 0.5]}
     assert found["mistakes, network"]["default"] == found["mistakes, network"]["wide"]
+    assert found["more mistakes, network"] == {"wide": [0, 0]}
     table = (tmp_path / "ablation.md").read_text()
-    assert "| 50.0% (50.0-50.0; 2) | `--network.trunk.width 512` |" in table
+    assert "| 50.0% (50.0-50.0; 2) |" in table
+    assert "| +0.0% (0.0 to 0.0; 2) | `--network.trunk.width 512` |" in table
+    assert "tic_tac_toe, 3 iterations a run" in table
     assert table in capsys.readouterr().out
     assert (tmp_path / "ablation.png").stat().st_size > 1000
     script.main(settings)
     assert len(trained) == 4  # nothing is trained again
     with pytest.raises(SystemExit, match="is the result of other settings"):
-        script.main(dataclasses.replace(settings, minutes=1.0))
+        script.main(dataclasses.replace(settings, iterations=4))
 
 
 @pytest.mark.parametrize(
@@ -316,6 +319,13 @@ def test_variants_are_checked(variants, seeds, message):
     script = types.SimpleNamespace(**runpy.run_path(str(FOLDER / "ablate.py")))
     with pytest.raises(ValueError, match=message):
         script.Settings("go", variants=variants, seeds=seeds)
+
+
+def test_a_run_has_minutes_or_iterations():
+    script = types.SimpleNamespace(**runpy.run_path(str(FOLDER / "ablate.py")))
+    with pytest.raises(ValueError, match=r"give minutes or iterations: 2\.0 and 3"):
+        script.Settings("go", variants=("a=",), minutes=2.0, iterations=3)
+    assert script.Settings("go", variants=("a=",)).length == ("minutes", 10)
 
 
 def test_an_interval_is_that_of_student():
