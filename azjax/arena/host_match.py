@@ -16,6 +16,7 @@ from azjax.games.game_record import RESIGNED, is_forfeit
 from azjax.games.host import first_state, next_state, rewards
 from azjax.players.session import (
     AnyPlayer,
+    ExternalPlayer,
     ForfeitError,
     PlayerSession,
     ResignError,
@@ -32,11 +33,13 @@ class PlayedGame(NamedTuple):
     moves: the actions from the initial position.
     result: 1 if player 0 won, 0 for a draw, -1 if player 1 won.
     fault: as in `GameRecord`.
+    values: as in `GameRecord`.
     """
 
     moves: list[int]
     result: int
     fault: str
+    values: Sequence[float | None] = ()
 
 
 def play_host_match(
@@ -110,13 +113,20 @@ def play_game(
                 return PlayedGame(opening, 1 if sessions else -1, _reason(error))
             stack.callback(session.close)
             sessions.append(session)
-        return _play_sessions(game, sessions, opening)
+        is_external = [isinstance(player, ExternalPlayer) for player in players]
+        return _play_sessions(game, sessions, opening, is_external)
 
 
 def _play_sessions(
-    game: Game, sessions: Sequence[PlayerSession], opening: list[int]
+    game: Game,
+    sessions: Sequence[PlayerSession],
+    opening: list[int],
+    is_external: Sequence[bool],
 ) -> PlayedGame:
+    """Plays one game; the values of external players are kept, because a compiled one
+    without evaluation, such as `random`, has the value 0."""
     state, moves = first_state(game), list(opening)
+    values: list[float | None] = [None] * len(opening)
     for action in opening:
         state = next_state(game, state, action)
     while not state.terminated:
@@ -125,10 +135,12 @@ def _play_sessions(
             decision = choose_legal(sessions[player], game, state, list(moves))
         except ForfeitError as error:
             fault = RESIGNED if isinstance(error, ResignError) else _reason(error)
-            return PlayedGame(moves, 1 if player else -1, fault)
+            return PlayedGame(moves, 1 if player else -1, fault, values)
         moves.append(decision.action)
+        is_known = is_external[player] and decision.value is not None
+        values.append(decision.value * (1 - 2 * player) if is_known else None)
         state = next_state(game, state, decision.action)
-    return PlayedGame(moves, int(rewards(game, state)[0]), "")
+    return PlayedGame(moves, int(rewards(game, state)[0]), "", values)
 
 
 def _reason(error: ForfeitError) -> str:
@@ -138,9 +150,13 @@ def _reason(error: ForfeitError) -> str:
 def _as_match(played: Sequence[PlayedGame], opening_moves: int) -> MatchResult:
     """Returns the games as a match; `player` is player 1 in every second game."""
     moves = np.full((len(played), max(len(g.moves) for g in played)), -1, np.int32)
-    for row, ended in zip(moves, played, strict=True):
+    values = np.full(moves.shape, np.nan, np.float32)
+    for row, value_row, ended in zip(moves, values, played, strict=True):
         row[: len(ended.moves)] = ended.moves
+        value_row[: len(ended.values)] = [
+            np.nan if value is None else value for value in ended.values
+        ]
     signs = np.where(np.arange(len(played)) % 2, -1, 1)
     results = (signs * [ended.result for ended in played]).astype(np.int8)
     faults = tuple(ended.fault for ended in played)
-    return MatchResult(moves, results, faults, opening_moves)
+    return MatchResult(moves, results, faults, opening_moves, values)

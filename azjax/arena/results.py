@@ -52,12 +52,16 @@ class MatchResult:
     results: `[N]` int8; 1 if `player` won, 0 for a draw, -1 if it lost.
     faults: N texts, as in `GameRecord`.
     opening_moves: number of opening moves of each game.
+    values: `[N, T]` float32; the expected result for player 0 after each move, in [-1,
+        1], as the external player who made it saw it; NaN where it is not known. None
+        for a match of compiled players.
     """
 
     moves: np.ndarray
     results: np.ndarray
     faults: tuple[str, ...]
     opening_moves: int
+    values: np.ndarray | None = None
 
     @property
     def as_first(self) -> WinDrawLoss:
@@ -121,13 +125,23 @@ class MatchResult:
                     result=int(-result if is_swapped else result),
                     fault=self.faults[number],
                     opening_moves=self.opening_moves,
+                    values=self._values_of(number),
                 )
             )
         return games
 
+    def _values_of(self, number: int) -> Sequence[float | None]:
+        """Returns the values of a game, as `GameRecord` has them."""
+        if self.values is None:
+            return ()
+        row = self.values[number][self.moves[number] >= 0]
+        if np.isnan(row).all():
+            return ()
+        return tuple(None if np.isnan(value) else float(value) for value in row)
+
 
 def concatenate(results: Sequence[MatchResult]) -> MatchResult:
-    """Concatenates several matches between the same players."""
+    """Concatenates several matches between the same compiled players."""
     longest = max(result.moves.shape[1] for result in results)
     return MatchResult(
         moves=np.concatenate([_pad(result.moves, longest) for result in results]),

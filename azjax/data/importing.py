@@ -20,6 +20,7 @@ from azjax.games import Game, GameRecord, State, read_games
 from azjax.games.host import first_state
 
 GAMES_AT_ONCE = 256
+MAX_LOSS = 0.2  # of the expected result, by a move that is a policy target
 
 
 class Imported(NamedTuple):
@@ -43,9 +44,11 @@ def import_games(
     """Stores the games of files in `directory/games`, which `stored_files` reads.
 
     The policy target of a position is the move that was played, its value the result of
-    the game; random opening moves are left out. A game may have ended before its rules
-    end it, by resignation or agreement. Games without result, forfeited games, and
-    games whose stated result is not that of the rules are left out.
+    the game; random opening moves are left out. In games with evaluations the value is
+    that of the position, the regret what the move cost, and a move that cost more than
+    `MAX_LOSS` is no policy target. A game may have ended before its rules end it, by
+    resignation or agreement. Games without result, forfeited games, and games whose
+    stated result is not that of the rules are left out.
 
     Args:
         paths: files that `azjax.games.read_games` reads.
@@ -186,8 +189,12 @@ def rows_of(
             results[index] = record.result or 0
     place = row, number = np.nonzero(stored)  # game by game
     player = np.asarray(states.current_player).T[place]
-    value = (results[row] * (1 - 2.0 * player) + 0.0).astype(np.float32)  # no -0.0
+    sign = (1 - 2 * player).astype(np.float32)
+    before, loss = _evaluations(records, results, moves.shape[1])
+    value, regret = before[place] * sign + 0.0, np.maximum(0, loss[place] * sign)
+    is_target = regret <= MAX_LOSS
     terminated = number == np.array(lengths)[row] - 1
+    result = results[row]
     ids = np.cumsum(stored.any(axis=1)) - 1
     openings = np.array([record.opening_moves for record in records])
     return Rows(
@@ -196,17 +203,43 @@ def rows_of(
         player=player,
         move=moves[place],
         state=np.swapaxes(pack_states(states, 2), 0, 1)[place],
-        policy_counts=np.ones(len(row), np.int64),
-        policy_actions=moves[place],
-        policy_probabilities=np.ones(len(row), np.float32),
-        policy_values=np.full(len(row), np.nan, np.float32),
+        policy_counts=is_target.astype(np.int64),
+        policy_actions=moves[place][is_target],
+        policy_probabilities=np.ones(is_target.sum(), np.float32),
+        policy_values=np.full(is_target.sum(), np.nan, np.float32),
         value=value,
-        draw_probability=(value == 0).astype(np.float32),
-        regret=np.zeros(len(row), np.float32),
-        reward=np.where(terminated, value, 0).astype(np.float32),
+        draw_probability=np.where(result == 0, 1 - np.abs(value), 0),
+        regret=regret,
+        reward=np.where(terminated, result * sign, 0) + 0.0,  # no -0.0
         terminated=terminated,
         simulations=np.zeros(len(row), np.int32),
     )
+
+
+def _evaluations(
+    records: Sequence[GameRecord], results: np.ndarray, length: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the expected result of player 0 before each move, and what the move cost
+    player 0: `[GAMES_AT_ONCE, length]` float32.
+
+    The value before a move is that after the previous one; if it is not known, that
+    after the move itself, and else the result of the game. A loss that is not known is
+    0.
+
+    Args:
+        records: at most `GAMES_AT_ONCE` games.
+        results: `[GAMES_AT_ONCE]` float32; of player 0.
+        length: of the longest game.
+    """
+    after = np.full((GAMES_AT_ONCE, length), np.nan, np.float32)
+    for row, record in zip(after, records, strict=False):
+        row[: len(record.values)] = [
+            np.nan if value is None else value for value in record.values
+        ]
+    before = np.pad(after[:, :-1], ((0, 0), (1, 0)), constant_values=np.nan)
+    loss = np.nan_to_num(before - after)
+    known = np.where(np.isnan(before), after, before)
+    return np.where(np.isnan(known), results[:, None], known), loss
 
 
 def _reason(record: GameRecord, reward: float | None) -> str:

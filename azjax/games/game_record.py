@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.checks import check_int
+from azjax.checks import check_int, check_number
 
 if TYPE_CHECKING:
     from azjax.games.core import Game
@@ -31,6 +31,9 @@ class GameRecord(NamedTuple):
     fault: why the loser forfeited; `RESIGNED` if the loser resigned; empty if the game
         ended by the rules.
     opening_moves: number of random moves at the beginning.
+    values: the expected result for player 0 after each move, in [-1, 1], as the game
+        was annotated or as the player who made the move saw it; None where it is not
+        known, and no values at all for a game without any.
     """
 
     names: tuple[str, str]
@@ -38,6 +41,7 @@ class GameRecord(NamedTuple):
     result: int | None
     fault: str
     opening_moves: int = 0
+    values: Sequence[float | None] = ()
 
     @property
     def is_forfeit(self) -> bool:
@@ -55,6 +59,7 @@ class GameText(NamedTuple):
     result: as in `GameRecord`.
     fault: as in `GameRecord`.
     opening_moves: as in `GameRecord`.
+    values: as in `GameRecord`.
     """
 
     place: str
@@ -64,6 +69,7 @@ class GameText(NamedTuple):
     result: int | None
     fault: str = ""
     opening_moves: int = 0
+    values: Sequence[float | None] = ()
 
 
 class RecordFormat(NamedTuple):
@@ -102,7 +108,8 @@ def to_json_lines(game: "Game", records: Sequence[GameRecord]) -> str:
 
     Each has the `game`, the `players`, player 0 first, the `result` (`1-0`, `1/2-1/2`
     or `0-1`), the `moves` in the notation of the game, the number of random
-    `opening_moves`, and if the loser forfeited or resigned the reason, `forfeit`.
+    `opening_moves`, if the loser forfeited or resigned the reason, `forfeit`, and if
+    any are known the `values` after the moves, null for one that is not.
     """
     texts = _move_texts(game, [record.moves for record in records])
     lines = []
@@ -114,7 +121,13 @@ def to_json_lines(game: "Game", records: Sequence[GameRecord]) -> str:
             "moves": " ".join(moves),
             "opening_moves": record.opening_moves,
         }
-        lines.append(line | ({"forfeit": record.fault} if record.fault else {}))
+        if record.fault:
+            line["forfeit"] = record.fault
+        if record.values:
+            line["values"] = [
+                None if value is None else round(value, 4) for value in record.values
+            ]
+        lines.append(line)
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 
@@ -138,6 +151,7 @@ def _from_json(line: str, place: str) -> GameText:
         fault = str(found.get("forfeit", ""))
         opening_moves = found.get("opening_moves", 0)
         check_int("opening_moves", opening_moves, 0)
+        values = _values(found.get("values", []), len(moves))
     except _MALFORMED as error:
         raise ValueError(
             f"{place}: not a game: a line has game, players, result and moves "
@@ -148,7 +162,19 @@ def _from_json(line: str, place: str) -> GameText:
     except ValueError as error:
         raise ValueError(f"{place}: {error}") from None
     names = (str(first), str(second))
-    return GameText(place, str(game), names, moves, number, fault, opening_moves)
+    return GameText(
+        place, str(game), names, moves, number, fault, opening_moves, values
+    )
+
+
+def _values(found: Any, num_moves: int) -> tuple[float | None, ...]:
+    """Checks the values of a game."""
+    if not isinstance(found, list) or len(found) not in (0, num_moves):
+        raise TypeError("values must be a list, with a value for each move")
+    for value in found:
+        if value is not None:
+            check_number("values", value, at_least=-1, at_most=1)
+    return tuple(found)
 
 
 def result_of(text: str) -> int | None:

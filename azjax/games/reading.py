@@ -170,4 +170,11 @@ def _replayed(game: Game, found: GameText) -> GameRecord:
     result = found.result
     if result is None and state.terminated:
         result = int(rewards(game, state)[0])
-    return GameRecord(found.names, actions, result, found.fault, found.opening_moves)
+    return GameRecord(
+        found.names,
+        actions,
+        result,
+        found.fault,
+        found.opening_moves,
+        found.values[: len(actions)],
+    )

@@ -2,30 +2,19 @@
 
 `Chess.action_to_text` writes moves: `e2e4`, `e1g1` for castling, `e7e8q`.
 
-The score in centipawns is `400 log10((1 + v) / (1 - v))` for the expected result v in
-[-1, 1] of the player to move, limited to 2000: a score of 100 is an expected score of
-64% (https://www.chessprogramming.org/Pawn_Advantage,_Win_Percentage,_and_Elo). It is no
-count of material.
+Scores are for the player to move; see `azjax.games.chess.scores`.
 """
 
-import math
 import re
 
 import numpy as np
 
 from azjax.games import Game, State
+from azjax.games.chess.scores import expected_result
 from azjax.games.core import compiled_mask
 
-MAX_CENTIPAWNS = 2000
-_MAX_VALUE = math.tanh(MAX_CENTIPAWNS / 800 * math.log(10))
 _SCORE = re.compile(r"info .*\bscore (?P<unit>cp|mate) (?P<number>[+-]?\d{1,9})\b.*")
 _OTHER_LINE = re.compile(r".*\bmultipv (?!1\b)")
-
-
-def centipawns(value: float) -> int:
-    """Returns the score of an expected result in [-1, 1]."""
-    value = min(max(value, -_MAX_VALUE), _MAX_VALUE)
-    return round(400 * math.log10((1 + value) / (1 - value)))
 
 
 def score_value(line: str, previous: float | None) -> float | None:
@@ -42,7 +31,7 @@ def score_value(line: str, previous: float | None) -> float | None:
     number = int(found["number"])
     if found["unit"] == "mate":
         return 1.0 if number > 0 else -1.0
-    return math.tanh(number / 800 * math.log(10))
+    return expected_result(number)
 
 
 def read_move(game: Game, state: State, text: str) -> int:

@@ -43,6 +43,18 @@ class PlayerSession:
         self.engine.num_closed += 1
 
 
+class Evaluating(Engine):
+    """Expects to win; after some moves it does not say."""
+
+    def start_session(self, game, seed):
+        session = super().start_session(game, seed)
+        session.choose = lambda state, moves: players.MoveDecision(
+            int(GAME.legal_action_mask(state).argmax()),
+            value=0.5 if len(moves) < 4 else None,
+        )
+        return session
+
+
 RANDOM = players.RandomPlayer(GAME)
 
 
@@ -70,6 +82,16 @@ def test_an_engine_gets_all_moves_from_the_initial_position():
     for shown in engine.shown:
         assert any(ended.moves[: len(shown)] == shown for ended in games_seen)
     assert min(map(len, engine.shown)) == 3
+
+
+def test_values_of_external_players_are_those_for_player_0():
+    engine = Evaluating()
+    result = arena.play_match(GAME, engine, RANDOM, KEY, 2, opening_moves=1)
+    first, second = result.game_records(("engine", "random"))
+    # Against a compiled player, after one random move.
+    assert first.values == (None, None, 0.5, *[None] * (len(first.moves) - 3))
+    assert second.values[:4] == (None, -0.5, None, -0.5)
+    assert len(second.values) == len(second.moves)
 
 
 @pytest.mark.parametrize(

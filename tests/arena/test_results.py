@@ -65,8 +65,21 @@ def test_a_resignation_is_not_a_forfeit():
 def test_game_records_name_the_players_in_order():
     match = result([[0, 1, -1], [0, 2, 3]], [1, 1], opening_moves=1)
     first, second = match.game_records(("me", "you"))
-    assert first == (("me", "you"), [0, 1], 1, "", 1)
-    assert second == (("you", "me"), [0, 2, 3], -1, "", 1)
+    assert first == (("me", "you"), [0, 1], 1, "", 1, ())
+    assert second == (("you", "me"), [0, 2, 3], -1, "", 1, ())
+
+
+def test_game_records_have_the_known_values():
+    match = arena.MatchResult(
+        np.array([[0, 1, -1], [0, 2, 3]]),
+        np.array([1, 1]),
+        ("", ""),
+        0,
+        np.array([[np.nan] * 3, [np.nan, 0.5, -1]]),
+    )
+    first, second = match.game_records(("me", "you"))
+    assert first.values == ()
+    assert second.values == (None, 0.5, -1)
 
 
 def test_matches_of_different_lengths_are_concatenated():

@@ -86,6 +86,33 @@ def test_a_row_has_the_position_the_move_and_the_result(imported):
     assert np.isnan(rows.policy_values).all()
 
 
+def test_evaluations_are_values_and_show_bad_moves(tmp_path):
+    values = [None, None, -0.25, -0.5, -0.4, None, 0.75, 0.0, 0.0]
+    record = GameRecord(NAMES, DRAWN, 0, "", opening_moves=2, values=values)
+    import_games([write(tmp_path / "games.jsonl", [record])], tmp_path / "stored")
+    rows = read_rows(tmp_path / "stored").rows
+    # For player 0; that of the first position, and of the one before 0.75, is known
+    # from the move there only.
+    before = np.array([-0.25, -0.25, -0.5, -0.4, 0.75, 0.75, 0.0])
+    sign = np.array([1, -1, 1, -1, 1, -1, 1])
+    np.testing.assert_allclose(rows.value, before * sign)
+    np.testing.assert_array_equal(rows.regret, 0)
+    np.testing.assert_allclose(rows.draw_probability, 1 - abs(before))
+    np.testing.assert_array_equal(rows.reward, 0)
+
+
+def test_a_bad_move_is_no_policy_target(tmp_path):
+    values = [0.0, 0.125, 0.375, 0.5, -0.5]
+    record = GameRecord(NAMES, WON, 1, "", values=values)
+    import_games([write(tmp_path / "games.jsonl", [record])], tmp_path / "stored")
+    rows = read_rows(tmp_path / "stored").rows
+    np.testing.assert_allclose(rows.regret, [0, 0.125, 0, 0.125, 1])
+    np.testing.assert_array_equal(rows.policy_counts, [1, 1, 1, 1, 0])
+    assert list(rows.policy_actions) == WON[:4]
+    np.testing.assert_array_equal(rows.reward, [0, 0, 0, 0, 1])
+    np.testing.assert_array_equal(rows.draw_probability, 0)
+
+
 def test_a_run_learns_from_resigned_and_agreed_games(imported):
     config = TrainConfig(
         game="tic_tac_toe", iterations=1, learn_from=(str(imported[1]),)

@@ -78,6 +78,39 @@ def test_quotation_marks_in_names_are_escaped():
     assert r'[Black "a \"player\" [x\\y]"]' in text
 
 
+def test_evaluations_are_written_and_read():
+    values = (None, 0.1, None, -1.0, 0.0)
+    written = record("e2e4 e7e5 g1f3 b8c6 f1c4")._replace(values=values)
+    text = CHESS.record_format.write(CHESS, [written])
+    assert "1. e4 e5 {[%eval 0.35]} 2. Nf3 Nc6 {[%eval -20.00]} 3. Bc4" in text
+    (read,) = read_pgn(text)
+    scores = [node.eval() for node in read.mainline()]
+    assert [score and score.white().score() for score in scores] == [
+        *(None, 35, None, -2000, 0)
+    ]
+    (found,) = CHESS.record_format.read(text)
+    for value, expected in zip(found.values, values, strict=True):
+        assert value == (expected and pytest.approx(expected, abs=1e-3))
+
+
+def test_a_comment_is_not_broken_between_its_name_and_its_value():
+    moves = "g1f3 g8f6 f3g1 f6g8 " * 10
+    written = record(moves)._replace(values=[0.25] * 40)
+    text = CHESS.record_format.write(CHESS, [written])
+    assert text.count("{[%eval 0.89]}") == 40
+    assert max(map(len, text.splitlines())) <= 79
+
+
+def test_mates_and_random_moves_are_read_from_comments():
+    text = (
+        "1. e4 { [%eval #-3] [%clk 0:03:00] } "
+        "1... e5 {[%eval #2]} 2. Nf3 {the moves so far were made at random} *"
+    )
+    (found,) = CHESS.record_format.read(text)
+    assert found.values == (-1, 1, None)
+    assert found.opening_moves == 3
+
+
 def test_a_forfeit_is_a_comment():
     ended = record("e2e4", result=1, fault="the engine } died")
     (read,) = read_pgn(CHESS.record_format.write(CHESS, [ended]))

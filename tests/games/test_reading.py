@@ -48,6 +48,14 @@ def test_what_a_game_writes_is_read_back(name, tmp_path):
         assert found.result == record.result
 
 
+def test_values_in_lines_of_json_are_read_back(tmp_path):
+    game = games.make("connect_four")
+    record = GameRecord(NAMES, [3, 3, 3], None, "", values=(0.25, None, -1.0))
+    path = tmp_path / "games.jsonl"
+    path.write_text(game.record_format.write(game, [record]))
+    assert list(read_games(path)) == [(game, record)]
+
+
 @pytest.mark.parametrize("result", [1, 0, -1, None])
 @pytest.mark.parametrize("name", ["connect_four", "go:5", "chess"])
 def test_results_and_faults_are_read_back(name, result, tmp_path):
@@ -195,6 +203,14 @@ GOOD = '{"game": "tic_tac_toe", "players": ["a", "b"], "result": "1-0", "moves":
         (
             GOOD.replace("}", ', "opening_moves": -3}'),
             "line 2: not a game.*opening_moves must be an int >= 0: -3",
+        ),
+        (
+            GOOD.replace("}", ', "values": [2]}'),
+            "line 2: not a game.*values must be a number from -1 to 1: 2",
+        ),
+        (
+            GOOD.replace("}", ', "values": [0, 0]}'),
+            "line 2: not a game.*values must be a list, with a value for each move",
         ),
     ],
 )

@@ -1,6 +1,7 @@
 import pytest
 
-from azjax.players.uci_notation import centipawns, score_value
+from azjax.games.chess.scores import centipawns
+from azjax.players.uci_notation import score_value
 
 
 @pytest.mark.parametrize(

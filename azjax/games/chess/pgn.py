@@ -13,6 +13,7 @@ import numpy as np
 
 from azjax.games.chess import notation
 from azjax.games.chess.moves import generate
+from azjax.games.chess.scores import centipawns, expected_result
 from azjax.games.game_record import (
     RESULTS,
     GameRecord,
@@ -24,6 +25,8 @@ from azjax.games.game_record import (
 if TYPE_CHECKING:
     from azjax.games.chess.game import Chess
 
+_NO_BREAK_SPACE = "\xa0"  # a space at which no line ends
+_RANDOM = "the moves so far were made at random"
 _STANDARD = ("standard", "chess", "normal")  # values of the tag Variant
 # Parts of the tag Termination, by the standard, Lichess and Chess.com.
 _FAULTS = ("time forfeit", "won on time", "rules infraction", "abandoned")
@@ -76,12 +79,7 @@ def _game_text(record: GameRecord, moves: Sequence[str]) -> str:
         "Black": record.names[1],
         "Result": result,
     }
-    words = [
-        f"{number // 2 + 1}. {move}" if number % 2 == 0 else move
-        for number, move in enumerate(moves)
-    ]
-    if record.opening_moves:
-        words.insert(record.opening_moves, "{the moves so far were made at random}")
+    words = _movetext(record, moves)
     if record.fault:
         tags["Termination"] = "rules infraction" if record.is_forfeit else "normal"
         words.append(f"{{{' '.join(record.fault.split()).replace('}', ')')}}}")
@@ -89,7 +87,26 @@ def _game_text(record: GameRecord, moves: Sequence[str]) -> str:
     body = textwrap.fill(
         " ".join([*words, result]), 79, break_long_words=False, break_on_hyphens=False
     )
-    return f"{head}\n{body}\n"
+    return f"{head}\n{body.replace(_NO_BREAK_SPACE, ' ')}\n"
+
+
+def _movetext(record: GameRecord, moves: Sequence[str]) -> list[str]:
+    """Returns moves, move numbers and comments."""
+    words, has_comment = [], False
+    for number, move in enumerate(moves):
+        if number % 2 == 0 or has_comment:
+            words.append(f"{number // 2 + 1}{'...' if number % 2 else '.'}")
+        words.append(move)
+        value = record.values[number] if record.values else None
+        comments = []
+        if value is not None:
+            comments.append(f"[%eval{_NO_BREAK_SPACE}{centipawns(value) / 100:.2f}]")
+        if number + 1 == record.opening_moves:
+            comments.append(_RANDOM)
+        has_comment = bool(comments)
+        if has_comment:
+            words.append(f"{{{' '.join(comments)}}}")
+    return words
 
 
 def _escaped(text: str) -> str:
@@ -151,7 +168,9 @@ def _step(game: "Chess", states, actions):
 
 
 def read_pgn(text: str) -> Iterator[GameText]:
-    """Yields the games of chess of a PGN file, without comments and variations.
+    """Yields the games of chess of a PGN file, without variations. Of the comments it
+    reads evaluations, such as `[%eval 0.35]` (pawns, as White sees it) and `[%eval
+    #-3]` (a mate), and the arena's about random moves.
 
     Raises:
         ValueError: python-chess, which reads PGN, is not installed; or a game is of a
@@ -195,6 +214,8 @@ def _game_of(game: Any, place: str) -> GameText:
     except ValueError as error:
         raise ValueError(f"{place}: {error}") from None
     ending = tags.get("Termination", "").lower()
+    nodes = list(game.mainline())
+    values = tuple(map(_value, nodes))
     return GameText(
         place,
         "chess",
@@ -202,7 +223,20 @@ def _game_of(game: Any, place: str) -> GameText:
         [move.uci() for move in game.mainline_moves()],
         result,
         ending if any(fault in ending for fault in _FAULTS) else "",
+        max((node.ply() for node in nodes if _RANDOM in node.comment), default=0),
+        values if any(value is not None for value in values) else (),
     )
+
+
+def _value(node: Any) -> float | None:
+    """Returns the expected result for White of the evaluation of a move."""
+    score = node.eval()
+    if score is None:
+        return None
+    mate = score.white().mate()
+    if mate is None:
+        return expected_result(score.white().score())
+    return 1.0 if mate > 0 else -1.0
 
 
 def _unescaped(text: str) -> str:

@@ -7,10 +7,10 @@ search with `use_solver`. The number of moves is that of the principal variation
 from typing import NamedTuple
 
 from azjax.games.chess import Chess, State
+from azjax.games.chess.scores import centipawns
 from azjax.games.host import next_state
 from azjax.play.move_ranking import rank_moves
 from azjax.players import MoveDecision
-from azjax.players.uci_notation import centipawns
 
 
 class Progress(NamedTuple):
