@@ -136,9 +136,10 @@ def _play_sessions(
         except ForfeitError as error:
             fault = RESIGNED if isinstance(error, ResignError) else _reason(error)
             return PlayedGame(moves, 1 if player else -1, fault, values)
+        if moves and is_external[player] and decision.value is not None:
+            values[-1] = decision.value * (1 - 2 * player)
         moves.append(decision.action)
-        is_known = is_external[player] and decision.value is not None
-        values.append(decision.value * (1 - 2 * player) if is_known else None)
+        values.append(None)
         state = next_state(game, state, decision.action)
     return PlayedGame(moves, int(rewards(game, state)[0]), "", values)
 

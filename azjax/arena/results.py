@@ -53,8 +53,8 @@ class MatchResult:
     faults: N texts, as in `GameRecord`.
     opening_moves: number of opening moves of each game.
     values: `[N, T]` float32; the expected result for player 0 after each move, in [-1,
-        1], as the external player who made it saw it; NaN where it is not known. None
-        for a match of compiled players.
+        1], as an external player who was to move then saw it; NaN where it is not
+        known. None for a match of compiled players.
     """
 
     moves: np.ndarray
@@ -141,19 +141,23 @@ class MatchResult:
 
 
 def concatenate(results: Sequence[MatchResult]) -> MatchResult:
-    """Concatenates several matches between the same compiled players."""
+    """Concatenates several matches between the same players."""
     longest = max(result.moves.shape[1] for result in results)
+    values = [result.values for result in results if result.values is not None]
     return MatchResult(
-        moves=np.concatenate([_pad(result.moves, longest) for result in results]),
+        moves=np.concatenate([_pad(result.moves, longest, -1) for result in results]),
         results=np.concatenate([result.results for result in results]),
         faults=tuple(fault for result in results for fault in result.faults),
         opening_moves=results[0].opening_moves,
+        values=np.concatenate([_pad(each, longest, np.nan) for each in values])
+        if len(values) == len(results)
+        else None,
     )
 
 
-def _pad(moves: np.ndarray, length: int) -> np.ndarray:
-    missing = length - moves.shape[1]
-    return np.pad(moves, ((0, 0), (0, missing)), constant_values=-1)
+def _pad(rows: np.ndarray, length: int, value: float) -> np.ndarray:
+    missing = length - rows.shape[1]
+    return np.pad(rows, ((0, 0), (0, missing)), constant_values=value)
 
 
 def _count(results: np.ndarray) -> WinDrawLoss:

@@ -76,7 +76,8 @@ def arena_command(
         sprt: two Elo values. Play until a sequential test decides whether the first
             player's advantage is the first or the second value; the error rate of
             either verdict is 5%.
-        save: a new directory for all games, ratings.png and results.json.
+        save: a new directory for all games, with the evaluations of uci:COMMAND,
+            ratings.png and results.json.
         at_once: maximum number of concurrent games.
         move_seconds: time limit for a move of an external program (`gtp:COMMAND`,
             `uci:COMMAND`), which otherwise forfeits the game.

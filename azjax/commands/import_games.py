@@ -18,6 +18,7 @@ def import_games_command(
     Reads PGN (chess), SGF (Go), the arena's lines of JSON, saved games of azjax, and
     text files with the moves of a game in each line; or CSV files of solved positions,
     each of which becomes a game of one best move that ends with the solved result.
+    Evaluations in PGN and JSON, such as `[%eval 0.35]`, become values of positions.
 
     Args:
         files: the files.

@@ -191,7 +191,8 @@ def rows_of(
     player = np.asarray(states.current_player).T[place]
     sign = (1 - 2 * player).astype(np.float32)
     before, loss = _evaluations(records, results, moves.shape[1])
-    value, regret = before[place] * sign + 0.0, np.maximum(0, loss[place] * sign)
+    value = before[place] * sign + 0.0  # no -0.0
+    regret = np.maximum(0, loss[place] * sign) + 0.0
     is_target = regret <= MAX_LOSS
     terminated = number == np.array(lengths)[row] - 1
     result = results[row]
@@ -210,7 +211,7 @@ def rows_of(
         value=value,
         draw_probability=np.where(result == 0, 1 - np.abs(value), 0),
         regret=regret,
-        reward=np.where(terminated, result * sign, 0) + 0.0,  # no -0.0
+        reward=np.where(terminated, result * sign, 0) + 0.0,
         terminated=terminated,
         simulations=np.zeros(len(row), np.int32),
     )
@@ -222,9 +223,8 @@ def _evaluations(
     """Returns the expected result of player 0 before each move, and what the move cost
     player 0: `[GAMES_AT_ONCE, length]` float32.
 
-    The value before a move is that after the previous one; if it is not known, that
-    after the move itself, and else the result of the game. A loss that is not known is
-    0.
+    The value before a move is that after the previous one; if it is not known, the
+    result of the game. A loss that is not known is 0.
 
     Args:
         records: at most `GAMES_AT_ONCE` games.
@@ -238,8 +238,7 @@ def _evaluations(
         ]
     before = np.pad(after[:, :-1], ((0, 0), (1, 0)), constant_values=np.nan)
     loss = np.nan_to_num(before - after)
-    known = np.where(np.isnan(before), after, before)
-    return np.where(np.isnan(known), results[:, None], known), loss
+    return np.where(np.isnan(before), results[:, None], before), loss
 
 
 def _reason(record: GameRecord, reward: float | None) -> str:

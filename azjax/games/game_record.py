@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from azjax.games.core import Game
 
 RESULTS = {1: "1-0", 0: "1/2-1/2", -1: "0-1"}  # by the reward of player 0
+RANDOM_MOVES = "the moves so far were made at random"  # comment after an opening
 RESIGNED = "resigned"  # the fault of a resigned game, which is no forfeit
 _MALFORMED = (
     *(KeyError, TypeError, AttributeError, ValueError),
@@ -32,8 +33,8 @@ class GameRecord(NamedTuple):
         ended by the rules.
     opening_moves: number of random moves at the beginning.
     values: the expected result for player 0 after each move, in [-1, 1], as the game
-        was annotated or as the player who made the move saw it; None where it is not
-        known, and no values at all for a game without any.
+        was annotated, or as the player who was to move then saw it; None where it is
+        not known, and no values at all for a game without any.
     """
 
     names: tuple[str, str]
@@ -86,6 +87,12 @@ class RecordFormat(NamedTuple):
     head: str
     write: Callable[[Any, Sequence[GameRecord]], str]
     read: Callable[[str], Iterator[GameText]]
+
+
+def ends_opening(comment: str) -> bool:
+    """Returns whether a comment, whose lines may have been broken, says that the moves
+    so far were made at random."""
+    return RANDOM_MOVES in " ".join(comment.split())
 
 
 def is_forfeit(fault: str) -> bool:
@@ -151,7 +158,7 @@ def _from_json(line: str, place: str) -> GameText:
         fault = str(found.get("forfeit", ""))
         opening_moves = found.get("opening_moves", 0)
         check_int("opening_moves", opening_moves, 0)
-        values = _values(found.get("values", []), len(moves))
+        values = _values(found.get("values") or [], len(moves))
     except _MALFORMED as error:
         raise ValueError(
             f"{place}: not a game: a line has game, players, result and moves "

@@ -14,7 +14,8 @@ from azjax.games.chess.scores import expected_result
 from azjax.games.core import compiled_mask
 
 _SCORE = re.compile(r"info .*\bscore (?P<unit>cp|mate) (?P<number>[+-]?\d{1,9})\b.*")
-_OTHER_LINE = re.compile(r".*\bmultipv (?!1\b)")
+# Of another variation than the best one; a bound, which may be far from the score.
+_OTHER_LINE = re.compile(r".*\b(multipv (?!1\b)|upperbound\b|lowerbound\b)")
 
 
 def score_value(line: str, previous: float | None) -> float | None:
@@ -22,8 +23,8 @@ def score_value(line: str, previous: float | None) -> float | None:
 
     Args:
         line: a line of an engine.
-        previous: returned for a line without score, or of another variation than the
-            best one.
+        previous: returned for a line without score, with a bound in place of one, or
+            of another variation than the best one.
     """
     found = _SCORE.fullmatch(line)
     if found is None or _OTHER_LINE.match(line):

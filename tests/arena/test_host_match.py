@@ -88,10 +88,9 @@ def test_values_of_external_players_are_those_for_player_0():
     engine = Evaluating()
     result = arena.play_match(GAME, engine, RANDOM, KEY, 2, opening_moves=1)
     first, second = result.game_records(("engine", "random"))
-    # Against a compiled player, after one random move.
-    assert first.values == (None, None, 0.5, *[None] * (len(first.moves) - 3))
-    assert second.values[:4] == (None, -0.5, None, -0.5)
-    assert len(second.values) == len(second.moves)
+    # After the moves after which the engine is to move; the first one is random.
+    assert first.values == (None, 0.5, *[None] * (len(first.moves) - 2))
+    assert second.values == (-0.5, None, -0.5, *[None] * (len(second.moves) - 3))
 
 
 @pytest.mark.parametrize(

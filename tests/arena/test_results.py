@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 
 from azjax import arena
@@ -88,3 +90,16 @@ def test_matches_of_different_lengths_are_concatenated():
     )
     assert match.moves.tolist() == [[0, -1], [1, -1], [0, 1], [2, -1]]
     assert match.results.tolist() == [1, 0, 0, -1]
+    assert match.values is None
+
+
+def test_values_of_matches_of_different_lengths_are_concatenated():
+    short = dataclasses.replace(
+        result([[0], [1]], [1, 0]), values=np.array([[0.5], [np.nan]])
+    )
+    long = dataclasses.replace(
+        result([[0, 1], [2, -1]], [0, -1]), values=np.array([[1, 0], [-1, np.nan]])
+    )
+    values = concatenate([short, long]).values
+    expected = [[0.5, np.nan], [np.nan, np.nan], [1, 0], [-1, np.nan]]
+    np.testing.assert_array_equal(values, expected)

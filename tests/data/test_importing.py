@@ -91,12 +91,12 @@ def test_evaluations_are_values_and_show_bad_moves(tmp_path):
     record = GameRecord(NAMES, DRAWN, 0, "", opening_moves=2, values=values)
     import_games([write(tmp_path / "games.jsonl", [record])], tmp_path / "stored")
     rows = read_rows(tmp_path / "stored").rows
-    # For player 0; that of the first position, and of the one before 0.75, is known
-    # from the move there only.
-    before = np.array([-0.25, -0.25, -0.5, -0.4, 0.75, 0.75, 0.0])
+    # For player 0; where it is not known, the result.
+    before = np.array([0.0, -0.25, -0.5, -0.4, 0.0, 0.75, 0.0])
     sign = np.array([1, -1, 1, -1, 1, -1, 1])
     np.testing.assert_allclose(rows.value, before * sign)
     np.testing.assert_array_equal(rows.regret, 0)
+    assert not np.signbit(rows.regret).any()
     np.testing.assert_allclose(rows.draw_probability, 1 - abs(before))
     np.testing.assert_array_equal(rows.reward, 0)
 
@@ -106,6 +106,7 @@ def test_a_bad_move_is_no_policy_target(tmp_path):
     record = GameRecord(NAMES, WON, 1, "", values=values)
     import_games([write(tmp_path / "games.jsonl", [record])], tmp_path / "stored")
     rows = read_rows(tmp_path / "stored").rows
+    np.testing.assert_allclose(rows.value, [1, 0, 0.125, -0.375, 0.5])
     np.testing.assert_allclose(rows.regret, [0, 0.125, 0, 0.125, 1])
     np.testing.assert_array_equal(rows.policy_counts, [1, 1, 1, 1, 0])
     assert list(rows.policy_actions) == WON[:4]

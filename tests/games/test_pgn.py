@@ -93,12 +93,15 @@ def test_evaluations_are_written_and_read():
         assert value == (expected and pytest.approx(expected, abs=1e-3))
 
 
-def test_a_comment_is_not_broken_between_its_name_and_its_value():
+def test_comments_are_not_broken():
     moves = "g1f3 g8f6 f3g1 f6g8 " * 10
-    written = record(moves)._replace(values=[0.25] * 40)
-    text = CHESS.record_format.write(CHESS, [written])
-    assert text.count("{[%eval 0.89]}") == 40
-    assert max(map(len, text.splitlines())) <= 79
+    for opening_moves in range(1, 11):
+        written = record(moves, opening_moves=opening_moves)
+        written = written._replace(values=[0.25] * 40)
+        text = CHESS.record_format.write(CHESS, [written])
+        assert text.count("[%eval 0.89]") == 40
+        assert "the moves so far were made at random}" in text
+        assert max(map(len, text.splitlines())) <= 79
 
 
 def test_mates_and_random_moves_are_read_from_comments():
@@ -109,6 +112,21 @@ def test_mates_and_random_moves_are_read_from_comments():
     (found,) = CHESS.record_format.read(text)
     assert found.values == (-1, 1, None)
     assert found.opening_moves == 3
+
+
+@pytest.mark.parametrize(
+    ("moves", "value"),
+    [("1. f3 e5 2. g4 Qh4#", -1), ("1. e4 g5 2. d4 f6 3. Qh5#", 1)],
+)
+def test_a_mate_in_0_is_lost_by_the_player_to_move(moves, value):
+    (found,) = CHESS.record_format.read(f"{moves} {{[%eval #0]}} *")
+    assert found.values[-1] == value
+
+
+def test_broken_lines_in_a_comment_do_not_matter():
+    text = "1. e4 {the moves so far\nwere made at random} 1... e5 *"
+    (found,) = CHESS.record_format.read(text)
+    assert found.opening_moves == 1
 
 
 def test_a_forfeit_is_a_comment():

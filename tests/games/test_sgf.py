@@ -44,6 +44,8 @@ def test_resignation_is_the_result_and_random_moves_a_comment():
     text = GO.record_format.write(GO, [ended])
     assert "RE[W+R]" in text
     assert ";B[ae]C[the moves so far were made at random];W[be]" in text
+    (found,) = GO.record_format.read(text)
+    assert (found.moves, found.opening_moves) == (["a1", "b1"], 1)
 
 
 def test_margins_are_those_of_the_final_positions():

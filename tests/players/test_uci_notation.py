@@ -1,26 +1,15 @@
 import pytest
 
-from azjax.games.chess.scores import centipawns
 from azjax.players.uci_notation import score_value
-
-
-@pytest.mark.parametrize(
-    ("value", "score"),
-    [(0.0, 0), (0.5, 191), (-0.5, -191), (1.0, 2000), (-1.0, -2000), (2.0, 2000)],
-)
-def test_an_expected_result_has_a_score_in_centipawns(value, score):
-    assert centipawns(value) == score
-
-
-def test_a_score_of_100_expects_64_percent():
-    assert centipawns(2 * 0.640065 - 1) == 100
 
 
 @pytest.mark.parametrize(
     ("line", "value"),
     [
         ("info depth 9 score cp 191 nodes 5 pv e2e4", 0.5),
-        ("info depth 9 score cp -191 upperbound nodes 5", -0.5),
+        ("info depth 9 score cp -191 upperbound nodes 5", 0.25),
+        ("info depth 9 score mate 2 lowerbound nodes 5", 0.25),
+        ("info depth 9 score cp -191 nodes 5", -0.5),
         ("info depth 9 multipv 1 score cp 0", 0.0),
         ("info score mate 3 pv e2e4", 1.0),
         ("info score mate -1", -1.0),

@@ -15,10 +15,12 @@ from azjax.games.chess import notation
 from azjax.games.chess.moves import generate
 from azjax.games.chess.scores import centipawns, expected_result
 from azjax.games.game_record import (
+    RANDOM_MOVES,
     RESULTS,
     GameRecord,
     GameText,
     RecordFormat,
+    ends_opening,
     result_of,
 )
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from azjax.games.chess.game import Chess
 
 _NO_BREAK_SPACE = "\xa0"  # a space at which no line ends
-_RANDOM = "the moves so far were made at random"
+_MATE = 1_000_000  # centipawns of a mate
 _STANDARD = ("standard", "chess", "normal")  # values of the tag Variant
 # Parts of the tag Termination, by the standard, Lichess and Chess.com.
 _FAULTS = ("time forfeit", "won on time", "rules infraction", "abandoned")
@@ -100,12 +102,13 @@ def _movetext(record: GameRecord, moves: Sequence[str]) -> list[str]:
         value = record.values[number] if record.values else None
         comments = []
         if value is not None:
-            comments.append(f"[%eval{_NO_BREAK_SPACE}{centipawns(value) / 100:.2f}]")
+            comments.append(f"[%eval {centipawns(value) / 100:.2f}]")
         if number + 1 == record.opening_moves:
-            comments.append(_RANDOM)
+            comments.append(RANDOM_MOVES)
         has_comment = bool(comments)
         if has_comment:
-            words.append(f"{{{' '.join(comments)}}}")
+            text = f"{{{' '.join(comments)}}}"
+            words.append(text.replace(" ", _NO_BREAK_SPACE))
     return words
 
 
@@ -223,7 +226,7 @@ def _game_of(game: Any, place: str) -> GameText:
         [move.uci() for move in game.mainline_moves()],
         result,
         ending if any(fault in ending for fault in _FAULTS) else "",
-        max((node.ply() for node in nodes if _RANDOM in node.comment), default=0),
+        max((node.ply() for node in nodes if ends_opening(node.comment)), default=0),
         values if any(value is not None for value in values) else (),
     )
 
@@ -231,12 +234,7 @@ def _game_of(game: Any, place: str) -> GameText:
 def _value(node: Any) -> float | None:
     """Returns the expected result for White of the evaluation of a move."""
     score = node.eval()
-    if score is None:
-        return None
-    mate = score.white().mate()
-    if mate is None:
-        return expected_result(score.white().score())
-    return 1.0 if mate > 0 else -1.0
+    return score and expected_result(score.white().score(mate_score=_MATE))
 
 
 def _unescaped(text: str) -> str:

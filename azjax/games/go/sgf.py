@@ -9,10 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.games.game_record import (
+    RANDOM_MOVES,
     RESIGNED,
     GameRecord,
     GameText,
     RecordFormat,
+    ends_opening,
     score_text,
 )
 
@@ -62,7 +64,7 @@ def _tree(game: "Go", record: GameRecord, margin: float) -> str:
         for number, action in enumerate(record.moves)
     ]
     if record.opening_moves:
-        nodes[record.opening_moves - 1] += "C[the moves so far were made at random]"
+        nodes[record.opening_moves - 1] += f"C[{RANDOM_MOVES}]"
     lines = ["".join(nodes[start : start + 10]) for start in range(0, len(nodes), 10)]
     return "\n".join([f"(;{root}", *lines]) + ")\n"
 
@@ -97,7 +99,8 @@ def _margins(game: "Go", moves: jax.Array) -> jax.Array:
 
 
 def read_sgf(text: str) -> Iterator[GameText]:
-    """Yields the games of Go of an SGF collection, without comments and variations.
+    """Yields the games of Go of an SGF collection, without variations, and of the
+    comments only the arena's about random moves.
 
     Raises:
         ValueError: sgfmill, which reads SGF, is not installed; or a game is of another
@@ -132,6 +135,7 @@ def _game_of(game: Any, place: str) -> GameText:
     if size > len(_COLUMNS):
         raise ValueError(f"size must be at most {len(_COLUMNS)}: {size}")
     moves: list[str] = []
+    opening_moves = 0
     for node in game.get_main_sequence():
         if node.has_setup_stones():
             raise ValueError("handicap stones and set-up positions cannot be read")
@@ -143,6 +147,8 @@ def _game_of(game: Any, place: str) -> GameText:
             raise ValueError(f"move {len(moves) + 1} is of {color.upper()} out of turn")
         at = "pass" if point is None else f"{_COLUMNS[point[1]]}{point[0] + 1}"
         moves.append(at)
+        if node.has_property("C") and ends_opening(_text(node, "C")):
+            opening_moves = len(moves)
     result = _text(root, "RE").strip().lower()
     return GameText(
         place,
@@ -151,13 +157,14 @@ def _game_of(game: Any, place: str) -> GameText:
         moves,
         _result(result),
         _FAULTS.get(result[2:3], ""),
+        opening_moves,
     )
 
 
-def _text(root: Any, name: str) -> str:
+def _text(node: Any, name: str) -> str:
     """Returns the text of a property, `?` if it is missing or empty."""
-    with _naming(root, name):
-        return (root.get(name) if root.has_property(name) else "") or "?"
+    with _naming(node, name):
+        return (node.get(name) if node.has_property(name) else "") or "?"
 
 
 @contextlib.contextmanager
