@@ -33,7 +33,8 @@ DEFAULT_SIMULATIONS = 64
 MAX_SIMULATIONS = 100_000
 MAX_TEMPERATURE = 100.0
 
-# Settings of the search in a player spec, by their lower bounds.
+# Settings of the search in a player spec; numbers by their lower bounds.
+_BOOL_SETTINGS = ("use_solver", "rescale_values")
 _INT_SETTINGS = {"tree_reuse_nodes": 0, "max_num_considered_actions": 1}
 _FLOAT_SETTINGS = {
     "value_scale": 0,
@@ -207,7 +208,7 @@ PLAYER_KINDS = {
         (
             "simulations",
             "algorithm",
-            "use_solver",
+            *_BOOL_SETTINGS,
             *_INT_SETTINGS,
             *_FLOAT_SETTINGS,
         ),
@@ -265,7 +266,7 @@ def _search_changes(spec: PlayerSpec) -> dict[str, Any]:
             changes[name] = spec.float_setting(
                 name, _FLOAT_SETTINGS[name], _MAX_SETTING, 0.0
             )
-        elif name == "use_solver":
+        elif name in _BOOL_SETTINGS:
             changes[name] = spec.bool_setting(name, False)
     return changes
 

@@ -126,7 +126,7 @@ def test_an_unknown_player_error_lists_all_forms(spec):
         (
             "alphazero:{run}?depth=2",
             "no setting 'depth'; its settings are simulations, algorithm, "
-            "use_solver, tree_reuse_nodes, "
+            "use_solver, rescale_values, tree_reuse_nodes, "
             "max_num_considered_actions, value_scale, c_init, c_base, "
             "first_play_reduction",
         ),
@@ -160,8 +160,11 @@ def test_search_constants_replace_those_of_the_run(run, trained):
     )
     player = players.load(
         f"alphazero:{run}?algorithm=gumbel&value_scale=2&max_num_considered_actions=4"
+        "&rescale_values=false"
     )
-    assert player.search == GumbelConfig(value_scale=2.0, max_num_considered_actions=4)
+    assert player.search == GumbelConfig(
+        value_scale=2.0, max_num_considered_actions=4, rescale_values=False
+    )
 
 
 @pytest.mark.parametrize(
@@ -169,6 +172,7 @@ def test_search_constants_replace_those_of_the_run(run, trained):
     [
         ("value_scale=2", "value_scale is not a setting of .* alphazero"),
         ("max_num_considered_actions=2", "not a setting of .* alphazero"),
+        ("rescale_values=false", "rescale_values is not a setting of .* alphazero"),
         ("algorithm=gumbel&c_init=1", "c_init is not a setting of .* gumbel"),
         ("algorithm=gumbel&c_base=9", "c_base is not a setting of .* gumbel"),
         ("algorithm=gumbel&first_play_reduction=0", "not a setting of .* gumbel"),
