@@ -122,7 +122,7 @@ def main(settings: Settings) -> None:
                 train(settings, run, seed, options)
                 first = read_result(settings, baseline, seed)
                 numbers = judge(settings, run, settings.out / baseline / str(seed))
-                numbers |= differences(numbers, first or numbers)
+                numbers |= differences(numbers, first or {})
                 result = {"settings": settings.of_result(name), "numbers": numbers}
                 replace_file(run / RESULT, json.dumps(result, indent=2).encode())
             write_results(settings)
@@ -169,15 +169,13 @@ def judge(settings: Settings, run: Path, baseline: Path) -> dict[str, float]:
     return result
 
 
-def differences(numbers: dict[str, float], first: dict[str, float]):
+def differences(numbers: dict[str, float], first: dict[str, float]) -> dict[str, float]:
     """Returns how many more mistakes a variant makes than the first with its seed, by
-    the name of the measure; nothing for the first."""
-    if numbers is first:
-        return {}
+    the name of the measure."""
     return {
-        f"{MORE}{name}": numbers[name] - first[name]
-        for name in numbers
-        if name in first and name != SCORE
+        f"{MORE}{name}": value - first[name]
+        for name, value in numbers.items()
+        if name in first
     }
 
 

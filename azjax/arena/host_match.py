@@ -154,9 +154,8 @@ def _as_match(played: Sequence[PlayedGame], opening_moves: int) -> MatchResult:
     values = np.full(moves.shape, np.nan, np.float32)
     for row, value_row, ended in zip(moves, values, played, strict=True):
         row[: len(ended.moves)] = ended.moves
-        value_row[: len(ended.values)] = [
-            np.nan if value is None else value for value in ended.values
-        ]
+        # NaN for None
+        value_row[: len(ended.values)] = np.array(ended.values, np.float32)
     signs = np.where(np.arange(len(played)) % 2, -1, 1)
     results = (signs * [ended.result for ended in played]).astype(np.int8)
     faults = tuple(ended.fault for ended in played)

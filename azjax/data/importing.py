@@ -233,9 +233,7 @@ def _evaluations(
     """
     after = np.full((GAMES_AT_ONCE, length), np.nan, np.float32)
     for row, record in zip(after, records, strict=False):
-        row[: len(record.values)] = [
-            np.nan if value is None else value for value in record.values
-        ]
+        row[: len(record.values)] = np.array(record.values, np.float32)  # NaN for None
     before = np.pad(after[:, :-1], ((0, 0), (1, 0)), constant_values=np.nan)
     loss = np.nan_to_num(before - after)
     return np.where(np.isnan(before), results[:, None], before), loss

@@ -123,6 +123,14 @@ def test_a_mate_in_0_is_lost_by_the_player_to_move(moves, value):
     assert found.values[-1] == value
 
 
+def test_a_mate_may_be_far_away():
+    text = f"1. e4 {{[%eval #{'9' * 400}]}} 1... e5 {{[%eval #-2000000]}} *"
+    (found,) = CHESS.record_format.read(text)
+    assert found.values == (1, -1)
+    with pytest.raises(ValueError, match="game 1: Exceeds the limit"):
+        list(CHESS.record_format.read(f"1. e4 {{[%eval #{'9' * 5000}]}} *"))
+
+
 def test_broken_lines_in_a_comment_do_not_matter():
     text = "1. e4 {the moves so far\nwere made at random} 1... e5 *"
     (found,) = CHESS.record_format.read(text)

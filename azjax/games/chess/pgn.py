@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from azjax.games.chess.game import Chess
 
 _NO_BREAK_SPACE = "\xa0"  # a space at which no line ends
-_MATE = 1_000_000  # centipawns of a mate
 _STANDARD = ("standard", "chess", "normal")  # values of the tag Variant
 # Parts of the tag Termination, by the standard, Lichess and Chess.com.
 _FAULTS = ("time forfeit", "won on time", "rules infraction", "abandoned")
@@ -212,29 +211,43 @@ def _game_of(game: Any, place: str) -> GameText:
         raise ValueError(f"{place} is of the variant {tags['Variant']!r}, not of chess")
     if game.board().fen() != notation.FIRST_POSITION:
         raise ValueError(f"{place} starts from another position: {game.board().fen()}")
+    nodes = list(game.mainline())
     try:
         result = result_of(tags.get("Result", "*"))
+        values = tuple(map(_value, nodes))
     except ValueError as error:
         raise ValueError(f"{place}: {error}") from None
     ending = tags.get("Termination", "").lower()
-    nodes = list(game.mainline())
-    values = tuple(map(_value, nodes))
+    openings = [
+        number for number, node in enumerate(nodes, 1) if ends_opening(node.comment)
+    ]
     return GameText(
         place,
         "chess",
         (_unescaped(tags.get("White", "?")), _unescaped(tags.get("Black", "?"))),
-        [move.uci() for move in game.mainline_moves()],
+        [node.move.uci() for node in nodes],
         result,
         ending if any(fault in ending for fault in _FAULTS) else "",
-        max((node.ply() for node in nodes if ends_opening(node.comment)), default=0),
+        max(openings, default=0),
         values if any(value is not None for value in values) else (),
     )
 
 
 def _value(node: Any) -> float | None:
-    """Returns the expected result for White of the evaluation of a move."""
-    score = node.eval()
-    return score and expected_result(score.white().score(mate_score=_MATE))
+    """Returns the expected result for White of the evaluation of a move.
+
+    Raises:
+        ValueError: the number of a mate has thousands of digits.
+    """
+    from chess.engine import Cp  # noqa: PLC0415, an extra
+
+    evaluation = node.eval()
+    if evaluation is None:
+        return None
+    score = evaluation.white()
+    if score.is_mate():
+        return 1.0 if score > Cp(0) else -1.0
+    return expected_result(score.score())
 
 
 def _unescaped(text: str) -> str:
