@@ -4,9 +4,10 @@
         --variants "default=" "wide=--network.trunk.width 512" "z=--learner.td-lambda 1"
 
 A variant is `NAME=OPTIONS`, the options those of `azjax train`; the first one is the
-baseline. The runs follow each other, seed by seed, so that changes of the machine
-affect all variants alike. A stopped script continues with the same command: finished
-runs are not trained again, and `azjax train` continues the last one.
+baseline. Options that begin with `--variation VARIATION` train a variation of
+`experiments/variations.py`. The runs follow each other, seed by seed, so that changes
+of the machine affect all variants alike. A stopped script continues with the same
+command: finished runs are not trained again, and `azjax train` continues the last one.
 
 A variant is judged by its mistakes in solved positions, without and with search, where
 the game has some, by how many more it makes than the baseline with the same seed, and
@@ -17,6 +18,7 @@ over the seeds; with fewer than three they say little. Writes `ablation.md` and
 
 import dataclasses
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -38,6 +40,8 @@ from azjax.training.loop import named_players
 RESULT = "result.json"
 SCORE = "score against the first"
 MORE = "more "  # head of the names of differences to the first
+VARIATION = "--variation"
+VARIATIONS = Path(__file__).with_name("variations.py")
 MINUTES = 10.0
 DOT, PALE = "#0072b2", "#66737f"
 
@@ -129,15 +133,18 @@ def main(settings: Settings) -> None:
     print((settings.out / "ablation.md").read_text())
 
 
-def train(settings: Settings, run: Path, seed: int, options: Sequence[str]) -> None:
+def train(settings: Settings, run: Path, seed: int, options: list[str]) -> None:
     """Trains a run, or continues it.
 
     Raises:
         SystemExit: it failed or was stopped.
     """
-    command = [sys.executable, "-m", "azjax", "train", settings.game]
+    command = [sys.executable, "-m", "azjax", "train"]
+    if options[:1] == [VARIATION]:
+        command = [sys.executable, os.fspath(VARIATIONS), *options[1:2]]
+        options = options[2:]
     unit, number = settings.length
-    command += [f"--{unit}", str(number), "--seed", str(seed)]
+    command += [settings.game, f"--{unit}", str(number), "--seed", str(seed)]
     command += ["--run-dir", str(run), *options]
     print(shlex.join(command[1:]), flush=True)
     status = subprocess.run(command, check=False).returncode

@@ -1,26 +1,45 @@
 """Variations of AlphaZero, through the arguments of `azjax.train`.
 
-    python experiments/variations.py pure_z
-    python experiments/variations.py five_steps --game connect_four
-    python experiments/variations.py prioritized --minutes 10
-    python experiments/variations.py occupied --game connect_four
+    python experiments/variations.py pure_z tic_tac_toe
+    python experiments/variations.py prioritized connect_four --minutes 10
 
-Each function below returns the arguments of one variation; docs/training.md lists the
-other replaceable parts.
+The options are those of `azjax train`. Each function below returns the arguments of one
+variation; docs/training.md lists the other replaceable parts. `experiments/ablate.py`
+compares variations with several seeds.
 """
 
-import argparse
+import sys
 
 import jax
 import jax.numpy as jnp
 import optax
 
-from azjax import games, networks, train, training
+from azjax import cli, games, networks, train, training
+from azjax.commands.train import parse_train_config, show_run
+from azjax.training.learner import learning_rate
+from azjax.training.signals import exit_on_second_signal
+
+NUM_EARLY = 12  # stones
 
 
 def pure_z(game: games.Game) -> dict:
     """Trains on the result of the game."""
     return {"value_target": training.lambda_target(1.0, game.max_moves)}
+
+
+def soft_z(game: games.Game) -> dict:
+    """Trains on the mean of the game's result and the search's value.
+
+    The soft-Z target of Willemsen et al. 2021, "Value targets in off-policy AlphaZero:
+    a new greedy backup", with bad moves left out as in `lambda_returns`.
+    """
+
+    def compute(moves):
+        result = training.lambda_returns(moves, td_lambda=1.0)
+        value = training.soft_result(moves.value, moves.draw_probability)
+        return (result + value) / 2
+
+    return {"value_target": training.ValueTarget(compute, game.max_moves)}
 
 
 def five_steps(game: games.Game, num_steps: int = 5) -> dict:
@@ -91,26 +110,79 @@ def occupied(game: games.Game) -> dict:
     return {"parts": networks.Parts(auxiliary=(head,))}
 
 
+def early(game: games.Game) -> dict:
+    """Gives positions with few stones twice the weight, in games whose first two planes
+    are the stones.
+
+    Networks learn frequent positions first (Neumann and Gros 2024, "AlphaZero neural
+    scaling and Zipf's law").
+    """
+    del game
+
+    def loss(prediction, batch):
+        stones = batch.observation[..., :2].sum(axis=(1, 2, 3))
+        weight = jnp.where(stones < NUM_EARLY, 2.0, 1.0)
+        weight /= weight.mean()
+        return {
+            name: head._replace(loss=weight * head.loss)
+            for name, head in training.head_losses(prediction, batch).items()
+        }
+
+    return {"loss": loss}
+
+
+def muon(game: games.Game) -> dict:
+    """Trains the kernels of dense layers by Muon, the other parameters by Adam.
+
+    Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks", with
+    steps of the size of Adam's.
+    """
+    del game
+    config = training.LearnerConfig()
+
+    def scale(updates, state, params=None, *, progress, **extra_args):
+        del params, extra_args
+        rate = learning_rate(config, progress)
+        return jax.tree.map(lambda update: rate * update, updates), state
+
+    optimizer = optax.chain(
+        optax.clip_by_global_norm(config.max_gradient_norm),
+        optax.contrib.muon(
+            1.0, consistent_rms=0.2, adam_b2=0.99, weight_decay=config.weight_decay
+        ),
+        optax.GradientTransformationExtraArgs(lambda params: optax.EmptyState(), scale),
+    )
+    return {"optimizer": optimizer}
+
+
 VARIATIONS = {
-    "pure_z": pure_z,
-    "five_steps": five_steps,
-    "prioritized": prioritized,
-    "occupied": occupied,
+    each.__name__: each
+    for each in (pure_z, soft_z, five_steps, prioritized, early, occupied, muon)
 }
 
 
-def main() -> None:
-    """Trains one variation."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("variation", choices=VARIATIONS)
-    parser.add_argument("--game", default="tic_tac_toe")
-    parser.add_argument("--minutes", type=float, default=2.0)
-    parser.add_argument("--run-dir")
-    args = parser.parse_args()
-    run_dir = args.run_dir or f"runs/{args.variation}"
-    config = training.preset("auto", args.game, minutes=args.minutes, run_dir=run_dir)
-    train(config, **VARIATIONS[args.variation](games.make(args.game)))
+def main(args: list[str]) -> None:
+    """Trains one variation.
+
+    Raises:
+        ValueError: an argument is not allowed.
+    """
+    prog = "variations.py"
+    if len(args) < 2 or args[0] not in VARIATIONS:
+        raise ValueError(
+            f"usage: {prog} VARIATION GAME [OPTIONS], with the options of azjax train; "
+            f"variations are {', '.join(VARIATIONS)}"
+        )
+    name, game, *options = args
+    if not any(option.startswith("--run-dir") for option in options):
+        options += ["--run-dir", f"runs/{name}"]
+    config = parse_train_config(game, options, prog=f"{prog} {name} {game}")
+    arguments = VARIATIONS[name](games.make(game))
+    with exit_on_second_signal():
+        run = train(config, **arguments)
+    show_run(run)
 
 
 if __name__ == "__main__":
-    main()
+    with cli.one_line_errors():
+        main(sys.argv[1:])

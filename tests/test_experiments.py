@@ -570,5 +570,5 @@ def test_ppo_learns_to_beat_random_moves(tmp_path):
 
 @pytest.mark.slow
 def test_a_variation_is_trained(tmp_path):
-    run("variations.py", "pure_z", "--minutes", 0.05, folder=tmp_path)
+    run("variations.py", "pure_z", "tic_tac_toe", "--minutes", 0.05, folder=tmp_path)
     assert (tmp_path / "runs" / "pure_z" / "player" / "weights.npz").exists()

@@ -58,9 +58,12 @@ def quick_runs():
     ("name", "game"),
     [
         ("pure_z", "tic_tac_toe"),
+        ("soft_z", "tic_tac_toe"),
         ("five_steps", "tic_tac_toe"),
         ("prioritized", "tic_tac_toe"),
+        ("early", "tic_tac_toe"),
         ("occupied", "connect_four"),
+        ("muon", "tic_tac_toe"),
     ],
 )
 @pytest.mark.usefixtures("quick_runs")
@@ -76,7 +79,7 @@ def test_a_variation_learns_through_train(name, game, tmp_path):
     assert all(("occupied_loss" in row) == (name == "occupied") for row in losses)
     settings = json.loads((run.directory / "config.json").read_text())
     assert settings.get("hooks", []) == [
-        each for each in ("value_target", "sampler") if each in arguments
+        each for each in ("loss", "value_target", "sampler") if each in arguments
     ]
 
 
