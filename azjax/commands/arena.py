@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -42,6 +43,7 @@ TOURNAMENT_GAMES = 100
 SPRT_GAMES = 2000
 MAX_GAMES = 100_000
 RESULTS_FILE = "results.json"
+LINE_SECONDS = 30.0  # between lines of progress
 
 
 def arena_command(
@@ -186,9 +188,16 @@ def run_tournament(
         if settings.directory is not None:
             append_games(settings.directory, settings.game, (name, opponent), match)
 
+    num_matches = math.comb(len(names), 2)
+    num_games = num_matches * settings.num_games
+    lines = _ProgressLines(console, num_games)
+
+    def on_games(number: int) -> None:
+        progress.advance(task, number)
+        lines.advance(number)
+
     with _progress(console) as progress:
-        num_matches = math.comb(len(names), 2)
-        task = progress.add_task("games", total=num_matches * settings.num_games)
+        task = progress.add_task("games", total=num_games)
         is_interrupted = False
         try:
             play_tournament(
@@ -198,7 +207,7 @@ def run_tournament(
                 settings.num_games,
                 opening_moves=settings.opening_moves,
                 games_at_once=settings.at_once,
-                on_games=lambda number: progress.advance(task, number),
+                on_games=on_games,
                 on_match=on_match,
             )
         except KeyboardInterrupt:
@@ -332,6 +341,23 @@ def read_anchor(text: str, names: Sequence[str]) -> tuple[str, float]:
 def _progress(console: Console) -> Progress:
     columns = (BarColumn(), MofNCompleteColumn(), "games", TimeRemainingColumn())
     return Progress(*columns, console=console, transient=True)
+
+
+class _ProgressLines:
+    """Prints the number of games played, at most every `LINE_SECONDS`, where the
+    console is not a terminal, which has a bar."""
+
+    def __init__(self, console: Console, total: int):
+        self._console, self._total, self._done = console, total, 0
+        self._last = time.monotonic()
+
+    def advance(self, number: int) -> None:
+        """Adds games that have just finished."""
+        self._done += number
+        now = time.monotonic()
+        if not self._console.is_terminal and now - self._last >= LINE_SECONDS:
+            self._last = now
+            print_line(self._console, f"{self._done} of {self._total} games")
 
 
 def _read_test(sprt: tuple[float, float], players: Sequence[str]) -> Sprt:

@@ -4,6 +4,7 @@ import pytest
 from matplotlib.image import imread
 
 from azjax import cli, games, players
+from azjax.commands import arena
 from azjax.commands.arena import named, read_anchor
 from azjax.games import read_games
 from azjax.players.registry import PLAYER_KINDS, PlayerKind
@@ -41,6 +42,16 @@ def engine(monkeypatch):
 
 def run(*args):
     cli.main(["arena", *args])
+
+
+def test_a_file_gets_lines_of_progress(monkeypatch, capsys):
+    monkeypatch.setattr(arena, "LINE_SECONDS", 0.0)
+    run("tic_tac_toe", "random", "greedy", "--games", "8", "--at-once", "4")
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.endswith(" of 8 games")] == [
+        "4 of 8 games",
+        "8 of 8 games",
+    ]
 
 
 def test_a_tournament_is_printed_and_saved(tmp_path, capsys, engine):
