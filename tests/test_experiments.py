@@ -321,6 +321,25 @@ def test_variants_are_checked(variants, seeds, message):
         script.Settings("go", variants=variants, seeds=seeds)
 
 
+def test_a_variant_can_be_a_variation(tmp_path, monkeypatch):
+    script = types.SimpleNamespace(**runpy.run_path(str(FOLDER / "ablate.py")))
+    commands = []
+
+    def train(command, check):
+        commands.append(command[1:])
+        return types.SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(subprocess, "run", train)
+    settings = script.Settings("go:5", variants=("z=",), iterations=2)
+    script.train(settings, tmp_path, 1, ["--variation", "pure_z", "--preset", "cpu"])
+    script.train(settings, tmp_path, 1, ["--preset", "cpu"])
+    length = ["go:5", "--iterations", "2", "--seed", "1", "--run-dir", str(tmp_path)]
+    assert commands == [
+        [str(FOLDER / "variations.py"), "pure_z", *length, "--preset", "cpu"],
+        ["-m", "azjax", "train", *length, "--preset", "cpu"],
+    ]
+
+
 def test_a_run_has_minutes_or_iterations():
     script = types.SimpleNamespace(**runpy.run_path(str(FOLDER / "ablate.py")))
     with pytest.raises(ValueError, match=r"give minutes or iterations: 2\.0 and 3"):

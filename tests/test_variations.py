@@ -11,23 +11,28 @@ import pytest
 from shared_programs import shared_programs
 
 from azjax import games
-from azjax.networks import DenseTrunkConfig, NetworkConfig
+from azjax.networks import DenseTrunkConfig, NetworkConfig, Prediction
 from azjax.training import (
+    Batch,
     EvaluationConfig,
     Index,
     LearnerConfig,
     ReplayConfig,
+    Sample,
     SelfPlayConfig,
+    Targets,
     TrainConfig,
     Trajectory,
     evaluation,
+    head_losses,
     plots,
     soft_result,
     train,
 )
 
 SCRIPT = pathlib.Path(__file__).parents[1] / "experiments" / "variations.py"
-VARIATIONS = runpy.run_path(str(SCRIPT))["VARIATIONS"]
+NAMES = runpy.run_path(str(SCRIPT))
+VARIATIONS = NAMES["VARIATIONS"]
 
 
 def tiny(game, directory) -> TrainConfig:
@@ -81,6 +86,55 @@ def test_a_variation_learns_through_train(name, game, tmp_path):
     assert settings.get("hooks", []) == [
         each for each in ("loss", "value_target", "sampler") if each in arguments
     ]
+
+
+@pytest.mark.parametrize("args", [[], ["pure_z"], ["pure", "tic_tac_toe"]])
+def test_the_variations_are_listed(args):
+    names = "pure_z, soft_z, five_steps, prioritized, early, occupied, muon"
+    with pytest.raises(ValueError, match=f"VARIATION GAME .* variations are {names}"):
+        NAMES["main"](args)
+
+
+def test_soft_z_is_half_the_result():
+    moves = Trajectory(
+        state=None,
+        action=None,
+        policy=None,
+        value=jnp.array([[0.5], [-0.25], [0.75]]),
+        draw_probability=jnp.zeros((3, 1)),
+        regret=jnp.zeros((3, 1)),
+        reward=jnp.array([[0.0], [0.0], [1.0]]),
+        terminated=jnp.array([[False], [False], [True]]),
+    )
+    value_target = VARIATIONS["soft_z"](games.make("tic_tac_toe"))["value_target"]
+    assert value_target.horizon == 9
+    targets = value_target.compute(moves)
+    # The player of the first and third move wins.
+    np.testing.assert_allclose(
+        targets[:, 0, 0] - targets[:, 0, 2], [0.75, -0.625, 0.875], atol=1e-3
+    )
+
+
+def test_early_positions_weigh_twice_as_much():
+    stones = np.zeros((2, 6, 7, 2), np.float32)
+    stones[1, :3, :4, 0] = 1  # 12
+    prediction = Prediction(jnp.zeros((2, 7)), jnp.zeros((2, 3)), {})
+    targets = Targets(
+        policy=jnp.eye(7)[:2], value=jnp.eye(3)[:2].astype(jnp.float32), auxiliary={}
+    )
+    batch = Batch(
+        observation=jnp.asarray(stones),
+        legal_action_mask=jnp.ones((2, 7), bool),
+        targets=targets,
+        has_ended=jnp.zeros(2, bool),
+        sample=Sample(jnp.arange(2), jnp.arange(2), jnp.ones(2)),
+    )
+    loss = VARIATIONS["early"](games.make("connect_four"))["loss"]
+    weighed = loss(prediction, batch)
+    for name, head in head_losses(prediction, batch).items():
+        np.testing.assert_allclose(
+            weighed[name].loss, head.loss * np.array([4 / 3, 2 / 3]), rtol=1e-6
+        )
 
 
 def five_steps_by_definition(reward, terminated, value, draw):
