@@ -140,9 +140,9 @@ def muon(game: games.Game) -> dict:
     del game
     config = training.LearnerConfig()
 
-    def scale(updates, state, params=None, *, progress, **extra_args):
-        del params, extra_args
-        rate = learning_rate(config, progress)
+    def scale(updates, state, params=None, **extra_args):
+        del params
+        rate = learning_rate(config, extra_args["progress"])
         return jax.tree.map(lambda update: rate * update, updates), state
 
     optimizer = optax.chain(
