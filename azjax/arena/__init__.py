@@ -7,7 +7,7 @@ from azjax.arena.perfect_match import PerfectMatch, play_perfect_match
 from azjax.arena.poll import Poll
 from azjax.arena.ratings import Ratings, expected_score, rate
 from azjax.arena.report import Report, evaluate
-from azjax.arena.results import MatchResult, WinDrawLoss
+from azjax.arena.results import MatchInterrupted, MatchResult, WinDrawLoss
 from azjax.arena.solved import (
     GRADED_AT_ONCE,
     Grade,
@@ -26,6 +26,7 @@ from azjax.arena.tournament import Tournament, check_starts, play_tournament
 __all__ = [
     "GRADED_AT_ONCE",
     "Grade",
+    "MatchInterrupted",
     "MatchResult",
     "MistakeRate",
     "Openings",

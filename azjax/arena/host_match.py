@@ -1,7 +1,7 @@
 """Matches on the host, one game at a time, for external players."""
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import jax
@@ -10,7 +10,7 @@ import numpy as np
 
 from azjax.arena.openings import Openings
 from azjax.arena.poll import Poll
-from azjax.arena.results import MatchResult
+from azjax.arena.results import MatchInterrupted, MatchResult
 from azjax.games import Game
 from azjax.games.game_record import RESIGNED, is_forfeit
 from azjax.games.host import first_state, next_state, rewards
@@ -63,11 +63,35 @@ def play_host_match(
         rng_key: consumed.
         on_games: called with 1 after each game.
         poll: called before each game; its exceptions end the match.
+
+    Raises:
+        MatchInterrupted: Ctrl-C, after the games of at least one opening.
     """
+    played: list[PlayedGame] = []
+    try:
+        for ended in _play_games(game, players, openings, rng_key, poll):
+            played.append(ended)
+            on_games(1)
+    except KeyboardInterrupt as error:
+        pairs = played[: len(played) // 2 * 2]
+        if not pairs:
+            raise
+        match = _as_match(pairs, openings.moves.shape[1])
+        raise MatchInterrupted(match) from error
+    return _as_match(played, openings.moves.shape[1])
+
+
+def _play_games(
+    game: Game,
+    players: tuple[AnyPlayer, AnyPlayer],
+    openings: Openings,
+    rng_key: jax.Array,
+    poll: Poll,
+) -> Iterator[PlayedGame]:
+    """Yields the games of `play_host_match`."""
     num_games = 2 * len(openings)
     seeds = np.asarray(jax.random.bits(rng_key, (num_games, 2), jnp.uint32)).tolist()
     forfeited = [0, 0]  # consecutive games
-    played = []
     for number in range(num_games):
         poll(alone=True)
         opening = openings.moves[number // 2].tolist()
@@ -85,9 +109,7 @@ def play_host_match(
             forfeited[side] + 1 if is_forfeit(ended.fault) and side == loser else 0
             for side in range(2)
         ]
-        played.append(ended)
-        on_games(1)
-    return _as_match(played, openings.moves.shape[1])
+        yield ended
 
 
 def play_game(

@@ -12,7 +12,7 @@ from jax.sharding import Mesh
 from azjax.arena.host_match import play_host_match
 from azjax.arena.openings import Openings, suite
 from azjax.arena.poll import Poll, no_poll
-from azjax.arena.results import MatchResult, concatenate
+from azjax.arena.results import MatchInterrupted, MatchResult, concatenate
 from azjax.checks import check_int
 from azjax.devices import spread
 from azjax.games import Game, State
@@ -95,6 +95,9 @@ def play_openings(
 
     Batches of compiled players are divided as in `batch_layout`. Exceptions of `poll`
     end the match.
+
+    Raises:
+        MatchInterrupted: Ctrl-C, after the games of at least one opening.
     """
     check_int("games_at_once", games_at_once, 2)
     if isinstance(player, ExternalPlayer) or isinstance(opponent, ExternalPlayer):
@@ -105,21 +108,26 @@ def play_openings(
     layout = batch_layout(min(len(openings), games_at_once // 2), players, division)
     players = layout.replicated(players)
     starts = range(0, len(openings), layout.size)
-    results = []
-    for first, chunk_key in zip(
-        starts, jax.random.split(rng_key, len(starts)), strict=True
-    ):
-        # The last chunk is padded, so that all have one shape.
-        rows = np.arange(first, first + layout.size).clip(max=len(openings) - 1)
-        size = min(layout.size, len(openings) - first)
-        chunk = openings.take(rows)
-        poll()
-        halves = _play_out(
-            game, players, chunk.states, chunk_key, layout=layout, poll=poll
-        )
-        played = layout.to_host([_finish(game, half) for half in halves])
-        results.append(_as_match(chunk, played, size))
-        on_games(2 * size)
+    results: list[MatchResult] = []
+    try:
+        for first, chunk_key in zip(
+            starts, jax.random.split(rng_key, len(starts)), strict=True
+        ):
+            # The last chunk is padded, so that all have one shape.
+            rows = np.arange(first, first + layout.size).clip(max=len(openings) - 1)
+            size = min(layout.size, len(openings) - first)
+            chunk = openings.take(rows)
+            poll()
+            halves = _play_out(
+                game, players, chunk.states, chunk_key, layout=layout, poll=poll
+            )
+            played = layout.to_host([_finish(game, half) for half in halves])
+            results.append(_as_match(chunk, played, size))
+            on_games(2 * size)
+    except KeyboardInterrupt as error:
+        if not results:
+            raise
+        raise MatchInterrupted(concatenate(results)) from error
     return concatenate(results)
 
 

@@ -140,6 +140,17 @@ class MatchResult:
         return tuple(None if np.isnan(value) else float(value) for value in row)
 
 
+class MatchInterrupted(KeyboardInterrupt):
+    """A Ctrl-C in a match of which pairs of games were over.
+
+    match: their results.
+    """
+
+    def __init__(self, match: MatchResult):
+        super().__init__()
+        self.match = match
+
+
 def concatenate(results: Sequence[MatchResult]) -> MatchResult:
     """Concatenates several matches between the same players."""
     longest = max(result.moves.shape[1] for result in results)

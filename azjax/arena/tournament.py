@@ -14,7 +14,7 @@ from azjax.arena.matches import (
 )
 from azjax.arena.openings import suite
 from azjax.arena.ratings import Ratings, rate
-from azjax.arena.results import MatchResult, WinDrawLoss
+from azjax.arena.results import MatchInterrupted, MatchResult, WinDrawLoss
 from azjax.games import Game
 from azjax.players.session import AnyPlayer, ExternalPlayer, ForfeitError, start_session
 
@@ -96,7 +96,7 @@ def play_tournament(
         num_games: per match, an even number.
         opening_moves, games_at_once, on_games: as in `play_match`.
         on_match: called with the names of two players and their result after each
-            match.
+            match, also of one that Ctrl-C interrupts when some of its games are over.
 
     Raises:
         ValueError: an argument is out of range, the game has too few openings, or a
@@ -113,15 +113,19 @@ def play_tournament(
     matches = {}
     for number, met in enumerate(itertools.combinations(range(len(names)), 2)):
         name, opponent = names[met[0]], names[met[1]]
-        matches[met] = play_openings(
-            game,
-            players[name],
-            players[opponent],
-            openings,
-            jax.random.fold_in(game_key, number),
-            games_at_once=games_at_once,
-            on_games=on_games,
-        )
+        try:
+            matches[met] = play_openings(
+                game,
+                players[name],
+                players[opponent],
+                openings,
+                jax.random.fold_in(game_key, number),
+                games_at_once=games_at_once,
+                on_games=on_games,
+            )
+        except MatchInterrupted as interrupted:
+            on_match(name, opponent, interrupted.match)
+            raise
         on_match(name, opponent, matches[met])
     return Tournament(game, names, matches)
 

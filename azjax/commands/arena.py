@@ -175,7 +175,7 @@ def run_tournament(
 ) -> dict[str, Any]:
     """Plays a tournament and prints its tables; returns the results as JSON.
 
-    Ctrl-C ends it; finished matches count.
+    Ctrl-C ends it; finished pairs of games count.
     """
     console, names = settings.console, tuple(settings.players)
     matches: dict[tuple[int, int], MatchResult] = {}
@@ -213,8 +213,8 @@ def run_tournament(
         except KeyboardInterrupt:
             is_interrupted = True
     if is_interrupted:
-        over = f"{len(matches)} of {num_matches} matches were over"
-        print_line(console, f"interrupted when {over}")
+        played = sum(match.total.games for match in matches.values())
+        print_line(console, f"interrupted: {played} of {num_games} games count")
         if not matches:
             raise KeyboardInterrupt
         # The first player has played all others that have played.

@@ -275,3 +275,21 @@ def test_on_games_receives_all_games():
         on_games=finished.append,
     )
     assert finished == [8, 8, 4]
+
+
+def test_an_interrupted_match_has_the_games_that_were_over():
+    player, counted = RandomPlayer(TIC_TAC_TOE), []
+
+    def on_games(number):
+        counted.append(number)
+        if len(counted) == 2:
+            raise KeyboardInterrupt
+
+    arguments = TIC_TAC_TOE, player, player, jax.random.key(0), 12
+    whole = arena.play_match(*arguments, games_at_once=4)
+    with pytest.raises(arena.MatchInterrupted) as caught:
+        arena.play_match(*arguments, games_at_once=4, on_games=on_games)
+    match = caught.value.match
+    assert match.total.games == 8
+    np.testing.assert_array_equal(match.results, whole.results[:8])
+    assert match.opening_moves == whole.opening_moves

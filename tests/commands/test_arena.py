@@ -9,6 +9,7 @@ from azjax.commands.arena import named, read_anchor
 from azjax.games import read_games
 from azjax.players.registry import PLAYER_KINDS, PlayerKind
 
+GAME = games.make("tic_tac_toe")
 PLAYERS = ["random", "network:pretrained", "engine"]
 FEW = ["--games", "8", "--opening-moves", "2"]
 
@@ -207,12 +208,40 @@ def test_an_interrupted_tournament_keeps_its_finished_matches(
         run("tic_tac_toe", *PLAYERS, *FEW, "--save", str(directory))
     assert error.value.code == 130
     out = capsys.readouterr().out
-    assert "interrupted when 1 of 3 matches were over" in out
+    assert "interrupted: 8 of 24 games count" in out
     assert f"saved in {directory}" in out
     results = json.loads((directory / "results.json").read_text())
     assert results["is_interrupted"]
     assert {line["player"] for line in results["players"]} == set(PLAYERS[:2])
     assert len(list(read_games(directory / "games.jsonl"))) == 8
+
+
+def test_an_interrupted_match_keeps_its_finished_pairs(
+    tmp_path, capsys, engine, monkeypatch
+):
+    started = []
+
+    def start_session(game, seed):
+        if seed:  # not the checks that it starts
+            started.append(seed)
+        if len(started) == 6:
+            raise KeyboardInterrupt
+        return engine
+
+    def choose(state, moves):
+        return players.MoveDecision(int(GAME.legal_action_mask(state).argmax()))
+
+    monkeypatch.setattr(engine, "start_session", start_session)
+    monkeypatch.setattr(engine, "choose", choose)
+    directory = tmp_path / "results"
+    with pytest.raises(SystemExit) as error:
+        run("tic_tac_toe", "random", "engine", *FEW, "--save", str(directory))
+    assert error.value.code == 130
+    out = capsys.readouterr().out
+    assert "interrupted: 4 of 8 games count" in out
+    results = json.loads((directory / "results.json").read_text())
+    assert results["is_interrupted"]
+    assert len(list(read_games(directory / "games.jsonl"))) == 4
 
 
 def test_a_tournament_interrupted_in_its_first_match_has_no_results(
@@ -225,7 +254,7 @@ def test_a_tournament_interrupted_in_its_first_match_has_no_results(
     with pytest.raises(SystemExit) as error:
         run("tic_tac_toe", "engine", "random", *FEW)
     assert error.value.code == 130
-    assert "interrupted when 0 of 1 matches were over" in capsys.readouterr().out
+    assert "interrupted: 0 of 8 games count" in capsys.readouterr().out
 
 
 def test_an_interrupted_sequential_test_is_undecided(capsys, engine, monkeypatch):
@@ -235,9 +264,8 @@ def test_an_interrupted_sequential_test_is_undecided(capsys, engine, monkeypatch
         asked.append(moves)
         if len(asked) > 300:
             raise KeyboardInterrupt
-        return players.MoveDecision(int(state_game.legal_action_mask(state).argmax()))
+        return players.MoveDecision(int(GAME.legal_action_mask(state).argmax()))
 
-    state_game = games.make("tic_tac_toe")
     monkeypatch.setattr(engine, "choose", choose)
     with pytest.raises(SystemExit) as error:
         run("tic_tac_toe", "engine", "greedy", "--sprt", "0", "1", "--json")
