@@ -161,8 +161,8 @@ def _from_json(line: str, place: str) -> GameText:
         values = _values(found.get("values") or [], len(moves))
     except _MALFORMED as error:
         raise ValueError(
-            f"{place}: not a game: a line has game, players, result and moves "
-            f"({type(error).__name__}: {error})"
+            f"{place}: not a game: a line has game, players, result and moves, and may "
+            f"have forfeit, opening_moves and values ({type(error).__name__}: {error})"
         ) from None
     try:
         number = result_of(result)
