@@ -37,11 +37,14 @@ from azjax.remote import replace_file
 from azjax.training.evaluation import OPENING_MOVES
 from azjax.training.loop import named_players
 
+sys.path.insert(0, os.fspath(Path(__file__).resolve().parent))
+from variations import VARIATIONS
+
 RESULT = "result.json"
 SCORE = "score against the first"
 MORE = "more "  # head of the names of differences to the first
 VARIATION = "--variation"
-VARIATIONS = Path(__file__).with_name("variations.py")
+SCRIPT = Path(__file__).with_name("variations.py")
 MINUTES = 10.0
 DOT, PALE = "#0072b2", "#66737f"
 
@@ -113,7 +116,15 @@ def parse_variant(text: str) -> tuple[str, list[str]]:
     name, separator, options = text.partition("=")
     if not separator or not name or name != Path(name).name or name.startswith("."):
         raise ValueError(f"a variant must be NAME=OPTIONS, without slashes: {text!r}")
-    return name, shlex.split(options)
+    words = shlex.split(options)
+    given = [place for place, word in enumerate(words) if word.startswith(VARIATION)]
+    if given and (given != [0] or words[1:2] == [] or words[0] != VARIATION):
+        raise ValueError(f"{VARIATION} must be the first option, with a name: {text!r}")
+    if given and words[1] not in VARIATIONS:
+        raise ValueError(
+            f"{VARIATION} must name one of {', '.join(VARIATIONS)}: {words[1]!r}"
+        )
+    return name, words
 
 
 def main(settings: Settings) -> None:
@@ -141,8 +152,8 @@ def train(settings: Settings, run: Path, seed: int, options: list[str]) -> None:
     """
     command = [sys.executable, "-m", "azjax", "train"]
     if options[:1] == [VARIATION]:
-        command = [sys.executable, os.fspath(VARIATIONS), *options[1:2]]
-        options = options[2:]
+        _, variation, *options = options
+        command = [sys.executable, os.fspath(SCRIPT), variation]
     unit, number = settings.length
     command += [settings.game, f"--{unit}", str(number), "--seed", str(seed)]
     command += ["--run-dir", str(run), *options]

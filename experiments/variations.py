@@ -3,11 +3,14 @@
     python experiments/variations.py pure_z tic_tac_toe
     python experiments/variations.py prioritized connect_four --minutes 10
 
-The options are those of `azjax train`. Each function below returns the arguments of one
-variation; docs/training.md lists the other replaceable parts. `experiments/ablate.py`
-compares variations with several seeds.
+The options are those of `azjax train`; the run directory is `runs/VARIATION_GAME`
+unless `--run-dir` is given. Continue a run with the variation that it began with: a
+run records which arguments were given, not what they do.
+Each function below returns the arguments of one variation; docs/training.md lists the
+other replaceable parts. `experiments/ablate.py` compares variations with several seeds.
 """
 
+import re
 import sys
 
 import jax
@@ -111,11 +114,10 @@ def occupied(game: games.Game) -> dict:
 
 
 def early(game: games.Game) -> dict:
-    """Gives positions with few stones twice the weight, in games whose first two planes
-    are the stones.
+    """Gives positions with fewer than `NUM_EARLY` stones twice the weight.
 
-    Networks learn frequent positions first (Neumann and Gros 2024, "AlphaZero neural
-    scaling and Zipf's law").
+    For games whose first two planes are the stones. Networks learn frequent positions
+    first (Neumann and Gros 2024, "AlphaZero neural scaling and Zipf's law").
     """
     del game
 
@@ -167,15 +169,21 @@ def main(args: list[str]) -> None:
     Raises:
         ValueError: an argument is not allowed.
     """
-    prog = "variations.py"
-    if len(args) < 2 or args[0] not in VARIATIONS:
-        raise ValueError(
-            f"usage: {prog} VARIATION GAME [OPTIONS], with the options of azjax train; "
-            f"variations are {', '.join(VARIATIONS)}"
-        )
-    name, game, *options = args
+    prog, usage = "variations.py", "usage: variations.py VARIATION GAME [OPTIONS]"
+    if args in (["-h"], ["--help"]):
+        print(__doc__)
+        for name, variation in VARIATIONS.items():
+            print(f"{name:12} {(variation.__doc__ or '').splitlines()[0]}")
+        return
+    name, *rest = args or [""]
+    if name not in VARIATIONS:
+        raise ValueError(f"{usage}; VARIATION is {', '.join(VARIATIONS)}: {name!r}")
+    if not rest or rest[0].startswith("-"):
+        raise ValueError(f"{usage}, with the options of azjax train; GAME is missing")
+    game, *options = rest
     if not any(option.startswith("--run-dir") for option in options):
-        options += ["--run-dir", f"runs/{name}"]
+        of_game = re.sub("[^a-z0-9]+", "_", game)
+        options += ["--run-dir", f"runs/{name}_{of_game}"]
     config = parse_train_config(game, options, prog=f"{prog} {name} {game}")
     arguments = VARIATIONS[name](games.make(game))
     with exit_on_second_signal():

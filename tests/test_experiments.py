@@ -311,6 +311,9 @@ def test_variants_are_trained_judged_and_compared(tmp_path, monkeypatch, capsys)
     [
         (("wide",), (0,), "a variant must be NAME=OPTIONS"),
         (("../x=",), (0,), "a variant must be NAME=OPTIONS"),
+        (("x=--variation",), (0,), "--variation must be the first option"),
+        (("x=--variation z",), (0,), "name one of pure_z, soft_z, .* muon: .*z"),
+        (("x=--seed 1 --variation pure_z",), (0,), "--variation must be the first"),
         (("a=", "a=--seed 1"), (0,), "variants must have different names"),
         (("a=",), (0, 0), "seeds must be different numbers"),
     ],
@@ -590,4 +593,6 @@ def test_ppo_learns_to_beat_random_moves(tmp_path):
 @pytest.mark.slow
 def test_a_variation_is_trained(tmp_path):
     run("variations.py", "pure_z", "tic_tac_toe", "--minutes", 0.05, folder=tmp_path)
-    assert (tmp_path / "runs" / "pure_z" / "player" / "weights.npz").exists()
+    assert (
+        tmp_path / "runs" / "pure_z_tic_tac_toe" / "player" / "weights.npz"
+    ).exists()

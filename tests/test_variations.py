@@ -88,11 +88,25 @@ def test_a_variation_learns_through_train(name, game, tmp_path):
     ]
 
 
-@pytest.mark.parametrize("args", [[], ["pure_z"], ["pure", "tic_tac_toe"]])
-def test_the_variations_are_listed(args):
-    names = "pure_z, soft_z, five_steps, prioritized, early, occupied, muon"
-    with pytest.raises(ValueError, match=f"VARIATION GAME .* variations are {names}"):
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ([], "VARIATION is pure_z, soft_z, five_steps, .*, muon: ''"),
+        (["pure", "tic_tac_toe"], "VARIATION is pure_z, .*: 'pure'"),
+        (["pure_z"], "GAME is missing"),
+        (["pure_z", "--minutes", "1"], "GAME is missing"),
+    ],
+)
+def test_wrong_arguments_are_named(args, message):
+    with pytest.raises(ValueError, match=message):
         NAMES["main"](args)
+
+
+def test_the_help_lists_the_variations(capsys):
+    NAMES["main"](["--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert "pure_z       Trains on the result of the game." in lines
+    assert len([line for line in lines if line.partition(" ")[0] in VARIATIONS]) == 7
 
 
 def test_soft_z_is_half_the_result():

@@ -12,7 +12,7 @@ from azjax.arena.matches import check_num_games, play_openings
 from azjax.arena.openings import suite
 from azjax.arena.pairs import pair_counts, tilt
 from azjax.arena.ratings import expected_score
-from azjax.arena.results import MatchResult, concatenate
+from azjax.arena.results import MatchInterrupted, MatchResult, concatenate
 from azjax.checks import check_number
 from azjax.games import Game
 from azjax.players.session import AnyPlayer
@@ -122,7 +122,8 @@ def play_sprt(
         max_games: an even number.
         opening_moves: as in `play_match`.
         games_a_look: games between two tests, an even number.
-        on_look: called with the result after each test.
+        on_look: called with the result after each test, also after one of the games
+            that are over when Ctrl-C interrupts.
 
     Raises:
         ValueError: an argument is out of range, or the game has too few openings.
@@ -136,7 +137,11 @@ def play_sprt(
         rows = np.arange(first, min(first + games_a_look // 2, len(openings)))
         look_key = jax.random.fold_in(game_key, first)
         chunk = openings.take(rows)
-        played.append(play_openings(game, *players, chunk, look_key))
+        try:
+            played.append(play_openings(game, *players, chunk, look_key))
+        except MatchInterrupted as interrupted:
+            on_look(SprtResult(test, concatenate([*played, interrupted.match])))
+            raise
         result = SprtResult(test, concatenate(played))
         on_look(result)
         if result.verdict != "undecided":

@@ -5,7 +5,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -65,7 +65,8 @@ def arena_command(
     """Play a tournament or a match between players, and rate them.
 
     Every two players play a match, with both colors from each opening, for example
-    `azjax arena connect_four random network:pretrained alphazero:pretrained`.
+    `azjax arena connect_four random network:pretrained alphazero:pretrained`. Ctrl-C
+    ends it; pairs of games that are over count.
 
     Args:
         game: a game that `azjax games` lists.
@@ -213,10 +214,7 @@ def run_tournament(
         except KeyboardInterrupt:
             is_interrupted = True
     if is_interrupted:
-        played = sum(match.total.games for match in matches.values())
-        print_line(console, f"interrupted: {played} of {num_games} games count")
-        if not matches:
-            raise KeyboardInterrupt
+        _print_interrupted(console, matches.values(), num_games)
         # The first player has played all others that have played.
         names = names[: 1 + max(place for met in matches for place in met)]
         anchor = anchor if anchor and anchor[0] in names else None
@@ -229,10 +227,24 @@ def run_tournament(
     return to_json(tournament, table) | {"is_interrupted": is_interrupted}
 
 
+def _print_interrupted(
+    console: Console, matches: Collection[MatchResult], num_games: int
+) -> None:
+    """Prints how many games count.
+
+    Raises:
+        KeyboardInterrupt: none do.
+    """
+    played = sum(match.total.games for match in matches)
+    print_line(console, f"interrupted: {played} of {num_games} games count")
+    if not matches:
+        raise KeyboardInterrupt
+
+
 def _test(settings: ArenaSettings, test: Sprt) -> dict[str, Any]:
     """Plays a sequential test and prints its verdict; returns the results as JSON.
 
-    Ctrl-C ends it undecided.
+    Ctrl-C ends it, mostly undecided; finished pairs of games count.
     """
     console, (name, opponent) = settings.console, settings.players
     player, other = settings.players.values()
@@ -264,8 +276,10 @@ def _test(settings: ArenaSettings, test: Sprt) -> dict[str, Any]:
             )
         except KeyboardInterrupt:
             is_interrupted = True
-            if not looks:
-                raise
+    if is_interrupted:
+        _print_interrupted(
+            console, [look.match for look in looks[-1:]], settings.num_games
+        )
     result, total = looks[-1], looks[-1].match.total
     print_line(console, f"openings: {openings_text(result.match)}")
     print_match(console, name, opponent, result.match)

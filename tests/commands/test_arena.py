@@ -257,12 +257,15 @@ def test_a_tournament_interrupted_in_its_first_match_has_no_results(
     assert "interrupted: 0 of 8 games count" in capsys.readouterr().out
 
 
-def test_an_interrupted_sequential_test_is_undecided(capsys, engine, monkeypatch):
+@pytest.mark.parametrize(("moves_made", "fewest_games"), [(40, 4), (300, 66)])
+def test_an_interrupted_sequential_test_is_undecided(
+    moves_made, fewest_games, capsys, engine, monkeypatch
+):
     asked = []
 
     def choose(state, moves):
         asked.append(moves)
-        if len(asked) > 300:
+        if len(asked) > moves_made:
             raise KeyboardInterrupt
         return players.MoveDecision(int(GAME.legal_action_mask(state).argmax()))
 
@@ -270,10 +273,13 @@ def test_an_interrupted_sequential_test_is_undecided(capsys, engine, monkeypatch
     with pytest.raises(SystemExit) as error:
         run("tic_tac_toe", "engine", "greedy", "--sprt", "0", "1", "--json")
     assert error.value.code == 130
-    found = json.loads(capsys.readouterr().out)
+    out, err = capsys.readouterr()
+    found = json.loads(out)
     assert found["is_interrupted"]
     assert found["verdict"] == "undecided"
-    assert found["wins"] + found["draws"] + found["losses"] >= 64
+    num_games = found["wins"] + found["draws"] + found["losses"]
+    assert num_games >= fewest_games
+    assert f"interrupted: {num_games} of 2000 games count" in err
 
 
 def test_an_anchor_is_a_name_with_or_without_a_rating():
