@@ -65,8 +65,7 @@ def arena_command(
     """Play a tournament or a match between players, and rate them.
 
     Every two players play a match, with both colors from each opening, for example
-    `azjax arena connect_four random network:pretrained alphazero:pretrained`. Ctrl-C
-    ends it; pairs of games that are over count.
+    `azjax arena go random alphazero:pretrained`. Ctrl-C ends it; finished pairs count.
 
     Args:
         game: a game that `azjax games` lists.
