@@ -10,7 +10,6 @@ Each function below returns the arguments of one variation; docs/training.md lis
 other replaceable parts. `experiments/ablate.py` compares variations with several seeds.
 """
 
-import re
 import sys
 
 import jax
@@ -181,8 +180,9 @@ def main(args: list[str]) -> None:
     if not rest or rest[0].startswith("-"):
         raise ValueError(f"{usage}, with the options of azjax train; GAME is missing")
     game, *options = rest
-    if not any(option.startswith("--run-dir") for option in options):
-        of_game = re.sub("[^a-z0-9]+", "_", game)
+    given = [option.partition("=")[0].replace("_", "-") for option in options]
+    if "--run-dir" not in given:
+        of_game = training.preset("auto", game).directory.name
         options += ["--run-dir", f"runs/{name}_{of_game}"]
     config = parse_train_config(game, options, prog=f"{prog} {name} {game}")
     arguments = VARIATIONS[name](games.make(game))

@@ -102,6 +102,28 @@ def test_wrong_arguments_are_named(args, message):
         NAMES["main"](args)
 
 
+@pytest.mark.parametrize(
+    ("options", "run_dir"),
+    [
+        ([], "runs/pure_z_go_5"),
+        (["--run-dir", "mine"], "mine"),
+        (["--run_dir=mine"], "mine"),
+    ],
+)
+def test_the_run_directory_is_named_after_variation_and_game(
+    options, run_dir, monkeypatch
+):
+    configs = []
+
+    def train(config, **arguments):
+        configs.append(config)
+
+    monkeypatch.setitem(NAMES["main"].__globals__, "train", train)
+    monkeypatch.setitem(NAMES["main"].__globals__, "show_run", lambda run: None)
+    NAMES["main"](["pure_z", "go:5", *options, "--iterations", "2"])
+    assert [config.run_dir for config in configs] == [run_dir]
+
+
 def test_the_help_lists_the_variations(capsys):
     NAMES["main"](["--help"])
     lines = capsys.readouterr().out.splitlines()
