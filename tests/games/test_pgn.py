@@ -123,6 +123,16 @@ def test_a_mate_in_0_is_lost_by_the_player_to_move(moves, value):
     assert found.values[-1] == value
 
 
+@pytest.mark.parametrize(
+    "wrong", ["[%eval 0.355]", "[%eval +M3]", "[%eval", "[%eval ]"]
+)
+def test_a_wrong_evaluation_is_an_error(wrong):
+    text = f"1. e4 {{[%eval 0.1] [%clk 0:03]}} 1... e5 {{well {wrong} played}} *"
+    with pytest.raises(ValueError, match=r"game 1: an evaluation .* after e5") as error:
+        list(CHESS.record_format.read(text))
+    assert wrong in str(error.value)
+
+
 def test_a_mate_may_be_far_away():
     text = f"1. e4 {{[%eval #{'9' * 400}]}} 1... e5 {{[%eval #-2000000]}} *"
     (found,) = CHESS.record_format.read(text)

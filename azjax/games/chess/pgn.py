@@ -31,6 +31,8 @@ _NO_BREAK_SPACE = "\xa0"  # a space at which no line ends
 _STANDARD = ("standard", "chess", "normal")  # values of the tag Variant
 # Parts of the tag Termination, by the standard, Lichess and Chess.com.
 _FAULTS = ("time forfeit", "won on time", "rules infraction", "abandoned")
+# What python-chess does not read in this form is an error, no game without evaluations.
+_EVALUATION = re.compile(r"\[%eval\b[^\]]*\]?")
 
 
 class _View(NamedTuple):
@@ -176,7 +178,8 @@ def read_pgn(text: str) -> Iterator[GameText]:
 
     Raises:
         ValueError: python-chess, which reads PGN, is not installed; or a game is of a
-            variant, starts from another position, or cannot be read.
+            variant, starts from another position, or it or an evaluation cannot be
+            read.
     """
     try:
         import chess.pgn as reader  # noqa: PLC0415, an extra
@@ -237,12 +240,19 @@ def _value(node: Any) -> float | None:
     """Returns the expected result for White of the evaluation of a move.
 
     Raises:
-        ValueError: the number of a mate has thousands of digits.
+        ValueError: the comment has something else in place of an evaluation, or the
+            number of a mate thousands of digits.
     """
     from chess.engine import Cp  # noqa: PLC0415, an extra
 
     evaluation = node.eval()
     if evaluation is None:
+        wrong = _EVALUATION.search(node.comment)
+        if wrong:
+            raise ValueError(
+                "an evaluation must be like [%eval 0.35], with at most two digits "
+                f"after the point, or [%eval #-3]: {wrong[0][:40]!r} after {node.san()}"
+            )
         return None
     score = evaluation.white()
     if score.is_mate():
