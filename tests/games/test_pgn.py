@@ -6,6 +6,7 @@ import pytest
 
 from azjax import arena, games
 from azjax.games import GameRecord
+from azjax.games.chess.scores import expected_result
 from azjax.games.host import first_state, next_state
 from azjax.players import RandomPlayer
 
@@ -124,21 +125,56 @@ def test_a_mate_in_0_is_lost_by_the_player_to_move(moves, value):
 
 
 @pytest.mark.parametrize(
-    "wrong", ["[%eval 0.355]", "[%eval +M3]", "[%eval", "[%eval ]"]
+    ("text", "value"),
+    [
+        ("[%eval 0.17]", 0.17),
+        ("[%eval +0.17,20] [%clk 0:03:00]", 0.17),
+        ("[%clk 0:03:00][%eval -.5]", -0.5),
+        ("good [%eval\n5.,\n20 ] indeed", 5),
+        ("[%eval 0.1705]", 0.1705),
+        ("[%eval 0.17] [%eval 2.0]", 0.17),
+        ("[%eval 999999999999.0]", 1e10),
+        ("[%evp 0,1] [%emt 0:00:01] +0.17/20 1.2s", None),
+    ],
+)
+def test_an_evaluation_is_read_as_programs_write_it(text, value):
+    (found,) = CHESS.record_format.read(f"1. e4 {{{text}}} 1... e5 {{[%eval 0.0]}} *")
+    expected = None if value is None else pytest.approx(expected_result(100 * value))
+    assert found.values == (expected, 0)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "[%eval +M3]",
+        "[%eval",
+        "[%eval ]",
+        "[%eval #]",
+        "[%eval 17,20]",  # centipawns, as ChessBase writes them
+        "[%eval 12]",
+        "[%eval 0,17]",
+        "[%eval \u0661.5]",
+    ],
 )
 def test_a_wrong_evaluation_is_an_error(wrong):
-    text = f"1. e4 {{[%eval 0.1] [%clk 0:03]}} 1... e5 {{well {wrong} played}} *"
-    with pytest.raises(ValueError, match=r"game 1: an evaluation .* after e5") as error:
+    text = f"1. e4 e5 2. Nf3 Nc6 {{[%eval 0.1] well {wrong}}} *"
+    pattern = r"game 1: an evaluation must be .*: '(.*)' after 2\.\.\. Nc6"
+    with pytest.raises(ValueError, match=pattern) as error:
         list(CHESS.record_format.read(text))
     assert wrong in str(error.value)
 
 
+def test_evaluations_elsewhere_are_not_read():
+    text = "{[%eval bad]} 1. e4 {[%eval 1.0]} (1. d4 {[%eval bad]}) *"
+    (found,) = CHESS.record_format.read(text)
+    assert found.values == (pytest.approx(expected_result(100)),)
+
+
 def test_a_mate_may_be_far_away():
-    text = f"1. e4 {{[%eval #{'9' * 400}]}} 1... e5 {{[%eval #-2000000]}} *"
+    many = "9" * 5000
+    text = f"1. e4 {{[%eval #{many}]}} 1... e5 {{[%eval #-{many}]}} *"
     (found,) = CHESS.record_format.read(text)
     assert found.values == (1, -1)
-    with pytest.raises(ValueError, match="game 1: Exceeds the limit"):
-        list(CHESS.record_format.read(f"1. e4 {{[%eval #{'9' * 5000}]}} *"))
 
 
 def test_broken_lines_in_a_comment_do_not_matter():

@@ -31,8 +31,12 @@ _NO_BREAK_SPACE = "\xa0"  # a space at which no line ends
 _STANDARD = ("standard", "chess", "normal")  # values of the tag Variant
 # Parts of the tag Termination, by the standard, Lichess and Chess.com.
 _FAULTS = ("time forfeit", "won on time", "rules infraction", "abandoned")
-# What python-chess does not read in this form is an error, no game without evaluations.
-_EVALUATION = re.compile(r"\[%eval\b[^\]]*\]?")
+# An evaluation, wherever a program breaks the line, and what it may hold: a mate, or
+# pawns with a point (ChessBase writes centipawns without one), and a search depth.
+_EVALUATION = re.compile(r"\[%eval\b([^]]*)\]?")
+_MATE_OR_PAWNS = re.compile(
+    r"(#[+-]?[0-9]+|[+-]?[0-9]*\.[0-9]+|[+-]?[0-9]+\.)(,[0-9]+)?"
+)
 
 
 class _View(NamedTuple):
@@ -237,27 +241,30 @@ def _game_of(game: Any, place: str) -> GameText:
 
 
 def _value(node: Any) -> float | None:
-    """Returns the expected result for White of the evaluation of a move.
+    """Returns the expected result for White of the first evaluation after a move.
 
     Raises:
-        ValueError: the comment has something else in place of an evaluation, or the
-            number of a mate thousands of digits.
+        ValueError: an evaluation cannot be read.
     """
-    from chess.engine import Cp  # noqa: PLC0415, an extra
-
-    evaluation = node.eval()
-    if evaluation is None:
-        wrong = _EVALUATION.search(node.comment)
-        if wrong:
+    scores = []
+    for text in _EVALUATION.finditer(node.comment):
+        found = _MATE_OR_PAWNS.fullmatch("".join(text[1].split()))
+        if found is None:
+            dots = "." if node.ply() % 2 else "..."
+            move = f"{(node.ply() + 1) // 2}{dots} {node.san()}"
             raise ValueError(
-                "an evaluation must be like [%eval 0.35], with at most two digits "
-                f"after the point, or [%eval #-3]: {wrong[0][:40]!r} after {node.san()}"
+                "an evaluation must be like [%eval 0.35], in pawns with a point, or "
+                f"[%eval #-3]: {text[0][:40]!r} after {move}"
             )
+        scores.append(found[1])
+    if not scores:
         return None
-    score = evaluation.white()
-    if score.is_mate():
-        return 1.0 if score > Cp(0) else -1.0
-    return expected_result(score.score())
+    score = scores[0]
+    if not score.startswith("#"):
+        return expected_result(100 * float(score))
+    if not score.strip("#+-0"):  # the player to move is mated
+        return -1.0 if node.turn() else 1.0
+    return -1.0 if "-" in score else 1.0
 
 
 def _unescaped(text: str) -> str:

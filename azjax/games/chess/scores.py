@@ -18,6 +18,6 @@ def centipawns(value: float) -> int:
     return round(400 * math.log10((1 + value) / (1 - value)))
 
 
-def expected_result(score: int) -> float:
+def expected_result(score: float) -> float:
     """Returns the expected result in [-1, 1] of a score (centipawns)."""
     return math.tanh(score / 800 * math.log(10))
