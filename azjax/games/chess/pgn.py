@@ -243,6 +243,8 @@ def _game_of(game: Any, place: str) -> GameText:
 def _value(node: Any) -> float | None:
     """Returns the expected result for White of the first evaluation after a move.
 
+    python-chess would ignore what it cannot read, and take centipawns for pawns.
+
     Raises:
         ValueError: an evaluation cannot be read.
     """
