@@ -11,11 +11,12 @@ from azjax.players.engine_player import (
     EnginePlayer,
     EngineSession,
 )
-from azjax.players.gtp_notation import COLORS, RESIGN, read_vertex, to_vertex
+from azjax.players.gtp_notation import COLORS, PASS, RESIGN, read_vertex, to_vertex
 from azjax.players.gtp_process import GtpProcess, RefusedError
 from azjax.players.session import MoveDecision, ResignError
 
 REQUIRED_COMMANDS = {"clear_board", "genmove", "play"}
+CLEANUP = "kgs-genmove_cleanup"  # `genmove` without a pass before dead stones are gone
 
 
 class GtpPlayer(EnginePlayer["_Engine"]):
@@ -23,6 +24,10 @@ class GtpPlayer(EnginePlayer["_Engine"]):
 
     Size and komi of a game are sent to the engine, and the seed if it has the command
     `set_random_seed`, as GNU Go does.
+
+    By Tromp and Taylor's rules dead stones on the board count, while many engines pass
+    before they capture them. So an engine that passes and has the command
+    `kgs-genmove_cleanup` is asked by it for a move that captures them instead.
     """
 
     def __init__(
@@ -101,8 +106,12 @@ class _GtpSession(EngineSession[_Engine]):
             ResignError: the engine resigned.
         """
         self._follow(moves)
-        command = f"genmove {COLORS[int(state.current_player)]}"
+        color = COLORS[int(state.current_player)]
+        command = f"genmove {color}"
         answer = self._ask(command)
+        if answer.lower() == PASS and self._undoes_pass():
+            command = f"{CLEANUP} {color}"
+            answer = self._ask(command)
         if answer.lower() == RESIGN:
             raise ResignError("resigned")
         try:
@@ -113,6 +122,15 @@ class _GtpSession(EngineSession[_Engine]):
             )
         self._add(action)
         return MoveDecision(action)
+
+    def _undoes_pass(self) -> bool:
+        """Takes the engine's pass back, if it can capture dead stones instead."""
+        if not {"undo", CLEANUP} <= self._engine.commands:
+            return False
+        with self._asking(), contextlib.suppress(RefusedError):
+            self._engine.ask("undo")
+            return True
+        return False
 
     def _follow(self, moves: Sequence[int]) -> None:
         """Sends the engine the moves that were made and undone."""

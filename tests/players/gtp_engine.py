@@ -13,11 +13,12 @@ import time
 BEHAVIOR, LOG = (*sys.argv[1:], "good", os.devnull)[:2]
 CELLS = [f"{column}{row}" for row in "321" for column in "abc"]
 COMMANDS = "protocol_version name list_commands clear_board play genmove undo quit"
+CLEANUP = "kgs-genmove_cleanup"
 
 moves = []
 
 
-def genmove():
+def genmove(is_cleanup=False):
     free = [cell for cell in CELLS if cell not in moves]
     if BEHAVIOR == "dies":
         print("out of\nluck", file=sys.stderr, flush=True)
@@ -35,6 +36,9 @@ def genmove():
             print("x" * 10_000)
     if BEHAVIOR == "fails":
         raise ValueError("no idea")
+    if BEHAVIOR.startswith("passes") and not is_cleanup:
+        moves.append("pass")
+        return "PASS"
     moves.append(free[0])
     return free[0].upper()
 
@@ -46,7 +50,7 @@ def execute(name, words):
         case "name":
             return "Fake"
         case "list_commands":
-            known = COMMANDS.split()
+            known = COMMANDS.split() + [CLEANUP] * BEHAVIOR.startswith("passes")
             lacking = {"forgets": "undo", "helpless": "genmove"}.get(BEHAVIOR)
             return "\n".join(command for command in known if command != lacking)
         case "clear_board":
@@ -56,9 +60,13 @@ def execute(name, words):
                 raise ValueError("illegal move")
             moves.append(words[1].lower())
         case "undo":
+            if BEHAVIOR == "passes for good":
+                raise ValueError("cannot undo")
             moves.pop()
         case "genmove":
             return genmove()
+        case "kgs-genmove_cleanup":
+            return genmove(is_cleanup=True)
         case "quit":
             pass
         case _:

@@ -102,6 +102,20 @@ def test_only_new_moves_are_sent_to_the_engine(make_player, tmp_path):
     ]
 
 
+def test_an_engine_that_passes_is_asked_to_capture_dead_stones(make_player, tmp_path):
+    log = tmp_path / "log"
+    session = make_player("passes", log).start_session(TIC_TAC_TOE, 0)
+    assert choose(session, [4]) == 0
+    received = log.read_text().splitlines()[-4:]
+    assert received == ["play b B2", "genmove w", "undo", "kgs-genmove_cleanup w"]
+
+
+def test_a_pass_that_is_not_taken_back_stands(make_player):
+    session = make_player("passes for good").start_session(TIC_TAC_TOE, 0)
+    with pytest.raises(ForfeitError, match="answers 'genmove w' with 'PASS', which is"):
+        choose(session, [4])
+
+
 def test_an_engine_is_reused_by_the_next_game(make_player, tmp_path):
     log = tmp_path / "log"
     player = make_player("good", log)
@@ -267,6 +281,8 @@ def test_gnu_go_plays_a_game_by_azjaxs_rules(gnugo):
         moves.append(action)
     # GNU Go passes only at the end: the game ended by two passes.
     assert moves[-2:] == [49, 49]
+    # Before, it captured what it takes for dead, which counts by azjax's rules.
+    assert sessions[0]._engine.ask("final_status_list dead") == ""
     assert float(jax.device_get(go.score(state))[0]) > 0
     for session in sessions:
         session.close()
