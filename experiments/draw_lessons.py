@@ -21,7 +21,7 @@ from azjax.games.host import first_state, next_state
 from azjax.players import Analysis, Branches
 
 GAME = "connect_four"
-MOVES = "2 4 3 1"
+MOVES = "7 4 4 5"
 SIMULATIONS = (8, 16, 32, 64, 128, 200, 400, 800)
 DRAWN = 200  # simulations of the pictures of one search
 NODES = 28  # of the tree
@@ -69,14 +69,12 @@ def draw_shares(analyses: dict[int, Analysis], file: Path) -> None:
     counts = list(analyses)
     visits = np.stack([analyses[count].visits[0] for count in counts])
     shares = visits / visits.sum(axis=1, keepdims=True)
-    for action in np.flatnonzero(shares.max(axis=0) > 0.02):
+    shown = np.flatnonzero(shares.max(axis=0) > 0.02)
+    height = -1.0
+    for action in shown[np.argsort(shares[-1, shown])]:
         (line,) = left.plot(counts, shares[:, action], marker="o", ms=4)
-        left.text(
-            counts[-1] * 1.08,
-            shares[-1, action],
-            f"{action + 1}",
-            color=line.get_color(),
-        )
+        height = max(shares[-1, action], height + 0.06)  # labels do not overlap
+        left.text(counts[-1] * 1.08, height, f"{action + 1}", color=line.get_color())
     left.set(xscale="log", xlabel="simulations", ylabel="share of the visits")
     left.set_xticks(counts, labels=map(str, counts))
     left.minorticks_off()

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Sequence
 
 from azjax.games import Game, State
-from azjax.games.host import first_state, next_state
+from azjax.games.host import first_state, next_state, rewards
 from azjax.players.engine_player import (
     MOVE_SECONDS,
     START_SECONDS,
@@ -26,8 +26,8 @@ class GtpPlayer(EnginePlayer["_Engine"]):
     `set_random_seed`, as GNU Go does.
 
     By Tromp and Taylor's rules dead stones on the board count, while many engines pass
-    before they capture them. So an engine that passes and has the command
-    `kgs-genmove_cleanup` is asked by it for a move that captures them instead.
+    before they capture them. So an engine that passes, unless that wins at once, is
+    asked again by `kgs-genmove_cleanup` if it has this command and `undo`.
     """
 
     def __init__(
@@ -107,30 +107,46 @@ class _GtpSession(EngineSession[_Engine]):
         """
         self._follow(moves)
         color = COLORS[int(state.current_player)]
-        command = f"genmove {color}"
-        answer = self._ask(command)
-        if answer.lower() == PASS and self._undoes_pass():
-            command = f"{CLEANUP} {color}"
-            answer = self._ask(command)
+        answer = self._ask(f"genmove {color}")
+        action = self._read(f"genmove {color}", answer)
+        if answer.lower() == PASS and not self._wins(action):
+            action = self._move_after_pass(action, color)
+        self._add(action)
+        return MoveDecision(action)
+
+    def _read(self, command: str, answer: str) -> int:
+        """Returns the move of an answer."""
         if answer.lower() == RESIGN:
             raise ResignError("resigned")
         try:
-            action = read_vertex(self._game, self._states[-1], answer)
+            return read_vertex(self._game, self._states[-1], answer)
         except ValueError:
             self._engine.process.fail(
                 f"answers {command!r} with {answer!r}, which is not a legal move"
             )
-        self._add(action)
-        return MoveDecision(action)
 
-    def _undoes_pass(self) -> bool:
-        """Takes the engine's pass back, if it can capture dead stones instead."""
+    def _wins(self, action: int) -> bool:
+        """Returns whether a move wins at once."""
+        before = self._states[-1]
+        after = next_state(self._game, before, action)
+        winner = rewards(self._game, after)[int(before.current_player)] > 0
+        return bool(after.terminated) and winner
+
+    def _move_after_pass(self, action: int, color: str) -> int:
+        """Asks the engine to capture dead stones in place of its pass; returns its
+        move, or the pass if it refuses."""
         if not {"undo", CLEANUP} <= self._engine.commands:
-            return False
-        with self._asking(), contextlib.suppress(RefusedError):
-            self._engine.ask("undo")
-            return True
-        return False
+            return action
+        command = f"{CLEANUP} {color}"
+        with self._asking():
+            try:
+                self._engine.ask("undo")
+            except RefusedError:
+                return action
+            with contextlib.suppress(RefusedError):
+                return self._read(command, self._engine.ask(command))
+        self._ask(f"play {color} {PASS}")
+        return action
 
     def _follow(self, moves: Sequence[int]) -> None:
         """Sends the engine the moves that were made and undone."""

@@ -1,4 +1,4 @@
-"""A GTP engine for tic-tac-toe that plays the first free cell and can fail on demand.
+"""A GTP engine for small boards that plays the first free cell and can fail on demand.
 
     python gtp_engine.py [BEHAVIOR [LOG]]
 
@@ -43,6 +43,20 @@ def genmove(is_cleanup=False):
     return free[0].upper()
 
 
+def clean_up():
+    if BEHAVIOR == "passes untidily":
+        raise ValueError("not now")
+    if BEHAVIOR == "passes or resigns":
+        return "resign"
+    return genmove(is_cleanup=True)
+
+
+def undo():
+    if BEHAVIOR == "passes for good":
+        raise ValueError("cannot undo")
+    moves.pop()
+
+
 def execute(name, words):
     match name:
         case "protocol_version":
@@ -60,14 +74,14 @@ def execute(name, words):
                 raise ValueError("illegal move")
             moves.append(words[1].lower())
         case "undo":
-            if BEHAVIOR == "passes for good":
-                raise ValueError("cannot undo")
-            moves.pop()
+            undo()
         case "genmove":
             return genmove()
         case "kgs-genmove_cleanup":
-            return genmove(is_cleanup=True)
-        case "quit":
+            return clean_up()
+        case "boardsize" | "komi" if not BEHAVIOR.startswith("passes"):
+            raise ValueError("unacceptable")
+        case "boardsize" | "komi" | "quit":
             pass
         case _:
             raise ValueError("unknown command")

@@ -15,6 +15,7 @@ from azjax.players import ForfeitError, GtpPlayer, ResignError
 from azjax.players.engine_process import EngineProcess
 
 TIC_TAC_TOE = games.make("tic_tac_toe")
+GO = games.make("go:5,komi=0.5")
 ENGINE = pathlib.Path(__file__).with_name("gtp_engine.py")
 
 
@@ -36,11 +37,11 @@ def make_player():
         player.close()
 
 
-def choose(session, moves):
+def choose(session, moves, game=TIC_TAC_TOE):
     """Returns the session's choice after these moves."""
-    state = first_state(TIC_TAC_TOE)
+    state = first_state(game)
     for action in moves:
-        state = next_state(TIC_TAC_TOE, state, action)
+        state = next_state(game, state, action)
     return session.choose(state, moves).action
 
 
@@ -102,18 +103,32 @@ def test_only_new_moves_are_sent_to_the_engine(make_player, tmp_path):
     ]
 
 
-def test_an_engine_that_passes_is_asked_to_capture_dead_stones(make_player, tmp_path):
+@pytest.mark.parametrize(
+    ("behavior", "moves", "expected"),
+    [
+        ("passes", [12], (10, ["genmove w", "undo", "kgs-genmove_cleanup w"])),
+        # Black passed and has three stones, White two: another pass loses.
+        ("passes", [12, 6, 7, 25, 8, 9, 25], (10, ["undo", "kgs-genmove_cleanup w"])),
+        # Black passed on the empty board: another pass wins by komi.
+        ("passes", [25], (25, ["play b pass", "genmove w"])),
+        ("passes for good", [12], (25, ["genmove w", "undo"])),
+        ("passes untidily", [12], (25, ["kgs-genmove_cleanup w", "play w pass"])),
+    ],
+)
+def test_an_engine_that_passes_is_asked_to_capture_dead_stones(
+    make_player, tmp_path, behavior, moves, expected
+):
     log = tmp_path / "log"
-    session = make_player("passes", log).start_session(TIC_TAC_TOE, 0)
-    assert choose(session, [4]) == 0
-    received = log.read_text().splitlines()[-4:]
-    assert received == ["play b B2", "genmove w", "undo", "kgs-genmove_cleanup w"]
+    session = make_player(behavior, log).start_session(GO, 0)
+    action, received = expected
+    assert choose(session, moves, GO) == action
+    assert log.read_text().splitlines()[-len(received) :] == received
 
 
-def test_a_pass_that_is_not_taken_back_stands(make_player):
-    session = make_player("passes for good").start_session(TIC_TAC_TOE, 0)
-    with pytest.raises(ForfeitError, match="answers 'genmove w' with 'PASS', which is"):
-        choose(session, [4])
+def test_an_engine_can_resign_in_place_of_a_pass(make_player):
+    session = make_player("passes or resigns").start_session(GO, 0)
+    with pytest.raises(ResignError):
+        choose(session, [12], GO)
 
 
 def test_an_engine_is_reused_by_the_next_game(make_player, tmp_path):
@@ -281,8 +296,8 @@ def test_gnu_go_plays_a_game_by_azjaxs_rules(gnugo):
         moves.append(action)
     # GNU Go passes only at the end: the game ended by two passes.
     assert moves[-2:] == [49, 49]
-    # Before, it captured what it takes for dead, which counts by azjax's rules.
-    assert sessions[0]._engine.ask("final_status_list dead") == ""
+    # Before, it captured dead stones, which count by azjax's rules.
+    assert 49 not in moves[:-1:2]
     assert float(jax.device_get(go.score(state))[0]) > 0
     for session in sessions:
         session.close()
