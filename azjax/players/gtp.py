@@ -115,7 +115,12 @@ class _GtpSession(EngineSession[_Engine]):
         return MoveDecision(action)
 
     def _read(self, command: str, answer: str) -> int:
-        """Returns the move of an answer."""
+        """Returns the move of an answer.
+
+        Raises:
+            ForfeitError: the move is not legal; the engine was killed.
+            ResignError: the engine resigned.
+        """
         if answer.lower() == RESIGN:
             raise ResignError("resigned")
         try:
@@ -129,8 +134,8 @@ class _GtpSession(EngineSession[_Engine]):
         """Returns whether a move wins at once."""
         before = self._states[-1]
         after = next_state(self._game, before, action)
-        winner = rewards(self._game, after)[int(before.current_player)] > 0
-        return bool(after.terminated) and winner
+        mover = int(before.current_player)
+        return bool(after.terminated) and rewards(self._game, after)[mover] > 0
 
     def _move_after_pass(self, action: int, color: str) -> int:
         """Asks the engine to capture dead stones in place of its pass; returns its
