@@ -6,11 +6,12 @@ from collections import deque
 from collections.abc import Callable
 
 from azjax.training.metrics import Row, losses
-from azjax.training.plan import Plan
+from azjax.training.plan import Entry, Plan
 
 _FEWEST = 20  # iterations; fewer give a warning
 _LATE = 0.25  # of the time; without a plan the share follows the clock from there on
 _ROWS = 16  # number of newest iterations whose median is used
+_DRIFT = 0.2  # of the time left; a plan that is further off is replaced
 _NEWS = 0.2  # of the iterations; smaller changes of the plan are not printed
 _STAGES = 100  # points of the run at which the seconds of an iteration are predicted
 
@@ -65,9 +66,10 @@ class Planner:
         """Returns the updated plan.
 
         The end is planned once the time of an iteration is known, and again at each
-        evaluation, whenever half of the remaining iterations are done, and when the
-        time is over. From a quarter of the time on, the share follows the clock until
-        the end is planned.
+        evaluation, whenever half of the remaining iterations are done, when the planned
+        iterations would take clearly more or less than the time left, and when the time
+        is over. From a quarter of the time on, the share follows the clock until the
+        end is planned.
 
         Args:
             plan: current plan.
@@ -80,15 +82,13 @@ class Planner:
         if seconds >= self._limit:
             return plan.ending(iteration, iteration)
         newest = plan.entries[-1]
-        is_halfway = (
-            newest.end is not None
-            and newest.iteration + newest.end <= 2 * iteration < 2 * newest.end
-        )
-        if self._rows and (has_evaluated or newest.end is None or is_halfway):
+        if self._rows:
             share = plan.share(iteration)
             left = self._limit - seconds - self._seconds_of_evaluations(share)
-            end = iteration + max(1, round(left / self._mean_seconds(share)))
-            return plan.ending(iteration, end)
+            fitting = left / self._mean_seconds(share)
+            if has_evaluated or _is_outdated(newest, iteration, fitting):
+                end = iteration + max(1, round(fitting))
+                return plan if end == newest.end else plan.ending(iteration, end)
         share = (seconds / self._limit - _LATE) / (1 - _LATE)
         if newest.end is None and share > newest.share:
             return plan.at(iteration, share)
@@ -106,6 +106,23 @@ class Planner:
             statistics.median(self._iteration_seconds(row, stage) for row in self._rows)
             for stage in stages
         )
+
+
+def _is_outdated(newest: Entry, iteration: int, fitting: float) -> bool:
+    """Returns whether the end is to be planned again.
+
+    Args:
+        newest: entry of the plan.
+        iteration: completed iterations.
+        fitting: number of iterations that fit into the time left.
+    """
+    if newest.end is None:
+        return True
+    planned = newest.end - iteration
+    if planned <= 0:
+        return False
+    is_halfway = iteration - newest.iteration >= planned
+    return is_halfway or abs(planned - fitting) > max(_DRIFT * fitting, 1)
 
 
 def plan_text(before: Plan, after: Plan, chunk_positions: int) -> str:

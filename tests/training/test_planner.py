@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 
 from azjax.training.plan import new_plan
@@ -49,16 +51,40 @@ def test_the_plan_allows_for_slower_later_iterations():
     assert planned(clock).end == 3 + 50
 
 
-def test_a_known_end_changes_at_an_evaluation_only():
+def test_a_plan_that_is_little_off_changes_at_an_evaluation_only():
     clock = planner()
     clock.add_iteration(row(5.0))
     plan = planned(clock)
     for _ in range(20):
-        clock.add_iteration(row(10.0))
-    assert planned(clock, plan, iteration=28, seconds=300.0) == plan
-    plan = planned(clock, plan, iteration=28, seconds=300.0, has_evaluated=True)
-    assert plan.end == 28 + 30
+        clock.add_iteration(row(5.5))
+    assert planned(clock, plan, iteration=28, seconds=237.0) == plan
+    plan = planned(clock, plan, iteration=28, seconds=237.0, has_evaluated=True)
+    assert plan.end == 28 + 66
     assert plan.share(28) == 0.25
+
+
+@pytest.mark.parametrize(("seconds", "number"), [(10.0, 48), (2.0, 238)])
+def test_the_run_is_replanned_when_iterations_take_another_time(seconds, number):
+    clock = planner()
+    clock.add_iteration(row(5.0))
+    plan = planned(clock)
+    for _ in range(20):
+        clock.add_iteration(row(seconds))
+    plan = planned(clock, plan, iteration=5, seconds=124.0)
+    assert plan.end == 5 + number
+
+
+def test_a_run_whose_iterations_become_slower_still_reaches_its_end():
+    clock, plan, iteration, seconds = planner(), new_plan(LENGTH), 3, 100.0
+    shares = []
+    while (shares or [0.0])[-1] < 1:
+        duration = 2.0 if iteration < 20 else 12.0
+        clock.add_iteration(row(duration))
+        seconds, iteration = seconds + duration, iteration + 1
+        plan = planned(clock, plan, iteration=iteration, seconds=seconds)
+        shares.append(plan.share(iteration))
+    assert 570 < seconds < 620
+    assert max(after - before for before, after in pairwise([0.0, *shares])) < 0.1
 
 
 def test_the_plan_reserves_time_for_evaluations_after_the_first():
@@ -86,8 +112,8 @@ def test_the_run_is_replanned_after_half_of_the_remaining_time():
     clock = planner()
     clock.add_iteration(row(10.0))
     plan = new_plan(LENGTH).ending(4, 12)
-    assert planned(clock, plan, iteration=7, seconds=500.0) == plan
-    assert planned(clock, plan, iteration=8, seconds=500.0).end == 8 + 10
+    assert planned(clock, plan, iteration=7, seconds=542.0) == plan
+    assert planned(clock, plan, iteration=8, seconds=552.0).end == 8 + 5
     assert planned(clock, plan, iteration=12, seconds=500.0) == plan
 
 
