@@ -29,7 +29,7 @@ from azjax.training.plan import (
     plan_from_json,
     write_plan,
 )
-from azjax.training.planner import Planner, plan_text
+from azjax.training.planner import Planner
 from azjax.training.progress import Progress, Totals
 from azjax.training.reporting import Reporter, SilentReporter, duration
 from azjax.training.run_config import RunConfig
@@ -270,10 +270,16 @@ def _replanned_share(
     seconds = time.monotonic() - segment.started
     if has_evaluated:
         planner.add_evaluation(seconds - progress.seconds)
-    plan = planner.replanned(before, iteration, seconds, has_evaluated=has_evaluated)
+    plan = planner.replanned(
+        before,
+        iteration,
+        seconds,
+        evaluations=progress.evaluations,
+        has_evaluated=has_evaluated,
+    )
     progress.seconds, content = broadcast_from_first_process([seconds, plan.to_json()])
     progress.plan = plan if is_first_process() else plan_from_json(content)
-    if text := plan_text(before, progress.plan, segment.functions.positions):
+    if text := planner.news(before, progress.plan, segment.functions.positions):
         segment.reporter.message(text)
     return progress.plan.share(iteration)
 

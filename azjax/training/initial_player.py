@@ -49,14 +49,16 @@ def initial_variables(
     )
     may_differ = {"dtype"} if player.config.line_length else {"dtype", "line_length"}
     differences = [
-        f"network.{name} is {saved.get(name)} there and {wanted.get(name)} here"
-        for name in {**wanted, **saved}
-        if saved.get(name) != wanted.get(name) and name not in may_differ
+        f"network.{name} is {saved[name]} there"
+        + (f" and {wanted[name]} here" if name in wanted else "")
+        for name in saved
+        if saved[name] != wanted.get(name) and name not in may_differ
     ]
     if differences:
         raise ValueError(
             f"the player in {source} has another network ({'; '.join(differences)}): "
-            "give its settings"
+            "give its settings; they are the options of azjax train, "
+            "network.trunk.name is --trunk"
         )
     found = player.variables
     if jax.tree.structure(found) == jax.tree.structure(variables):

@@ -11,7 +11,8 @@ from azjax.training.plan import Entry, Plan
 _FEWEST = 20  # iterations; fewer give a warning
 _LATE = 0.25  # of the time; without a plan the share follows the clock from there on
 _ROWS = 16  # number of newest iterations whose median is used
-_DRIFT = 0.2  # of the time left; a plan that is further off is replaced
+_DRIFT = 0.2  # of the iterations that fit; a plan that is further off is replaced
+_LEAST_USE = 0.05  # of the planned iterations left; a younger plan is kept all the same
 _NEWS = 0.2  # of the iterations; smaller changes of the plan are not printed
 _STAGES = 100  # points of the run at which the seconds of an iteration are predicted
 
@@ -40,6 +41,7 @@ class Planner:
         self._has_compiled = False
         self._has_evaluated = False
         self._evaluation_seconds = 0.0
+        self._told: Plan | None = None
 
     def enter(self, phase: str) -> None:
         """Records the start of a phase; the first time it is compiled."""
@@ -61,7 +63,13 @@ class Planner:
         self._has_evaluated = True
 
     def replanned(
-        self, plan: Plan, iteration: int, seconds: float, *, has_evaluated: bool
+        self,
+        plan: Plan,
+        iteration: int,
+        seconds: float,
+        *,
+        evaluations: int,
+        has_evaluated: bool,
     ) -> Plan:
         """Returns the updated plan.
 
@@ -75,6 +83,7 @@ class Planner:
             plan: current plan.
             iteration: completed iterations.
             seconds: time used.
+            evaluations: completed evaluations, without that of the initial network.
             has_evaluated: whether an evaluation has just ended.
         """
         if self._limit == math.inf:
@@ -84,7 +93,8 @@ class Planner:
         newest = plan.entries[-1]
         if self._rows:
             share = plan.share(iteration)
-            left = self._limit - seconds - self._seconds_of_evaluations(share)
+            to_come = self._num_evaluations - evaluations
+            left = self._limit - seconds - to_come * self._evaluation_seconds
             fitting = left / self._mean_seconds(share)
             if has_evaluated or _is_outdated(newest, iteration, fitting):
                 end = iteration + max(1, round(fitting))
@@ -94,10 +104,20 @@ class Planner:
             return plan.at(iteration, share)
         return plan
 
-    def _seconds_of_evaluations(self, share: float) -> float:
-        """Returns the time of the remaining evaluations."""
-        left = self._num_evaluations - int(share * self._num_evaluations)
-        return left * self._evaluation_seconds
+    def news(self, before: Plan, after: Plan, chunk_positions: int) -> str:
+        """Returns a line about a plan that differs clearly from the last one with a
+        line, else an empty text; see `plan_text`.
+
+        Args:
+            before: the previous plan; at the first call the one that is known.
+            after: the new plan.
+            chunk_positions: positions of an iteration.
+        """
+        self._told = self._told or before
+        text = plan_text(self._told, after, chunk_positions)
+        if text:
+            self._told = after
+        return text
 
     def _mean_seconds(self, share: float) -> float:
         """Returns the predicted mean time of the remaining iterations."""
@@ -121,8 +141,9 @@ def _is_outdated(newest: Entry, iteration: int, fitting: float) -> bool:
     planned = newest.end - iteration
     if planned <= 0:
         return False
-    is_halfway = iteration - newest.iteration >= planned
-    return is_halfway or abs(planned - fitting) > max(_DRIFT * fitting, 1)
+    used = iteration - newest.iteration
+    has_drifted = abs(planned - fitting) > max(_DRIFT * fitting, 1)
+    return used >= planned or (has_drifted and used >= _LEAST_USE * planned)
 
 
 def plan_text(before: Plan, after: Plan, chunk_positions: int) -> str:

@@ -22,9 +22,66 @@ def add_compiling(planner, seconds):
     planner.add_iteration(row(seconds))
 
 
-def planned(planner, plan=None, *, iteration=3, seconds=100.0, has_evaluated=False):
-    plan = plan or new_plan(LENGTH)
-    return planner.replanned(plan, iteration, seconds, has_evaluated=has_evaluated)
+def planned(
+    planner,
+    plan=None,
+    *,
+    iteration=3,
+    seconds=100.0,
+    evaluations=0,
+    has_evaluated=False,
+):
+    return planner.replanned(
+        plan or new_plan(LENGTH),
+        iteration,
+        seconds,
+        evaluations=evaluations,
+        has_evaluated=has_evaluated,
+    )
+
+
+def run(planner, seconds_of, *, evaluation_seconds=0.0, num_evaluations=0):
+    """Plans a run of minutes after each iteration.
+
+    Args:
+        planner: of a run with `num_evaluations`.
+        seconds_of: maps an iteration to its seconds.
+        evaluation_seconds: of each evaluation.
+        num_evaluations: in the run.
+
+    Returns:
+        The seconds of the run, the share after each iteration, the plan, and the lines
+        about it.
+    """
+    plan, iteration, seconds, evaluations = new_plan(LENGTH), 0, 0.0, -1
+    shares, lines = [0.0], []
+
+    def replan(*, has_evaluated=False):
+        nonlocal plan
+        before = plan
+        plan = planner.replanned(
+            plan,
+            iteration,
+            seconds,
+            evaluations=max(evaluations, 0),
+            has_evaluated=has_evaluated,
+        )
+        lines.extend(filter(None, [planner.news(before, plan, 1000)]))
+        return plan.share(iteration)
+
+    while shares[-1] < 1:
+        iteration, seconds = iteration + 1, seconds + seconds_of(iteration)
+        planner.add_iteration(row(seconds_of(iteration)))
+        share = replan()
+        if int(share * num_evaluations) > evaluations and num_evaluations:
+            seconds, evaluations = (
+                seconds + evaluation_seconds,
+                int(share * num_evaluations),
+            )
+            planner.add_evaluation(evaluation_seconds)
+            share = replan(has_evaluated=True)
+        shares.append(share)
+    return seconds, shares, plan, lines
 
 
 def test_nothing_is_planned_before_an_iteration_without_compilation():
@@ -63,28 +120,43 @@ def test_a_plan_that_is_little_off_changes_at_an_evaluation_only():
     assert plan.share(28) == 0.25
 
 
-@pytest.mark.parametrize(("seconds", "number"), [(10.0, 48), (2.0, 238)])
+@pytest.mark.parametrize(("seconds", "number"), [(10.0, 45), (2.0, 223)])
 def test_the_run_is_replanned_when_iterations_take_another_time(seconds, number):
     clock = planner()
     clock.add_iteration(row(5.0))
     plan = planned(clock)
     for _ in range(20):
         clock.add_iteration(row(seconds))
-    plan = planned(clock, plan, iteration=5, seconds=124.0)
-    assert plan.end == 5 + number
+    assert planned(clock, plan, iteration=7, seconds=144.0) == plan
+    plan = planned(clock, plan, iteration=8, seconds=154.0)
+    assert plan.end == 8 + number
 
 
-def test_a_run_whose_iterations_become_slower_still_reaches_its_end():
-    clock, plan, iteration, seconds = planner(), new_plan(LENGTH), 3, 100.0
-    shares = []
-    while (shares or [0.0])[-1] < 1:
-        duration = 2.0 if iteration < 20 else 12.0
-        clock.add_iteration(row(duration))
-        seconds, iteration = seconds + duration, iteration + 1
-        plan = planned(clock, plan, iteration=iteration, seconds=seconds)
-        shares.append(plan.share(iteration))
-    assert 570 < seconds < 620
-    assert max(after - before for before, after in pairwise([0.0, *shares])) < 0.1
+def test_a_run_whose_iterations_become_slower_reaches_its_end_step_by_step():
+    seconds, shares, plan, lines = run(
+        planner(0), lambda iteration: 2.0 if iteration < 50 else 12.0
+    )
+    assert 590 < seconds < 620
+    assert max(after - before for before, after in pairwise(shares)) < 0.1
+    assert f"{plan.end} iterations" in lines[-1]
+
+
+def test_a_run_of_fast_and_slow_iterations_is_seldom_replanned():
+    seconds, _, plan, lines = run(
+        planner(0), lambda iteration: 1.0 if iteration % 2 else 10.0
+    )
+    assert 590 < seconds < 620
+    assert len(plan.entries) < 20
+    assert len(lines) < 5
+
+
+def test_evaluations_do_not_change_the_plan_of_a_steady_run():
+    seconds, _, plan, lines = run(
+        planner(5), lambda _: 2.0, evaluation_seconds=60.0, num_evaluations=5
+    )
+    assert 590 < seconds < 620
+    assert {entry.end for entry in plan.entries[3:]} <= {plan.end - 1, plan.end}
+    assert len(lines) < 4
 
 
 def test_the_plan_reserves_time_for_evaluations_after_the_first():
@@ -94,6 +166,7 @@ def test_the_plan_reserves_time_for_evaluations_after_the_first():
     assert planned(clock).end == 3 + 100
     clock.add_evaluation(10.0)
     assert planned(clock).end == 3 + (500 - 4 * 10) // 5
+    assert planned(clock, evaluations=3).end == 3 + (500 - 10) // 5
 
 
 def test_the_share_follows_the_clock_during_a_long_compilation():
