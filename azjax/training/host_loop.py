@@ -271,11 +271,7 @@ def _replanned_share(
     if has_evaluated:
         planner.add_evaluation(seconds - progress.seconds)
     plan = planner.replanned(
-        before,
-        iteration,
-        seconds,
-        evaluations=progress.evaluations,
-        has_evaluated=has_evaluated,
+        before, iteration, seconds, progress.evaluations, has_evaluated=has_evaluated
     )
     progress.seconds, content = broadcast_from_first_process([seconds, plan.to_json()])
     progress.plan = plan if is_first_process() else plan_from_json(content)

@@ -67,8 +67,8 @@ class Planner:
         plan: Plan,
         iteration: int,
         seconds: float,
-        *,
         evaluations: int,
+        *,
         has_evaluated: bool,
     ) -> Plan:
         """Returns the updated plan.

@@ -35,7 +35,7 @@ def planned(
         plan or new_plan(LENGTH),
         iteration,
         seconds,
-        evaluations=evaluations,
+        evaluations,
         has_evaluated=has_evaluated,
     )
 
@@ -63,7 +63,7 @@ def run(planner, seconds_of, *, evaluation_seconds=0.0, num_evaluations=0):
             plan,
             iteration,
             seconds,
-            evaluations=max(evaluations, 0),
+            max(evaluations, 0),
             has_evaluated=has_evaluated,
         )
         lines.extend(filter(None, [planner.news(before, plan, 1000)]))
