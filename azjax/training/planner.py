@@ -75,9 +75,9 @@ class Planner:
 
         The end is planned once the time of an iteration is known, and again at each
         evaluation, whenever half of the remaining iterations are done, when the planned
-        iterations would take clearly more or less than the time left, and when the time
-        is over. From a quarter of the time on, the share follows the clock until the
-        end is planned.
+        iterations would take clearly more or less than the time left and a twentieth of
+        them is done, and when the time is over. From a quarter of the time on, the
+        share follows the clock until the end is planned.
 
         Args:
             plan: current plan.
@@ -97,8 +97,7 @@ class Planner:
             left = self._limit - seconds - to_come * self._evaluation_seconds
             fitting = left / self._mean_seconds(share)
             if has_evaluated or _is_outdated(newest, iteration, fitting):
-                end = iteration + max(1, round(fitting))
-                return plan if end == newest.end else plan.ending(iteration, end)
+                return plan.ending(iteration, iteration + max(1, round(fitting)))
         share = (seconds / self._limit - _LATE) / (1 - _LATE)
         if newest.end is None and share > newest.share:
             return plan.at(iteration, share)

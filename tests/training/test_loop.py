@@ -358,6 +358,10 @@ def test_an_initial_player_of_another_network_or_game_is_refused(undisturbed, tm
     network = NetworkConfig(trunk)
     with pytest.raises(ValueError, match=r"network\.trunk\.width is 16 there and 8 h"):
         train(config(tmp_path / "new", initial_player=source, network=network))
+    network = NetworkConfig(ConvTrunkConfig())
+    with pytest.raises(ValueError, match="name is dense there and conv here") as error:
+        train(config(tmp_path / "new", initial_player=source, network=network))
+    assert "network.trunk.width is 16 there;" in str(error.value)
     with pytest.raises(ValueError, match="is for tic_tac_toe, not for hex:"):
         train(config(tmp_path / "new", initial_player=source, game="hex:size=3"))
     assert not (tmp_path / "new").exists()
