@@ -120,12 +120,15 @@ class DenseTrunkConfig(TrunkConfig):
         width: width of the dense layers, at most 8192.
         stem_channels: features per window, at most 2048; the second layer halves them.
         window: height and width of the windows (cells), at most 64.
+        input_skip: whether the residual layers get the cells themselves, too, beside
+            the features of the windows.
     """
 
     num_blocks: int = 3
     width: int = 256
     stem_channels: int = 128
     window: int = 4
+    input_skip: bool = True
 
     def __post_init__(self) -> None:
         """Checks the values."""
@@ -136,6 +139,7 @@ class DenseTrunkConfig(TrunkConfig):
             ("window", 1, 64),
         ):
             check_int(f"network.trunk.{name}", getattr(self, name), low, high)
+        check_bool("network.trunk.input_skip", self.input_skip)
 
     def make(
         self,
@@ -256,6 +260,7 @@ class DenseTrunk(nnx.Module):
     width: width of the dense layers.
     stem_channels: features per window; the second layer halves them.
     window: height and width of a window (cells), at most the board's.
+    input_skip: whether the residual layers also get the observation.
     dtype: dtype of the factors of products; parameters are float32.
     """
 
@@ -267,6 +272,7 @@ class DenseTrunk(nnx.Module):
         width: int,
         stem_channels: int,
         window: int,
+        input_skip: bool,
         dtype: DTypeLike,
         rngs: nnx.Rngs,
     ):
@@ -284,15 +290,22 @@ class DenseTrunk(nnx.Module):
         )
         channels = max(1, stem_channels // 2)
         self.mix = _linear(stem_channels, channels, _he, dtype, rngs)
-        self.project = _linear(num_windows * channels, width, _he, dtype, rngs)
+        self.input_skip = input_skip
+        num_features = num_windows * channels
+        if input_skip:
+            num_features += math.prod(observation_shape)
+        self.project = _linear(num_features, width, _he, dtype, rngs)
         self.blocks = nnx.List(
             [DenseBlock(width, dtype=dtype, rngs=rngs) for _ in range(num_blocks)]
         )
 
     def __call__(self, observation: jax.Array) -> jax.Array:
         """Returns `[B, width]` float32."""
-        x = nnx.relu(self.mix(nnx.relu(self.stem(observation))))
-        x = self.project(x.reshape(x.shape[0], -1))
+        features = [nnx.relu(self.mix(nnx.relu(self.stem(observation))))]
+        if self.input_skip:
+            features.append(observation)
+        rows = [part.reshape(len(observation), -1) for part in features]
+        x = self.project(jnp.concatenate(rows, -1))
         for block in self.blocks:
             x = block(x)
         return nnx.relu(x)

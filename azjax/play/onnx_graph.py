@@ -176,7 +176,10 @@ def _write_trunk(writer: _Writer, observation: str, trunk: nnx.Module) -> str:
         x = writer.add("Relu", _write_conv(writer, x, trunk.stem))
         x = writer.add("Transpose", x, perm=TO_CHANNELS_LAST)
         x = writer.add("Relu", _write_linear(writer, x, trunk.mix))
-        x = _write_linear(writer, writer.add("Flatten", x), trunk.project)
+        x = writer.add("Flatten", x)
+        if trunk.input_skip:
+            x = writer.add("Concat", x, writer.add("Flatten", observation), axis=1)
+        x = _write_linear(writer, x, trunk.project)
         for block in trunk.blocks:
             x = _write_dense_block(writer, x, block)
         return writer.add("Relu", x)

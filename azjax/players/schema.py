@@ -7,7 +7,7 @@ converts the previous version.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-VERSION = 9
+VERSION = 10
 
 
 def migrate(config: object) -> dict[str, Any]:
@@ -117,6 +117,17 @@ def _from_8(config: Mapping[str, Any]) -> dict[str, Any]:
     return {**config, "learner": {**learner, "owners_weight": 0.0}}
 
 
+def _from_9(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Version 10 lets the dense trunk pass on its input; older ones do not."""
+    network = config.get("network")
+    if not isinstance(network, dict):
+        return dict(config)
+    trunk = network.get("trunk")
+    if not isinstance(trunk, dict) or trunk.get("name") != "dense":
+        return dict(config)
+    return {**config, "network": {**network, "trunk": {**trunk, "input_skip": False}}}
+
+
 def _q_from_2(config: Mapping[str, Any]) -> dict[str, Any]:
     """Version 3 nests the evaluation settings of Q-learning runs and requires their
     length; player files have neither."""
@@ -209,4 +220,5 @@ _STEPS: Mapping[int, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     6: _from_6,
     7: _from_7,
     8: _from_8,
+    9: _from_9,
 }

@@ -32,13 +32,16 @@ def conv_trunk(num_blocks=2, channels=5, global_pooling=False, dtype=jnp.float32
     )
 
 
-def dense_trunk(num_blocks=2, window=2, shape=BOARD, dtype=jnp.float32):
+def dense_trunk(
+    num_blocks=2, window=2, shape=BOARD, input_skip=True, dtype=jnp.float32
+):
     return DenseTrunk(
         shape,
         num_blocks=num_blocks,
         width=6,
         stem_channels=3,
         window=window,
+        input_skip=input_skip,
         dtype=dtype,
         rngs=nnx.Rngs(jax.random.key(0)),
     )
@@ -60,10 +63,25 @@ def test_the_conv_trunk_keeps_the_board(num_blocks):
     assert features.shape == (2, 3, 4, 5)
 
 
+@pytest.mark.parametrize("input_skip", [False, True])
 @pytest.mark.parametrize("num_blocks", [0, 2])
-def test_the_dense_trunk_makes_a_vector(num_blocks):
-    features = jax.eval_shape(lambda: dense_trunk(num_blocks)(observations()))
-    assert features.shape == (2, 6)
+def test_the_dense_trunk_makes_a_vector(num_blocks, input_skip):
+    trunk = dense_trunk(num_blocks, input_skip=input_skip)
+    assert jax.eval_shape(trunk, observations()).shape == (2, 6)
+
+
+def test_the_dense_layers_get_the_cells_beside_the_windows():
+    trunk = dense_trunk(0)
+    kernel = trunk.project.kernel[...]
+    num_cells = np.prod(BOARD)
+    plain = dense_trunk(0, input_skip=False)
+    num_features = plain.project.kernel.shape[0]
+    assert kernel.shape[0] == num_features + num_cells
+    # Of the windows nothing: what is left is linear in the cells.
+    trunk.project.kernel.set_value(kernel.at[:num_features].set(0))
+    x = observations()
+    expected = nnx.relu(x.reshape(len(x), -1) @ kernel[num_features:])
+    np.testing.assert_allclose(trunk(x), expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("global_pooling", [False, True])

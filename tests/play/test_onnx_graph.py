@@ -129,6 +129,7 @@ def test_custom_modules_are_refused():
             width=16,
             stem_channels=8,
             window=3,
+            input_skip=True,
             dtype=np.float32,
             rngs=rngs,
         )

@@ -3,6 +3,7 @@ import pathlib
 
 import pytest
 
+from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import schema
 from azjax.players.schema import VERSION, migrate
 from azjax.training import LearnerConfig, TrainConfig
@@ -36,8 +37,12 @@ def test_a_run_of_version_7_learns_from_stored_games_alone():
 )
 def test_every_setting_of_version_2_is_renamed(section):
     old = json.loads((CONFIGS / "run_2.json").read_text())
-    learner = LearnerConfig(max_regret=2.0)
-    config = TrainConfig(game="tic_tac_toe", iterations=3, learner=learner)
+    config = TrainConfig(
+        game="tic_tac_toe",
+        iterations=3,
+        network=NetworkConfig(DenseTrunkConfig(input_skip=False)),
+        learner=LearnerConfig(max_regret=2.0),
+    )
     today = config.to_json()
     assert migrate(old)[section] == json.loads(json.dumps(today[section]))
     assert old[section].keys() != today[section].keys()
@@ -137,18 +142,22 @@ def test_a_config_that_is_not_an_object_is_refused(content):
 
 
 @pytest.mark.parametrize(
-    ("trunk", "settings"),
+    ("trunk", "settings", "added"),
     [
-        ("conv", {"num_blocks": 2, "channels": 4, "global_pooling": True}),
-        ("dense", {"num_blocks": 2, "width": 16, "stem_channels": 8, "window": 3}),
+        ("conv", {"num_blocks": 2, "channels": 4, "global_pooling": True}, {}),
+        (
+            "dense",
+            {"num_blocks": 2, "width": 16, "stem_channels": 8, "window": 3},
+            {"input_skip": False},
+        ),
     ],
 )
-def test_a_trunk_of_version_2_keeps_the_settings_that_it_uses(trunk, settings):
+def test_a_trunk_of_version_2_keeps_the_settings_that_it_uses(trunk, settings, added):
     unused = {"channels": 1, "global_pooling": False, "width": 1, "window": 1}
     old = {"trunk": trunk, "value_head": "wdl", "dtype": "float32"}
     migrated = migrate({"format": 2, "network": unused | settings | old})
     assert migrated["network"] == {
-        "trunk": {"name": trunk, **settings},
+        "trunk": {"name": trunk, **settings, **added},
         "value_head": "wdl",
         "heads": "dense",
         "line_length": 0,
@@ -165,6 +174,19 @@ def test_a_network_of_version_7_has_no_line_planes():
 def test_a_run_of_version_8_has_no_territory_heads():
     migrated = migrate({"format": 8, "learner": {"batch_size": 16}})
     assert migrated["learner"] == {"batch_size": 16, "owners_weight": 0.0}
+
+
+def test_a_dense_trunk_of_version_9_does_not_pass_on_its_input():
+    trunk = {"name": "dense", "width": 16}
+    migrated = migrate({"format": 9, "network": {"trunk": trunk, "heads": "dense"}})
+    expected = {"trunk": {**trunk, "input_skip": False}, "heads": "dense"}
+    assert migrated["network"] == expected
+
+
+@pytest.mark.parametrize("trunk", [{"name": "conv", "channels": 4}, None, [], "dense"])
+def test_other_trunks_of_version_9_are_left_unchanged(trunk):
+    network = {"trunk": trunk}
+    assert migrate({"format": 9, "network": network})["network"] == network
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import signal
 
 import chex
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
@@ -12,7 +13,14 @@ from flax import nnx
 from training.stopped_runs import stopping_after
 
 from azjax import games, players
-from azjax.networks import ConvTrunkConfig, DenseTrunkConfig, NetworkConfig, Parts
+from azjax.networks import (
+    ConvTrunkConfig,
+    DenseTrunkConfig,
+    NetworkConfig,
+    Parts,
+    predict,
+)
+from azjax.search import GumbelConfig
 from azjax.training import (
     CheckpointConfig,
     EvaluationConfig,
@@ -306,6 +314,55 @@ def test_a_run_with_line_planes_starts_with_a_player_without(undisturbed, tmp_pa
     without = dataclasses.replace(without, network=network, run_dir=None)
     with pytest.raises(ValueError, match="line_length is 3 there and 0 here"):
         train(without)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"input_skip": False}, {}),
+        ({"input_skip": False}, {"line_length": 3}),
+        ({"input_skip": False, "line_length": 3}, {"line_length": 3}),
+        ({}, {"line_length": 3}),
+    ],
+)
+def test_new_inputs_do_not_change_what_the_initial_player_computes(
+    before, after, tmp_path
+):
+    def network_of(input_skip=True, line_length=0):
+        trunk = DenseTrunkConfig(width=16, stem_channels=8, input_skip=input_skip)
+        return NetworkConfig(trunk, line_length=line_length)
+
+    saved, wanted = network_of(**before), network_of(**after)
+    network, variables = players.first_network(0, GAME, saved)
+    variables = jax.tree.map(lambda leaf: leaf + 0.1, variables)
+    player = players.TrainedPlayer(GAME, network, variables, saved, GumbelConfig(), 0)
+    players.save_player(tmp_path / "player", player)
+    settings = TrainConfig(
+        game="tic_tac_toe",
+        iterations=1,
+        network=wanted,
+        initial_player=str(tmp_path / "player"),
+    )
+    wider, first = players.first_network(1, GAME, wanted)
+    found = initial_variables(settings, GAME, None, first)
+    observation = jax.random.bernoulli(jax.random.key(2), 0.4, (8, 3, 3, 2))
+    outputs = [
+        predict(network, variables, observation.astype(jnp.float32)),
+        predict(wider, found, observation.astype(jnp.float32)),
+    ]
+    chex.assert_trees_all_close(*outputs, rtol=1e-5, atol=1e-5)
+
+
+def test_a_run_without_the_input_skip_refuses_a_player_with_it(undisturbed, tmp_path):
+    network = config(tmp_path).network
+    trunk = dataclasses.replace(network.trunk, input_skip=False)
+    settings = config(
+        tmp_path / "new",
+        initial_player=str(undisturbed.directory),
+        network=dataclasses.replace(network, trunk=trunk),
+    )
+    with pytest.raises(ValueError, match="input_skip is True there and False here"):
+        train(settings)
 
 
 def test_a_run_in_bfloat16_starts_with_a_player_in_float32(undisturbed, tmp_path):
