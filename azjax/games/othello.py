@@ -45,7 +45,7 @@ class Othello(Game[State]):
 
     name: ClassVar[str] = "othello"
     num_actions = NUM_CELLS + 1
-    observation_shape = (SIZE, SIZE, 2)
+    observation_shape = (SIZE, SIZE, 4)
     # 60 discs are placed at most, and a pass comes neither first nor after a pass, nor
     # does it follow the last disc.
     max_moves = 60 + 59
@@ -98,10 +98,12 @@ class Othello(Game[State]):
         return jnp.concatenate([*cells, ~bitboard.has_any(placeable)[None]])
 
     def observe(self, state: State) -> jax.Array:
-        """Returns `[8, 8, 2]` float32: discs of the player to move, of the opponent."""
+        """Returns `[8, 8, 4]` float32: discs of the player to move, of the opponent;
+        cells where the player to move, and where the opponent, could place a disc."""
         mine, theirs = _own_first(state)
-        words = jnp.stack([jnp.stack(mine), jnp.stack(theirs)], axis=-1)  # [2, 2]
-        cells = words[:, None] & BITS[:, None] != 0  # [2, 32, 2]
+        boards = mine, theirs, _placeable(mine, theirs), _placeable(theirs, mine)
+        words = jnp.stack([jnp.stack(board) for board in boards], axis=-1)  # [2, 4]
+        cells = words[:, None] & BITS[:, None] != 0  # [2, 32, 4]
         return cells.reshape(self.observation_shape).astype(jnp.float32)
 
     def rewards(self, state: State) -> jax.Array:

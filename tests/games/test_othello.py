@@ -1,3 +1,4 @@
+import dataclasses
 import importlib
 import pathlib
 
@@ -251,6 +252,23 @@ def test_the_first_plane_has_the_movers_discs():
     board = np.asarray(GAME.board(state))
     np.testing.assert_array_equal(observation[..., 0], board == WHITE)
     np.testing.assert_array_equal(observation[..., 1], board == BLACK)
+
+
+@pytest.mark.parametrize("moves", ["", "d3", "d3 c5 d6"])
+def test_two_planes_have_the_moves_of_both_players(moves):
+    state = play(GAME.init(), moves)
+    passed = dataclasses.replace(state, current_player=1 - state.current_player)
+    for plane, mover in ((2, state), (3, passed)):
+        legal = np.asarray(GAME.legal_action_mask(mover))[: othello.PASS]
+        observed = np.asarray(GAME.observe(state))[..., plane]
+        np.testing.assert_array_equal(observed, legal.reshape(8, 8))
+        assert observed.any()
+
+
+def test_a_player_who_must_pass_has_an_empty_plane():
+    observation = np.asarray(GAME.observe(position("XO......", WHITE)))
+    assert not observation[..., 2].any()
+    assert observation[..., 3].any()
 
 
 def test_symmetries_keep_the_colors_of_the_initial_position():
