@@ -30,7 +30,7 @@ from azjax.commands.arena_tables import (
     print_standings,
     score_text,
 )
-from azjax.commands.common import INTERRUPTED
+from azjax.commands.common import INTERRUPTED, interrupted_by_ending_signals
 from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game
@@ -65,7 +65,8 @@ def arena_command(
     """Play a tournament or a match between players, and rate them.
 
     Every two players play a match, with both colors from each opening, for example
-    `azjax arena go random alphazero:pretrained`. Ctrl-C ends it; finished pairs count.
+    `azjax arena go random alphazero:pretrained`. Ctrl-C or SIGTERM ends it; finished
+    pairs count.
 
     Args:
         game: a game that `azjax games` lists.
@@ -104,7 +105,8 @@ def arena_command(
     )
     if directory is not None:
         directory.mkdir(parents=True, exist_ok=True)
-    report = _test(settings, test) if test else run_tournament(settings, fixed)
+    with interrupted_by_ending_signals():
+        report = _test(settings, test) if test else run_tournament(settings, fixed)
     _publish(report | {"seed": seed}, settings, as_json)
 
 

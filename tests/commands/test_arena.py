@@ -1,4 +1,5 @@
 import json
+import signal
 
 import pytest
 from matplotlib.image import imread
@@ -6,6 +7,7 @@ from matplotlib.image import imread
 from azjax import cli, games, players
 from azjax.commands import arena
 from azjax.commands.arena import named, read_anchor
+from azjax.commands.common import ending_signals
 from azjax.games import read_games
 from azjax.players.registry import PLAYER_KINDS, PlayerKind
 
@@ -196,12 +198,14 @@ def test_a_player_can_play_itself(capsys):
     assert found["players"][0]["score"] == 0.5
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, *ending_signals()])
 def test_an_interrupted_tournament_keeps_its_finished_matches(
-    tmp_path, capsys, engine, monkeypatch
+    number, tmp_path, capsys, engine, monkeypatch
 ):
     def interrupted(state, moves):
-        raise KeyboardInterrupt
+        signal.raise_signal(number)
 
+    handlers = [signal.getsignal(each) for each in ending_signals()]
     monkeypatch.setattr(engine, "choose", interrupted)
     directory = tmp_path / "results"
     with pytest.raises(SystemExit) as error:
@@ -214,6 +218,7 @@ def test_an_interrupted_tournament_keeps_its_finished_matches(
     assert results["is_interrupted"]
     assert {line["player"] for line in results["players"]} == set(PLAYERS[:2])
     assert len(list(read_games(directory / "games.jsonl"))) == 8
+    assert [signal.getsignal(each) for each in ending_signals()] == handlers
 
 
 def test_an_interrupted_match_keeps_its_finished_pairs(
