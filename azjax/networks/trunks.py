@@ -128,7 +128,7 @@ class DenseTrunkConfig(TrunkConfig):
     width: int = 256
     stem_channels: int = 128
     window: int = 4
-    input_skip: bool = True
+    input_skip: bool = False
 
     def __post_init__(self) -> None:
         """Checks the values."""

@@ -198,11 +198,13 @@ def test_a_player_can_play_itself(capsys):
     assert found["players"][0]["score"] == 0.5
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, *ending_signals()])
+@pytest.mark.parametrize("number", [None, *ending_signals()])
 def test_an_interrupted_tournament_keeps_its_finished_matches(
     number, tmp_path, capsys, engine, monkeypatch
 ):
     def interrupted(state, moves):
+        if number is None:  # SIGINT, which shells ignore in background jobs
+            raise KeyboardInterrupt
         signal.raise_signal(number)
 
     handlers = [signal.getsignal(each) for each in ending_signals()]

@@ -24,6 +24,7 @@ TRUNKS = (
     ConvTrunkConfig(channels=8),
     ConvTrunkConfig(channels=8, global_pooling=True),
     DENSE,
+    DenseTrunkConfig(width=16, stem_channels=8, input_skip=True),
 )
 CONFIGS = [
     NetworkConfig(trunk=trunk, value_head=head)
@@ -129,7 +130,7 @@ def test_custom_modules_are_refused():
             width=16,
             stem_channels=8,
             window=3,
-            input_skip=True,
+            input_skip=False,
             dtype=np.float32,
             rngs=rngs,
         )

@@ -1,7 +1,5 @@
 """A small trained player, as training saves it."""
 
-import dataclasses
-
 import jax
 import numpy as np
 import pytest
@@ -19,24 +17,13 @@ CONFIG = NetworkConfig(
 @pytest.fixture(scope="session")
 def trained() -> TrainedPlayer:
     """A tic-tac-toe player whose parameters differ from the initial ones."""
-    return make_player(CONFIG)
-
-
-@pytest.fixture(scope="session")
-def older() -> TrainedPlayer:
-    """The same with a network that every version of the config file describes."""
-    trunk = dataclasses.replace(CONFIG.trunk, input_skip=False)
-    return make_player(dataclasses.replace(CONFIG, trunk=trunk))
-
-
-def make_player(config: NetworkConfig) -> TrainedPlayer:
     game = games.make("tic_tac_toe")
-    network, variables = first_network(3, game, config)
+    network, variables = first_network(3, game, CONFIG)
     return TrainedPlayer(
         game=game,
         network=network,
         variables=jax.tree.map(lambda leaf: leaf + 0.1, variables),
-        config=config,
+        config=CONFIG,
         search=AlphaZeroConfig(c_init=2.5),
         seed=3,
     )

@@ -76,11 +76,11 @@ def test_other_programs_read_the_weights(trained, path):
     assert settings == config_of(trained)
 
 
-def test_an_older_version_is_migrated(older, path):
-    config, arrays = parts_of(older)
+def test_an_older_version_is_migrated(trained, path):
+    config, arrays = parts_of(trained)
     del config["network"]["heads"]
     write(path, config | {"format": 5}, arrays)
-    assert load_player_file(path, "here").config == older.config
+    assert load_player_file(path, "here").config == trained.config
 
 
 @pytest.mark.parametrize("size", [0, 5, 8, 100, -1])

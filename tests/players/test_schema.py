@@ -3,7 +3,6 @@ import pathlib
 
 import pytest
 
-from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import schema
 from azjax.players.schema import VERSION, migrate
 from azjax.training import LearnerConfig, TrainConfig
@@ -37,12 +36,8 @@ def test_a_run_of_version_7_learns_from_stored_games_alone():
 )
 def test_every_setting_of_version_2_is_renamed(section):
     old = json.loads((CONFIGS / "run_2.json").read_text())
-    config = TrainConfig(
-        game="tic_tac_toe",
-        iterations=3,
-        network=NetworkConfig(DenseTrunkConfig(input_skip=False)),
-        learner=LearnerConfig(max_regret=2.0),
-    )
+    learner = LearnerConfig(max_regret=2.0)
+    config = TrainConfig(game="tic_tac_toe", iterations=3, learner=learner)
     today = config.to_json()
     assert migrate(old)[section] == json.loads(json.dumps(today[section]))
     assert old[section].keys() != today[section].keys()

@@ -185,10 +185,9 @@ def test_another_configuration_is_refused(directory, change, message):
     assert_refused(directory, message)
 
 
-def test_a_player_of_an_older_version_loads(older, tmp_path):
-    save_player(tmp_path / "older", older)
-    change_config(tmp_path / "older", format=1)
-    assert load_player(tmp_path / "older").config == older.config
+def test_a_player_of_an_older_version_loads(directory, trained):
+    change_config(directory, format=1)
+    assert load_player(directory).config == trained.config
 
 
 def test_a_configuration_without_a_version_is_refused(directory):

@@ -319,16 +319,16 @@ def test_a_run_with_line_planes_starts_with_a_player_without(undisturbed, tmp_pa
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ({"input_skip": False}, {}),
-        ({"input_skip": False}, {"line_length": 3}),
-        ({"input_skip": False, "line_length": 3}, {"line_length": 3}),
-        ({}, {"line_length": 3}),
+        ({}, {"input_skip": True}),
+        ({}, {"input_skip": True, "line_length": 3}),
+        ({"line_length": 3}, {"input_skip": True, "line_length": 3}),
+        ({"input_skip": True}, {"input_skip": True, "line_length": 3}),
     ],
 )
 def test_new_inputs_do_not_change_what_the_initial_player_computes(
     before, after, tmp_path
 ):
-    def network_of(input_skip=True, line_length=0):
+    def network_of(input_skip=False, line_length=0):
         trunk = DenseTrunkConfig(width=16, stem_channels=8, input_skip=input_skip)
         return NetworkConfig(trunk, line_length=line_length)
 
@@ -353,13 +353,19 @@ def test_new_inputs_do_not_change_what_the_initial_player_computes(
     chex.assert_trees_all_close(*outputs, rtol=1e-5, atol=1e-5)
 
 
-def test_a_run_without_the_input_skip_refuses_a_player_with_it(undisturbed, tmp_path):
-    network = config(tmp_path).network
-    trunk = dataclasses.replace(network.trunk, input_skip=False)
+def test_a_run_without_the_input_skip_refuses_a_player_with_it(tmp_path):
+    trunk = DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, input_skip=True)
+    network = NetworkConfig(trunk)
+    structure, variables = players.first_network(0, GAME, network)
+    player = players.TrainedPlayer(
+        GAME, structure, variables, network, GumbelConfig(), 0
+    )
+    players.save_player(tmp_path / "player", player)
+    trunk = dataclasses.replace(trunk, input_skip=False)
     settings = config(
         tmp_path / "new",
-        initial_player=str(undisturbed.directory),
-        network=dataclasses.replace(network, trunk=trunk),
+        initial_player=str(tmp_path / "player"),
+        network=NetworkConfig(trunk),
     )
     with pytest.raises(ValueError, match="input_skip is True there and False here"):
         train(settings)
