@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 
-from azjax.commands.common import INTERRUPTED, PIPE_CLOSED, ending_signals
+from azjax.commands.common import INTERRUPTED, PIPE_CLOSED
 from azjax.program import NAME, USAGE_ERROR, error_line, is_users_mistake, program
 from azjax.suggestions import did_you_mean
 
@@ -118,6 +118,13 @@ def _command_name(args: Sequence[str], prog: str) -> tuple[str, Sequence[str]]:
         close = did_you_mean(name, COMMANDS)
         raise ValueError(f"unknown command {name!r}; {known}{close}")
     return name, rest
+
+
+def ending_signals() -> tuple[signal.Signals, ...]:
+    """Returns the signals, besides SIGINT, that end a program: SIGTERM, SIGHUP when its
+    terminal closes, SIGBREAK when a console of Windows does."""
+    names = ("SIGTERM", "SIGHUP", "SIGBREAK")
+    return tuple(getattr(signal, name) for name in names if hasattr(signal, name))
 
 
 @contextlib.contextmanager

@@ -30,7 +30,7 @@ from azjax.commands.arena_tables import (
     print_standings,
     score_text,
 )
-from azjax.commands.common import INTERRUPTED, interrupted_by_ending_signals
+from azjax.commands.common import INTERRUPTED, interrupted_by_sigterm
 from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game
@@ -105,7 +105,7 @@ def arena_command(
     )
     if directory is not None:
         directory.mkdir(parents=True, exist_ok=True)
-    with interrupted_by_ending_signals():
+    with interrupted_by_sigterm():
         report = _test(settings, test) if test else run_tournament(settings, fixed)
     _publish(report | {"seed": seed}, settings, as_json)
 

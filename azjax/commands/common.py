@@ -5,7 +5,6 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from typing import Any
 
 INTERRUPTED = 130  # exit status: 128 + SIGINT, as in shells
 PIPE_CLOSED = 141  # 128 + SIGPIPE
@@ -17,32 +16,24 @@ def note(text: str) -> None:
     print(f"azjax: {text}", file=sys.stderr, flush=True)
 
 
-def ending_signals() -> tuple[signal.Signals, ...]:
-    """Returns the signals, besides SIGINT, that end a program: SIGTERM, SIGHUP when its
-    terminal closes, SIGBREAK when a console of Windows does."""
-    names = ("SIGTERM", "SIGHUP", "SIGBREAK")
-    return tuple(getattr(signal, name) for name in names if hasattr(signal, name))
-
-
 @contextlib.contextmanager
-def interrupted_by_ending_signals() -> Iterator[None]:
-    """A context in which the first ending signal raises KeyboardInterrupt, as Ctrl-C
-    does; the next one has its previous effect."""
-    previous: dict[int, Any] = {}
+def interrupted_by_sigterm() -> Iterator[None]:
+    """A context in which SIGTERM raises KeyboardInterrupt, as SIGINT does; a second one
+    has its previous effect."""
+    previous = signal.getsignal(signal.SIGTERM)
+    # None is a handler that Python cannot restore.
+    is_ours = threading.current_thread() is threading.main_thread() and previous
 
     def restore() -> None:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+        if is_ours:
+            signal.signal(signal.SIGTERM, previous)
 
     def interrupt(_number: int, _frame: object) -> None:
         restore()
         raise KeyboardInterrupt
 
-    if threading.current_thread() is threading.main_thread():
-        for number in ending_signals():
-            # nohup ignores SIGHUP; None is a handler that Python cannot restore.
-            if signal.getsignal(number) not in (signal.SIG_IGN, None):
-                previous[number] = signal.signal(number, interrupt)
+    if is_ours:
+        signal.signal(signal.SIGTERM, interrupt)
     try:
         yield
     finally:

@@ -14,8 +14,7 @@ from azjax.players import load_player
 from azjax.players.serialization import PRETRAINED, pretrained_directory
 from azjax.training.config import TrainConfig
 
-# Paths of the weights that inputs are multiplied with.
-_STEM = ("trunk", "stem", "kernel")
+# Path of the weights of a dense trunk's residual layers' inputs.
 _PROJECT = ("trunk", "project", "kernel")
 
 
@@ -72,7 +71,9 @@ def initial_variables(
         )
     found = player.variables
     if jax.tree.structure(found) == jax.tree.structure(variables):
-        found = _with_new_inputs(found, player.config, config.network, game)
+        found = jax.tree.map(_with_line_planes, found, variables)
+        if parts is None or parts.trunk is None:
+            found = _with_input_skip(found, player.config, config.network, game)
     if jax.tree.map(np.shape, found) != jax.tree.map(np.shape, variables):
         raise ValueError(
             f"the network of the player in {source}, for {player.game}, has other "
@@ -81,41 +82,43 @@ def initial_variables(
     return found
 
 
-def _with_new_inputs(
+def _with_line_planes(weights: jax.Array, wanted: jax.Array) -> jax.Array | np.ndarray:
+    """Returns the kernel `[H, W, inputs, outputs]` of a convolution with zeros for the
+    line planes if `wanted` has weights for them; other weights are unchanged."""
+    with_planes = list(np.shape(weights))
+    if len(with_planes) != 4:
+        return weights
+    with_planes[2] += NUM_PLANES
+    if tuple(with_planes) != np.shape(wanted):
+        return weights
+    return np.pad(weights, ((0, 0), (0, 0), (0, NUM_PLANES), (0, 0)))
+
+
+def _with_input_skip(
     variables: Variables, saved: NetworkConfig, wanted: NetworkConfig, game: Game
 ) -> Variables:
-    """Returns the variables of a network with zeros as weights of the inputs that only
-    the network `wanted` has."""
+    """Returns the variables of a dense trunk with zeros for the planes of the cells
+    that only the network `wanted` passes on (`DenseTrunkConfig.input_skip`); those of
+    other trunks are unchanged."""
     height, width, num_planes = game.observation_shape
     planes, wanted_planes = (
         num_planes + (NUM_PLANES if network.line_length else 0)
+        if isinstance(network.trunk, DenseTrunkConfig) and network.trunk.input_skip
+        else 0
         for network in (saved, wanted)
     )
     params = dict(nnx.to_flat_state(variables.params))
-    stem, project = params.get(_STEM), params.get(_PROJECT)
-    if stem is not None and np.ndim(stem) == 4:
-        params[_STEM] = _padded(stem, 2, wanted_planes - planes)
-    if project is not None and _skips(wanted):
-        # The rows of the windows, then those of each plane of each cell.
-        num_cells, num_outputs = height * width, project.shape[1]
-        planes = planes if _skips(saved) else 0
-        of_windows = project[: len(project) - num_cells * planes]
-        of_cells = project[len(of_windows) :]
-        of_cells = of_cells.reshape(num_cells, planes, num_outputs)
-        of_cells = _padded(of_cells, 1, wanted_planes - planes)
-        of_cells = of_cells.reshape(-1, num_outputs)
-        params[_PROJECT] = np.concatenate([of_windows, of_cells])
+    if wanted_planes <= planes or _PROJECT not in params:
+        return variables
+    # The rows of the windows, then those of each plane of each cell.
+    kernel = params[_PROJECT]
+    num_cells, num_outputs = height * width, kernel.shape[1]
+    of_windows, of_cells = np.split(kernel, [len(kernel) - num_cells * planes])
+    of_cells = of_cells.reshape(num_cells, planes, num_outputs)
+    of_cells = np.pad(of_cells, ((0, 0), (0, wanted_planes - planes), (0, 0)))
+    of_cells = of_cells.reshape(-1, num_outputs)
+    params[_PROJECT] = np.concatenate([of_windows, of_cells])
     return variables._replace(params=nnx.from_flat_state(params))
-
-
-def _skips(network: NetworkConfig) -> bool:
-    return isinstance(network.trunk, DenseTrunkConfig) and network.trunk.input_skip
-
-
-def _padded(weights: jax.Array | np.ndarray, axis: int, number: int) -> np.ndarray:
-    """Returns the weights with `number` zeros more at the end of an axis."""
-    widths = [(0, number if place == axis else 0) for place in range(weights.ndim)]
-    return np.pad(weights, widths)
 
 
 def _flattened(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
