@@ -120,8 +120,8 @@ class DenseTrunkConfig(TrunkConfig):
         width: width of the dense layers, at most 8192.
         stem_channels: features per window, at most 2048; the second layer halves them.
         window: height and width of the windows (cells), at most 64.
-        input_skip: whether the residual layers get the cells themselves, too, beside
-            the features of the windows.
+        input_skip: whether the residual layers get the planes of the cells themselves
+            beside the features of the windows.
     """
 
     num_blocks: int = 3
