@@ -22,7 +22,9 @@ def interrupted_by_sigterm() -> Iterator[None]:
     has its previous effect."""
     previous = signal.getsignal(signal.SIGTERM)
     # None is a handler that Python cannot restore.
-    is_ours = threading.current_thread() is threading.main_thread() and previous
+    is_ours = previous not in (None, signal.SIG_IGN) and (
+        threading.current_thread() is threading.main_thread()
+    )
 
     def restore() -> None:
         if is_ours:
