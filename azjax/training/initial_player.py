@@ -49,20 +49,7 @@ def initial_variables(
         raise ValueError(
             f"the player in {source} is for {player.game}, not for {game}{hint}"
         )
-    saved, wanted = (
-        _flattened(network.to_json()) for network in (player.config, config.network)
-    )
-    may_differ = {"dtype"}
-    if not player.config.line_length:
-        may_differ.add("line_length")
-    if not saved.get("trunk.input_skip", True):
-        may_differ.add("trunk.input_skip")
-    differences = [
-        f"network.{name} is {saved[name]} there"
-        + (f" and {wanted[name]} here" if name in wanted else "")
-        for name in saved
-        if saved[name] != wanted.get(name) and name not in may_differ
-    ]
+    differences = _differences(player.config, config.network)
     if differences:
         raise ValueError(
             f"the player in {source} has another network ({'; '.join(differences)}): "
@@ -80,6 +67,22 @@ def initial_variables(
             f"shapes than one for {game}"
         )
     return found
+
+
+def _differences(there: NetworkConfig, here: NetworkConfig) -> list[str]:
+    """Describes the settings of a saved network that this run's may not change."""
+    saved, wanted = (_flattened(network.to_json()) for network in (there, here))
+    may_differ = {"dtype"}
+    # Inputs that the saved network does not have are added.
+    for name in ("line_length", "trunk.input_skip"):
+        if not saved.get(name, True):
+            may_differ.add(name)
+    return [
+        f"network.{name} is {saved[name]} there"
+        + (f" and {wanted[name]} here" if name in wanted else "")
+        for name in saved
+        if saved[name] != wanted.get(name) and name not in may_differ
+    ]
 
 
 def _with_line_planes(weights: jax.Array, wanted: jax.Array) -> jax.Array | np.ndarray:

@@ -20,11 +20,12 @@ from azjax.play import onnx_graph
 from azjax.search import GumbelConfig
 
 DENSE = DenseTrunkConfig(width=16, stem_channels=8)
+SKIP = DenseTrunkConfig(width=16, stem_channels=8, input_skip=True)
 TRUNKS = (
     ConvTrunkConfig(channels=8),
     ConvTrunkConfig(channels=8, global_pooling=True),
     DENSE,
-    DenseTrunkConfig(width=16, stem_channels=8, input_skip=True),
+    SKIP,
 )
 CONFIGS = [
     NetworkConfig(trunk=trunk, value_head=head)
@@ -32,6 +33,7 @@ CONFIGS = [
     for head in ("wdl", "scalar")
 ]
 CONFIGS += [NetworkConfig(trunk=DENSE, line_length=length) for length in (1, 4, 7)]
+CONFIGS += [NetworkConfig(trunk=SKIP, line_length=4)]
 BATCH_SIZES = (1, 8)
 
 
