@@ -23,13 +23,16 @@ _UNAWAITED = "coroutine .* was never awaited"
 @contextlib.contextmanager
 def suppress_orbax_messages() -> Iterator[None]:
     """A context that suppresses these messages, after a failure for `PENDING_SECONDS`
-    more; contexts of several threads may overlap."""
+    more; contexts of several threads may overlap.
+
+    What Orbax's threads release in that time is collected before it ends.
+    """
     _Suppression.enter()
     try:
         yield
     except BaseException as error:
         _drop_frames(error)
-        end = threading.Timer(PENDING_SECONDS, _Suppression.leave)
+        end = threading.Timer(PENDING_SECONDS, _collect_and_leave)
         end.daemon = True
         end.start()
         raise
@@ -70,6 +73,11 @@ class _Suppression:
         is_operation = str(unraisable.exc_value) == "Event loop is closed"
         if not is_coroutine and not is_operation and cls._hook is not None:
             cls._hook(unraisable)
+
+
+def _collect_and_leave() -> None:
+    gc.collect()
+    _Suppression.leave()
 
 
 def _is_kept(record: logging.LogRecord) -> bool:
