@@ -6,6 +6,7 @@ import functools
 import importlib
 import pathlib
 
+import chess
 import jax
 import numpy as np
 import pytest
@@ -459,14 +460,40 @@ def test_the_observation_has_the_documented_planes():
     assert [seen[..., plane].mean() for plane in (12, 13, 14, 15)] == [1, 1, 0, 1]
     assert np.argwhere(seen[..., 16]).tolist() == [[2, 3]]
     later = GAME.observe(GAME.from_fen("k7/8/8/8/8/8/8/K6R w - - 25 80"))
-    np.testing.assert_allclose(later[..., 17], 0.25)
+    np.testing.assert_allclose(later[..., 29], 0.25)
+
+
+def test_the_observation_has_the_squares_that_each_kind_of_piece_attacks():
+    generator = np.random.default_rng(0)
+    observe = jax.jit(GAME.observe)
+    for _ in range(60):
+        board = chess.Board()
+        for _ in range(generator.integers(100)):
+            if not board.is_game_over():
+                board.push(generator.choice(list(board.legal_moves)))
+        if board.is_game_over():
+            continue
+        seen = np.asarray(observe(GAME.from_fen(board.fen())))[..., 17:29]
+        if board.turn == chess.BLACK:
+            seen = seen[::-1]
+        sides = [
+            (color, kind)
+            for color in (board.turn, not board.turn)
+            for kind in chess.PIECE_TYPES
+        ]
+        for plane, (color, kind) in enumerate(sides):
+            squares = chess.SquareSet()
+            for square in board.pieces(kind, color):
+                squares |= board.attacks(square)
+            expected = np.array(squares.tolist()).reshape(8, 8)[::-1]
+            np.testing.assert_array_equal(seen[..., plane], expected)
 
 
 def test_the_observation_contains_repetitions_if_they_count():
     once = play("Nf3 Nf6 Ng1", game=WITH_REPETITION)
     again = play("Nf3 Nf6 Ng1 Ng8", game=WITH_REPETITION)
-    assert np.asarray(WITH_REPETITION.observe(once))[..., 18].max() == 0
-    assert np.asarray(WITH_REPETITION.observe(again))[..., 18].min() == 1
+    assert np.asarray(WITH_REPETITION.observe(once))[..., 30].max() == 0
+    assert np.asarray(WITH_REPETITION.observe(again))[..., 30].min() == 1
 
 
 def test_the_squares_of_the_last_move_are_marked():

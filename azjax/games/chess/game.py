@@ -14,13 +14,13 @@ from azjax.games import rendering
 from azjax.games.chess import notation
 from azjax.games.chess.memory import Memory, count_earlier, empty_memory, remember
 from azjax.games.chess.moves import Moves, generate
+from azjax.games.chess.observation import NUM_BOARD_PLANES, board_planes
 from azjax.games.chess.pgn import PGN
 from azjax.games.chess.position import (
     NUM_ACTIONS,
     NUM_PLANES,
     Position,
     is_insufficient,
-    passing_square,
     play,
     turned,
     words_of,
@@ -33,7 +33,6 @@ MAX_MAX_MOVES = 9999
 # Petrović 1964 found a position with 218 moves, and a proof by computer (Tobs40, 2024)
 # that there are no more in any position that can be reached.
 MAX_LEGAL_ACTIONS = 218
-_ALL, _NONE = np.uint32(0xFFFFFFFF), np.uint32(0)
 _BITS = np.arange(32, dtype=np.uint32)[:, None]
 _WORTH = (1, 3, 3, 5, 9)  # pawns, of pawns, knights, bishops, rooks and queens
 
@@ -96,7 +95,7 @@ class Chess(Game[State]):
         check_bool("repetition of chess", repetition)
         check_int("max_moves of chess", max_moves, 1, MAX_MAX_MOVES)
         self.repetition, self.max_moves = repetition, max_moves
-        self.observation_shape = (8, 8, 19 if repetition else 18)
+        self.observation_shape = (8, 8, NUM_BOARD_PLANES + 1 + repetition)
 
     @property
     def options(self) -> dict[str, int | float | str | bool]:
@@ -148,26 +147,17 @@ class Chess(Game[State]):
         Pawns, knights, bishops, rooks, queens and king of the player to move, then of
         the opponent; whether the player to move may still castle to the right and to
         the left, then the opponent; the square onto which a pawn may capture in
-        passing; the halfmove clock / 100; where repetitions count, whether the position
-        occurred before. C is 18, or 19 where they count.
+        passing; the squares that the pawns, knights, bishops, rooks, queens and the
+        king of the player to move attack, then the opponent's; the halfmove clock /
+        100; where repetitions count, whether the position occurred before. C is 30, or
+        31 where they count.
         """
-        position, mine = state.position, state.position.mine
-        rights = [position.castling >> right & 1 == 1 for right in range(4)]
-        boards = [
-            *(kind & mine for kind in position.kinds),
-            *(kind & ~mine for kind in position.kinds),
-            *(jnp.where(right, np.full(2, _ALL), _NONE) for right in rights),
-            passing_square(position.en_passant),
-        ]
-        words = jnp.stack(boards, axis=-1)  # [2, 17]
-        halves = [(word >> _BITS & 1).astype(jnp.float32) for word in words]
-        planes = jnp.concatenate(halves).reshape(8, 8, len(boards))
         numbers = [state.halfmove_clock.astype(jnp.float32) / notation.FIFTY_MOVES]
         if self.repetition:
             earlier = count_earlier(state.memory, state.halfmove_clock)
             numbers.append((earlier > 0).astype(jnp.float32))
         more = jnp.broadcast_to(jnp.stack(numbers), (8, 8, len(numbers)))
-        return jnp.concatenate([planes, more], axis=-1)
+        return jnp.concatenate([board_planes(state.position), more], axis=-1)
 
     def rewards(self, state: State) -> jax.Array:
         """Returns `[2]` float32: 1 to the winner, -1 to the loser."""

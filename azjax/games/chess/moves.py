@@ -49,6 +49,8 @@ def _boards(*boards: int) -> np.ndarray:
 
 _DIAGONAL, _STRAIGHT = _only(1, 3, 5, 7), _only(0, 2, 4, 6)
 _CAPTURE = _only(AHEAD_LEFT, AHEAD_RIGHT)
+# Of bishops, rooks and queens.
+_LINE_DIRECTIONS = np.stack([_DIAGONAL, _STRAIGHT, _DIAGONAL | _STRAIGHT])[:, None]
 
 
 class Moves(NamedTuple):
@@ -145,14 +147,20 @@ def _lines(
         | capturers[1] & _boards(3)
     )
     seen = king & _boards(0, 2, 3) | their_sliders & _boards(1)
-    # A loop, because XLA computes again and again what it does not have to store.
-    return jax.lax.fori_loop(0, 6, _lengthen, (_look(seen, _LINES), is_open))[0]
+    return _lengthen(_look(seen, _LINES), is_open, _LINES)
 
 
-def _lengthen(_, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-    """Makes lines one square longer where they have not met anything."""
-    lines, is_open = carry
-    return lines | _look(lines & is_open, _LINES), is_open
+def _lengthen(lines: jax.Array, is_open: jax.Array, glance: _Glance) -> jax.Array:
+    """Makes lines longer, square by square, until they meet what is not open.
+
+    A loop, because XLA computes again and again what it does not have to store.
+    """
+
+    def one_square(_, carry: tuple[jax.Array, jax.Array]):
+        lines, is_open = carry
+        return lines | _look(lines & is_open, glance), is_open
+
+    return jax.lax.fori_loop(0, 6, one_square, (lines, is_open))[0]
 
 
 def _unless(danger: jax.Array, board: jax.Array) -> jax.Array:
@@ -220,6 +228,26 @@ def generate(position: Position) -> Moves:
         in_check=num_checkers > 0,
         takes_en_passant=((passing_left | passing_right) != 0).any(),
     )
+
+
+def attacked(position: Position) -> jax.Array:
+    """Returns the squares that each kind of piece attacks, `[2, 6, 2]` uint32.
+
+    First those of the player to move, then the opponent's; the kinds are ordered as in
+    `Position.kinds`. A piece attacks the squares that it could move to if they held an
+    enemy, whether or not that would expose its king (FIDE, article 3.1.2).
+    """
+    sides = jnp.stack([position.mine, position.occupied & ~position.mine])
+    kinds = sides[:, None, :, None] & jnp.stack(position.kinds)[:, :, None]
+    pawns, knights, kings = kinds[:, :1], kinds[:, 1:2], kinds[:, 5:]
+    lines = _look(kinds[:, 2:5] & _LINE_DIRECTIONS, _NEXT)
+    seen = [
+        jnp.stack([_look(pawns[0], _BEHIND), _look(pawns[1], _NEXT)]) & _CAPTURE,
+        _look(knights, _JUMP),
+        _lengthen(lines, ~position.occupied[:, None], _NEXT),
+        _look(kings, _NEXT),
+    ]
+    return jnp.concatenate([_any_direction(part) for part in seen], axis=1)[..., 0]
 
 
 def _answers(
