@@ -254,8 +254,10 @@ def _reading(directory: Directory) -> Iterator[None]:
         ) from None
     except MismatchError as error:
         raise ValueError(
-            f"the weights in {directory} do not fit the network described there "
-            f"(pass the parts of a network with modules of your own): {error}"
+            f"the weights in {directory} do not fit the network described there: "
+            f"{error}; pass the parts of a network with modules of your own, or use "
+            "the version of azjax that made the player if the observation of its game "
+            "has changed since"
         ) from None
     except Exception as error:
         if is_remote(directory) and store_problem(error):
