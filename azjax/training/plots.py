@@ -292,7 +292,10 @@ def _draw_losses(axes: "Axes", iterations: Sequence[Row], seconds: float) -> Non
         values = np.array([row[f"{name}_loss"] for row in rows])
         color = LOSSES.get(name) or next(others)
         draw_line(axes, times, values, name, color)
-    legend(axes, "best")
+    low, high = axes.get_ylim()
+    legend_rows = -(-len(names) // 2)
+    axes.set_ylim(low, high + 0.17 * legend_rows * (high - low))
+    legend(axes, "upper right", ncols=2)
 
 
 def _draw_speed(axes: "Axes", iterations: Sequence[Row], seconds: float) -> None:
