@@ -256,8 +256,8 @@ def _reading(directory: Directory) -> Iterator[None]:
         raise ValueError(
             f"the weights in {directory} do not fit the network described there: "
             f"{error}; use the version of azjax that made the player if the "
-            "observation of its game has changed since, and pass the parts of a network "
-            "with modules of your own"
+            "observation of its game has changed since, and pass the parts of a "
+            "network with modules of your own"
         ) from None
     except Exception as error:
         if is_remote(directory) and store_problem(error):
