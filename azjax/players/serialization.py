@@ -255,9 +255,9 @@ def _reading(directory: Directory) -> Iterator[None]:
     except MismatchError as error:
         raise ValueError(
             f"the weights in {directory} do not fit the network described there: "
-            f"{error}; use the version of azjax that made the player if the "
-            "observation of its game has changed since, and pass the parts of a "
-            "network with modules of your own"
+            f"{error}; a network with modules of your own needs its parts, and a "
+            "player from before the observation of its game changed needs the version "
+            "of azjax that made it"
         ) from None
     except Exception as error:
         if is_remote(directory) and store_problem(error):

@@ -37,6 +37,7 @@ POSITIONS, GAMES = "#009e73", "#e69f00"
 OPPONENTS = (NETWORK, SEARCH, POLICY, VALUE, GAMES, "#56b4e9", "#000000")
 PLAYERS = {"network": ("network alone", NETWORK), "search": ("with search", SEARCH)}
 LOSSES = {"policy": POLICY, "value": VALUE}
+_LEGEND_ROW = 0.17  # height of a row of the losses' legend, of that of the lines
 OTHER_LOSSES = (NETWORK, SEARCH, GAMES, "#56b4e9", "#000000")
 
 
@@ -294,7 +295,7 @@ def _draw_losses(axes: "Axes", iterations: Sequence[Row], seconds: float) -> Non
         draw_line(axes, times, values, name, color)
     low, high = axes.get_ylim()
     legend_rows = -(-len(names) // 2)
-    axes.set_ylim(low, high + 0.17 * legend_rows * (high - low))
+    axes.set_ylim(low, high + _LEGEND_ROW * legend_rows * (high - low))
     legend(axes, "upper right", ncols=2)
 
 

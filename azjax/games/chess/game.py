@@ -20,6 +20,7 @@ from azjax.games.chess.position import (
     NUM_ACTIONS,
     NUM_PLANES,
     Position,
+    cells_of,
     is_insufficient,
     play,
     turned,
@@ -33,7 +34,7 @@ MAX_MAX_MOVES = 9999
 # Petrović 1964 found a position with 218 moves, and a proof by computer (Tobs40, 2024)
 # that there are no more in any position that can be reached.
 MAX_LEGAL_ACTIONS = 218
-_BITS = np.arange(32, dtype=np.uint32)[:, None]
+_BITS = np.arange(32, dtype=np.uint32)
 _WORTH = (1, 3, 3, 5, 9)  # pawns, of pawns, knights, bishops, rooks and queens
 
 
@@ -137,9 +138,7 @@ class Chess(Game[State]):
 
     def legal_action_mask(self, state: State) -> jax.Array:
         """Returns `[4672]` bool, True for the legal moves."""
-        low, high = generate(state.position).planes
-        halves = [(word >> _BITS) & 1 != 0 for word in (low, high)]  # [32, 73] each
-        return jnp.concatenate(halves).reshape(-1)
+        return cells_of(generate(state.position).planes).reshape(-1)
 
     def observe(self, state: State) -> jax.Array:
         """Returns `[8, 8, C]` float32, as the player to move sees the board.
@@ -178,7 +177,7 @@ class Chess(Game[State]):
         position = select(is_white, state.position, turned(state.position))
         kinds, white = jnp.stack(position.kinds), position.mine
         words = jnp.concatenate([kinds & white, kinds & ~white])  # [12, 2]
-        is_set = (words[..., None] >> _BITS[:, 0] & 1 == 1).reshape(12, 8, 8)
+        is_set = (words[..., None] >> _BITS & 1 == 1).reshape(12, 8, 8)
         pieces = is_set.argmax(axis=0).astype(jnp.int8)
         return jnp.where(is_set.any(axis=0), pieces, jnp.int8(-1))
 
@@ -232,7 +231,7 @@ class Chess(Game[State]):
             )
         player = int(state.current_player)
         words = np.asarray(state.position.pawns) & np.asarray(state.position.mine)
-        pawns = (words[:, None] >> _BITS[:, 0] & 1 == 1).reshape(8, 8)
+        pawns = (words[:, None] >> _BITS & 1 == 1).reshape(8, 8)
         return notation.move_text(action, player, pawns if player == 0 else pawns[::-1])
 
     def text_to_action(self, state: State, text: str) -> int:

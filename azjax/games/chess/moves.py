@@ -230,6 +230,7 @@ def generate(position: Position) -> Moves:
     )
 
 
+@jax.jit
 def attacked(position: Position) -> jax.Array:
     """Returns the squares that each kind of piece attacks, `[2, 6, 2]` uint32.
 

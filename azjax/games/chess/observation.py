@@ -5,11 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.games.chess.moves import attacked
-from azjax.games.chess.position import Position, passing_square
+from azjax.games.chess.position import Position, cells_of, passing_square
 
 NUM_BOARD_PLANES = 29
 _ALL, _NONE = np.uint32(0xFFFFFFFF), np.uint32(0)
-_BITS = np.arange(32, dtype=np.uint32)[:, None]
 
 
 def board_planes(position: Position) -> jax.Array:
@@ -26,6 +25,5 @@ def board_planes(position: Position) -> jax.Array:
         passing_square(position.en_passant),
         *attacked(position).reshape(-1, 2),
     ]
-    words = jnp.stack(boards, axis=-1)  # [2, 29]
-    halves = [(word >> _BITS & 1).astype(jnp.float32) for word in words]
-    return jnp.concatenate(halves).reshape(8, 8, NUM_BOARD_PLANES)
+    planes = cells_of(jnp.stack(boards, axis=-1)).reshape(8, 8, NUM_BOARD_PLANES)
+    return planes.astype(jnp.float32)

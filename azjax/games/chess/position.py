@@ -11,6 +11,7 @@ and XLA would otherwise find each line twice, once for each of the words.
 """
 
 import dataclasses
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -50,6 +51,13 @@ def words_of(cells: object) -> np.ndarray:
     """Returns `[2]` uint32, the set of the squares in an array of any shape."""
     bits = sum(1 << int(cell) for cell in np.asarray(cells).flat)
     return np.array([bits & 0xFFFFFFFF, bits >> 32], np.uint32)
+
+
+def cells_of(words: Sequence[jax.Array] | jax.Array) -> jax.Array:
+    """Returns `[64, N]` bool: which squares are in each of N sets, whose two words are
+    `[N]` uint32 each."""
+    bits = np.arange(32, dtype=np.uint32)[:, None]
+    return jnp.concatenate([word >> bits & 1 == 1 for word in words])
 
 
 _DARK = words_of(SQUARES[SQUARES // 8 % 2 != SQUARES % 2])
